@@ -1,0 +1,84 @@
+"""jaxcd: differentially private causal discovery, with its numerical core compiled by JAX.
+
+The one public list.  The usual way in:
+
+>>> import jax, jaxcd
+>>> data = jaxcd.networks.load("cancer").sample(2_000, key=jax.random.key(0))
+>>> run = jaxcd.pc(data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None)
+>>> run.graph.names
+('Pollution', 'Smoker', 'Cancer', 'Xray', 'Dyspnoea')
+"""
+
+from jaxcd import graphs, metrics, published
+from jaxcd.citests import ChiSquare, CovarianceNorm, FisherZ, GTest, KendallTau, Oracle, PooledCovariance
+from jaxcd.data import BayesianNetwork, Categorical, Dataset, Domain, Numeric, Ordinal, networks, read_csv
+from jaxcd.decisions import LevelwiseGaussian, Noise, NoisyThreshold, SieveAndExamine, SparseVector, Threshold
+from jaxcd.discovery import ColliderRule, ConflictRule, DiscoveryResult, pc
+from jaxcd.doors import ci_test, discover
+from jaxcd.errors import (
+    BudgetExhausted,
+    DataError,
+    DomainError,
+    FormatError,
+    GraphError,
+    JaxcdError,
+    OptionError,
+    PrivacyError,
+    SensitivityError,
+)
+from jaxcd.graphs import MixedGraph
+from jaxcd.guarantees import guarantees
+from jaxcd.privacy import NO_PRIVACY, Budget, Ledger, PrivacyCost, Relation, SecureNoise, SimulatedNoise
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "NO_PRIVACY",
+    "BayesianNetwork",
+    "Budget",
+    "BudgetExhausted",
+    "Categorical",
+    "ChiSquare",
+    "ColliderRule",
+    "ConflictRule",
+    "CovarianceNorm",
+    "DataError",
+    "Dataset",
+    "DiscoveryResult",
+    "Domain",
+    "DomainError",
+    "FisherZ",
+    "FormatError",
+    "GTest",
+    "GraphError",
+    "JaxcdError",
+    "KendallTau",
+    "Ledger",
+    "LevelwiseGaussian",
+    "MixedGraph",
+    "Noise",
+    "NoisyThreshold",
+    "Numeric",
+    "OptionError",
+    "Oracle",
+    "Ordinal",
+    "PooledCovariance",
+    "PrivacyCost",
+    "PrivacyError",
+    "Relation",
+    "SecureNoise",
+    "SensitivityError",
+    "SieveAndExamine",
+    "SimulatedNoise",
+    "SparseVector",
+    "Threshold",
+    "ci_test",
+    "discover",
+    "graphs",
+    "guarantees",
+    "metrics",
+    "networks",
+    "pc",
+    "published",
+    "read_csv",
+]

@@ -1,0 +1,119 @@
+"""What a conditional independence test is: configuration, and two steps.
+
+A :class:`CITest` is frozen configuration.  ``prepare`` looks at the data once and returns a :class:`PreparedTest`, which
+evaluates batches of queries.  The *margin* of a query is the statistic minus its critical value, on the statistic's own scale:
+positive means "dependent".  Mechanisms add noise to margins, never to p-values: a p-value is flat where it matters, so a
+threshold on it needs 4 to 280 times the noise (PRIVACY.md B5).
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxcd.data import Dataset
+from jaxcd.errors import OptionError
+from jaxcd.privacy import Relation
+
+__all__ = ["CITest", "Evaluation", "PreparedTest", "Query", "Sensitivity", "check_alpha", "require_data"]
+
+
+class Query(NamedTuple):
+    """Is column x independent of column y given the columns ``given``?  Normal form: x < y, ``given`` ascending."""
+
+    x: int
+    y: int
+    given: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, x: int, y: int, given: Sequence[int] = ()) -> Query:
+        """The normal form of a query, so that every order of the same question is the same key."""
+        return cls(min(x, y), max(x, y), tuple(sorted(given)))
+
+
+class Evaluation(NamedTuple):
+    """Answers to a batch of queries, float64 (n_queries,) each: the statistic, log p-value, and margin (> 0: dependent)."""
+
+    statistic: np.ndarray
+    log_pvalue: np.ndarray
+    margin: np.ndarray
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How far one neighbouring data set can move a margin.
+
+    value: the proved bound for exact arithmetic, in the margin's units.
+    pad: a bound on the error of the computed margin, counted twice on top of ``value`` by the mechanisms (section L).
+    proof: where the proof stands.
+    """
+
+    value: float
+    pad: float
+    proof: str
+
+
+class PreparedTest(abc.ABC):
+    """A test that has looked at the data.  What it computes is sensitive: it stays inside the session."""
+
+    n_samples: int
+
+    @abc.abstractmethod
+    def bucket(self, query: Query) -> Hashable:
+        """Queries with equal buckets can be evaluated in one call; depends on public facts only."""
+
+    @abc.abstractmethod
+    def batch_size(self, bucket: Hashable) -> int:
+        """The largest number of queries of this bucket in one call."""
+
+    @abc.abstractmethod
+    def evaluate(self, bucket: Hashable, queries: Sequence[Query], *, alpha: float) -> Evaluation:
+        """Evaluates at most ``batch_size(bucket)`` queries of one bucket."""
+
+    def admissible(self, query: Query) -> bool:
+        """Whether the query can be evaluated at all (public: from the domain and n); others count as "dependent"."""
+        return True
+
+    def restrict(self, rows: np.ndarray) -> PreparedTest:
+        """The same test on a subset of the rows.  rows: bool (n_samples,)."""
+        raise OptionError(f"{type(self).__name__} cannot be restricted to a subsample; use a decider without subsampling")
+
+
+class CITest(abc.ABC):
+    """Configuration of a conditional independence test."""
+
+    @property
+    def name(self) -> str:
+        """The test's name in reports and on the command line."""
+        return type(self).__name__
+
+    @abc.abstractmethod
+    def prepare(self, data: Dataset | None) -> PreparedTest:
+        """Looks at the data once; raises DomainError, naming the column, where the test does not apply to its type."""
+
+    def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
+        """The sensitivity of the margin for a neighbouring relation, or None where no bound is proved."""
+        return None
+
+    def column_names(self, data: Dataset | None) -> tuple[str, ...]:
+        """The names of the variables that queries number."""
+        return tuple(require_data(data, self.name).names)
+
+
+def require_data(data: Dataset | None, test: str) -> Dataset:
+    """Returns the data, or raises OptionError where there is none."""
+    if not isinstance(data, Dataset):
+        given = "None" if data is None else f"a {type(data).__name__}"
+        raise OptionError(f"data is {given}, but {test} needs a Dataset; make one with read_csv, from_frame or from_array")
+    return data
+
+
+def check_alpha(alpha: float) -> float:
+    """Returns alpha, or raises OptionError unless 0 < alpha < 1."""
+    if not 0 < alpha < 1:
+        raise OptionError(f"alpha = {alpha!r} is not a level; use a number between 0 and 1, such as 0.05")
+    return float(alpha)

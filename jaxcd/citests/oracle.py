@@ -1,0 +1,81 @@
+"""The oracle: d-separation in a known graph instead of data."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import networkx as nx
+import numpy as np
+
+from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query
+from jaxcd.data import Dataset
+from jaxcd.errors import OptionError
+from jaxcd.graphs import DSeparation
+
+__all__ = ["Oracle"]
+
+
+class _PreparedOracle(PreparedTest):
+    n_samples = 0
+
+    def __init__(self, dag: nx.DiGraph, observed: Sequence[int], selected: Sequence[int]) -> None:
+        self._separation = DSeparation(dag)
+        self._observed = tuple(observed)
+        self._selected = tuple(selected)
+
+    def bucket(self, query: Query) -> Hashable:
+        return None
+
+    def batch_size(self, bucket: Hashable) -> int:
+        return 1 << 16
+
+    def evaluate(self, bucket: Hashable, queries: Sequence[Query], *, alpha: float) -> Evaluation:
+        place = self._observed
+        dependent = np.array(
+            [
+                not self._separation.separated(
+                    place[q.x], place[q.y], (*(place[v] for v in q.given), *self._selected)
+                )
+                for q in queries
+            ],
+            dtype=np.float64,
+        )
+        return Evaluation(dependent, np.where(dependent > 0, -np.inf, 0.0), 2 * dependent - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Oracle(CITest):
+    """Answers every query by d-separation: what PC or FCI finds with infinitely many faithful samples.
+
+    dag: a networkx DiGraph without cycles.  latent: nodes that are not observed.  selected: nodes that are conditioned on in
+    every query (selection variables; not observed either).
+    Statistic: 1 if d-connected, else 0.  With an Oracle the data argument is ``None``; the names are the observed nodes in the
+    DAG's node order.
+
+    Raises OptionError for an unknown latent or selected node, GraphError for a cycle.
+    """
+
+    dag: nx.DiGraph
+    latent: tuple = ()
+    selected: tuple = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.latent, str) or isinstance(self.selected, str):
+            raise OptionError("latent and selected are tuples of node names; write ('L',) for one node")
+        for argument in ("latent", "selected"):
+            for node in getattr(self, argument):
+                if node not in self.dag:
+                    raise OptionError(f"{argument}: {node!r} is not a node of the DAG; its nodes are {list(self.dag)}")
+
+    def column_names(self, data: Dataset | None) -> tuple[str, ...]:
+        hidden = {*self.latent, *self.selected}
+        return tuple(str(node) for node in self.dag if node not in hidden)
+
+    def prepare(self, data: Dataset | None) -> PreparedTest:
+        if data is not None:
+            raise OptionError("data: an Oracle answers from its DAG and reads no data; pass None")
+        hidden = {*self.latent, *self.selected}
+        nodes = list(self.dag)
+        observed = [i for i, node in enumerate(nodes) if node not in hidden]
+        return _PreparedOracle(self.dag, observed, [nodes.index(node) for node in self.selected])

@@ -1,0 +1,11 @@
+"""Data: declared domains, data sets, readers, and Bayesian networks to sample from."""
+
+from __future__ import annotations
+
+from jaxcd.data import networks
+from jaxcd.data.dataset import Dataset
+from jaxcd.data.domain import Categorical, Domain, Numeric, Ordinal
+from jaxcd.data.networks import BayesianNetwork
+from jaxcd.data.readers import read_csv
+
+__all__ = ["BayesianNetwork", "Categorical", "Dataset", "Domain", "Numeric", "Ordinal", "networks", "read_csv"]

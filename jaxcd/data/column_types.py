@@ -1,0 +1,207 @@
+"""Column types, their levels, and which cell matches which level.
+
+A cell matches the level it equals; numbers and truth values are compared as numbers (1, 1.0 and true are equal), text
+as text.  Failing that, text and numbers meet by what the text spells: the text "1" or "1.0" matches the level 1, and
+the number 1 matches the level "1"; "true" and "false", in any case, spell 1 and 0.  Text never matches text that is
+spelled otherwise, and a number matches no text level where two of them spell it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+
+from jaxcd.errors import DomainError
+
+Level: TypeAlias = str | int | float | bool
+
+MAX_INFERRED_LEVELS = 50
+"""An inferred column with more distinct values than this is not discrete."""
+
+
+def number_spelled(text: str) -> int | float | None:
+    """The finite number that a text spells, or None; whole numbers come back as exact integers."""
+    if "_" in text:  # Python reads 1_000 as a number; files do not mean it
+        return None
+    try:
+        number = float(text)
+        if not math.isfinite(number):
+            return None
+    except ValueError:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return number
+
+
+def reading(value: object) -> int | float | None:
+    """What a cell or level says as a number: itself, the number it spells, or 1 and 0 for true and false."""
+    if isinstance(value, str):
+        truth = {"true": 1, "false": 0}.get(value.strip().lower())
+        return number_spelled(value) if truth is None else truth
+    if isinstance(value, (bool, np.bool_, int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return float(value) if math.isfinite(value) else None
+    return None
+
+
+class LevelIndex:
+    """Looks up the code of the level that a cell matches; the rule is at the top of this file."""
+
+    def __init__(self, levels: Sequence[Level]) -> None:
+        self._texts: dict[str, int] = {}
+        self._numbers: dict[int | float, int] = {}
+        self._spelled: dict[int | float, int | None] = {}  # None: two texts spell this number, so it matches neither
+        for code, level in enumerate(levels):
+            number = reading(level)
+            if not isinstance(level, str):
+                self._numbers[level] = code
+                continue
+            self._texts[level] = code
+            if number is not None:
+                self._spelled[number] = None if number in self._spelled else code
+
+    def code(self, value: object) -> int | None:
+        """The code (position) of the level that ``value`` matches, or None."""
+        if isinstance(value, str):
+            if value in self._texts:
+                return self._texts[value]
+            number = reading(value)
+            return None if number is None else self._numbers.get(number)
+        number = reading(value)
+        if number is None:
+            return None
+        return self._numbers[number] if number in self._numbers else self._spelled.get(number)
+
+
+def _checked_levels(levels: object, kind: str) -> tuple[Level, ...]:
+    """The levels as a tuple of plain Python values, or a DomainError."""
+    if isinstance(levels, (str, bytes)) or not isinstance(levels, Iterable):
+        raise DomainError(f"levels of a {kind} column must be a sequence such as ('yes', 'no'), not {levels!r}")
+    plain: list[Level] = []
+    for level in levels:
+        value = level.item() if isinstance(level, np.generic) else level
+        if not isinstance(value, (str, bool, int, float)):
+            raise DomainError(f"level {value!r} of a {kind} column must be text, a number or a truth value")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise DomainError(f"level {value!r} of a {kind} column must be finite; leave missing values out")
+        plain.append(value)
+    if not plain:
+        raise DomainError(f"levels of a {kind} column must not be empty; declare at least one level")
+    seen: dict[tuple[bool, Level], Level] = {}
+    spelled = {reading(level): level for level in plain if isinstance(level, str) and reading(level) is not None}
+    for value in plain:
+        identity = (isinstance(value, str), value)
+        if identity in seen:
+            raise DomainError(f"level {value!r} of a {kind} column is declared twice; give each level once")
+        if not isinstance(value, str) and value in spelled:
+            raise DomainError(
+                f"levels {spelled[value]!r} and {value!r} of a {kind} column cannot be told apart in a file; keep one"
+            )
+        seen[identity] = value
+    return tuple(plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Categorical:
+    """A nominal column: one of a declared set of levels without an order.
+
+    Args:
+        levels: The levels; the code of a level is its position.  One level declares a constant.
+
+    Raises:
+        DomainError: If there is no level, a level twice, or a level that is not text, a finite number or a truth value.
+    """
+
+    levels: tuple[Level, ...]
+    kind: ClassVar[str] = "categorical"
+    is_discrete: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", _checked_levels(self.levels, self.kind))
+
+    @property
+    def cardinality(self) -> int:
+        """The number of declared levels."""
+        return len(self.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinal:
+    """An ordered discrete column: one of a declared set of levels, given from the lowest to the highest.
+
+    Args:
+        levels: The levels in ascending order; the code of a level is its position.
+
+    Raises:
+        DomainError: As for :class:`Categorical`.
+    """
+
+    levels: tuple[Level, ...]
+    kind: ClassVar[str] = "ordinal"
+    is_discrete: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", _checked_levels(self.levels, self.kind))
+
+    @property
+    def cardinality(self) -> int:
+        """The number of declared levels."""
+        return len(self.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Numeric:
+    """A real-valued column with declared bounds, both inclusive.
+
+    Args:
+        lower: The lowest value the column could take, in the column's units; None with ``upper`` None: not declared.
+        upper: The highest value the column could take.
+
+    Raises:
+        DomainError: If only one bound is given, a bound is not finite, or lower >= upper.
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    kind: ClassVar[str] = "numeric"
+    is_discrete: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.lower is None and self.upper is None:
+            return
+        for name in ("lower", "upper"):
+            bound = getattr(self, name)
+            if isinstance(bound, np.generic):
+                bound = bound.item()
+            if isinstance(bound, bool) or not isinstance(bound, (int, float)):
+                raise DomainError(f"{name} bound of a numeric column is {bound!r}, not a number; give both or neither")
+            try:
+                finite = math.isfinite(float(bound))
+            except OverflowError:
+                finite = False
+            if not finite:
+                raise DomainError(f"{name} bound of a numeric column must be finite, not {bound!r}")
+            object.__setattr__(self, name, float(bound))
+        assert self.lower is not None and self.upper is not None
+        if not self.lower < self.upper:
+            raise DomainError(f"lower bound {self.lower!r} must be below upper bound {self.upper!r}; widen the bounds")
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether bounds are declared."""
+        return self.lower is not None
+
+    @property
+    def cardinality(self) -> None:
+        """None: a numeric column has no levels."""
+        return None
+
+
+Column: TypeAlias = Categorical | Ordinal | Numeric

@@ -1,0 +1,296 @@
+"""The one representation of data: int32 codes for discrete columns, float64 for numeric ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxcd.data.columns import RawColumn, encode, infer_domain
+from jaxcd.data.domain import Domain, Numeric, describe
+from jaxcd.errors import DataError, DomainError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Rows of a declared domain; made by :meth:`from_frame`, :meth:`from_array`, :meth:`from_codes` or ``read_csv``.
+
+    The columns stand in the domain's order.  All arrays are read-only, and no value ever shows in the ``repr``.
+
+    Args:
+        domain: The type of every column, in order.
+        discrete: int32 codes of the discrete columns, n_samples x (number of discrete columns), column-major.
+        numeric: float64 values of the numeric columns, n_samples x (number of numeric columns), column-major.
+
+    Raises:
+        DataError: If there are fewer than 2 rows or fewer than 2 columns, or a value does not fit the domain.
+    """
+
+    domain: Domain
+    discrete: NDArray[np.int32]
+    numeric: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        kinds = [column.is_discrete for column in self.domain.columns.values()]
+        discrete, numeric = _frozen(self.discrete, np.int32), _frozen(self.numeric, np.float64)
+        object.__setattr__(self, "discrete", discrete)
+        object.__setattr__(self, "numeric", numeric)
+        if discrete.shape[1] != sum(kinds) or numeric.shape[1] != len(kinds) - sum(kinds):
+            raise DataError(
+                f"discrete and numeric have {discrete.shape[1]} and {numeric.shape[1]} columns, but the domain has "
+                f"{sum(kinds)} and {len(kinds) - sum(kinds)}; give one column for each in the domain"
+            )
+        if discrete.shape[0] != numeric.shape[0]:
+            raise DataError(f"discrete has {discrete.shape[0]} rows and numeric {numeric.shape[0]}; give the same rows")
+        if len(kinds) < 2:
+            raise DataError(f"the data must have at least 2 columns, not {len(kinds)}; add a column")
+        if not self.n_samples >= 2:
+            raise DataError(f"the data must have at least 2 rows, not {self.n_samples}; add rows")
+        positions = {True: 0, False: 0}
+        for name, column in self.domain.columns.items():
+            block = discrete if column.is_discrete else numeric
+            cells = block[:, positions[column.is_discrete]]
+            positions[column.is_discrete] += 1
+            if isinstance(column, Numeric):
+                _check_numbers(name, cells, column)
+            else:
+                _check_codes(name, cells, column.cardinality)
+
+    # Reading -----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_frame(cls, frame: Any, *, domain: Domain | None = None, clip: bool = False) -> Dataset:
+        """Take a data frame of pandas, polars, arrow or any other eager frame that narwhals understands.
+
+        Args:
+            frame: n_samples rows, one column for each in the domain, in any order.
+            domain: The declared type of every column; None infers one (``declared=False``), for use without privacy.
+            clip: Move numbers outside the declared bounds onto the bounds, rather than raise.
+
+        Returns:
+            The data with its columns in the domain's order.
+
+        Raises:
+            DataError: Naming column, row (data rows count from 1), value and cure: a missing value, an unknown level,
+                a value out of bounds, infinite or not a number, too few rows or columns, a repeated name, a column
+                that is only in the domain or only in the frame.
+        """
+        from jaxcd.data.frames import raw_columns_of_frame
+
+        return from_raw_columns(raw_columns_of_frame(frame), domain=domain, clip=clip)
+
+    @classmethod
+    def from_array(
+        cls,
+        values: ArrayLike | Sequence[Sequence[object]],
+        *,
+        names: Sequence[str] | None = None,
+        domain: Domain | None = None,
+        clip: bool = False,
+    ) -> Dataset:
+        """Take a two-dimensional array (or rows as lists); cells are levels and numbers, not codes.
+
+        Args:
+            values: n_samples x n_columns.
+            names: One name a column; None takes the domain's names, or x1, x2, ... without a domain.
+            domain: As for :meth:`from_frame`.
+            clip: As for :meth:`from_frame`.
+
+        Returns:
+            The data with its columns in the domain's order.
+
+        Raises:
+            DataError: As for :meth:`from_frame`, or if ``values`` is not two-dimensional.
+        """
+        from jaxcd.data.frames import raw_columns_of_array
+
+        if names is None and domain is not None:
+            names = domain.names
+        return from_raw_columns(raw_columns_of_array(values, names=names), domain=domain, clip=clip)
+
+    @classmethod
+    def from_codes(cls, codes: NDArray, *, domain: Domain) -> Dataset:
+        """Take level codes as they are: the fast way for data made by a program.
+
+        A read-only, column-major int32 array is kept without a copy.
+
+        Args:
+            codes: Integers, n_samples x n_columns; 0 <= codes[i, j] < the number of levels of column j.
+            domain: A domain of discrete columns only.
+
+        Returns:
+            The data.
+
+        Raises:
+            DomainError: If a column of the domain is numeric.
+            DataError: If the shape or type is wrong, or a code is outside its range.
+        """
+        if not domain.is_discrete:
+            raise DomainError("from_codes needs a domain of discrete columns; use from_frame for numeric columns")
+        codes = np.asarray(codes)
+        if codes.ndim != 2 or codes.shape[1] != domain.n_columns:
+            raise DataError(
+                f"codes must have the shape (n_samples, {domain.n_columns}), one column for each in the domain, "
+                f"not {codes.shape}"
+            )
+        return cls(domain, codes, np.empty((codes.shape[0], 0)))
+
+    # Looking -----------------------------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names in order."""
+        return self.domain.names
+
+    @property
+    def n_samples(self) -> int:
+        """The number of rows."""
+        return int(self.discrete.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns."""
+        return self.domain.n_columns
+
+    @property
+    def codes(self) -> NDArray[np.int32]:
+        """Level codes, int32, n_samples x n_columns, column-major, read-only; codes[:, j] belongs to names[j].
+
+        Raises:
+            DomainError: If a column is numeric; ``column(name)`` and ``select(names)`` give a part.
+        """
+        for name, column in self.domain.columns.items():
+            if not column.is_discrete:
+                raise DomainError(f"column {name!r} is numeric and has no codes; select the discrete columns first")
+        return self.discrete
+
+    def column(self, name: str) -> NDArray:
+        """One column, shape (n_samples,): int32 codes if it is discrete, float64 values if it is numeric."""
+        is_discrete = self.domain[name].is_discrete
+        position = [n for n in self.names if self.domain[n].is_discrete == is_discrete].index(name)
+        return (self.discrete if is_discrete else self.numeric)[:, position]
+
+    def values(self, name: str) -> NDArray[np.float64]:
+        """The float64 values of a numeric column, shape (n_samples,), in the column's units.
+
+        Raises:
+            DomainError: If the column is discrete or not in the domain.
+        """
+        if self.domain[name].is_discrete:
+            raise DomainError(f"column {name!r} is {self.domain[name].kind}, not numeric; column() gives its codes")
+        return self.column(name)
+
+    # Rearranging -------------------------------------------------------------------------------------------------
+
+    def select(self, names: Iterable[str]) -> Dataset:
+        """The named columns (at least two), in the order of ``names``.
+
+        Raises:
+            DomainError: If a name is not in the domain or given twice.
+            DataError: If fewer than two names are given.
+        """
+        if isinstance(names, str):
+            raise DataError(f"names must be a sequence of column names, not the single text {names!r}")
+        wanted = tuple(names)
+        if len(wanted) < 2:
+            raise DataError(f"names must hold at least 2 columns, not {len(wanted)}; select more")
+        return _assembled(self.domain.select(wanted), [self.column(name) for name in wanted])
+
+    def permuted(self, order: Sequence[int] | NDArray) -> Dataset:
+        """The same rows with column ``order[j]`` at place j; ``order`` is a permutation of 0, ..., n_columns - 1."""
+        places = [int(place) for place in order]
+        if sorted(places) != list(range(self.n_columns)):
+            raise DataError(f"order must be a permutation of 0 to {self.n_columns - 1}, not {places}")
+        return self.select(self.names[place] for place in places)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame: categoricals (ordered for ordinal columns) and float64 columns."""
+        import pandas as pd
+
+        frame: dict[str, Any] = {}
+        for name, column in self.domain.columns.items():
+            if isinstance(column, Numeric):
+                frame[name] = np.array(self.column(name))
+            else:
+                frame[name] = pd.Categorical.from_codes(
+                    self.column(name), categories=list(column.levels), ordered=column.kind == "ordinal"
+                )
+        return pd.DataFrame(frame)
+
+    def __repr__(self) -> str:
+        inferred = "" if self.domain.declared else "; domain inferred, not declared"
+        return f"Dataset(n_samples={self.n_samples}; {describe(self.domain)}{inferred})"
+
+
+def from_raw_columns(raws: Sequence[RawColumn], *, domain: Domain | None, clip: bool) -> Dataset:
+    """Apply a domain, given or inferred, to raw columns of distinct names."""
+    if not raws[0].n_samples >= 2:
+        raise DataError(f"the data must have at least 2 rows, not {raws[0].n_samples}; add rows")
+    if domain is None:
+        domain = infer_domain(raws)
+    by_name = {raw.name: raw for raw in raws}
+    for name in domain.names:
+        if name not in by_name:
+            raise DataError(
+                f"column {name!r} is in the domain but not in the data; add it to the data or take it out of the domain"
+            )
+    for name in by_name:
+        if name not in domain:
+            raise DataError(f"column {name!r} is in the data but not in the domain; declare it or drop it")
+    return _assembled(domain, [encode(by_name[name], domain[name], clip=clip) for name in domain.names])
+
+
+def _assembled(domain: Domain, columns: Sequence[NDArray]) -> Dataset:
+    """Put encoded columns, in the domain's order, into the two blocks."""
+    n_samples = columns[0].shape[0]
+    discrete = [cells for name, cells in zip(domain.names, columns, strict=True) if domain[name].is_discrete]
+    numeric = [cells for name, cells in zip(domain.names, columns, strict=True) if not domain[name].is_discrete]
+    blocks: list[NDArray] = []
+    for cells, dtype in ((discrete, np.int32), (numeric, np.float64)):
+        block = np.empty((n_samples, len(cells)), dtype=dtype, order="F")
+        for j, column in enumerate(cells):
+            block[:, j] = column
+        block.setflags(write=False)
+        blocks.append(block)
+    return Dataset(domain, blocks[0], blocks[1])
+
+
+def _frozen(block: Any, dtype: Any) -> NDArray:
+    """A read-only column-major array that nobody else can write to."""
+    array = np.asarray(block)
+    if array.ndim != 2:
+        raise DataError(f"discrete and numeric must be two-dimensional, not of shape {array.shape}")
+    if dtype == np.int32 and array.dtype != np.int32:
+        if array.dtype.kind not in "iu":
+            raise DataError(f"codes must be integers, not {array.dtype}; use from_array for levels")
+        if array.size and not (array.min() >= -1 and array.max() < 2**31):  # the cast would wrap around
+            raise DataError("codes must fit a 32-bit integer and not be negative; count levels from 0")
+    result = np.asarray(array, dtype=dtype, order="F")
+    if result.flags.writeable and np.shares_memory(result, array):
+        result = result.copy(order="F")
+    result.setflags(write=False)
+    return result
+
+
+def _check_codes(name: str, codes: NDArray, cardinality: int) -> None:
+    if codes.size and not (codes.min() >= 0 and codes.max() < cardinality):
+        row = int(((codes < 0) | (codes >= cardinality)).argmax())
+        raise DataError(
+            f"column {name!r}, row {row + 1}: the code {int(codes[row])} is outside 0 to {cardinality - 1}; "
+            "correct the code or declare more levels"
+        )
+
+
+def _check_numbers(name: str, values: NDArray, column: Numeric) -> None:
+    lower = -np.inf if column.lower is None else column.lower
+    upper = np.inf if column.upper is None else column.upper
+    right = np.isfinite(values) & (values >= lower) & (values <= upper)
+    if not right.all():
+        row = int((~right).argmax())
+        raise DataError(
+            f"column {name!r}, row {row + 1}: the value {float(values[row])!r} is not finite and inside the bounds; "
+            "widen the bounds in the domain or read with clip=True"
+        )

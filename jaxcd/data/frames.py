@@ -1,0 +1,125 @@
+"""Frames and arrays taken apart into raw columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxcd.data.columns import RawColumn, factorise, missing_value
+from jaxcd.errors import DataError
+
+
+def raw_columns(values: Any, *, names: Sequence[str] | None = None) -> tuple[RawColumn, ...]:
+    """The columns of a data frame, or of a two-dimensional array with ``names``."""
+    if isinstance(values, (np.ndarray, list, tuple)) or hasattr(values, "addressable_shards"):
+        return raw_columns_of_array(values, names=names)
+    return raw_columns_of_frame(values)
+
+
+def checked_names(names: Sequence[object]) -> tuple[str, ...]:
+    """The names as text, at least two, each once."""
+    seen: set[str] = set()
+    for position, name in enumerate(names, start=1):
+        if not isinstance(name, str):
+            raise DataError(f"column {position} has the name {name!r}, which is not text; rename the column")
+        if not name:
+            raise DataError(f"column {position} has no name; name every column")
+        if name in seen:
+            raise DataError(f"column {name!r} occurs twice; rename or drop one of the two")
+        seen.add(name)
+    if len(names) < 2:
+        raise DataError(f"the data must have at least 2 columns, not {len(names)}; nothing can be discovered in fewer")
+    return tuple(str(name) for name in names)
+
+
+def raw_columns_of_array(values: Any, *, names: Sequence[str] | None) -> tuple[RawColumn, ...]:
+    """The columns of an n_samples x n_columns array; without names they are x1, x2, ..."""
+    array = values if isinstance(values, np.ndarray) else _array(values)
+    if array.ndim != 2:
+        raise DataError(f"values must be a two-dimensional array (n_samples x n_columns), not of shape {array.shape}")
+    if names is None:
+        names = [f"x{j}" for j in range(1, array.shape[1] + 1)]
+    if isinstance(names, str) or len(names) != array.shape[1]:
+        raise DataError(f"names must hold one name for each of the {array.shape[1]} columns, not {names!r}")
+    checked = checked_names(names)
+    return tuple(_raw_of_cells(name, array[:, j]) for j, name in enumerate(checked))
+
+
+def _array(values: Any) -> NDArray:
+    """Rows given as lists keep their cells' types: numpy would turn a mixed table into text."""
+    if hasattr(values, "__array__"):
+        return np.asarray(values)
+    if any(isinstance(row, (str, bytes)) or not hasattr(row, "__len__") for row in values):
+        return np.asarray(values, dtype=object)
+    if len({len(row) for row in values}) > 1:
+        first = len(values[0])
+        row = next(i for i, cells in enumerate(values, start=1) if len(cells) != first)
+        raise DataError(f"row {row} has {len(values[row - 1])} values, but row 1 has {first}; give all rows one length")
+    array = np.asarray(values)
+    return array if array.dtype.kind in "biuf" else np.asarray(values, dtype=object)
+
+
+def _raw_of_cells(name: str, cells: NDArray) -> RawColumn:
+    if cells.dtype.kind in "biuf":
+        return RawColumn(name, numbers=np.array(cells))
+    if cells.dtype.kind not in "OUT":
+        raise DataError(f"column {name!r} holds values of type {cells.dtype}; turn the column into text or numbers")
+    plain = cells.tolist()
+    if plain and all(isinstance(cell, (bool, np.bool_)) for cell in plain):
+        return RawColumn(name, numbers=np.array(plain, dtype=np.bool_))
+    uniques, inverse = factorise(plain, name)
+    return RawColumn(name, uniques=uniques, inverse=inverse, untyped=True)
+
+
+def raw_columns_of_frame(frame: Any) -> tuple[RawColumn, ...]:
+    """The columns of anything narwhals takes as an eager frame: pandas, polars, arrow."""
+    import narwhals as nw
+
+    # Names first: narwhals refuses repeated names with a message of its own, some back ends only later.
+    if hasattr(frame, "column_names"):
+        names = checked_names(list(frame.column_names))
+    elif hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
+        raise DataError("frame is lazy; call .collect() on it first")
+    elif hasattr(frame, "columns"):
+        names = checked_names(list(frame.columns))
+    try:
+        eager = nw.from_native(frame, eager_only=True)
+    except TypeError:
+        raise DataError(
+            f"frame must be a pandas, polars or arrow data frame, not {type(frame).__name__}; "
+            "for arrays use Dataset.from_array"
+        ) from None
+    return tuple(_raw_of_series(name, eager[name]) for name in names)
+
+
+def _raw_of_series(name: str, series: Any) -> RawColumn:
+    import narwhals as nw
+
+    missing = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+    if missing.any():
+        raise missing_value(name, int(missing.argmax()) + 1)
+    dtype = series.dtype
+    if dtype == nw.Boolean:
+        return RawColumn(name, numbers=np.array(series.to_numpy(), dtype=np.bool_))
+    if dtype.is_integer():
+        return RawColumn(name, numbers=np.array(series.to_numpy()))
+    if dtype.is_numeric():
+        return RawColumn(name, numbers=np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64))
+    if dtype == nw.Object:
+        return _raw_of_cells(name, _objects(series.to_list()))
+    if dtype not in (nw.String, nw.Categorical, nw.Enum):
+        raise DataError(f"column {name!r} holds values of type {dtype}; turn the column into text or numbers")
+    uniques, inverse = factorise(series.to_list(), name)
+    order = tuple(dtype.categories) if dtype == nw.Enum else None
+    return RawColumn(name, uniques=uniques, inverse=inverse, ordered_levels=order)
+
+
+def _objects(cells: list[object]) -> NDArray:
+    """A one-dimensional array of the cells, even where cells are sequences."""
+    array = np.empty(len(cells), dtype=object)
+    for position, cell in enumerate(cells):
+        array[position] = cell
+    return array

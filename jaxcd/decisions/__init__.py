@@ -1,0 +1,21 @@
+"""Deciders: how an answer is given, and what it costs."""
+
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question
+from jaxcd.decisions.levelwise_gaussian import LevelwiseGaussian
+from jaxcd.decisions.noisy_threshold import Noise, NoisyThreshold
+from jaxcd.decisions.sieve_and_examine import SieveAndExamine
+from jaxcd.decisions.sparse_vector import SparseVector
+from jaxcd.decisions.threshold import Threshold
+
+__all__ = [
+    "Decider",
+    "DecisionRun",
+    "Frontier",
+    "LevelwiseGaussian",
+    "Noise",
+    "NoisyThreshold",
+    "Question",
+    "SieveAndExamine",
+    "SparseVector",
+    "Threshold",
+]

@@ -1,0 +1,91 @@
+"""How a search and a decider talk.
+
+A search holds a :class:`Frontier`: the questions of one level in their order.  A decider walks it: it peeks at the next
+questions, computes as many margins ahead as it likes (unreleased numbers cost nothing), and answers from the front, one
+question after the other: *keep* (dependent given every candidate) or *separate* (independent given this candidate).  The
+decider owns the inner loop and pays for every answer; the search owns adjacency and never sees a number.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxcd.citests import Query, check_alpha
+from jaxcd.privacy import Accountant
+from jaxcd.queries import Session
+
+__all__ = ["Decider", "DecisionRun", "Frontier", "Question", "queries_of"]
+
+
+class Question(NamedTuple):
+    """Is there a set among ``candidates`` that separates x and y?  Candidates in the order in which they are to be asked."""
+
+    x: int
+    y: int
+    candidates: tuple[tuple[int, ...], ...]
+
+
+class Frontier(abc.ABC):
+    """The unanswered questions of one level, in order."""
+
+    level: int
+    #: Whether an answer leaves the other questions as they are (stable PC) or may change them (the original order).
+    stable: bool
+
+    @abc.abstractmethod
+    def peek(self, n_candidates: int | None = None) -> list[Question]:
+        """The next questions, as they stand now, until they hold ``n_candidates`` candidates together (None: all)."""
+
+    @abc.abstractmethod
+    def keep(self) -> None:
+        """Answers the first question: dependent given every candidate."""
+
+    @abc.abstractmethod
+    def separate(self, given: tuple[int, ...]) -> None:
+        """Answers the first question: independent given this set."""
+
+
+def queries_of(question: Question) -> list[Query]:
+    """The normal forms of a question's queries, in order."""
+    return [Query.of(question.x, question.y, given) for given in question.candidates]
+
+
+class DecisionRun(abc.ABC):
+    """A decider at work on one session: the state of one run."""
+
+    #: Whether the budget ran dry: what was not answered is kept.
+    exhausted: bool = False
+
+    @abc.abstractmethod
+    def answer(self, frontier: Frontier) -> None:
+        """Answers every question of the frontier; where the budget runs dry, leaves the rest unanswered."""
+
+    def independent(self, queries: list[Query]) -> np.ndarray:
+        """Answers single queries: bool (n_queries,), True for independent.  Not every decider can."""
+        raise NotImplementedError
+
+
+class Decider(abc.ABC):
+    """Configuration of how answers are given.  ``alpha``: the level of the test, 0 < alpha < 1."""
+
+    alpha: float
+
+    @property
+    def name(self) -> str:
+        """The decider's name in reports and on the command line."""
+        return type(self).__name__
+
+    @abc.abstractmethod
+    def start(self, session: Session, accountant: Accountant) -> DecisionRun:
+        """A run on one session; raises where session, budget and decider do not fit, before anything is charged."""
+
+    #: Whether the decider answers a whole level at once, and so needs the stable order.
+    needs_stable: bool = False
+    #: Whether single queries can be asked (``DecisionRun.independent``), as the majority rule for colliders does.
+    answers_queries: bool = False
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)

@@ -1,0 +1,164 @@
+"""One release, then one Gaussian batch a level: the default for private PC."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
+from jaxcd.errors import BudgetExhausted, OptionError
+from jaxcd.privacy import Accountant, NoPrivacy, gaussian, rho_to_exponential, select_max, split
+from jaxcd.queries import Session
+from jaxcd.releases import ContrastMoments, release_contrast_moments
+
+__all__ = ["LevelwiseGaussian"]
+
+
+class _LevelwiseRun(DecisionRun):
+    def __init__(self, session: Session, accountant: Accountant, config: LevelwiseGaussian) -> None:
+        self._session = session
+        self._accountant = accountant
+        self._config = config
+        self._sensitivity = session.sensitivity()
+        self.moments: ContrastMoments | None = None
+
+    def _level_rho(self, level: int) -> float:
+        """This level's share of what is left; what a level does not use goes to the later ones."""
+        ledger = self._accountant.ledger
+        if isinstance(ledger.budget, NoPrivacy):
+            return math.inf
+        return split(ledger.remaining_rho, self._config.level_shares[level:])[0] if ledger.remaining_rho > 0 else 0.0
+
+    def answer(self, frontier: Frontier) -> None:
+        if frontier.level >= len(self._config.level_shares):
+            return
+        rho = self._level_rho(frontier.level)
+        if not rho > 0:
+            self.exhausted = True
+            return
+        try:
+            if frontier.level == 0:
+                self._answer_level_zero(frontier, rho)
+            else:
+                self._answer_level(frontier, rho)
+        except BudgetExhausted:
+            self.exhausted = True
+
+    def _answer_level_zero(self, frontier: Frontier, rho: float) -> None:
+        self.moments = release_contrast_moments(
+            self._session, self._accountant, rho=rho, mean_weight=self._config.mean_weight, label="level 0: contrast moments"
+        )
+        for question in frontier.peek():
+            if self.moments.margin(question.x, question.y, alpha=self._config.alpha) > 0:
+                frontier.keep()
+            else:
+                frontier.separate(())
+
+    def _answer_level(self, frontier: Frontier, rho: float) -> None:
+        questions = frontier.peek()
+        if not questions:
+            return
+        for_pairs, for_sets = self._split_level(rho)
+        margins = self._margins(questions)
+        smallest = np.array([part.min() for part in margins])
+        bound = self._sensitivity
+        noisy = gaussian(
+            self._accountant,
+            smallest,
+            sensitivity=bound.value * math.sqrt(len(questions)),
+            pad=bound.pad,
+            rho=for_pairs,
+            label=f"level {frontier.level}: smallest margin of {len(questions)} pairs",
+            relation=self._session.relation,
+        )
+        separated = noisy <= 0
+        n_choices = sum(len(q.candidates) > 1 for q, s in zip(questions, separated, strict=True) if s)
+        price = self._selection_price(for_sets, n_choices)
+        for question, part, is_separated in zip(questions, margins, separated, strict=True):
+            if is_separated:
+                frontier.separate(self._select(question, part, price, frontier.level))
+            else:
+                frontier.keep()
+
+    def _split_level(self, rho: float) -> tuple[float, float]:
+        if math.isinf(rho):
+            return math.inf, math.inf
+        for_pairs, for_sets = split(rho, [1 - self._config.selection_share, self._config.selection_share])
+        return for_pairs, for_sets
+
+    @staticmethod
+    def _selection_price(rho: float, n_choices: int) -> float:
+        if n_choices == 0 or math.isinf(rho):
+            return math.inf
+        return rho_to_exponential(split(rho, [1.0] * n_choices)[0])
+
+    def _margins(self, questions: list[Question]) -> list[np.ndarray]:
+        """Margins of every candidate, one array a question: sensitive."""
+        values = self._session.margins([query for question in questions for query in queries_of(question)]).expose()
+        return np.split(values, np.cumsum([len(question.candidates) for question in questions])[:-1])
+
+    def _select(self, question: Question, margins: np.ndarray, price: float, level: int) -> tuple[int, ...]:
+        """The separating set, chosen by the exponential mechanism among the candidates by minus their margins."""
+        if len(question.candidates) == 1:
+            return question.candidates[0]
+        chosen = select_max(
+            self._accountant,
+            -margins,
+            sensitivity=self._sensitivity.value,
+            pad=self._sensitivity.pad,
+            epsilon=price,
+            label=f"level {level}: separating set",
+            relation=self._session.relation,
+        )
+        return question.candidates[chosen]
+
+
+@dataclass(frozen=True)
+class LevelwiseGaussian(Decider):
+    r"""A release for level 0, then for each level one noisy number a pair: the smallest margin over its candidates.
+
+    *Level 0*: the contrast second moments of all columns are released once; a pair is independent iff the noisy covariance is
+    within sampling and privacy noise at level alpha.  *Level l >= 1*: the N remaining pairs are asked together.  The smallest
+    margin over a pair's candidates moves by no more than one margin does, so N numbers get Gaussian noise of variance
+    Delta^2 N / (2 rho_l); a pair is separated iff its noisy minimum is at most zero.  The separating set of each separated pair
+    is chosen by the exponential mechanism and paid for.
+
+    alpha: level of the test.  level_shares: positive weights of the levels 0, 1, ..., which also set the last level; what a
+    level leaves unspent goes to the later ones.  selection_share: the part of a level's price that buys separating sets.
+    mean_weight: weight of the margins in the release.  Needs delta > 0, discrete columns and the stable order.
+
+    Guarantee
+    ---------
+    Relation: replace-one; n and the levels are public.  Events: ``ZCDPEvent(rho_0)``; for each later level ``ZCDPEvent`` for its N
+    numbers (L2 sensitivity Delta sqrt(N); N is known from what was released) and ``ExponentialMechanismEvent`` for each
+    separating set, through the ledger's filter: the run is (epsilon, delta)-DP of the budget.
+    Proof: :mod:`jaxcd.ops.moments`, :mod:`jaxcd.privacy.mechanisms`; PRIVACY.md N.5 and N.7.
+    """
+
+    alpha: float = 0.05
+    level_shares: tuple[float, ...] = (0.3, 0.4, 0.3)
+    selection_share: float = 0.2
+    mean_weight: float = 1.0
+
+    needs_stable = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.level_shares or not all(math.isfinite(share) and share > 0 for share in self.level_shares):
+            raise OptionError(f"level_shares = {self.level_shares!r} are not weights; give a positive number for each level")
+        if not 0 < self.selection_share < 1:
+            raise OptionError(f"selection_share = {self.selection_share!r} is not a share; give a number between 0 and 1")
+        if not (math.isfinite(self.mean_weight) and self.mean_weight > 0):
+            raise OptionError(f"mean_weight = {self.mean_weight!r} is not a weight; give a positive number")
+
+    def start(self, session: Session, accountant: Accountant) -> DecisionRun:
+        ledger = accountant.ledger
+        if not isinstance(ledger.budget, NoPrivacy) and not ledger.remaining_rho > 0:
+            raise OptionError(
+                "budget: LevelwiseGaussian adds Gaussian noise and needs delta > 0; give the budget a delta such as 1e-6, "
+                "or use SparseVector"
+            )
+        session.codes()  # refuses numeric columns and oracles before anything is charged
+        return _LevelwiseRun(session, accountant, self)

@@ -1,0 +1,106 @@
+"""Noise on every query."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxcd.citests import Query
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, queries_of
+from jaxcd.decisions.rounds import check_count, equal_pure_events
+from jaxcd.errors import BudgetExhausted, OptionError
+from jaxcd.privacy import Accountant, NoPrivacy, gaussian, laplace, split
+from jaxcd.queries import Session
+
+__all__ = ["Noise", "NoisyThreshold"]
+
+
+class Noise(enum.Enum):
+    """The noise added to a margin."""
+
+    LAPLACE = "laplace"
+    GAUSSIAN = "gaussian"
+
+
+class _NoisyRun(DecisionRun):
+    def __init__(self, session: Session, accountant: Accountant, noise: Noise, n_queries: int) -> None:
+        self._session = session
+        self._accountant = accountant
+        self._noise = noise
+        self._sensitivity = session.sensitivity()
+        ledger = accountant.ledger
+        if isinstance(ledger.budget, NoPrivacy):
+            self._price = math.inf
+        elif noise is Noise.LAPLACE:
+            self._price = equal_pure_events(ledger, n_queries)
+        elif ledger.remaining_rho > 0:
+            self._price = split(ledger.remaining_rho, [1.0] * n_queries)[0]
+        else:
+            raise OptionError("noise: Gaussian noise needs delta > 0; give the budget a delta, or use Noise.LAPLACE")
+
+    def _ask(self, query: Query) -> bool:
+        margin = self._session.margins([query]).expose()
+        bound = self._sensitivity
+        if self._noise is Noise.LAPLACE:
+            noisy = laplace(
+                self._accountant, margin, sensitivity=bound.value, pad=bound.pad, epsilon=self._price,
+                label="noisy margin", relation=self._session.relation,
+            )  # fmt: skip
+        else:
+            noisy = gaussian(
+                self._accountant, margin, sensitivity=bound.value, pad=bound.pad, rho=self._price,
+                label="noisy margin", relation=self._session.relation,
+            )  # fmt: skip
+        return bool(noisy[0] <= 0)
+
+    def independent(self, queries: list[Query]) -> np.ndarray:
+        return np.array([self._ask(query) for query in queries], dtype=bool)
+
+    def answer(self, frontier: Frontier) -> None:
+        try:
+            while questions := frontier.peek(None if frontier.stable else 64):
+                self._session.margins([query for question in questions for query in queries_of(question)[:8]])
+                for question in questions:
+                    given = next((s for s, q in zip(question.candidates, queries_of(question), strict=True) if self._ask(q)), None)
+                    if given is None:
+                        frontier.keep()
+                        continue
+                    frontier.separate(given)
+                    if not frontier.stable:
+                        break
+        except BudgetExhausted:
+            self.exhausted = True
+
+
+@dataclass(frozen=True)
+class NoisyThreshold(Decider):
+    """Independent iff the margin plus noise is at most zero; every answer is paid for.
+
+    alpha: level of the test.  noise: ``Noise.LAPLACE`` (pure) or ``Noise.GAUSSIAN`` (needs delta > 0).
+    n_queries: the number of answers among which the budget is divided; default 10 a pair.  When they are used up, the
+    remaining pairs keep their edges and the run says so.
+
+    Guarantee
+    ---------
+    Relation: that of the budget, under which the test must state a sensitivity.  Event: ``PureEvent`` or ``ZCDPEvent`` a query,
+    through the ledger's filter.  Public: n, the domain.  Proof: :mod:`jaxcd.privacy.mechanisms`.
+    """
+
+    alpha: float = 0.05
+    noise: Noise = Noise.LAPLACE
+    n_queries: int | None = None
+
+    answers_queries = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("n_queries", self.n_queries)
+        if not isinstance(self.noise, Noise):
+            raise OptionError(f"noise = {self.noise!r} is not a Noise; use Noise.LAPLACE or Noise.GAUSSIAN")
+
+    def start(self, session: Session, accountant: Accountant) -> DecisionRun:
+        n_pairs = session.n_variables * (session.n_variables - 1) // 2
+        return _NoisyRun(session, accountant, self.noise, self.n_queries or 10 * n_pairs)

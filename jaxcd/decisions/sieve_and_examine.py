@@ -1,0 +1,147 @@
+"""Sieve-and-examine: a cheap sparse vector on a subsample, then one look at the full data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy import optimize
+
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
+from jaxcd.decisions.rounds import check_count, default_rounds, equal_pure_events
+from jaxcd.errors import BudgetExhausted, OptionError
+from jaxcd.privacy import AboveThreshold, Accountant, laplace
+from jaxcd.queries import Queue, Session
+
+__all__ = ["SieveAndExamine", "optimal_rate"]
+
+_SMALLEST_RATE = 1 / 20
+# Margins on a subsample are lost with it, so the look-ahead starts small and grows while nothing passes.
+_FIRST_LOOK_AHEAD = 32
+_LOOK_AHEAD = 1024
+
+
+def optimal_rate(epsilon: float) -> float:
+    r"""The subsampling rate q in [1/20, 1] of the Priv-PC paper: least sqrt(1/q) / ln(1 + (e^epsilon - 1) / q).
+
+    epsilon: the price of one sieve.  That is the sieve's noise in units of the null's standard deviation, both on the
+    subsample; the signal, which shrinks as well, is not in it (PRIVACY.md N.1).
+    Source: Wang, Pang, Song 2020, section 5.2.
+    """
+    if math.isinf(epsilon):
+        return 1.0
+    noise = lambda x: math.sqrt(x) / math.log1p(x * math.expm1(epsilon))  # noqa: E731
+    best = optimize.minimize_scalar(noise, bounds=(1.0, 1 / _SMALLEST_RATE), method="bounded").x
+    return 1 / min((1.0, float(best), 1 / _SMALLEST_RATE), key=noise)
+
+
+class _SieveRun(DecisionRun):
+    def __init__(self, session: Session, accountant: Accountant, n_rounds: int, rate: float | None) -> None:
+        self._session = session
+        self._accountant = accountant
+        self._epsilon = equal_pure_events(accountant.ledger, 2 * n_rounds)
+        n = session.n_samples
+        self._size = min(n, max(2, math.floor(n * (optimal_rate(self._epsilon) if rate is None else rate))))
+        self._on_subset = session.sensitivity(self._size)
+        self._on_all = session.sensitivity()
+        self._sieve: AboveThreshold | None = None
+        self._queue: Queue | None = None
+        self._look_ahead = _FIRST_LOOK_AHEAD
+
+    def _current_sieve(self) -> tuple[AboveThreshold, Queue]:
+        if self._sieve is None or self._queue is None or self._sieve.spent:
+            n = self._session.n_samples
+            self._sieve = AboveThreshold(
+                self._accountant,
+                sensitivity=self._on_subset.value,
+                pad=self._on_subset.pad,
+                epsilon=self._epsilon,
+                rate=self._size / n,
+                label="sieve",
+                relation=self._session.relation,
+            )
+            self._queue = self._session.restrict(self._sieve.draw_subset(n, self._size))
+            self._look_ahead = _FIRST_LOOK_AHEAD
+        return self._sieve, self._queue
+
+    def _examine(self, question: Question, given: tuple[int, ...]) -> bool:
+        query = queries_of(question._replace(candidates=(given,)))
+        noisy = laplace(
+            self._accountant,
+            self._session.margins(query).expose(),
+            sensitivity=self._on_all.value,
+            pad=self._on_all.pad,
+            epsilon=self._epsilon,
+            label="examine",
+            relation=self._session.relation,
+        )
+        return bool(noisy[0] <= 0)
+
+    def answer(self, frontier: Frontier) -> None:
+        first_candidate = 0  # of the frontier's first question: the earlier ones have been asked
+        try:
+            while questions := frontier.peek(self._look_ahead):
+                first_candidate = self._walk(frontier, questions, first_candidate)
+        except BudgetExhausted:
+            self.exhausted = True
+
+    def _walk(self, frontier: Frontier, questions: list[Question], first_candidate: int) -> int:
+        """Answers questions up to and including the first that passes the sieve; returns where to go on in the next one."""
+        sieve, queue = self._current_sieve()
+        head = questions[0]
+        asked = [(head, given) for given in head.candidates[first_candidate:]]
+        asked += [(question, given) for question in questions[1:] for given in question.candidates]
+        if not asked:
+            frontier.keep()
+            return 0
+        margins = queue.evaluate([queries_of(q._replace(candidates=(given,)))[0] for q, given in asked]).margin
+        hit = sieve.first_above(-margins, threshold=sieve.noise_mean)
+        self._look_ahead = min(2 * self._look_ahead, _LOOK_AHEAD)
+        if hit is None:
+            for _ in questions:
+                frontier.keep()
+            return 0
+        question, given = asked[hit]
+        for earlier in questions:
+            if earlier is question:
+                break
+            frontier.keep()
+        if self._examine(question, given):
+            frontier.separate(given)
+            return 0
+        return question.candidates.index(given) + 1
+
+
+@dataclass(frozen=True)
+class SieveAndExamine(Decider):
+    r"""Priv-PC's mechanism, with the constants that hold.
+
+    *Sieve*: an AboveThreshold on minus the margins of a secret uniform subsample of m records.  *Examine*: the candidate that
+    passes is asked again on the full data, margin + Laplace <= 0 separates.  After every pass of the sieve, confirmed or
+    not, both its threshold and its subsample are drawn anew.  A round is one sieve and one examination, of the same price;
+    the number of rounds and the price are fixed before the data is read.
+
+    alpha: level of the test.  n_rounds: number of sieve passes paid for; default p (p - 1) / 2 - p.
+    rate: m / n in (0, 1]; default: :func:`optimal_rate` of the sieve's price, in [1/20, 1].
+
+    Guarantee
+    ---------
+    Relation: replace-one; n and m public.  Event: ``PureEvent(epsilon_0)`` a sieve (amplified: the AboveThreshold on the subsample has
+    ln(1 + (e^epsilon_0 - 1) n / m)) and ``PureEvent(epsilon_0)`` an examination, through the ledger's filter.
+    Proof: :mod:`jaxcd.privacy.above_threshold`; PRIVACY.md C1 and C2 for what the published constants get wrong.
+
+    Source: Wang, Pang, Song 2020; Balle, Barthe, Gaboardi 2018 for the subsampling.
+    """
+
+    alpha: float = 0.05
+    n_rounds: int | None = None
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("n_rounds", self.n_rounds)
+        if self.rate is not None and not 0 < self.rate <= 1:
+            raise OptionError(f"rate = {self.rate!r} is not a sampling rate; give a number in (0, 1], or None")
+
+    def start(self, session: Session, accountant: Accountant) -> DecisionRun:
+        return _SieveRun(session, accountant, self.n_rounds or default_rounds(session.n_variables), self.rate)

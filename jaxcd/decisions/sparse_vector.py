@@ -1,0 +1,95 @@
+"""Sparse vector: pay for each separation, never for a dependence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, queries_of
+from jaxcd.decisions.rounds import check_count, default_rounds, equal_pure_events
+from jaxcd.errors import BudgetExhausted
+from jaxcd.privacy import AboveThreshold, Accountant
+from jaxcd.queries import Session
+
+__all__ = ["SparseVector"]
+
+_LOOK_AHEAD = 512
+
+
+class _SparseVectorRun(DecisionRun):
+    def __init__(self, session: Session, accountant: Accountant, n_rounds: int) -> None:
+        self._session = session
+        self._accountant = accountant
+        self._sensitivity = session.sensitivity()
+        self._epsilon = equal_pure_events(accountant.ledger, n_rounds)
+        self._round: AboveThreshold | None = None
+
+    def _current_round(self) -> AboveThreshold:
+        if self._round is None or self._round.spent:
+            self._round = AboveThreshold(
+                self._accountant,
+                sensitivity=self._sensitivity.value,
+                pad=self._sensitivity.pad,
+                epsilon=self._epsilon,
+                label="sparse vector round",
+                relation=self._session.relation,
+            )
+        return self._round
+
+    def answer(self, frontier: Frontier) -> None:
+        try:
+            while questions := frontier.peek(_LOOK_AHEAD):
+                self._walk(frontier, questions)
+        except BudgetExhausted:
+            self.exhausted = True
+
+    def _walk(self, frontier: Frontier, questions: list) -> None:
+        asked = [queries_of(question) for question in questions]
+        margins = self._session.margins([query for queries in asked for query in queries]).expose()
+        starts = [0]
+        for queries in asked:
+            starts.append(starts[-1] + len(queries))
+        first = 0
+        while first < len(questions):
+            current = self._current_round()
+            hit = current.first_above(-margins[starts[first] :], threshold=current.noise_mean)
+            if hit is None:
+                for _ in range(first, len(questions)):
+                    frontier.keep()
+                return
+            place = starts[first] + hit
+            while starts[first + 1] <= place:
+                frontier.keep()
+                first += 1
+            frontier.separate(questions[first].candidates[place - starts[first]])
+            first += 1
+            if not frontier.stable:
+                return
+
+
+@dataclass(frozen=True)
+class SparseVector(Decider):
+    r"""The sparse vector technique: the first candidate whose noisy margin falls below a noisy threshold separates the pair.
+
+    A round is one AboveThreshold on minus the margins; it ends with a separation and the next one is charged anew.
+    "Dependent" answers are free.  The number of rounds and the price of each are fixed before the data is read:
+    ``n_rounds`` rounds of the largest epsilon_0 that pure composition or zCDP allows.  When they are used up, the remaining
+    pairs keep their edges and the run says so.
+
+    alpha: level of the test, 0 < alpha < 1.  n_rounds: positive; default p (p - 1) / 2 - p (PRIVACY.md N.3).
+
+    Guarantee
+    ---------
+    Relation: that of the budget, under which the test must state a sensitivity.  Event: ``PureEvent(epsilon_0)`` a round,
+    through the ledger's filter: the whole run is (epsilon, delta)-DP of the budget.  Public: n, the domain.
+    Proof: :mod:`jaxcd.privacy.above_threshold`, :mod:`jaxcd.privacy.ledger`.
+    """
+
+    alpha: float = 0.05
+    n_rounds: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("n_rounds", self.n_rounds)
+
+    def start(self, session: Session, accountant: Accountant) -> DecisionRun:
+        return _SparseVectorRun(session, accountant, self.n_rounds or default_rounds(session.n_variables))

@@ -1,0 +1,79 @@
+"""No privacy: compare the margin with zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxcd.citests import Query
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
+from jaxcd.errors import PrivacyError
+from jaxcd.privacy import Accountant
+from jaxcd.queries import Session
+
+__all__ = ["Threshold"]
+
+# Candidates of each open question computed in one round; doubled after every round, so at most half of them are wasted.
+_FIRST_ROUND = 2
+# Look-ahead, in candidates, where each answer may change the questions behind it.
+_LOOK_AHEAD = 128
+
+
+class _ThresholdRun(DecisionRun):
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def independent(self, queries: list[Query]) -> np.ndarray:
+        return self._session.margins(queries).expose() <= 0
+
+    def _first_separating(self, questions: list[Question]) -> list[tuple[int, ...] | None]:
+        """For each question its first candidate with a margin of at most zero."""
+        found: list[tuple[int, ...] | None] = [None] * len(questions)
+        open_questions = list(range(len(questions)))
+        start, width = 0, _FIRST_ROUND
+        while open_questions:
+            chunks = [questions[i]._replace(candidates=questions[i].candidates[start : start + width]) for i in open_questions]
+            asked = [query for chunk in chunks for query in queries_of(chunk)]
+            independent = self.independent(asked)
+            still_open, place = [], 0
+            for i, chunk in zip(open_questions, chunks, strict=True):
+                hits = np.flatnonzero(independent[place : place + len(chunk.candidates)])
+                place += len(chunk.candidates)
+                if len(hits):
+                    found[i] = chunk.candidates[hits[0]]
+                elif len(questions[i].candidates) > start + width:
+                    still_open.append(i)
+            open_questions = still_open
+            start, width = start + width, 2 * width
+        return found
+
+    def answer(self, frontier: Frontier) -> None:
+        while questions := frontier.peek(None if frontier.stable else _LOOK_AHEAD):
+            for given in self._first_separating(questions):
+                if given is None:
+                    frontier.keep()
+                    continue
+                frontier.separate(given)
+                if not frontier.stable:
+                    break
+
+
+@dataclass(frozen=True)
+class Threshold(Decider):
+    """Independent iff the margin is at most zero, i.e. the statistic is at most its critical value at level alpha.
+
+    alpha: 0 < alpha < 1.  For runs without privacy only; a private run with it raises PrivacyError.
+    """
+
+    alpha: float = 0.05
+
+    answers_queries = True
+
+    def start(self, session: Session, accountant: Accountant) -> DecisionRun:
+        if session.private:
+            raise PrivacyError(
+                "decider: Threshold compares without noise and protects nobody; use LevelwiseGaussian, SparseVector or "
+                "SieveAndExamine, or budget=NO_PRIVACY"
+            )
+        return _ThresholdRun(session)

@@ -1,0 +1,176 @@
+"""The one-call doors: a whole discovery with everything chosen from public facts, and a single test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from jaxcd.citests import CITest, CovarianceNorm, FisherZ, GTest, KendallTau, Query
+from jaxcd.data import Dataset, Domain, Ordinal
+from jaxcd.decisions import Decider, LevelwiseGaussian, SparseVector, Threshold
+from jaxcd.discovery import DiscoveryResult, LevelRecord, pc
+from jaxcd.errors import DomainError, OptionError
+from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, laplace
+from jaxcd.queries import Session
+
+__all__ = ["CITestResult", "Choice", "choose", "ci_test", "discover"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A test and a decider, and why: chosen from the domain and the budget, never from the rows."""
+
+    test: CITest
+    decider: Decider
+    reasons: tuple[str, ...]
+
+
+def choose(
+    domain: Domain,
+    *,
+    budget: Budget | NoPrivacy,
+    test: CITest | None = None,
+    decider: Decider | None = None,
+) -> Choice:
+    """The test and the decider for a domain and a budget; what is given stays.
+
+    Rules: numeric columns get Fisher's z (no private test for them is here yet); columns that are all ordered with three or
+    more levels get Kendall's tau; other discrete columns get the covariance norm, or without privacy the G test.  A budget with
+    delta > 0 gets LevelwiseGaussian, with delta = 0 SparseVector, no privacy Threshold.
+
+    Raises DomainError for numeric columns under a budget.
+    """
+    reasons = []
+    private = isinstance(budget, Budget)
+    if test is not None:
+        reasons.append(f"test: {test.name}, as asked")
+    elif not domain.is_discrete:
+        if private:
+            name = next(name for name in domain.names if not domain[name].is_discrete)
+            raise DomainError(
+                f"column {name!r} is numeric, and no proved private test for numeric columns is here yet; declare it "
+                "ordinal with public bins, or run without privacy"
+            )
+        test = FisherZ()
+        reasons.append("test: FisherZ, because there are numeric columns")
+    elif all(isinstance(domain[name], Ordinal) and len(domain[name].levels) > 2 for name in domain.names):
+        test = KendallTau()
+        reasons.append("test: KendallTau, because all columns are ordered with three or more levels")
+    elif private:
+        test = CovarianceNorm()
+        reasons.append("test: CovarianceNorm, because there are nominal or binary columns and a bounded sensitivity is needed")
+    else:
+        test = GTest()
+        reasons.append("test: GTest, because there are nominal or binary columns and no privacy is asked for")
+    if decider is not None:
+        reasons.append(f"mechanism: {decider.name}, as asked")
+    elif not private:
+        decider = Threshold()
+        reasons.append("mechanism: Threshold, because no privacy is asked for")
+    elif budget.delta > 0 and domain.is_discrete:
+        decider = LevelwiseGaussian()
+        reasons.append("mechanism: LevelwiseGaussian, because the budget has a delta and all columns are discrete")
+    else:
+        decider = SparseVector()
+        reasons.append("mechanism: SparseVector, because the budget has no delta" if budget.delta == 0 else
+                       "mechanism: SparseVector, because there are numeric columns")  # fmt: skip
+    return Choice(test, decider, tuple(reasons))
+
+
+def discover(
+    data: Dataset,
+    *,
+    budget: Budget | NoPrivacy,
+    key: jax.Array | None,
+    noise: NoiseSource | None = None,
+    test: CITest | None = None,
+    decider: Decider | None = None,
+    max_level: int | None = None,
+    progress: bool | Callable[[LevelRecord], None] = False,
+) -> DiscoveryResult:
+    """Discovers a causal graph with test and mechanism chosen from public facts; ``info["reasons"]`` says why.
+
+    Arguments as for :func:`jaxcd.pc`; ``test`` and ``decider`` override the choice of :func:`choose`.
+
+    Guarantee
+    ---------
+    That of :func:`jaxcd.pc`: the choice reads the domain and the budget only.
+    """
+    if not isinstance(data, Dataset):
+        raise OptionError(f"data: a {type(data).__name__} is not a Dataset; make one with read_csv, from_frame or from_array")
+    choice = choose(data.domain, budget=budget, test=test, decider=decider)
+    run = pc(
+        data, test=choice.test, decider=choice.decider, budget=budget, key=key, noise=noise,
+        max_level=max_level, progress=progress,
+    )  # fmt: skip
+    info = {**run.info, "reasons": choice.reasons}
+    return DiscoveryResult(run.graph, run.separating_sets, run.cost, run.spent, run.exhausted, info)
+
+
+@dataclass(frozen=True)
+class CITestResult:
+    """One answer.  Without privacy: statistic, pvalue (and its logarithm) and margin.  Under a budget only the noisy margin and
+    what follows from it are released: statistic, pvalue and log_pvalue are None."""
+
+    statistic: float | None
+    pvalue: float | None
+    log_pvalue: float | None
+    margin: float
+    independent: bool
+    cost: PrivacyCost
+
+
+def ci_test(
+    data: Dataset | None,
+    x: str,
+    y: str,
+    *,
+    given: Sequence[str] = (),
+    test: CITest,
+    budget: Budget | NoPrivacy,
+    key: jax.Array | None,
+    noise: NoiseSource | None = None,
+    alpha: float = 0.05,
+) -> CITestResult:
+    """One conditional independence test: is x independent of y given ``given``?
+
+    x, y, given: different names.  Independent iff the margin (statistic minus critical value at level alpha), under a budget
+    with Laplace noise, is at most zero.
+
+    Guarantee
+    ---------
+    Relation: that of the budget; public: n, the domain, all arguments.  Event: ``PureEvent(budget.epsilon)`` for the released
+    margin, whose sensitivity the test states.  Proof: :func:`jaxcd.privacy.laplace`.
+
+    Raises OptionError for an unknown or repeated name, SensitivityError for a test without bounded sensitivity under a budget.
+    """
+    decider = Threshold(alpha)  # checks alpha
+    session = Session(data, test, alpha=decider.alpha, budget=budget)
+    if isinstance(given, str):
+        raise OptionError(f"given = {given!r} is one text; use a tuple of names such as ({given!r},)")
+    chosen = (x, y, *given)
+    for name in chosen:
+        if name not in session.names:
+            raise OptionError(f"{name!r} is not a column; the columns are {', '.join(session.names)}")
+    if len(set(chosen)) < len(chosen):
+        raise OptionError(f"x, y and given must be different columns, not {chosen!r}")
+    place = {name: i for i, name in enumerate(session.names)}
+    query = Query.of(place[x], place[y], [place[name] for name in given])
+    if not session.admissible(query):
+        raise OptionError(f"given: the table of {chosen!r} has too many cells; condition on fewer columns")
+    accountant = Accountant(Ledger(budget), noise)
+    if isinstance(budget, NoPrivacy):
+        answer = session.evaluate([query])
+        statistic, log_pvalue, margin = (float(part[0]) for part in answer)
+        return CITestResult(
+            statistic, float(np.exp(log_pvalue)), log_pvalue, margin, margin <= 0, accountant.guarantee
+        )  # fmt: skip
+    bound = session.sensitivity()
+    noisy = laplace(
+        accountant, session.margins([query]).expose(), sensitivity=bound.value, pad=bound.pad, epsilon=budget.epsilon,
+        label="margin", relation=session.relation,
+    )  # fmt: skip
+    return CITestResult(None, None, None, float(noisy[0]), bool(noisy[0] <= 0), accountant.guarantee)

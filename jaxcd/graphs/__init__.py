@@ -1,0 +1,52 @@
+"""Graphs: marks and mixed graphs, d-separation, Markov equivalence, and the formats of other tools."""
+
+from __future__ import annotations
+
+from jaxcd.graphs.converters import (
+    PcalgGraph,
+    PcalgKind,
+    from_causal_learn,
+    from_dot,
+    from_json_dict,
+    from_networkx,
+    from_pcalg,
+    from_tetrad,
+    to_causal_learn,
+    to_dot,
+    to_json_dict,
+    to_networkx,
+    to_pcalg,
+    to_tetrad,
+)
+from jaxcd.graphs.cpdag import consistent_extension, dag_to_cpdag, random_dag
+from jaxcd.graphs.dag import dag_adjacency, topological_order
+from jaxcd.graphs.edges import Edge, Mark
+from jaxcd.graphs.mixed_graph import MixedGraph
+from jaxcd.graphs.separation import DSeparation, d_separated
+
+__all__ = [
+    "DSeparation",
+    "Edge",
+    "Mark",
+    "MixedGraph",
+    "PcalgGraph",
+    "PcalgKind",
+    "consistent_extension",
+    "d_separated",
+    "dag_adjacency",
+    "dag_to_cpdag",
+    "from_causal_learn",
+    "from_dot",
+    "from_json_dict",
+    "from_networkx",
+    "from_pcalg",
+    "from_tetrad",
+    "random_dag",
+    "to_causal_learn",
+    "to_dot",
+    "to_json_dict",
+    "to_networkx",
+    "to_pcalg",
+    "to_tetrad",
+    "topological_order",
+]

@@ -1,0 +1,215 @@
+"""How close an estimated graph is to the true one.
+
+Every function is called ``(estimate, truth)`` with two mixed graphs over the same names, in any order.
+
+>>> from jaxcd.graphs import MixedGraph
+>>> truth = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "c --> b"])
+>>> estimate = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "b --- c"])
+>>> skeleton_f1(estimate, truth), shd(estimate, truth)
+(F1Score(1.0, precision=1.0, recall=1.0), 1)
+>>> orientation_f1(estimate, truth).recall, arc_f1(estimate, truth).precision
+(0.5, 0.6666666666666666)
+"""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from jaxcd.errors import GraphError, OptionError
+from jaxcd.graphs.edges import Mark
+from jaxcd.graphs.mixed_graph import MixedGraph
+
+__all__ = ["F1Score", "arc_f1", "orientation_f1", "shd", "skeleton_f1", "summary"]
+
+
+@final
+class F1Score(float):
+    """An F1 score: a float, with precision and recall beside it.
+
+    F1 = 2 TP / (n_estimated + n_true), the harmonic mean of precision = TP / n_estimated and recall = TP / n_true.
+    If nothing is estimated and nothing is true, all three are 1; any other 0 / 0 is 0.
+
+    Args:
+        true_positives: Number of items that are both estimated and true.
+        n_estimated: Number of estimated items, at least ``true_positives``.
+        n_true: Number of true items, at least ``true_positives``.
+
+    Raises:
+        OptionError: If the counts do not fit together.
+    """
+
+    __slots__ = ("_counts",)
+    _counts: tuple[int, int, int]
+
+    def __new__(cls, true_positives: int, n_estimated: int, n_true: int) -> F1Score:
+        if not 0 <= true_positives <= min(n_estimated, n_true):
+            raise OptionError(
+                "counts must satisfy 0 <= true_positives <= n_estimated and n_true, "
+                f"got {true_positives}, {n_estimated} and {n_true}"
+            )
+        total = n_estimated + n_true
+        score = super().__new__(cls, 2 * true_positives / total if total else 1.0)
+        object.__setattr__(score, "_counts", (int(true_positives), int(n_estimated), int(n_true)))
+        return score
+
+    @property
+    def true_positives(self) -> int:
+        """Number of items that are both estimated and true."""
+        return self._counts[0]
+
+    @property
+    def n_estimated(self) -> int:
+        """Number of estimated items."""
+        return self._counts[1]
+
+    @property
+    def n_true(self) -> int:
+        """Number of true items."""
+        return self._counts[2]
+
+    @property
+    def precision(self) -> float:
+        """Share of the estimated items that are true."""
+        return self._share(self.n_estimated)
+
+    @property
+    def recall(self) -> float:
+        """Share of the true items that are estimated."""
+        return self._share(self.n_true)
+
+    def _share(self, count: int) -> float:
+        if count:
+            return self.true_positives / count
+        return 1.0 if self.n_estimated == self.n_true == 0 else 0.0
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"F1Score is frozen; cannot set {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return F1Score, self._counts
+
+    def __repr__(self) -> str:
+        return f"F1Score({float(self)!r}, precision={self.precision!r}, recall={self.recall!r})"
+
+    def __str__(self) -> str:
+        return repr(float(self))
+
+
+def skeleton_f1(estimate: MixedGraph, truth: MixedGraph) -> F1Score:
+    """F1 over adjacencies: pairs of nodes with an edge of any kind.
+
+    Args:
+        estimate: The estimated graph.
+        truth: The true graph, over the same names in any order.
+
+    Returns:
+        The score; two graphs without edges score 1.
+
+    Raises:
+        GraphError: If the graphs have different names.
+    """
+    estimated, true = _aligned(estimate, truth)
+    return _f1(np.triu(estimated.adjacency), np.triu(true.adjacency))
+
+
+def orientation_f1(estimate: MixedGraph, truth: MixedGraph) -> F1Score:
+    """F1 over directed edges only: pairs (i, j) with i --> j, a tail at i and an arrowhead at j.
+
+    Undirected, bidirected and circle edges are no items: not directing an edge costs recall, never precision.
+
+    Args:
+        estimate: The estimated graph.
+        truth: The true graph (a CPDAG, if the estimate is one), over the same names in any order.
+
+    Returns:
+        The score; two graphs without directed edges score 1.
+
+    Raises:
+        GraphError: If the graphs have different names.
+    """
+    estimated, true = _aligned(estimate, truth)
+    return _f1(estimated.directed, true.directed)
+
+
+def arc_f1(estimate: MixedGraph, truth: MixedGraph) -> F1Score:
+    """F1 over arcs, where an edge that leaves the direction open counts as two.
+
+    An edge with an arrowhead at exactly one end is one arc, into the arrowhead; any other edge (undirected, bidirected,
+    o-o, --o) is two arcs, one each way.
+
+    Args:
+        estimate: The estimated graph.
+        truth: The true graph (a CPDAG, if the estimate is one), over the same names in any order.
+
+    Returns:
+        The score; two graphs without edges score 1.
+
+    Raises:
+        GraphError: If the graphs have different names.
+
+    Source:
+        The convention of the experiments of Wang, Pang and Song 2020 (NeurIPS), "Towards practical differentially
+        private causal graph discovery" (Priv-PC), extended to circles.
+    """
+    estimated, true = _aligned(estimate, truth)
+    return _f1(_arcs(estimated), _arcs(true))
+
+
+def shd(estimate: MixedGraph, truth: MixedGraph) -> int:
+    """Structural Hamming distance: the number of pairs of nodes whose edge (its presence or a mark of it) differs.
+
+    Args:
+        estimate: The estimated graph.
+        truth: The true graph, over the same names in any order.
+
+    Returns:
+        An integer in 0..d (d - 1) / 2; 0 exactly if the graphs are equal up to the order of names.
+
+    Raises:
+        GraphError: If the graphs have different names.
+
+    Source:
+        Tsamardinos, Brown and Aliferis 2006 (Machine Learning 65), for CPDAGs: a wrong direction costs 1.
+    """
+    estimated, true = _aligned(estimate, truth)
+    differs = estimated.marks != true.marks
+    return int(np.count_nonzero(np.triu(differs | differs.T)))
+
+
+def summary(estimate: MixedGraph, truth: MixedGraph) -> dict[str, F1Score | int]:
+    """All metrics of this module by name: ``skeleton_f1``, ``orientation_f1``, ``arc_f1`` and ``shd``.
+
+    Args:
+        estimate: The estimated graph.
+        truth: The true graph, over the same names in any order.
+
+    Returns:
+        A dictionary from the function's name to its result.
+
+    Raises:
+        GraphError: If the graphs have different names.
+    """
+    return {metric.__name__: metric(estimate, truth) for metric in (skeleton_f1, orientation_f1, arc_f1, shd)}
+
+
+def _aligned(estimate: MixedGraph, truth: MixedGraph) -> tuple[MixedGraph, MixedGraph]:
+    missing = sorted(set(truth.names) - set(estimate.names))
+    extra = sorted(set(estimate.names) - set(truth.names))
+    if missing or extra:
+        raise GraphError(
+            f"estimate and truth must have the same names: the estimate lacks {missing}, the truth lacks {extra}; "
+            "compare subgraphs over the common names"
+        )
+    return estimate.reordered(truth.names), truth
+
+
+def _arcs(graph: MixedGraph) -> np.ndarray:
+    arrow = graph.marks == Mark.ARROW
+    return graph.adjacency & ~(arrow.T & ~arrow)
+
+
+def _f1(estimated: np.ndarray, true: np.ndarray) -> F1Score:
+    counts = (np.count_nonzero(estimated & true), np.count_nonzero(estimated), np.count_nonzero(true))
+    return F1Score(*(int(count) for count in counts))

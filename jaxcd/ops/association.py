@@ -1,0 +1,137 @@
+r"""Statistics of batches of stratified contingency tables.
+
+Every function takes ``tables`` of shape (..., K, A, B): counts O[k, a, b] in stratum k.  Notation: n_k the stratum's total,
+r_k and c_k its row and column sums, E = r c / n the expected counts.  Empty strata, rows and columns (also those that are
+padding) contribute exactly nothing, so tables may be padded with zeros; no function divides by zero and none returns NaN.
+Counts are converted to ``dtype`` first; in float64 every sum of products of counts is exact up to 2^53.
+
+Sources: the specification of the scores is PRIVACY.md sections B4 and M, restated in the proofs of
+:mod:`jaxcd.citests.covariance_norm` and :mod:`jaxcd.citests.kendall`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+__all__ = ["ChiSquareSums", "CovarianceSums", "KendallSums", "chi_square_sums", "covariance_sums", "kendall_sums"]
+
+
+class ChiSquareSums(NamedTuple):
+    """chi_square: Pearson's sum (O - E)^2 / E.  g: the likelihood ratio 2 sum O log(O / E).  dof: degrees of freedom,
+    the sum over strata of (nonempty rows - 1)(nonempty columns - 1), each factor at least 0."""
+
+    chi_square: jax.Array
+    g: jax.Array
+    dof: jax.Array
+
+
+class CovarianceSums(NamedTuple):
+    r"""With C_k = O_k - E_k:  norm = sqrt(sum_k |C_k|_F^2);  pooled = |sum_k C_k|_F;
+    mean = sum_{n_k >= 2} A_k B_k / (n_k - 1), the exact permutation mean of norm^2 and of pooled^2, A_k = n_k - |r_k|^2 / n_k;
+    spread = sqrt(sum_k w_k^2) and spread_pooled = sum_k w_k with w_k = n_k |Cov_x|_F |Cov_y|_F (twice its square is the
+    null variance of norm^2)."""
+
+    norm: jax.Array
+    pooled: jax.Array
+    mean: jax.Array
+    spread: jax.Array
+    spread_pooled: jax.Array
+
+
+class KendallSums(NamedTuple):
+    r"""concordance: S_k = concordant minus discordant pairs, (..., K).  size: n_k, (..., K).
+    square_root: sum_k sign(S_k)(sqrt(n_k^2 + 2 |S_k|) - n_k), signed.
+    variance: its null variance with ties, sum_k (n_k / 9)(1 - sum p^3)(1 - sum q^3)."""
+
+    concordance: jax.Array
+    size: jax.Array
+    square_root: jax.Array
+    variance: jax.Array
+
+
+def _over(numerator: jax.Array, denominator: jax.Array) -> jax.Array:
+    """numerator / denominator, and 0 where the denominator is 0."""
+    return jnp.where(denominator > 0, numerator / jnp.where(denominator > 0, denominator, 1), 0)
+
+
+def _margins(tables: jax.Array, dtype: Any) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    observed = tables.astype(dtype)
+    rows = observed.sum(axis=-1)
+    columns = observed.sum(axis=-2)
+    return observed, rows, columns, rows.sum(axis=-1)
+
+
+def _expected(rows: jax.Array, columns: jax.Array, size: jax.Array) -> jax.Array:
+    return _over(rows[..., :, None] * columns[..., None, :], size[..., None, None])
+
+
+@partial(jax.jit, static_argnames="dtype")
+def chi_square_sums(tables: jax.Array, dtype: Any = jnp.float64) -> ChiSquareSums:
+    """Pearson's chi-square, the likelihood ratio G and their degrees of freedom, summed over strata.
+
+    tables: counts (..., K, A, B).  Returns arrays of shape (...).
+    Source: Agresti, *Categorical Data Analysis*, 3rd ed., sections 3.2 and 6.3.
+    """
+    observed, rows, columns, size = _margins(tables, dtype)
+    expected = _expected(rows, columns, size)
+    chi_square = _over((observed - expected) ** 2, expected).sum(axis=(-3, -2, -1))
+    ratio = jnp.where(observed > 0, observed / jnp.where(expected > 0, expected, 1), 1)
+    g = 2 * (observed * jnp.log(ratio)).sum(axis=(-3, -2, -1))
+    free_rows = jnp.maximum((rows > 0).sum(axis=-1) - 1, 0)
+    free_columns = jnp.maximum((columns > 0).sum(axis=-1) - 1, 0)
+    return ChiSquareSums(chi_square, jnp.maximum(g, 0), (free_rows * free_columns).sum(axis=-1).astype(dtype))
+
+
+def _scatter_norm(sums: jax.Array, size: jax.Array) -> jax.Array:
+    """n |diag p - p p^T|_F for margins p = sums / n, rounding clipped at 0."""
+    p = _over(sums, size[..., None])
+    s2 = (p**2).sum(axis=-1)
+    s3 = (p**3).sum(axis=-1)
+    return size * jnp.sqrt(jnp.maximum(s2 - 2 * s3 + s2**2, 0))
+
+
+@partial(jax.jit, static_argnames="dtype")
+def covariance_sums(tables: jax.Array, dtype: Any = jnp.float64) -> CovarianceSums:
+    """Frobenius norms of the within-stratum covariance of one-hot vectors, and their null moments.
+
+    tables: counts (..., K, A, B).  Returns arrays of shape (...).  Source: PRIVACY.md section M.
+    """
+    observed, rows, columns, size = _margins(tables, dtype)
+    covariance = observed - _expected(rows, columns, size)
+    norm = jnp.sqrt((covariance**2).sum(axis=(-3, -2, -1)))
+    pooled = jnp.sqrt((covariance.sum(axis=-3) ** 2).sum(axis=(-2, -1)))
+    spread_rows = size - _over((rows**2).sum(axis=-1), size)
+    spread_columns = size - _over((columns**2).sum(axis=-1), size)
+    mean = _over(spread_rows * spread_columns, jnp.maximum(size - 1, 0)).sum(axis=-1)
+    w = _over(_scatter_norm(rows, size) * _scatter_norm(columns, size), size)
+    return CovarianceSums(norm, pooled, mean, jnp.sqrt((w**2).sum(axis=-1)), w.sum(axis=-1))
+
+
+def square_root_score(size: jax.Array, concordance: jax.Array) -> jax.Array:
+    """h(n, S) = sign(S)(sqrt(n^2 + 2 |S|) - n), computed without cancellation as 2 S / (sqrt(n^2 + 2 |S|) + n)."""
+    root = jnp.sqrt(size**2 + 2 * jnp.abs(concordance))
+    return _over(2 * concordance, root + size)
+
+
+@partial(jax.jit, static_argnames="dtype")
+def kendall_sums(tables: jax.Array, dtype: Any = jnp.float64) -> KendallSums:
+    """Kendall's concordance in each stratum of ordered tables, the square-root score and its null variance.
+
+    tables: counts (..., K, A, B), rows and columns in the order of the levels.
+    S_k = sum over a < a' of O[a, b] (sum over b' > b of O[a', b'] - sum over b' < b of O[a', b']); ties count 0.
+    Source: PRIVACY.md sections B4 and M (V_h).
+    """
+    observed, rows, columns, size = _margins(tables, dtype)
+    below = jnp.flip(jnp.cumsum(jnp.flip(observed, -2), axis=-2), -2) - observed  # counts in later rows
+    left = jnp.cumsum(below, axis=-1) - below
+    right = below.sum(axis=-1, keepdims=True) - left - below
+    concordance = (observed * (right - left)).sum(axis=(-2, -1))
+    square_root = square_root_score(size, concordance).sum(axis=-1)
+    p3 = (_over(rows, size[..., None]) ** 3).sum(axis=-1)
+    q3 = (_over(columns, size[..., None]) ** 3).sum(axis=-1)
+    variance = (size / 9 * (1 - p3) * (1 - q3)).sum(axis=-1)
+    return KendallSums(concordance, size, square_root, jnp.maximum(variance, 0))

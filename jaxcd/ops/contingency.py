@@ -1,0 +1,163 @@
+r"""Contingency tables of many queries at once, by counting bits.
+
+A discrete column with k levels is stored as k bit masks, one bit a row: bit i of mask (variable v, level a) is one iff row i
+has level a.  The cell (a, b | s) of the table of x and y given S is then the number of ones in the bitwise AND of |S| + 2
+masks.  This is the product of one-hot matrices at one bit an entry: a cell costs n/32 word operations and reads n/8 bytes
+a mask, and the masks of a whole data set (n = 100,000 and 105 levels: 1.3 MB) stay in the processor's cache.  Nothing is
+sorted, no stratum is visited in Python, and the shapes depend only on n and the declared levels, never on the values.
+
+Ones are counted by a carry-save adder over eight words at a time (the Harley-Seal scheme; Warren, *Hacker's Delight*, 2nd
+ed., section 5.1), which leaves one population count for each four words.
+
+Cost of a query: n/32 * prod(levels of x, y, S) word operations; on two CPU cores about 0.75 microseconds a cell at
+n = 100,000 (see ``benchmarks``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+__all__ = ["LevelMasks", "cell_counts", "count_tables", "pack_levels"]
+
+_WORD = 32
+# Words are padded to a multiple of this, so that data sets of nearly equal length share compiled code and the adder's
+# eight lanes stay aligned.
+_WORD_MULTIPLE = 128
+_LANES = 8
+# One compiled routine a depth: the index buffer has a fixed length and the number of blocks in use is a run-time argument.
+_BUFFER = 8192
+_BLOCK = {"cpu": 128}
+_DEPTHS = (2, 3, 4, 5, 6, 8, 12, 16, 24, 32)
+
+
+class LevelMasks(NamedTuple):
+    """The bit masks of a discrete data set.
+
+    words: uint32 (1 + sum of cardinalities, n_words); row 0 is the mask of all rows, row offsets[v] + a that of
+    "variable v has level a".  Bits beyond the last row are zero.
+    offsets: int32 (n_columns,).  cardinalities: int32 (n_columns,).  n_samples: the number of rows.
+    """
+
+    words: jax.Array
+    offsets: np.ndarray
+    cardinalities: np.ndarray
+    n_samples: int
+
+
+def pack_levels(codes: np.ndarray, cardinalities: Sequence[int]) -> LevelMasks:
+    """Packs level codes into bit masks.
+
+    codes: integers (n, d), 0 <= codes[:, v] < cardinalities[v].
+    """
+    n_samples, n_columns = codes.shape
+    cards = np.asarray(cardinalities, dtype=np.int32)
+    offsets = np.concatenate([[1], 1 + np.cumsum(cards)[:-1]]).astype(np.int32)
+    n_words = -(-max(n_samples, 1) // _WORD)
+    n_words = -(-n_words // _WORD_MULTIPLE) * _WORD_MULTIPLE
+    n_bytes = -(-n_samples // 8)
+    packed = np.zeros((1 + int(cards.sum()), n_words * 4), dtype=np.uint8)
+    packed[0, :n_bytes] = np.packbits(np.ones(n_samples, dtype=bool))
+    for v in range(n_columns):
+        member = codes[:, v] == np.arange(cards[v], dtype=codes.dtype)[:, None]
+        packed[offsets[v] : offsets[v] + cards[v], :n_bytes] = np.packbits(member, axis=1)
+    return LevelMasks(jnp.asarray(packed.view(np.uint32)), offsets, cards, n_samples)
+
+
+def _add(a: jax.Array, b: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Bitwise full adder: sum and carry of three words."""
+    half = a ^ b
+    return half ^ c, (a & b) | (half & c)
+
+
+def _ones(words: list[jax.Array]) -> jax.Array:
+    """Number of ones in the words at each position, as int32."""
+    total: jax.Array | int = 0
+    weight = 1
+    while words:
+        carries = []
+        while len(words) >= 3:
+            s, carry = _add(words.pop(), words.pop(), words.pop())
+            words.append(s)
+            carries.append(carry)
+        if len(words) == 2:
+            a, b = words
+            words = [a ^ b]
+            carries.append(a & b)
+        total = total + weight * jax.lax.population_count(words[0]).astype(jnp.int32)
+        words = carries
+        weight *= 2
+    return jnp.asarray(total)
+
+
+@partial(jax.jit, static_argnames="block")
+def _count_blocks(words: jax.Array, index: jax.Array, n_blocks: jax.Array, block: int) -> jax.Array:
+    lanes = words.reshape(words.shape[0], _LANES, -1)
+    depth = index.shape[1]
+
+    def count(i, counts):
+        cells = jax.lax.dynamic_slice_in_dim(index, i * block, block)
+        both = []
+        for lane in range(_LANES):
+            word = lanes[cells[:, 0], lane]
+            for t in range(1, depth):
+                word = word & lanes[cells[:, t], lane]
+            both.append(word)
+        return jax.lax.dynamic_update_slice_in_dim(counts, jnp.sum(_ones(both), axis=1), i * block, 0)
+
+    return jax.lax.fori_loop(0, n_blocks, count, jnp.zeros(index.shape[0], jnp.int32))
+
+
+def cell_counts(words: jax.Array, index: np.ndarray) -> np.ndarray:
+    """Number of rows in the intersection of masks, for many intersections.
+
+    words: uint32 (n_masks, n_words).  index: int32 (n_cells, depth), rows of ``words``; row 0 (all rows) is neutral.
+    Returns int64 (n_cells,).  One compilation for each depth in 2, 3, 4, 5, 6, 8, 12, ... and each shape of ``words``.
+    """
+    n_cells, depth = index.shape
+    padded_depth = next((d for d in _DEPTHS if d >= depth), depth)
+    block = _BLOCK.get(jax.default_backend(), _BUFFER)
+    parts = []
+    for start in range(0, n_cells, _BUFFER):
+        chunk = index[start : start + _BUFFER]
+        buffer = np.zeros((_BUFFER, padded_depth), dtype=np.int32)
+        buffer[: len(chunk), :depth] = chunk
+        parts.append((_count_blocks(words, buffer, np.int32(-(-len(chunk) // block)), block), len(chunk)))
+    if not parts:
+        return np.zeros(0, dtype=np.int64)
+    return np.concatenate([np.asarray(counts)[:length] for counts, length in parts]).astype(np.int64)
+
+
+def count_tables(masks: LevelMasks, variables: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
+    """The contingency tables of a batch of queries with conditioning sets of one size.
+
+    variables: integers (n_queries, 2 + s): x, y, then the conditioning set.
+    shape: (K, A, B) with K >= the number of strata, A >= the levels of x, B >= those of y, for every query.
+    Returns int32 (n_queries, K, A, B), zero where padded; stratum index is mixed radix over the conditioning set, its last
+    variable fastest.
+    """
+    n_queries, width = variables.shape
+    cards = masks.cardinalities[variables].astype(np.int64)
+    offsets = masks.offsets[variables]
+    n_cells = cards.prod(axis=1)
+    query = np.repeat(np.arange(n_queries), n_cells)
+    rest = np.arange(int(n_cells.sum())) - np.repeat(np.cumsum(n_cells) - n_cells, n_cells)
+    index = np.empty((len(query), width), dtype=np.int32)
+    for column in (1, 0):
+        rest, digit = np.divmod(rest, cards[query, column])
+        index[:, column] = digit
+    stratum = rest
+    for column in range(width - 1, 1, -1):
+        rest, digit = np.divmod(rest, cards[query, column])
+        index[:, column] = digit
+    n_strata, n_rows, n_columns = shape
+    tables = np.zeros((n_queries, n_strata, n_rows, n_columns), dtype=np.int32)
+    where = (query, stratum, index[:, 0].copy(), index[:, 1].copy())
+    index += offsets[query]
+    tables[where] = cell_counts(masks.words, index)
+    return tables

@@ -1,0 +1,50 @@
+"""Correlations and partial correlations of batches of variables."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+__all__ = ["correlation_matrix", "partial_correlations"]
+
+
+@jax.jit
+def correlation_matrix(values: jax.Array) -> jax.Array:
+    """Pearson's correlation matrix of the columns, (n, d) -> (d, d); a constant column has correlation 0 with the others.
+
+    The columns are centred and scaled before the product, so that a large mean does not cost digits.
+    """
+    centred = values - values.mean(axis=0)
+    norm = jnp.sqrt((centred**2).sum(axis=0))
+    # A column whose spread is lost in the rounding of its mean is constant for every purpose.
+    floor = jnp.finfo(values.dtype).eps * jnp.sqrt(values.shape[0]) * jnp.abs(values).max(axis=0)
+    scaled = jnp.where(norm > floor, centred / jnp.where(norm > floor, norm, 1), 0)
+    matrix = jnp.matmul(scaled.T, scaled, precision=jax.lax.Precision.HIGHEST)
+    return jnp.clip(matrix.at[jnp.diag_indices(matrix.shape[0])].set(1), -1, 1)
+
+
+@jax.jit
+def partial_correlations(matrix: jax.Array, variables: jax.Array) -> jax.Array:
+    r"""Partial correlation of x and y given S, from a correlation matrix.
+
+    matrix: (d, d).  variables: integers (B, 2 + s), columns x, y, S.
+    With P the inverse of the submatrix, r = -P_xy / sqrt(P_xx P_yy); computed through the Schur complement of S,
+    regularised by d * eps so that a singular submatrix (a variable repeated in S) gives a defined value.
+    Returns (B,), in [-1, 1].  Source: Lauritzen, *Graphical Models*, section 5.1.
+    """
+
+    def one(v):
+        block = matrix[v][:, v]
+        if v.shape[0] == 2:
+            return block[0, 1]
+        size = v.shape[0] - 2
+        jitter = 10 * size * jnp.finfo(matrix.dtype).eps * jnp.eye(size, dtype=matrix.dtype)
+        factor = jnp.linalg.cholesky(block[2:, 2:] + jitter)
+        half = jax.scipy.linalg.solve_triangular(factor, block[2:, :2], lower=True)
+        schur = block[:2, :2] - jnp.matmul(half.T, half, precision=jax.lax.Precision.HIGHEST)
+        product = schur[0, 0] * schur[1, 1]
+        # A variable that S determines has no residual: nothing is left to be correlated.
+        determined = jnp.minimum(schur[0, 0], schur[1, 1]) <= 100 * size * jnp.finfo(matrix.dtype).eps
+        return jnp.where(determined, 0, schur[0, 1] / jnp.sqrt(jnp.where(determined, 1, product)))
+
+    return jnp.clip(jax.vmap(one)(variables), -1, 1)

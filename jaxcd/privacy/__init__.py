@@ -1,0 +1,81 @@
+"""Privacy: budgets, events, the ledger, noise and mechanisms, each with its proof beside it.
+
+The order of things: a :class:`Budget` is fixed before the data is read; a :class:`Ledger` keeps it; a mechanism
+charges the ledger an event and only then draws noise. This package knows no test and no graph: numbers go in, and
+what comes out is private.
+"""
+
+from __future__ import annotations
+
+from .above_threshold import THRESHOLD_SHARE, AboveThreshold, ThresholdNoise
+from .audit import SensitivityWitness, epsilon_lower_bound, search_sensitivity
+from .budget import NO_PRIVACY, Budget, NoPrivacy, PrivacyCost, Relation
+from .conversion import (
+    amplified_epsilon,
+    epsilon_to_rho,
+    exponential_to_rho,
+    pure_to_rho,
+    rho_to_epsilon,
+    rho_to_exponential,
+    rho_to_pure,
+    subsampled_epsilon,
+)
+from .events import ExponentialMechanismEvent, PrivacyEvent, PureEvent, ZCDPEvent
+from .ledger import Ledger, LedgerEntry
+from .mechanisms import (
+    GRID,
+    VECTOR_GRID,
+    Accountant,
+    gaussian,
+    gaussian_sigma,
+    integer_sensitivity,
+    laplace,
+    noise_scale,
+    quantise,
+    select_max,
+)
+from .noise import NoiseSampler, NoiseSource, SecureNoise, SimulatedNoise
+from .rounding import split
+
+__all__ = [
+    "GRID",
+    "NO_PRIVACY",
+    "THRESHOLD_SHARE",
+    "VECTOR_GRID",
+    "AboveThreshold",
+    "Accountant",
+    "Budget",
+    "ExponentialMechanismEvent",
+    "Ledger",
+    "LedgerEntry",
+    "NoPrivacy",
+    "NoiseSampler",
+    "NoiseSource",
+    "PrivacyCost",
+    "PrivacyEvent",
+    "PureEvent",
+    "Relation",
+    "SecureNoise",
+    "SensitivityWitness",
+    "SimulatedNoise",
+    "ThresholdNoise",
+    "ZCDPEvent",
+    "amplified_epsilon",
+    "epsilon_lower_bound",
+    "epsilon_to_rho",
+    "exponential_to_rho",
+    "gaussian",
+    "gaussian_sigma",
+    "integer_sensitivity",
+    "laplace",
+    "noise_scale",
+    "pure_to_rho",
+    "quantise",
+    "rho_to_epsilon",
+    "rho_to_exponential",
+    "rho_to_pure",
+    "search_sensitivity",
+    "select_max",
+    "split",
+    "subsampled_epsilon",
+]

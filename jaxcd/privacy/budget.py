@@ -1,0 +1,124 @@
+"""What a user promises and is promised: neighbouring relation, budget and cost.
+
+A randomised algorithm M is (epsilon, delta)-differentially private under a relation if for all neighbours D, D' and
+all sets E of outputs P[M(D) in E] <= exp(epsilon) P[M(D') in E] + delta (Dwork, McSherry, Nissim, Smith 2006).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from ..errors import OptionError
+from ._checks import check_positive
+
+
+class Relation(Enum):
+    """Which data sets are neighbours."""
+
+    REPLACE_ONE = "replace-one"
+    """One record, all its columns, is replaced by another; the number of records is the same, and public."""
+
+    ADD_REMOVE = "add-remove"
+    """One record is added or removed; the number of records is private."""
+
+
+def _check_relation(relation: Relation) -> None:
+    if not isinstance(relation, Relation):
+        raise OptionError(
+            f"relation must be a Relation, got {relation!r}: use Relation.REPLACE_ONE or Relation.ADD_REMOVE"
+        )
+
+
+def _check_delta(delta: float) -> float:
+    try:
+        number = float(delta)
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"delta must be a number in [0, 1), got {delta!r}: give 0, or far less than 1/n") from error
+    if isinstance(delta, bool) or not 0 <= number < 1:
+        raise OptionError(
+            f"delta must be in [0, 1), got {delta!r}: give 0 for pure privacy, or far less than 1/n_samples"
+        )
+    return number
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The total (epsilon, delta) that a run may spend, fixed before the data is read.
+
+    Args:
+        epsilon: positive and finite, in nats.
+        delta: in [0, 1); 0 asks for pure differential privacy.  Choose it far below one over the number of records.
+        relation: the neighbouring relation under which both hold.
+
+    Raises:
+        OptionError: an argument is out of its range.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    relation: Relation = Relation.REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        cure = "give a positive number such as 1.0, or use NO_PRIVACY to run without privacy"
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon, cure=cure))
+        object.__setattr__(self, "delta", _check_delta(self.delta))
+        _check_relation(self.relation)
+
+    def __str__(self) -> str:
+        return f"epsilon={self.epsilon:g}, delta={self.delta:g} ({self.relation.value})"
+
+
+class NoPrivacy:
+    """The type of :data:`NO_PRIVACY`: a run that asks for no privacy says so in words."""
+
+    _instance: NoPrivacy | None = None
+
+    def __new__(cls) -> NoPrivacy:
+        if cls._instance is None:
+            cls._instance = super().__new__(cls)
+        return cls._instance
+
+    def __repr__(self) -> str:
+        return "NO_PRIVACY"
+
+    def __reduce__(self) -> str:
+        return "NO_PRIVACY"
+
+
+NO_PRIVACY = NoPrivacy()
+"""Given as ``budget``, it runs without privacy; the only object of its class."""
+
+
+@dataclass(frozen=True)
+class PrivacyCost:
+    """What an output costs: (epsilon, delta) under a relation, and whether that is proved.
+
+    Args:
+        epsilon: in [0, inf]; infinity where no bound holds.
+        delta: in [0, 1).
+        relation: the neighbouring relation.
+        proven: whether the claim stands on a proof.
+        reason: the proof in a phrase, or why there is none.
+    """
+
+    epsilon: float
+    delta: float
+    relation: Relation
+    proven: bool
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0:
+            raise OptionError(
+                f"epsilon must not be negative, got {self.epsilon!r}: a cost is zero, positive or infinite"
+            )
+        _check_delta(self.delta)
+        _check_relation(self.relation)
+
+    def __str__(self) -> str:
+        if math.isinf(self.epsilon):
+            return f"no privacy (epsilon=inf): {self.reason}"
+        claim = "proved" if self.proven else "NOT proved"
+        return f"epsilon={self.epsilon:.6g}, delta={self.delta:g} ({self.relation.value}; {claim}: {self.reason})"

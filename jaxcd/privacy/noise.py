@@ -1,0 +1,290 @@
+r"""Integer noise: exact from the operating system's entropy, or simulated from a key.
+
+All noise is on the integers (doubles leak: Mironov 2012), and all draws come back as int64, saturated at
++-:data:`NOISE_LIMIT`. Mechanisms undo or absorb the saturation exactly (see :mod:`jaxcd.privacy.mechanisms`), so it
+costs no privacy; with scales up to :data:`SCALE_LIMIT` it has a probability below exp(-64).
+
+A :class:`NoiseSource` is configuration, frozen and shareable; its :meth:`NoiseSource.start` gives a fresh
+:class:`NoiseSampler`, the state of one run.
+
+* discrete Laplace of scale s: P[X = k] proportional to exp(-abs(k)/s), k any integer;
+* discrete Gaussian of parameter sigma: P[X = k] proportional to exp(-k^2 / (2 sigma^2));
+* geometric of scale s (one-sided): P[X = k] proportional to exp(-k/s), k = 0, 1, 2, ...
+
+Source: Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy (exact samplers, used through
+OpenDP).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import OptionError
+from ._checks import check_count, check_positive
+
+NOISE_LIMIT = 2**62
+"""Draws are saturated at plus and minus this number; saturated draws stay marked by being equal to it."""
+
+SCALE_LIMIT = 2.0**56
+"""The largest scale, in steps of the grid."""
+
+Integers = NDArray[np.int64]
+
+
+def check_scale(name: str, value: float) -> float:
+    """Return the scale if its draws fit into int64, else raise OptionError."""
+    cure = "it is sensitivity over epsilon, in steps of the grid"
+    value = check_positive(name, value, allow_infinity=True, cure=cure)
+    if not value <= SCALE_LIMIT:
+        raise OptionError(
+            f"{name} must be at most 2**56 steps of the grid for int64, got {value!r}: "
+            "use a coarser grid or a larger epsilon"
+        )
+    return value
+
+
+class NoiseSampler(ABC):
+    """The state of one run: draws noise, each time fresh.
+
+    ``index`` is the ledger's index of the event that pays for the draw; successive draws under one index differ.
+    """
+
+    @property
+    @abstractmethod
+    def secure(self) -> bool:
+        """Whether the draws are unpredictable; only then may a result be released."""
+
+    @abstractmethod
+    def discrete_laplace(self, scale: float, size: int, *, index: int) -> Integers:
+        """Draw ``size`` independent discrete Laplace integers."""
+
+    @abstractmethod
+    def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> Integers:
+        """Draw ``size`` independent discrete Gaussian integers."""
+
+    @abstractmethod
+    def geometric(self, scale: float, size: int, *, index: int) -> Integers:
+        """Draw ``size`` independent one-sided geometric integers: 0, 1, 2, ..."""
+
+    @abstractmethod
+    def subset(self, n: int, m: int, *, index: int) -> NDArray[np.bool_]:
+        """Draw a uniformly random subset of m of n records, as a mask of length n."""
+
+    @abstractmethod
+    def gumbel_max(self, scores: Integers, scale: float, *, index: int) -> int:
+        """Draw an index with probability proportional to exp(scores / scale)."""
+
+
+class NoiseSource(ABC):
+    """Where noise comes from: configuration of a run."""
+
+    @property
+    @abstractmethod
+    def secure(self) -> bool:
+        """Whether the draws are unpredictable; only then may a result be released."""
+
+    @abstractmethod
+    def start(self) -> NoiseSampler:
+        """Return a fresh sampler, the state of one run."""
+
+
+@dataclass(frozen=True)
+class SecureNoise(NoiseSource):
+    """Exact integer noise from the operating system's entropy: the default, and the only noise fit for release.
+
+    **Guarantee.** Discrete Laplace and Gaussian draws, and Gumbel maxima, are exact in distribution (OpenDP's
+    samplers on integers and rationals, no floating point); the others are derived from them, or from ``os.urandom``,
+    exactly. There is no seed, and nothing to reproduce.
+    """
+
+    @property
+    def secure(self) -> bool:
+        """True."""
+        return True
+
+    def start(self) -> NoiseSampler:
+        """Return a fresh sampler."""
+        return _SecureSampler()
+
+
+@dataclass(frozen=True)
+class SimulatedNoise(NoiseSource):
+    """Reproducible noise from a key, for experiments and tests; a result made with it must not be released.
+
+    Who has the key has the noise, and takes it off. Samplers started from the same key draw the same numbers in the
+    same order of calls, independently for each ledger index. The distributions are those of :class:`SecureNoise` to
+    double precision.
+
+    Args:
+        key: a typed JAX key, ``jax.random.key(...)``.
+
+    Raises:
+        OptionError: ``key`` is not a single typed key.
+    """
+
+    key: Any
+
+    def __post_init__(self) -> None:
+        _key_words(self.key)
+
+    @property
+    def secure(self) -> bool:
+        """False."""
+        return False
+
+    def start(self) -> NoiseSampler:
+        """Return a fresh sampler that draws the same numbers as every other from this key."""
+        return _SimulatedSampler(_key_words(self.key))
+
+
+def _key_words(key: Any) -> tuple[int, ...]:
+    import jax
+
+    if not isinstance(key, jax.Array) or not jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key) or key.shape != ():
+        raise OptionError(
+            f"key must be one typed JAX key, got {type(key).__name__}: use SimulatedNoise(jax.random.key(0))"
+        )
+    return tuple(int(word) for word in np.asarray(jax.random.key_data(key)).ravel())
+
+
+def _check_subset(n: int, m: int) -> None:
+    check_count("n", n)
+    if check_count("m", m) > n:
+        raise OptionError(
+            f"m must be at most n={n}, got {m}: a subset drawn without replacement is no larger than the whole"
+        )
+
+
+@lru_cache(maxsize=1)
+def _opendp() -> Any:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    return dp
+
+
+@lru_cache(maxsize=256)
+def _laplace_measurement(scale: float) -> Any:
+    dp = _opendp()
+    return dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=scale)
+
+
+@lru_cache(maxsize=256)
+def _gaussian_measurement(sigma: float) -> Any:
+    dp = _opendp()
+    return dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=sigma)
+
+
+@lru_cache(maxsize=256)
+def _gumbel_measurement(scale: float) -> Any:
+    dp = _opendp()
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
+    return dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)
+
+
+def _saturate(draws: list[int]) -> Integers:
+    return np.clip(np.asarray(draws, dtype=np.int64), -NOISE_LIMIT, NOISE_LIMIT)
+
+
+class _SecureSampler(NoiseSampler):
+    @property
+    def secure(self) -> bool:
+        return True
+
+    def discrete_laplace(self, scale: float, size: int, *, index: int) -> Integers:
+        scale, size = check_scale("scale", scale), check_count("size", size)
+        return _saturate(_laplace_measurement(scale)([0] * size)) if size else np.zeros(0, np.int64)
+
+    def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> Integers:
+        sigma, size = check_scale("sigma", sigma), check_count("size", size)
+        return _saturate(_gaussian_measurement(sigma)([0] * size)) if size else np.zeros(0, np.int64)
+
+    def geometric(self, scale: float, size: int, *, index: int) -> Integers:
+        # A discrete Laplace conditioned on X >= 0 has P[X = k] proportional to exp(-k/s) on k >= 0: the geometric.
+        # Rejection draws from the conditional law exactly, and accepts with probability above 1/2; how often it tries
+        # depends on no data.
+        kept: list[Integers] = []
+        missing = check_count("size", size)
+        while missing > 0:
+            draws = self.discrete_laplace(scale, 2 * missing + 8, index=index)
+            draws = draws[draws >= 0][:missing]
+            kept.append(draws)
+            missing -= len(draws)
+        return np.concatenate(kept) if kept else np.zeros(0, np.int64)
+
+    def subset(self, n: int, m: int, *, index: int) -> NDArray[np.bool_]:
+        # The m records with the smallest of n independent uniform keys. Keys are exchangeable, and so they are given
+        # that the m-th and the (m+1)-th smallest differ (a symmetric event); every m-subset is then equally likely.
+        # Otherwise all keys are drawn anew.
+        _check_subset(n, m)
+        if m in (0, n):
+            return np.full(n, m == n and n > 0)
+        while True:
+            keys = np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
+            ordered = np.partition(keys, (m - 1, m))
+            if ordered[m - 1] != ordered[m]:
+                return keys <= ordered[m - 1]
+
+    def gumbel_max(self, scores: Integers, scale: float, *, index: int) -> int:
+        check_count("number of scores", len(scores), minimum=1)
+        return int(_gumbel_measurement(check_scale("scale", scale))(scores.tolist()))
+
+
+class _SimulatedSampler(NoiseSampler):
+    """One generator for each ledger index, in its own stream; successive draws go on along the stream."""
+
+    def __init__(self, words: tuple[int, ...]) -> None:
+        self._words = words
+        self._generators: dict[int, np.random.Generator] = {}
+
+    @property
+    def secure(self) -> bool:
+        return False
+
+    def _generator(self, index: int) -> np.random.Generator:
+        if index not in self._generators:
+            # The length goes first: without it the words of two kinds of key could run into the index.
+            seed = np.random.SeedSequence([len(self._words), *self._words, check_count("index", index)])
+            self._generators[index] = np.random.Generator(np.random.Philox(seed))
+        return self._generators[index]
+
+    def discrete_laplace(self, scale: float, size: int, *, index: int) -> Integers:
+        # The difference of two independent geometrics of scale s is discrete Laplace of scale s.
+        pairs = self.geometric(scale, 2 * check_count("size", size), index=index).reshape(size, 2)
+        return pairs[:, 0] - pairs[:, 1]
+
+    def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> Integers:
+        sigma, size = check_scale("sigma", sigma), check_count("size", size)
+        generator = self._generator(index)
+        if sigma >= 64:  # rounding a Gaussian instead adds 1/12 to a variance of at least 4096
+            return np.clip(np.rint(generator.standard_normal(size) * sigma), -NOISE_LIMIT, NOISE_LIMIT).astype(np.int64)
+        reach = math.ceil(12 * sigma) + 2
+        support = np.arange(-reach, reach + 1)
+        cumulative = np.cumsum(np.exp(-0.5 * (support / sigma) ** 2))
+        positions = np.searchsorted(cumulative, generator.random(size) * cumulative[-1], side="right")
+        return support[positions].astype(np.int64)
+
+    def geometric(self, scale: float, size: int, *, index: int) -> Integers:
+        scale, size = check_scale("scale", scale), check_count("size", size)
+        # floor(s E) with E standard exponential: P[floor(s E) >= k] = P[E >= k/s] = exp(-k/s).
+        draws = np.floor(self._generator(index).standard_exponential(size) * scale)
+        return np.minimum(draws, NOISE_LIMIT).astype(np.int64)
+
+    def subset(self, n: int, m: int, *, index: int) -> NDArray[np.bool_]:
+        _check_subset(n, m)
+        mask = np.zeros(n, dtype=np.bool_)
+        mask[self._generator(index).permutation(n)[:m]] = True
+        return mask
+
+    def gumbel_max(self, scores: Integers, scale: float, *, index: int) -> int:
+        count = check_count("number of scores", len(scores), minimum=1)
+        gaps = (scores - scores.max()) / check_scale("scale", scale)
+        return int(np.argmax(gaps + self._generator(index).gumbel(size=count)))

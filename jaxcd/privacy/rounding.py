@@ -1,0 +1,70 @@
+"""Directed rounding: every float that a guarantee rests on is rounded to the safe side.
+
+A float is a rational number, so "is d / scale at most epsilon?" has an exact answer.  These helpers work with
+:class:`fractions.Fraction` and round once, in the direction that can only cost utility, never privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from ..errors import OptionError
+from ._checks import check_positive
+
+
+def round_down(value: Fraction) -> float:
+    """Return the largest float not above ``value``."""
+    result = float(value)
+    return math.nextafter(result, -math.inf) if Fraction(result) > value else result
+
+
+def round_up(value: Fraction) -> float:
+    """Return the smallest float not below ``value``."""
+    result = float(value)
+    return math.nextafter(result, math.inf) if Fraction(result) < value else result
+
+
+def sqrt_up(value: Fraction) -> float:
+    """Return a float ``s`` (the smallest, up to one unit in the last place) with ``s * s >= value`` exactly."""
+    if value < 0:
+        raise OptionError(f"value must not be negative, got {float(value)!r}: only such numbers have a square root")
+    result = math.sqrt(float(value))
+    while Fraction(result) ** 2 < value:
+        result = math.nextafter(result, math.inf)
+    return result
+
+
+def sqrt_down(value: Fraction) -> float:
+    """Return a float ``s`` (the largest, up to one unit in the last place) with ``s * s <= value`` exactly."""
+    if value < 0:
+        raise OptionError(f"value must not be negative, got {float(value)!r}: only such numbers have a square root")
+    result = math.sqrt(float(value))
+    while Fraction(result) ** 2 > value:
+        result = math.nextafter(result, 0.0)
+    return result
+
+
+def split(total: float, weights: Sequence[float]) -> tuple[float, ...]:
+    r"""Split a budget in proportion to weights so that the parts never add up to more than the whole.
+
+    Part i is the largest float not above ``total * weights[i] / sum(weights)``; the exact sum of the parts is
+    therefore at most ``total``, and events of these sizes always fit into a ledger that has ``total`` left.
+
+    Args:
+        total: the epsilon or rho to be split, positive and finite.
+        weights: positive finite weights, one a part.
+
+    Returns:
+        The parts, in the order of the weights.
+
+    Raises:
+        OptionError: ``total`` or a weight is not positive and finite, or there are no weights.
+    """
+    whole = Fraction(check_positive("total", total))
+    if len(weights) == 0:
+        raise OptionError("weights must not be empty, got 0 of them: give one weight for each part")
+    shares = [Fraction(check_positive("weights", weight)) for weight in weights]
+    norm = sum(shares)
+    return tuple(round_down(whole * share / norm) for share in shares)

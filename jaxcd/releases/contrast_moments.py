@@ -1,0 +1,126 @@
+r"""A release of contrast second moments: all pairwise tables at once, at the smallest L2 sensitivity.
+
+Released under zCDP: sum_i phi_j phi_l^T for all pairs and w sum_i phi_j for all columns (:mod:`jaxcd.ops.moments`), each entry with
+Gaussian noise of variance sigma^2 = L2^2 / (2 rho).  Everything below is post-processing of these numbers: the covariance
+C_jl = M_jl - m_j m_l^T / n, its null moments with the noise in them, and an independence test for every pair.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from jaxcd.citests.covariance_norm import critical_constant
+from jaxcd.ops import moments
+from jaxcd.privacy import Accountant, gaussian
+from jaxcd.queries import Session
+
+__all__ = ["ContrastMoments", "release_contrast_moments"]
+
+
+@dataclass(frozen=True)
+class ContrastMoments:
+    """Noisy contrast moments; public.
+
+    means[j]: noisy sum_i phi_j, float64 (k_j - 1,).  products[j, l], j < l: noisy sum_i phi_j phi_l^T.
+    sigma: standard deviation of the noise on each entry of the products; mean_sigma: on each entry of the means.
+    """
+
+    n_samples: int
+    cardinalities: tuple[int, ...]
+    means: tuple[np.ndarray, ...]
+    products: dict[tuple[int, int], np.ndarray]
+    sigma: float
+    mean_sigma: float
+
+    def covariance(self, x: int, y: int) -> np.ndarray:
+        """C_xy = M_xy - m_x m_y^T / n, in records, (k_x - 1, k_y - 1)."""
+        product = self.products[x, y] if x < y else self.products[y, x].T
+        return product - np.outer(self.means[x], self.means[y]) / self.n_samples
+
+    def scatter(self, x: int) -> np.ndarray:
+        """n Cov(phi_x), (k_x - 1, k_x - 1), from the noisy margin, negative frequencies clipped at 0 and renormalised."""
+        k = self.cardinalities[x]
+        basis = moments.contrast_basis(k)
+        p = np.maximum(basis @ self.means[x] / self.n_samples + 1 / k, 0)
+        p = p / p.sum()
+        return self.n_samples * basis.T @ (np.diag(p) - np.outer(p, p)) @ basis
+
+    def null_moments(self, x: int, y: int) -> tuple[float, float]:
+        r"""Mean V of |C|_F^2 under independence, and W with variance 2 W^2, noise included.
+
+        V = tr A tr B / n + sigma^2 d + s^2 (|m_x / n|^2 d_y + |m_y / n|^2 d_x),  W = |A|_F |B|_F / n + sigma^2 sqrt(d)
+        + s^2 (|m_x / n|^2 sqrt(d_y) + |m_y / n|^2 sqrt(d_x)), with A, B the scatters, d = d_x d_y, d_j = k_j - 1, s = mean_sigma.
+        Source: PRIVACY.md N.7.
+        """
+        a, b, n = self.scatter(x), self.scatter(y), self.n_samples
+        dx, dy = len(self.means[x]), len(self.means[y])
+        # The noise in the mean itself is removed from |m|^2, which would otherwise count it twice.
+        fx = max(float(self.means[x] @ self.means[x]) - dx * self.mean_sigma**2, 0.0) / n**2
+        fy = max(float(self.means[y] @ self.means[y]) - dy * self.mean_sigma**2, 0.0) / n**2
+        s2, m2 = self.sigma**2, self.mean_sigma**2
+        mean = np.trace(a) * np.trace(b) / n + s2 * dx * dy + m2 * (fx * dy + fy * dx)
+        spread = np.linalg.norm(a) * np.linalg.norm(b) / n + s2 * math.sqrt(dx * dy)
+        spread += m2 * (fx * math.sqrt(dy) + fy * math.sqrt(dx))
+        return float(mean), float(spread)
+
+    def margin(self, x: int, y: int, *, alpha: float) -> float:
+        """|C_xy|_F - sqrt(V + c W): positive iff x and y are dependent beyond sampling and noise at level alpha."""
+        if min(len(self.means[x]), len(self.means[y])) == 0:
+            return -1.0  # a column with one level is independent of everything
+        mean, spread = self.null_moments(x, y)
+        return float(np.linalg.norm(self.covariance(x, y)) - math.sqrt(mean + critical_constant(alpha) * spread))
+
+    def log_pvalue(self, x: int, y: int) -> float:
+        """Log p-value of |C_xy|_F^2 against its null, by Satterthwaite's chi-square."""
+        if min(len(self.means[x]), len(self.means[y])) == 0:
+            return 0.0
+        mean, spread = self.null_moments(x, y)
+        squared = float(np.linalg.norm(self.covariance(x, y)) ** 2)
+        return float(stats.chi2.logsf(squared * mean / spread**2, (mean / spread) ** 2))
+
+
+def release_contrast_moments(
+    session: Session, accountant: Accountant, *, rho: float, mean_weight: float = 1.0, label: str
+) -> ContrastMoments:
+    r"""Releases the contrast moments of all columns.
+
+    rho: the zCDP price, positive.  mean_weight: w > 0; a larger w makes the margins more and the products less precise.
+
+    Guarantee
+    ---------
+    Relation: replace-one; n and the declared levels are public.  Sensitivity: :func:`jaxcd.ops.moments.contrast_sensitivity`
+    (L2, over all entries).  Event: ``ZCDPEvent(rho)``.  Proof: there, and :func:`jaxcd.privacy.gaussian`.
+
+    Raises BudgetExhausted where rho does not fit, DomainError where a column is numeric.
+    """
+    cardinalities = tuple(int(k) for k in session.domain.cardinalities)
+    means, products = moments.contrast_moments(session.codes().expose(), cardinalities)
+    pairs = list(products)
+    vector = np.concatenate(
+        [np.zeros(0), *(products[pair].ravel() for pair in pairs), *(mean_weight * mean for mean in means)]
+    )
+    if not vector.size:
+        return ContrastMoments(session.n_samples, cardinalities, tuple(means), products, 0.0, 0.0)
+    sensitivity = moments.contrast_sensitivity(cardinalities, mean_weight)
+    noisy = gaussian(
+        accountant,
+        vector,
+        sensitivity=sensitivity,
+        rho=rho,
+        pad=session.n_samples * 2.0**-40,  # a few dozen float64 operations on integers below n
+        label=label,
+    )
+    sigma = sensitivity / math.sqrt(2 * rho)
+    split = np.split(noisy, np.cumsum([products[pair].size for pair in pairs] + [mean.size for mean in means])[:-1])
+    return ContrastMoments(
+        session.n_samples,
+        cardinalities,
+        tuple(part / mean_weight for part in split[len(pairs) :]),
+        {pair: part.reshape(products[pair].shape) for pair, part in zip(pairs, split, strict=False)},
+        sigma,
+        sigma / mean_weight,
+    )

@@ -1,0 +1,386 @@
+"""Data sets: one representation from every source, and errors that name column, row, value and cure."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal
+from jaxcd.data.column_types import MAX_INFERRED_LEVELS
+from jaxcd.errors import DataError, DomainError
+
+DOMAIN = Domain(
+    {
+        "smoke": Categorical(("yes", "no")),
+        "age": Numeric(0, 120),
+        "stage": Ordinal((1, 2, 3)),
+        "flag": Categorical((False, True)),
+    }
+)
+COLUMNS: dict[str, list] = {
+    "age": [1.5, 120.0, 0.0],
+    "smoke": ["no", "yes", "no"],
+    "flag": [True, False, False],
+    "stage": [3, 1, 1],
+}
+FRAMES = [pd.DataFrame, pl.DataFrame, pa.table]
+
+
+def changed(name: str, cells: list) -> dict[str, list]:
+    return {**COLUMNS, name: cells}
+
+
+def same(first: Dataset, second: Dataset) -> bool:
+    return (
+        first.domain == second.domain
+        and np.array_equal(first.discrete, second.discrete)
+        and np.array_equal(first.numeric, second.numeric)
+    )
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_from_frame(frame: Any) -> None:
+    data = Dataset.from_frame(frame(COLUMNS), domain=DOMAIN)
+    assert data.names == ("smoke", "age", "stage", "flag")  # the domain's order, not the frame's
+    assert (data.n_samples, data.n_columns) == (3, 4)
+    assert data.column("smoke").tolist() == [1, 0, 1]
+    assert data.column("stage").tolist() == [2, 0, 0]
+    assert data.column("flag").tolist() == [1, 0, 0]
+    assert data.values("age").tolist() == [1.5, 120.0, 0.0]
+    assert data.column("smoke").dtype == np.int32
+    assert data.values("age").dtype == np.float64
+
+
+def test_codes_are_int32_column_major_and_read_only() -> None:
+    data = Dataset.from_frame(pd.DataFrame(COLUMNS), domain=DOMAIN).select(["flag", "smoke", "stage"])
+    assert data.codes.dtype == np.int32
+    assert data.codes.flags.f_contiguous
+    assert data.codes.tolist() == [[1, 1, 2], [0, 0, 0], [0, 1, 0]]
+    with pytest.raises(ValueError, match="read-only"):
+        data.codes[0, 0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        Dataset.from_array(np.eye(3) / 2).values("x1")[0] = 1
+
+
+cells = {
+    "word": st.sampled_from(["a", "b", "C d", "é"]),
+    "whole": st.integers(-3, 3),
+    "real": st.floats(-1e6, 1e6),
+    "truth": st.booleans(),
+}
+tables = st.integers(2, 8).flatmap(
+    lambda n: st.fixed_dictionaries({name: st.lists(cell, min_size=n, max_size=n) for name, cell in cells.items()})
+)
+TABLE_DOMAIN = Domain(
+    {
+        "word": Categorical(("C d", "a", "b", "é")),
+        "whole": Ordinal(tuple(range(-3, 4))),
+        "real": Numeric(-1e6, 1e6),
+        "truth": Categorical((True, False)),
+    }
+)
+
+
+@given(table=tables, declared=st.booleans())
+def test_every_back_end_gives_the_same_data(table: dict[str, list], declared: bool) -> None:
+    domain = TABLE_DOMAIN if declared else None
+    first = Dataset.from_frame(pd.DataFrame(table), domain=domain)
+    assert same(first, Dataset.from_frame(pl.DataFrame(table), domain=domain))
+    assert same(first, Dataset.from_frame(pa.table(table), domain=domain))
+    rows = [list(row) for row in zip(*table.values(), strict=True)]
+    assert same(first, Dataset.from_array(rows, names=list(table), domain=domain))
+    for name, column in first.domain.columns.items():  # and every cell can be read back
+        if isinstance(column, Numeric):
+            assert first.values(name).tolist() == [float(cell) for cell in table[name]]
+        else:
+            assert [column.levels[code] for code in first.column(name)] == table[name]
+
+
+def test_back_ends_with_types_of_their_own() -> None:
+    domain = Domain({"a": Categorical(("x", "y")), "b": Ordinal((1, 2)), "c": Numeric(0, 9), "d": Categorical((0, 1))})
+    frames = [
+        pd.DataFrame(
+            {
+                "a": pd.Categorical(["y", "x"]),
+                "b": pd.array([1, 2], dtype="Int64"),
+                "c": pd.array([1.5, 2.0], dtype="Float64"),
+                "d": pd.array([True, False], dtype="boolean"),
+            }
+        ),
+        pd.DataFrame({"a": ["y", "x"], "b": ["1", "2"], "c": ["1.5", "2"], "d": [1.0, 0.0]}),
+        pd.DataFrame({"a": ["y", "x"], "b": [1, 2], "c": [1.5, 2], "d": [True, False]}, dtype=object, index=[7, 7]),
+        pl.DataFrame(
+            {
+                "a": pl.Series(["y", "x"], dtype=pl.Enum(["x", "y"])),
+                "b": pl.Series([1, 2], dtype=pl.UInt8),
+                "c": pl.Series([decimal.Decimal("1.5"), decimal.Decimal("2.0")]),
+                "d": [True, False],
+            }
+        ),
+        pl.DataFrame({"a": pl.Series(["y", "x"], dtype=pl.Categorical), "b": [1, 2], "c": [1.5, 2.0], "d": [1, 0]}),
+        pa.table(
+            {
+                "a": pa.array(["y", "x"]).dictionary_encode(),
+                "b": pa.array([1, 2], pa.int8()),
+                "c": pa.array([1.5, 2.0], pa.float32()),
+                "d": [True, False],
+            }
+        ),
+    ]
+    first = Dataset.from_frame(frames[0], domain=domain)
+    assert first.select(["a", "b", "d"]).codes.tolist() == [[1, 0, 1], [0, 1, 0]]
+    assert first.values("c").tolist() == [1.5, 2.0]
+    for frame in frames[1:]:
+        assert same(first, Dataset.from_frame(frame, domain=domain))
+
+
+@pytest.mark.parametrize(
+    ("columns", "parts"),
+    [
+        (changed("age", [1.5, None, 2.0]), ["'age'", "row 2", "missing", "drop"]),
+        (changed("age", [1.5, float("nan"), 2.0]), ["'age'", "row 2", "missing"]),
+        (changed("age", [1.5, 2.0, float("inf")]), ["'age'", "row 3", "inf", "infinite"]),
+        (changed("age", [1.5, 2.0, 130.5]), ["'age'", "row 3", "130.5", "[0, 120]", "clip=True"]),
+        (changed("age", [-1.0, 2.0, 130.5]), ["'age'", "row 1", "-1.0", "widen the bounds"]),
+        (changed("age", ["1", "old", "2"]), ["'age'", "row 2", "'old'", "not a number"]),
+        (changed("age", ["1", "inf", "2"]), ["'age'", "row 2", "'inf'", "infinite"]),
+        (changed("age", ["1", "1_0", "2"]), ["'age'", "row 2", "'1_0'", "not a number"]),
+        (changed("smoke", ["yes", "no", "maybe"]), ["'smoke'", "row 3", "'maybe'", "not a declared level", "add it"]),
+        (changed("smoke", ["yes", None, "no"]), ["'smoke'", "row 2", "missing"]),
+        (changed("stage", [1, 2, 4]), ["'stage'", "row 3", "value 4 ", "not a declared level"]),
+        (changed("stage", [1, None, 3]), ["'stage'", "row 2", "missing"]),
+        (changed("stage", [1.0, 2.5, 3.0]), ["'stage'", "row 2", "2.5"]),
+        (changed("flag", [True, None, False]), ["'flag'", "row 2", "missing"]),
+        ({**COLUMNS, "income": [1, 2, 3]}, ["'income'", "not in the domain", "declare"]),
+        ({name: COLUMNS[name] for name in ("age", "smoke", "stage")}, ["'flag'", "not in the data", "domain"]),
+        ({name: cells[:1] for name, cells in COLUMNS.items()}, ["at least 2 rows", "not 1"]),
+        ({"age": COLUMNS["age"]}, ["at least 2 columns", "not 1"]),
+        (changed("age", [datetime.date(2000, 1, 1)] * 3), ["'age'", "turn the column into text or numbers"]),
+    ],
+)
+@pytest.mark.parametrize("frame", FRAMES)
+def test_errors_name_column_row_value_and_cure(frame: Any, columns: dict[str, list], parts: list[str]) -> None:
+    if frame is pd.DataFrame and isinstance(columns["age"][0], datetime.date):
+        columns = {**columns, "age": pd.to_datetime(columns["age"])}  # type: ignore[dict-item]
+    with pytest.raises(DataError) as caught:
+        Dataset.from_frame(frame(columns), domain=DOMAIN)
+    for part in parts:
+        assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_clip_moves_onto_the_bounds_and_repairs_nothing_else() -> None:
+    data = Dataset.from_frame(pd.DataFrame(changed("age", [-5.0, 50.0, 500.0])), domain=DOMAIN, clip=True)
+    assert data.values("age").tolist() == [0.0, 50.0, 120.0]
+    for wrong in (float("inf"), float("nan")):
+        with pytest.raises(DataError, match="'age', row 1"):
+            Dataset.from_frame(pd.DataFrame(changed("age", [wrong, 1.0, 1.0])), domain=DOMAIN, clip=True)
+
+
+def test_errors_and_repr_do_not_show_other_rows() -> None:
+    columns = {"who": ["alice", "bob", "mallory"], "pay": [71234.5, 82345.5, 93456.5]}
+    domain = Domain({"who": Categorical(("alice", "bob")), "pay": Numeric(0, 1e5)})
+    with pytest.raises(DataError) as caught:
+        Dataset.from_frame(pd.DataFrame(columns), domain=domain)
+    assert "mallory" in str(caught.value)
+    with pytest.raises(DataError) as bounds:
+        Dataset.from_frame(pd.DataFrame(columns).head(2), domain=Domain({**domain.columns, "pay": Numeric(0, 75000)}))
+    assert "82345.5" in str(bounds.value)
+    data = Dataset.from_frame(pd.DataFrame(columns))
+    for text in (str(caught.value), str(bounds.value), repr(data), str(data), repr(data.domain)):
+        assert not any(secret in text for secret in ("alice", "bob", "71234", "93456"))
+    assert repr(data) == "Dataset(n_samples=3; who: categorical(3), pay: numeric; domain inferred, not declared)"
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+
+
+def test_frames_that_are_refused() -> None:
+    twice = pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])
+    with pytest.raises(DataError, match="'a' occurs twice"):
+        Dataset.from_frame(twice)
+    with pytest.raises(DataError, match="'a' occurs twice"):
+        Dataset.from_frame(pa.table([[1, 2], [3, 4]], names=["a", "a"]))
+    with pytest.raises(DataError, match="column 1 has the name 0"):
+        Dataset.from_frame(pd.DataFrame([[1, 2], [3, 4]]))
+    with pytest.raises(DataError, match="collect"):
+        Dataset.from_frame(pl.LazyFrame({"a": [1, 2], "b": [1, 2]}))
+    with pytest.raises(DataError, match="from_array"):
+        Dataset.from_frame(np.eye(3))
+    with pytest.raises(DataError, match="'a', row 2: a cell holds a list"):
+        Dataset.from_frame(pd.DataFrame({"a": ["x", [1]], "b": [1, 2]}))
+
+
+def test_from_array() -> None:
+    data = Dataset.from_array(np.array([[0.5, 1], [1.5, 0]]))
+    assert data.names == ("x1", "x2")
+    assert data.domain == Domain({"x1": Numeric(), "x2": Ordinal((0, 1))}, declared=False)
+    domain = Domain({"a": Ordinal((5, 7)), "b": Categorical(("u", "v"))})
+    data = Dataset.from_array([[7, "u"], [5, "v"]], domain=domain)
+    assert data.codes.tolist() == [[1, 0], [0, 1]]
+    data = Dataset.from_array([["u", 7], ["v", 5]], names=["b", "a"], domain=domain)
+    assert data.names == ("a", "b") and data.codes.tolist() == [[1, 0], [0, 1]]
+    text = Dataset.from_array(np.array([["u", "7"], ["v", "5"]]))
+    assert text.domain == Domain({"x1": Categorical(("u", "v")), "x2": Ordinal((5, 7))}, declared=False)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "part"),
+    [
+        (np.zeros(4), {}, "two-dimensional"),
+        (np.zeros((4, 2, 2)), {}, "two-dimensional"),
+        (np.zeros((4, 1)), {}, "at least 2 columns"),
+        (np.zeros((1, 2)), {}, "at least 2 rows"),
+        (np.zeros((0, 2)), {}, "at least 2 rows"),
+        (np.zeros((4, 2)), {"names": ["a"]}, "one name for each of the 2"),
+        (np.zeros((4, 2)), {"names": ["a", "a"]}, "'a' occurs twice"),
+        (np.zeros((4, 2)), {"names": ["a", ""]}, "column 2 has no name"),
+        ([[1, 2], [3]], {}, "row 2 has 1 values"),
+        (np.array([[1, np.nan], [2, 3]]), {}, "'x2', row 1: the value is missing"),
+        (np.zeros((4, 2), dtype=complex), {}, "complex"),
+        (np.array([["a", None], ["b", "c"]], dtype=object), {}, "'x2', row 1: the value is missing"),
+    ],
+)
+def test_arrays_that_are_refused(values: Any, options: dict, part: str) -> None:
+    with pytest.raises(DataError, match=part):
+        Dataset.from_array(values, **options)
+
+
+CODES_DOMAIN = Domain({"a": Categorical(("u", "v")), "b": Ordinal((1, 2, 3))})
+
+
+def test_from_codes() -> None:
+    codes = np.array([[0, 2], [1, 0], [1, 1]])
+    data = Dataset.from_codes(codes, domain=CODES_DOMAIN)
+    assert data.codes.tolist() == codes.tolist()
+    mine = np.asfortranarray(codes.astype(np.int32))
+    data = Dataset.from_codes(mine, domain=CODES_DOMAIN)
+    mine[0, 0] = 1
+    assert data.codes[0, 0] == 0  # a writable array is copied
+    mine.setflags(write=False)
+    assert np.shares_memory(Dataset.from_codes(mine, domain=CODES_DOMAIN).codes, mine)
+
+
+@pytest.mark.parametrize(
+    ("codes", "part"),
+    [
+        ([[0, 0], [0, 3]], "'b', row 2: the code 3"),
+        ([[0, 0], [-1, 0]], "'a', row 2: the code -1"),
+        ([[0, 2**32], [0, 0]], "32-bit"),
+        ([[0.0, 1.0], [1.0, 1.0]], "integers"),
+        ([[0, 0, 0], [0, 0, 0]], "shape"),
+        ([0, 1], "shape"),
+        ([[0, 0]], "at least 2 rows"),
+    ],
+)
+def test_codes_that_are_refused(codes: list, part: str) -> None:
+    with pytest.raises(DataError, match=part):
+        Dataset.from_codes(np.array(codes), domain=CODES_DOMAIN)
+    with pytest.raises(DomainError, match="discrete"):
+        Dataset.from_codes(np.array(codes), domain=DOMAIN)
+
+
+def test_a_constant_column_is_legal() -> None:
+    domain = Domain({"a": Categorical(("only",)), "b": Numeric(0, 1), "c": Ordinal((1, 2))})
+    frame = pd.DataFrame({"a": ["only"] * 3, "b": [0.5] * 3, "c": [2] * 3})
+    data = Dataset.from_frame(frame, domain=domain)
+    assert data.column("a").tolist() == [0, 0, 0] and data.column("c").tolist() == [1, 1, 1]
+    assert Dataset.from_frame(frame).domain.cardinalities == (1, None, 1)
+
+
+def test_select_and_permuted() -> None:
+    data = Dataset.from_frame(pl.DataFrame(COLUMNS), domain=DOMAIN)
+    part = data.select(["age", "smoke"])
+    assert part.names == ("age", "smoke")
+    assert part.values("age").tolist() == COLUMNS["age"]
+    turned = data.permuted([3, 1, 0, 2])
+    assert turned.names == ("flag", "age", "smoke", "stage")
+    for name in data.names:
+        assert np.array_equal(turned.column(name), data.column(name))
+    assert same(turned.permuted(np.argsort([3, 1, 0, 2])), data)
+    for order in ([0, 1, 2], [0, 1, 2, 2], [1, 2, 3, 4]):
+        with pytest.raises(DataError, match="permutation"):
+            data.permuted(order)
+    with pytest.raises(DataError, match="at least 2 columns"):
+        data.select(["age"])
+    with pytest.raises(DataError, match="single text"):
+        data.select("age")
+    with pytest.raises(DomainError, match="'height'"):
+        data.select(["age", "height"])
+
+
+def test_wrong_kinds_are_refused() -> None:
+    data = Dataset.from_frame(pl.DataFrame(COLUMNS), domain=DOMAIN)
+    with pytest.raises(DomainError, match="'age' is numeric"):
+        _ = data.codes
+    with pytest.raises(DomainError, match="'smoke' is categorical"):
+        data.values("smoke")
+    with pytest.raises(DomainError, match="'height'"):
+        data.column("height")
+    with pytest.raises(AttributeError):
+        data.domain = DOMAIN  # type: ignore[misc]
+
+
+def test_the_constructor_checks_what_it_is_given() -> None:
+    domain = Domain({"a": Categorical(("u", "v")), "b": Numeric(0, 1)})
+    codes, numbers = np.zeros((3, 1), np.int32), np.full((3, 1), 0.5)
+    assert Dataset(domain, codes, numbers).n_samples == 3
+    with pytest.raises(DataError, match="'b', row 2"):
+        Dataset(domain, codes, np.array([[0.0], [np.nan], [1.0]]))
+    with pytest.raises(DataError, match="'b', row 3"):
+        Dataset(domain, codes, np.array([[0.0], [1.0], [1.5]]))
+    with pytest.raises(DataError, match="rows"):
+        Dataset(domain, codes[:2], numbers)
+    with pytest.raises(DataError, match="columns"):
+        Dataset(domain, np.zeros((3, 2), np.int32), numbers)
+
+
+def test_round_trip_over_pandas_and_pickle() -> None:
+    data = Dataset.from_frame(pl.DataFrame(COLUMNS), domain=DOMAIN)
+    frame = data.to_frame()
+    assert list(frame.columns) == list(data.names)
+    assert frame["stage"].cat.ordered and not frame["smoke"].cat.ordered
+    assert frame["smoke"].tolist() == COLUMNS["smoke"]
+    assert same(Dataset.from_frame(frame, domain=DOMAIN), data)
+    assert same(pickle.loads(pickle.dumps(data)), data)
+    assert Dataset.from_frame(frame).domain["stage"] == Ordinal((1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("cells", "column"),
+    [
+        (pd.Series(["b", "a", "b"]), Categorical(("a", "b"))),
+        (pd.Series([True, True, True]), Categorical((False, True))),
+        (pd.Series([3, 1, 3]), Ordinal((1, 3))),
+        (pd.Series([3.0, 1.0, 3.0]), Ordinal((1, 3))),
+        (pd.Series([3.5, 1.0, 3.0]), Numeric()),
+        (pd.Series(["3", "1", "3"]), Categorical(("1", "3"))),
+        (pd.Categorical(["u", "w", "u"], categories=["w", "v", "u"], ordered=True), Ordinal(("w", "v", "u"))),
+        (pd.Categorical(["u", "w", "u"], categories=["w", "v", "u"]), Categorical(("u", "w"))),
+    ],
+)
+def test_the_rule_of_inference(cells: Any, column: Any) -> None:
+    frame = pd.DataFrame({"x": cells, "y": [1, 2, 3]})
+    domain = Domain.infer(frame)
+    assert domain["x"] == column and isinstance(domain["x"], type(column))
+    assert not domain.declared
+    assert Dataset.from_frame(frame).domain == domain
+    assert not Dataset.from_frame(frame).domain.declared
+
+
+def test_the_limit_of_inference() -> None:
+    few, many = list(range(MAX_INFERRED_LEVELS)), list(range(MAX_INFERRED_LEVELS + 1))
+    assert Domain.infer(pd.DataFrame({"x": few, "y": few}))["x"].cardinality == MAX_INFERRED_LEVELS
+    assert Domain.infer(pd.DataFrame({"x": many, "y": many}))["x"] == Numeric()
+    words = [f"name{i}" for i in many]
+    with pytest.raises(DataError, match="'y' holds text with more than 50 distinct values") as caught:
+        Domain.infer(pd.DataFrame({"x": many, "y": words}))
+    assert "name1" not in str(caught.value)
