@@ -45,6 +45,7 @@ def choose(
     """
     reasons = []
     private = isinstance(budget, Budget)
+    delta = budget.delta if isinstance(budget, Budget) else 0.0
     if test is not None:
         reasons.append(f"test: {test.name}, as asked")
     elif not domain.is_discrete:
@@ -56,7 +57,7 @@ def choose(
             )
         test = FisherZ()
         reasons.append("test: FisherZ, because there are numeric columns")
-    elif all(isinstance(domain[name], Ordinal) and len(domain[name].levels) > 2 for name in domain.names):
+    elif all(isinstance(column, Ordinal) and column.cardinality > 2 for column in domain.columns.values()):
         test = KendallTau()
         reasons.append("test: KendallTau, because all columns are ordered with three or more levels")
     elif private:
@@ -70,12 +71,12 @@ def choose(
     elif not private:
         decider = Threshold()
         reasons.append("mechanism: Threshold, because no privacy is asked for")
-    elif budget.delta > 0 and domain.is_discrete:
+    elif delta > 0 and domain.is_discrete:
         decider = LevelwiseGaussian()
         reasons.append("mechanism: LevelwiseGaussian, because the budget has a delta and all columns are discrete")
     else:
         decider = SparseVector()
-        reasons.append("mechanism: SparseVector, because the budget has no delta" if budget.delta == 0 else
+        reasons.append("mechanism: SparseVector, because the budget has no delta" if delta == 0 else
                        "mechanism: SparseVector, because there are numeric columns")  # fmt: skip
     return Choice(test, decider, tuple(reasons))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,11 +67,11 @@ class PreparedTest(abc.ABC):
         """Queries with equal buckets can be evaluated in one call; depends on public facts only."""
 
     @abc.abstractmethod
-    def batch_size(self, bucket: Hashable) -> int:
+    def batch_size(self, bucket: Any) -> int:
         """The largest number of queries of this bucket in one call."""
 
     @abc.abstractmethod
-    def evaluate(self, bucket: Hashable, queries: Sequence[Query], *, alpha: float) -> Evaluation:
+    def evaluate(self, bucket: Any, queries: Sequence[Query], *, alpha: float) -> Evaluation:
         """Evaluates at most ``batch_size(bucket)`` queries of one bucket."""
 
     def admissible(self, query: Query) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxcd.citests.base import CITest, Evaluation, require_data
-from jaxcd.citests.tables import PreparedTables, require_discrete
+from jaxcd.citests.tables import PreparedTables, discrete_cardinalities
 from jaxcd.data import Dataset
 from jaxcd.ops import association, double_precision, tails
 
@@ -33,8 +33,8 @@ class _TableTest(CITest):
 
     def prepare(self, data: Dataset | None) -> PreparedTables:
         data = require_data(data, self.name)
-        require_discrete(data, self.name, "declare it categorical or ordinal, or use FisherZ")
-        return PreparedTables(data.codes, data.domain.cardinalities, lambda t, a: _evaluate(t, a, self._statistic))
+        cardinalities = discrete_cardinalities(data, self.name, "declare it categorical or ordinal, or use FisherZ")
+        return PreparedTables(data.codes, cardinalities, lambda t, a: _evaluate(t, a, self._statistic))
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ import numpy as np
 from scipy import stats
 
 from jaxcd.citests.base import CITest, Evaluation, Sensitivity, require_data
-from jaxcd.citests.tables import PreparedTables, require_discrete
+from jaxcd.citests.tables import PreparedTables, discrete_cardinalities
 from jaxcd.data import Dataset
 from jaxcd.ops import association, double_precision, tails
 from jaxcd.privacy import Relation
@@ -78,13 +78,15 @@ def rounding_pad(n_samples: int) -> float:
 
 def _evaluate(tables: np.ndarray, alpha: float, pooled: bool) -> Evaluation:
     with double_precision():
-        sums = association.CovarianceSums(*(np.asarray(part) for part in association.covariance_sums(tables)))
-    norm, spread = (sums.pooled, sums.spread_pooled) if pooled else (sums.norm, sums.spread)
-    squared = sums.mean + critical_constant(alpha) * spread
+        sums = association.covariance_sums(tables)
+        norm = np.asarray(sums.pooled if pooled else sums.norm)
+        spread = np.asarray(sums.spread_pooled if pooled else sums.spread)
+        mean = np.asarray(sums.mean)
+    squared = mean + critical_constant(alpha) * spread
     margin = norm - np.sqrt(np.maximum(squared, _threshold_floor(alpha) ** 2))
     # Satterthwaite: norm^2 ~ scale * chi2_dof with the null's mean V and variance 2 W^2.
-    proper = (sums.mean > 0) & (spread > 0)
-    mean, spread = np.where(proper, sums.mean, 1.0), np.where(proper, spread, 1.0)
+    proper = (mean > 0) & (spread > 0)
+    mean, spread = np.where(proper, mean, 1.0), np.where(proper, spread, 1.0)
     log_pvalue = np.where(proper, tails.chi_square_log_sf(norm**2 * mean / spread**2, (mean / spread) ** 2), 0.0)
     return Evaluation(norm, log_pvalue, margin)
 
@@ -95,8 +97,8 @@ class _CovarianceTest(CITest):
 
     def prepare(self, data: Dataset | None) -> PreparedTables:
         data = require_data(data, self.name)
-        require_discrete(data, self.name, "declare it categorical or ordinal")
-        return PreparedTables(data.codes, data.domain.cardinalities, lambda t, a: _evaluate(t, a, self._pooled))
+        cardinalities = discrete_cardinalities(data, self.name, "declare it categorical or ordinal")
+        return PreparedTables(data.codes, cardinalities, lambda t, a: _evaluate(t, a, self._pooled))
 
     def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
         if relation is not Relation.REPLACE_ONE:

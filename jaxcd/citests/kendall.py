@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
@@ -104,7 +105,7 @@ class _PreparedColumns(PreparedTest):
                 stratum = stratum * int(self._cardinalities[v] or 1) + self._columns[v].astype(np.int64)
             part = concordance.concordance(self._columns[query.x], self._columns[query.y], stratum, n_strata)
             with double_precision():
-                scores.append(float(np.sum(association.square_root_score(part.size, part.concordance))))
+                scores.append(float(np.sum(association.square_root_score(jnp.asarray(part.size), jnp.asarray(part.concordance)))))
             variances.append(float(np.sum(part.size / 9 * (1 - part.cubes_x) * (1 - part.cubes_y))))
         return _evaluation(np.array(scores), np.array(variances), alpha)
 

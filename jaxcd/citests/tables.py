@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from jaxcd.data import Dataset
 from jaxcd.errors import DomainError
 from jaxcd.ops import contingency
 
-__all__ = ["MAX_CELLS", "PreparedTables", "require_discrete"]
+__all__ = ["MAX_CELLS", "PreparedTables", "TableShape", "discrete_cardinalities"]
 
 # Queries whose table has more cells are not evaluated (public: from the declared levels).  At 2^20 cells a query takes
 # about a second at n = 100,000, and its strata hold well under one record each for every n in reach.
@@ -21,11 +22,21 @@ MAX_CELLS = 1 << 20
 _BATCH_ENTRIES = 1 << 14
 
 
-def require_discrete(data: Dataset, test: str, cure: str) -> None:
-    """Raises DomainError, naming the first numeric column."""
+def discrete_cardinalities(data: Dataset, test: str, cure: str) -> tuple[int, ...]:
+    """The number of levels of each column; raises DomainError, naming the first numeric column."""
+    cardinalities = []
     for name, cardinality in zip(data.names, data.domain.cardinalities, strict=True):
         if cardinality is None:
             raise DomainError(f"{test} needs discrete columns, but {name!r} is numeric; {cure}")
+        cardinalities.append(cardinality)
+    return tuple(cardinalities)
+
+
+class TableShape(NamedTuple):
+    """The bucket of a query: size of the conditioning set, and number of strata rounded up to a power of 4."""
+
+    n_given: int
+    n_strata: int
 
 
 StatisticOfTables = Callable[[np.ndarray, float], Evaluation]
@@ -34,7 +45,7 @@ StatisticOfTables = Callable[[np.ndarray, float], Evaluation]
 class PreparedTables(PreparedTest):
     """A test whose statistic is a function of the stratified contingency table.
 
-    Buckets are (size of the conditioning set, number of strata rounded up to a power of 4): one compiled statistic for each
+    One compiled statistic for each
     number of strata, one compiled counting routine for each size of the conditioning set.
     """
 
@@ -52,25 +63,23 @@ class PreparedTables(PreparedTest):
     def admissible(self, query: Query) -> bool:
         return self._n_strata((query.x, query.y, *query.given)) <= MAX_CELLS
 
-    def bucket(self, query: Query) -> Hashable:
+    def bucket(self, query: Query) -> TableShape:
         n_strata = self._n_strata(query.given)
-        return len(query.given), 4 ** math.ceil(math.log(n_strata, 4) - 1e-9)
+        return TableShape(len(query.given), 4 ** math.ceil(math.log(n_strata, 4) - 1e-9))
 
-    def batch_size(self, bucket: Hashable) -> int:
-        _, n_strata = bucket  # type: ignore[misc]
-        entries = n_strata * self._width**2
+    def batch_size(self, bucket: TableShape) -> int:
+        entries = bucket.n_strata * self._width**2
         return 1 << max(0, (_BATCH_ENTRIES // entries).bit_length() - 1)
 
-    def tables(self, bucket: Hashable, queries: Sequence[Query]) -> np.ndarray:
+    def tables(self, bucket: TableShape, queries: Sequence[Query]) -> np.ndarray:
         """Counts, int32 (batch_size, strata, width, width), zero where padded."""
-        _, n_strata = bucket  # type: ignore[misc]
         variables = np.array([(q.x, q.y, *q.given) for q in queries], dtype=np.int64)
-        shape = (n_strata, self._width, self._width)
+        shape = (bucket.n_strata, self._width, self._width)
         tables = np.zeros((self.batch_size(bucket), *shape), dtype=np.int32)
         tables[: len(queries)] = contingency.count_tables(self._masks, variables, shape)
         return tables
 
-    def evaluate(self, bucket: Hashable, queries: Sequence[Query], *, alpha: float) -> Evaluation:
+    def evaluate(self, bucket: TableShape, queries: Sequence[Query], *, alpha: float) -> Evaluation:
         result = self._statistic(self.tables(bucket, queries), alpha)
         return Evaluation(*(np.asarray(part)[: len(queries)] for part in result))
 

@@ -63,6 +63,13 @@ class DecisionRun(abc.ABC):
     def answer(self, frontier: Frontier) -> None:
         """Answers every question of the frontier; where the budget runs dry, leaves the rest unanswered."""
 
+    def supports_collider(self, x: int, z: int, y: int) -> bool:
+        """Whether what was released so far supports x -> z <- y, where x and y were separated by a set without z.
+
+        Post-processing: free.  Deciders that know nothing more than the separating set say True.
+        """
+        return True
+
     def independent(self, queries: list[Query]) -> np.ndarray:
         """Answers single queries: bool (n_queries,), True for independent.  Not every decider can."""
         raise NotImplementedError

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
 from jaxcd.errors import BudgetExhausted, OptionError
@@ -23,6 +24,14 @@ class _LevelwiseRun(DecisionRun):
         self._config = config
         self._sensitivity = session.sensitivity()
         self.moments: ContrastMoments | None = None
+        self._forest: frozenset[tuple[int, int]] = frozenset()
+        self._marginally_independent: set[tuple[int, int]] = set()
+
+    def supports_collider(self, x: int, z: int, y: int) -> bool:
+        """For pairs separated at level 0: whether the release itself favours the collider over a chain lost in the noise."""
+        if self.moments is None or (min(x, y), max(x, y)) not in self._marginally_independent:
+            return True
+        return self.moments.favours_collider(x, z, y)
 
     def _level_rho(self, level: int) -> float:
         """This level's share of what is left; what a level does not use goes to the later ones."""
@@ -50,11 +59,13 @@ class _LevelwiseRun(DecisionRun):
         self.moments = release_contrast_moments(
             self._session, self._accountant, rho=rho, mean_weight=self._config.mean_weight, label="level 0: contrast moments"
         )
+        self._forest = self.moments.spanning_forest(alpha=self._config.alpha)
         for question in frontier.peek():
             if self.moments.margin(question.x, question.y, alpha=self._config.alpha) > 0:
                 frontier.keep()
             else:
                 frontier.separate(())
+                self._marginally_independent.add((question.x, question.y))
 
     def _answer_level(self, frontier: Frontier, rho: float) -> None:
         questions = frontier.peek()
@@ -73,7 +84,7 @@ class _LevelwiseRun(DecisionRun):
             label=f"level {frontier.level}: smallest margin of {len(questions)} pairs",
             relation=self._session.relation,
         )
-        separated = noisy <= 0
+        separated = noisy <= self._thresholds(questions, for_pairs)
         n_choices = sum(len(q.candidates) > 1 for q, s in zip(questions, separated, strict=True) if s)
         price = self._selection_price(for_sets, n_choices)
         for question, part, is_separated in zip(questions, margins, separated, strict=True):
@@ -81,6 +92,21 @@ class _LevelwiseRun(DecisionRun):
                 frontier.separate(self._select(question, part, price, frontier.level))
             else:
                 frontier.keep()
+
+    def _thresholds(self, questions: list[Question], rho: float) -> np.ndarray:
+        """What a pair's noisy smallest margin must exceed to keep its edge (public).
+
+        The smallest margin of an independent pair is at most about 0; kappa sigma is what noise alone exceeds with
+        probability min(1/4, false_edges p / N).  Pairs of the release's spanning forest are edges to begin with: they are
+        separated only where the noisy margin is below -forest_bonus sigma.
+        """
+        if math.isinf(rho):
+            return np.zeros(len(questions))
+        sigma = self._sensitivity.value * math.sqrt(len(questions) / (2 * rho))
+        tail = min(0.25, self._config.false_edges * self._session.n_variables / len(questions))
+        kappa = float(stats.norm.isf(tail))
+        in_forest = np.array([(q.x, q.y) in self._forest for q in questions])
+        return sigma * np.where(in_forest, -self._config.forest_bonus, kappa)
 
     def _split_level(self, rho: float) -> tuple[float, float]:
         if math.isinf(rho):
@@ -122,12 +148,17 @@ class LevelwiseGaussian(Decider):
     *Level 0*: the contrast second moments of all columns are released once; a pair is independent iff the noisy covariance is
     within sampling and privacy noise at level alpha.  *Level l >= 1*: the N remaining pairs are asked together.  The smallest
     margin over a pair's candidates moves by no more than one margin does, so N numbers get Gaussian noise of variance
-    Delta^2 N / (2 rho_l); a pair is separated iff its noisy minimum is at most zero.  The separating set of each separated pair
-    is chosen by the exponential mechanism and paid for.
+    sigma^2 = Delta^2 N / (2 rho_l).  A pair keeps its edge iff its noisy minimum exceeds kappa sigma, with kappa such that noise
+    alone keeps an independent pair with probability min(1/4, false_edges p / N): without it, half of all absent edges would
+    survive each level.  Pairs of the release's spanning forest are nearly always edges; they keep theirs above
+    -forest_bonus sigma.  The separating set of each separated pair is chosen by the exponential mechanism and paid for.
+    Colliders of pairs separated at level 0 must be supported by the release.
 
     alpha: level of the test.  level_shares: positive weights of the levels 0, 1, ..., which also set the last level; what a
     level leaves unspent goes to the later ones.  selection_share: the part of a level's price that buys separating sets.
-    mean_weight: weight of the margins in the release.  Needs delta > 0, discrete columns and the stable order.
+    false_edges: false edges that noise alone may keep at a level, per column.  forest_bonus: how far (in sigma) below zero a
+    spanning-forest pair must fall.  mean_weight: weight of the margins in the release.
+    Needs delta > 0, discrete columns and the stable order.
 
     Guarantee
     ---------
@@ -140,6 +171,8 @@ class LevelwiseGaussian(Decider):
     alpha: float = 0.05
     level_shares: tuple[float, ...] = (0.3, 0.4, 0.3)
     selection_share: float = 0.2
+    false_edges: float = 0.1
+    forest_bonus: float = 0.5
     mean_weight: float = 1.0
 
     needs_stable = True
@@ -150,8 +183,12 @@ class LevelwiseGaussian(Decider):
             raise OptionError(f"level_shares = {self.level_shares!r} are not weights; give a positive number for each level")
         if not 0 < self.selection_share < 1:
             raise OptionError(f"selection_share = {self.selection_share!r} is not a share; give a number between 0 and 1")
-        if not (math.isfinite(self.mean_weight) and self.mean_weight > 0):
-            raise OptionError(f"mean_weight = {self.mean_weight!r} is not a weight; give a positive number")
+        for argument in ("mean_weight", "false_edges"):
+            value = getattr(self, argument)
+            if not (math.isfinite(value) and value > 0):
+                raise OptionError(f"{argument} = {value!r} is not a positive number; give one")
+        if not (math.isfinite(self.forest_bonus) and self.forest_bonus >= 0):
+            raise OptionError(f"forest_bonus = {self.forest_bonus!r} is negative or not finite; give a number from 0")
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         ledger = accountant.ledger

@@ -157,10 +157,10 @@ def _judge(
     """
     names = session.names
     sets = _named(names, skeleton)
-    if rule is ColliderRule.SEPARATING_SET:
-        return _Judgement(sets, [])
-    ambiguous = []
     index = {name: i for i, name in enumerate(names)}
+    if rule is ColliderRule.SEPARATING_SET:
+        return _Judgement(sets, _unsupported(run, _undirected(names, skeleton), sets, index))
+    ambiguous = []
     middles: dict[tuple[int, int], list[int]] = {}
     for a, b, c in unshielded_triples(_undirected(names, skeleton)):
         middles.setdefault((index[a], index[c]), []).append(index[b])
@@ -181,6 +181,17 @@ def _judge(
                 members.append(names[z])
         sets[frozenset((names[x], names[y]))] = tuple(members)
     return _Judgement(sets, ambiguous)
+
+
+def _unsupported(
+    run: DecisionRun, skeleton: MixedGraph, sets: dict[frozenset[str], tuple[str, ...]], index: dict[str, int]
+) -> list[tuple[str, str, str]]:
+    """Would-be colliders for which the decider sees no support in what it has released."""
+    return [
+        (a, b, c)
+        for a, b, c in unshielded_triples(skeleton)
+        if b not in sets.get(frozenset((a, c)), (b,)) and not run.supports_collider(index[a], index[b], index[c])
+    ]
 
 
 def _all_separating_sets(

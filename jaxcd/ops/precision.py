@@ -12,8 +12,4 @@ def double_precision() -> AbstractContextManager:
 
     Compiled functions are cached per context, so entering it costs no recompilation after the first time.
     """
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    from jax.experimental import enable_x64  # the name before JAX 0.8
-
-    return enable_x64()
+    return jax.enable_x64(True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import networkx as nx
 import numpy as np
 from scipy import stats
 
@@ -73,6 +74,51 @@ class ContrastMoments:
             return -1.0  # a column with one level is independent of everything
         mean, spread = self.null_moments(x, y)
         return float(np.linalg.norm(self.covariance(x, y)) - math.sqrt(mean + critical_constant(alpha) * spread))
+
+    def favours_collider(self, x: int, z: int, y: int) -> bool:
+        r"""Whether x - z - y, with x and y marginally independent, is a collider rather than lost in the noise.
+
+        Were z not a collider, x and y would depend through it: E = C_xz Cov_z^+ C_zy, to first order in the dependence.  The
+        log likelihood ratio between "covariance 0" and "covariance E" of the noisy C_xy, whose entries scatter with variance
+        about W, is (|E|^2 / 2 - <E, C_xy>) / W; the collider is favoured where |E|^2 / 2 - <E, C_xy> > |E| sqrt(W), one
+        standard deviation.  Source: PRIVACY.md O, step 4a.
+        """
+        if min(len(self.means[v]) for v in (x, z, y)) == 0:
+            return False
+        through = self.covariance(x, z) @ np.linalg.pinv(self.scatter(z), hermitian=True) @ self.covariance(z, y)
+        size = float(np.linalg.norm(through))
+        _, spread = self.null_moments(x, y)
+        evidence = size**2 / 2 - float(np.sum(through * self.covariance(x, y)))
+        return evidence > size * math.sqrt(spread)
+
+    def table(self, x: int, y: int) -> np.ndarray:
+        """The joint frequencies of x and y, (k_x, k_y): read off the moments, negative cells clipped at 0, renormalised."""
+        kx, ky = self.cardinalities[x], self.cardinalities[y]
+        hx, hy = moments.contrast_basis(kx), moments.contrast_basis(ky)
+        product = self.products[x, y] if x < y else self.products[y, x].T
+        table = hx @ product @ hy.T + self.n_samples / (kx * ky)
+        table += (hx @ self.means[x])[:, None] / ky + (hy @ self.means[y])[None, :] / kx
+        table = np.maximum(table, 0)
+        return table / table.sum()
+
+    def mutual_information(self, x: int, y: int) -> float:
+        """Mutual information of x and y in nats, of :meth:`table`."""
+        p = self.table(x, y)
+        independent = np.outer(p.sum(axis=1), p.sum(axis=0))
+        present = p > 0
+        return float(np.sum(p[present] * np.log(p[present] / independent[present])))
+
+    def spanning_forest(self, *, alpha: float) -> frozenset[tuple[int, int]]:
+        """The maximum spanning forest by mutual information of the pairs that are dependent at level alpha: pairs (x, y), x < y.
+
+        If the true graph is a tree, these are its edges (Chow and Liu 1968); otherwise nearly all of them are edges
+        (PRIVACY.md N.8).
+        """
+        graph = nx.Graph()
+        for x, y in self.products:
+            if self.margin(x, y, alpha=alpha) > 0:
+                graph.add_edge(x, y, weight=self.mutual_information(x, y))
+        return frozenset((min(e), max(e)) for e in nx.maximum_spanning_edges(graph, data=False))
 
     def log_pvalue(self, x: int, y: int) -> float:
         """Log p-value of |C_xy|_F^2 against its null, by Satterthwaite's chi-square."""

@@ -1,0 +1,79 @@
+"""Contingency tables against counting row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxcd.ops.contingency import cell_counts, count_tables, pack_levels
+
+
+def counted(codes: np.ndarray, cardinalities: tuple[int, ...], variables: list[int]) -> np.ndarray:
+    """The table of one query by adding one row after the other; (strata, levels of x, levels of y)."""
+    x, y, *given = variables
+    stratum = np.zeros(len(codes), dtype=np.int64)
+    for variable in given:
+        stratum = stratum * cardinalities[variable] + codes[:, variable]
+    n_strata = int(np.prod([cardinalities[variable] for variable in given], dtype=np.int64))
+    table = np.zeros((n_strata, cardinalities[x], cardinalities[y]), dtype=np.int64)
+    np.add.at(table, (stratum, codes[:, x], codes[:, y]), 1)
+    return table
+
+
+@st.composite
+def problems(draw):
+    cardinalities = draw(st.permutations(range(1, 7)).map(tuple))  # one sum of levels: few compilations
+    n = draw(st.sampled_from([1, 2, 31, 32, 33, 64, 100, 255, 256, 257, 300]) | st.integers(1, 300))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    skew = draw(st.sampled_from([1.0, 0.1, 0.0]))
+    codes = np.stack([np.floor(k * rng.random(n) * (rng.random(n) < skew)).astype(np.int64) for k in cardinalities], 1)
+    size = draw(st.integers(0, 4))
+    queries = [rng.permutation(6)[: 2 + size].tolist() for _ in range(draw(st.integers(1, 4)))]
+    return codes, cardinalities, queries, draw(st.integers(0, 3))
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems())
+def test_counts_are_those_of_rows(problem):
+    codes, cardinalities, queries, extra = problem
+    expected = [counted(codes, cardinalities, query) for query in queries]
+    shape = tuple(max(table.shape[axis] for table in expected) + extra for axis in range(3))
+    tables = count_tables(pack_levels(codes, cardinalities), np.array(queries), shape)
+    assert tables.shape == (len(queries), *shape)
+    for table, truth in zip(np.asarray(tables), expected, strict=True):
+        strata, a, b = truth.shape
+        np.testing.assert_array_equal(table[:strata, :a, :b], truth)
+        assert table.sum() == len(codes)  # so every padded cell is zero
+
+
+def test_columns_of_one_level_and_single_row():
+    masks = pack_levels(np.zeros((1, 3), dtype=np.int64), (1, 1, 1))
+    tables = np.asarray(count_tables(masks, np.array([[0, 1, 2]]), (1, 1, 1)))
+    np.testing.assert_array_equal(tables, [[[[1]]]])
+
+
+def test_cells_are_intersections():
+    rng = np.random.default_rng(5)
+    codes = rng.integers(0, 3, (200, 2))
+    masks = pack_levels(codes, (3, 3))
+    words = np.asarray(masks.words)
+    bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & 1
+    assert bits[0].sum() == 200  # row 0 is the mask of all rows: padding bits are zero
+    index = rng.integers(0, 7, (50, 3)).astype(np.int32)
+    expected = bits.reshape(7, -1)[index].prod(axis=1).sum(axis=-1)
+    np.testing.assert_array_equal(np.asarray(cell_counts(masks.words, index)), expected)
+
+
+@pytest.mark.parametrize("n", [65_537, 1_000_000])
+def test_large_counts(n: int):
+    """Past the n at which pair counts leave int32; cells up to n itself."""
+    rng = np.random.default_rng(n)
+    codes = np.stack([np.zeros(n, dtype=np.int64), rng.integers(0, 2, n), rng.integers(0, 3, n)], axis=1)
+    masks = pack_levels(codes, (2, 2, 3))
+    for query, shape in (([0, 1], (1, 3, 3)), ([0, 2, 1], (2, 3, 3)), ([1, 2, 0], (2, 3, 3))):
+        truth = counted(codes, (2, 2, 3), query)
+        table = np.asarray(count_tables(masks, np.array([query]), shape))[0]
+        np.testing.assert_array_equal(table[: truth.shape[0], : truth.shape[1], : truth.shape[2]], truth)
+        assert table.sum() == n
