@@ -83,7 +83,7 @@ def plot_graph(
     edges = _edges(graph, None if truth is None else truth.reordered(graph.names))
     labels = [_label(name) for name in graph.names]
     widths = [_text_width(label) + 2 * _BOX_PADDING for label in labels]
-    layout = _layout(graph, edges, widths)
+    layout = _layout(graph, truth, edges, widths)
     room = _MARGIN * 2 + (0.0 if truth is None else 0.3)
     size = (max(layout.width + 2 * _MARGIN, 2.5 if truth is None else 6.2), layout.height + room)
     if ax is None:
@@ -157,15 +157,18 @@ def _edges(graph: MixedGraph, truth: MixedGraph | None) -> list[tuple[Edge, _Kin
     return found + [(edge, _MISSING) for edge in truth.edges() if not graph.adjacent(edge.a, edge.b)]
 
 
-def _layout(graph: MixedGraph, edges: list[tuple[Edge, _Kind]], widths: list[float]) -> Layout:
-    """Extra edges are routed around the others and move no node to another layer."""
+def _layout(graph: MixedGraph, truth: MixedGraph | None, edges: list[tuple[Edge, _Kind]], widths: list[float]) -> Layout:
+    """In a comparison the truth says where the nodes go, and edges that it does not have are led around."""
     directed, undirected, routed = [], [], []
     for edge, kind in edges:
         pair = graph.index(edge.a), graph.index(edge.b)
-        if kind is _EXTRA:
+        shape = edge if truth is None else truth.edge(edge.a, edge.b)
+        if shape is None or kind is _EXTRA:
             routed.append(pair)
-        elif edge.mark_b is Mark.ARROW and edge.mark_a is not Mark.ARROW:
+        elif shape.mark_b is Mark.ARROW and shape.mark_a is not Mark.ARROW:
             directed.append(pair)
+        elif shape.mark_a is Mark.ARROW and shape.mark_b is not Mark.ARROW:
+            directed.append(pair[::-1])
         else:
             undirected.append(pair)
     return layered_layout(widths, height=_BOX_HEIGHT, directed=directed, undirected=undirected, routed=routed)
@@ -216,7 +219,7 @@ def _draw_edge(
     from matplotlib.patches import Circle, Polygon
 
     i, j = graph.index(edge.a), graph.index(edge.b)
-    route = _dense(layout.routes[i, j])
+    route = _dense(layout.routes[i, j] if (i, j) in layout.routes else layout.routes[j, i][::-1])
     outside = ~_inside(route, layout.centers[i], widths[i]) & ~_inside(route, layout.centers[j], widths[j])
     if not outside.any():
         return

@@ -294,19 +294,24 @@ def _increasing(wanted: Floats, weights: Floats) -> Floats:
 
 
 def _smooth(points: Floats) -> Floats:
-    """A curve through the points (cardinal spline, tension 1/2 of Catmull-Rom's), 16 points a segment."""
-    if len(points) == 2:
-        return points
+    """A cubic curve through the points, 16 points a segment; two points that are not far aside are joined straight.
+
+    At its ends an edge that goes far aside is turned towards the vertical, so that it does not cross the boxes beside.
+    """
     slopes = np.zeros_like(points)
     slopes[1:-1] = 0.4 * (points[2:] - points[:-2])
-    slopes[0], slopes[-1] = points[1] - points[0], points[-1] - points[-2]
+    slopes[0], slopes[-1] = _end_slope(points[1] - points[0]), _end_slope(points[-1] - points[-2])
     t = np.linspace(0, 1, 17)[:, None]
-    parts = []
-    for k in range(len(points) - 1):
-        h = (2 * t**3 - 3 * t**2 + 1, t**3 - 2 * t**2 + t, -2 * t**3 + 3 * t**2, t**3 - t**2)
-        part = h[0] * points[k] + h[1] * slopes[k] + h[2] * points[k + 1] + h[3] * slopes[k + 1]
-        parts.append(part if k == 0 else part[1:])
-    return np.concatenate(parts)
+    h = (2 * t**3 - 3 * t**2 + 1, t**3 - 2 * t**2 + t, -2 * t**3 + 3 * t**2, t**3 - t**2)
+    parts = [
+        h[0] * points[k] + h[1] * slopes[k] + h[2] * points[k + 1] + h[3] * slopes[k + 1] for k in range(len(points) - 1)
+    ]
+    return np.concatenate([part if k == 0 else part[1:] for k, part in enumerate(parts)])
+
+
+def _end_slope(step: Floats) -> Floats:
+    steep = min(1.0, 1.5 * abs(step[1]) / max(abs(step[0]), 1e-9))
+    return np.array([step[0] * steep, step[1] * (1.5 - 0.5 * steep)])
 
 
 def _arc(ends: Floats, gap: float) -> Floats:

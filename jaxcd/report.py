@@ -1,0 +1,187 @@
+"""Reports: a folder with the picture, the graph, the price, and a page that says what they mean.
+
+=============  ======================================================================================================
+graph.png      the picture; compared with the truth where one is given
+graph.json     ``MixedGraph.to_json_dict()`` (``from_json_dict`` reads it back) and ``separating_sets``
+graph.dot      the graph for Graphviz
+privacy.json   guarantee, spent, exhausted, secure_noise, settings, reasons, levels, ledger.  JSON has no infinity: an
+               infinite epsilon or rho is the text ``"inf"``.  ``secure_noise`` is null where no noise was asked for.
+report.html    one page that needs no other file and loads nothing
+=============  ======================================================================================================
+
+A report of a private run is post-processing of the result: it has no date and no running time, which are no part of
+what was protected.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import math
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxcd import metrics
+from jaxcd.errors import OptionError
+from jaxcd.graphs import MixedGraph
+from jaxcd.plotting import graph_png
+from jaxcd.report_page import report_page
+
+__all__ = ["FILES", "check_folder", "graph_json", "grouped_ledger", "metrics_json", "privacy_json", "write_report"]
+
+FILES = ("graph.png", "graph.json", "graph.dot", "privacy.json", "report.html")
+"""What :func:`write_report` writes."""
+
+# Parts of a result's info that have a place of their own.
+_APART = ("ledger", "levels", "reasons", "secure_noise")
+
+
+def check_folder(folder: str | Path, *, force: bool = False) -> Path:
+    """Returns the folder as a path if a report can be written there; called before a run, so that no budget is spent.
+
+    Raises OptionError where the folder exists and ``force`` is False, where it or a parent is a file, or where a parent
+    cannot be written to.
+    """
+    path = Path(folder)
+    if path.is_dir() and not force:
+        raise OptionError(f"folder {str(path)!r} exists; give another one, or --force (force=True) to overwrite its files")
+    if (path.exists() or path.is_symlink()) and not path.is_dir():
+        raise OptionError(f"folder {str(path)!r} is a file; give another name")
+    above = path if path.is_dir() else next((p for p in path.absolute().parents if p.exists()), Path("/"))
+    if not above.is_dir():
+        raise OptionError(f"folder {str(path)!r} cannot be made: {str(above)!r} is a file; give another name")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise OptionError(f"folder {str(path)!r} cannot be written: no permission in {str(above)!r}; give another place")
+    return path
+
+
+def write_report(result: Any, folder: str | Path, *, truth: MixedGraph | None = None, force: bool = False) -> Path:
+    """Writes the five files of a report.
+
+    Everything is made before anything is written; a new folder appears under its name only when it is complete.
+
+    Args:
+        result: A DiscoveryResult, or anything with graph, separating_sets, cost, spent, exhausted and info.
+        folder: Made with its parents.
+        truth: A graph over the same names to compare with.
+        force: Whether an existing folder is written to; of what is in it, only files of the same names are replaced.
+
+    Returns:
+        The folder.
+
+    Raises:
+        OptionError: If the folder exists and ``force`` is False, or cannot be made.
+        GraphError: If ``truth`` has other names.
+    """
+    path = check_folder(folder, force=force)
+    picture = graph_png(result.graph, truth=truth)
+    graph, privacy = graph_json(result), privacy_json(result)
+    scores = None if truth is None else metrics_json(result.graph, truth)
+    contents = {
+        "graph.png": picture,
+        "graph.json": _json_text(graph).encode(),
+        "graph.dot": result.graph.to_dot().encode(),
+        "privacy.json": _json_text(privacy).encode(),
+        "report.html": report_page(
+            graph=graph, privacy=privacy, ledger=grouped_ledger(privacy["ledger"]), picture=picture, scores=scores
+        ).encode(),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the target, so that moving it into place is one step of the file system.
+    draft = path.absolute().parent / f".{path.absolute().name}.{uuid.uuid4().hex}"
+    draft.mkdir()
+    try:
+        for name, content in contents.items():
+            (draft / name).write_bytes(content)
+        if path.is_dir():
+            for name in FILES:
+                os.replace(draft / name, path / name)
+        else:
+            os.rename(draft, path)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return path
+
+
+def graph_json(result: Any) -> dict[str, Any]:
+    """What graph.json holds: the graph, and each separated pair with its separating set."""
+    place = {name: i for i, name in enumerate(result.graph.names)}
+    pairs = {tuple(sorted(pair, key=place.__getitem__)): given for pair, given in result.separating_sets.items()}
+    sets = [
+        {"pair": list(pair), "given": list(given)}
+        for pair, given in sorted(pairs.items(), key=lambda item: [place[name] for name in item[0]])
+    ]
+    return {**result.graph.to_json_dict(), "separating_sets": sets}
+
+
+def privacy_json(result: Any) -> dict[str, Any]:
+    """What privacy.json holds; the module's docstring names the parts."""
+    info = result.info
+    noisy = not math.isinf(result.cost.epsilon)
+    return {
+        "format": "jaxcd.privacy",
+        "version": 1,
+        "guarantee": _cost(result.cost),
+        "spent": _cost(result.spent),
+        "exhausted": bool(result.exhausted),
+        "secure_noise": bool(info["secure_noise"]) if noisy and "secure_noise" in info else None,
+        "settings": {name: _plain(value) for name, value in info.items() if name not in _APART},
+        "reasons": _plain(info.get("reasons", ())),
+        "levels": _plain(info.get("levels", ())),
+        "ledger": _plain(info.get("ledger", ())),
+    }
+
+
+def metrics_json(estimate: MixedGraph, truth: MixedGraph) -> dict[str, Any]:
+    """F1, precision and recall of arcs, skeleton and orientations, and the structural Hamming distance."""
+    return {
+        name: value
+        if isinstance(value, int)
+        else {"f1": float(value), "precision": value.precision, "recall": value.recall}
+        for name, value in metrics.summary(estimate, truth).items()
+    }
+
+
+def grouped_ledger(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of a ledger's table that differ in their index only, together: each with its ``count``, in order of the first."""
+    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        kept = {name: value for name, value in row.items() if name != "index"}
+        groups.setdefault(tuple(kept.items()), {**kept, "count": 0})["count"] += 1
+    return list(groups.values())
+
+
+def _cost(cost: Any) -> dict[str, Any]:
+    return {
+        "epsilon": _plain(cost.epsilon),
+        "delta": _plain(cost.delta),
+        "relation": _plain(cost.relation),
+        "proven": bool(cost.proven),
+        "reason": cost.reason,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """As JSON: infinities and NaN as text, dataclasses as objects, what is unknown as its text."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(part) for part in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return str(value)
+
+
+def _json_text(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
