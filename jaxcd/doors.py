@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from jaxcd.citests import CITest, CovarianceNorm, FisherZ, GTest, KendallTau, Query
-from jaxcd.data import Dataset, Domain, Ordinal
+from jaxcd.data import Categorical, Dataset, Domain, Ordinal
 from jaxcd.decisions import Decider, LevelwiseGaussian, SparseVector, Threshold
 from jaxcd.discovery import DiscoveryResult, LevelRecord, pc
 from jaxcd.errors import DomainError, OptionError
@@ -54,6 +54,12 @@ def choose(
             raise DomainError(
                 f"column {name!r} is numeric, and no proved private test for numeric columns is here yet; declare it "
                 "ordinal with public bins, or run without privacy"
+            )
+        nominal = [name for name, column in domain.columns.items() if isinstance(column, Categorical)]
+        if nominal:
+            raise DomainError(
+                f"column {nominal[0]!r} is categorical while others are numeric, and no test here takes both; declare the numeric "
+                "ones ordinal with bins, or select columns of one kind"
             )
         test = FisherZ()
         reasons.append("test: FisherZ, because there are numeric columns")
@@ -149,7 +155,7 @@ def ci_test(
     Raises OptionError for an unknown or repeated name, SensitivityError for a test without bounded sensitivity under a budget.
     """
     decider = Threshold(alpha)  # checks alpha
-    session = Session(data, test, alpha=decider.alpha, budget=budget)
+    session = Session(data, test, alpha=decider.alpha, budget=budget, key=key)
     if isinstance(given, str):
         raise OptionError(f"given = {given!r} is one text; use a tuple of names such as ({given!r},)")
     chosen = (x, y, *given)

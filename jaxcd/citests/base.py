@@ -13,6 +13,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from jaxcd.data import Dataset
@@ -92,8 +93,13 @@ class CITest(abc.ABC):
         return type(self).__name__
 
     @abc.abstractmethod
-    def prepare(self, data: Dataset | None) -> PreparedTest:
-        """Looks at the data once; raises DomainError, naming the column, where the test does not apply to its type."""
+    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
+        """Looks at the data once.
+
+        key: a typed key for tests that draw permutations; the others do not look at it.
+        Raises DomainError, naming the column, where the test does not apply to its type, and OptionError where a test that
+        draws has no key.
+        """
 
     def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
         """The sensitivity of the margin for a neighbouring relation, or None where no bound is proved."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import jax
 import numpy as np
 
 from jaxcd.citests.base import CITest, Evaluation, require_data
@@ -31,7 +32,7 @@ class _TableTest(CITest):
 
     _statistic: str
 
-    def prepare(self, data: Dataset | None) -> PreparedTables:
+    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTables:
         data = require_data(data, self.name)
         cardinalities = discrete_cardinalities(data, self.name, "declare it categorical or ordinal, or use FisherZ")
         return PreparedTables(data.codes, cardinalities, lambda t, a: _evaluate(t, a, self._statistic))

@@ -45,8 +45,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import jax
 import numpy as np
-from scipy import stats
 
 from jaxcd.citests.base import CITest, Evaluation, Sensitivity, require_data
 from jaxcd.citests.tables import PreparedTables, discrete_cardinalities
@@ -62,7 +62,7 @@ _BETWEEN = 2 * math.sqrt(2)
 
 def critical_constant(alpha: float) -> float:
     """c = (1 - alpha quantile of chi-square with one degree of freedom) - 1, at least 0."""
-    return max(float(stats.chi2.isf(alpha, 1)) - 1, 0.0)
+    return max(tails.normal_quantile(alpha / 2) ** 2 - 1, 0.0)
 
 
 def _threshold_floor(alpha: float) -> float:
@@ -95,7 +95,7 @@ class _CovarianceTest(CITest):
     _pooled: bool
     _between: float
 
-    def prepare(self, data: Dataset | None) -> PreparedTables:
+    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTables:
         data = require_data(data, self.name)
         cardinalities = discrete_cardinalities(data, self.name, "declare it categorical or ordinal")
         return PreparedTables(data.codes, cardinalities, lambda t, a: _evaluate(t, a, self._pooled))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+import jax
 import numpy as np
-from scipy import stats
 
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_data
 from jaxcd.data import Categorical, Dataset
@@ -43,7 +43,7 @@ class _PreparedCorrelation(PreparedTest):
         with double_precision():
             r = np.asarray(correlation.partial_correlations(self._matrix, variables))[: len(queries)]
         z = np.sqrt(self.n_samples - size - 3) * np.arctanh(np.clip(r, -_LARGEST, _LARGEST))
-        return Evaluation(z, tails.normal_two_sided_log_pvalue(z), np.abs(z) - float(stats.norm.isf(alpha / 2)))
+        return Evaluation(z, tails.normal_two_sided_log_pvalue(z), np.abs(z) - tails.normal_quantile(alpha / 2))
 
     def restrict(self, rows: np.ndarray) -> PreparedTest:
         return _PreparedCorrelation(self._values[rows])
@@ -60,7 +60,7 @@ class FisherZ(CITest):
     Source: Fisher 1924; Anderson, *An Introduction to Multivariate Statistical Analysis*, section 4.3.
     """
 
-    def prepare(self, data: Dataset | None) -> PreparedTest:
+    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         data = require_data(data, self.name)
         for name in data.names:
             if isinstance(data.domain[name], Categorical):

@@ -35,9 +35,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, Sensitivity, require_data
 from jaxcd.citests.covariance_norm import rounding_pad
@@ -53,7 +53,7 @@ _VARIANCE_FLOOR = 100.0
 
 
 def _evaluation(score: np.ndarray, variance: np.ndarray, alpha: float) -> Evaluation:
-    critical = float(stats.norm.isf(alpha / 2))
+    critical = tails.normal_quantile(alpha / 2)
     margin = np.abs(score) - critical * np.sqrt(np.maximum(variance, _VARIANCE_FLOOR))
     z = np.where(variance > 0, score / np.sqrt(np.where(variance > 0, variance, 1.0)), 0.0)
     return Evaluation(z, tails.normal_two_sided_log_pvalue(z), margin)
@@ -129,7 +129,7 @@ class KendallTau(CITest):
     Source: Kendall 1938; Korn 1984 for the stratified test; the score is PRIVACY.md B4.
     """
 
-    def prepare(self, data: Dataset | None) -> PreparedTest:
+    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         data = require_data(data, self.name)
         cardinalities = data.domain.cardinalities
         if all(c is not None for c in cardinalities):
@@ -140,4 +140,4 @@ class KendallTau(CITest):
     def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
         if relation is not Relation.REPLACE_ONE:
             return None
-        return Sensitivity(2 + float(stats.norm.isf(alpha / 2)) / 45, rounding_pad(n_samples), "jaxcd.citests.kendall")
+        return Sensitivity(2 + tails.normal_quantile(alpha / 2) / 45, rounding_pad(n_samples), "jaxcd.citests.kendall")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+import jax
 import networkx as nx
 import numpy as np
 
@@ -72,7 +73,7 @@ class Oracle(CITest):
         hidden = {*self.latent, *self.selected}
         return tuple(str(node) for node in self.dag if node not in hidden)
 
-    def prepare(self, data: Dataset | None) -> PreparedTest:
+    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         if data is not None:
             raise OptionError("data: an Oracle answers from its DAG and reads no data; pass None")
         hidden = {*self.latent, *self.selected}

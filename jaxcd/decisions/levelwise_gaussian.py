@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
 from jaxcd.errors import BudgetExhausted, OptionError
+from jaxcd.ops import tails
 from jaxcd.privacy import Accountant, NoPrivacy, gaussian, rho_to_exponential, select_max, split
 from jaxcd.queries import Session
 from jaxcd.releases import ContrastMoments, release_contrast_moments
@@ -104,7 +104,7 @@ class _LevelwiseRun(DecisionRun):
             return np.zeros(len(questions))
         sigma = self._sensitivity.value * math.sqrt(len(questions) / (2 * rho))
         tail = min(0.25, self._config.false_edges * self._session.n_variables / len(questions))
-        kappa = float(stats.norm.isf(tail))
+        kappa = tails.normal_quantile(tail)
         in_forest = np.array([(q.x, q.y) in self._forest for q in questions])
         return sigma * np.where(in_forest, -self._config.forest_bonus, kappa)
 

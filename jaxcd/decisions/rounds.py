@@ -11,11 +11,12 @@ __all__ = ["check_count", "default_rounds", "equal_pure_events"]
 
 
 def default_rounds(n_variables: int) -> int:
-    """p (p - 1) / 2 - p, at least 1: the pairs that a graph of average degree 2 does not join.
+    """p (p - 1) / 2 - p, the pairs that a graph of average degree 2 does not join, and at least half of all pairs (p <= 4).
 
     Running out of rounds is much worse than more noise a round (PRIVACY.md N.3).
     """
-    return max(n_variables * (n_variables - 1) // 2 - n_variables, 1)
+    n_pairs = n_variables * (n_variables - 1) // 2
+    return max(n_pairs - n_variables, -(-n_pairs // 2))
 
 
 def check_count(argument: str, value: int | None) -> None:

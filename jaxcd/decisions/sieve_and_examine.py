@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy import optimize
-
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
 from jaxcd.decisions.rounds import check_count, default_rounds, equal_pure_events
 from jaxcd.errors import BudgetExhausted, OptionError
@@ -30,6 +28,8 @@ def optimal_rate(epsilon: float) -> float:
     """
     if math.isinf(epsilon):
         return 1.0
+    from scipy import optimize  # slow to import, and needed here only
+
     noise = lambda x: math.sqrt(x) / math.log1p(x * math.expm1(epsilon))  # noqa: E731
     best = optimize.minimize_scalar(noise, bounds=(1.0, 1 / _SMALLEST_RATE), method="bounded").x
     return 1 / min((1.0, float(best), 1 / _SMALLEST_RATE), key=noise)

@@ -76,8 +76,8 @@ def pc(
     """The PC algorithm: skeleton level by level, then colliders, then Meek's rules.
 
     data: a Dataset, or None with an Oracle.  test: a conditional independence test.  decider: how answers are given.
-    budget: the total (epsilon, delta), fixed here, or NO_PRIVACY.  key: a typed key for randomised tests (none of the present
-    ones is; None is accepted).  noise: None for secure noise from the operating system, or SimulatedNoise(key) for
+    budget: the total (epsilon, delta), fixed here, or NO_PRIVACY.  key: a typed key for tests that draw permutations (None for
+    the others).  noise: None for secure noise from the operating system, or SimulatedNoise(key) for
     experiments.  max_level: the largest conditioning set.  stable: whether answers of one level leave each other alone.
     colliders, conflicts: how colliders are judged, and what becomes of an edge with two arrowheads.
     progress: True prints a line a level; a function is called with each LevelRecord.
@@ -92,7 +92,7 @@ def pc(
     Source: Spirtes, Glymour, Scheines 2000, section 5.4.2; Colombo and Maathuis 2014; Meek 1995.
     """
     _check(test, decider, budget, key, noise, max_level, stable)
-    session = Session(data, test, alpha=decider.alpha, budget=budget)
+    session = Session(data, test, alpha=decider.alpha, budget=budget, key=key)
     accountant = Accountant(Ledger(budget), noise)
     if colliders is ColliderRule.MAJORITY and not decider.answers_queries:
         raise OptionError(

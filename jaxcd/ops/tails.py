@@ -9,7 +9,12 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-__all__ = ["chi_square_log_sf", "normal_log_sf", "normal_two_sided_log_pvalue"]
+__all__ = ["chi_square_log_sf", "normal_log_sf", "normal_quantile", "normal_two_sided_log_pvalue"]
+
+
+def normal_quantile(tail: float) -> float:
+    """z with P(N(0, 1) >= z) = tail, 0 < tail < 1."""
+    return -float(special.ndtri(tail))
 
 
 def normal_log_sf(z: np.ndarray) -> np.ndarray:

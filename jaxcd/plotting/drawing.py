@@ -76,7 +76,9 @@ def plot_graph(
     """
     for what, value in (("graph", graph), ("truth", truth)):
         if not isinstance(value, MixedGraph) and not (what == "truth" and value is None):
-            raise OptionError(f"{what}: a {type(value).__name__} is not a MixedGraph; use run.graph or MixedGraph.from_edges")
+            raise OptionError(
+                f"{what}: a {type(value).__name__} is not a MixedGraph; use run.graph or MixedGraph.from_edges"
+            )
     if isinstance(highlight, str):
         raise OptionError(f"highlight = {highlight!r} is one text; use a tuple of names such as ({highlight!r},)")
     marked = {graph.index(name) for name in highlight}
@@ -93,8 +95,8 @@ def plot_graph(
     middle = layout.width / 2
     ax.set_xlim(middle - size[0] / 2, middle + size[0] / 2)
     ax.set_ylim(_MARGIN - room, layout.height + _MARGIN)
-    available = ax.get_window_extent().size / ax.figure.dpi  # type: ignore[union-attr]
-    scale = float(min(available[0] / size[0], available[1] / size[1]))
+    extent = ax.get_window_extent()
+    scale = float(min(extent.width / size[0], extent.height / size[1]) / ax.figure.dpi)
     for edge, kind in edges:
         _draw_edge(ax, graph, edge, kind, layout, widths, scale)
     for v, label in enumerate(labels):
@@ -157,7 +159,9 @@ def _edges(graph: MixedGraph, truth: MixedGraph | None) -> list[tuple[Edge, _Kin
     return found + [(edge, _MISSING) for edge in truth.edges() if not graph.adjacent(edge.a, edge.b)]
 
 
-def _layout(graph: MixedGraph, truth: MixedGraph | None, edges: list[tuple[Edge, _Kind]], widths: list[float]) -> Layout:
+def _layout(
+    graph: MixedGraph, truth: MixedGraph | None, edges: list[tuple[Edge, _Kind]], widths: list[float]
+) -> Layout:
     """In a comparison the truth says where the nodes go, and edges that it does not have are led around."""
     directed, undirected, routed = [], [], []
     for edge, kind in edges:
@@ -241,8 +245,12 @@ def _draw_edge(
             line = _shortened(line, 2 * _CIRCLE_RADIUS)
             ax.add_patch(
                 Circle(
-                    (float(center[0]), float(center[1])), _CIRCLE_RADIUS, facecolor="white", edgecolor=kind.color,
-                    linewidth=1.2 * scale, zorder=2.5,
+                    (float(center[0]), float(center[1])),
+                    _CIRCLE_RADIUS,
+                    facecolor="white",
+                    edgecolor=kind.color,
+                    linewidth=1.2 * scale,
+                    zorder=2.5,
                 )  # fmt: skip
             )
     ax.plot(
@@ -259,7 +267,11 @@ def _draw_legend(ax: Axes, edges: list[tuple[Edge, _Kind]], scale: float) -> Non
         count = sum(found is kind for _, found in edges)
         handles.append(
             Line2D(
-                [], [], color=kind.color, linewidth=1.5 * scale, linestyle="--" if kind.dashed else "-",
+                [],
+                [],
+                color=kind.color,
+                linewidth=1.5 * scale,
+                linestyle="--" if kind.dashed else "-",
                 label=f"{kind.label}: {count}",
             )  # fmt: skip
         )

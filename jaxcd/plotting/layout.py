@@ -71,7 +71,12 @@ def layered_layout(
 
 
 def _component(
-    nodes: list[int], widths: Sequence[float], height: float, directed: list[Pair], undirected: list[Pair], pairs: list[Pair]
+    nodes: list[int],
+    widths: Sequence[float],
+    height: float,
+    directed: list[Pair],
+    undirected: list[Pair],
+    pairs: list[Pair],
 ) -> Layout:
     """The layout of one connected part; ``centers`` has a row for every node of the graph, used or not."""
     inside = set(nodes)
@@ -262,7 +267,10 @@ def _abscissas(rows: list[list[int]], links: list[Pair], box: dict[int, float], 
     x: dict[int, float] = {}
     offsets = []
     for row in rows:
-        gaps = [(box[a] + box[b]) / 2 + _NODE_GAP * (0.5 if a >= n_nodes and b >= n_nodes else 1) for a, b in zip(row, row[1:], strict=False)]
+        gaps = [
+            (box[a] + box[b]) / 2 + _NODE_GAP * (0.5 if a >= n_nodes and b >= n_nodes else 1)
+            for a, b in zip(row, row[1:], strict=False)
+        ]
         offset = np.concatenate([[0.0], np.cumsum(gaps)])
         offsets.append(offset)
         x |= dict(zip(row, (offset - offset[-1] / 2).tolist(), strict=True))
@@ -304,7 +312,8 @@ def _smooth(points: Floats) -> Floats:
     t = np.linspace(0, 1, 17)[:, None]
     h = (2 * t**3 - 3 * t**2 + 1, t**3 - 2 * t**2 + t, -2 * t**3 + 3 * t**2, t**3 - t**2)
     parts = [
-        h[0] * points[k] + h[1] * slopes[k] + h[2] * points[k + 1] + h[3] * slopes[k + 1] for k in range(len(points) - 1)
+        h[0] * points[k] + h[1] * slopes[k] + h[2] * points[k + 1] + h[3] * slopes[k + 1]
+        for k in range(len(points) - 1)
     ]
     return np.concatenate([part if k == 0 else part[1:] for k, part in enumerate(parts)])
 

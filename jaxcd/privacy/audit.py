@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import beta
+from scipy import special
 
 from ..errors import OptionError
 from ._checks import check_count, check_share
@@ -146,7 +146,7 @@ def epsilon_lower_bound(counts_a: ArrayLike, counts_b: ArrayLike, n: int, *, con
     best = 0.0
     for here, there in ((first, second), (second, first)):
         with np.errstate(divide="ignore", invalid="ignore"):
-            low = np.where(here > 0, beta.ppf(tail, here, n - here + 1), 0.0)
-            high = np.where(there < n, beta.ppf(1 - tail, there + 1, n - there), 1.0)
+            low = np.where(here > 0, special.betaincinv(here, n - here + 1, tail), 0.0)
+            high = np.where(there < n, special.betaincinv(there + 1, n - there, 1 - tail), 1.0)
             best = max(best, float(np.max(np.log(low) - np.log(high))))
     return best

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy import stats
+from scipy import special
 
 from jaxcd.decisions.sieve_and_examine import optimal_rate
 
@@ -22,7 +22,7 @@ __all__ = ["SievePrices", "SVTPrices", "claimed_sensitivity", "sieve_total", "sv
 
 def claimed_sensitivity(n_samples: int) -> float:
     """Phi(6 / sqrt(n)) - 1/2: what the code takes to be the sensitivity of the p-value (refuted: PRIVACY.md B1)."""
-    return float(stats.norm.cdf(6 / math.sqrt(n_samples)) - 0.5)
+    return float(special.ndtr(6 / math.sqrt(n_samples)) - 0.5)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ Source: Wang, Pang, Song 2020, *Towards practical differentially private causal 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,11 +32,19 @@ import numpy as np
 
 from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
 from jaxcd.citests.base import require_data
-from jaxcd.citests.tables import PreparedTables, TableShape, discrete_cardinalities
+from jaxcd.citests.tables import MAX_CELLS, TableShape, discrete_cardinalities
 from jaxcd.data import Dataset
-from jaxcd.ops import association, double_precision, tails
+from jaxcd.ops import association, contingency, double_precision, tails
 
 __all__ = ["ConditionalTau"]
+
+# Table entries in one call of the statistic, and the number of queries that a call is padded to where there are few.
+_BATCH_ENTRIES = 1 << 14
+_SMALL_BATCH = 16
+# Counting on all rows costs less than taking the subsample out up to about this number of cells (profiled at n = 100,000).
+_CELLS_ON_ALL_ROWS = 2048
+# Tables of more cells are not counted by masks (jaxcd.ops.contingency), so a mask cannot restrict them.
+_CELLS_OF_A_TABLE = 256
 
 
 @partial(jax.jit, static_argnames="smallest")
@@ -51,39 +60,110 @@ def _weighted_tau(tables: jax.Array, smallest: int) -> jax.Array:
     return jnp.where(weight > 0, numerator / jnp.sqrt(jnp.where(weight > 0, weight, 1)), jnp.nan)
 
 
-class _PreparedTau(PreparedTest):
-    """Codes, and their tables; kept as bytes, which makes the many small subsamples of Priv-PC cheap."""
+@dataclass(frozen=True)
+class _Layout:
+    """Shapes of calls, from the declared levels only.  cardinalities: of every column."""
 
-    def __init__(self, codes: np.ndarray, cardinalities: Sequence[int]) -> None:
-        self.n_samples = int(codes.shape[0])
-        self._codes = codes
-        self._cardinalities = tuple(cardinalities)
-        self._tables = PreparedTables(codes, self._cardinalities, self._no_statistic)
+    cardinalities: tuple[int, ...]
 
-    @staticmethod
-    def _no_statistic(tables: np.ndarray, alpha: float) -> Evaluation:
-        raise NotImplementedError("the statistic needs the bucket as well; see evaluate")
+    @property
+    def width(self) -> int:
+        return max(self.cardinalities)
 
-    def admissible(self, query: Query) -> bool:
-        return self._tables.admissible(query)
+    def n_cells(self, query: Query) -> int:
+        return math.prod(self.cardinalities[v] for v in (query.x, query.y, *query.given))
 
     def bucket(self, query: Query) -> TableShape:
-        return self._tables.bucket(query)
+        n_strata = math.prod(self.cardinalities[v] for v in query.given)
+        return TableShape(len(query.given), 1 << 2 * math.ceil((n_strata - 1).bit_length() / 2))
 
     def batch_size(self, bucket: TableShape) -> int:
-        return self._tables.batch_size(bucket)
+        return 1 << max(0, (_BATCH_ENTRIES // (bucket.n_strata * self.width**2)).bit_length() - 1)
 
-    def evaluate(self, bucket: TableShape, queries: Sequence[Query], *, alpha: float) -> Evaluation:
-        tables = self._tables.tables(bucket, queries)
+    def evaluate(
+        self, masks: contingency.LevelMasks, bucket: TableShape, queries: Sequence[Query], alpha: float, *more: int
+    ) -> Evaluation:
+        """Counts and statistic; ``more`` are columns that every query is conditioned on."""
+        full = self.batch_size(bucket)
+        n_padded = min(_SMALL_BATCH, full) if len(queries) <= _SMALL_BATCH else full
+        tables = np.zeros((n_padded, bucket.n_strata, self.width, self.width), dtype=np.int32)
+        variables = np.array([(q.x, q.y, *q.given, *more) for q in queries], dtype=np.int64)
+        tables[: len(queries)] = contingency.count_tables(masks, variables, tables.shape[1:])
         with double_precision():
-            values = np.asarray(_weighted_tau(tables, 3 if bucket.n_given else 2))
-        statistic = values[: len(queries)]
+            statistic = np.asarray(_weighted_tau(tables, 3 if bucket.n_given else 2))[: len(queries)]
         log_pvalue = tails.normal_log_sf(np.abs(statistic))
         return Evaluation(statistic, log_pvalue, np.log(alpha) - log_pvalue)
 
+
+class _PreparedTau(PreparedTest):
+    """All rows: level codes of one byte where they fit, column-major, and their bit masks."""
+
+    def __init__(self, codes: np.ndarray, layout: _Layout) -> None:
+        self.n_samples = int(codes.shape[0])
+        self.codes = codes
+        self.layout = layout
+        self.masks = contingency.pack_levels(codes, layout.cardinalities)
+
+    def admissible(self, query: Query) -> bool:
+        return self.layout.n_cells(query) <= MAX_CELLS
+
+    def bucket(self, query: Query) -> TableShape:
+        return self.layout.bucket(query)
+
+    def batch_size(self, bucket: TableShape) -> int:
+        return self.layout.batch_size(bucket)
+
+    def evaluate(self, bucket: TableShape, queries: Sequence[Query], *, alpha: float) -> Evaluation:
+        return self.layout.evaluate(self.masks, bucket, queries, alpha)
+
     def restrict(self, rows: np.ndarray) -> PreparedTest:
-        chosen = np.take(self._codes.T, np.flatnonzero(rows), axis=1).T
-        return _PreparedTau(chosen, self._cardinalities)
+        return _Subsample(self, np.asarray(rows, dtype=bool))
+
+
+class _Subsample(PreparedTest):
+    """Some of the rows.  Most subsamples are asked a handful of queries before the next one is drawn: these are counted on all
+    rows, conditioned on a column of one level whose mask is the subsample's.  Only where more is asked are the rows taken out."""
+
+    def __init__(self, whole: _PreparedTau, rows: np.ndarray) -> None:
+        self.n_samples = int(np.count_nonzero(rows))
+        self._whole = whole
+        self._rows = rows
+        self._n_cells = 0
+        self._taken_out: _PreparedTau | None = None
+        masks = whole.masks
+        packed = np.zeros(masks.words.shape[1] * 4, dtype=np.uint8)
+        packed[: -(-len(rows) // 8)] = np.packbits(rows)
+        self._masks = contingency.LevelMasks(
+            _with_first_row(masks.words, packed.view(np.uint32)),
+            np.append(masks.offsets, np.int32(0)),
+            np.append(masks.cardinalities, np.int32(1)),
+            masks.codes,
+        )
+
+    def admissible(self, query: Query) -> bool:
+        return self._whole.admissible(query)
+
+    def bucket(self, query: Query) -> TableShape:
+        return self._whole.bucket(query)
+
+    def batch_size(self, bucket: TableShape) -> int:
+        return self._whole.batch_size(bucket)
+
+    def evaluate(self, bucket: TableShape, queries: Sequence[Query], *, alpha: float) -> Evaluation:
+        layout = self._whole.layout
+        if self._taken_out is None:
+            sizes = [layout.n_cells(query) for query in queries]
+            self._n_cells += sum(sizes)
+            if self._n_cells <= _CELLS_ON_ALL_ROWS and max(sizes) <= _CELLS_OF_A_TABLE:
+                column = len(layout.cardinalities)
+                return layout.evaluate(self._masks, bucket, queries, alpha, column)
+            self._taken_out = _PreparedTau(np.take(self._whole.codes.T, np.flatnonzero(self._rows), axis=1).T, layout)
+        return self._taken_out.evaluate(bucket, queries, alpha=alpha)
+
+
+@jax.jit
+def _with_first_row(words: jax.Array, row: jax.Array) -> jax.Array:
+    return words.at[0].set(row)
 
 
 @dataclass(frozen=True)
@@ -102,8 +182,8 @@ class ConditionalTau(CITest):
     Source: Wang, Pang, Song 2020, section 5.3, and its code.
     """
 
-    def prepare(self, data: Dataset | None) -> PreparedTest:
+    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         data = require_data(data, self.name)
         cardinalities = discrete_cardinalities(data, self.name, "declare it ordinal with levels")
         kind = np.uint8 if max(cardinalities) <= 256 else np.int32
-        return _PreparedTau(np.asfortranarray(data.codes, dtype=kind), cardinalities)
+        return _PreparedTau(np.asfortranarray(data.codes, dtype=kind), _Layout(tuple(cardinalities)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import jax
 import numpy as np
 
 from jaxcd.citests import CITest, Evaluation, Query, Sensitivity
@@ -23,12 +24,12 @@ class Session:
     number of rows, declared levels, the sensitivity) is plain.
 
     data: a Dataset, or None for an Oracle.  test: the CI test.  alpha: the level of the margins.  budget: only its kind and
-    relation matter here; under a Budget the domain must be declared.
+    relation matter here; under a Budget the domain must be declared.  key: for tests that draw permutations.
 
     Raises PrivacyError for a private run on an inferred domain.
     """
 
-    def __init__(self, data: Dataset | None, test: CITest, *, alpha: float, budget: Budget | NoPrivacy) -> None:
+    def __init__(self, data: Dataset | None, test: CITest, *, alpha: float, budget: Budget | NoPrivacy, key: jax.Array | None = None) -> None:
         self.test = test
         self.alpha = alpha
         self.names = test.column_names(data)
@@ -41,7 +42,7 @@ class Session:
                 "(a Domain, or a domain file) before a private run, or use budget=NO_PRIVACY"
             )
         self._data = data
-        self._prepared = test.prepare(data)
+        self._prepared = test.prepare(data, key=key)
         self._queue = Queue(self._prepared, alpha=alpha)
         self.n_samples = self._prepared.n_samples
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 import networkx as nx
 import numpy as np
-from scipy import stats
 
 from jaxcd.citests.covariance_norm import critical_constant
-from jaxcd.ops import moments
+from jaxcd.ops import moments, tails
 from jaxcd.privacy import Accountant, gaussian
 from jaxcd.queries import Session
 
@@ -126,7 +125,7 @@ class ContrastMoments:
             return 0.0
         mean, spread = self.null_moments(x, y)
         squared = float(np.linalg.norm(self.covariance(x, y)) ** 2)
-        return float(stats.chi2.logsf(squared * mean / spread**2, (mean / spread) ** 2))
+        return float(tails.chi_square_log_sf(np.asarray(squared * mean / spread**2), np.asarray((mean / spread) ** 2)))
 
 
 def release_contrast_moments(

@@ -66,14 +66,30 @@ def test_cells_are_intersections():
     np.testing.assert_array_equal(np.asarray(cell_counts(masks.words, index)), expected)
 
 
+def test_batches_larger_than_any_buffer():
+    """Thousands of small tables in one call, and large beside small ones."""
+    rng = np.random.default_rng(8)
+    levels = (6, 5, 4, 3, 2, 6)
+    codes = (rng.random((100, 6)) * levels).astype(np.int64)
+    queries = np.array([rng.permutation(6)[:4] for _ in range(600)])
+    expected = [counted(codes, levels, query.tolist()) for query in queries]
+    assert sum(table.size for table in expected) > 100_000
+    tables = np.asarray(count_tables(pack_levels(codes, levels), queries, (36, 6, 6)))
+    for table, truth in zip(tables, expected, strict=True):
+        strata, a, b = truth.shape
+        np.testing.assert_array_equal(table[:strata, :a, :b], truth)
+        assert table.sum() == 100
+
+
 @pytest.mark.parametrize("n", [65_537, 1_000_000])
 def test_large_counts(n: int):
-    """Past the n at which pair counts leave int32; cells up to n itself."""
+    """Past the n at which pair counts leave int32; cells up to n itself; few cells and many."""
     rng = np.random.default_rng(n)
-    codes = np.stack([np.zeros(n, dtype=np.int64), rng.integers(0, 2, n), rng.integers(0, 3, n)], axis=1)
-    masks = pack_levels(codes, (2, 2, 3))
-    for query, shape in (([0, 1], (1, 3, 3)), ([0, 2, 1], (2, 3, 3)), ([1, 2, 0], (2, 3, 3))):
-        truth = counted(codes, (2, 2, 3), query)
-        table = np.asarray(count_tables(masks, np.array([query]), shape))[0]
-        np.testing.assert_array_equal(table[: truth.shape[0], : truth.shape[1], : truth.shape[2]], truth)
+    levels = (2, 2, 3, 30, 9)
+    codes = np.stack([np.zeros(n, dtype=np.int64), *(rng.integers(0, k, n) for k in levels[1:])], axis=1)
+    masks = pack_levels(codes, levels)
+    for query in ([0, 1], [0, 2, 1], [1, 2, 0], [3, 4, 2], [0, 1, 3, 4]):
+        truth = counted(codes, levels, query)
+        table = np.asarray(count_tables(masks, np.array([query]), truth.shape))[0]
+        np.testing.assert_array_equal(table, truth)
         assert table.sum() == n

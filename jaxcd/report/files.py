@@ -26,11 +26,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jaxcd import metrics
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.plotting import graph_png
-from jaxcd.report_page import report_page
+from jaxcd.report.page import report_page
 
 __all__ = ["FILES", "check_folder", "graph_json", "grouped_ledger", "metrics_json", "privacy_json", "write_report"]
 
@@ -49,14 +51,18 @@ def check_folder(folder: str | Path, *, force: bool = False) -> Path:
     """
     path = Path(folder)
     if path.is_dir() and not force:
-        raise OptionError(f"folder {str(path)!r} exists; give another one, or --force (force=True) to overwrite its files")
+        raise OptionError(
+            f"folder {str(path)!r} exists; give another one, or --force (force=True) to overwrite its files"
+        )
     if (path.exists() or path.is_symlink()) and not path.is_dir():
         raise OptionError(f"folder {str(path)!r} is a file; give another name")
     above = path if path.is_dir() else next((p for p in path.absolute().parents if p.exists()), Path("/"))
     if not above.is_dir():
         raise OptionError(f"folder {str(path)!r} cannot be made: {str(above)!r} is a file; give another name")
     if not os.access(above, os.W_OK | os.X_OK):
-        raise OptionError(f"folder {str(path)!r} cannot be written: no permission in {str(above)!r}; give another place")
+        raise OptionError(
+            f"folder {str(path)!r} cannot be written: no permission in {str(above)!r}; give another place"
+        )
     return path
 
 
@@ -168,6 +174,8 @@ def _cost(cost: Any) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """As JSON: infinities and NaN as text, dataclasses as objects, what is unknown as its text."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, enum.Enum):
         return value.value
     if value is None or isinstance(value, (bool, int, str)):

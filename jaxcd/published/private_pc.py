@@ -21,7 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxcd.citests import Query, check_alpha
+from jaxcd.citests import Evaluation, Query, check_alpha
 from jaxcd.data import Dataset
 from jaxcd.decisions import DecisionRun, Frontier, Question
 from jaxcd.discovery import ConflictRule, DiscoveryResult, LevelRecord
@@ -32,7 +32,7 @@ from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import NO_PRIVACY, PrivacyCost, Relation, SimulatedNoise
 from jaxcd.published.accounting import SievePrices, SVTPrices, sieve_total, svt_total
 from jaxcd.published.conditional_tau import ConditionalTau
-from jaxcd.queries import Queue, Session
+from jaxcd.queries import Session
 
 __all__ = ["priv_pc", "svt_pc"]
 
@@ -50,9 +50,12 @@ _LOOK_AHEAD = 1024
 
 @dataclass
 class _Round:
-    """One threshold, its queries' noise, and the rows they look at.  confirm: whether a candidate that passed is separated."""
+    """One threshold, and its queries' noise.
 
-    queue: Queue
+    evaluate: answers queries on the round's rows.  confirm: whether a candidate that passed is separated.
+    """
+
+    evaluate: Callable[[list[Query]], Evaluation]
     threshold: float
     query_scale: float
     stream: np.random.Generator
@@ -60,7 +63,7 @@ class _Round:
 
     def first_pass(self, queries: list[Query]) -> int | None:
         """The first query with p + noise >= threshold.  A NaN never passes."""
-        pvalues = np.exp(self.queue.evaluate(queries).log_pvalue)
+        pvalues = np.exp(self.evaluate(queries).log_pvalue)
         hits = np.flatnonzero(pvalues + self.stream.laplace(0, self.query_scale, len(queries)) >= self.threshold)
         return int(hits[0]) if len(hits) else None
 
@@ -68,10 +71,9 @@ class _Round:
 class _PublishedRun(DecisionRun):
     """Walks the frontier round by round.  new_round: the k-th round, k = 0, 1, ...; the next one only where it is needed."""
 
-    def __init__(self, new_round: Callable[[int], _Round], look_ahead: int | None = None) -> None:
+    def __init__(self, new_round: Callable[[int], _Round]) -> None:
         self._new_round = new_round
-        self._fixed_look_ahead = look_ahead
-        self._look_ahead = look_ahead or _FIRST_LOOK_AHEAD
+        self._look_ahead = _FIRST_LOOK_AHEAD
         self._round: _Round | None = None
         self.n_passes = 0
         self.n_queries = 0
@@ -91,7 +93,8 @@ class _PublishedRun(DecisionRun):
         hit = None
         while hit is None and asked:
             chunk, asked = asked[: self._look_ahead], asked[self._look_ahead :]
-            hit = self._ask([_query(questions[place], candidate) for place, candidate in chunk])
+            queries = [_query(questions[place], candidate) for place, candidate in chunk]
+            hit = self._ask(queries)
         if hit is None:
             for _ in questions:
                 frontier.keep()
@@ -100,7 +103,7 @@ class _PublishedRun(DecisionRun):
         for _ in range(place):
             frontier.keep()
         question = questions[place]
-        if self._confirm(_query(question, candidate)):
+        if self._confirm(queries[hit]):
             frontier.separate(question.candidates[candidate])
             return 0
         if candidate + 1 < len(question.candidates):
@@ -113,7 +116,7 @@ class _PublishedRun(DecisionRun):
             self._round = self._new_round(self.n_passes)
         hit = self._round.first_pass(queries)
         self.n_queries += len(queries) if hit is None else hit + 1
-        if hit is None and self._fixed_look_ahead is None:
+        if hit is None:
             self._look_ahead = min(2 * self._look_ahead, _LOOK_AHEAD)
         return hit
 
@@ -121,7 +124,7 @@ class _PublishedRun(DecisionRun):
         assert self._round is not None
         confirmed = self._round.confirm(query)
         self._round = None
-        self._look_ahead = self._fixed_look_ahead or _FIRST_LOOK_AHEAD
+        self._look_ahead = _FIRST_LOOK_AHEAD
         self.n_passes += 1
         return confirmed
 
@@ -157,7 +160,7 @@ def priv_pc(
     p(all) + Lap(2 S / epsilon) >= alpha, with S and sigma of :class:`jaxcd.published.accounting.SievePrices`.
 
     data: discrete columns, in the order of their levels.  epsilon: positive, a round, half of it for each part.
-    alpha: the level, 0 < alpha < 1.  delta: in (0, 1), of the total.  bias: by how much the sieve's threshold is lower than
+    alpha: the level, 0 < alpha < 1; 0.1 is that of the paper's experiments.  delta: in (0, 1), of the total.  bias: by how much the sieve's threshold is lower than
     alpha.  key: a typed key: noise and subsamples.  max_level: the largest conditioning set, or None.
 
     Returns the result; ``cost`` holds the total that the paper claims, with ``proven`` False and the reason; ``info`` the
@@ -183,7 +186,7 @@ def priv_pc(
         rows = np.zeros(n, dtype=bool)
         rows[stream.choice(n, prices.subsample_size, replace=False, shuffle=False)] = True
         return _Round(
-            session.restrict(rows), threshold, prices.query_scale, stream,
+            session.restrict(rows).evaluate, threshold, prices.query_scale, stream,
             lambda query: _pvalue(session, query) + examine_noise >= alpha,
         )  # fmt: skip
 
@@ -228,13 +231,12 @@ def svt_pc(
     stream_of = _streams(key)
     session = Session(data, ConditionalTau(), alpha=alpha, budget=NO_PRIVACY)
     prices = SVTPrices.of(session.n_samples, epsilon)
-    everything = session.restrict(np.ones(session.n_samples, dtype=bool))
 
     def new_round(k: int) -> _Round:
         stream = stream_of(k)
         draw = stream.normal if k else stream.laplace
         threshold = alpha + draw(0, prices.threshold_scale)
-        return _Round(everything, threshold, prices.query_scale, stream, lambda query: True)
+        return _Round(session.evaluate, threshold, prices.query_scale, stream, lambda query: True)
 
     run = _PublishedRun(new_round)
     return _search(

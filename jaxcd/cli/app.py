@@ -1,0 +1,216 @@
+"""The commands and their options.
+
+Bad input ends with exit code 2 and one line of plain words on stderr, never with a traceback.  What a program reads
+(``--json``) goes to stdout, and nothing else does then; progress and warnings go to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jaxcd.errors import JaxcdError, OptionError
+
+__all__ = ["app", "main"]
+
+_INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
+
+app = typer.Typer(
+    name="jaxcd",
+    help="Differentially private causal discovery.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns its exit code: 0, 2 for bad input, 130 when interrupted.
+
+    argv: the arguments after the program's name; None takes those of the process.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show must not end the run
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = app(args=None if argv is None else list(argv), prog_name="jaxcd", standalone_mode=False)
+        sys.stdout.flush()
+        if code == _INTERRUPTED:  # some versions of typer turn an interrupt into this code
+            return _interrupted()
+        return code if isinstance(code, int) else 0
+    except JaxcdError as error:
+        return _refuse(str(error))
+    except BrokenPipeError:
+        # Whoever read stdout has gone; the interpreter would complain once more when it closes it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        return _refuse(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+    except (KeyboardInterrupt, EOFError):
+        return _interrupted()
+    except Exception as error:
+        # Usage errors and aborts of typer, whose classes have no public name in every version.
+        if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+            return _refuse(f"{error.format_message().rstrip('.')}; see jaxcd --help")
+        if type(error).__name__ == "Abort":
+            return _interrupted()
+        raise
+
+
+def _refuse(message: str) -> int:
+    print(f"jaxcd: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+def _interrupted() -> int:
+    print("jaxcd: interrupted", file=sys.stderr)
+    return _INTERRUPTED
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        import jaxcd
+
+        print(f"jaxcd {jaxcd.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _jaxcd(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def discover(
+    file: Annotated[Path | None, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)] = None,
+    domain: Annotated[
+        Path | None, typer.Option(help="Domain file: the declared levels and bounds of FILE's columns.")
+    ] = None,
+    network: Annotated[
+        str | None, typer.Option(help="Built-in network to sample instead: cancer, earthquake, asia or survey.")
+    ] = None,
+    bif: Annotated[Path | None, typer.Option(help="BIF file of a network to sample instead.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Rows to sample from the network. (Default: 10000.)", show_default=False)
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Total epsilon, positive; fixed before the data is read.", show_default=False)
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Total delta, from 0, far below 1 / rows. (Default: 0.)", show_default=False)
+    ] = None,
+    no_privacy: Annotated[bool, typer.Option("--no-privacy", help="Run without a budget.")] = False,
+    algorithm: Annotated[str, typer.Option(help="pc.")] = "pc",
+    test: Annotated[
+        str,
+        typer.Option(help="auto, covariance-norm, pooled-covariance, kendall-tau, chi-square, g-test or fisher-z."),
+    ] = "auto",
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            help="auto, levelwise-gaussian, sparse-vector, sieve-and-examine, noisy-threshold, "
+            "noisy-threshold-gaussian or threshold."
+        ),
+    ] = "auto",
+    alpha: Annotated[float, typer.Option(help="Level of the tests, between 0 and 1.")] = 0.05,
+    max_level: Annotated[
+        int | None, typer.Option(help="Largest set to condition on, from 0. (Default: no limit.)", show_default=False)
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the network's sample and of simulated noise; secure noise has none.")
+    ] = 0,
+    simulated_noise: Annotated[
+        bool,
+        typer.Option("--simulated-noise", help="Repeatable noise, for experiments: the result is not for release."),
+    ] = False,
+    clip: Annotated[bool, typer.Option("--clip", help="Move numbers outside declared bounds onto the bounds.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for picture, graph and report.", show_default=False)] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write into an existing folder.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the graph only.")] = False,
+    progress: Annotated[
+        bool | None,
+        typer.Option(
+            "--progress/--no-progress", help="Show the levels on stderr. (Default: on a terminal.)", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Discover a causal graph in a table, or in a sample from a network."""
+    from jaxcd.cli import options, screen
+    from jaxcd.report import check_folder, write_report
+
+    # Everything that can be refused is refused before the data is read, and so before anything is spent.
+    if force and out is None:
+        raise OptionError("--force overwrites the folder of --out; give --out DIR")
+    if out is not None:
+        check_folder(out, force=force)
+    budget = options.budget(epsilon=epsilon, delta=delta, no_privacy=no_privacy, simulated_noise=simulated_noise)
+    options.check_search(algorithm=algorithm, alpha=alpha, max_level=max_level, seed=seed)
+    chosen_test, chosen_decider = options.test(test), options.decider(mechanism)
+    source = options.Source(file=file, domain=domain, network=network, bif=bif, rows=rows, seed=seed, clip=clip)
+    loaded = source.load(budget=budget)
+    plan = options.plan(loaded, budget=budget, test=chosen_test, decider=chosen_decider, alpha=alpha)
+    noise, key = options.randomness(seed=seed, simulated=simulated_noise)
+    talkative = not (as_json or quiet)
+    screen.warn_of_delta(budget, loaded)
+    if talkative:
+        screen.show_plan(loaded, budget, plan, noise)
+    shown = sys.stderr.isatty() and not quiet if progress is None else progress
+    with screen.Progress(shown, max_level=max_level) as bar:
+        run = options.run(loaded, plan, budget=budget, key=key, noise=noise, max_level=max_level, progress=bar.report)
+    if talkative:
+        # Before the files are written: what was paid for is on the screen whatever happens next.
+        screen.show_result(run, loaded)
+    elif quiet and not as_json:
+        print(run.graph)
+    if out is not None:
+        write_report(run, out, truth=loaded.truth, force=force)
+    if talkative and out is not None:
+        screen.show_files(out)
+    if as_json:
+        screen.print_json(run, loaded, out)
+    screen.warn(run)
+
+
+@app.command(name="domain")
+def write_domain(
+    file: Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Domain file to write.")] = Path("domain.json"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+) -> None:
+    """Write a draft of the domain file that a private run needs, to be checked by hand."""
+    from jaxcd.cli import options
+
+    domain = options.draft_domain(file, out, force=force)
+    print(
+        f"Wrote {out}: {domain.n_columns} columns, as they look in this data. It is a draft, and its levels are data."
+    )
+    print('Before a private run, check every column, then set "declared" to true:')
+    print("- levels: all that could occur, also those that do not occur here, and none that only this data could tell;")
+    print("- ordinal: the levels from the lowest to the highest; categorical: no order;")
+    print('- numeric: "lower" and "upper", known without looking at the data.')
+
+
+@app.command()
+def guarantees(
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list and nothing else.")] = False,
+) -> None:
+    """List every mechanism and test: what it claims, and whether that is proved."""
+    import dataclasses
+
+    import jaxcd
+    from jaxcd.cli import screen
+
+    if as_json:
+        print(json.dumps([dataclasses.asdict(guarantee) for guarantee in jaxcd.guarantees()], indent=2))
+    else:
+        screen.show_guarantees(jaxcd.guarantees())

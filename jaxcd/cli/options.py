@@ -1,0 +1,259 @@
+"""From the words of the command line to the objects of the library, with every check in plain words."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+
+import jaxcd
+from jaxcd import doors
+from jaxcd.errors import DataError, DomainError, OptionError, PrivacyError, SensitivityError
+from jaxcd.graphs import MixedGraph
+from jaxcd.privacy import NoiseSource, NoPrivacy
+
+__all__ = [
+    "DECIDERS",
+    "DEFAULT_ROWS",
+    "TESTS",
+    "Loaded",
+    "Source",
+    "budget",
+    "check_search",
+    "decider",
+    "draft_domain",
+    "plan",
+    "randomness",
+    "run",
+    "test",
+]
+
+DEFAULT_ROWS = 10_000
+
+TESTS: dict[str, Callable[[], Any]] = {
+    "covariance-norm": jaxcd.CovarianceNorm,
+    "pooled-covariance": jaxcd.PooledCovariance,
+    "kendall-tau": jaxcd.KendallTau,
+    "chi-square": jaxcd.ChiSquare,
+    "g-test": jaxcd.GTest,
+    "fisher-z": jaxcd.FisherZ,
+}
+"""Names of ``--test``, besides auto."""
+
+DECIDERS: dict[str, Callable[[], Any]] = {
+    "levelwise-gaussian": jaxcd.LevelwiseGaussian,
+    "sparse-vector": jaxcd.SparseVector,
+    "sieve-and-examine": jaxcd.SieveAndExamine,
+    "noisy-threshold": jaxcd.NoisyThreshold,
+    "noisy-threshold-gaussian": lambda: jaxcd.NoisyThreshold(noise=jaxcd.Noise.GAUSSIAN),
+    "threshold": jaxcd.Threshold,
+}
+"""Names of ``--mechanism``, besides auto."""
+
+_HOW_TO_DECLARE = (
+    'run `jaxcd domain {file} --out domain.json`, check every level and bound in that file, set its "declared" to true, '
+    "and give --domain domain.json"
+)
+
+
+def budget(
+    *, epsilon: float | None, delta: float | None, no_privacy: bool, simulated_noise: bool
+) -> jaxcd.Budget | NoPrivacy:
+    """The budget of ``--epsilon``, ``--delta`` and ``--no-privacy``."""
+    if no_privacy:
+        if epsilon is not None or delta is not None:
+            raise OptionError("--no-privacy does not go with --epsilon or --delta; drop one of them")
+        if simulated_noise:
+            raise OptionError("--simulated-noise: a run with --no-privacy adds no noise; drop one of the two")
+        return jaxcd.NO_PRIVACY
+    if epsilon is None:
+        raise OptionError("--epsilon is missing: give a total such as --epsilon 1 --delta 1e-6, or --no-privacy")
+    if not 0 < epsilon < math.inf:
+        raise OptionError(f"--epsilon {epsilon:g} is no budget; give a positive number such as 1, or --no-privacy")
+    if delta is not None and not 0 <= delta < 1:
+        raise OptionError(f"--delta {delta:g} is out of range; give 0, or far less than 1 / rows, such as 1e-6")
+    return jaxcd.Budget(epsilon=epsilon, delta=0.0 if delta is None else delta)
+
+
+def check_search(*, algorithm: str, alpha: float, max_level: int | None, seed: int) -> None:
+    """Refuses what is no option of a search."""
+    if algorithm != "pc":
+        raise OptionError(f"--algorithm {algorithm!r} is unknown; use pc")
+    if not 0 < alpha < 1:
+        raise OptionError(f"--alpha {alpha:g} is not a level; give a number between 0 and 1, such as 0.05")
+    if max_level is not None and not max_level >= 0:
+        raise OptionError(f"--max-level {max_level} is not a level; use a whole number from 0")
+    if not 0 <= seed < 2**63:
+        raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
+
+
+def test(name: str) -> Any:
+    """The test of ``--test``; None for auto."""
+    return _named("test", name, TESTS)
+
+
+def decider(name: str) -> Any:
+    """The decider of ``--mechanism``; None for auto."""
+    return _named("mechanism", name, DECIDERS)
+
+
+def _named(option: str, name: str, known: dict[str, Callable[[], Any]]) -> Any:
+    # PascalCase, as in reports and in Python, is understood as well.
+    key = re.sub(r"(?<=[a-z])(?=[A-Z])|[_ ]", "-", name).lower()
+    if key == "auto":
+        return None
+    if key not in known:
+        raise OptionError(f"--{option} {name!r} is unknown; use auto, {', '.join(known)}")
+    return known[key]()
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Data, where they come from in words, and the true CPDAG where they are a sample from a network."""
+
+    data: jaxcd.Dataset
+    words: str
+    truth: MixedGraph | None
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the data comes from: exactly one of ``file``, ``network`` and ``bif``."""
+
+    file: Path | None
+    domain: Path | None
+    network: str | None
+    bif: Path | None
+    rows: int | None
+    seed: int
+    clip: bool
+
+    def __post_init__(self) -> None:
+        sources = {"FILE": self.file, "--network": self.network, "--bif": self.bif}
+        given = [name for name, value in sources.items() if value is not None]
+        if len(given) != 1:
+            problem = f"{' and '.join(given)} are given" if given else "no data is given"
+            raise OptionError(f"{problem}; give exactly one of FILE, --network NAME and --bif FILE")
+        if self.file is not None and self.rows is not None:
+            raise OptionError("--rows is for a sample from a network; a file is read whole, so drop it")
+        if self.file is None:
+            if self.rows is not None and not self.rows >= 2:
+                raise OptionError(f"--rows {self.rows} is too few; give at least 2")
+            if self.domain is not None or self.clip:
+                option = "--clip" if self.clip else "--domain"
+                raise OptionError(f"{option} is for a file; a network declares its own levels, so drop it")
+
+    def load(self, *, budget: jaxcd.Budget | NoPrivacy) -> Loaded:
+        """Reads or samples the data; a private run refuses a domain that nobody declared before it reads a row."""
+        if self.file is not None:
+            return self._read(self.file, private=isinstance(budget, jaxcd.Budget))
+        if self.network is not None:
+            if self.network.lower() not in jaxcd.networks.available():
+                known = ", ".join(jaxcd.networks.available())
+                raise OptionError(f"--network {self.network!r} is unknown; use {known}, or --bif for a file")
+            network = jaxcd.networks.load(self.network)
+        else:
+            assert self.bif is not None
+            network = jaxcd.networks.read_bif(self.bif)
+        n_samples = DEFAULT_ROWS if self.rows is None else self.rows
+        data = network.sample(n_samples, key=jax.random.key(self.seed))
+        words = f"{network.name}, {n_samples:,} rows sampled with seed {self.seed}, {data.n_columns} columns"
+        return Loaded(data, words, network.cpdag())
+
+    def _read(self, file: Path, *, private: bool) -> Loaded:
+        if not file.is_file():
+            raise DataError(f"file {str(file)!r} does not exist; check the path")
+        how = _HOW_TO_DECLARE.format(file=file)
+        domain = None if self.domain is None else jaxcd.Domain.read(self.domain)
+        if private and domain is None:
+            raise PrivacyError(
+                f"--domain is missing: levels and bounds taken from the data would void the guarantee; {how}; "
+                "or use --no-privacy"
+            )
+        if private and domain is not None and not domain.declared:
+            raise PrivacyError(
+                f'domain file {str(self.domain)!r} is a draft taken from data ("declared": false); check every level and '
+                'bound, then set "declared" to true'
+            )
+        try:
+            data = jaxcd.read_csv(file, domain=domain, clip=self.clip)
+        except DataError as error:
+            raise DataError(str(error).replace("clip=True", "--clip")) from None
+        kind = "" if domain is None or not domain.declared else " of a declared domain"
+        return Loaded(data, f"{file}, {data.n_samples:,} rows, {data.n_columns} columns{kind}", None)
+
+
+def plan(loaded: Loaded, *, budget: jaxcd.Budget | NoPrivacy, test: Any, decider: Any, alpha: float) -> doors.Choice:
+    """Test and decider at level ``alpha``, and why; refuses here what the run would refuse."""
+    private = isinstance(budget, jaxcd.Budget)
+    choice = doors.choose(loaded.data.domain, budget=budget, test=test, decider=decider)
+    if private and isinstance(choice.decider, jaxcd.Threshold):
+        raise PrivacyError(
+            "--mechanism threshold compares without noise and protects nobody; use auto or another mechanism, or --no-privacy"
+        )
+    if isinstance(budget, jaxcd.Budget):
+        n_samples, relation = loaded.data.n_samples, budget.relation
+        if choice.test.margin_sensitivity(alpha=alpha, n_samples=n_samples, relation=relation) is None:
+            raise SensitivityError(
+                f"--test: {choice.test.name} has no bounded sensitivity, so no mechanism can make it private; use "
+                "covariance-norm, pooled-covariance or kendall-tau, or --no-privacy"
+            )
+        if budget.delta == 0 and _is_gaussian(choice.decider):
+            raise OptionError(
+                "--mechanism: Gaussian noise needs --delta above 0; give one such as 1e-6, or use --mechanism sparse-vector"
+            )
+    # Every decider is a frozen dataclass with an alpha.
+    leveled: Any = dataclasses.replace(choice.decider, alpha=alpha)  # type: ignore[type-var]
+    return dataclasses.replace(choice, decider=leveled)
+
+
+def _is_gaussian(decider: Any) -> bool:
+    return isinstance(decider, jaxcd.LevelwiseGaussian) or getattr(decider, "noise", None) is jaxcd.Noise.GAUSSIAN
+
+
+def randomness(*, seed: int, simulated: bool) -> tuple[NoiseSource | None, jax.Array]:
+    """The noise source (None: secure) and the key of randomised tests; the sample has the seed's own key."""
+    key = jax.random.key(seed)
+    noise = jaxcd.SimulatedNoise(jax.random.fold_in(key, 1)) if simulated else None
+    return noise, jax.random.fold_in(key, 2)
+
+
+def run(
+    loaded: Loaded,
+    choice: doors.Choice,
+    *,
+    budget: jaxcd.Budget | NoPrivacy,
+    key: jax.Array,
+    noise: NoiseSource | None,
+    max_level: int | None,
+    progress: Callable[[Any], None],
+) -> jaxcd.DiscoveryResult:
+    """The discovery, with the reasons of the choice in its info."""
+    result = jaxcd.discover(
+        loaded.data, budget=budget, key=key, noise=noise, test=choice.test, decider=choice.decider,
+        max_level=max_level, progress=progress,
+    )  # fmt: skip
+    return dataclasses.replace(result, info={**result.info, "reasons": choice.reasons})
+
+
+def draft_domain(file: Path, out: Path, *, force: bool) -> jaxcd.Domain:
+    """Writes an inferred domain with ``"declared": false``; returns it."""
+    if out.is_dir():
+        raise OptionError(f"--out {str(out)!r} is a folder; give a file such as domain.json")
+    if out.exists() and not force:
+        raise OptionError(f"file {str(out)!r} exists; give another one, or --force to overwrite it")
+    if out.exists() and out.samefile(file):
+        raise OptionError(f"--out {str(out)!r} is the data file itself; give another one")
+    try:
+        domain = jaxcd.read_csv(file).domain
+    except DomainError as error:
+        raise DataError(str(error)) from None
+    out.parent.mkdir(parents=True, exist_ok=True)
+    domain.write(out)
+    return domain

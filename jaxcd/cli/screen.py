@@ -1,0 +1,162 @@
+"""What the command line shows."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import jaxcd
+from jaxcd.cli.options import Loaded
+from jaxcd.doors import Choice
+from jaxcd.report import FILES, graph_json, grouped_ledger, metrics_json, privacy_json
+
+__all__ = [
+    "Progress",
+    "print_json",
+    "show_files",
+    "show_guarantees",
+    "show_plan",
+    "show_result",
+    "warn",
+    "warn_of_delta",
+]
+
+_SCORES = {"arc_f1": "arcs", "skeleton_f1": "skeleton", "orientation_f1": "orientations"}
+
+
+def _console() -> Console:
+    # Names are no markup, and lines are left to the terminal: a graph must survive copy, paste and grep.
+    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def _line(console: Console, label: str, words: str) -> None:
+    console.print(Text.assemble((f"{label:<11}", "bold"), words))
+
+
+class Progress:
+    """The levels of a search on stderr: a bar on a terminal, else a line a level."""
+
+    def __init__(self, shown: bool, *, max_level: int | None) -> None:
+        self._shown = shown
+        self._n_levels = None if max_level is None else max_level + 1
+        self._bar: Any = None
+
+    def __enter__(self) -> Progress:
+        if self._shown and sys.stderr.isatty():
+            from rich import progress
+
+            self._bar = progress.Progress(
+                progress.TextColumn("{task.description}"), progress.BarColumn(), progress.TimeElapsedColumn(),
+                console=Console(stderr=True, markup=False), transient=True,
+            )  # fmt: skip
+            self._bar.start()
+            self._task = self._bar.add_task("level 0", total=self._n_levels)
+        return self
+
+    def report(self, level: Any) -> None:
+        """Shows one LevelRecord."""
+        words = f"level {level.level}: {level.n_asked} pairs asked, {level.n_separated} separated"
+        if self._bar is not None:
+            self._bar.update(self._task, completed=level.level + 1, description=f"{words}; level {level.level + 1}")
+        elif self._shown:
+            print(words, file=sys.stderr, flush=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def show_plan(loaded: Loaded, budget: Any, choice: Choice, noise: Any) -> None:
+    """What will be run, and why, before it is run."""
+    console = _console()
+    private = isinstance(budget, jaxcd.Budget)
+    _line(console, "data", loaded.words)
+    _line(console, "budget", f"{budget}, fixed before the data is read" if private else "none: no privacy")
+    _line(console, "algorithm", "pc")
+    for reason in choice.reasons:
+        label, _, words = reason.partition(": ")
+        _line(console, label, words)
+    _line(console, "alpha", f"{choice.decider.alpha:g}")
+    if private:
+        simulated = "simulated from the seed: not for release"
+        _line(console, "noise", "secure, from the operating system" if noise is None else simulated)
+    console.print()
+
+
+def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded) -> None:
+    """The graph, what it cost, and how close it is to the truth."""
+    console = _console()
+    console.print(Text(f"Graph: {run.graph.n_nodes} nodes, {run.graph.n_edges} edges", style="bold"))
+    for line in str(run.graph).splitlines():
+        console.print(f"  {line}")
+    console.print()
+    _line(console, "guarantee", str(run.cost))
+    if not math.isinf(run.cost.epsilon):
+        n_events = sum(row["count"] for row in grouped_ledger(run.info["ledger"]))
+        spent = f"epsilon={run.spent.epsilon:.6g}, delta={run.spent.delta:g} in {n_events} events"
+        _line(console, "spent", f"the ledger used {spent}, of epsilon={run.cost.epsilon:g}, delta={run.cost.delta:g}")
+    if run.exhausted:
+        console.print("The budget was exhausted: pairs that were not paid for kept their edges.", style="bold red")
+    if loaded.truth is not None:
+        console.print()
+        console.print(Text("Against the true CPDAG", style="bold"))
+        console.print("                   F1  precision  recall")
+        scores = metrics_json(run.graph, loaded.truth)
+        for name, label in _SCORES.items():
+            score = scores[name]
+            console.print(f"  {label:<14}{score['f1']:7.3f}{score['precision']:11.3f}{score['recall']:8.3f}")
+
+
+def show_files(folder: Path) -> None:
+    """Where the report is."""
+    console = _console()
+    console.print()
+    _line(console, "written", f"{folder}{'/' if not str(folder).endswith('/') else ''}: {', '.join(FILES)}")
+
+
+def print_json(run: jaxcd.DiscoveryResult, loaded: Loaded, folder: Path | None) -> None:
+    """Everything as one JSON object on stdout; an infinite epsilon or rho is the text "inf"."""
+    privacy = privacy_json(run)
+    content = {
+        "graph": graph_json(run),
+        **{name: value for name, value in privacy.items() if name not in ("format", "version")},
+        "metrics": None if loaded.truth is None else metrics_json(run.graph, loaded.truth),
+        "files": [] if folder is None else [str(folder / name) for name in FILES],
+    }
+    print(json.dumps(content, indent=2, allow_nan=False))
+
+
+def warn(run: jaxcd.DiscoveryResult) -> None:
+    """One line on stderr where a budget was given and the result is no private release."""
+    if not math.isinf(run.cost.epsilon) and not run.cost.proven:
+        print(f"jaxcd: warning: this result is not for release: {run.cost.reason}", file=sys.stderr)
+
+
+def warn_of_delta(budget: Any, loaded: Loaded) -> None:
+    """One line on stderr where delta would allow the publication of a whole record."""
+    if isinstance(budget, jaxcd.Budget) and budget.delta * loaded.data.n_samples >= 1:
+        words = f"--delta {budget.delta:g} is not below 1 / rows: a mechanism with it may publish whole records"
+        print(f"jaxcd: warning: {words}", file=sys.stderr)
+
+
+def show_guarantees(guarantees: Iterable[Any]) -> None:
+    """The table of all mechanisms."""
+    console = Console(markup=False, highlight=False, emoji=False)
+    table = Table(show_lines=False, box=None, pad_edge=False, header_style="bold")
+    for heading in ("mechanism", "proved", "claim", "proof, or why there is none"):
+        table.add_column(heading, overflow="fold")
+    for guarantee in guarantees:
+        proved = Text("yes" if guarantee.proven else "NO", style="green" if guarantee.proven else "red")
+        table.add_row(guarantee.mechanism, proved, guarantee.claim, guarantee.proof)
+    console.print(table)
+    assumptions = {guarantee.assumptions for guarantee in guarantees if guarantee.assumptions != "-"}
+    for words in sorted(assumptions, key=len):
+        console.print(f"Assumed: {words}.")

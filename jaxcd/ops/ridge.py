@@ -1,0 +1,143 @@
+r"""Kernel ridge regression from a factor of the Gram matrix, for many targets at once.
+
+With K = F F^T and a penalty mu > 0 the fit is K (K + mu I)^{-1} y.  Two conventions are in use and differ by a factor:
+the objective (lambda / 2) |w|^2 + (1/n) sum (y_i - w . phi_i)^2 has mu = n lambda / 2 (:func:`penalty_of_objective`), and
+"K + lambda I" has mu = lambda.  From the thin singular value decomposition F = U S V^T every penalty costs one product:
+fit = U diag(s^2 / (s^2 + mu)) U^T y, and the leave-one-out residuals are r_i / (1 - h_i) with h_i = sum_j U_ij^2 s_j^2 / (s_j^2 + mu)
+(An, Liu, Venkatesh 2007), so that a whole grid of penalties is compared in n r operations each.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+__all__ = [
+    "Spectrum",
+    "conjugate_gradient_residuals",
+    "constrained_residuals",
+    "exact_residuals",
+    "leave_one_out_residuals",
+    "penalty_of_objective",
+    "residuals",
+    "spectrum",
+]
+
+_HIGHEST = jax.lax.Precision.HIGHEST
+
+
+def penalty_of_objective(penalty: float, n_samples: int) -> float:
+    """mu = n lambda / 2, the penalty of (lambda / 2) |w|^2 + mean squared error."""
+    return n_samples * penalty / 2
+
+
+class Spectrum(NamedTuple):
+    """K = basis diag(values) basis^T: orthonormal basis (n, r), values (r,) descending to 0."""
+
+    basis: jax.Array
+    values: jax.Array
+
+
+@jax.jit
+def spectrum(factor: jax.Array) -> Spectrum:
+    """The eigendecomposition of factor factor^T through the (r, r) Gram matrix of the columns; directions below
+    n eps times the largest are dropped (value 0, basis column 0)."""
+    gram = jnp.matmul(factor.T, factor, precision=_HIGHEST)
+    values, vectors = jnp.linalg.eigh(gram)
+    kept = values > values[-1] * factor.shape[1] * jnp.finfo(factor.dtype).eps
+    scale = jnp.where(kept, 1 / jnp.sqrt(jnp.where(kept, values, 1)), 0)
+    basis = jnp.matmul(factor, vectors * scale, precision=_HIGHEST)
+    return Spectrum(basis, jnp.where(kept, values, 0))
+
+
+@jax.jit
+def residuals(decomposition: Spectrum, targets: jax.Array, penalty: jax.Array | float) -> jax.Array:
+    """y - fit for targets (n, t), penalty mu > 0 (a scalar, or one for each target (t,)): (n, t)."""
+    basis, values = decomposition
+    shrink = values[:, None] / (values[:, None] + jnp.atleast_1d(jnp.asarray(penalty, targets.dtype))[None, :])
+    coefficients = jnp.matmul(basis.T, targets, precision=_HIGHEST)
+    return targets - jnp.matmul(basis, shrink * coefficients, precision=_HIGHEST)
+
+
+@jax.jit
+def leave_one_out_residuals(
+    decomposition: Spectrum, targets: jax.Array, penalties: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Residuals (n, t) at each target's best penalty of the grid, and those penalties (t,).
+
+    The best penalty has the smallest sum of squared leave-one-out residuals.  penalties: (g,), positive.
+    """
+    basis, values = decomposition
+    coefficients = jnp.matmul(basis.T, targets, precision=_HIGHEST)
+    squared = basis**2
+
+    def loss(penalty):
+        shrink = values / (values + penalty)
+        rest = targets - jnp.matmul(basis, shrink[:, None] * coefficients, precision=_HIGHEST)
+        leverage = jnp.matmul(squared, shrink, precision=_HIGHEST)
+        return jnp.sum((rest / jnp.maximum(1 - leverage, 1e-6)[:, None]) ** 2, axis=0)
+
+    best = penalties[jnp.argmin(jax.lax.map(loss, penalties), axis=0)]
+    return residuals(decomposition, targets, best), best
+
+
+@jax.jit
+def exact_residuals(gram: jax.Array, targets: jax.Array, penalty: jax.Array | float) -> jax.Array:
+    """y - K (K + mu I)^{-1} y = mu (K + mu I)^{-1} y by Cholesky; gram (n, n), targets (n, t).  The reference, cubic in n."""
+    mu = jnp.asarray(penalty, gram.dtype)
+    lower = jnp.linalg.cholesky(gram + mu * jnp.eye(gram.shape[0], dtype=gram.dtype))
+    return mu * jax.scipy.linalg.cho_solve((lower, True), targets)
+
+
+@partial(jax.jit, static_argnames="n_steps")
+def conjugate_gradient_residuals(gram: jax.Array, targets: jax.Array, penalty: jax.Array | float, n_steps: int) -> jax.Array:
+    """The same by a fixed number of conjugate-gradient steps: no data-dependent stopping.
+
+    cond(K + mu I) <= 1 + n / mu, i.e. 1 + 2 / lambda with mu = n lambda / 2: 12 steps reach 1e-6 at lambda = 1 (PRIVACY.md E5).
+    """
+    mu = jnp.asarray(penalty, gram.dtype)
+
+    def step(_, state):
+        solution, rest, direction, square = state
+        image = jnp.matmul(gram, direction, precision=_HIGHEST) + mu * direction
+        curvature = jnp.sum(direction * image, axis=0)
+        length = jnp.where(curvature > 0, square / jnp.where(curvature > 0, curvature, 1), 0)
+        solution, rest = solution + length * direction, rest - length * image
+        new = jnp.sum(rest**2, axis=0)
+        momentum = jnp.where(square > 0, new / jnp.where(square > 0, square, 1), 0)
+        return solution, rest, rest + momentum * direction, new
+
+    start = (jnp.zeros_like(targets), targets, targets, jnp.sum(targets**2, axis=0))
+    return mu * jax.lax.fori_loop(0, n_steps, step, start)[0]
+
+
+@jax.jit
+def constrained_residuals(
+    decomposition: Spectrum, targets: jax.Array, penalty: jax.Array | float, bound: jax.Array | float
+) -> jax.Array:
+    """Residuals of the ridge fit with |w| <= bound: the penalty is raised until the norm fits (100 bisections), targets (n, t).
+
+    |w|^2 = sum_j c_j^2 s_j^2 / (s_j^2 + mu)^2 with c = U^T y decreases in mu, and the constrained optimum is the ridge fit
+    at the multiplier's penalty.
+    """
+    basis, values = decomposition
+    squares = jnp.matmul(basis.T, targets, precision=_HIGHEST) ** 2 * values[:, None]
+    floor = jnp.full(targets.shape[1], jnp.asarray(penalty, targets.dtype))
+    limit = jnp.asarray(bound, targets.dtype) ** 2
+
+    def too_long(mu):
+        return jnp.sum(squares / (values[:, None] + mu[None, :]) ** 2, axis=0) > limit
+
+    ceiling = floor + jnp.sqrt(squares.sum(axis=0) / limit)  # there |w|^2 <= sum squares / mu^2 <= bound^2
+
+    def halve(_, ends):
+        low, high = ends
+        middle = (low + high) / 2
+        long = too_long(middle)
+        return jnp.where(long, middle, low), jnp.where(long, high, middle)
+
+    _, high = jax.lax.fori_loop(0, 100, halve, (floor, ceiling))
+    return residuals(decomposition, targets, jnp.where(too_long(floor), high, floor))

@@ -1,0 +1,328 @@
+"""The command line: what it prints and writes, and what it refuses in one line of plain words."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+
+import jaxcd
+from jaxcd.cli import main
+from jaxcd.cli.options import DECIDERS, TESTS
+from jaxcd.graphs import MixedGraph
+from jaxcd.report import FILES
+
+SMALL = ["discover", "--network", "cancer", "--rows", "300", "--max-level", "1"]
+BUDGET = ["--epsilon", "1", "--delta", "1e-6"]
+
+
+def call(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(words)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    code, out, _ = call(capsys, *words, "--json")
+    assert code == 0
+    return json.loads(out, parse_constant=pytest.fail)
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    """300 rows of Cancer as a file."""
+    path = tmp_path / "patients.csv"
+    jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0)).to_frame().to_csv(path, index=False)
+    return path
+
+
+# ---- what it does ----------------------------------------------------------------------------------------------------
+
+
+def test_the_main_job(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, err = call(capsys, *SMALL, *BUDGET, "--out", str(tmp_path / "made" / "asia"))
+    assert (code, err) == (0, "")
+    for pattern in (
+        r"^data +cancer, 300 rows sampled with seed 0, 5 columns$",
+        r"^budget +epsilon=1, delta=1e-06 \(replace-one\), fixed before the data is read$",
+        r"^test +CovarianceNorm, because ",
+        r"^mechanism +LevelwiseGaussian, because ",
+        r"^noise +secure, from the operating system$",
+        r"^Graph: 5 nodes, \d+ edges$",
+        r"^guarantee +epsilon=1, delta=1e-06 \(replace-one; proved: ",
+        r"^spent +the ledger used epsilon=\S+ delta=1e-06 in \d+ events, of epsilon=1, delta=1e-06$",
+        r"^  arcs +[01]\.\d{3} +[01]\.\d{3} +[01]\.\d{3}$",
+        r"^written +.*asia/: graph\.png, graph\.json, graph\.dot, privacy\.json, report\.html$",
+    ):
+        assert re.search(pattern, out, re.MULTILINE), pattern
+    assert sorted(path.name for path in (tmp_path / "made" / "asia").iterdir()) == sorted(FILES)
+    graph = MixedGraph.from_json_dict(json.loads((tmp_path / "made" / "asia" / "graph.json").read_text()))
+    assert all(f"  {edge}\n" in out for edge in graph.edges())
+
+
+def test_json_is_one_object_and_repeats_with_simulated_noise(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = [*SMALL, *BUDGET, "--simulated-noise", "--seed", "3"]
+    first = as_json(capsys, *words, "--out", str(tmp_path / "x"))
+    assert first["secure_noise"] is False and first["guarantee"]["proven"] is False
+    assert first["files"] == [str(tmp_path / "x" / name) for name in FILES]
+    assert set(first["metrics"]) == {"arc_f1", "skeleton_f1", "orientation_f1", "shd"}
+    assert as_json(capsys, *words) | {"files": first["files"]} == first
+
+    key = jax.random.key(3)
+    data = jaxcd.networks.load("cancer").sample(300, key=key)
+    noise = jaxcd.SimulatedNoise(jax.random.fold_in(key, 1))
+    run = jaxcd.discover(data, budget=jaxcd.Budget(1.0, 1e-6), key=None, noise=noise, max_level=1)
+    assert MixedGraph.from_json_dict(first["graph"]) == run.graph
+    truth = jaxcd.networks.load("cancer").cpdag()
+    assert first["metrics"]["arc_f1"]["f1"] == jaxcd.metrics.arc_f1(run.graph, truth)
+
+
+def test_warnings_and_progress_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(
+        capsys, *SMALL, "--epsilon", "1", "--delta", "0.01", "--simulated-noise", "--progress", "--json"
+    )
+    assert code == 0
+    json.loads(out)
+    lines = err.splitlines()
+    assert "1 / rows" in lines[0]
+    assert lines[1].startswith("level 0: 10 pairs asked, ")
+    assert "not for release" in lines[-1]
+
+
+def test_quiet_prints_the_graph_only(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*SMALL, "--no-privacy"]
+    graph = MixedGraph.from_json_dict(as_json(capsys, *words)["graph"])
+    assert call(capsys, *words, "--quiet") == (0, f"{graph}\n", "")
+
+
+@pytest.mark.parametrize("name", sorted(set(DECIDERS) - {"threshold"}))
+def test_every_mechanism_runs_and_stays_in_budget(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    result = as_json(capsys, *SMALL, *BUDGET, "--mechanism", name, "--alpha", "0.01")
+    assert result["guarantee"]["epsilon"] == 1.0 and result["guarantee"]["proven"] is True
+    assert result["spent"]["epsilon"] <= 1.0 and result["spent"]["delta"] <= 1e-6
+    assert "alpha=0.01" in result["settings"]["decider"]
+    assert result["reasons"][1].endswith("as asked")
+    assert result["settings"]["max_level"] == 1
+
+
+@pytest.mark.parametrize("name", sorted(TESTS))
+def test_every_test_can_be_named(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Each on columns that it takes, without privacy."""
+    path = tmp_path / "t.csv"
+    kind = {"type": "numeric"} if name == "fisher-z" else {"type": "ordinal", "levels": [0, 1, 2]}
+    (tmp_path / "domain.json").write_text(json.dumps({"columns": {"a": kind, "b": kind}}))
+    path.write_text("a,b\n" + "0,0\n1,1\n2,2\n1,0\n" * 100)
+    words = ("discover", str(path), "--domain", str(tmp_path / "domain.json"), "--no-privacy", "--test", name)
+    result = as_json(capsys, *words)
+    assert type(TESTS[name]()).__name__ in result["settings"]["test"]
+    assert result["graph"]["edges"] == [["a", "---", "b"]]
+    assert result["metrics"] is None
+
+
+def test_a_file_from_draft_to_private_run(csv: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    domain = tmp_path / "domain.json"
+    words = ["discover", str(csv), *BUDGET, "--max-level", "1"]
+    code, _, err = call(capsys, *words)
+    assert code == 2 and f"jaxcd domain {csv} --out domain.json" in err
+    code, out, _ = call(capsys, "domain", str(csv), "--out", str(domain))
+    assert code == 0 and '"declared" to true' in out
+    content = json.loads(domain.read_text())
+    assert content["declared"] is False and len(content["columns"]) == 5
+    code, _, err = call(capsys, *words, "--domain", str(domain))
+    assert code == 2 and "draft" in err
+    domain.write_text(json.dumps(content | {"declared": True}))
+    result = as_json(capsys, *words, "--domain", str(domain))
+    assert result["settings"]["n_samples"] == 300 and result["guarantee"]["proven"] is True
+    code, _, err = call(capsys, "domain", str(csv), "--out", str(domain))
+    assert code == 2 and "--force" in err and json.loads(domain.read_text())["declared"] is True
+    code, _, err = call(capsys, "domain", str(csv), "--out", str(csv), "--force")
+    assert code == 2 and csv.stat().st_size > 1000
+
+
+def test_parquet_and_clip(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    import pandas as pd
+
+    pd.DataFrame({"a": [0.0, 1.0, 2.0, 9.0] * 10, "b": [1.0, 0.0, 2.0, 2.0] * 10}).to_parquet(tmp_path / "t.parquet")
+    numeric = {"type": "numeric", "lower": 0, "upper": 3}
+    (tmp_path / "d.json").write_text(json.dumps({"columns": {"a": numeric, "b": numeric}}))
+    words = ("discover", str(tmp_path / "t.parquet"), "--domain", str(tmp_path / "d.json"), "--no-privacy")
+    code, _, err = call(capsys, *words)
+    assert code == 2 and "'a', row 4" in err and "--clip" in err
+    assert call(capsys, *words, "--clip", "--quiet")[0] == 0
+
+
+def test_bif_file(data_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["discover", "--bif", str(data_folder / "networks" / "cancer.bif"), "--rows", "300", "--max-level", "1"]
+    assert (
+        as_json(capsys, *words, "--no-privacy")["graph"]["edges"]
+        == as_json(capsys, *SMALL, "--no-privacy")["graph"]["edges"]
+    )
+
+
+def test_guarantees(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "guarantees", "--json")
+    assert code == 0
+    assert [entry["mechanism"] for entry in json.loads(out)] == [g.mechanism for g in jaxcd.guarantees()]
+    code, out, _ = call(capsys, "guarantees")
+    assert code == 0 and "LevelwiseGaussian" in out and "Assumed" in out
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(capsys, "--version") == (0, f"jaxcd {jaxcd.__version__}\n", "")
+    for words in (["--help"], ["discover", "--help"], ["domain", "--help"], ["guarantees", "--help"]):
+        code, out, _ = call(capsys, *words)
+        assert code == 0 and "Usage" in out
+
+
+def test_python_m_jaxcd() -> None:
+    words = [sys.executable, "-m", "jaxcd", "discover", "--network", "nowhere", "--no-privacy"]
+    done = subprocess.run(words, cwd=Path(__file__).resolve().parents[1], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("jaxcd: --network 'nowhere' is unknown") and done.stderr.count("\n") == 1
+
+
+# ---- what it refuses -------------------------------------------------------------------------------------------------
+
+PRIVATE = ["discover", "--network", "cancer", "--rows", "300"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], "--help"),
+        (["dance"], "dance"),
+        (["discover", "--dance"], "--dance"),
+        (PRIVATE, "--epsilon is missing"),
+        ([*PRIVATE, "--epsilon", "0"], "--epsilon 0"),
+        ([*PRIVATE, "--epsilon", "-1"], "--epsilon -1"),
+        ([*PRIVATE, "--epsilon", "nan"], "--epsilon nan"),
+        ([*PRIVATE, "--epsilon", "inf"], "--epsilon inf"),
+        ([*PRIVATE, "--epsilon", "one"], "--epsilon"),
+        ([*PRIVATE, "--epsilon", "1", "--delta", "1"], "--delta 1"),
+        ([*PRIVATE, "--epsilon", "1", "--delta", "nan"], "--delta nan"),
+        ([*PRIVATE, "--epsilon", "1", "--no-privacy"], "--no-privacy"),
+        ([*PRIVATE, "--no-privacy", "--simulated-noise"], "--simulated-noise"),
+        ([*PRIVATE, *BUDGET, "--alpha", "0"], "--alpha 0"),
+        ([*PRIVATE, *BUDGET, "--alpha", "nan"], "--alpha nan"),
+        ([*PRIVATE, *BUDGET, "--max-level", "-1"], "--max-level -1"),
+        ([*PRIVATE, *BUDGET, "--seed", "-1"], "--seed -1"),
+        ([*PRIVATE, *BUDGET, "--force"], "--out"),
+        ([*PRIVATE, *BUDGET, "--clip"], "--clip"),
+        ([*PRIVATE, *BUDGET, "--algorithm", "magic"], "use pc"),
+        ([*PRIVATE, *BUDGET, "--test", "magic"], ", ".join(TESTS)),
+        ([*PRIVATE, *BUDGET, "--mechanism", "magic"], ", ".join(DECIDERS)),
+        ([*PRIVATE, *BUDGET, "--test", "chi-square"], "no bounded sensitivity"),
+        ([*PRIVATE, *BUDGET, "--test", "g-test", "--mechanism", "sparse-vector"], "no bounded sensitivity"),
+        ([*PRIVATE, *BUDGET, "--mechanism", "threshold"], "protects nobody"),
+        ([*PRIVATE, "--epsilon", "1", "--mechanism", "levelwise-gaussian"], "--delta"),
+        ([*PRIVATE, "--epsilon", "1", "--mechanism", "noisy-threshold-gaussian"], "--delta"),
+        ([*PRIVATE, "--epsilon", "1e-300"], "larger epsilon"),
+        (["discover", "--network", "cancer", "--rows", "1", *BUDGET], "--rows 1"),
+        (["discover", "--network", "nowhere", *BUDGET], "cancer, earthquake, asia, survey"),
+        (["discover", "--bif", "nowhere.bif", *BUDGET], "nowhere.bif"),
+        (["discover", *BUDGET], "exactly one of FILE, --network NAME and --bif FILE"),
+        (["discover", "x.csv", "--network", "cancer", *BUDGET], "FILE and --network"),
+        (["discover", "x.csv", "--rows", "5", *BUDGET], "--rows"),
+        (["discover", "nowhere.csv", *BUDGET], "'nowhere.csv' does not exist"),
+        (["discover", "nowhere.csv", "--no-privacy"], "'nowhere.csv' does not exist"),
+        (["domain", "nowhere.csv"], "'nowhere.csv' does not exist"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    words: list[str], expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call(capsys, *words, *(["--quiet"] if words[:1] == ["discover"] else []))
+    assert (code, out) == (2, "")
+    assert err.startswith("jaxcd: ") and err.count("\n") == 1 and err.endswith("\n")
+    assert expected in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "domain", "expected"),
+    [
+        ("t.csv", "", None, "is empty"),
+        ("t.csv", "a,b\n1,2\n", None, "at least 2 rows"),
+        ("t.csv", "a,b\n1,\n2,2\n", None, "'b', row 1: the value is missing"),
+        ("t.csv", "a,b\n1,NaN\n2,2\n", None, "'b', row 1: the value is missing"),
+        ("t.csv", "a\n1\n2\n", None, "at least 2 columns"),
+        ("t.csv", "a,a\n1,2\n2,1\n", None, "'a' occurs twice"),
+        ("t.txt", "a,b\n1,2\n2,1\n", None, "use .csv, .csv.gz or .parquet"),
+        ("t.csv", "a,b\n1,2\n2,1\n", "{", "domain file"),
+        ("t.csv", "a,b\n1,2\n2,1\n", '{"columns": {"a": 3}}', "column 'a' must be an object"),
+        (
+            "t.csv",
+            "a,b\n1,2\n2,3\n",
+            '{"columns": {"a": {"type": "ordinal", "levels": [1, 2]}, "b": {"type": "ordinal", "levels": [2]}}}',
+            "'b', row 2",
+        ),
+        ("t.csv", "a,b\n1,2\n2,1\n", '{"columns": {"a": {"type": "numeric"}, "b": {"type": "numeric"}}}', "numeric"),
+    ],
+)
+def test_bad_files(
+    name: str, content: str, domain: str | None, expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(content)
+    words = ["discover", str(tmp_path / name), "--no-privacy"]
+    if domain is not None:
+        (tmp_path / "domain.json").write_text(domain)
+        words = ["discover", str(tmp_path / name), *BUDGET, "--domain", str(tmp_path / "domain.json")]
+    code, out, err = call(capsys, *words)
+    assert (code, out) == (2, "") and err.count("\n") == 1 and expected in err
+
+
+def test_an_existing_folder_is_refused_before_anything_is_spent(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def discover(*_: Any, **__: Any) -> None:
+        raise AssertionError("the data was looked at")
+
+    (tmp_path / "old").mkdir()
+    monkeypatch.setattr(jaxcd, "discover", discover)
+    monkeypatch.setattr(jaxcd.networks, "load", discover)
+    code, out, err = call(capsys, *SMALL, *BUDGET, "--out", str(tmp_path / "old"))
+    assert (code, out) == (2, "") and "--force" in err and str(tmp_path / "old") in err
+    monkeypatch.undo()
+    assert call(capsys, *SMALL, *BUDGET, "--out", str(tmp_path / "old"), "--force", "--quiet")[0] == 0
+    assert (tmp_path / "old" / "report.html").stat().st_size > 1000
+
+
+def test_a_draft_is_refused_before_the_file_is_read(
+    csv: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: Any, **__: Any) -> None:
+        raise AssertionError("the data was read")
+
+    monkeypatch.setattr(jaxcd, "read_csv", read)
+    code, _, err = call(capsys, "discover", str(csv), *BUDGET)
+    assert code == 2 and "--domain is missing" in err
+
+
+def test_errors_of_the_system_and_of_programs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(error: BaseException) -> Any:
+        def discover(*_: Any, **__: Any) -> None:
+            raise error
+
+        return discover
+
+    words = [*SMALL, *BUDGET, "--quiet"]
+    monkeypatch.setattr(jaxcd, "discover", failing(OSError(28, "No space left on device", "/full")))
+    assert call(capsys, *words) == (2, "", "jaxcd: No space left on device: /full\n")
+    monkeypatch.setattr(jaxcd, "discover", failing(jaxcd.GraphError("two\nlines")))
+    assert call(capsys, *words) == (2, "", "jaxcd: two lines\n")
+    monkeypatch.setattr(jaxcd, "discover", failing(KeyboardInterrupt()))
+    assert call(capsys, *words) == (130, "", "jaxcd: interrupted\n")
+    monkeypatch.setattr(jaxcd, "discover", failing(ZeroDivisionError("a bug")))
+    with pytest.raises(ZeroDivisionError):  # a bug is not bad input: it keeps its traceback
+        main(words)

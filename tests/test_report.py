@@ -1,0 +1,346 @@
+"""Pictures and reports: what is drawn and written is what the graph and the ledger hold."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxcd
+from jaxcd.errors import GraphError, OptionError
+from jaxcd.graphs import Mark, MixedGraph, from_dot, random_dag
+from jaxcd.plotting import graph_figure, graph_png, plot_graph
+from jaxcd.plotting.layout import layered_layout
+from jaxcd.report import FILES, check_folder, grouped_ledger, metrics_json, privacy_json, write_report
+
+EVIL = '<script>alert("x")</script> & \'$y$'
+PAG = MixedGraph.from_edges(["a", "b", "c", "d", "e"], ["a o-> b", "b <-> c", "c o-o d", "a --> d"])
+
+# ---- pictures --------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def dags(draw: st.DrawFn) -> nx.DiGraph:
+    n = draw(st.integers(1, 14))
+    degree = draw(st.floats(0, min(3.0, n - 1)))
+    return random_dag(n, expected_degree=degree, seed=draw(st.integers(0, 2**32 - 1)))
+
+
+@settings(deadline=None, max_examples=40)
+@given(dags(), st.integers(0, 2**32 - 1))
+def test_arrows_of_a_dag_point_down_and_boxes_are_apart(dag: nx.DiGraph, seed: int) -> None:
+    place = {name: i for i, name in enumerate(dag)}
+    arcs = [(place[a], place[b]) for a, b in dag.edges]
+    widths = np.random.default_rng(seed).uniform(0.3, 2.0, len(dag)).tolist()
+    layout = layered_layout(widths, height=0.3, directed=arcs, undirected=[])
+    for i, j in arcs:
+        assert layout.centers[i, 1] > layout.centers[j, 1] + 0.3
+        np.testing.assert_allclose(layout.routes[i, j][[0, -1]], layout.centers[[i, j]], atol=1e-9)
+    for i in range(len(dag)):
+        assert widths[i] / 2 - 1e-9 <= layout.centers[i, 0] <= layout.width - widths[i] / 2 + 1e-9
+        assert 0.15 - 1e-9 <= layout.centers[i, 1] <= layout.height - 0.15 + 1e-9
+        for j in range(i):
+            across, up = np.abs(layout.centers[i] - layout.centers[j])
+            assert across > (widths[i] + widths[j]) / 2 or up > 0.3
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(2, 9), st.integers(0, 2**32 - 1))
+def test_every_mixture_of_edges_has_a_layout(n: int, seed: int) -> None:
+    """Cycles, and edges that only follow, are laid out too; pairs keep their keys."""
+    rng = np.random.default_rng(seed)
+    pairs = [(i, j) if rng.random() < 0.5 else (j, i) for i in range(n) for j in range(i) if rng.random() < 0.5]
+    kinds = rng.integers(0, 3, len(pairs))
+    parts = [[pair for pair, kind in zip(pairs, kinds, strict=True) if kind == k] for k in range(3)]
+    layout = layered_layout([0.8] * n, height=0.3, directed=parts[0], undirected=parts[1], routed=parts[2])
+    assert set(layout.routes) == set(pairs)
+    assert all(np.isfinite(route).all() for route in layout.routes.values())
+    assert len({tuple(center) for center in layout.centers.round(6)}) == n
+
+
+def test_a_tree_is_drawn_without_crossings_and_from_its_middle() -> None:
+    edges = [(3, 1), (1, 4), (0, 1), (0, 2), (5, 2), (6, 2)]
+    layout = layered_layout([0.5] * 7, height=0.3, directed=[], undirected=edges)
+    x, y = layout.centers.T
+    assert y[0] > y[1] == y[2] > y[3] == y[4] == y[5] == y[6]
+    children = {1: (3, 4), 2: (5, 6)}
+    left, right = sorted(children, key=lambda v: x[v])
+    assert max(x[v] for v in children[left]) < min(x[v] for v in children[right])
+
+
+def _patches(ax: Any, kind: str) -> list[Any]:
+    return [patch for patch in ax.patches if type(patch).__name__ == kind]
+
+
+@pytest.mark.parametrize("graph", [PAG, jaxcd.networks.load("asia").cpdag(), MixedGraph.empty(["x", "y"])])
+def test_every_mark_is_drawn_once(graph: MixedGraph) -> None:
+    ax = graph_figure(graph).axes[0]
+    assert len(_patches(ax, "Polygon")) == np.count_nonzero(graph.marks == Mark.ARROW)
+    assert len(_patches(ax, "Circle")) == np.count_nonzero(graph.marks == Mark.CIRCLE)
+    assert len(_patches(ax, "FancyBboxPatch")) == graph.n_nodes
+    assert len(ax.lines) == graph.n_edges
+    assert sorted(text.get_text() for text in ax.texts) == sorted(graph.names)
+
+
+def test_the_arrowhead_is_at_the_child() -> None:
+    ax = graph_figure(MixedGraph.from_edges(["parent", "child"], ["parent --> child"])).axes[0]
+    tip = _patches(ax, "Polygon")[0].get_xy()[0]
+    centers = {text.get_text(): np.array(text.get_position()) for text in ax.texts}
+    assert np.hypot(*(tip - centers["child"])) < 0.25 < np.hypot(*(tip - centers["parent"]))
+
+
+def test_comparison_counts_and_colors() -> None:
+    names = ["a", "b", "c", "d"]
+    truth = MixedGraph.from_edges(names, ["a --> b", "b --> c", "c --- d"])
+    estimate = MixedGraph.from_edges(["d", "c", "b", "a"], ["a --> b", "b --- c", "a --> d"])
+    ax = graph_figure(estimate, truth=truth).axes[0]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "as in the truth: 1",
+        "true pair, other marks: 1",
+        "not in the truth: 1",
+        "missing: 1",
+    ]
+    handles = ax.get_legend().legend_handles
+    drawn = Counter((line.get_color(), line.get_linestyle()) for line in ax.lines)
+    assert drawn == Counter((handle.get_color(), handle.get_linestyle()) for handle in handles)
+    assert handles[3].get_linestyle() == "--"
+    red = [patch for patch in _patches(ax, "Polygon") if patch.get_facecolor()[0] > 0.7]
+    assert len(red) == 1
+
+
+def test_the_same_graph_gives_the_same_file() -> None:
+    first, second = graph_png(PAG, dpi=50), graph_png(MixedGraph(PAG.names, np.array(PAG.marks)), dpi=50)
+    assert first == second
+    assert first.startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_any_name_can_be_drawn() -> None:
+    names = ["$x_1$", "\N{CJK UNIFIED IDEOGRAPH-4E00}", "a" * 300, "two\nlines", EVIL]
+    graph = MixedGraph.from_edges(names, [f"{names[0]} --> {names[1]}"])
+    assert graph_png(graph, dpi=40).startswith(b"\x89PNG")  # warnings are errors here
+
+
+def test_plot_graph_uses_the_axes_it_is_given_and_no_pyplot(monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
+    ax = Figure(figsize=(3, 3)).add_subplot()
+    assert plot_graph(PAG, ax=ax, highlight=["a"]) is ax
+    assert {box.get_facecolor() for box in _patches(ax, "FancyBboxPatch")} != {
+        _patches(ax, "FancyBboxPatch")[1].get_facecolor()
+    }
+    assert plot_graph(PAG).figure is not ax.figure
+    assert "matplotlib.pyplot" not in sys.modules
+
+
+def test_plot_graph_refuses() -> None:
+    with pytest.raises(GraphError, match="nobody"):
+        plot_graph(PAG, highlight=["nobody"])
+    with pytest.raises(OptionError, match="one text"):
+        plot_graph(PAG, highlight="ab")
+    with pytest.raises(GraphError, match="unknown"):
+        plot_graph(PAG, truth=MixedGraph.empty(["a", "b", "c", "d", "z"]))
+    with pytest.raises(OptionError, match="not a MixedGraph"):
+        plot_graph(nx.DiGraph())  # type: ignore[arg-type]
+
+
+# ---- reports ---------------------------------------------------------------------------------------------------------
+
+
+def _run(noise: Any = None, budget: Any = None, **options: Any) -> jaxcd.DiscoveryResult:
+    data = jaxcd.networks.load("cancer").sample(200, key=jax.random.key(0))
+    return jaxcd.discover(data, budget=budget or jaxcd.Budget(1.0, 1e-6), key=None, noise=noise, max_level=1, **options)
+
+
+@pytest.fixture(scope="module")
+def secure() -> jaxcd.DiscoveryResult:
+    return _run()
+
+
+class _Page(HTMLParser):
+    """Tags, attributes and text of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def _strict(path: Path) -> Any:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+
+
+def test_files_hold_the_result(secure: jaxcd.DiscoveryResult, tmp_path: Path) -> None:
+    truth = jaxcd.networks.load("cancer").cpdag()
+    folder = write_report(secure, tmp_path / "new" / "report", truth=truth)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+    assert [path.name for path in folder.parent.iterdir()] == ["report"]
+
+    graph = _strict(folder / "graph.json")
+    assert MixedGraph.from_json_dict(graph) == secure.graph == from_dot((folder / "graph.dot").read_text())
+    sets = {frozenset(entry["pair"]): tuple(entry["given"]) for entry in graph["separating_sets"]}
+    assert sets == dict(secure.separating_sets)
+
+    privacy = _strict(folder / "privacy.json")
+    assert privacy["guarantee"] == {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "relation": "replace-one",
+        "proven": True,
+        "reason": secure.cost.reason,
+    }
+    assert privacy["secure_noise"] is True
+    assert privacy["settings"]["n_samples"] == 200
+    assert [row["label"] for row in privacy["ledger"]] == [row["label"] for row in secure.info["ledger"]]
+    assert {row["epsilon"] for row in privacy["ledger"]} >= {"inf"}  # Gaussian noise has no pure epsilon
+
+    page = _Page((folder / "report.html").read_text(encoding="utf-8"))
+    sources = [value or "" for name, value in page.attributes if name in ("src", "href", "srcset", "data", "action")]
+    assert len(sources) == 1 and sources[0].startswith("data:image/png;base64,")
+    assert base64.b64decode(sources[0].split(",", 1)[1]) == (folder / "graph.png").read_bytes()
+    assert not {"script", "link", "iframe", "object", "form"} & set(page.tags)
+    for words in (
+        "fixed before the data was read",
+        "What is and is not guaranteed",
+        "Against the truth",
+        "faithfulness",
+    ):
+        assert words in page.text
+    assert "SIMULATED" not in page.text and "NO PRIVACY" not in page.text
+    assert "exhausted" not in page.text.lower() or secure.exhausted
+    assert f"{metrics_json(secure.graph, truth)['arc_f1']['f1']:.4g}" in page.text
+
+
+def test_a_result_saves_and_plots_itself(secure: jaxcd.DiscoveryResult, tmp_path: Path) -> None:
+    assert secure.save(str(tmp_path / "x")) == tmp_path / "x"
+    assert len(secure.plot().texts) == 5
+
+
+def test_simulated_noise_and_no_privacy_are_shouted(tmp_path: Path) -> None:
+    simulated = write_report(_run(noise=jaxcd.SimulatedNoise(jax.random.key(0))), tmp_path / "simulated")
+    assert "SIMULATED NOISE: NOT FOR RELEASE" in (simulated / "report.html").read_text()
+    assert _strict(simulated / "privacy.json")["secure_noise"] is False
+    assert _strict(simulated / "privacy.json")["guarantee"]["proven"] is False
+    exact = write_report(_run(budget=jaxcd.NO_PRIVACY), tmp_path / "exact")
+    text = (exact / "report.html").read_text()
+    assert "NO PRIVACY" in text and "would change by a factor" not in text
+    assert _strict(exact / "privacy.json")["guarantee"]["epsilon"] == "inf"
+    assert _strict(exact / "privacy.json")["secure_noise"] is None
+
+
+def _stub(names: list[str], **changes: Any) -> SimpleNamespace:
+    cost = jaxcd.PrivacyCost(1.0, 0.0, jaxcd.Relation.REPLACE_ONE, True, f"because {EVIL}")
+    row = {"label": EVIL, "mechanism": "Pure", "epsilon": 0.1, "rho": 0.005}
+    fields = {
+        "graph": MixedGraph.from_edges(names, [f"{names[0]} --> {names[1]}"]),
+        "separating_sets": {frozenset((names[1], names[2])): (names[0],)},
+        "cost": cost,
+        "spent": cost,
+        "exhausted": True,
+        "info": {
+            "test": EVIL,
+            "ledger": [{"index": k, **row} for k in range(3)],
+            "reasons": (EVIL,),
+            "secure_noise": True,
+        },
+    }
+    return SimpleNamespace(**(fields | changes))
+
+
+def test_names_are_escaped(tmp_path: Path) -> None:
+    result = _stub([EVIL, "b<i>", "c&amp;"])
+    page = _Page((write_report(result, tmp_path / "x") / "report.html").read_text(encoding="utf-8"))
+    assert not {"script", "i"} & set(page.tags)
+    assert page.text.count(EVIL) >= 5 and "c&amp;" in page.text
+    assert "exhausted" in page.text.lower()
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([0.5, float("inf")])), max_size=12))
+def test_grouped_ledger_keeps_every_event(rows: list[tuple[str, float]]) -> None:
+    table = [{"index": k, "label": label, "epsilon": epsilon} for k, (label, epsilon) in enumerate(rows)]
+    groups = grouped_ledger(table)
+    assert Counter({(group["label"], group["epsilon"]): group["count"] for group in groups}) == Counter(rows)
+    assert [group["label"] for group in groups] == [label for label, _ in dict.fromkeys(rows)]
+
+
+def test_infinity_and_unknown_values_are_json() -> None:
+    info = {
+        "a": np.float64("inf"),
+        "b": float("nan"),
+        "c": np.int64(3),
+        "d": jaxcd.Relation.ADD_REMOVE,
+        "e": {1: (2, object)},
+    }
+    content = privacy_json(_stub(["a", "b", "c"], info=info))
+    assert content["settings"] == {"a": "inf", "b": "nan", "c": 3, "d": "add-remove", "e": {"1": [2, str(object)]}}
+    json.dumps(content, allow_nan=False)
+
+
+def test_existing_folder_is_kept_without_force(secure: jaxcd.DiscoveryResult, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("keep me")
+    (folder / "graph.dot").write_text("old")
+    with pytest.raises(OptionError, match=r"mine' exists.*--force"):
+        write_report(secure, folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["graph.dot", "notes.txt"]
+    write_report(secure, folder, force=True)
+    assert (folder / "notes.txt").read_text() == "keep me"
+    assert from_dot((folder / "graph.dot").read_text()) == secure.graph
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_check_folder_refuses_files(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    for path in (file, tmp_path / "dangling"):
+        with pytest.raises(OptionError, match="is a file"):
+            check_folder(path, force=True)
+    with pytest.raises(OptionError, match="cannot be made"):
+        check_folder(file / "below" / "it")
+    assert check_folder(str(tmp_path / "a" / "b")) == tmp_path / "a" / "b"
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_failure_leaves_nothing(
+    secure: jaxcd.DiscoveryResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(GraphError):
+        write_report(secure, tmp_path / "x", truth=MixedGraph.empty(["other"]))
+    assert list(tmp_path.iterdir()) == []
+    write = Path.write_bytes
+
+    def full(path: Path, content: bytes) -> int:
+        if path.name == "privacy.json":
+            raise OSError(28, "No space left on device")
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space"):
+        write_report(secure, tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
