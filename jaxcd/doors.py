@@ -176,8 +176,9 @@ def ci_test(
             statistic, float(np.exp(log_pvalue)), log_pvalue, margin, margin <= 0, accountant.guarantee
         )  # fmt: skip
     bound = session.sensitivity()
+    session.open(accountant)
     noisy = laplace(
-        accountant, session.margins([query]).expose(), sensitivity=bound.value, pad=bound.pad, epsilon=budget.epsilon,
+        accountant, session.margins([query]).expose(), sensitivity=bound.value, pad=bound.pad, epsilon=accountant.ledger.remaining_epsilon,
         label="margin", relation=session.relation,
     )  # fmt: skip
     return CITestResult(None, None, None, float(noisy[0]), bool(noisy[0] <= 0), accountant.guarantee)

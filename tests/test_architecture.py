@@ -91,7 +91,14 @@ def test_the_walk_sees_imports():
         "def f():\n    from jaxcd.report import x\n"
     )
     found = [(i.target, i.lazy) for i in imports(Path("citests/kendall.py"), tree)]
-    assert found == [("ops", False), ("graphs", False), ("data", False), ("errors", False), ("citests", False), ("report", True)]
+    assert found == [
+        ("ops", False),
+        ("graphs", False),
+        ("data", False),
+        ("errors", False),
+        ("citests", False),
+        ("report", True),
+    ]
     assert sum(len(list(imports(module, tree))) for module, tree in MODULES.items()) > 100
 
 
@@ -132,7 +139,9 @@ def test_sensitive_values_are_unwrapped_only_where_answers_are_given():
     for module, tree in MODULES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and node.attr == "expose":
-                assert part_of(module) in {"decisions", "releases", "published", "doors", "queries"}, f"{module}:{node.lineno}"
+                assert part_of(module) in {"decisions", "releases", "published", "doors", "queries"}, (
+                    f"{module}:{node.lineno}"
+                )
 
 
 def dotted(node: ast.AST) -> str:

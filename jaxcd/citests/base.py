@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxcd.data import Dataset
-from jaxcd.errors import OptionError
-from jaxcd.privacy import Relation
+from jaxcd.data import Dataset, Domain
+from jaxcd.errors import DomainError, OptionError
+from jaxcd.privacy import Accountant, Relation
 
 __all__ = ["CITest", "Evaluation", "PreparedTest", "Query", "Sensitivity", "check_alpha", "require_data"]
 
@@ -79,6 +79,10 @@ class PreparedTest(abc.ABC):
         """Whether the query can be evaluated at all (public: from the domain and n); others count as "dependent"."""
         return True
 
+    def view(self) -> np.ndarray:
+        """The data as the test sees it at level 0: codes, integers (n_samples, n_columns), below ``view_cardinalities``."""
+        raise DomainError(f"{type(self).__name__} has no discrete view of the data")
+
     def restrict(self, rows: np.ndarray) -> PreparedTest:
         """The same test on a subset of the rows.  rows: bool (n_samples,)."""
         raise OptionError(f"{type(self).__name__} cannot be restricted to a subsample; use a decider without subsampling")
@@ -100,6 +104,19 @@ class CITest(abc.ABC):
         Raises DomainError, naming the column, where the test does not apply to its type, and OptionError where a test that
         draws has no key.
         """
+
+    #: Whether the test must release something of its own before the first query (``prepare_privately``).
+    buys_preparation: bool = False
+
+    def prepare_privately(
+        self, data: Dataset | None, accountant: Accountant, *, key: jax.Array | None = None
+    ) -> PreparedTest:
+        """``prepare`` of a test that buys its preparation: charges the accountant for whatever it reads off the data."""
+        raise NotImplementedError(f"{self.name} buys no preparation")
+
+    def view_cardinalities(self, domain: Domain) -> tuple[int, ...] | None:
+        """Number of codes of each column of ``PreparedTest.view``, or None where the test has no discrete view (public)."""
+        return None
 
     def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
         """The sensitivity of the margin for a neighbouring relation, or None where no bound is proved."""

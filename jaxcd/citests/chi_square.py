@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from jaxcd.citests.base import CITest, Evaluation, require_data
-from jaxcd.citests.tables import PreparedTables, discrete_cardinalities
+from jaxcd.citests.base import Evaluation, require_data
+from jaxcd.citests.tables import DiscreteTest, PreparedTables, discrete_cardinalities
 from jaxcd.data import Dataset
 from jaxcd.ops import association, double_precision, tails
 
@@ -27,7 +27,7 @@ def _evaluate(tables: np.ndarray, alpha: float, statistic: str) -> Evaluation:
     return Evaluation(value, log_pvalue, np.log(alpha) - log_pvalue)
 
 
-class _TableTest(CITest):
+class _TableTest(DiscreteTest):
     """Chi-square and G differ in one word."""
 
     _statistic: str

@@ -48,8 +48,8 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from jaxcd.citests.base import CITest, Evaluation, Sensitivity, require_data
-from jaxcd.citests.tables import PreparedTables, discrete_cardinalities
+from jaxcd.citests.base import Evaluation, Sensitivity, require_data
+from jaxcd.citests.tables import DiscreteTest, PreparedTables, discrete_cardinalities
 from jaxcd.data import Dataset
 from jaxcd.ops import association, double_precision, tails
 from jaxcd.privacy import Relation
@@ -91,7 +91,7 @@ def _evaluate(tables: np.ndarray, alpha: float, pooled: bool) -> Evaluation:
     return Evaluation(norm, log_pvalue, margin)
 
 
-class _CovarianceTest(CITest):
+class _CovarianceTest(DiscreteTest):
     _pooled: bool
     _between: float
 

@@ -39,9 +39,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, Sensitivity, require_data
+from jaxcd.citests.base import Evaluation, PreparedTest, Query, Sensitivity, require_data
 from jaxcd.citests.covariance_norm import rounding_pad
-from jaxcd.citests.tables import MAX_CELLS, PreparedTables
+from jaxcd.citests.tables import MAX_CELLS, DiscreteTest, PreparedTables
 from jaxcd.data import Dataset
 from jaxcd.errors import DomainError
 from jaxcd.ops import association, concordance, double_precision, tails
@@ -114,7 +114,7 @@ class _PreparedColumns(PreparedTest):
 
 
 @dataclass(frozen=True)
-class KendallTau(CITest):
+class KendallTau(DiscreteTest):
     r"""Kendall's conditional tau with the square-root score: T = sum_k sign(S_k)(sqrt(n_k^2 + 2 |S_k|) - n_k).
 
     Statistic: T / sqrt(V_h), standard normal under independence.  Margin: |T| - z sqrt(max(V_h, 100)), in records.

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxcd.citests.base import Evaluation, PreparedTest, Query
-from jaxcd.data import Dataset
+from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query
+from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError
 from jaxcd.ops import contingency
 
-__all__ = ["MAX_CELLS", "PreparedTables", "TableShape", "discrete_cardinalities"]
+__all__ = ["MAX_CELLS", "DiscreteTest", "PreparedTables", "TableShape", "discrete_cardinalities"]
 
 # Queries whose table has more cells are not evaluated (public: from the declared levels).  At 2^20 cells a query takes
 # about a second at n = 100,000, and its strata hold well under one record each for every n in reach.
@@ -37,6 +37,15 @@ class TableShape(NamedTuple):
 
     n_given: int
     n_strata: int
+
+
+class DiscreteTest(CITest):
+    """A test on tables of the data's own columns."""
+
+    def view_cardinalities(self, domain: Domain) -> tuple[int, ...] | None:
+        if not domain.is_discrete:
+            return None
+        return tuple(int(k) for k in domain.cardinalities if k is not None)
 
 
 StatisticOfTables = Callable[[np.ndarray, float], Evaluation]
@@ -82,6 +91,9 @@ class PreparedTables(PreparedTest):
     def evaluate(self, bucket: TableShape, queries: Sequence[Query], *, alpha: float) -> Evaluation:
         result = self._statistic(self.tables(bucket, queries), alpha)
         return Evaluation(*(np.asarray(part)[: len(queries)] for part in result))
+
+    def view(self) -> np.ndarray:
+        return self._codes
 
     def restrict(self, rows: np.ndarray) -> PreparedTables:
         return PreparedTables(self._codes[rows], self._cardinalities, self._statistic)

@@ -87,7 +87,8 @@ class Decider(abc.ABC):
 
     @abc.abstractmethod
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
-        """A run on one session; raises where session, budget and decider do not fit, before anything is charged."""
+        """A run on one session: checks that session, budget and decider fit together before anything is charged, opens the
+        session, and prices its events by what is left."""
 
     #: Whether the decider answers a whole level at once, and so needs the stable order.
     needs_stable: bool = False

@@ -23,6 +23,7 @@ class _LevelwiseRun(DecisionRun):
         self._accountant = accountant
         self._config = config
         self._sensitivity = session.sensitivity()
+        session.open(accountant)
         self.moments: ContrastMoments | None = None
         self._forest: frozenset[tuple[int, int]] = frozenset()
         self._marginally_independent: set[tuple[int, int]] = set()
@@ -197,5 +198,5 @@ class LevelwiseGaussian(Decider):
                 "budget: LevelwiseGaussian adds Gaussian noise and needs delta > 0; give the budget a delta such as 1e-6, "
                 "or use SparseVector"
             )
-        session.codes()  # refuses numeric columns and oracles before anything is charged
+        _ = session.view_cardinalities  # refuses columns without a discrete view before anything is charged
         return _LevelwiseRun(session, accountant, self)

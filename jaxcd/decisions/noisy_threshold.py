@@ -31,6 +31,7 @@ class _NoisyRun(DecisionRun):
         self._accountant = accountant
         self._noise = noise
         self._sensitivity = session.sensitivity()
+        session.open(accountant)
         ledger = accountant.ledger
         if isinstance(ledger.budget, NoPrivacy):
             self._price = math.inf

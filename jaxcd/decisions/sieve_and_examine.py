@@ -39,11 +39,12 @@ class _SieveRun(DecisionRun):
     def __init__(self, session: Session, accountant: Accountant, n_rounds: int, rate: float | None) -> None:
         self._session = session
         self._accountant = accountant
+        self._on_all = session.sensitivity()
+        session.open(accountant)
         self._epsilon = equal_pure_events(accountant.ledger, 2 * n_rounds)
         n = session.n_samples
         self._size = min(n, max(2, math.floor(n * (optimal_rate(self._epsilon) if rate is None else rate))))
         self._on_subset = session.sensitivity(self._size)
-        self._on_all = session.sensitivity()
         self._sieve: AboveThreshold | None = None
         self._queue: Queue | None = None
         self._look_ahead = _FIRST_LOOK_AHEAD

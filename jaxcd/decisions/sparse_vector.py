@@ -20,6 +20,7 @@ class _SparseVectorRun(DecisionRun):
         self._session = session
         self._accountant = accountant
         self._sensitivity = session.sensitivity()
+        session.open(accountant)
         self._epsilon = equal_pure_events(accountant.ledger, n_rounds)
         self._round: AboveThreshold | None = None
 

@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
+from jaxcd.citests import Evaluation, PreparedTest, Query
 from jaxcd.citests.base import require_data
 from jaxcd.citests.tables import MAX_CELLS, TableShape, discrete_cardinalities
 from jaxcd.data import Dataset
@@ -167,7 +167,7 @@ def _with_first_row(words: jax.Array, row: jax.Array) -> jax.Array:
 
 
 @dataclass(frozen=True)
-class ConditionalTau(CITest):
+class ConditionalTau(DiscreteTest):
     r"""The published conditional Kendall's tau of Priv-PC: T = sum_k (tau_k / s_k) / sqrt(sum_k 1 / s_k), p = P(N(0, 1) >= |T|).
 
     Strata of at most two records and strata with a constant column are dropped; NaN where none is left.  The p-value is

@@ -14,8 +14,10 @@ queries were computed ahead.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import jax
@@ -46,20 +48,23 @@ _SVT_REASON = _REASON + "; and the threshold is drawn anew from a normal instead
 # A round's p-values are lost with its subsample, so the look-ahead starts small and grows while nothing passes.
 _FIRST_LOOK_AHEAD = 16
 _LOOK_AHEAD = 1024
+# An examination answers coming queries of at most this many table cells together (0.4 ms at n = 100,000, as long as a call).
+_EXAMINED_CELLS = 512
 
 
 @dataclass
 class _Round:
     """One threshold, and its queries' noise.
 
-    evaluate: answers queries on the round's rows.  confirm: whether a candidate that passed is separated.
+    evaluate: answers queries on the round's rows.  confirm: whether a candidate that passed is separated; it is told which
+    queries come next, since one call answers several.
     """
 
     evaluate: Callable[[list[Query]], Evaluation]
     threshold: float
     query_scale: float
     stream: np.random.Generator
-    confirm: Callable[[Query], bool]
+    confirm: Callable[[Query, list[Query]], bool]
 
     def first_pass(self, queries: list[Query]) -> int | None:
         """The first query with p + noise >= threshold.  A NaN never passes."""
@@ -103,7 +108,7 @@ class _PublishedRun(DecisionRun):
         for _ in range(place):
             frontier.keep()
         question = questions[place]
-        if self._confirm(queries[hit]):
+        if self._confirm(queries[hit], queries[hit + 1 :]):
             frontier.separate(question.candidates[candidate])
             return 0
         if candidate + 1 < len(question.candidates):
@@ -120,9 +125,9 @@ class _PublishedRun(DecisionRun):
             self._look_ahead = min(2 * self._look_ahead, _LOOK_AHEAD)
         return hit
 
-    def _confirm(self, query: Query) -> bool:
+    def _confirm(self, query: Query, upcoming: list[Query]) -> bool:
         assert self._round is not None
-        confirmed = self._round.confirm(query)
+        confirmed = self._round.confirm(query, upcoming)
         self._round = None
         self._look_ahead = _FIRST_LOOK_AHEAD
         self.n_passes += 1
@@ -140,8 +145,12 @@ def _streams(key: jax.Array) -> Callable[[int], np.random.Generator]:
     return lambda k: np.random.Generator(np.random.Philox(np.random.SeedSequence([len(words), *words, k])))
 
 
-def _pvalue(session: Session, query: Query) -> float:
-    return float(np.exp(session.evaluate([query]).log_pvalue[0]))
+def _examined(session: Session, query: Query, upcoming: list[Query]) -> float:
+    """The p-value of a query on all rows; the same call answers the next ones as long as that costs less than a call."""
+    cards = session.view_cardinalities
+    n_cells = accumulate(math.prod(cards[v] for v in (q.x, q.y, *q.given)) for q in (query, *upcoming))
+    n_answered = max(sum(n <= _EXAMINED_CELLS for n in n_cells), 1)
+    return float(np.exp(session.evaluate([query, *upcoming][:n_answered]).log_pvalue[0]))
 
 
 def priv_pc(
@@ -187,7 +196,7 @@ def priv_pc(
         rows[stream.choice(n, prices.subsample_size, replace=False, shuffle=False)] = True
         return _Round(
             session.restrict(rows).evaluate, threshold, prices.query_scale, stream,
-            lambda query: _pvalue(session, query) + examine_noise >= alpha,
+            lambda query, upcoming: _examined(session, query, upcoming) + examine_noise >= alpha,
         )  # fmt: skip
 
     run = _PublishedRun(new_round)
@@ -236,7 +245,7 @@ def svt_pc(
         stream = stream_of(k)
         draw = stream.normal if k else stream.laplace
         threshold = alpha + draw(0, prices.threshold_scale)
-        return _Round(session.evaluate, threshold, prices.query_scale, stream, lambda query: True)
+        return _Round(session.evaluate, threshold, prices.query_scale, stream, lambda query, upcoming: True)
 
     run = _PublishedRun(new_round)
     return _search(

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from jaxcd.citests import CITest, Evaluation, Query, Sensitivity
-from jaxcd.data import Dataset
-from jaxcd.errors import PrivacyError, SensitivityError
-from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, Relation
+from jaxcd.citests import CITest, Evaluation, PreparedTest, Query, Sensitivity
+from jaxcd.data import Dataset, Domain
+from jaxcd.errors import DomainError, PrivacyError, SensitivityError
+from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, NoPrivacy, Relation
 from jaxcd.queries.queue import Queue
 from jaxcd.queries.sensitive import Sensitive
 
@@ -42,12 +42,35 @@ class Session:
                 "(a Domain, or a domain file) before a private run, or use budget=NO_PRIVACY"
             )
         self._data = data
-        self._prepared = test.prepare(data, key=key)
-        self._queue = Queue(self._prepared, alpha=alpha)
-        self.n_samples = self._prepared.n_samples
+        self._key = key
+        self._opened: tuple[PreparedTest, Queue] | None = None
+        if not (self.private and test.buys_preparation):
+            self._open_with(test.prepare(data, key=key))
+        self.n_samples = 0 if data is None else data.n_samples
+
+    def _open_with(self, prepared: PreparedTest) -> None:
+        self._opened = prepared, Queue(prepared, alpha=self.alpha)
+
+    def open(self, accountant: Accountant) -> None:
+        """Lets a test that buys its preparation pay for it; the others need no opening.
+
+        Raises BudgetExhausted where it does not fit.
+        """
+        if self._opened is None:
+            self._open_with(self.test.prepare_privately(self._data, accountant, key=self._key))
 
     @property
-    def domain(self):
+    def _prepared(self) -> PreparedTest:
+        if self._opened is None:
+            raise PrivacyError(f"session: {self.test.name} must be opened with an accountant before its first query")
+        return self._opened[0]
+
+    @property
+    def _queue(self) -> Queue:
+        return self._opened[1] if self._opened is not None else Queue(self._prepared, alpha=self.alpha)
+
+    @property
+    def domain(self) -> Domain | None:
         """The declared domain (None with an Oracle)."""
         return None if self._data is None else self._data.domain
 
@@ -97,11 +120,21 @@ class Session:
         """A queue over the rows of a mask, bool (n_samples,): for subsampled mechanisms; its answers are sensitive."""
         return Queue(self._prepared.restrict(rows), alpha=self.alpha)
 
-    def codes(self) -> Sensitive:
-        """Level codes, int32 (n_samples, n_variables), for releases of whole tables.
+    @property
+    def view_cardinalities(self) -> tuple[int, ...]:
+        """Number of codes of each column of the test's discrete view (public).
 
-        Raises DomainError where a column is numeric.
+        Raises DomainError where the test has none.
         """
-        if self._data is None:
-            raise PrivacyError("an Oracle holds no data to release")
-        return Sensitive(self._data.codes)
+        domain = self.domain
+        cardinalities = None if domain is None else self.test.view_cardinalities(domain)
+        if cardinalities is None:
+            raise DomainError(
+                f"test: {self.test.name} has no discrete view of these columns, which this mechanism releases; declare the "
+                "columns categorical or ordinal, or use SparseVector"
+            )
+        return cardinalities
+
+    def view(self) -> Sensitive:
+        """The data as codes, integers (n_samples, n_variables), for releases of whole tables."""
+        return Sensitive(self._prepared.view())

@@ -142,8 +142,8 @@ def release_contrast_moments(
 
     Raises BudgetExhausted where rho does not fit, DomainError where a column is numeric.
     """
-    cardinalities = tuple(int(k) for k in session.domain.cardinalities)
-    means, products = moments.contrast_moments(session.codes().expose(), cardinalities)
+    cardinalities = session.view_cardinalities
+    means, products = moments.contrast_moments(session.view().expose(), cardinalities)
     pairs = list(products)
     vector = np.concatenate(
         [np.zeros(0), *(products[pair].ravel() for pair in pairs), *(mean_weight * mean for mean in means)]

@@ -94,9 +94,18 @@ def test_the_search_reaches_what_exhaustion_is_known_to_reach(moves: dict[str, n
 def test_scores_move_as_proved():
     """G by less than 2 and h by less than 1 for each added record: all 3 x 3 tables of up to five records."""
     rng = np.random.default_rng(0)
-    before = [np.bincount(cells, minlength=9) for n in range(6) for cells in itertools.combinations_with_replacement(range(9), n)]
+    before = [
+        np.bincount(cells, minlength=9)
+        for n in range(6)
+        for cells in itertools.combinations_with_replacement(range(9), n)
+    ]
     # and larger ones, from balanced to nearly deterministic
-    before += [rng.multinomial(n, rng.dirichlet(np.full(9, a))) for n in (20, 200, 5000) for a in (0.05, 1.0) for _ in range(200)]
+    before += [
+        rng.multinomial(n, rng.dirichlet(np.full(9, a)))
+        for n in (20, 200, 5000)
+        for a in (0.05, 1.0)
+        for _ in range(200)
+    ]
     tables = np.zeros((len(before), LEVELS, LEVELS), dtype=np.int32)
     tables[:, :3, :3] = np.array(before).reshape(-1, 3, 3)
     first = statistics(tables)

@@ -154,9 +154,7 @@ def test_covariance_norm_family_within_a_stratum():
     b = round(n**0.72)
     t = round(b * b / n)
     rows = records((1, (1, 1, 0)), (b, (1, 0, 0)), (b, (0, 1, 0)), (t, (2, 2, 0)), (n - 2 * b - t - 1, (0, 0, 0)))
-    before, after = (
-        evaluate(CovarianceNorm(), r, (3, 3, 1)).statistic[0] for r in (rows, moved(rows, (2, 2, 0)))
-    )
+    before, after = (evaluate(CovarianceNorm(), r, (3, 3, 1)).statistic[0] for r in (rows, moved(rows, (2, 2, 0))))
     assert 2.2 < abs(before - after) < math.sqrt(6)
     # if either variable is binary, at most 2
     rng = np.random.default_rng(0)
@@ -171,9 +169,7 @@ def test_pooled_family_of_four():
     """A record that leaves (1,0) in a stratum of (0,1) and enters (1,1) in a stratum of (0,0): both push the same way."""
     for size in (30, 1000, 100_000):
         rows = records((1, (1, 0, 1)), (size, (0, 1, 1)), (size, (0, 0, 0)), (max(10, round(size**0.3)), (1, 1, 0)))
-        before, after = (
-            evaluate(PooledCovariance(), r, (2, 2, 2)) for r in (rows, moved(rows, (1, 1, 0)))
-        )
+        before, after = (evaluate(PooledCovariance(), r, (2, 2, 2)) for r in (rows, moved(rows, (1, 1, 0))))
         pooled = abs(before.statistic[0] - after.statistic[0])
         assert pooled < 4 and (size < 1000 or pooled > 3.9)
         margin = abs(before.margin[0] - after.margin[0])
@@ -185,9 +181,7 @@ def test_kendall_family_of_two(n: int):
     """All tied at (1,1) but one at (0,0) or more, so that S stays positive; the record goes from (2,2) to (2,0)."""
     for anchors in (1, 2, 5):
         rows = records((1, (2, 2, 0)), (anchors, (0, 0, 0)), (n - 1 - anchors, (1, 1, 0)))
-        before, after = (
-            evaluate(KendallTau(), r, (3, 3, 1)).margin[0] for r in (rows, moved(rows, (2, 0, 0)))
-        )
+        before, after = (evaluate(KendallTau(), r, (3, 3, 1)).margin[0] for r in (rows, moved(rows, (2, 0, 0))))
         assert abs(before - after) <= bound(KendallTau(), n)
         if n >= 2000 and anchors == 1:
             assert abs(before - after) > 1.95
@@ -197,7 +191,13 @@ def test_kendall_between_strata():
     """One record leaves a stratum in which it was concordant with all, and enters one in which it is discordant with all."""
     for n in (50, 2000):
         rows = records(
-            (1, (2, 2, 0)), (n, (1, 1, 0)), (n, (1, 1, 1)), (3, (0, 0, 0)), (3, (0, 0, 1)), (n // 2, (0, 0, 2)), (n // 2, (2, 2, 2))
+            (1, (2, 2, 0)),
+            (n, (1, 1, 0)),
+            (n, (1, 1, 1)),
+            (3, (0, 0, 0)),
+            (3, (0, 0, 1)),
+            (n // 2, (0, 0, 2)),
+            (n // 2, (2, 2, 2)),
         )
         before, after = (evaluate(KendallTau(), r, (3, 3, 3)).margin[0] for r in (rows, moved(rows, (0, 2, 1))))
         assert 1.7 < abs(before - after) <= bound(KendallTau(), len(rows))
@@ -254,7 +254,9 @@ def test_rounding_stays_within_the_pad():
             scatter = [(m, size - mpmath.mpf(sum(k * k for k in m)) / size) for m in (r, c)]
             v += scatter[0][1] * scatter[1][1] / (size - 1)
             squares = [
-                sum(k**2 for k in m) - mpmath.mpf(2 * sum(k**3 for k in m)) / size + mpmath.mpf(sum(k**2 for k in m)) ** 2 / size**2
+                sum(k**2 for k in m)
+                - mpmath.mpf(2 * sum(k**3 for k in m)) / size
+                + mpmath.mpf(sum(k**2 for k in m)) ** 2 / size**2
                 for m in (r, c)
             ]
             w += squares[0] * squares[1] / size**2

@@ -152,7 +152,9 @@ def test_kendall(seed: int, alpha: float, query: Query, n: int):
 
 
 @settings(max_examples=10, deadline=None)
-@given(st.integers(0, 2**32 - 1), ALPHAS, st.sampled_from([Query(0, 1), Query(0, 1, (2,)), Query(0, 2), Query(1, 2, (3,))]))
+@given(
+    st.integers(0, 2**32 - 1), ALPHAS, st.sampled_from([Query(0, 1), Query(0, 1, (2,)), Query(0, 2), Query(1, 2, (3,))])
+)
 def test_kendall_of_numeric_columns(seed: int, alpha: float, query: Query):
     rng = np.random.default_rng(seed)
     n = 200

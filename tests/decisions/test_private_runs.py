@@ -146,7 +146,9 @@ def test_the_key_for_tests_is_not_the_key_for_noise():
         "budget": jaxcd.Budget(0.01),
         "noise": jaxcd.SimulatedNoise(jax.random.key(9)),
     }
-    assert jaxcd.pc(data, key=jax.random.key(0), **options).graph == jaxcd.pc(data, key=jax.random.key(1), **options).graph
+    assert (
+        jaxcd.pc(data, key=jax.random.key(0), **options).graph == jaxcd.pc(data, key=jax.random.key(1), **options).graph
+    )
 
 
 def test_discover_under_every_kind_of_budget():

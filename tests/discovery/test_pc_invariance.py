@@ -125,9 +125,12 @@ def test_skeleton_agrees_with_a_plain_loop(stable: bool):
 def test_separating_sets_are_neighbours_and_separate():
     data = dataset(4, 1000)
     result = plain(data, jaxcd.ChiSquare())
-    for pair, given in result.separating_sets.items():
+    assert result.separating_sets
+    for pair, separating_set in result.separating_sets.items():
         a, b = sorted(pair)
-        answer = jaxcd.ci_test(data, a, b, given=given, test=jaxcd.ChiSquare(), budget=jaxcd.NO_PRIVACY, key=None)
+        answer = jaxcd.ci_test(
+            data, a, b, given=separating_set, test=jaxcd.ChiSquare(), budget=jaxcd.NO_PRIVACY, key=None
+        )
         assert answer.independent and answer.pvalue >= 0.05
 
 

@@ -65,7 +65,8 @@ def over_records(cardinalities: tuple[int, ...], weight: float) -> float:
 
 @pytest.mark.parametrize("weight", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize(
-    "cardinalities", [(2, 2), (2, 3), (3, 3), (2, 2, 2), (2, 3, 4), (1, 2, 5), (2, 2, 3, 3), (2, 2, 2, 2, 2, 2), (5, 1, 5)]
+    "cardinalities",
+    [(2, 2), (2, 3), (3, 3), (2, 2, 2), (2, 3, 4), (1, 2, 5), (2, 2, 3, 3), (2, 2, 2, 2, 2, 2), (5, 1, 5)],
 )
 def test_sensitivity_is_attained_by_a_pair_of_records(cardinalities: tuple[int, ...], weight: float):
     value = contrast_sensitivity(cardinalities, weight)
@@ -100,7 +101,7 @@ def test_sensitivity_is_the_maximum_over_flip_sets(cardinalities: tuple[int, ...
 
 def test_sensitivity_with_many_different_cardinalities_is_a_bound_and_close():
     """Too many kinds to enumerate: still above what greedy search finds, and within a quarter of it."""
-    cardinalities = tuple(range(2, 42))
+    cardinalities = tuple(range(2, 60))
     value = contrast_sensitivity(cardinalities, 1.0)
     inverse = 1 / np.array(cardinalities)
     pair = 2 * (1 - inverse[:, None] - inverse[None])

@@ -27,7 +27,9 @@ def exact_normal(z: float) -> float:
 def test_chi_square(dof: int):
     """From the bulk to log p = -11,600, through the point where the survival function underflows."""
     x = dof * np.array([1e-6, 0.3, 0.9, 1.0, 1.1, 1.5])
-    x = np.concatenate([x, dof + np.array([1e-3, 1, 5, 30, 100, 600, 1300, 1400, 1450, 1490, 1500, 1600, 2000, 23_500])])
+    x = np.concatenate(
+        [x, dof + np.array([1e-3, 1, 5, 30, 100, 600, 1300, 1400, 1450, 1490, 1500, 1600, 2000, 23_500])]
+    )
     result = chi_square_log_sf(x, np.full(len(x), dof))
     exact = np.array([exact_chi_square(value, dof) for value in x])
     np.testing.assert_allclose(result, exact, rtol=1e-9, atol=1e-13)

@@ -13,7 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxcd
-from jaxcd.citests import ChiSquare, CITest, CovarianceNorm, Evaluation, FisherZ, GTest, KendallTau, Oracle, PooledCovariance
+from jaxcd.citests import (
+    ChiSquare,
+    CITest,
+    CovarianceNorm,
+    Evaluation,
+    FisherZ,
+    GTest,
+    KendallTau,
+    Oracle,
+    PooledCovariance,
+)
 from jaxcd.errors import DomainError, PrivacyError, SensitivityError
 from jaxcd.queries import Query, Queue, Session
 from jaxcd.queries.sensitive import Sensitive
@@ -29,7 +39,10 @@ NUMERIC = jaxcd.Dataset.from_array(
     domain=jaxcd.Domain([(f"v{j}", jaxcd.Numeric()) for j in range(D)]),
 )
 ORACLE = Oracle(jaxcd.networks.load("asia").dag)
-PREPARED = {test: test.prepare(DATA) for test in DISCRETE} | {FisherZ(): FisherZ().prepare(NUMERIC), ORACLE: ORACLE.prepare(None)}
+PREPARED = {test: test.prepare(DATA) for test in DISCRETE} | {
+    FisherZ(): FisherZ().prepare(NUMERIC),
+    ORACLE: ORACLE.prepare(None),
+}
 
 
 @st.composite
@@ -102,7 +115,9 @@ def test_order_of_rows_does_not_matter():
 
 def test_buckets_depend_on_public_facts_only():
     """Equal domains and sizes, different rows: equal buckets, sizes and admissibility."""
-    queries = [Query(x, y, rest[:k]) for x, y, *rest in itertools.permutations(range(D), 5) for k in (0, 3) if x < y][:200]
+    queries = [Query(x, y, rest[:k]) for x, y, *rest in itertools.permutations(range(D), 5) for k in (0, 3) if x < y][
+        :200
+    ]
     queries = [Query(q.x, q.y, tuple(sorted(q.given))) for q in queries]
     other = jaxcd.Dataset.from_codes(np.zeros_like(CODES), domain=DOMAIN)
     for test in DISCRETE:
@@ -115,7 +130,11 @@ def test_buckets_depend_on_public_facts_only():
 # The session
 
 
-def session(test: CITest = CovarianceNorm(), budget=jaxcd.Budget(1.0, 1e-6), data=DATA) -> Session:
+BUDGET = jaxcd.Budget(1.0, 1e-6)
+NORM = DISCRETE[2]
+
+
+def session(test: CITest = NORM, budget=BUDGET, data=DATA) -> Session:
     return Session(data, test, alpha=0.05, budget=budget)
 
 
@@ -196,7 +215,9 @@ def test_codes_of_numeric_columns_are_refused():
 
 def test_data_sets_and_sessions_do_not_print_values():
     codes = np.full((50, 2), 3, dtype=np.int32)
-    domain = jaxcd.Domain({"a": jaxcd.Categorical(("p", "q", "r", "secretlevel")), "b": jaxcd.Ordinal((0, 1, 2, 987654))})
+    domain = jaxcd.Domain(
+        {"a": jaxcd.Categorical(("p", "q", "r", "secretlevel")), "b": jaxcd.Ordinal((0, 1, 2, 987654))}
+    )
     data = jaxcd.Dataset.from_codes(codes, domain=domain)
     holder = session(data=data)
     holder.margins([Query(0, 1)])
