@@ -32,7 +32,7 @@ import numpy as np
 
 from jaxcd.citests import Evaluation, PreparedTest, Query
 from jaxcd.citests.base import require_data
-from jaxcd.citests.tables import MAX_CELLS, TableShape, discrete_cardinalities
+from jaxcd.citests.tables import MAX_CELLS, DiscreteTest, TableShape, discrete_cardinalities
 from jaxcd.data import Dataset
 from jaxcd.ops import association, contingency, double_precision, tails
 
