@@ -1,1 +1,1 @@
-"""Benchmarks: ``python -m benchmarks.priv_pc`` and ``python -m benchmarks.run_time``, each with ``--quick`` and ``--help``."""
+"""Benchmarks: ``python -m benchmarks.priv_pc`` and ``python -m benchmarks.run_time``; see their ``--help``."""

@@ -55,7 +55,7 @@ def parser(description: str, *, out: Path) -> argparse.ArgumentParser:
 
 
 def load_networks(names: Sequence[str] | None, data: Path | None) -> dict[str, BayesianNetwork]:
-    """The named networks, or all: the built-in ones, and the files where there is a folder (said on the screen if not)."""
+    """The named networks, or all: the built-in ones, and those whose file is there (the screen names the others)."""
     loaded = {}
     for name in names or [*BUILT_IN, *FROM_FILE]:
         if name in BUILT_IN:
@@ -65,7 +65,7 @@ def load_networks(names: Sequence[str] | None, data: Path | None) -> dict[str, B
         if path is not None and path.is_file():
             loaded[name] = networks.read_bif(path)
         elif names:
-            sys.exit(f"{name}: there is no file networks/{name}.bif in the folder {data}; give --data FOLDER or JAXCD_DATA")
+            sys.exit(f"{name}: no file networks/{name}.bif in the folder {data}; give --data FOLDER or set JAXCD_DATA")
         else:
             print(f"{name} is left out: no networks/{name}.bif; give --data FOLDER or set JAXCD_DATA", file=sys.stderr)
     return loaded
@@ -73,10 +73,14 @@ def load_networks(names: Sequence[str] | None, data: Path | None) -> dict[str, B
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds.  first: the first run, with compilation.  seconds: the later ones."""
+    """Seconds.  first: the first run, with compilation.  seconds: the later ones.
+
+    processor_seconds: of the later ones, summed over threads: what a run needs where other programs share the machine.
+    """
 
     first: float
     seconds: tuple[float, ...]
+    processor_seconds: tuple[float, ...]
 
     @property
     def minimum(self) -> float:
@@ -96,19 +100,24 @@ class Timing:
     def to_dict(self) -> dict[str, Any]:
         """For the JSON file."""
         return {
-            "first": self.first, "compilation": self.compilation, "minimum": self.minimum, "median": self.median,
+            "first": self.first,
+            "compilation": self.compilation,
+            "minimum": self.minimum,
+            "median": self.median,
             "runs": self.seconds,
-        }  # fmt: skip
+            "processor_runs": self.processor_seconds,
+        }
 
 
 def timed(function: Callable[[int], Any], n_runs: int) -> tuple[Timing, list[Any]]:
     """Calls ``function`` on 0, ..., n_runs; its results (host values, so nothing is pending) without the first."""
-    seconds, results = [], []
+    seconds, processor_seconds, results = [], [], []
     for run in range(n_runs + 1):
-        start = time.perf_counter()
+        start, processor_start = time.perf_counter(), time.process_time()
         results.append(function(run))
         seconds.append(time.perf_counter() - start)
-    return Timing(seconds[0], tuple(seconds[1:])), results[1:]
+        processor_seconds.append(time.process_time() - processor_start)
+    return Timing(seconds[0], tuple(seconds[1:]), tuple(processor_seconds[1:])), results[1:]
 
 
 class Compilations:
@@ -118,7 +127,7 @@ class Compilations:
         self.n = 0
         jax.monitoring.register_event_duration_secs_listener(self._listen)
 
-    def _listen(self, event: str, duration: float, **_: Any) -> None:
+    def _listen(self, event: str, duration_secs: float, **_: str | int) -> None:
         self.n += event.endswith("backend_compile_duration")
 
 
@@ -140,12 +149,13 @@ def environment() -> dict[str, Any]:
 def _commit() -> str | None:
     folder = Path(__file__).resolve().parent
     try:
-        git = ["git", "-C", str(folder)]
-        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        changed = subprocess.run([*git, "status", "--porcelain", "../jaxcd"], capture_output=True, text=True, check=True)
+        commit, changed = (
+            subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+            for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "../jaxcd"])
+        )
     except (OSError, subprocess.CalledProcessError):
         return None
-    return commit + (" with changes" if changed.stdout.strip() else "")
+    return commit + (" with changes" if changed else "")
 
 
 def _processor() -> str:
@@ -153,7 +163,8 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor()
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxcd import Dataset
@@ -25,9 +26,9 @@ class CountedTest(CITest):
     def name(self) -> str:
         return self._test.name
 
-    def prepare(self, data: Dataset | None) -> PreparedTest:
+    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         assert data is not None
-        return _Counted(self, self._test.prepare(data), data.domain.cardinalities)
+        return _Counted(self, self._test.prepare(data, key=key), data.domain.cardinalities)
 
 
 class _Counted(PreparedTest):

@@ -1,10 +1,10 @@
-"""How long runs take: Priv-PC's tables, ours beside the authors' code; PC without privacy; the counting core against its limits.
+"""How long runs take: Priv-PC's tables, ours beside the authors' code; PC without privacy; the counting core's limits.
 
 ``python -m benchmarks.run_time [--quick] [--data FOLDER] [--runs R] [--out FILE]``
 
-Each routine runs once to compile and then R times; compile time is the first run minus the second.  All timed calls return
-host values, so nothing is pending when the clock stops.  Minimum and median are given: on a shared machine the minimum is
-what the program needs, the median what it got.
+Each routine runs once to compile and then R times; compile time is the first run minus the second.  All timed calls
+return host values, so nothing is pending when the clock stops.  Minimum and median are given: on a shared machine the
+minimum is what the program needs, the median what it got.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -27,8 +28,9 @@ from benchmarks.counting_test import CountedTest
 from jaxcd import published
 from jaxcd.ops import contingency
 
-# Reference measurements of the authors' code (github.com/sunblaze-ucb/Priv-PC-Differentially-Private-Causal-Graph-Discovery):
-# seconds a run on two cores, n = 100,000, epsilon = 1 a round.
+# Reference measurements of the authors' code
+# (github.com/sunblaze-ucb/Priv-PC-Differentially-Private-Causal-Graph-Discovery): seconds a run on two cores, at
+# n = 100,000 and epsilon = 1 a round.
 AUTHORS_SECONDS = {
     "cancer": 1.0, "earthquake": 0.9, "survey": 0.5, "asia": 1.6, "sachs": 11.0, "child": 63.0, "alarm": 70.0,
 }  # fmt: skip
@@ -40,8 +42,8 @@ NON_PRIVATE = ("sachs", "child", "alarm")
 
 @dataclass(frozen=True)
 class PublishedTime:
-    """A published method on a network.  ratio: authors' seconds over our median, ratio_of_minimum: over our minimum (None for
-    SVT-PC, for which there is no reference, and where the number of rows is not that of the reference)."""
+    """A published method on a network.  ratio: authors' seconds over our median, ratio_of_minimum: over our minimum;
+    None for SVT-PC, which has no reference, and where the number of rows is not that of the reference."""
 
     network: str
     method: str
@@ -70,8 +72,8 @@ class NonPrivateTime:
 
 @dataclass(frozen=True)
 class CoreSpeed:
-    """Counting by masks with ``depth`` masks a cell.  fraction_of_peak: bytes of masks read a second, over those of a plain AND and
-    population count of arrays as large as the masks (which the processor keeps in its cache)."""
+    """Counting by masks with ``depth`` masks a cell.  fraction_of_peak: bytes of masks read a second, over those of a
+    plain AND and population count of arrays as large as the masks (which the processor keeps in its cache)."""
 
     depth: int
     cells_per_second: float
@@ -86,10 +88,12 @@ def published_times(
     rows = []
     for label, function in (("Priv-PC", published.priv_pc), ("SVT-PC", published.svt_pc)):
         before = compilations.n
-        # The first run has the noise of the second, so that it compiles what that one needs.
-        timing, results = common.timed(
-            lambda run, function=function: function(data, epsilon=1.0, key=jax.random.key(max(run, 1))), n_runs
-        )
+
+        def run(r: int, function: Callable[..., jaxcd.DiscoveryResult] = function) -> jaxcd.DiscoveryResult:
+            # The first run has the noise of the second, so that it compiles what that one needs.
+            return function(data, epsilon=1.0, key=jax.random.key(max(r, 1)))
+
+        timing, results = common.timed(run, n_runs)
         comparable = label == "Priv-PC" and data.n_samples == 100_000
         authors = AUTHORS_SECONDS[name] if comparable else None
         rows.append(
@@ -172,7 +176,7 @@ def core_speed(data: jaxcd.Dataset, n_cells: int = 65_536) -> tuple[list[CoreSpe
     rows = []
     for depth in (2, 3, 4):
         index = rng.integers(0, masks.words.shape[0], (n_cells, depth)).astype(np.int32)
-        seconds = _best_seconds(lambda index=index: contingency.cell_counts(masks.words, index), 3)
+        seconds = _best_seconds(partial(contingency.cell_counts, masks.words, index), 3)
         n_bytes = n_cells * depth * masks.words.shape[1] * 4
         rows.append(CoreSpeed(depth, n_cells / seconds, n_bytes / seconds, n_bytes / seconds / peak))
     return rows, {"popcount_bytes_per_second": peak, "memory_bytes_per_second": memory}
@@ -188,14 +192,17 @@ def _table(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -
 
 
 def _published_table(rows: Sequence[PublishedTime]) -> Table:
-    columns = ("network", "method", "tests", "rounds", "min s", "median s", "compile s", "compiled", "authors s", "times", "asked")
+    columns = (
+        "network", "method", "tests", "rounds", "min s", "median s", "cpu s", "compile s", "compiled", "authors s",
+        "times", "asked",
+    )  # fmt: skip
     lines = []
     for r in rows:
         t = r.timing
         times = "" if r.ratio is None else f"{r.ratio:.0f} ({r.ratio_of_minimum:.0f})"
         lines.append((
             r.network, r.method, f"{r.n_tests:.0f}", f"{r.n_rounds:.0f}", f"{t['minimum']:.3f}", f"{t['median']:.3f}",
-            f"{t['compilation']:.1f}", str(r.compilations),
+            f"{min(t['processor_runs']):.3f}", f"{t['compilation']:.1f}", str(r.compilations),
             "" if r.authors_seconds is None else f"{r.authors_seconds:g}", times,
             "" if r.factor_asked is None else str(r.factor_asked),
         ))  # fmt: skip

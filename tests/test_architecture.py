@@ -70,7 +70,7 @@ def imports(module: Path, tree: ast.Module) -> Iterator[Import]:
     }
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            sources = [(alias.name, ()) for alias in node.names]
+            sources: list[tuple[str, tuple[str, ...]]] = [(alias.name, ()) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else ()
             source = ".".join([*above, *(node.module or "").split(".")]).strip(".")

@@ -58,11 +58,15 @@ class PreparedTables(PreparedTest):
     number of strata, one compiled counting routine for each size of the conditioning set.
     """
 
-    def __init__(self, codes: np.ndarray, cardinalities: Sequence[int], statistic: StatisticOfTables) -> None:
+    def __init__(
+        self, codes: np.ndarray, cardinalities: Sequence[int], statistic: StatisticOfTables, *, n_viewed: int | None = None
+    ) -> None:
+        """codes: integers (n, d).  n_viewed: the first so many columns can be x and y (and are the view); default all."""
         self.n_samples = int(codes.shape[0])
         self._codes = codes
         self._cardinalities = tuple(int(c) for c in cardinalities)
-        self._width = max(self._cardinalities)
+        self._n_viewed = len(self._cardinalities) if n_viewed is None else n_viewed
+        self._width = max(self._cardinalities[: self._n_viewed])
         self._statistic = statistic
         self._masks = contingency.pack_levels(codes, self._cardinalities)
 
@@ -93,7 +97,7 @@ class PreparedTables(PreparedTest):
         return Evaluation(*(np.asarray(part)[: len(queries)] for part in result))
 
     def view(self) -> np.ndarray:
-        return self._codes
+        return self._codes[:, : self._n_viewed]
 
     def restrict(self, rows: np.ndarray) -> PreparedTables:
-        return PreparedTables(self._codes[rows], self._cardinalities, self._statistic)
+        return PreparedTables(self._codes[rows], self._cardinalities, self._statistic, n_viewed=self._n_viewed)

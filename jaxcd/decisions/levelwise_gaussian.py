@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question
+from jaxcd.decisions.measurements import margins_of, smallest_margins
 from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.ops import tails
-from jaxcd.privacy import Accountant, NoPrivacy, gaussian, rho_to_exponential, select_max, split
+from jaxcd.privacy import Accountant, NoPrivacy, rho_to_exponential, select_max, split
 from jaxcd.queries import Session
 from jaxcd.releases import ContrastMoments, release_contrast_moments
 
@@ -73,19 +74,10 @@ class _LevelwiseRun(DecisionRun):
         if not questions:
             return
         for_pairs, for_sets = self._split_level(rho)
-        margins = self._margins(questions)
-        smallest = np.array([part.min() for part in margins])
-        bound = self._sensitivity
-        noisy = gaussian(
-            self._accountant,
-            smallest,
-            sensitivity=bound.value * math.sqrt(len(questions)),
-            pad=bound.pad,
-            rho=for_pairs,
-            label=f"level {frontier.level}: smallest margin of {len(questions)} pairs",
-            relation=self._session.relation,
-        )
-        separated = noisy <= self._thresholds(questions, for_pairs)
+        margins = margins_of(self._session, questions)
+        label = f"level {frontier.level}: smallest margin of {len(questions)} pairs"
+        measured = smallest_margins(self._session, self._accountant, margins, rho=for_pairs, label=label)
+        separated = measured.values <= self._thresholds(questions, measured.sigma)
         n_choices = sum(len(q.candidates) > 1 for q, s in zip(questions, separated, strict=True) if s)
         price = self._selection_price(for_sets, n_choices)
         for question, part, is_separated in zip(questions, margins, separated, strict=True):
@@ -94,16 +86,13 @@ class _LevelwiseRun(DecisionRun):
             else:
                 frontier.keep()
 
-    def _thresholds(self, questions: list[Question], rho: float) -> np.ndarray:
+    def _thresholds(self, questions: list[Question], sigma: float) -> np.ndarray:
         """What a pair's noisy smallest margin must exceed to keep its edge (public).
 
         The smallest margin of an independent pair is at most about 0; kappa sigma is what noise alone exceeds with
         probability min(1/4, false_edges p / N).  Pairs of the release's spanning forest are edges to begin with: they are
         separated only where the noisy margin is below -forest_bonus sigma.
         """
-        if math.isinf(rho):
-            return np.zeros(len(questions))
-        sigma = self._sensitivity.value * math.sqrt(len(questions) / (2 * rho))
         tail = min(0.25, self._config.false_edges * self._session.n_variables / len(questions))
         kappa = tails.normal_quantile(tail)
         in_forest = np.array([(q.x, q.y) in self._forest for q in questions])
@@ -120,11 +109,6 @@ class _LevelwiseRun(DecisionRun):
         if n_choices == 0 or math.isinf(rho):
             return math.inf
         return rho_to_exponential(split(rho, [1.0] * n_choices)[0])
-
-    def _margins(self, questions: list[Question]) -> list[np.ndarray]:
-        """Margins of every candidate, one array a question: sensitive."""
-        values = self._session.margins([query for question in questions for query in queries_of(question)]).expose()
-        return np.split(values, np.cumsum([len(question.candidates) for question in questions])[:-1])
 
     def _select(self, question: Question, margins: np.ndarray, price: float, level: int) -> tuple[int, ...]:
         """The separating set, chosen by the exponential mechanism among the candidates by minus their margins."""

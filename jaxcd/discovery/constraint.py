@@ -42,17 +42,23 @@ class _Judgement:
     ambiguous: list[tuple[str, str, str]]
 
 
-def _check(test: Any, decider: Any, budget: Any, key: Any, noise: Any, max_level: Any, stable: Any) -> None:
+def check_arguments(test: Any, budget: Any, key: Any, noise: Any) -> None:
+    """Raises OptionError where an argument that every search takes is not of its kind."""
     if not isinstance(test, CITest):
         raise OptionError(f"test = {test!r} is not a test; use an object such as jaxcd.CovarianceNorm()")
-    if not isinstance(decider, Decider):
-        raise OptionError(f"decider = {decider!r} is not a decider; use an object such as jaxcd.LevelwiseGaussian()")
     if not isinstance(budget, (Budget, NoPrivacy)):
-        raise OptionError(f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0, delta=1e-6) or jaxcd.NO_PRIVACY")
+        raise OptionError(
+            f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0, delta=1e-6) or jaxcd.NO_PRIVACY"
+        )
     if key is not None and not (isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)):
         raise OptionError(f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed), or None")
     if noise is not None and not isinstance(noise, NoiseSource):
         raise OptionError(f"noise = {noise!r} is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
+
+
+def _check_search(decider: Any, max_level: Any, stable: Any) -> None:
+    if not isinstance(decider, Decider):
+        raise OptionError(f"decider = {decider!r} is not a decider; use an object such as jaxcd.LevelwiseGaussian()")
     if max_level is not None and (isinstance(max_level, bool) or not isinstance(max_level, int) or not max_level >= 0):
         raise OptionError(f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no limit")
     if decider.needs_stable and not stable:
@@ -91,7 +97,8 @@ def pc(
     Raises OptionError, DomainError, PrivacyError or SensitivityError, before anything is charged, where arguments do not fit.
     Source: Spirtes, Glymour, Scheines 2000, section 5.4.2; Colombo and Maathuis 2014; Meek 1995.
     """
-    _check(test, decider, budget, key, noise, max_level, stable)
+    check_arguments(test, budget, key, noise)
+    _check_search(decider, max_level, stable)
     session = Session(data, test, alpha=decider.alpha, budget=budget, key=key)
     accountant = Accountant(Ledger(budget), noise)
     if colliders is ColliderRule.MAJORITY and not decider.answers_queries:

@@ -33,13 +33,14 @@ class CovarianceSums(NamedTuple):
     r"""With C_k = O_k - E_k:  norm = sqrt(sum_k |C_k|_F^2);  pooled = |sum_k C_k|_F;
     mean = sum_{n_k >= 2} A_k B_k / (n_k - 1), the exact permutation mean of norm^2 and of pooled^2, A_k = n_k - |r_k|^2 / n_k;
     spread = sqrt(sum_k w_k^2) and spread_pooled = sum_k w_k with w_k = n_k |Cov_x|_F |Cov_y|_F (twice its square is the
-    null variance of norm^2)."""
+    null variance of norm^2); spread_of_scatter = |S_x|_F |S_y|_F / n with S = sum_k n_k Cov the pooled scatter matrices."""
 
     norm: jax.Array
     pooled: jax.Array
     mean: jax.Array
     spread: jax.Array
     spread_pooled: jax.Array
+    spread_of_scatter: jax.Array
 
 
 class KendallSums(NamedTuple):
@@ -94,6 +95,13 @@ def _scatter_norm(sums: jax.Array, size: jax.Array) -> jax.Array:
     return size * jnp.sqrt(jnp.maximum(s2 - 2 * s3 + s2**2, 0))
 
 
+def _pooled_scatter_norm(sums: jax.Array, size: jax.Array) -> jax.Array:
+    """|sum_k (diag r_k - r_k r_k^T / n_k)|_F."""
+    outer = _over(sums[..., :, None] * sums[..., None, :], size[..., None, None]).sum(axis=-3)
+    total = sums.sum(axis=-2)
+    return jnp.sqrt(((total[..., :, None] * jnp.eye(sums.shape[-1], dtype=sums.dtype) - outer) ** 2).sum(axis=(-2, -1)))
+
+
 @partial(jax.jit, static_argnames="dtype")
 def covariance_sums(tables: jax.Array, dtype: Any = jnp.float64) -> CovarianceSums:
     """Frobenius norms of the within-stratum covariance of one-hot vectors, and their null moments.
@@ -108,7 +116,8 @@ def covariance_sums(tables: jax.Array, dtype: Any = jnp.float64) -> CovarianceSu
     spread_columns = size - _over((columns**2).sum(axis=-1), size)
     mean = _over(spread_rows * spread_columns, jnp.maximum(size - 1, 0)).sum(axis=-1)
     w = _over(_scatter_norm(rows, size) * _scatter_norm(columns, size), size)
-    return CovarianceSums(norm, pooled, mean, jnp.sqrt((w**2).sum(axis=-1)), w.sum(axis=-1))
+    of_scatter = _over(_pooled_scatter_norm(rows, size) * _pooled_scatter_norm(columns, size), size.sum(axis=-1))
+    return CovarianceSums(norm, pooled, mean, jnp.sqrt((w**2).sum(axis=-1)), w.sum(axis=-1), of_scatter)
 
 
 def square_root_score(size: jax.Array, concordance: jax.Array) -> jax.Array:

@@ -46,7 +46,7 @@ _REASON = (
 _SVT_REASON = _REASON + "; and the threshold is drawn anew from a normal instead of a Laplace distribution"
 
 # A round's p-values are lost with its subsample, so the look-ahead starts small and grows while nothing passes.
-_FIRST_LOOK_AHEAD = 16
+_FIRST_LOOK_AHEAD = 8
 _LOOK_AHEAD = 1024
 # An examination answers coming queries of at most this many table cells together (0.4 ms at n = 100,000, as long as a call).
 _EXAMINED_CELLS = 512

@@ -17,7 +17,7 @@ QUERIES = [Query(x, y, given) for x, y, given in [(0, 1, ()), (0, 2, ()), (1, 2,
 
 
 def ordinal(levels: tuple[int, ...]) -> jaxcd.Domain:
-    return jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(levels)])
+    return jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels)})
 
 
 CASES = {
@@ -50,7 +50,7 @@ def test_fisher_z(n: int):
     rng = np.random.default_rng(n)
     values = rng.normal(size=(n, 4))
     values[:, 3] = 2.5
-    data = jaxcd.Dataset.from_array(values, domain=jaxcd.Domain([(f"v{j}", jaxcd.Numeric()) for j in range(4)]))
+    data = jaxcd.Dataset.from_array(values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(4)}))
     prepared = FisherZ().prepare(data)
     for size in range(3):
         for x, y, *given in itertools.permutations(range(4), 2 + size):

@@ -31,7 +31,7 @@ def bound(test: CITest, n: int, alpha: float = ALPHA) -> float:
 def evaluate(test: CITest, rows: np.ndarray, levels: tuple[int, int, int], alpha: float = ALPHA):
     """Margins and statistics of groups of columns.  rows: (n, groups, 3)."""
     groups = rows.shape[1]
-    domain = jaxcd.Domain([(f"c{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(levels * groups)])
+    domain = jaxcd.Domain({f"c{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels * groups)})
     codes = rows.reshape(len(rows), -1).astype(np.int32)
     prepared = test.prepare(jaxcd.Dataset.from_codes(codes, domain=domain))
     given = (lambda g: (3 * g + 2,)) if levels[2] > 1 else lambda g: ()

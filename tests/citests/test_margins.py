@@ -27,7 +27,7 @@ from jaxcd.citests import (
 from jaxcd.errors import DomainError, OptionError
 
 LEVELS = (2, 3, 2, 4)
-DOMAIN = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(LEVELS)])
+DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
 QUERIES = (Query(0, 1), Query(1, 3, (0,)), Query(0, 2, (1, 3)), Query(1, 2))
 ALPHAS = st.sampled_from([0.001, 0.01, 0.05, 0.2, 0.5, 0.9])
 
@@ -50,7 +50,7 @@ def one(test: CITest, data: jaxcd.Dataset, query: Query, alpha: float) -> tuple[
     assert isinstance(result, Evaluation)
     for value in result:
         assert value.shape == (1,) and value.dtype == np.float64
-    return tuple(float(value[0]) for value in result)
+    return float(result.statistic[0]), float(result.log_pvalue[0]), float(result.margin[0])
 
 
 def strata(codes: np.ndarray, query: Query) -> list[np.ndarray]:
@@ -188,7 +188,7 @@ def test_kendall_refuses_numeric_conditioning():
 def test_fisher_z(seed: int, alpha: float, given: tuple[int, ...], n: int):
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(n, 5)) @ rng.normal(size=(5, 5))
-    data = jaxcd.Dataset.from_array(values, domain=jaxcd.Domain([(f"v{j}", jaxcd.Numeric()) for j in range(5)]))
+    data = jaxcd.Dataset.from_array(values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(5)}))
     statistic, log_pvalue, margin = one(FisherZ(), data, Query(0, 1, given), alpha)
     design = np.column_stack([np.ones(n), values[:, list(given)]])
     left, right = (v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (values[:, 0], values[:, 1]))
@@ -203,7 +203,7 @@ def test_pvalues_below_the_smallest_float():
     n = 20_000
     codes = np.repeat(np.arange(2), n // 2)
     data = jaxcd.Dataset.from_codes(
-        np.stack([codes, codes], 1), domain=jaxcd.Domain([(name, jaxcd.Ordinal((0, 1))) for name in "ab"])
+        np.stack([codes, codes], 1), domain=jaxcd.Domain({name: jaxcd.Ordinal((0, 1)) for name in "ab"})
     )
     for test in (ChiSquare(), GTest(), KendallTau(), CovarianceNorm(), PooledCovariance()):
         _, log_pvalue, margin = one(test, data, Query(0, 1), 0.05)

@@ -17,7 +17,7 @@ import jaxcd
 from jaxcd.decisions import Noise
 
 LEVELS = (2, 3, 2, 4, 3)
-DOMAIN = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(LEVELS)])
+DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
 D = len(LEVELS)
 SIZES = (40, 500)  # few different numbers of rows: few compilations
 TESTS = (jaxcd.CovarianceNorm(), jaxcd.PooledCovariance(), jaxcd.KendallTau())
@@ -199,7 +199,7 @@ def test_a_generous_budget_gives_the_graph_without_privacy(decider):
     a, c, e = rng.integers(0, 2, (3, n))
     b = np.where(rng.random(n) < 0.6, a, rng.integers(0, 2, n))
     d = np.where(rng.random(n) < 0.6, c, rng.integers(0, 2, n))
-    domain = jaxcd.Domain([(name, jaxcd.Ordinal((0, 1))) for name in "abcde"])
+    domain = jaxcd.Domain({name: jaxcd.Ordinal((0, 1)) for name in "abcde"})
     data = jaxcd.Dataset.from_codes(np.stack([a, b, c, d, e], 1).astype(np.int32), domain=domain)
     options = {"test": jaxcd.CovarianceNorm(), "key": None}
     private = jaxcd.pc(

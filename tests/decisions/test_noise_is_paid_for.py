@@ -19,7 +19,7 @@ from jaxcd.ops.moments import contrast_sensitivity
 from jaxcd.privacy import GRID, VECTOR_GRID, Ledger, NoiseSampler, NoiseSource
 
 LEVELS = (2, 3, 2, 4, 3)
-DOMAIN = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(LEVELS)])
+DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
 TESTS = (jaxcd.CovarianceNorm(), jaxcd.PooledCovariance(), jaxcd.KendallTau())
 
 

@@ -10,7 +10,7 @@ import jaxcd
 from jaxcd.decisions import Noise
 
 LEVELS = (2, 3, 2, 4, 1)
-DOMAIN = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(LEVELS)])
+DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
 DECIDERS = (
     jaxcd.NoisyThreshold(),
     jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN),
@@ -112,7 +112,7 @@ def test_two_secure_runs_differ():
     probability below 2^-60.
     """
     codes = np.random.default_rng(0).integers(0, 2, (50, 12)).astype(np.int32)
-    domain = jaxcd.Domain([(f"b{j}", jaxcd.Ordinal((0, 1))) for j in range(12)])
+    domain = jaxcd.Domain({f"b{j}": jaxcd.Ordinal((0, 1)) for j in range(12)})
     decider = jaxcd.NoisyThreshold(n_queries=66)
     results = [run(codes, decider, seed=None, epsilon=1e-3, domain=domain, max_level=0) for _ in range(2)]
     assert results[0].graph != results[1].graph
@@ -122,7 +122,7 @@ def test_two_secure_runs_differ():
 
 def test_two_simulated_keys_differ():
     codes = np.random.default_rng(0).integers(0, 2, (50, 12)).astype(np.int32)
-    domain = jaxcd.Domain([(f"b{j}", jaxcd.Ordinal((0, 1))) for j in range(12)])
+    domain = jaxcd.Domain({f"b{j}": jaxcd.Ordinal((0, 1)) for j in range(12)})
     decider = jaxcd.NoisyThreshold(n_queries=66)
     one, two = (run(codes, decider, seed=s, epsilon=1e-3, domain=domain, max_level=0).graph for s in (1, 2))
     assert one != two
@@ -131,14 +131,14 @@ def test_two_simulated_keys_differ():
 def test_noise_is_not_tied_to_the_query():
     """Two identical columns pairs get different noise: equal margins, answers that differ in some run."""
     codes = np.random.default_rng(0).integers(0, 2, (50, 1)).repeat(8, axis=1).astype(np.int32)
-    domain = jaxcd.Domain([(f"b{j}", jaxcd.Ordinal((0, 1))) for j in range(8)])
+    domain = jaxcd.Domain({f"b{j}": jaxcd.Ordinal((0, 1)) for j in range(8)})
     graph = run(codes, jaxcd.NoisyThreshold(n_queries=28), seed=3, epsilon=1e-3, domain=domain, max_level=0).graph
     assert 0 < graph.n_edges < 28
 
 
 def test_the_key_for_tests_is_not_the_key_for_noise():
     codes = np.random.default_rng(0).integers(0, 2, (50, 5)).astype(np.int32)
-    domain = jaxcd.Domain([(f"b{j}", jaxcd.Ordinal((0, 1))) for j in range(5)])
+    domain = jaxcd.Domain({f"b{j}": jaxcd.Ordinal((0, 1)) for j in range(5)})
     data = jaxcd.Dataset.from_codes(codes, domain=domain)
     options = {
         "test": TESTS[0],

@@ -14,7 +14,7 @@ import jaxcd
 from jaxcd.errors import JaxcdError, OptionError
 
 LEVELS = (2, 3, 2, 3, 2, 4)
-DOMAIN = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(LEVELS)])
+DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
 TESTS = (jaxcd.ChiSquare(), jaxcd.GTest(), jaxcd.CovarianceNorm(), jaxcd.PooledCovariance(), jaxcd.KendallTau())
 
 
@@ -64,7 +64,7 @@ def test_numeric_columns(seed: int, order: list[int]):
     values[:, 1] += values[:, 0]
     values[:, 2] += 0.2 * values[:, 1]
     values[:, 4] = values[:, 3]  # exact copies
-    data = jaxcd.Dataset.from_array(values, domain=jaxcd.Domain([(f"v{j}", jaxcd.Numeric()) for j in range(5)]))
+    data = jaxcd.Dataset.from_array(values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(5)}))
     first, second = plain(data, jaxcd.FisherZ()), plain(data.permuted(order), jaxcd.FisherZ())
     assert second.graph.skeleton().reordered(data.names) == first.graph.skeleton()
 

@@ -16,7 +16,7 @@ import jaxcd
 _COMPILED: list[str] = []
 
 
-def _listen(event: str, duration: float, **_: object) -> None:
+def _listen(event: str, duration_secs: float, **_: str | int) -> None:
     if event == "/jax/core/compile/backend_compile_duration":
         _COMPILED.append(event)
 
@@ -35,7 +35,7 @@ def compilations() -> Iterator[list[str]]:
 
 D = 10
 LEVELS = (2, 2, 3, 2, 4, 2, 3, 2, 2, 3)
-DOMAIN = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(LEVELS)])
+DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
 
 
 def dataset(seed: int, n: int = 3000) -> jaxcd.Dataset:

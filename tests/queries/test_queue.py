@@ -31,12 +31,12 @@ from jaxcd.queries.sensitive import Sensitive
 DISCRETE = (ChiSquare(), GTest(), CovarianceNorm(), PooledCovariance(), KendallTau())
 LEVELS = (2, 3, 4, 2, 5, 1)
 D = len(LEVELS)
-DOMAIN = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(LEVELS)])
+DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
 CODES = (np.random.default_rng(0).random((400, D)) ** 2 * LEVELS).astype(np.int32)
 DATA = jaxcd.Dataset.from_codes(CODES, domain=DOMAIN)
 NUMERIC = jaxcd.Dataset.from_array(
     np.random.default_rng(1).normal(size=(150, D)) @ np.random.default_rng(2).normal(size=(D, D)),
-    domain=jaxcd.Domain([(f"v{j}", jaxcd.Numeric()) for j in range(D)]),
+    domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(D)}),
 )
 ORACLE = Oracle(jaxcd.networks.load("asia").dag)
 PREPARED = {test: test.prepare(DATA) for test in DISCRETE} | {
@@ -207,10 +207,12 @@ def test_sensitivity_of_a_test_without_one_is_an_error():
     assert session().sensitivity().value <= 3
 
 
-def test_codes_of_numeric_columns_are_refused():
+def test_whole_tables_for_releases():
+    np.testing.assert_array_equal(session().view().expose(), CODES)
+    assert isinstance(session().view(), Sensitive)
+    assert session().view_cardinalities == LEVELS
     with pytest.raises(DomainError):
-        session(FisherZ(), data=NUMERIC).codes().expose()
-    np.testing.assert_array_equal(session().codes().expose(), CODES)
+        session(FisherZ(), data=NUMERIC).view_cardinalities  # noqa: B018
 
 
 def test_data_sets_and_sessions_do_not_print_values():

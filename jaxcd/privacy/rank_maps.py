@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxcd.privacy import Accountant, gaussian
+from jaxcd.privacy.mechanisms import Accountant, gaussian
 
 __all__ = ["RankMaps", "exact_rank", "rank_map_sensitivity", "release_rank_maps"]
 

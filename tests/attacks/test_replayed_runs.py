@@ -1,0 +1,403 @@
+"""Replay: a run on a neighbouring data set, forced to give the same noisy answers, must look the same from outside.
+
+A first run draws its noise at random and keeps a tape.  In the second run, on other data, the noise is set so that every
+mechanism gives the answer that it gave in the first: Laplace and Gaussian noise is moved by the difference of the values,
+an AboveThreshold's threshold by d and the noise of its hit by 2 d (the coupling of its proof).  Then
+
+* everything that leaves a run (result, text, pickle, reports, progress, output, warnings) must be the same, byte for byte:
+  whatever differs has reached the outside past the mechanisms;
+* the logarithm of the ratio of the two tapes' probabilities is what the events really cost on this pair of data sets, and
+  must be within what the ledger was charged.
+
+Nothing here is statistical: no draw of the noise may break it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import pickle
+import warnings
+from collections import defaultdict
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jaxcd
+from jaxcd.decisions import Noise
+from jaxcd.privacy import GRID, AboveThreshold, NoiseSampler, NoiseSource, integer_sensitivity, mechanisms
+from jaxcd.report import graph_json, privacy_json
+
+LEVELS = (2, 3, 2, 4)
+DOMAIN = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(LEVELS)])
+
+
+class Tape:
+    """What the mechanisms of one run drew and answered, by ledger index."""
+
+    def __init__(self) -> None:
+        self.calls: defaultdict[int, list[tuple[str, float, np.ndarray, np.ndarray | None]]] = defaultdict(list)
+        self.asked: defaultdict[int, list[np.ndarray]] = defaultdict(list)
+        self.thresholds: dict[int, float] = {}
+        self.hits: dict[int, int] = {}
+
+    def add(self, index: int, kind: str, scale: float, draws: np.ndarray, values: np.ndarray | None = None) -> None:
+        self.calls[index].append((kind, scale, np.array(draws), None if values is None else np.array(values)))
+
+
+class Tapping:
+    """While entered, the values that mechanisms see and the hits of AboveThresholds go to ``tape``."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.tape = Tape()
+        self.last: np.ndarray = np.zeros(0, dtype=np.int64)
+        quantise, first_above = mechanisms.quantise, AboveThreshold.first_above
+
+        def tapped_quantise(values: Any, *, grid: float) -> np.ndarray:
+            self.last = quantise(values, grid=grid)
+            return self.last
+
+        def tapped_first_above(round_: AboveThreshold, values: Any, *, threshold: Any) -> int | None:
+            before = sum(len(part) for part in self.tape.asked[round_.index])
+            self.tape.asked[round_.index].append(np.array(values))
+            self.tape.thresholds[round_.index] = float(threshold)
+            hit = first_above(round_, values, threshold=threshold)
+            if hit is not None:
+                self.tape.hits[round_.index] = before + hit
+            return hit
+
+        monkeypatch.setattr(mechanisms, "quantise", tapped_quantise)
+        monkeypatch.setattr(AboveThreshold, "first_above", tapped_first_above)
+
+
+@pytest.fixture
+def tapping(monkeypatch: pytest.MonkeyPatch) -> Tapping:
+    return Tapping(monkeypatch)
+
+
+class Drawing(NoiseSampler):
+    """Random noise of the right laws, kept on the tape."""
+
+    def __init__(self, tapping: Tapping, seed: int) -> None:
+        self._tapping, self._rng = tapping, np.random.default_rng(seed)
+
+    @property
+    def secure(self) -> bool:
+        return True
+
+    def _keep(self, index: int, kind: str, scale: float, draws: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
+        self._tapping.tape.add(index, kind, scale, draws, values)
+        return draws
+
+    def _geometric(self, scale: float, size: int) -> np.ndarray:
+        return np.floor(self._rng.standard_exponential(size) * scale).astype(np.int64)
+
+    def geometric(self, scale: float, size: int, *, index: int) -> np.ndarray:
+        return self._keep(index, "geometric", scale, self._geometric(scale, size))
+
+    def discrete_laplace(self, scale: float, size: int, *, index: int) -> np.ndarray:
+        draws = self._geometric(scale, size) - self._geometric(scale, size)
+        return self._keep(index, "laplace", scale, draws, self._tapping.last.ravel())
+
+    def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:
+        draws = np.rint(self._rng.standard_normal(size) * sigma).astype(np.int64)
+        return self._keep(index, "gaussian", sigma, draws, self._tapping.last.ravel())
+
+    def subset(self, n: int, m: int, *, index: int) -> np.ndarray:
+        mask = np.zeros(n, dtype=bool)
+        mask[self._rng.permutation(n)[:m]] = True
+        return self._keep(index, "subset", m / n, mask)
+
+    def gumbel_max(self, scores: np.ndarray, scale: float, *, index: int) -> int:
+        chosen = int(np.argmax(scores / scale + self._rng.gumbel(size=len(scores))))
+        self._keep(index, "gumbel", scale, np.array([chosen]), scores)
+        return chosen
+
+
+class Replaying(NoiseSampler):
+    """The noise that makes every mechanism answer as on the tape.
+
+    shift: d, by which thresholds are moved up (2 d for the noise of hits), for each AboveThreshold's sampling rate < 1 or = 1.
+    subsets: turns a subset of the first run into that of the second.
+    """
+
+    def __init__(self, tapping: Tapping, tape: Tape, *, shift: Any, subsets: Any = None) -> None:
+        self._tapping, self._first, self._shift = tapping, tape, shift
+        self._subsets = subsets or (lambda mask: mask)
+        self._place: defaultdict[int, int] = defaultdict(int)
+
+    @property
+    def secure(self) -> bool:
+        return True
+
+    def _next(self, index: int, kind: str, scale: float, size: int) -> tuple[np.ndarray, np.ndarray | None]:
+        place = self._place[index]
+        self._place[index] += 1
+        assert place < len(self._first.calls[index]), "the second run draws more than the first"
+        there, there_scale, draws, values = self._first.calls[index][place]
+        assert (there, there_scale, len(draws)) == (kind, scale, size), "kind, scale and size of a draw depend on the data"
+        return draws, values
+
+    def geometric(self, scale: float, size: int, *, index: int) -> np.ndarray:
+        earlier = [len(draws) for kind, _, draws, _ in self._first.calls[index][: self._place[index]] if kind == "geometric"]
+        draws = self._next(index, "geometric", scale, size)[0].copy()
+        if not earlier:
+            return draws + self._shift  # the threshold
+        hit = self._first.hits.get(index)
+        start = sum(earlier) - 1
+        if hit is not None and start <= hit < start + size:
+            draws[hit - start] += 2 * self._shift
+        return draws
+
+    def _moved(self, kind: str, scale: float, size: int, index: int) -> np.ndarray:
+        draws, values = self._next(index, kind, scale, size)
+        now = self._tapping.last.ravel()
+        assert values is not None
+        self._tapping.tape.add(index, kind, scale, values - now, None)
+        return draws + values - now
+
+    def discrete_laplace(self, scale: float, size: int, *, index: int) -> np.ndarray:
+        return self._moved("laplace", scale, size, index)
+
+    def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:
+        return self._moved("gaussian", sigma, size, index)
+
+    def subset(self, n: int, m: int, *, index: int) -> np.ndarray:
+        mask = self._subsets(self._next(index, "subset", m / n, n)[0])
+        self._tapping.tape.add(index, "subset", m / n, mask)
+        return mask
+
+    def gumbel_max(self, scores: np.ndarray, scale: float, *, index: int) -> int:
+        draws, values = self._next(index, "gumbel", scale, 1)
+        assert values is not None and len(values) == len(scores)
+        self._tapping.tape.add(index, "gumbel", scale, values - scores, None)
+        return int(draws[0])
+
+
+class Given(NoiseSource):
+    """A source that starts one sampler."""
+
+    def __init__(self, sampler: NoiseSampler) -> None:
+        self._sampler = sampler
+
+    @property
+    def secure(self) -> bool:
+        return True
+
+    def start(self) -> NoiseSampler:
+        return self._sampler
+
+
+def dataset(codes: np.ndarray) -> jaxcd.Dataset:
+    return jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=DOMAIN)
+
+
+def random_codes(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Columns that depend on each other, or are constant, or nearly so."""
+    codes = np.zeros((n, len(LEVELS)), dtype=np.int64)
+    for j, k in enumerate(LEVELS):
+        kind = rng.random()
+        if kind < 0.4 and j:
+            codes[:, j] = np.where(rng.random(n) < 0.15, rng.integers(0, k, n), codes[:, rng.integers(j)] % k)
+        elif kind < 0.9:
+            codes[:, j] = rng.choice(k, n, p=rng.dirichlet(np.full(k, rng.choice([0.05, 1.0]))))
+    return codes
+
+
+def run(codes: np.ndarray, sampler: NoiseSampler, folder: Any = None, **options: Any) -> tuple[jaxcd.DiscoveryResult, list]:
+    """A run, and everything of it that can be seen."""
+    records: list = []
+    out, err = io.StringIO(), io.StringIO()
+    with warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        warnings.simplefilter("always")
+        result = jaxcd.pc(dataset(codes), noise=Given(sampler), key=None, progress=records.append, **options)
+        print(result)
+    seen = [repr(result), out.getvalue(), err.getvalue(), [str(w.message) for w in warned], records]
+    seen += [list(result.separating_sets), graph_json(result), privacy_json(result), pickle.dumps(result)]
+    if folder is not None:
+        result.save(folder)
+        seen.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
+    return result, seen
+
+
+def charged(result: jaxcd.DiscoveryResult, index: int, what: str) -> float:
+    row = result.info["ledger"][index]
+    assert row["index"] == index
+    return row[what]
+
+
+def real_costs(result: jaxcd.DiscoveryResult, first: Tape, second: Tape, *, shift: int, rate: float) -> list[float]:
+    """What each event cost on this pair, as a share of what it was charged.
+
+    For one AboveThreshold this is the bound of the coupling, the same for all pairs of data sets.
+    """
+    shares = []
+    for index, calls in first.calls.items():
+        kinds = {kind for kind, *_ in calls}
+        moved = [part for part in second.calls[index] if part[0] != "subset"]
+        if "geometric" in kinds:
+            scales = [scale for kind, scale, *_ in calls if kind == "geometric"]
+            inner = Fraction(shift) / Fraction(scales[0])
+            if len(scales) > 1:
+                inner += Fraction(2 * shift) / Fraction(scales[1])
+            whole = math.log1p(rate * math.expm1(float(inner)))
+            shares.append(whole / charged(result, index, "epsilon"))
+            continue
+        (kind, scale, difference, _), *rest = moved
+        assert not rest
+        steps = [int(x) for x in difference]
+        if kind == "laplace":
+            shares.append(float(Fraction(sum(map(abs, steps))) / Fraction(scale)) / charged(result, index, "epsilon"))
+        elif kind == "gaussian":
+            spent = Fraction(sum(x * x for x in steps)) / (2 * Fraction(scale) ** 2)
+            shares.append(float(spent) / charged(result, index, "rho"))
+        else:
+            shares.append(float(Fraction(max(steps) - min(steps)) / Fraction(scale)) / charged(result, index, "epsilon"))
+    return shares
+
+
+TESTS = [jaxcd.CovarianceNorm(), jaxcd.PooledCovariance(), jaxcd.KendallTau()]
+#: decider, further options of the run
+RUNS = [
+    (jaxcd.SparseVector(), {}),
+    (jaxcd.SparseVector(n_rounds=2), {"stable": False}),
+    (jaxcd.SieveAndExamine(rate=1.0), {}),
+    (jaxcd.SieveAndExamine(rate=0.5), {"stable": False}),
+    (jaxcd.SieveAndExamine(), {}),
+    (jaxcd.NoisyThreshold(), {"colliders": jaxcd.ColliderRule.MAJORITY}),
+    (jaxcd.NoisyThreshold(n_queries=7), {"stable": False}),
+    (jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN), {}),
+    (jaxcd.LevelwiseGaussian(), {}),
+    (jaxcd.LevelwiseGaussian(level_shares=(1.0, 5.0), mean_weight=0.3), {"max_level": 1}),
+]
+IDS = [f"{decider.name}{i}" for i, (decider, _) in enumerate(RUNS)]
+
+
+def shift_of(test: jaxcd.citests.CITest, n: int, alpha: float = 0.05) -> int:
+    bound = test.margin_sensitivity(alpha=alpha, n_samples=n, relation=jaxcd.Relation.REPLACE_ONE)
+    assert bound is not None
+    return int(integer_sensitivity(bound.value, grid=GRID, pad=bound.pad))
+
+
+def rate_of(first: Tape) -> float:
+    rates = {scale for calls in first.calls.values() for kind, scale, *_ in calls if kind == "subset"}
+    assert len(rates) <= 1
+    return rates.pop() if rates else 1.0
+
+
+@pytest.mark.parametrize(("decider", "options"), RUNS, ids=IDS)
+def test_neighbours_look_the_same_at_the_price_that_was_charged(decider: Any, options: dict, tapping: Tapping):
+    rng = np.random.default_rng(11)
+    worst: list[float] = []
+    different, separated = 0, 0
+    for trial in range(24):
+        n, test = (26, 260)[trial % 2], TESTS[trial % 3]
+        budget = jaxcd.Budget(float(rng.choice([0.5, 4.0, 60.0])), 1e-3)
+        codes = random_codes(rng, n)
+        neighbour = codes.copy()
+        neighbour[rng.integers(n)] = [rng.integers(k) for k in LEVELS]
+        different += bool((codes != neighbour).any())
+        settings = {"test": test, "decider": decider, "budget": budget, **options}
+
+        tapping.tape = first = Tape()
+        result, seen = run(codes, Drawing(tapping, trial), **settings)
+        separated += len(result.separating_sets)
+        tapping.tape = second = Tape()
+        shift = shift_of(test, round(rate_of(first) * n))
+        _, seen_there = run(neighbour, Replaying(tapping, first, shift=shift), **settings)
+        assert seen == seen_there
+        assert first.hits == second.hits
+        worst += real_costs(result, first, second, shift=shift, rate=rate_of(first))
+    assert different > 15 and separated > 5  # the pairs differ, and the deciders decide
+    # The coupling of an AboveThreshold fills its price; other mechanisms are charged for the worst pair.
+    assert max(worst) <= 1 + 1e-12
+    assert max(worst) > 0.05
+
+
+@pytest.mark.parametrize(("decider", "options"), RUNS, ids=IDS)
+def test_any_two_data_sets_look_the_same_under_the_same_answers(decider: Any, options: dict, tapping: Tapping, tmp_path: Any):
+    """Not only neighbours: constant columns, equal rows and independent columns, with reports written to files."""
+    rng, n = np.random.default_rng(5), 120
+    constant = np.zeros((n, len(LEVELS)), dtype=np.int64)
+    copies = np.tile(rng.integers(0, 2, (n, 1)), (1, len(LEVELS)))
+    independent = np.stack([rng.integers(0, k, n) for k in LEVELS], axis=1)
+    wide = 2**50  # no margin is that many steps away from another
+    for trial, (here, there) in enumerate([(constant, copies), (copies, independent), (independent, constant)]):
+        settings = {"test": TESTS[trial], "decider": decider, "budget": jaxcd.Budget(3.0, 1e-3), **options}
+        tapping.tape = first = Tape()
+        _, seen = run(here, Drawing(tapping, trial), tmp_path / f"{trial}a", **settings)
+        tapping.tape = Tape()
+        _, seen_there = run(there, Replaying(tapping, first, shift=wide), tmp_path / f"{trial}b", **settings)
+        assert seen == seen_there
+
+
+def test_a_swapped_subset_is_a_neighbour(tapping: Tapping):
+    """The other half of the amplification's proof: on one data set, exchanging one record of the subset moves every margin
+    of the sieve by no more than one record does, so a sieve's answers can be coupled across the exchange.
+    """
+    rng = np.random.default_rng(3)
+    decider, n = jaxcd.SieveAndExamine(rate=0.4, n_rounds=4), 90
+    hits = 0
+    for trial in range(20):
+        codes, test = random_codes(rng, n), TESTS[trial % 3]
+
+        def exchanged(mask: np.ndarray, rng: np.random.Generator = rng) -> np.ndarray:
+            other = mask.copy()
+            other[rng.choice(np.flatnonzero(mask))] = False
+            other[rng.choice(np.flatnonzero(~mask))] = True
+            assert other.sum() == mask.sum() and (other != mask).sum() == 2
+            return other
+
+        settings = {"test": test, "decider": decider, "budget": jaxcd.Budget(20.0)}
+        tapping.tape = first = Tape()
+        _, seen = run(codes, Drawing(tapping, trial), **settings)
+        hits += len(first.hits)
+        tapping.tape = Tape()
+        shift = shift_of(test, math.floor(0.4 * n))
+        _, seen_there = run(codes, Replaying(tapping, first, shift=shift, subsets=exchanged), **settings)
+        assert seen == seen_there
+    assert hits > 20
+
+
+@pytest.mark.parametrize("stable", [True, False])
+@pytest.mark.parametrize("decider", [jaxcd.SparseVector(), jaxcd.SieveAndExamine(rate=0.5)], ids=lambda d: d.name)
+def test_blocks_are_walked_in_sequence(decider: Any, stable: bool, tapping: Tapping):
+    """Looking ahead changes nothing: query j of a round meets draw j of its noise, and the first to reach the threshold ends it.
+
+    A subset belongs to one round, and a round to one subset.
+    """
+    rng = np.random.default_rng(8)
+    longest, n, d = 0, 150, 14
+    domain = jaxcd.Domain([(f"v{j}", jaxcd.Categorical((0, 1))) for j in range(d)])
+    for trial in range(8):
+        share = 0.5 if trial % 2 else 0.15
+        common = rng.integers(0, 2, (n, 1))
+        codes = np.where(rng.random((n, d)) < share, rng.integers(0, 2, (n, d)), common).astype(np.int32)
+        tapping.tape = tape = Tape()
+        jaxcd.pc(
+            jaxcd.Dataset.from_codes(codes, domain=domain),
+            test=jaxcd.CovarianceNorm(), decider=decider, budget=jaxcd.Budget(float(rng.choice([300.0, 3000.0]))),
+            key=None, noise=Given(Drawing(tapping, trial)), stable=stable, max_level=2,
+        )  # fmt: skip
+        rounds = [index for index, calls in tape.calls.items() if calls[0][0] == "geometric"]
+        for index in rounds:
+            draws = [part for kind, _, part, _ in tape.calls[index] if kind == "geometric"]
+            threshold, noise = int(draws[0][0]), np.concatenate([np.zeros(0, dtype=np.int64), *draws[1:]])
+            hit = tape.hits.get(index)
+            asked = np.concatenate(tape.asked[index]) if tape.asked[index] else np.zeros(0)
+            length = len(asked) if hit is None else hit + 1
+            longest = max(longest, length)
+            values = np.rint(asked[:length] / GRID).astype(np.int64)
+            limit = round(tape.thresholds[index] / GRID) + threshold if length else 0
+            above = values + noise[:length] >= limit
+            assert not above[:-1].any() if hit is not None else not above.any()
+            assert hit is None or above[-1]
+            subsets = [part for kind, _, part, _ in tape.calls[index] if kind == "subset"]
+            assert len(subsets) == (isinstance(decider, jaxcd.SieveAndExamine))
+            assert all(part.sum() == n // 2 for part in subsets)
+        # Only the last round can be without a hit: a round is drawn anew after every hit, and not before.
+        assert all(index in tape.hits for index in rounds[:-1])
+    assert longest > 32  # longer than the first block of noise
