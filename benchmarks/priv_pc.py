@@ -4,8 +4,8 @@
 
 Rows: PC without privacy; Priv-PC and SVT-PC as published, over epsilon a round, with the total that they report
 afterwards (not proved); and the proved mechanisms at totals fixed in advance.  Run r of every row uses data set r of
-its network and noise r.  Columns: F1 over arcs (an undirected edge is two) against the true CPDAG, and against PC without
-privacy with the same test on the same data; skeleton F1; number of tests, where it may be told; seconds, after
+its network and noise r.  Columns: F1 over arcs (an undirected edge is two) against the true CPDAG, and against PC
+without privacy with the same test on the same data; skeleton F1; number of tests, where it may be told; seconds, after
 compilation; and the share of runs that exhausted their budget.
 """
 

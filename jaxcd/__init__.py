@@ -10,10 +10,23 @@ The one public list.  The usual way in:
 """
 
 from jaxcd import graphs, metrics, published
-from jaxcd.citests import ChiSquare, CovarianceNorm, FisherZ, GTest, KendallTau, Oracle, PooledCovariance
+from jaxcd.citests import (
+    HSIC,
+    RCIT,
+    BoundedRCIT,
+    ChiSquare,
+    CovarianceNorm,
+    FisherZ,
+    GTest,
+    KendallTau,
+    Null,
+    Oracle,
+    PooledCovariance,
+    StratifiedRanks,
+)
 from jaxcd.data import BayesianNetwork, Categorical, Dataset, Domain, Numeric, Ordinal, networks, read_csv
 from jaxcd.decisions import LevelwiseGaussian, Noise, NoisyThreshold, SieveAndExamine, SparseVector, Threshold
-from jaxcd.discovery import ColliderRule, ConflictRule, DiscoveryResult, pc
+from jaxcd.discovery import ColliderRule, ConflictRule, DiscoveryResult, TreeOptions, pc, tree_pc
 from jaxcd.doors import ci_test, discover
 from jaxcd.errors import (
     BudgetExhausted,
@@ -33,8 +46,11 @@ from jaxcd.privacy import NO_PRIVACY, Budget, Ledger, PrivacyCost, Relation, Sec
 __version__ = "0.1.0"
 
 __all__ = [
+    "HSIC",
     "NO_PRIVACY",
+    "RCIT",
     "BayesianNetwork",
+    "BoundedRCIT",
     "Budget",
     "BudgetExhausted",
     "Categorical",
@@ -58,6 +74,7 @@ __all__ = [
     "MixedGraph",
     "Noise",
     "NoisyThreshold",
+    "Null",
     "Numeric",
     "OptionError",
     "Oracle",
@@ -71,7 +88,9 @@ __all__ = [
     "SieveAndExamine",
     "SimulatedNoise",
     "SparseVector",
+    "StratifiedRanks",
     "Threshold",
+    "TreeOptions",
     "ci_test",
     "discover",
     "graphs",
@@ -81,4 +100,5 @@ __all__ = [
     "pc",
     "published",
     "read_csv",
+    "tree_pc",
 ]

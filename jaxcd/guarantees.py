@@ -34,6 +34,22 @@ _GUARANTEES = (
         "PooledCovariance", "margin sensitivity 4.172 records, at every alpha", True, _PUBLIC, "jaxcd.citests.covariance_norm"
     ),
     Guarantee("KendallTau", "margin sensitivity 2 + z/45 records (2.044 at alpha 0.05)", True, _PUBLIC, "jaxcd.citests.kendall"),
+    Guarantee(
+        "StratifiedRanks",
+        "rank maps released under zCDP; then margin sensitivity 4 + (3 + 2.829 c) / 200 records (4.056 at alpha 0.05)",
+        True,
+        _PUBLIC,
+        "jaxcd.citests.stratified_ranks, jaxcd.privacy.rank_maps",
+    ),
+    Guarantee(
+        "BoundedRCIT",
+        "margin sensitivity 1 in its own unit: 6.45 records for empty Z, 4 + sqrt 6 + 4 e / sigma otherwise",
+        True,
+        _PUBLIC + "; bounds, bandwidths and permutations are public",
+        "jaxcd.citests.bounded_rcit",
+    ),
+    Guarantee("HSIC", "no sensitivity stated: refused by every mechanism", False, "-", "its units are read off the data"),
+    Guarantee("RCIT", "no sensitivity stated: refused by every mechanism", False, "-", "penalty and units are read off the data"),
     Guarantee("ChiSquare", "no bounded sensitivity: refused by every mechanism", False, "-", "one record in an empty row"),
     Guarantee("GTest", "no bounded sensitivity: refused by every mechanism", False, "-", "its range grows with log n"),
     Guarantee("FisherZ", "no bounded sensitivity: refused by every mechanism", False, "-", "columns are unbounded"),
@@ -54,6 +70,13 @@ _GUARANTEES = (
         True,
         _PUBLIC,
         "jaxcd.decisions.levelwise_gaussian, jaxcd.ops.moments",
+    ),
+    Guarantee(
+        "tree_pc",
+        "the run is (epsilon, delta)-DP of its budget, delta > 0",
+        True,
+        _PUBLIC,
+        "jaxcd.decisions.measurements, jaxcd.ops.moments",
     ),
     Guarantee(
         "SimulatedNoise", "none: whoever knows the key can take the noise off", False, "-", "for experiments, not for release"

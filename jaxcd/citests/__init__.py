@@ -1,13 +1,19 @@
 """Conditional independence tests: one file a test, one interface (:class:`jaxcd.citests.base.CITest`)."""
 
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, Sensitivity, check_alpha
+from jaxcd.citests.bounded_rcit import BoundedRCIT, Null
 from jaxcd.citests.chi_square import ChiSquare, GTest
 from jaxcd.citests.covariance_norm import CovarianceNorm, PooledCovariance
 from jaxcd.citests.fisher_z import FisherZ
 from jaxcd.citests.kendall import KendallTau
 from jaxcd.citests.oracle import Oracle
+from jaxcd.citests.rcit import HSIC, RCIT
+from jaxcd.citests.stratified_ranks import StratifiedRanks
 
 __all__ = [
+    "HSIC",
+    "RCIT",
+    "BoundedRCIT",
     "CITest",
     "ChiSquare",
     "CovarianceNorm",
@@ -15,10 +21,12 @@ __all__ = [
     "FisherZ",
     "GTest",
     "KendallTau",
+    "Null",
     "Oracle",
     "PooledCovariance",
     "PreparedTest",
     "Query",
     "Sensitivity",
+    "StratifiedRanks",
     "check_alpha",
 ]
