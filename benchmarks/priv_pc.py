@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import jax
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -203,10 +204,10 @@ def plot(rows: Sequence[Row], path: Any) -> None:
     for ax, name in zip(axes.flat, names, strict=False):
         for i, method in enumerate((*PRIVATE, *PUBLISHED)):
             line = [row for row in rows if row.network == name and row.method == method.label]
-            x = [row.total_epsilon for row in line if math.isfinite(row.total_epsilon or math.inf)]
+            points = [(row.total_epsilon, row.arc_f1) for row in line if math.isfinite(row.total_epsilon or math.inf)]
             style = {"linestyle": "--", "marker": "x"} if method.published else {"linestyle": "-", "marker": "o"}
             label = method.label + (" (total computed afterwards, not proved)" if method.published else "")
-            ax.plot(x, [row.arc_f1 for row in line][: len(x)], color=f"C{i}", label=label, markersize=4, **style)
+            ax.plot(*np.reshape(points, (-1, 2)).T, color=f"C{i}", label=label, markersize=4, **style)
         best = next(row.arc_f1 for row in rows if row.network == name and row.method == "PC, ChiSquare")
         ax.axhline(best, color="0.5", linewidth=1, linestyle=":", label="PC without privacy, ChiSquare")
         ax.set(title=name, xscale="log", xlabel="total epsilon", ylim=(0, 1.03))

@@ -41,6 +41,7 @@ from jaxcd.errors import (
 )
 from jaxcd.graphs import MixedGraph
 from jaxcd.guarantees import guarantees
+from jaxcd.planning import Plan, plan
 from jaxcd.privacy import NO_PRIVACY, Budget, Ledger, PrivacyCost, Relation, SecureNoise, SimulatedNoise
 
 __version__ = "0.1.0"
@@ -79,6 +80,7 @@ __all__ = [
     "OptionError",
     "Oracle",
     "Ordinal",
+    "Plan",
     "PooledCovariance",
     "PrivacyCost",
     "PrivacyError",
@@ -98,6 +100,7 @@ __all__ = [
     "metrics",
     "networks",
     "pc",
+    "plan",
     "published",
     "read_csv",
     "tree_pc",

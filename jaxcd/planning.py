@@ -1,0 +1,99 @@
+r"""What a budget can see, before any data is read.
+
+For a domain, a number of rows, a test, a decider and a budget the planner says how many answers the budget buys, how large the noise of
+each is, and the smallest margin that will be found with high probability, in the margin's own unit (records for the tests on
+tables) and as a share of the rows.  Everything follows from public facts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from jaxcd.citests import CITest
+from jaxcd.data import Domain
+from jaxcd.decisions import Decider, LevelwiseGaussian, Noise, NoisyThreshold, SieveAndExamine, SparseVector
+from jaxcd.decisions.rounds import default_rounds, equal_pure_events
+from jaxcd.errors import OptionError, PrivacyError, SensitivityError
+from jaxcd.ops import tails
+from jaxcd.privacy import THRESHOLD_SHARE, Budget, Ledger
+
+__all__ = ["Plan", "plan"]
+
+_MISS = 0.05
+# A dependence this strong (as a share of the rows) is the least that is usually worth finding; see PRIVACY.md O (theta = 0.01).
+_USUAL_EFFECT = 0.01
+
+
+@dataclass(frozen=True)
+class Plan:
+    """n_answers: answers that are paid for.  noise: standard deviation of the noise on a margin.  smallest_margin: what is seen
+    with probability at least 0.95, noise of the decision included.  smallest_share: the same divided by the rows.
+    sensible: whether a dependence of one record in a hundred can be seen.  words: the same in a sentence."""
+
+    n_answers: int
+    noise: float
+    smallest_margin: float
+    smallest_share: float
+    sensible: bool
+    words: str
+
+
+def plan(domain: Domain, n_samples: int, *, test: CITest, decider: Decider, budget: Budget) -> Plan:
+    r"""Plans a private run: what will the budget see?
+
+    domain: the declared domain.  n_samples: public, at least 2.  test, decider, budget: as for :func:`jaxcd.pc`.
+
+    For the deciders that pay by the answer the noise is that of one answer when the budget is divided among all of them; for
+    LevelwiseGaussian it is that of the first level after the release with all pairs still open, the worst case.  The smallest
+    margin is (kappa + 1.645) noise, kappa the decision threshold.
+
+    Raises OptionError where an argument is not of its kind, SensitivityError for a test without bounded sensitivity.
+    """
+    if not isinstance(domain, Domain):
+        raise OptionError(f"domain: a {type(domain).__name__} is not a Domain; declare one, or read it with Domain.read")
+    if isinstance(n_samples, bool) or not isinstance(n_samples, int) or not n_samples >= 2:
+        raise OptionError(f"n_samples = {n_samples!r} is not a number of rows; give a whole number from 2")
+    if not isinstance(budget, Budget):
+        raise OptionError(f"budget = {budget!r} is not a Budget; there is nothing to plan without one")
+    bound = test.margin_sensitivity(alpha=decider.alpha, n_samples=n_samples, relation=budget.relation)
+    if bound is None:
+        raise SensitivityError(f"test: {test.name} has no bounded sensitivity, so no budget buys an answer; use CovarianceNorm")
+    ledger = Ledger(budget)
+    n_answers, noise, kappa = _price(decider, ledger, domain.n_columns, bound.value + 2 * bound.pad)
+    smallest = (kappa + tails.normal_quantile(_MISS)) * noise
+    sensible = smallest <= _USUAL_EFFECT * n_samples
+    needed = math.ceil(smallest / _USUAL_EFFECT)
+    words = (
+        f"{n_answers} answers with noise of {noise:.0f} each; dependences of {smallest:.0f} (of {n_samples} rows) are seen with "
+        f"probability 0.95. " + ("That is enough for effects of 1%." if sensible else f"Effects of 1% need about {needed} rows.")
+    )
+    return Plan(n_answers, noise, smallest, smallest / n_samples, sensible, words)
+
+
+def _price(decider: Decider, ledger: Ledger, n_columns: int, delta: float) -> tuple[int, float, float]:
+    """Number of answers, standard deviation of the noise of one, and the threshold in units of it."""
+    n_pairs = n_columns * (n_columns - 1) // 2
+    if isinstance(decider, LevelwiseGaussian):
+        if not ledger.remaining_rho > 0:
+            raise OptionError("budget: LevelwiseGaussian needs delta > 0; give the budget a delta such as 1e-6")
+        shares = decider.level_shares
+        level = shares[min(1, len(shares) - 1)] / sum(shares) * ledger.remaining_rho * (1 - decider.selection_share)
+        tail = min(0.25, decider.false_edges * n_columns / max(n_pairs, 1))
+        return n_pairs * len(shares), delta * math.sqrt(n_pairs / (2 * level)), tails.normal_quantile(tail)
+    if isinstance(decider, SparseVector):
+        rounds = decider.n_rounds or default_rounds(n_columns)
+        epsilon = equal_pure_events(ledger, rounds)
+        scales = delta / (THRESHOLD_SHARE * epsilon), 2 * delta / ((1 - THRESHOLD_SHARE) * epsilon)
+        return rounds, math.hypot(*scales), 0.0
+    if isinstance(decider, SieveAndExamine):
+        rounds = decider.n_rounds or default_rounds(n_columns)
+        return rounds, math.sqrt(2) * delta / equal_pure_events(ledger, 2 * rounds), 0.0
+    if isinstance(decider, NoisyThreshold):
+        n_answers = decider.n_queries or 10 * n_pairs
+        if decider.noise is Noise.LAPLACE:
+            return n_answers, math.sqrt(2) * delta / equal_pure_events(ledger, n_answers), 0.0
+        if not ledger.remaining_rho > 0:
+            raise OptionError("budget: Gaussian noise needs delta > 0; give the budget a delta such as 1e-6")
+        return n_answers, delta * math.sqrt(n_answers / (2 * ledger.remaining_rho)), 0.0
+    raise PrivacyError(f"decider: {decider.name} adds no noise and fits no budget; use LevelwiseGaussian or SparseVector")
