@@ -204,7 +204,8 @@ def plot(rows: Sequence[Row], path: Any) -> None:
     for ax, name in zip(axes.flat, names, strict=False):
         for i, method in enumerate((*PRIVATE, *PUBLISHED)):
             line = [row for row in rows if row.network == name and row.method == method.label]
-            points = [(row.total_epsilon, row.arc_f1) for row in line if math.isfinite(row.total_epsilon or math.inf)]
+            points = [(row.total_epsilon or math.inf, row.arc_f1) for row in line]
+            points = [point for point in points if math.isfinite(point[0])]
             style = {"linestyle": "--", "marker": "x"} if method.published else {"linestyle": "-", "marker": "o"}
             label = method.label + (" (total computed afterwards, not proved)" if method.published else "")
             ax.plot(*np.reshape(points, (-1, 2)).T, color=f"C{i}", label=label, markersize=4, **style)

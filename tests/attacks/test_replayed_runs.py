@@ -207,16 +207,20 @@ def random_codes(rng: np.random.Generator, n: int) -> np.ndarray:
     return codes
 
 
-def run(codes: np.ndarray, sampler: NoiseSampler, folder: Any = None, **options: Any) -> tuple[jaxcd.DiscoveryResult, list]:
+def run(data: Any, sampler: NoiseSampler, folder: Any = None, door: Any = jaxcd.pc, **options: Any) -> tuple[Any, list]:
     """A run, and everything of it that can be seen."""
+    data = dataset(data) if isinstance(data, np.ndarray) else data
     records: list = []
+    if door is jaxcd.pc:
+        options["progress"] = records.append
     out, err = io.StringIO(), io.StringIO()
     with warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         warnings.simplefilter("always")
-        result = jaxcd.pc(dataset(codes), noise=Given(sampler), key=None, progress=records.append, **options)
+        result = door(data, noise=Given(sampler), **{"key": None, **options})
         print(result)
-    seen = [repr(result), out.getvalue(), err.getvalue(), [str(w.message) for w in warned], records]
-    seen += [list(result.separating_sets), graph_json(result), privacy_json(result), pickle.dumps(result)]
+    seen = [repr(result), out.getvalue(), err.getvalue(), [str(w.message) for w in warned], records, pickle.dumps(result)]
+    if isinstance(result, jaxcd.DiscoveryResult):
+        seen += [list(result.separating_sets), graph_json(result), privacy_json(result)]
     if folder is not None:
         result.save(folder)
         seen.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
@@ -338,6 +342,75 @@ def test_any_two_data_sets_look_the_same_under_the_same_answers(decider: Any, op
         tapping.tape = Tape()
         _, seen_there = run(there, Replaying(tapping, first, shift=wide), tmp_path / f"{trial}b", **settings)
         assert seen == seen_there
+
+
+NUMERIC = jaxcd.Domain([(name, jaxcd.Numeric(-4, 4)) for name in "abcd"])
+
+
+def random_columns(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Numeric columns, some of them functions of others, constant, or full of ties."""
+    columns = rng.normal(size=(n, 4))
+    for j in range(1, 4):
+        kind = rng.integers(4)
+        if kind == 0:
+            columns[:, j] = np.sin(2 * columns[:, rng.integers(j)]) + 0.1 * columns[:, j]
+        elif kind == 1:
+            columns[:, j] = np.round(columns[:, j])
+        elif kind == 2 and rng.random() < 0.5:
+            columns[:, j] = 1.5
+    return np.clip(columns, -4, 4)
+
+
+def one_test(data: Any, **options: Any) -> Any:
+    return jaxcd.ci_test(data, "a", "c", given=("b",), **options)
+
+
+#: door, options; the first two on discrete columns
+DOORS: list[tuple[Any, dict]] = [
+    (jaxcd.tree_pc, {"test": jaxcd.CovarianceNorm()}),
+    (jaxcd.pc, {"test": jaxcd.StratifiedRanks(strata=(6, 3)), "decider": jaxcd.SparseVector()}),
+    (jaxcd.pc, {"test": jaxcd.StratifiedRanks(strata=(6, 3)), "decider": jaxcd.SieveAndExamine(rate=0.5)}),
+    (jaxcd.pc, {"test": jaxcd.StratifiedRanks(strata=(6, 3)), "decider": jaxcd.LevelwiseGaussian()}),
+    (jaxcd.tree_pc, {"test": jaxcd.StratifiedRanks(strata=(6, 3), map_levels=5)}),
+    (jaxcd.pc, {"test": jaxcd.BoundedRCIT(n_features=20, n_permutations=19), "decider": jaxcd.SparseVector(), "max_level": 1}),
+    (one_test, {"test": jaxcd.BoundedRCIT(n_features=20, null=jaxcd.Null.ANALYTIC)}),
+    (one_test, {"test": jaxcd.KendallTau()}),
+]
+
+
+@pytest.mark.parametrize(
+    ("door", "options"), DOORS, ids=[f"{i}-{door.__name__}-{options['test'].name}" for i, (door, options) in enumerate(DOORS)]
+)
+def test_other_doors(door: Any, options: dict, tapping: Tapping):
+    """The same for tree-guided PC, single tests, and the tests that buy a preparation or look at numbers."""
+    import jax
+
+    rng, key = np.random.default_rng(2), jax.random.key(4)
+    discrete = options["test"].name in ("CovarianceNorm", "KendallTau")
+    domain = jaxcd.Domain([(name, jaxcd.Ordinal((0, 1, 2))) for name in "abcd"]) if discrete else NUMERIC
+    worst: list[float] = []
+    for trial in range(6):
+        n = (60, 300)[trial % 2]
+        columns = random_columns(rng, n)
+        if discrete:
+            columns = np.digitize(columns, (-0.5, 0.5))
+        other, record = columns.copy(), int(rng.integers(n))
+        other[record] = rng.choice([0, 1, 2] if discrete else [-4.0, 0.0, 4.0], 4)
+        here, there = (jaxcd.Dataset.from_array(part, names=list("abcd"), domain=domain) for part in (columns, other))
+        settings = {"door": door, "budget": jaxcd.Budget(float(rng.choice([1.0, 30.0])), 1e-3), "key": key, **options}
+        tapping.tape = first = Tape()
+        result, seen = run(here, Drawing(tapping, trial), **settings)
+        tapping.tape = second = Tape()
+        shift = shift_of(options["test"], round(rate_of(first) * n))
+        _, seen_there = run(there, Replaying(tapping, first, shift=shift), **settings)
+        assert seen == seen_there
+        if isinstance(result, jaxcd.DiscoveryResult):
+            worst += real_costs(result, first, second, shift=shift, rate=rate_of(first))
+        else:
+            ((_, scale, steps, _),) = second.calls[0]
+            worst.append(float(Fraction(abs(int(steps[0]))) / Fraction(scale) / Fraction(settings["budget"].epsilon)))
+    # The Gaussian's scale is a float: squares are compared to one unit in the last place.
+    assert 0 < max(worst) <= 1 + 1e-12
 
 
 def test_a_swapped_subset_is_a_neighbour(tapping: Tapping):

@@ -92,7 +92,6 @@ SETTINGS = {
     "double precision": lambda: jax.enable_x64(True),
     "strict promotion": lambda: jax.numpy_dtype_promotion("strict"),
     "NaN checks": lambda: jax.debug_nans(True),
-    "no rank promotion": lambda: jax.numpy_rank_promotion("raise"),
 }
 
 

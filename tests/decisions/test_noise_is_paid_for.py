@@ -203,3 +203,28 @@ def test_noise_of_levelwise_gaussian(monkeypatch, test):
     for row, draws in selections:
         ((_, scale, _),) = draws
         assert 2 * sensitivity / (scale * GRID) <= row["epsilon"]
+
+
+@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
+def test_noise_of_tree_guided_pc(test):
+    """The release, then whole batches: N margins at Delta sqrt(N), N differences of two margins at 2 Delta sqrt(N)."""
+    n_batches = 0
+    for seed in range(6):
+        recorder = Recorder(seed)
+        result = jaxcd.tree_pc(dataset(seed, 500), test=test, budget=jaxcd.Budget(8.0, 1e-6), key=None, noise=recorder)
+        assert result.cost.epsilon == 8.0 and result.spent.epsilon <= 8.0 and not result.cost.proven
+        rows = result.info["ledger"]
+        assert {draw[3] for draw in recorder.draws} == {row["index"] for row in rows}
+        for row in rows:
+            draws = [draw for draw in recorder.draws if draw[3] == row["index"]]
+            assert {method for method, *_ in draws} == {"gaussian"}
+            if row["index"] == 0:
+                bound = contrast_sensitivity(LEVELS, 1.0)
+            else:
+                n_batches += 1
+                ((_, _, size, _),) = draws
+                factor = 2 if "orient" in row["label"] or "collider" in row["label"] else 1
+                bound = factor * delta_of(test, 500) * math.sqrt(size)
+            for _, sigma, _, _ in draws:
+                assert bound**2 / (2 * (sigma * VECTOR_GRID) ** 2) <= row["rho"]
+    assert n_batches >= 4
