@@ -25,8 +25,16 @@ from jaxcd.citests import (
     StratifiedRanks,
 )
 from jaxcd.data import BayesianNetwork, Categorical, Dataset, Domain, Numeric, Ordinal, networks, read_csv
-from jaxcd.decisions import LevelwiseGaussian, Noise, NoisyThreshold, SieveAndExamine, SparseVector, Threshold
-from jaxcd.discovery import ColliderRule, ConflictRule, DiscoveryResult, TreeOptions, pc, tree_pc
+from jaxcd.decisions import (
+    LevelwiseGaussian,
+    Noise,
+    NoisyThreshold,
+    SieveAndExamine,
+    SparseVector,
+    Threshold,
+    TreeOptions,
+)
+from jaxcd.discovery import ColliderRule, ConflictRule, DiscoveryResult, pc, tree_pc
 from jaxcd.doors import ci_test, discover
 from jaxcd.errors import (
     BudgetExhausted,

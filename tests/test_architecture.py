@@ -103,17 +103,7 @@ def test_the_walk_sees_imports():
     assert sum(len(list(imports(module, tree))) for module, tree in MODULES.items()) > 100
 
 
-def known(modules: list[Path]) -> list:
-    """The modules as parameters; tree_pc is known to stand on the wrong side of the decider's interface."""
-    mark = pytest.mark.xfail(
-        strict=True,
-        reason="code: discovery/tree.py holds a session, receives unreleased margins and imports ops and releases; the half "
-        "that measures belongs in decisions, so that the search sees answers only",
-    )
-    return [pytest.param(m, marks=mark if m == Path("discovery/tree.py") else ()) for m in modules]
-
-
-@pytest.mark.parametrize("module", known(list(MODULES)), ids=str)
+@pytest.mark.parametrize("module", list(MODULES), ids=str)
 def test_arrows_point_down(module: Path):
     part = part_of(module)
     assert part in ALLOWED, f"{part} has no place in the order of imports: give it one in this test and in the design"
@@ -133,7 +123,7 @@ def test_privacy_knows_no_test_and_no_graph(module: Path):
     assert {found.target for found in imports(module, MODULES[module])} <= {"privacy", "errors"}
 
 
-@pytest.mark.parametrize("module", known(of_part("discovery")), ids=str)
+@pytest.mark.parametrize("module", of_part("discovery"), ids=str)
 def test_discovery_sees_types_not_data(module: Path):
     """Of data, tests and the session only the names of types: what a search computes is post-processing."""
     types = {"data": {"Dataset"}, "citests": {"CITest", "Query", "check_alpha"}, "queries": {"Session"}}

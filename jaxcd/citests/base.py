@@ -118,6 +118,11 @@ class CITest(abc.ABC):
         """Number of codes of each column of ``PreparedTest.view``, or None where the test has no discrete view (public)."""
         return None
 
+    def check_search(self, domain: Domain | None, *, max_level: int | None) -> None:
+        """Raises where a search with conditioning sets of up to ``max_level`` columns would come upon a query that the test
+        cannot answer: known from the domain, and so before anything is charged."""
+        return None
+
     def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
         """The sensitivity of the margin for a neighbouring relation, or None where no bound is proved."""
         return None
@@ -137,6 +142,6 @@ def require_data(data: Dataset | None, test: str) -> Dataset:
 
 def check_alpha(alpha: float) -> float:
     """Returns alpha, or raises OptionError unless 0 < alpha < 1."""
-    if not 0 < alpha < 1:
+    if not isinstance(alpha, (int, float, np.number)) or not 0 < alpha < 1:
         raise OptionError(f"alpha = {alpha!r} is not a level; use a number between 0 and 1, such as 0.05")
     return float(alpha)

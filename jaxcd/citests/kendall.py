@@ -42,7 +42,7 @@ import numpy as np
 from jaxcd.citests.base import Evaluation, PreparedTest, Query, Sensitivity, require_data
 from jaxcd.citests.covariance_norm import rounding_pad
 from jaxcd.citests.tables import MAX_CELLS, DiscreteTest, PreparedTables
-from jaxcd.data import Dataset
+from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError
 from jaxcd.ops import association, concordance, double_precision, tails
 from jaxcd.privacy import Relation
@@ -136,6 +136,15 @@ class KendallTau(DiscreteTest):
             return PreparedTables(data.codes, [c for c in cardinalities if c is not None], _evaluate_tables)
         columns = [data.column(name) for name in data.names]
         return _PreparedColumns(columns, cardinalities, data.names)
+
+    def check_search(self, domain: Domain | None, *, max_level: int | None) -> None:
+        if domain is None or max_level == 0:
+            return
+        for name in domain.names:
+            if not domain[name].is_discrete:
+                raise DomainError(
+                    f"KendallTau cannot condition on the numeric column {name!r}; declare it ordinal with levels, or set max_level=0"
+                )
 
     def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
         if relation is not Relation.REPLACE_ONE:

@@ -26,7 +26,7 @@ import numpy as np
 from scipy import special
 
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_data
-from jaxcd.data import Categorical, Dataset
+from jaxcd.data import Categorical, Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import double_precision, features, gram, hsic, ridge
 
@@ -190,6 +190,10 @@ class HSIC(CITest):
 
     def __post_init__(self) -> None:
         _check(self)
+
+    def check_search(self, domain: Domain | None, *, max_level: int | None) -> None:
+        if max_level != 0:
+            raise DomainError("HSIC is an unconditional test; use RCIT for conditioning sets, or set max_level=0")
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         return _prepare(data, self, key)

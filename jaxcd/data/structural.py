@@ -21,7 +21,7 @@ import abc
 import enum
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -57,7 +57,7 @@ MAX_EXPONENT = 7.0
 #: The argument of "square" is clipped at +-1000, so that chains of squares stay finite: values are at most 10^6.
 MAX_SQUARED = 1000.0
 
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "identity": lambda v: v,
     "sin": np.sin,
     "cos": np.cos,

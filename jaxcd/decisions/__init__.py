@@ -6,6 +6,7 @@ from jaxcd.decisions.noisy_threshold import Noise, NoisyThreshold
 from jaxcd.decisions.sieve_and_examine import SieveAndExamine
 from jaxcd.decisions.sparse_vector import SparseVector
 from jaxcd.decisions.threshold import Threshold
+from jaxcd.decisions.tree_guided import TreeGuided, TreeOptions
 
 __all__ = [
     "Decider",
@@ -18,4 +19,6 @@ __all__ = [
     "SieveAndExamine",
     "SparseVector",
     "Threshold",
+    "TreeGuided",
+    "TreeOptions",
 ]

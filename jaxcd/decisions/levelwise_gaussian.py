@@ -164,7 +164,9 @@ class LevelwiseGaussian(Decider):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.level_shares or not all(math.isfinite(share) and share > 0 for share in self.level_shares):
+        if not isinstance(self.level_shares, tuple) or not self.level_shares or not all(
+            math.isfinite(share) and share > 0 for share in self.level_shares
+        ):
             raise OptionError(f"level_shares = {self.level_shares!r} are not weights; give a positive number for each level")
         if not 0 < self.selection_share < 1:
             raise OptionError(f"selection_share = {self.selection_share!r} is not a share; give a number between 0 and 1")
@@ -182,5 +184,6 @@ class LevelwiseGaussian(Decider):
                 "budget: LevelwiseGaussian adds Gaussian noise and needs delta > 0; give the budget a delta such as 1e-6, "
                 "or use SparseVector"
             )
-        _ = session.view_cardinalities  # refuses columns without a discrete view before anything is charged
+        session.sensitivity()  # both refuse before anything is charged
+        _ = session.view_cardinalities
         return _LevelwiseRun(session, accountant, self)

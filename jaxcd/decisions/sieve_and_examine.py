@@ -141,7 +141,7 @@ class SieveAndExamine(Decider):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("n_rounds", self.n_rounds)
-        if self.rate is not None and not 0 < self.rate <= 1:
+        if self.rate is not None and not (isinstance(self.rate, (int, float)) and 0 < self.rate <= 1):
             raise OptionError(f"rate = {self.rate!r} is not a sampling rate; give a number in (0, 1], or None")
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:

@@ -3,6 +3,6 @@
 from jaxcd.discovery.constraint import ColliderRule, pc
 from jaxcd.discovery.orientation import ConflictRule
 from jaxcd.discovery.result import DiscoveryResult, LevelRecord
-from jaxcd.discovery.tree import TreeOptions, tree_pc
+from jaxcd.discovery.tree import tree_pc
 
-__all__ = ["ColliderRule", "ConflictRule", "DiscoveryResult", "LevelRecord", "TreeOptions", "pc", "tree_pc"]
+__all__ = ["ColliderRule", "ConflictRule", "DiscoveryResult", "LevelRecord", "pc", "tree_pc"]

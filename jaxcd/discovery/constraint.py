@@ -42,7 +42,7 @@ class _Judgement:
     ambiguous: list[tuple[str, str, str]]
 
 
-def check_arguments(test: Any, budget: Any, key: Any, noise: Any) -> None:
+def check_arguments(test: Any, budget: Any, key: Any, noise: Any, conflicts: Any) -> None:
     """Raises OptionError where an argument that every search takes is not of its kind."""
     if not isinstance(test, CITest):
         raise OptionError(f"test = {test!r} is not a test; use an object such as jaxcd.CovarianceNorm()")
@@ -54,13 +54,21 @@ def check_arguments(test: Any, budget: Any, key: Any, noise: Any) -> None:
         raise OptionError(f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed), or None")
     if noise is not None and not isinstance(noise, NoiseSource):
         raise OptionError(f"noise = {noise!r} is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
+    if not isinstance(conflicts, ConflictRule):
+        raise OptionError(f"conflicts = {conflicts!r} is not a rule; use ConflictRule.UNDIRECTED or ConflictRule.BIDIRECTED")
 
 
-def _check_search(decider: Any, max_level: Any, stable: Any) -> None:
+def _check_search(decider: Any, max_level: Any, stable: Any, colliders: Any, progress: Any) -> None:
     if not isinstance(decider, Decider):
         raise OptionError(f"decider = {decider!r} is not a decider; use an object such as jaxcd.LevelwiseGaussian()")
     if max_level is not None and (isinstance(max_level, bool) or not isinstance(max_level, int) or not max_level >= 0):
         raise OptionError(f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no limit")
+    if not isinstance(stable, bool):
+        raise OptionError(f"stable = {stable!r} is not True or False")
+    if not isinstance(colliders, ColliderRule):
+        raise OptionError(f"colliders = {colliders!r} is not a rule; use ColliderRule.SEPARATING_SET or ColliderRule.MAJORITY")
+    if not isinstance(progress, bool) and not callable(progress):
+        raise OptionError(f"progress = {progress!r} is neither True, False nor a function of a LevelRecord")
     if decider.needs_stable and not stable:
         raise OptionError(f"stable = False: {decider.name} answers a whole level at once; use stable=True")
 
@@ -97,9 +105,10 @@ def pc(
     Raises OptionError, DomainError, PrivacyError or SensitivityError, before anything is charged, where arguments do not fit.
     Source: Spirtes, Glymour, Scheines 2000, section 5.4.2; Colombo and Maathuis 2014; Meek 1995.
     """
-    check_arguments(test, budget, key, noise)
-    _check_search(decider, max_level, stable)
+    check_arguments(test, budget, key, noise, conflicts)
+    _check_search(decider, max_level, stable, colliders, progress)
     session = Session(data, test, alpha=decider.alpha, budget=budget, key=key)
+    test.check_search(session.domain, max_level=max_level)
     accountant = Accountant(Ledger(budget), noise)
     if colliders is ColliderRule.MAJORITY and not decider.answers_queries:
         raise OptionError(

@@ -125,7 +125,7 @@ def _count_blocks(words: jax.Array, index: jax.Array, n_blocks: jax.Array, block
             for t in range(1, depth):
                 word = word & lanes[cells[:, t], lane]
             both.append(word)
-        return jax.lax.dynamic_update_slice_in_dim(counts, jnp.sum(_ones(both), axis=1), i * block, 0)
+        return jax.lax.dynamic_update_slice_in_dim(counts, jnp.sum(_ones(both), axis=1, dtype=jnp.int32), i * block, 0)
 
     return jax.lax.fori_loop(0, n_blocks, count, jnp.zeros(index.shape[0], jnp.int32))
 

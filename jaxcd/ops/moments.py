@@ -79,15 +79,13 @@ def contrast_sensitivity(cardinalities: Sequence[int], mean_weight: float) -> fl
     ones are merged upwards: still an upper bound.  Source: PRIVACY.md N.7.
     """
     counts = _merged(Counter(k for k in cardinalities if k > 1))
-    kinds = list(counts)
-    best = 0.0
-    for changed in itertools.product(*(range(counts[k] + 1) for k in kinds)):
-        total = 2 * mean_weight**2 * sum(changed)
-        for a, (k, m) in enumerate(zip(kinds, changed, strict=True)):
-            total += m * (m - 1) / 2 * 2 * (1 - 2 / k)
-            for b, (other, m_other) in enumerate(zip(kinds, changed, strict=True)):
-                total += m * (counts[other] - m_other) * 2 * (1 - 1 / other)
-                if b > a:
-                    total += m * m_other * 2 * (1 - 1 / k - 1 / other)
-        best = max(best, total)
-    return float(np.sqrt(best))
+    if not counts:
+        return 0.0
+    kinds = np.array(sorted(counts))
+    available = np.array([counts[k] for k in kinds])
+    changed = np.stack(np.meshgrid(*(np.arange(m + 1) for m in available), indexing="ij"), axis=-1).reshape(-1, len(kinds))
+    f = changed.sum(axis=1)
+    # Sum over the pairs j < l in F of 1 - 1/k_j - 1/k_l = f (f - 1) / 2 - (f - 1) (sum over F of 1/k).
+    inside = f * (f - 1) - 2 * (f - 1) * (changed @ (1 / kinds))
+    across = 2 * f * ((available - changed) @ (1 - 1 / kinds))
+    return float(np.sqrt(np.max(inside + across + 2 * mean_weight**2 * f)))

@@ -24,6 +24,14 @@ class Sensitive:
     def __repr__(self) -> str:
         return "<sensitive>"
 
+    def __bool__(self) -> bool:
+        raise TypeError("a sensitive array has no truth value; a mechanism must decide")
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("a sensitive array cannot be compared; a mechanism must decide")
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __len__(self) -> int:
         return len(self._array)
 

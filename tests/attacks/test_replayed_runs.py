@@ -27,6 +27,8 @@ import numpy as np
 import pytest
 
 import jaxcd
+from jaxcd.citests import Evaluation, PreparedTest, Query, Sensitivity
+from jaxcd.citests.tables import DiscreteTest
 from jaxcd.decisions import Noise
 from jaxcd.privacy import GRID, AboveThreshold, NoiseSampler, NoiseSource, integer_sensitivity, mechanisms
 from jaxcd.report import graph_json, privacy_json
@@ -390,7 +392,7 @@ def test_other_doors(door: Any, options: dict, tapping: Tapping):
     domain = jaxcd.Domain([(name, jaxcd.Ordinal((0, 1, 2))) for name in "abcd"]) if discrete else NUMERIC
     worst: list[float] = []
     for trial in range(6):
-        n = (60, 300)[trial % 2]
+        n = (60, 60 if options["test"].name == "BoundedRCIT" else 300)[trial % 2]
         columns = random_columns(rng, n)
         if discrete:
             columns = np.digitize(columns, (-0.5, 0.5))
@@ -411,6 +413,73 @@ def test_other_doors(door: Any, options: dict, tapping: Tapping):
             worst.append(float(Fraction(abs(int(steps[0]))) / Fraction(scale) / Fraction(settings["budget"].epsilon)))
     # The Gaussian's scale is a float: squares are compared to one unit in the last place.
     assert 0 < max(worst) <= 1 + 1e-12
+
+
+class _Moving(PreparedTest):
+    def __init__(self, codes: np.ndarray, rises: Any) -> None:
+        self._codes, self._rises, self.n_samples = codes, rises, len(codes)
+
+    def bucket(self, query: Query) -> None:
+        return None
+
+    def batch_size(self, bucket: Any) -> int:
+        return 1 << 10
+
+    def evaluate(self, bucket: Any, queries: Any, *, alpha: float) -> Evaluation:
+        ones = int((self._codes[:, 0] > 0).sum())
+        margins = np.array([float(ones if self._rises(query.given) else -ones) for query in queries])
+        return Evaluation(margins, margins, margins)
+
+    def view(self) -> np.ndarray:
+        return self._codes
+
+
+class Moving(DiscreteTest):
+    """The worst test of sensitivity 1: every margin moves by 1, up for the sets that rise and down for the others."""
+
+    def __init__(self, rises: Any) -> None:
+        self._rises = rises
+
+    def prepare(self, data: Any, **_: Any) -> PreparedTest:
+        return _Moving(data.codes, self._rises)
+
+    def margin_sensitivity(self, **_: Any) -> Sensitivity:
+        return Sensitivity(1.0, 0.0, "by construction")
+
+
+@pytest.mark.parametrize(
+    ("door", "options"),
+    [
+        (jaxcd.pc, {"decider": jaxcd.LevelwiseGaussian(alpha=0.9, false_edges=9.0)}),
+        (jaxcd.pc, {"decider": jaxcd.NoisyThreshold(n_queries=9)}),
+        (jaxcd.pc, {"decider": jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN, n_queries=9)}),
+        (jaxcd.tree_pc, {"options": jaxcd.TreeOptions(alpha=0.9, false_edges=9.0)}),
+    ],
+    ids=["LevelwiseGaussian", "Laplace", "Gaussian", "tree"],
+)
+def test_the_worst_test_fills_every_price_and_overfills_none(door: Any, options: dict, tapping: Tapping):
+    """Batches of N numbers, differences of two minima, selections: what is charged is what the worst pair costs."""
+    # Selections cost most between sets that rise and sets that fall, contrasts between the empty set and the others.
+    test = Moving(bool if door is jaxcd.tree_pc else lambda given: 0 in given)
+    shares: dict[str, float] = {}
+    domain = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal((0, 1))) for j in range(5)])
+    here, there = np.zeros((2, 40, 5), dtype=np.int32)
+    there[7, :3] = 1  # as many changed columns as level 0 pays for
+    sides = [jaxcd.Dataset.from_codes(codes, domain=domain) for codes in (here, there)]
+    for trial in range(30):
+        settings = {"door": door, "test": test, "budget": jaxcd.Budget(0.5, 1e-3), **options}
+        tapping.tape = first = Tape()
+        result, seen = run(sides[trial % 2], Drawing(tapping, trial), **settings)
+        tapping.tape = second = Tape()
+        _, seen_there = run(sides[1 - trial % 2], Replaying(tapping, first, shift=0), **settings)
+        assert seen == seen_there
+        for row, share in zip(result.info["ledger"], real_costs(result, first, second, shift=0, rate=1.0), strict=True):
+            label = row["label"].split(":")[0]
+            shares[label] = max(shares.get(label, 0.0), share)
+    assert all(0.95 < share <= 1 + 1e-12 for share in shares.values()), shares
+    expected = {"tree_pc": {"level 0", "grow", "shrink", "orient"}, "pc": {"noisy margin"}}
+    levelwise = {"level 0", "level 1", "level 2"}
+    assert shares.keys() == (levelwise if "LevelwiseGaussian" in repr(options) else expected[door.__name__])
 
 
 def test_a_swapped_subset_is_a_neighbour(tapping: Tapping):

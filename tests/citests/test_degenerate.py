@@ -95,24 +95,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        pytest.param(
-            name,
-            marks=[
-                pytest.mark.xfail(
-                    name == "double precision",
-                    raises=TypeError,
-                    strict=True,
-                    reason="code: jaxcd/ops/contingency.py sums int32 without dtype; under the caller's jax_enable_x64 that "
-                    "is int64, and counting raises TypeError",
-                )
-            ],
-        )
-        for name in SETTINGS
-    ],
-)
+@pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("test", [ChiSquare(), CovarianceNorm(), KendallTau()], ids=lambda test: test.name)
 def test_callers_configuration_does_not_matter(test: CITest, setting: str):
     """Bit for bit the same, whatever the caller has set in JAX."""

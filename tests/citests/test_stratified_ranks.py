@@ -45,7 +45,8 @@ def test_the_sensitivity_of_the_differences_is_reached():
     assert np.linalg.norm(moved) == pytest.approx(rank_map_sensitivity(1, 5))
 
 
-def test_maps_are_monotone_whatever_the_noise_and_right_without_it(rng=np.random.default_rng(3)):
+def test_maps_are_monotone_whatever_the_noise_and_right_without_it():
+    rng = np.random.default_rng(3)
     columns = [rng.normal(size=4000), np.exp(2 * rng.normal(size=4000))]
     for epsilon in (0.05, 1.0, None):
         maps = release_rank_maps(
@@ -60,8 +61,9 @@ def test_maps_are_monotone_whatever_the_noise_and_right_without_it(rng=np.random
                 assert np.abs(maps.rank(v, column) - exact_rank(column)).max() < 1 / 200 + 0.01
 
 
-def test_margins_do_not_move_by_more_than_stated(rng=np.random.default_rng(5)):
+def test_margins_do_not_move_by_more_than_stated():
     """Worst-case search with the maps fixed: the record's codes are arbitrary, the others' too."""
+    rng = np.random.default_rng(5)
     test = jaxcd.StratifiedRanks(strata=(3, 2), effect=0.0)
     bound = test.margin_sensitivity(alpha=0.05, n_samples=300, relation=Relation.REPLACE_ONE).value
     assert bound == pytest.approx(4.056, abs=1e-3)
@@ -82,7 +84,8 @@ def test_margins_do_not_move_by_more_than_stated(rng=np.random.default_rng(5)):
     assert worst <= bound
 
 
-def test_conditional_dependence_is_told_from_independence(rng=np.random.default_rng(8)):
+def test_conditional_dependence_is_told_from_independence():
+    rng = np.random.default_rng(8)
     n = 20_000
     z = rng.normal(size=n)
     x, y = np.sin(z) + rng.normal(size=n), z**2 + rng.normal(size=n)
@@ -97,7 +100,8 @@ def test_conditional_dependence_is_told_from_independence(rng=np.random.default_
     assert answers == {("x0", "x1", ("x2",)): True, ("x0", "x3", ("x2",)): False, ("x0", "x2", ()): False}
 
 
-def test_scale_does_not_matter(rng=np.random.default_rng(9)):
+def test_scale_does_not_matter():
+    rng = np.random.default_rng(9)
     x, y = rng.normal(size=(2, 500))
     options = dict(test=jaxcd.StratifiedRanks(), budget=jaxcd.NO_PRIVACY, key=None)
     plain = jaxcd.ci_test(numeric(x, x + y), "x0", "x1", **options)
@@ -106,7 +110,8 @@ def test_scale_does_not_matter(rng=np.random.default_rng(9)):
 
 
 @pytest.mark.parametrize("search", ["pc", "tree_pc"])
-def test_private_runs_pay_for_the_maps_first_and_stay_within_the_budget(search, rng=np.random.default_rng(11)):
+def test_private_runs_pay_for_the_maps_first_and_stay_within_the_budget(search):
+    rng = np.random.default_rng(11)
     x = rng.normal(size=3000)
     data = numeric(x, np.sin(x) + 0.3 * rng.normal(size=3000), np.zeros(3000))
     options = {} if search == "tree_pc" else {"decider": jaxcd.LevelwiseGaussian()}

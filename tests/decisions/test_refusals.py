@@ -31,14 +31,6 @@ PRIVATE = (
 )
 
 
-MISLEADING = pytest.mark.xfail(
-    raises=DomainError,
-    strict=True,
-    reason="code: LevelwiseGaussian.start asks for the discrete view before the sensitivity, so a test without any bound is "
-    "refused with a cure that does not help (the columns are ordinal already, and SparseVector refuses the test too)",
-)
-
-
 @pytest.fixture
 def uncharged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any charge fails the test, with an error that pytest.raises does not expect."""
@@ -64,9 +56,7 @@ class TestBeforeAnyCharge:
 
     @pytest.mark.parametrize("decider", PRIVATE, ids=str)
     @pytest.mark.parametrize("test", [jaxcd.ChiSquare(), jaxcd.GTest(), jaxcd.FisherZ()], ids=lambda test: test.name)
-    def test_tests_without_bounded_sensitivity(self, decider, test, request):
-        if isinstance(test, jaxcd.FisherZ) and isinstance(decider, jaxcd.LevelwiseGaussian):
-            request.applymarker(MISLEADING)
+    def test_tests_without_bounded_sensitivity(self, decider, test):
         with pytest.raises(SensitivityError, match=test.name):
             private(test=test, decider=decider)
 
@@ -102,9 +92,7 @@ class TestBeforeAnyCharge:
             private(data=NUMERIC, test=test, decider=decider)
 
     @pytest.mark.parametrize("decider", PRIVATE, ids=str)
-    def test_oracles_have_no_privacy(self, decider, request):
-        if isinstance(decider, jaxcd.LevelwiseGaussian):
-            request.applymarker(MISLEADING)
+    def test_oracles_have_no_privacy(self, decider):
         oracle = jaxcd.Oracle(jaxcd.networks.load("cancer").dag)
         with pytest.raises((PrivacyError, OptionError)):
             private(data=None, test=oracle, decider=decider)
@@ -122,22 +110,8 @@ class TestBeforeAnyCharge:
             {"noise": 5},
             {"max_level": -1},
             {"budget": 1.0},
-            pytest.param(
-                {"conflicts": 1},
-                marks=pytest.mark.xfail(
-                    raises=AssertionError,
-                    strict=True,
-                    reason="code: jaxcd/discovery/constraint.py looks at conflicts only after the whole search was paid for",
-                ),
-            ),
-            pytest.param(
-                {"colliders": "majority"},
-                marks=pytest.mark.xfail(
-                    raises=AssertionError,
-                    strict=True,
-                    reason="code: jaxcd/discovery/constraint.py takes anything but MAJORITY for the separating-set rule",
-                ),
-            ),
+            {"conflicts": 1},
+            {"colliders": "majority"},
         ],
         ids=str,
     )
@@ -145,12 +119,6 @@ class TestBeforeAnyCharge:
         with pytest.raises(OptionError):
             private(decider=decider, **options)
 
-    @pytest.mark.xfail(
-        raises=AssertionError,
-        strict=True,
-        reason="code: KendallTau meets a numeric column in a conditioning set only when level 1 is asked, after level 0 was "
-        "paid for, and whether level 1 is reached depends on the data; known from the domain and max_level at the start",
-    )
     @pytest.mark.parametrize("decider", [PRIVATE[0], PRIVATE[2], PRIVATE[3]], ids=str)
     def test_numeric_conditioning_sets_of_kendall(self, decider):
         with pytest.raises(DomainError):

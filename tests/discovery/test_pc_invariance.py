@@ -140,12 +140,6 @@ def test_the_callers_configuration_is_left_alone():
     assert dict(jax.config.values) == before
 
 
-UNCHECKED = pytest.mark.xfail(
-    strict=True,
-    reason="code: pc takes any other object for ColliderRule.SEPARATING_SET, and reports a wrong conflicts as 'rule', at the end",
-)
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -159,8 +153,8 @@ UNCHECKED = pytest.mark.xfail(
         {"budget": 1.0},
         {"decider": "threshold"},
         {"test": "chi-square"},
-        pytest.param({"colliders": "majority"}, marks=UNCHECKED),
-        pytest.param({"conflicts": 1}, marks=UNCHECKED),
+        {"colliders": "majority"},
+        {"conflicts": 1},
     ],
     ids=str,
 )

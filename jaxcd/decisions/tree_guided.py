@@ -1,0 +1,133 @@
+"""The measuring half of tree-guided PC: what is bought, in four batches, and what follows from it.
+
+The search (:mod:`jaxcd.discovery.tree`) brings questions and gets answers; numbers stay here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from jaxcd.citests import Query, check_alpha
+from jaxcd.decisions.base import Question
+from jaxcd.decisions.measurements import contrast_margins, margins_of, smallest_margins
+from jaxcd.errors import OptionError
+from jaxcd.ops import tails
+from jaxcd.privacy import Accountant, NoPrivacy, split
+from jaxcd.queries import Session
+from jaxcd.releases import ContrastMoments, release_contrast_moments
+
+__all__ = ["TreeGuided", "TreeOptions"]
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """The public constants of tree-guided PC.
+
+    shares: weights of the four batches.  alpha: level of the margins.  grow_size, shrink_size: largest sets.
+    filtered: whether grow takes only separators that are dependent on both ends at level 0 (fewer sets, but separators that
+    block a path opened at a collider are lost).  false_edges: false edges that noise alone may add in grow, per column.
+    forest_bonus: how many sigma below zero a forest edge must fall to be removed.  collider_sigmas: how many sigma above zero
+    the bought contrast of a collider must be.
+    """
+
+    shares: tuple[float, float, float, float] = (0.25, 0.40, 0.15, 0.20)
+    alpha: float = 0.05
+    grow_size: int = 2
+    shrink_size: int = 3
+    filtered: bool = False
+    false_edges: float = 0.1
+    forest_bonus: float = 1.0
+    collider_sigmas: float = 2.0
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+        if len(self.shares) != 4 or not all(math.isfinite(share) and share > 0 for share in self.shares):
+            raise OptionError(
+                f"shares = {self.shares!r} are not four positive weights; (0.25, 0.4, 0.15, 0.2) is usual"
+            )
+        for argument in ("grow_size", "shrink_size"):
+            value = getattr(self, argument)
+            if isinstance(value, bool) or not isinstance(value, int) or not value >= 1:
+                raise OptionError(f"{argument} = {value!r} is not a positive whole number; give one")
+        for argument in ("false_edges", "forest_bonus", "collider_sigmas"):
+            value = getattr(self, argument)
+            if not (math.isfinite(value) and value >= 0):
+                raise OptionError(f"{argument} = {value!r} is negative or not finite; give a number from 0")
+
+
+class TreeGuided:
+    """One run: the level-0 release, and up to three batches of noisy margins.
+
+    Guarantee
+    ---------
+    Relation: replace-one; n, the domain and the options are public.  Events: ``ZCDPEvent`` for the release, and one for each batch that
+    is asked (L2 sensitivity Delta sqrt(N), 2 Delta sqrt(N) for the contrasts); each must be asked at most once.  The questions must
+    depend on answers of this object only.  Proof: :mod:`jaxcd.ops.moments`, :mod:`jaxcd.decisions.measurements`.
+    """
+
+    def __init__(self, session: Session, accountant: Accountant, options: TreeOptions) -> None:
+        session.sensitivity()  # all three refuse before anything is charged
+        _ = session.view_cardinalities
+        if not accountant.ledger.remaining_rho > 0:
+            raise OptionError(
+                "budget: tree_pc adds Gaussian noise and needs delta > 0; give the budget a delta such as 1e-6"
+            )
+        session.open(accountant)
+        self._session = session
+        self._accountant = accountant
+        self._options = options
+        self._prices: tuple[float, ...] = (math.inf,) * 4
+        if not isinstance(accountant.ledger.budget, NoPrivacy):
+            self._prices = split(accountant.ledger.remaining_rho, options.shares)
+        self._moments: ContrastMoments = release_contrast_moments(
+            session, accountant, rho=self._prices[0], label="level 0: contrast moments"
+        )
+        pairs = combinations(range(session.n_variables), 2)
+        #: Pairs that are dependent beyond noise at level 0.
+        self.dependent = frozenset(pair for pair in pairs if self._moments.margin(*pair, alpha=options.alpha) > 0)
+        #: The maximum spanning forest of these by mutual information.
+        self.forest: frozenset[Pair] = self._moments.spanning_forest(alpha=options.alpha)
+
+    def admissible(self, x: int, y: int, given: tuple[int, ...]) -> bool:
+        """Whether the query may be asked (public)."""
+        return self._session.admissible(Query.of(x, y, given))
+
+    def grow(self, questions: Sequence[Question]) -> list[bool]:
+        """For each pair whether its smallest margin exceeds kappa sigma: an edge to add."""
+        if not questions:
+            return []
+        margins = margins_of(self._session, questions)
+        measured = smallest_margins(self._session, self._accountant, margins, rho=self._prices[1], label="grow")
+        tail = min(0.25, self._options.false_edges * self._session.n_variables / len(questions))
+        threshold = measured.sigma * tails.normal_quantile(tail) if tail > 0 else math.inf
+        return [bool(value > threshold) for value in measured.values]
+
+    def shrink(self, questions: Sequence[Question]) -> list[bool]:
+        """For each edge whether its smallest margin is below zero (a forest edge: below -forest_bonus sigma): to be removed."""
+        if not questions:
+            return []
+        margins = margins_of(self._session, questions)
+        measured = smallest_margins(self._session, self._accountant, margins, rho=self._prices[2], label="shrink")
+        allowed = -self._options.forest_bonus * measured.sigma
+        return [
+            bool(value < (allowed if (q.x, q.y) in self.forest else 0.0))
+            for q, value in zip(questions, measured.values, strict=True)
+        ]
+
+    def favours_collider(self, x: int, z: int, y: int) -> bool:
+        """For x, y independent at level 0: whether the release favours x -> z <- y over a chain lost in the noise."""
+        return self._moments.favours_collider(x, z, y)
+
+    def opened_by(self, questions: Sequence[tuple[Question, Question]]) -> list[bool]:
+        """For each pair of questions (sets that hold the middle, sets that do not): whether the middle opens the path, i.e. the
+        smallest margin with it exceeds that without it by more than collider_sigmas sigma."""
+        if not questions:
+            return []
+        first, second = (margins_of(self._session, [pair[side] for pair in questions]) for side in (0, 1))
+        measured = contrast_margins(self._session, self._accountant, first, second, rho=self._prices[3], label="orient")
+        return [bool(value > self._options.collider_sigmas * measured.sigma) for value in measured.values]
