@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from jaxcd.citests import CITest, CovarianceNorm, FisherZ, GTest, KendallTau, Query
+from jaxcd.citests import CITest, CovarianceNorm, FisherZ, GTest, KendallTau, Query, StratifiedRanks
 from jaxcd.data import Categorical, Dataset, Domain, Ordinal
 from jaxcd.decisions import Decider, LevelwiseGaussian, SparseVector, Threshold
 from jaxcd.discovery import DiscoveryResult, LevelRecord, pc
@@ -37,11 +37,11 @@ def choose(
 ) -> Choice:
     """The test and the decider for a domain and a budget; what is given stays.
 
-    Rules: numeric columns get Fisher's z (no private test for them is here yet); columns that are all ordered with three or
+    Rules: numeric columns get StratifiedRanks under a budget and Fisher's z without one; columns that are all ordered with three or
     more levels get Kendall's tau; other discrete columns get the covariance norm, or without privacy the G test.  A budget with
     delta > 0 gets LevelwiseGaussian, with delta = 0 SparseVector, no privacy Threshold.
 
-    Raises DomainError for numeric columns under a budget.
+    Raises DomainError for numeric beside nominal columns, and for numeric columns under a budget without delta.
     """
     reasons = []
     private = isinstance(budget, Budget)
@@ -49,20 +49,20 @@ def choose(
     if test is not None:
         reasons.append(f"test: {test.name}, as asked")
     elif not domain.is_discrete:
-        if private:
-            name = next(name for name in domain.names if not domain[name].is_discrete)
-            raise DomainError(
-                f"column {name!r} is numeric, and no proved private test for numeric columns is here yet; declare it "
-                "ordinal with public bins, or run without privacy"
-            )
         nominal = [name for name, column in domain.columns.items() if isinstance(column, Categorical)]
         if nominal:
             raise DomainError(
                 f"column {nominal[0]!r} is categorical while others are numeric, and no test here takes both; declare the numeric "
                 "ones ordinal with bins, or select columns of one kind"
             )
-        test = FisherZ()
-        reasons.append("test: FisherZ, because there are numeric columns")
+        if private and not delta > 0:
+            name = next(name for name in domain.names if not domain[name].is_discrete)
+            raise DomainError(
+                f"column {name!r} is numeric, and the private test for numeric columns needs a budget with delta > 0; give one "
+                "such as 1e-6, or declare the column ordinal with public bins"
+            )
+        test = StratifiedRanks() if private else FisherZ()
+        reasons.append(f"test: {test.name}, because there are numeric columns")
     elif all(isinstance(column, Ordinal) and column.cardinality > 2 for column in domain.columns.values()):
         test = KendallTau()
         reasons.append("test: KendallTau, because all columns are ordered with three or more levels")
@@ -77,13 +77,13 @@ def choose(
     elif not private:
         decider = Threshold()
         reasons.append("mechanism: Threshold, because no privacy is asked for")
-    elif delta > 0 and domain.is_discrete:
+    elif delta > 0 and test.view_cardinalities(domain) is not None:
         decider = LevelwiseGaussian()
-        reasons.append("mechanism: LevelwiseGaussian, because the budget has a delta and all columns are discrete")
+        reasons.append("mechanism: LevelwiseGaussian, because the budget has a delta and the test sees the columns as codes")
     else:
         decider = SparseVector()
         reasons.append("mechanism: SparseVector, because the budget has no delta" if delta == 0 else
-                       "mechanism: SparseVector, because there are numeric columns")  # fmt: skip
+                       f"mechanism: SparseVector, because {test.name} does not see the columns as codes")  # fmt: skip
     return Choice(test, decider, tuple(reasons))
 
 

@@ -112,7 +112,9 @@ def discover(
     algorithm: Annotated[str, typer.Option(help="pc.")] = "pc",
     test: Annotated[
         str,
-        typer.Option(help="auto, covariance-norm, pooled-covariance, kendall-tau, chi-square, g-test or fisher-z."),
+        typer.Option(
+            help="auto, covariance-norm, pooled-covariance, kendall-tau, chi-square, g-test, fisher-z, stratified-ranks or rcit."
+        ),
     ] = "auto",
     mechanism: Annotated[
         str,

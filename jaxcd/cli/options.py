@@ -43,6 +43,8 @@ TESTS: dict[str, Callable[[], Any]] = {
     "chi-square": jaxcd.ChiSquare,
     "g-test": jaxcd.GTest,
     "fisher-z": jaxcd.FisherZ,
+    "stratified-ranks": jaxcd.StratifiedRanks,
+    "rcit": jaxcd.RCIT,
 }
 """Names of ``--test``, besides auto."""
 
