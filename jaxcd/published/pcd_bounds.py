@@ -13,12 +13,18 @@ Notation of the paper: m records; a statistic T_0, HSIC_b of the residuals, and 
 * *Decision* (Algorithm 1): B < alpha keeps the edge without noise; otherwise it is removed where p + Lap(4 Delta_P / epsilon) >= alpha,
   and epsilon is added to the running total.
 
-**What is the paper's and what is reconstructed.**  The paper's text was not at hand.  Its objective, lambda = 1, median bandwidths,
-k = 100, the 4 Delta_P / epsilon, the branch and the running total are as PRIVACY.md D to H records them, and Delta_P = B - p with
-2 Delta_R between the two statistics reproduces its explicit pair of data sets (section G) to the digit.  Of equation (3) the values at
-lambda = 1 for equal bandwidths are recorded: 512 / (delta^2 (m - 1)^2).  How it depends on lambda and on two different bandwidths is
-reconstructed: with r = 8 / (m lambda^{3/2}) an entry of a kernel matrix moves by 1 - exp(-(2 r)^2 / (2 delta^2)) <= 2 r^2 / delta^2, and
-twice that for each of the two kernels is that number.  Whether the paper numbers these formulas as is said here is not certain.
+**What is the paper's and what is reconstructed.**  The paper's text was not at hand; how it numbers these formulas is not certain.  Its
+objective, lambda = 1, median bandwidths, k = 100, the scale 4 Delta_P / epsilon, the branch and the running total are as PRIVACY.md D to H
+records them.  Reconstructed:
+
+* *B*: the 2 Delta_R between the two statistics reproduces both explicit data sets of section G to the digit (B = .07 and .03).
+* *Delta_P = B - p*: from section G's remark that B = p gives Lap(0), and its probabilities at epsilon = 1 and 0.1 (.42 and .49; at
+  epsilon = 8 it has .087 as a lower bound, where this has .12).  Section H's simulated type I errors at small epsilon are larger than
+  this gives, nearer to max(B - p, p - A) with A the same bound from below: the paper may have that.
+* *Equation (3)*: its values at lambda = 1 and equal bandwidths are recorded, 512 / (delta^2 (m - 1)^2).  How it depends on lambda and on two
+  bandwidths: with r = 8 / (m lambda^{3/2}) an entry of a kernel matrix moves by 1 - exp(-(2 r)^2 / (2 delta^2)) <= 2 r^2 / delta^2, and twice
+  that for each of the two kernels is that number.  That Delta_R is equation (3) alone, with Kusner et al.'s bound where there is no
+  residual, follows from Theorem 2 being stated for all records.
 
 Source: Zhang, Xia, Ren, Guan, Zhou 2023, *Differentially private nonlinear causal discovery from numerical data*; Kusner, Sun,
 Sridharan, Weinberger 2016, *Private causal inference*.

@@ -279,7 +279,7 @@ RUNS = [
     (jaxcd.LevelwiseGaussian(), {}),
     (jaxcd.LevelwiseGaussian(level_shares=(1.0, 5.0), mean_weight=0.3), {"max_level": 1}),
 ]
-N_PAIRS = 18
+N_PAIRS = 14
 IDS = [f"{decider.name}{i}" for i, (decider, _) in enumerate(RUNS)]
 
 

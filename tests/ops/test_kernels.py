@@ -1,0 +1,145 @@
+"""Features, HSIC, Gram factors and ridge regression against their definitions."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxcd.errors import OptionError
+from jaxcd.ops import double_precision, features, gram, hsic, ridge
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.floats(0.1, 50), st.floats(0.05, 5), st.sampled_from([1e-3, 1e-6, 1e-9]))
+def test_the_series_is_within_its_tolerance_and_has_norm_one(length, bandwidth, tolerance):
+    kernel = features.fourier_kernel(length=length, bandwidth=bandwidth, tolerance=tolerance)
+    d = np.linspace(-length, length, 801)
+    assert np.abs(kernel(d) - np.exp(-(d**2) / (2 * bandwidth**2))).max() <= tolerance
+    assert min(kernel.weights) >= 0 and sum(kernel.weights) == pytest.approx(1, abs=1e-14)
+    with double_precision():
+        phi = np.asarray(features.fourier_features(jnp.asarray(d[:50]), kernel))
+    assert phi.shape == (50, kernel.n_features)
+    np.testing.assert_allclose((phi**2).sum(axis=1), 1, atol=1e-12)
+    np.testing.assert_allclose(phi @ phi.T, kernel(np.subtract.outer(d[:50], d[:50])), atol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{"length": 0}, {"bandwidth": float("nan")}, {"tolerance": 0.5}], ids=str)
+def test_kernels_out_of_range_are_refused(options):
+    with pytest.raises(OptionError, match=next(iter(options))):
+        features.fourier_kernel(**{"length": 1.0, "bandwidth": 1.0, **options})
+
+
+@pytest.mark.parametrize("kind, error", [("float64", 1e-6), ("float32", 1e-4)])
+def test_hsic_equals_the_dense_statistic_at_every_shift(kind, error):
+    rng = np.random.default_rng(0)
+    n = 700
+    x = np.clip(rng.normal(size=n), -5, 5)
+    y = np.clip(np.sin(x) + 0.5 * rng.normal(size=n), -5, 5)
+    kernel = features.fourier_kernel(length=10.0, bandwidth=1.0, tolerance=1e-10)
+    shifts = np.array([1, 5, n // 2, n - 1], dtype=np.int32)
+
+    def dense(a: np.ndarray, b: np.ndarray) -> float:
+        grams = [np.exp(-(np.subtract.outer(c, c) ** 2) / 2) for c in (a, b)]
+        h = np.eye(n) - 1 / n
+        return float(np.trace(grams[0] @ h @ grams[1] @ h)) / n**2
+
+    with double_precision():
+        phi, psi = (hsic.centred_features(jnp.asarray(c, kind), kernel) for c in (x, y))
+        assert phi.dtype == kind
+        found = float(hsic.hsic(phi, psi))
+        shifted = np.asarray(hsic.hsic_shifted(phi, psi, shifts))
+        for_reference = float(hsic.hsic_dense(*(jnp.exp(-((jnp.subtract.outer(c, c)) ** 2) / 2) for c in (x, y))))
+    assert for_reference == pytest.approx(dense(x, y), rel=1e-10)
+    assert found == pytest.approx(dense(x, y), rel=error)
+    for shift, value in zip(shifts, shifted, strict=True):
+        assert value == pytest.approx(dense(x, np.roll(y, -shift)), rel=20 * error)
+
+
+def test_shifts_are_distinct_and_never_the_identity():
+    shifts = hsic.draw_shifts(jax.random.key(3), 50, 49)
+    assert sorted(shifts) == list(range(1, 50))
+    assert set(hsic.draw_shifts(jax.random.key(3), 5, 40)) <= set(range(1, 5))
+
+
+def test_null_moments_are_those_of_the_permutations():
+    rng = np.random.default_rng(1)
+    kernel = features.fourier_kernel(length=10.0, bandwidth=1.0)
+    with double_precision():
+        phi, psi = (hsic.centred_features(jnp.asarray(np.clip(rng.normal(size=400), -5, 5)), kernel) for _ in "xy")
+        mean, variance = (float(part) for part in hsic.hsic_null_moments(phi, psi))
+        shifted = 400 * np.asarray(hsic.hsic_shifted(phi, psi, np.arange(1, 400, dtype=np.int32)))
+    assert mean == pytest.approx(shifted.mean(), rel=0.02)
+    assert variance == pytest.approx(shifted.var(), rel=0.4)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(5, 60), st.integers(1, 4), st.integers(1, 40), st.integers(0, 10**6))
+def test_the_certified_error_of_the_factor_holds(n, d, rank, seed):
+    x = np.random.default_rng(seed).normal(size=(n, d))
+    with double_precision():
+        low = gram.pivoted_cholesky(jnp.asarray(x), 1.0, rank=rank)
+        rest = np.asarray(gram.gaussian_gram(jnp.asarray(x), jnp.asarray(x), 1.0) - low.factor @ low.factor.T)
+    assert np.abs(rest).max() <= float(low.error) + 1e-9
+    assert np.trace(rest) == pytest.approx(float(low.trace), abs=1e-6)
+    assert np.linalg.eigvalsh(rest).min() >= -1e-8
+
+
+def test_random_features_have_norm_one_whatever_the_data():
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(30, 3)) * 100, jnp.float32)
+    factor = np.asarray(gram.random_fourier_features(x, 0.7, n_features=40, key=jax.random.key(0)).factor)
+    np.testing.assert_allclose((factor**2).sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.fixture
+def regression():
+    rng = np.random.default_rng(2)
+    z = rng.normal(size=(40, 2))
+    y = np.column_stack([np.sin(z[:, 0]), z[:, 1] ** 2]) + 0.1 * rng.normal(size=(40, 2))
+    kernel = np.exp(-((z[:, None] - z[None]) ** 2).sum(axis=2) / 2)
+    with double_precision():
+        decomposition = ridge.spectrum(gram.pivoted_cholesky(jnp.asarray(z), 1.0, rank=40, tolerance=1e-13).factor)
+        yield kernel, y, decomposition
+
+
+def test_residuals_agree_between_the_backends(regression):
+    kernel, y, decomposition = regression
+    for mu in (0.01, 1.0, 20.0):
+        wanted = y - kernel @ np.linalg.solve(kernel + mu * np.eye(40), y)
+        np.testing.assert_allclose(ridge.residuals(decomposition, jnp.asarray(y), mu), wanted, atol=1e-7)
+        np.testing.assert_allclose(ridge.exact_residuals(jnp.asarray(kernel), jnp.asarray(y), mu), wanted, atol=1e-10)
+        found = ridge.conjugate_gradient_residuals(jnp.asarray(kernel), jnp.asarray(y), mu, 60)
+        np.testing.assert_allclose(found, wanted, atol=1e-7)
+    assert ridge.penalty_of_objective(1.0, 40) == 20.0
+
+
+def test_leave_one_out_is_leaving_one_out(regression):
+    kernel, y, decomposition = regression
+    grid = np.array([0.003, 0.03, 0.3, 3.0, 30.0])
+
+    def error(mu: float, target: np.ndarray) -> float:
+        total = 0.0
+        for i in range(40):
+            rest = [j for j in range(40) if j != i]
+            weights = np.linalg.solve(kernel[np.ix_(rest, rest)] + mu * np.eye(39), target[rest])
+            total += (target[i] - kernel[i, rest] @ weights) ** 2
+        return total
+
+    best = [grid[np.argmin([error(mu, y[:, t]) for mu in grid])] for t in range(2)]
+    rest, chosen = ridge.leave_one_out_residuals(decomposition, jnp.asarray(y), jnp.asarray(grid))
+    np.testing.assert_array_equal(np.asarray(chosen), best)
+    np.testing.assert_allclose(rest[:, 0], ridge.residuals(decomposition, jnp.asarray(y), best[0])[:, 0], atol=1e-12)
+
+
+def test_the_norm_constraint_holds_and_is_reached(regression):
+    kernel, y, decomposition = regression
+    for bound in (0.2, 0.5, 100.0):
+        rest = np.asarray(ridge.constrained_residuals(decomposition, jnp.asarray(y), 0.1, bound))
+        alpha = np.linalg.lstsq(kernel, y - rest, rcond=1e-12)[0]
+        norms = np.sqrt(np.einsum("it,ij,jt->t", alpha, kernel, alpha))
+        free = np.linalg.solve(kernel + 0.1 * np.eye(40), y)
+        unconstrained = np.sqrt(np.einsum("it,ij,jt->t", free, kernel, free))
+        np.testing.assert_allclose(norms, np.minimum(unconstrained, bound), rtol=1e-3)
