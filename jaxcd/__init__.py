@@ -24,7 +24,7 @@ from jaxcd.citests import (
     PooledCovariance,
     StratifiedRanks,
 )
-from jaxcd.data import BayesianNetwork, Categorical, Dataset, Domain, Numeric, Ordinal, networks, read_csv
+from jaxcd.data import BayesianNetwork, Categorical, Dataset, Domain, Numeric, Ordinal, networks, read_csv, structural
 from jaxcd.decisions import (
     LevelwiseGaussian,
     Noise,
@@ -111,5 +111,6 @@ __all__ = [
     "plan",
     "published",
     "read_csv",
+    "structural",
     "tree_pc",
 ]

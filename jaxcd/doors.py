@@ -11,6 +11,7 @@ import numpy as np
 from jaxcd.citests import CITest, CovarianceNorm, FisherZ, GTest, KendallTau, Query, StratifiedRanks
 from jaxcd.data import Categorical, Dataset, Domain, Ordinal
 from jaxcd.decisions import Decider, LevelwiseGaussian, SparseVector, Threshold
+from jaxcd.decisions.rounds import equal_pure_events
 from jaxcd.discovery import DiscoveryResult, LevelRecord, pc
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, laplace
@@ -149,8 +150,8 @@ def ci_test(
 
     Guarantee
     ---------
-    Relation: that of the budget; public: n, the domain, all arguments.  Event: ``PureEvent(budget.epsilon)`` for the released
-    margin, whose sensitivity the test states.  Proof: :func:`jaxcd.privacy.laplace`.
+    Relation: that of the budget; public: n, the domain, all arguments.  Events: what the test buys as its preparation, if anything,
+    and a ``PureEvent`` of the largest epsilon that is left for the released margin, whose sensitivity the test states.  Proof: :func:`jaxcd.privacy.laplace`.
 
     Raises OptionError for an unknown or repeated name, SensitivityError for a test without bounded sensitivity under a budget.
     """
@@ -166,9 +167,12 @@ def ci_test(
         raise OptionError(f"x, y and given must be different columns, not {chosen!r}")
     place = {name: i for i, name in enumerate(session.names)}
     query = Query.of(place[x], place[y], [place[name] for name in given])
-    if not session.admissible(query):
-        raise OptionError(f"given: the table of {chosen!r} has too many cells; condition on fewer columns")
     accountant = Accountant(Ledger(budget), noise)
+    if isinstance(budget, Budget):
+        session.sensitivity()  # refuses before anything is charged
+    session.open(accountant)
+    if not session.admissible(query):
+        raise OptionError(f"given: {test.name} cannot condition on {given!r}: too many cells or columns; give fewer")
     if isinstance(budget, NoPrivacy):
         answer = session.evaluate([query])
         statistic, log_pvalue, margin = (float(part[0]) for part in answer)
@@ -176,9 +180,8 @@ def ci_test(
             statistic, float(np.exp(log_pvalue)), log_pvalue, margin, margin <= 0, accountant.guarantee
         )  # fmt: skip
     bound = session.sensitivity()
-    session.open(accountant)
     noisy = laplace(
-        accountant, session.margins([query]).expose(), sensitivity=bound.value, pad=bound.pad, epsilon=accountant.ledger.remaining_epsilon,
+        accountant, session.margins([query]).expose(), sensitivity=bound.value, pad=bound.pad, epsilon=equal_pure_events(accountant.ledger, 1),
         label="margin", relation=session.relation,
     )  # fmt: skip
     return CITestResult(None, None, None, float(noisy[0]), bool(noisy[0] <= 0), accountant.guarantee)

@@ -89,6 +89,13 @@ _GUARANTEES = (
         "its statistic has sensitivity near 1/2, is undefined on constant columns, and the total depends on the data",
     ),
     Guarantee(
+        "published.pcd",
+        "the paper's running epsilon",
+        False,
+        "-",
+        "it keeps edges without noise on one of two neighbouring data sets, so no epsilon holds; see jaxcd.published.pcd",
+    ),
+    Guarantee(
         "published.svt_pc",
         "the paper's (epsilon, delta), computed after the run",
         False,

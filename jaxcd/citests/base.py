@@ -105,6 +105,8 @@ class CITest(abc.ABC):
         draws has no key.
         """
 
+    #: Whether a prepared test can be restricted to a subsample.
+    restrictable: bool = True
     #: Whether the test must release something of its own before the first query (``prepare_privately``).
     buys_preparation: bool = False
 
@@ -141,7 +143,7 @@ def require_data(data: Dataset | None, test: str) -> Dataset:
 
 
 def check_alpha(alpha: float) -> float:
-    """Returns alpha, or raises OptionError unless 0 < alpha < 1."""
-    if not isinstance(alpha, (int, float, np.number)) or not 0 < alpha < 1:
+    """Returns alpha, or raises OptionError unless 0 < alpha < 1 (below 1e-300 its quantiles are infinite in double precision)."""
+    if not isinstance(alpha, (int, float, np.number)) or not 1e-300 <= alpha < 1:
         raise OptionError(f"alpha = {alpha!r} is not a level; use a number between 0 and 1, such as 0.05")
     return float(alpha)

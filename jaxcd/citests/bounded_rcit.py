@@ -151,6 +151,8 @@ class BoundedRCIT(CITest):
     null: Null = Null.PERMUTATION
     n_permutations: int = 100
 
+    restrictable = False  # its bounds are stated for fixed shifts of all rows
+
     def __post_init__(self) -> None:
         for argument in ("penalty", "norm_bound", "bandwidth", "raw_bandwidth", "ridge_bandwidth"):
             value = getattr(self, argument)

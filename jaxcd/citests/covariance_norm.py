@@ -30,7 +30,8 @@ a = e_x - p, b = e_y - q, |a|^2 = 1 - 2 p_x + |p|^2 <= 2, so by less than 2 in n
   a positive semidefinite rank-one term of norm rho alpha to the scatter n Sigma.  Upwards:
   w' - w <= rho^2 (alpha sigma_y + beta sigma_x) + rho^2 alpha beta / (n + 1) - rho sigma_x sigma_y, bilinear once alpha = 2 - sigma_x,
   beta = 2 - sigma_y are put in, with corner values at most 16 / 27, 1.25 and 1.25.  Downwards: w' >= w n / (n + 1) >= w - 1/4.
-  Replacing: |w - w'| <= 1.5, hence |W - W'| and |W_1 - W_1'| <= 1.5.
+  Replacing in one stratum: |w - w'| <= 1.5, and so for W and W_1.  Between strata one w_k moves by -1.25 .. 0.25 and one by
+  -0.25 .. 1.25: |W_1 - W_1'| <= 1.5, and, W being increasing in each w_k >= 0, W' <= |(.., w_1 + 0.25, w_2 + 1.25, ..)| <= W + 1.275.
 * *Threshold*: sqrt(max(., tau^2)) is 1 / (2 tau)-Lipschitz, so it moves by less than (3 + 1.5 c) / (2 tau).
 
 tau = (3 + 1.5 c) / (2 (3 - 2 sqrt 2)) makes the total **at most 3 for G and at most 4 + (3 - 2 sqrt 2) = 4.172 for M**, at every
@@ -71,8 +72,8 @@ def _threshold_floor(alpha: float) -> float:
 
 
 def rounding_pad(n_samples: int) -> float:
-    """Bound on the rounding error of a margin in records: sums of at most 2^20 terms below n in float64, to 2^-30 n at worst
-    for the square roots of sums near cancellation; 1e-7 at the least."""
+    """Bound on the rounding error of a margin in records: sums of at most 2^18 non-negative terms below n in float64 (2^-35 n),
+    and their square roots; 2^-30 n is generous; 1e-7 at the least."""
     return max(1e-7, n_samples * 2.0**-30)
 
 

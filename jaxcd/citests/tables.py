@@ -15,9 +15,12 @@ from jaxcd.ops import contingency
 
 __all__ = ["MAX_CELLS", "DiscreteTest", "PreparedTables", "TableShape", "discrete_cardinalities"]
 
-# Queries whose table has more cells are not evaluated (public: from the declared levels).  At 2^20 cells a query takes
-# about a second at n = 100,000, and its strata hold well under one record each for every n in reach.
-MAX_CELLS = 1 << 20
+# Queries whose table has more cells are not evaluated (public: from the declared levels): their cells would hold well under
+# one record each for most n in reach.
+MAX_CELLS = 1 << 18
+# Tables are padded to the widest column's levels, so that one compiled statistic serves all pairs, unless that makes a
+# single table larger than this; then x and y are padded to the next power of 2.
+_PADDED_ENTRIES = 1 << 18
 # Target number of table entries in one call of a statistic.
 _BATCH_ENTRIES = 1 << 14
 
@@ -33,10 +36,13 @@ def discrete_cardinalities(data: Dataset, test: str, cure: str) -> tuple[int, ..
 
 
 class TableShape(NamedTuple):
-    """The bucket of a query: size of the conditioning set, and number of strata rounded up to a power of 4."""
+    """The bucket of a query: size of the conditioning set, and the shape of its table: strata (rounded up to a power of 4), levels
+    of x and of y (rounded up)."""
 
     n_given: int
     n_strata: int
+    n_rows: int
+    n_columns: int
 
 
 class DiscreteTest(CITest):
@@ -78,16 +84,20 @@ class PreparedTables(PreparedTest):
 
     def bucket(self, query: Query) -> TableShape:
         n_strata = self._n_strata(query.given)
-        return TableShape(len(query.given), 4 ** math.ceil(math.log(n_strata, 4) - 1e-9))
+        padded = 4 ** math.ceil(math.log(n_strata, 4) - 1e-9)
+        if padded * self._width**2 <= _PADDED_ENTRIES:
+            return TableShape(len(query.given), padded, self._width, self._width)
+        rows, columns = (1 << (self._cardinalities[v] - 1).bit_length() for v in (query.x, query.y))
+        return TableShape(len(query.given), padded, rows, columns)
 
     def batch_size(self, bucket: TableShape) -> int:
-        entries = bucket.n_strata * self._width**2
+        entries = bucket.n_strata * bucket.n_rows * bucket.n_columns
         return 1 << max(0, (_BATCH_ENTRIES // entries).bit_length() - 1)
 
     def tables(self, bucket: TableShape, queries: Sequence[Query]) -> np.ndarray:
-        """Counts, int32 (batch_size, strata, width, width), zero where padded."""
+        """Counts, int32 (batch_size, *shape), zero where padded."""
         variables = np.array([(q.x, q.y, *q.given) for q in queries], dtype=np.int64)
-        shape = (bucket.n_strata, self._width, self._width)
+        shape = (bucket.n_strata, bucket.n_rows, bucket.n_columns)
         tables = np.zeros((self.batch_size(bucket), *shape), dtype=np.int32)
         tables[: len(queries)] = contingency.count_tables(self._masks, variables, shape)
         return tables

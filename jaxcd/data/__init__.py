@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jaxcd.data import networks
+from jaxcd.data import networks, structural
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Categorical, Domain, Numeric, Ordinal
 from jaxcd.data.networks import BayesianNetwork
 from jaxcd.data.readers import read_csv
 
-__all__ = ["BayesianNetwork", "Categorical", "Dataset", "Domain", "Numeric", "Ordinal", "networks", "read_csv"]
+__all__ = ["BayesianNetwork", "Categorical", "Dataset", "Domain", "Numeric", "Ordinal", "networks", "read_csv", "structural"]

@@ -145,4 +145,6 @@ class SieveAndExamine(Decider):
             raise OptionError(f"rate = {self.rate!r} is not a sampling rate; give a number in (0, 1], or None")
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
+        if not session.test.restrictable:
+            raise OptionError(f"test: {session.test.name} cannot be evaluated on a subsample; use SparseVector or NoisyThreshold")
         return _SieveRun(session, accountant, self.n_rounds or default_rounds(session.n_variables), self.rate)

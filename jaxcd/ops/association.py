@@ -88,11 +88,15 @@ def chi_square_sums(tables: jax.Array, dtype: Any = jnp.float64) -> ChiSquareSum
 
 
 def _scatter_norm(sums: jax.Array, size: jax.Array) -> jax.Array:
-    """n |diag p - p p^T|_F for margins p = sums / n, rounding clipped at 0."""
+    """n |diag p - p p^T|_F for margins p = sums / n.
+
+    Its square is n^2 sum_i p_i^2 ((1 - p_i)^2 + sum_{j != i} p_j^2): a sum of non-negative terms, with n - r_i exact, so that
+    nothing cancels when one level holds nearly all rows.
+    """
     p = _over(sums, size[..., None])
-    s2 = (p**2).sum(axis=-1)
-    s3 = (p**3).sum(axis=-1)
-    return size * jnp.sqrt(jnp.maximum(s2 - 2 * s3 + s2**2, 0))
+    rest = _over(size[..., None] - sums, size[..., None])
+    others = jnp.matmul(p**2, 1 - jnp.eye(p.shape[-1], dtype=p.dtype), precision=jax.lax.Precision.HIGHEST)
+    return size * jnp.sqrt((p**2 * (rest**2 + others)).sum(axis=-1))
 
 
 def _pooled_scatter_norm(sums: jax.Array, size: jax.Array) -> jax.Array:

@@ -22,13 +22,14 @@ def gaussian_gram(x: jax.Array, y: jax.Array, bandwidth: jax.Array | float) -> j
 
 @jax.jit
 def median_distance(x: jax.Array) -> jax.Array:
-    """Median of the distances between different rows, (n, d) -> scalar; at least the smallest positive number.
+    """Median of the distances between different rows, (n, d) -> scalar; and a small positive number where most rows agree.
 
     Quadratic in n: hand it a subsample.  Reading a bandwidth off private data voids sensitivity bounds (PRIVACY.md D4).
     """
     square = (x**2).sum(axis=1)[:, None] + (x**2).sum(axis=1)[None, :] - 2 * jnp.matmul(x, x.T, precision=_HIGHEST)
     i, j = jnp.triu_indices(x.shape[0], k=1)
-    return jnp.sqrt(jnp.maximum(jnp.median(jnp.maximum(square[i, j], 0)), jnp.finfo(x.dtype).tiny))
+    # Not so small that its square underflows in gaussian_gram.
+    return jnp.maximum(jnp.sqrt(jnp.median(jnp.maximum(square[i, j], 0))), jnp.sqrt(jnp.finfo(x.dtype).tiny) * 1e4)
 
 
 class LowRank(NamedTuple):

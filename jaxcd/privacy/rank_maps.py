@@ -17,10 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from jaxcd.privacy.mechanisms import Accountant, gaussian
+from jaxcd.privacy.rounding import sqrt_up
 
 __all__ = ["RankMaps", "exact_rank", "rank_map_sensitivity", "release_rank_maps"]
 
@@ -48,8 +50,8 @@ def exact_rank(values: np.ndarray) -> np.ndarray:
 
 
 def rank_map_sensitivity(n_columns: int, n_levels: int) -> float:
-    """sqrt(2 (L + 1) p): L2 sensitivity (replace-one) of all differences of all columns."""
-    return math.sqrt(2 * (n_levels + 1) * n_columns)
+    """sqrt(2 (L + 1) p), rounded up: L2 sensitivity (replace-one) of all differences of all columns."""
+    return sqrt_up(Fraction(2 * (n_levels + 1) * n_columns))
 
 
 def _differences(values: np.ndarray, log_range: float, n_levels: int) -> np.ndarray:

@@ -25,6 +25,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +33,7 @@ import numpy as np
 
 from jaxcd.citests import Evaluation, PreparedTest, Query
 from jaxcd.citests.base import require_data
-from jaxcd.citests.tables import MAX_CELLS, DiscreteTest, TableShape, discrete_cardinalities
+from jaxcd.citests.tables import MAX_CELLS, DiscreteTest, discrete_cardinalities
 from jaxcd.data import Dataset
 from jaxcd.ops import association, contingency, double_precision, tails
 
@@ -60,35 +61,46 @@ def _weighted_tau(tables: jax.Array, smallest: int) -> jax.Array:
     return jnp.where(weight > 0, numerator / jnp.sqrt(jnp.where(weight > 0, weight, 1)), jnp.nan)
 
 
+class _Shape(NamedTuple):
+    """The bucket of a query: size of the conditioning set, and the shape of its padded table."""
+
+    n_given: int
+    n_strata: int
+    n_rows: int
+    n_columns: int
+
+
 @dataclass(frozen=True)
 class _Layout:
     """Shapes of calls, from the declared levels only.  cardinalities: of every column."""
 
     cardinalities: tuple[int, ...]
 
-    @property
-    def width(self) -> int:
-        return max(self.cardinalities)
-
     def n_cells(self, query: Query) -> int:
         return math.prod(self.cardinalities[v] for v in (query.x, query.y, *query.given))
 
-    def bucket(self, query: Query) -> TableShape:
+    def bucket(self, query: Query) -> _Shape:
+        """Strata rounded up to a power of 4; levels to those of the widest column, or to powers of 2 where that is large."""
         n_strata = math.prod(self.cardinalities[v] for v in query.given)
-        return TableShape(len(query.given), 1 << 2 * math.ceil((n_strata - 1).bit_length() / 2))
+        padded = 1 << 2 * math.ceil((n_strata - 1).bit_length() / 2)
+        width = max(self.cardinalities)
+        if padded * width**2 <= _BATCH_ENTRIES:
+            return _Shape(len(query.given), padded, width, width)
+        n_rows, n_columns = (1 << (self.cardinalities[v] - 1).bit_length() for v in (query.x, query.y))
+        return _Shape(len(query.given), padded, n_rows, n_columns)
 
-    def batch_size(self, bucket: TableShape) -> int:
-        return 1 << max(0, (_BATCH_ENTRIES // (bucket.n_strata * self.width**2)).bit_length() - 1)
+    def batch_size(self, bucket: _Shape) -> int:
+        return 1 << max(0, (_BATCH_ENTRIES // math.prod(bucket[1:])).bit_length() - 1)
 
     def evaluate(
-        self, masks: contingency.LevelMasks, bucket: TableShape, queries: Sequence[Query], alpha: float, *more: int
+        self, masks: contingency.LevelMasks, bucket: _Shape, queries: Sequence[Query], alpha: float, *more: int
     ) -> Evaluation:
         """Counts and statistic; ``more`` are columns that every query is conditioned on."""
         full = self.batch_size(bucket)
         n_padded = min(_SMALL_BATCH, full) if len(queries) <= _SMALL_BATCH else full
-        tables = np.zeros((n_padded, bucket.n_strata, self.width, self.width), dtype=np.int32)
+        tables = np.zeros((n_padded, *bucket[1:]), dtype=np.int32)
         variables = np.array([(q.x, q.y, *q.given, *more) for q in queries], dtype=np.int64)
-        tables[: len(queries)] = contingency.count_tables(masks, variables, tables.shape[1:])
+        tables[: len(queries)] = contingency.count_tables(masks, variables, bucket[1:])
         with double_precision():
             statistic = np.asarray(_weighted_tau(tables, 3 if bucket.n_given else 2))[: len(queries)]
         log_pvalue = tails.normal_log_sf(np.abs(statistic))
@@ -105,15 +117,16 @@ class _PreparedTau(PreparedTest):
         self.masks = contingency.pack_levels(codes, layout.cardinalities)
 
     def admissible(self, query: Query) -> bool:
-        return self.layout.n_cells(query) <= MAX_CELLS
+        shape = self.layout.bucket(query)
+        return self.layout.n_cells(query) <= MAX_CELLS and shape.n_strata * shape.n_rows * shape.n_columns <= 1 << 24
 
-    def bucket(self, query: Query) -> TableShape:
+    def bucket(self, query: Query) -> _Shape:
         return self.layout.bucket(query)
 
-    def batch_size(self, bucket: TableShape) -> int:
+    def batch_size(self, bucket: _Shape) -> int:
         return self.layout.batch_size(bucket)
 
-    def evaluate(self, bucket: TableShape, queries: Sequence[Query], *, alpha: float) -> Evaluation:
+    def evaluate(self, bucket: _Shape, queries: Sequence[Query], *, alpha: float) -> Evaluation:
         return self.layout.evaluate(self.masks, bucket, queries, alpha)
 
     def restrict(self, rows: np.ndarray) -> PreparedTest:
@@ -143,13 +156,13 @@ class _Subsample(PreparedTest):
     def admissible(self, query: Query) -> bool:
         return self._whole.admissible(query)
 
-    def bucket(self, query: Query) -> TableShape:
+    def bucket(self, query: Query) -> _Shape:
         return self._whole.bucket(query)
 
-    def batch_size(self, bucket: TableShape) -> int:
+    def batch_size(self, bucket: _Shape) -> int:
         return self._whole.batch_size(bucket)
 
-    def evaluate(self, bucket: TableShape, queries: Sequence[Query], *, alpha: float) -> Evaluation:
+    def evaluate(self, bucket: _Shape, queries: Sequence[Query], *, alpha: float) -> Evaluation:
         layout = self._whole.layout
         if self._taken_out is None:
             sizes = [layout.n_cells(query) for query in queries]

@@ -156,7 +156,8 @@ def release_contrast_moments(
         vector,
         sensitivity=sensitivity,
         rho=rho,
-        pad=session.n_samples * 2.0**-40,  # a few dozen float64 operations on integers below n
+        # Each entry is a sum of at most k products of integers below n with numbers below 1, in float64, times the weight.
+        pad=session.n_samples * 2.0**-50 * max(1.0, mean_weight) * (8 + 2 * max(cardinalities)),
         label=label,
     )
     sigma = sensitivity / math.sqrt(2 * rho)

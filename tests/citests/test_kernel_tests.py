@@ -48,7 +48,7 @@ def test_pvalues_without_conditioning_are_exact():
         data = numeric(rng.normal(size=(25, 2)))
         answer = jaxcd.ci_test(data, "x0", "x1", test=jaxcd.HSIC(n_permutations=19), budget=jaxcd.NO_PRIVACY, key=jax.random.key(s))
         ranks.append(round(answer.pvalue * 20))
-        assert answer.independent == (answer.pvalue > 0.05)
+        assert answer.independent == (answer.pvalue > 0.05 + 1e-12)
     counts = np.bincount(ranks, minlength=21)[1:]
     assert counts.sum() == 200
     # Chi-square with 19 degrees of freedom exceeds 60 with probability 4e-6.
