@@ -137,8 +137,8 @@ class TestBeforeAnyCharge:
             jaxcd.ci_test(DATA, "v0", "v1", test=jaxcd.CovarianceNorm(), alpha=math.nan, **options)
 
     def test_discover(self):
-        with pytest.raises(DomainError):
-            jaxcd.discover(NUMERIC, budget=BUDGET, key=None)
+        with pytest.raises(DomainError, match="delta"):
+            jaxcd.discover(NUMERIC, budget=jaxcd.Budget(1.0), key=None)
         with pytest.raises(PrivacyError):
             jaxcd.discover(jaxcd.Dataset.from_array(CODES), budget=BUDGET, key=None)
         with pytest.raises(SensitivityError):

@@ -13,18 +13,24 @@ from jaxcd.errors import OptionError
 from jaxcd.ops import double_precision, features, gram, hsic, ridge
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=60)
 @given(st.floats(0.1, 50), st.floats(0.05, 5), st.sampled_from([1e-3, 1e-6, 1e-9]))
-def test_the_series_is_within_its_tolerance_and_has_norm_one(length, bandwidth, tolerance):
+def test_the_series_is_within_its_tolerance(length, bandwidth, tolerance):
     kernel = features.fourier_kernel(length=length, bandwidth=bandwidth, tolerance=tolerance)
     d = np.linspace(-length, length, 801)
     assert np.abs(kernel(d) - np.exp(-(d**2) / (2 * bandwidth**2))).max() <= tolerance
     assert min(kernel.weights) >= 0 and sum(kernel.weights) == pytest.approx(1, abs=1e-14)
+
+
+@pytest.mark.parametrize("length, bandwidth", [(8.0, 1.0), (2.0, 0.1), (1.0, 5.0)])
+def test_features_have_norm_one_and_the_kernel_for_their_product(length, bandwidth):
+    kernel = features.fourier_kernel(length=length, bandwidth=bandwidth)
+    d = np.linspace(-length / 2, length / 2, 60)
     with double_precision():
-        phi = np.asarray(features.fourier_features(jnp.asarray(d[:50]), kernel))
-    assert phi.shape == (50, kernel.n_features)
+        phi = np.asarray(features.fourier_features(jnp.asarray(d), kernel))
+    assert phi.shape == (60, kernel.n_features)
     np.testing.assert_allclose((phi**2).sum(axis=1), 1, atol=1e-12)
-    np.testing.assert_allclose(phi @ phi.T, kernel(np.subtract.outer(d[:50], d[:50])), atol=1e-12)
+    np.testing.assert_allclose(phi @ phi.T, kernel(np.subtract.outer(d, d)), atol=1e-12)
 
 
 @pytest.mark.parametrize("options", [{"length": 0}, {"bandwidth": float("nan")}, {"tolerance": 0.5}], ids=str)
@@ -76,10 +82,10 @@ def test_null_moments_are_those_of_the_permutations():
     assert variance == pytest.approx(shifted.var(), rel=0.4)
 
 
-@settings(deadline=None, max_examples=15)
-@given(st.integers(5, 60), st.integers(1, 4), st.integers(1, 40), st.integers(0, 10**6))
+@pytest.mark.parametrize("n, d, rank", [(40, 1, 3), (40, 3, 3), (40, 3, 39), (7, 2, 20)])
+@pytest.mark.parametrize("seed", range(3))
 def test_the_certified_error_of_the_factor_holds(n, d, rank, seed):
-    x = np.random.default_rng(seed).normal(size=(n, d))
+    x = np.random.default_rng(seed).normal(size=(n, d)).round(1)
     with double_precision():
         low = gram.pivoted_cholesky(jnp.asarray(x), 1.0, rank=rank)
         rest = np.asarray(gram.gaussian_gram(jnp.asarray(x), jnp.asarray(x), 1.0) - low.factor @ low.factor.T)
