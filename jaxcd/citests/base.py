@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from jaxcd.data import Dataset, Domain
-from jaxcd.errors import DomainError, OptionError
+from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.privacy import Accountant, Relation
 
 __all__ = ["CITest", "Evaluation", "PreparedTest", "Query", "Sensitivity", "check_alpha", "require_data"]
@@ -114,7 +114,7 @@ class CITest(abc.ABC):
         self, data: Dataset | None, accountant: Accountant, *, key: jax.Array | None = None
     ) -> PreparedTest:
         """``prepare`` of a test that buys its preparation: charges the accountant for whatever it reads off the data."""
-        raise NotImplementedError(f"{self.name} buys no preparation")
+        raise PrivacyError(f"{self.name} buys no preparation; call prepare")
 
     def view_cardinalities(self, domain: Domain) -> tuple[int, ...] | None:
         """Number of codes of each column of ``PreparedTest.view``, or None where the test has no discrete view (public)."""

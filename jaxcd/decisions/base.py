@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxcd.citests import Query, check_alpha
+from jaxcd.errors import OptionError
 from jaxcd.privacy import Accountant
 from jaxcd.queries import Session
 
@@ -72,7 +73,7 @@ class DecisionRun(abc.ABC):
 
     def independent(self, queries: list[Query]) -> np.ndarray:
         """Answers single queries: bool (n_queries,), True for independent.  Not every decider can."""
-        raise NotImplementedError
+        raise OptionError(f"{type(self).__name__} answers no single queries; use NoisyThreshold or Threshold")
 
 
 class Decider(abc.ABC):

@@ -8,6 +8,7 @@ that is removed is gone for the next question.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Iterator
 from itertools import combinations, permutations
 
@@ -49,8 +50,9 @@ class _Frontier(Frontier):
         self.n_separated = 0
         self.n_asked = 0
 
+    @abc.abstractmethod
     def _questions(self) -> Iterator[Question]:
-        raise NotImplementedError
+        """The level's questions, in order."""
 
     def _candidates(self, x: int, y: int, pools: list[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
         sets = dict.fromkeys(given for pool in pools for given in combinations(pool, self.level))
@@ -76,8 +78,9 @@ class _Frontier(Frontier):
         self.n_separated += 1
         self._remove(question, given)
 
+    @abc.abstractmethod
     def _remove(self, question: Question, given: tuple[int, ...]) -> None:
-        raise NotImplementedError
+        """Takes note of a separation."""
 
 
 class _StableFrontier(_Frontier):
