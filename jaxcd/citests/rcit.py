@@ -146,9 +146,6 @@ class _Columns(PreparedTest):
         bandwidth = self._config.ridge_bandwidth * math.sqrt(2 * len(given))
         return ridge.spectrum(gram.pivoted_cholesky(scores, bandwidth, rank=self._config.rank).factor)
 
-    def restrict(self, rows: np.ndarray) -> PreparedTest:
-        return _Columns(self._values[rows], self._names, self._config, jax.random.key(0))
-
 
 def _prepare(data: Dataset | None, config: HSIC | RCIT, key: jax.Array | None) -> _Columns:
     data = require_data(data, config.name)
