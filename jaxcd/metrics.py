@@ -13,6 +13,7 @@ Every function is called ``(estimate, truth)`` with two mixed graphs over the sa
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -21,7 +22,17 @@ from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs.edges import Mark
 from jaxcd.graphs.mixed_graph import MixedGraph
 
-__all__ = ["F1Score", "arc_f1", "orientation_f1", "shd", "skeleton_f1", "summary"]
+__all__ = [
+    "F1Score",
+    "MarkConfusion",
+    "arc_f1",
+    "mark_confusion",
+    "mark_f1",
+    "orientation_f1",
+    "shd",
+    "skeleton_f1",
+    "summary",
+]
 
 
 @final
@@ -178,8 +189,112 @@ def shd(estimate: MixedGraph, truth: MixedGraph) -> int:
     return int(np.count_nonzero(np.triu(differs | differs.T)))
 
 
+def mark_f1(estimate: MixedGraph, truth: MixedGraph) -> F1Score:
+    """F1 over edges with their marks, for PAGs: an edge is right if the pair is adjacent in both with the same two marks.
+
+    So o-o, o->, -->, <->, --- and the rest are different items: every edge whose marks are not exactly the true ones costs
+    precision and recall.  Never above :func:`skeleton_f1`, which ignores the marks.
+
+    Args:
+        estimate: The estimated graph.
+        truth: The true graph (a PAG, if the estimate is one), over the same names in any order.
+
+    Returns:
+        The score; two graphs without edges score 1.
+
+    Raises:
+        GraphError: If the graphs have different names.
+    """
+    estimated, true = _aligned(estimate, truth)
+    same = (estimated.marks == true.marks) & (estimated.marks.T == true.marks.T) & true.adjacency
+    counts = (np.count_nonzero(np.triu(same)), estimated.n_edges, true.n_edges)
+    return F1Score(*(int(count) for count in counts))
+
+
+_MARK_LABELS = {Mark.NONE: "none", Mark.CIRCLE: "circle", Mark.ARROW: "arrowhead", Mark.TAIL: "tail"}
+
+
+@final
+@dataclass(frozen=True)
+class MarkConfusion:
+    """How often each true mark was estimated as which mark, over both ends of every pair of nodes.
+
+    ``str()`` of it is a table, true marks in rows and estimated ones in columns.
+
+    Args:
+        counts: Four rows (the true mark) of four numbers (the estimated one), in the order of ``Mark``: none, circle,
+            arrowhead, tail.  They sum to d (d - 1).
+
+    Raises:
+        OptionError: If the counts are not four rows of four non-negative integers.
+    """
+
+    counts: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        array = np.asarray(self.counts)
+        if array.shape != (4, 4) or array.dtype.kind not in "iu" or not (array >= 0).all():
+            raise OptionError(f"counts must be four rows of four non-negative integers, got {self.counts!r}")
+        object.__setattr__(self, "counts", tuple(tuple(int(count) for count in row) for row in array))
+
+    def count(self, *, true: Mark, estimated: Mark) -> int:
+        """Number of ends whose mark is ``true`` in the truth and ``estimated`` in the estimate."""
+        return self.counts[Mark(true)][Mark(estimated)]
+
+    def f1(self, mark: Mark) -> F1Score:
+        """F1 over the ends with this mark: right where it stands at the same end of the same pair in both graphs.
+
+        With ``Mark.NONE`` the items are the ends of pairs without an edge.
+        """
+        mark = Mark(mark)
+        return F1Score(self.counts[mark][mark], sum(row[mark] for row in self.counts), sum(self.counts[mark]))
+
+    def __str__(self) -> str:
+        labels = list(_MARK_LABELS.values())
+        width = max(9, *(len(str(count)) for row in self.counts for count in row)) + 2
+        lines = ["true \\ estimated" + "".join(f"{label:>{width}}" for label in labels)]
+        lines += [
+            f"{label:<16}" + "".join(f"{count:>{width}}" for count in row)
+            for label, row in zip(labels, self.counts, strict=True)
+        ]
+        return "\n".join(lines)
+
+
+def mark_confusion(estimate: MixedGraph, truth: MixedGraph) -> MarkConfusion:
+    """The confusion table of marks: for every ordered pair (i, j) the mark at j in the truth and in the estimate.
+
+    Each pair of nodes counts twice, once for each end.  An end where one graph has an edge and the other has none is
+    counted in the row or column "none".
+
+    >>> truth = MixedGraph.from_edges(["a", "b", "c"], ["a o-> b", "b <-> c"])
+    >>> print(mark_confusion(MixedGraph.from_edges(["a", "b", "c"], ["a --> b"]), truth))
+    true \\ estimated       none     circle  arrowhead       tail
+    none                      2          0          0          0
+    circle                    0          0          0          1
+    arrowhead                 2          0          1          0
+    tail                      0          0          0          0
+
+    Args:
+        estimate: The estimated graph.
+        truth: The true graph, over the same names in any order.
+
+    Returns:
+        The table.
+
+    Raises:
+        GraphError: If the graphs have different names.
+    """
+    estimated, true = _aligned(estimate, truth)
+    ends = ~np.eye(true.n_nodes, dtype=bool)
+    codes = 4 * true.marks[ends].astype(np.int64) + estimated.marks[ends]
+    table = np.bincount(codes, minlength=16).reshape(4, 4)
+    return MarkConfusion(tuple(tuple(int(count) for count in row) for row in table))
+
+
 def summary(estimate: MixedGraph, truth: MixedGraph) -> dict[str, F1Score | int]:
-    """All metrics of this module by name: ``skeleton_f1``, ``orientation_f1``, ``arc_f1`` and ``shd``.
+    """The metrics of DAGs and CPDAGs by name: ``skeleton_f1``, ``orientation_f1``, ``arc_f1`` and ``shd``.
+
+    For PAGs see also :func:`mark_f1` and :func:`mark_confusion`, which are not part of it.
 
     Args:
         estimate: The estimated graph.

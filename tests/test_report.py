@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import jaxcd
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import Mark, MixedGraph, from_dot, random_dag
-from jaxcd.plotting import graph_figure, graph_png, plot_graph
+from jaxcd.plotting import comparison_figure, comparison_png, graph_figure, graph_png, plot_graph
 from jaxcd.plotting.layout import layered_layout
 from jaxcd.report import FILES, check_folder, grouped_ledger, metrics_json, privacy_json, write_report
 
@@ -118,6 +118,45 @@ def test_comparison_counts_and_colors() -> None:
     assert handles[3].get_linestyle() == "--"
     red = [patch for patch in _patches(ax, "Polygon") if patch.get_facecolor()[0] > 0.7]
     assert len(red) == 1
+
+
+def test_a_comparison_has_the_estimate_at_the_left_and_the_truth_at_the_right() -> None:
+    estimate = MixedGraph.from_edges(["e", "d", "c", "b", "a"], ["a o-o b", "b <-> c", "a --> d", "c o-> e"])
+    figure = comparison_figure(estimate, PAG, titles=("Priv-FCI", "$truth$"), highlight=["a"])
+    assert [text.get_text() for text in figure.texts] == ["Priv-FCI", "$truth$"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "as in the truth: 2",
+        "true pair, other marks: 1",
+        "not in the truth: 1",
+        "missing: 1",
+    ]
+    places = []
+    for ax, graph in zip(figure.axes, (estimate, PAG), strict=True):
+        assert len(_patches(ax, "Polygon")) == np.count_nonzero(graph.marks == Mark.ARROW)
+        assert len(_patches(ax, "Circle")) == np.count_nonzero(graph.marks == Mark.CIRCLE)
+        assert len(ax.lines) == graph.n_edges
+        places.append({text.get_text(): text.get_position() for text in ax.texts})
+    assert places[0] == places[1] and set(places[0]) == set(PAG.names)
+    first, second = (ax.get_position() for ax in figure.axes)
+    assert first.x1 <= second.x0
+    colors = [Counter(line.get_color() for line in ax.lines) for ax in figure.axes]
+    black, blue, red, grey = (handle.get_color() for handle in figure.legends[0].legend_handles)
+    assert colors == [{black: 2, blue: 1, red: 1}, {black: 2, blue: 1, grey: 1}]
+    assert comparison_png(estimate, PAG, dpi=40) == comparison_png(estimate, PAG, dpi=40)
+    assert comparison_png(MixedGraph.empty(["x"]), MixedGraph.empty(["x"]), dpi=40).startswith(b"\x89PNG")
+
+
+def test_comparison_refuses() -> None:
+    for call, message in (
+        (lambda: comparison_figure(PAG, PAG, titles="ab"), "two texts"),
+        (lambda: comparison_figure(PAG, None), "use plot_graph"),  # type: ignore[arg-type]
+        (lambda: comparison_figure(PAG.marks, PAG), "estimate: a ndarray"),  # type: ignore[arg-type]
+        (lambda: comparison_figure(PAG, PAG, highlight="ab"), "one text"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            call()
+    with pytest.raises(GraphError, match="unknown"):
+        comparison_figure(PAG, MixedGraph.empty(["a", "b", "c", "d", "z"]))
 
 
 def test_the_same_graph_gives_the_same_file() -> None:

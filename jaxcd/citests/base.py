@@ -9,7 +9,7 @@ threshold on it needs 4 to 280 times the noise (PRIVACY.md B5).
 from __future__ import annotations
 
 import abc
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -74,6 +74,11 @@ class PreparedTest(abc.ABC):
     @abc.abstractmethod
     def evaluate(self, bucket: Any, queries: Sequence[Query], *, alpha: float) -> Evaluation:
         """Evaluates at most ``batch_size(bucket)`` queries of one bucket."""
+
+    @property
+    def work(self) -> Mapping[str, int]:
+        """How much of what was computed so far, by name, such as n_residuals; in a private run this is sensitive."""
+        return {}
 
     def admissible(self, query: Query) -> bool:
         """Whether the query can be evaluated at all (public: from the domain and n); others count as "dependent"."""

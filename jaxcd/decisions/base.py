@@ -1,6 +1,7 @@
 """How a search and a decider talk.
 
-A search holds a :class:`Frontier`: the questions of one level in their order.  A decider walks it: it peeks at the next
+A search holds a :class:`Frontier`: the questions of one level in their order; a search may make more than one pass over
+the levels, and says so.  A decider walks it: it peeks at the next
 questions, computes as many margins ahead as it likes (unreleased numbers cost nothing), and answers from the front, one
 question after the other: *keep* (dependent given every candidate) or *separate* (independent given this candidate).  The
 decider owns the inner loop and pays for every answer; the search owns adjacency and never sees a number.
@@ -35,6 +36,9 @@ class Frontier(abc.ABC):
     level: int
     #: Whether an answer leaves the other questions as they are (stable PC) or may change them (the original order).
     stable: bool
+    #: Whether the search will ask again after its last level, in another pass over what is left (FCI's possible-d-sep):
+    #: a decider that spends by the level holds back for it.
+    another_pass_follows: bool = False
 
     @abc.abstractmethod
     def peek(self, n_candidates: int | None = None) -> list[Question]:

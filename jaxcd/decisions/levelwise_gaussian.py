@@ -35,17 +35,21 @@ class _LevelwiseRun(DecisionRun):
             return True
         return self.moments.favours_collider(x, z, y)
 
-    def _level_rho(self, level: int) -> float:
-        """This level's share of what is left; what a level does not use goes to the later ones."""
+    def _level_rho(self, frontier: Frontier) -> float:
+        """This level's share of what is left; what a level does not use goes to the later ones, and to a later pass."""
         ledger = self._accountant.ledger
         if isinstance(ledger.budget, NoPrivacy):
             return math.inf
-        return split(ledger.remaining_rho, self._config.level_shares[level:])[0] if ledger.remaining_rho > 0 else 0.0
+        shares = self._config.level_shares[frontier.level :]
+        if frontier.another_pass_follows:
+            later = self._config.later_pass_share
+            shares = (*shares, sum(self._config.level_shares) * later / (1 - later))
+        return split(ledger.remaining_rho, shares)[0] if ledger.remaining_rho > 0 else 0.0
 
     def answer(self, frontier: Frontier) -> None:
         if frontier.level >= len(self._config.level_shares):
             return
-        rho = self._level_rho(frontier.level)
+        rho = self._level_rho(frontier)
         if not rho > 0:
             self.exhausted = True
             return
@@ -140,7 +144,9 @@ class LevelwiseGaussian(Decider):
     Colliders of pairs separated at level 0 must be supported by the release.
 
     alpha: level of the test.  level_shares: positive weights of the levels 0, 1, ..., which also set the last level; what a
-    level leaves unspent goes to the later ones.  selection_share: the part of a level's price that buys separating sets.
+    level leaves unspent goes to the later ones.  later_pass_share: the part of the whole that a search with a second pass over the
+    levels (FCI's possible-d-sep) holds back for it; a search with one pass spends it.  selection_share: the part of a level's price
+    that buys separating sets.
     false_edges: false edges that noise alone may keep at a level, per column.  forest_bonus: how far (in sigma) below zero a
     spanning-forest pair must fall.  mean_weight: weight of the margins in the release.
     Needs delta > 0, discrete columns and the stable order.
@@ -159,6 +165,7 @@ class LevelwiseGaussian(Decider):
     false_edges: float = 0.1
     forest_bonus: float = 0.5
     mean_weight: float = 1.0
+    later_pass_share: float = 0.15
 
     needs_stable = True
 
@@ -168,8 +175,10 @@ class LevelwiseGaussian(Decider):
             math.isfinite(share) and share > 0 for share in self.level_shares
         ):
             raise OptionError(f"level_shares = {self.level_shares!r} are not weights; give a positive number for each level")
-        if not 0 < self.selection_share < 1:
-            raise OptionError(f"selection_share = {self.selection_share!r} is not a share; give a number between 0 and 1")
+        for argument in ("selection_share", "later_pass_share"):
+            value = getattr(self, argument)
+            if not 0 < value < 1:
+                raise OptionError(f"{argument} = {value!r} is not a share; give a number between 0 and 1")
         for argument in ("mean_weight", "false_edges"):
             value = getattr(self, argument)
             if not (math.isfinite(value) and value > 0):

@@ -2,7 +2,7 @@ r"""Batches of noisy margins: what is measured is released, so everything decide
 
 The smallest margin over a set of candidates moves by no more than a single margin (the minimum of Delta-Lipschitz functions is
 Delta-Lipschitz), so N of them have the L2 sensitivity Delta sqrt(N), whatever the candidates; and the difference of two such minima
-moves by at most 2 Delta.  N and the candidates must depend only on what was released before.
+moves by at most 2 Delta, half of it by Delta.  N and the candidates must depend only on what was released before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jaxcd.decisions.base import Question, queries_of
 from jaxcd.privacy import Accountant, gaussian
 from jaxcd.queries import Session
 
-__all__ = ["Measured", "contrast_margins", "margins_of", "smallest_margins"]
+__all__ = ["Measured", "margins_of", "opening_margins", "smallest_margins"]
 
 
 class Measured(NamedTuple):
@@ -33,13 +33,13 @@ def margins_of(session: Session, questions: Sequence[Question]) -> list[np.ndarr
     return np.split(values, np.cumsum([len(question.candidates) for question in questions])[:-1])
 
 
-def _measure(session: Session, accountant: Accountant, exact: np.ndarray, *, times: int, rho: float, label: str) -> Measured:
+def _measure(session: Session, accountant: Accountant, exact: np.ndarray, *, rho: float, label: str) -> Measured:
     if not len(exact):
         return Measured(exact, 0.0)
     bound = session.sensitivity()
-    sensitivity = times * bound.value * math.sqrt(len(exact))
+    sensitivity = bound.value * math.sqrt(len(exact))
     noisy = gaussian(
-        accountant, exact, sensitivity=sensitivity, pad=times * bound.pad, rho=rho, label=label, relation=session.relation
+        accountant, exact, sensitivity=sensitivity, pad=bound.pad, rho=rho, label=label, relation=session.relation
     )  # fmt: skip
     return Measured(noisy, 0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho))
 
@@ -55,23 +55,28 @@ def smallest_margins(
     the candidates behind the margins.  Proof: module docstring.
     """
     exact = np.array([part.min() for part in margins])
-    return _measure(session, accountant, exact, times=1, rho=rho, label=label)
+    return _measure(session, accountant, exact, rho=rho, label=label)
 
 
-def contrast_margins(
+def opening_margins(
     session: Session,
     accountant: Accountant,
-    first: Sequence[np.ndarray],
-    second: Sequence[np.ndarray],
+    holding: Sequence[np.ndarray],
+    lacking: Sequence[np.ndarray | None],
     *,
     rho: float,
     label: str,
 ) -> Measured:
-    r"""For each pair of arrays the smallest margin of the first minus the smallest of the second, with Gaussian noise.
+    r"""How much a middle opens a path, with Gaussian noise: min(holding), or half of min(holding) - min(lacking).
+
+    holding: margins over the candidate sets with the middle.  lacking: margins over those without, or None where nothing is to be
+    subtracted.  Half a difference moves by as much as one margin, so that both kinds share a batch.
 
     Guarantee
     ---------
-    As :func:`smallest_margins`, with the sensitivity 2 Delta sqrt(N).
+    As :func:`smallest_margins`: sensitivity Delta sqrt(N).
     """
-    exact = np.array([a.min() - b.min() for a, b in zip(first, second, strict=True)])
-    return _measure(session, accountant, exact, times=2, rho=rho, label=label)
+    exact = np.array(
+        [a.min() if b is None else (a.min() - b.min()) / 2 for a, b in zip(holding, lacking, strict=True)]
+    )
+    return _measure(session, accountant, exact, rho=rho, label=label)

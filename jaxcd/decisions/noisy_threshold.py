@@ -62,7 +62,7 @@ class _NoisyRun(DecisionRun):
 
     def answer(self, frontier: Frontier) -> None:
         try:
-            while questions := frontier.peek(None if frontier.stable else 64):
+            while questions := frontier.peek(1 << 18 if frontier.stable else 64):
                 self._session.margins([query for question in questions for query in queries_of(question)[:8]])
                 for question in questions:
                     given = next((s for s, q in zip(question.candidates, queries_of(question), strict=True) if self._ask(q)), None)

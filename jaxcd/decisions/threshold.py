@@ -18,6 +18,8 @@ __all__ = ["Threshold"]
 _FIRST_ROUND = 2
 # Look-ahead, in candidates, where each answer may change the questions behind it.
 _LOOK_AHEAD = 128
+# The same where answers change nothing: what is held in memory at once.
+_MOST_CANDIDATES = 1 << 18
 
 
 class _ThresholdRun(DecisionRun):
@@ -49,7 +51,7 @@ class _ThresholdRun(DecisionRun):
         return found
 
     def answer(self, frontier: Frontier) -> None:
-        while questions := frontier.peek(None if frontier.stable else _LOOK_AHEAD):
+        while questions := frontier.peek(_MOST_CANDIDATES if frontier.stable else _LOOK_AHEAD):
             for given in self._first_separating(questions):
                 if given is None:
                     frontier.keep()

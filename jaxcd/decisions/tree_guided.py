@@ -12,7 +12,7 @@ from itertools import combinations
 
 from jaxcd.citests import Query, check_alpha
 from jaxcd.decisions.base import Question
-from jaxcd.decisions.measurements import contrast_margins, margins_of, smallest_margins
+from jaxcd.decisions.measurements import margins_of, opening_margins, smallest_margins
 from jaxcd.errors import OptionError
 from jaxcd.ops import tails
 from jaxcd.privacy import Accountant, NoPrivacy, split
@@ -32,7 +32,8 @@ class TreeOptions:
     filtered: whether grow takes only separators that are dependent on both ends at level 0 (fewer sets, but separators that
     block a path opened at a collider are lost).  false_edges: false edges that noise alone may add in grow, per column.
     forest_bonus: how many sigma below zero a forest edge must fall to be removed.  collider_sigmas: how many sigma above zero
-    the bought contrast of a collider must be.
+    the bought number of a collider with dependent ends must be.  false_colliders: how many false colliders with independent ends
+    noise alone may add.
     """
 
     shares: tuple[float, float, float, float] = (0.25, 0.40, 0.15, 0.20)
@@ -43,6 +44,7 @@ class TreeOptions:
     false_edges: float = 0.1
     forest_bonus: float = 1.0
     collider_sigmas: float = 2.0
+    false_colliders: float = 0.3
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -54,7 +56,7 @@ class TreeOptions:
             value = getattr(self, argument)
             if isinstance(value, bool) or not isinstance(value, int) or not value >= 1:
                 raise OptionError(f"{argument} = {value!r} is not a positive whole number; give one")
-        for argument in ("false_edges", "forest_bonus", "collider_sigmas"):
+        for argument in ("false_edges", "forest_bonus", "collider_sigmas", "false_colliders"):
             value = getattr(self, argument)
             if not (math.isfinite(value) and value >= 0):
                 raise OptionError(f"{argument} = {value!r} is negative or not finite; give a number from 0")
@@ -66,8 +68,8 @@ class TreeGuided:
     Guarantee
     ---------
     Relation: replace-one; n, the domain and the options are public.  Events: ``ZCDPEvent`` for the release, and one for each batch that
-    is asked (L2 sensitivity Delta sqrt(N), 2 Delta sqrt(N) for the contrasts); each must be asked at most once.  The questions must
-    depend on answers of this object only.  Proof: :mod:`jaxcd.ops.moments`, :mod:`jaxcd.decisions.measurements`.
+    is asked (L2 sensitivity Delta sqrt(N)); each must be asked at most once.  The questions must depend on answers of this object
+    only.  Proof: :mod:`jaxcd.ops.moments`, :mod:`jaxcd.decisions.measurements`.
     """
 
     def __init__(self, session: Session, accountant: Accountant, options: TreeOptions) -> None:
@@ -123,11 +125,22 @@ class TreeGuided:
         """For x, y independent at level 0: whether the release favours x -> z <- y over a chain lost in the noise."""
         return self._moments.favours_collider(x, z, y)
 
-    def opened_by(self, questions: Sequence[tuple[Question, Question]]) -> list[bool]:
-        """For each pair of questions (sets that hold the middle, sets that do not): whether the middle opens the path, i.e. the
-        smallest margin with it exceeds that without it by more than collider_sigmas sigma."""
+    def opened_by(self, questions: Sequence[tuple[Question, Question | None]]) -> list[bool]:
+        """For each triple x - z - y whether z opens the path between x and y.
+
+        First question: sets that hold z; second: sets that do not, None where x, y are independent at level 0.  The smallest
+        margin over the first, less that over the second, must exceed collider_sigmas sigma; without a second question what
+        noise alone exceeds with probability min(.16, false_colliders / N).
+        """
         if not questions:
             return []
-        first, second = (margins_of(self._session, [pair[side] for pair in questions]) for side in (0, 1))
-        measured = contrast_margins(self._session, self._accountant, first, second, rho=self._prices[3], label="orient")
-        return [bool(value > self._options.collider_sigmas * measured.sigma) for value in measured.values]
+        holding = margins_of(self._session, [first for first, _ in questions])
+        lacking = iter(margins_of(self._session, [second for _, second in questions if second is not None]))
+        against = [None if second is None else next(lacking) for _, second in questions]
+        measured = opening_margins(self._session, self._accountant, holding, against, rho=self._prices[3], label="orient")
+        tail = min(0.16, self._options.false_colliders / len(questions))
+        opening = tails.normal_quantile(tail) if tail > 0 else math.inf
+        return [
+            bool(value > (opening if second is None else self._options.collider_sigmas) * measured.sigma)
+            for (_, second), value in zip(questions, measured.values, strict=True)
+        ]

@@ -127,7 +127,7 @@ def orient_colliders(
     heads = collider_arrowheads(skeleton, separating_sets=separating_sets, ambiguous=ambiguous)
     if rule is ConflictRule.UNDIRECTED:
         heads &= ~heads.T
-    return _with_arrowheads(skeleton, heads)
+    return with_arrowheads(skeleton, heads)
 
 
 # ---- Meek's rules ----------------------------------------------------------------------------------------------------
@@ -255,10 +255,11 @@ def apply_meek_rules(graph: MixedGraph, *, ambiguous: Collection[Triple] = ()) -
         oriented &= ~oriented.T
         if not oriented.any():
             return graph
-        graph = _with_arrowheads(graph, oriented)
+        graph = with_arrowheads(graph, oriented)
 
 
-def _with_arrowheads(graph: MixedGraph, heads: np.ndarray) -> MixedGraph:
+def with_arrowheads(graph: MixedGraph, heads: np.ndarray) -> MixedGraph:
+    """The graph with arrowheads at j of the edges i - j where ``heads[i, j]`` is true; every such pair has an edge."""
     return MixedGraph(graph.names, np.where(heads, int(Mark.ARROW), graph.marks))
 
 

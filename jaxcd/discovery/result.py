@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,23 +11,35 @@ from typing import Any
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import PrivacyCost
 
-__all__ = ["DiscoveryResult", "LevelRecord"]
+__all__ = ["DiscoveryResult", "LevelRecord", "SearchPass"]
+
+
+class SearchPass(enum.Enum):
+    """Where the separating sets of a pass over the levels come from."""
+
+    NEIGHBORS = "neighbors"
+    POSSIBLE_D_SEP = "possible-d-sep"
 
 
 @dataclass(frozen=True)
 class LevelRecord:
-    """One level of a search: pairs asked, and pairs that were separated."""
+    """One level of a search: pairs asked, pairs that were separated, and in which pass."""
 
     level: int
     n_asked: int
     n_separated: int
+    search_pass: SearchPass = SearchPass.NEIGHBORS
+
+    def __str__(self) -> str:
+        place = "" if self.search_pass is SearchPass.NEIGHBORS else f" of {self.search_pass.value}"
+        return f"level {self.level}{place}: {self.n_asked} pairs asked, {self.n_separated} separated"
 
 
 @dataclass(frozen=True)
 class DiscoveryResult:
-    """The result of :func:`jaxcd.pc`; frozen.  In a private run every field is safe to publish.
+    """The result of :func:`jaxcd.pc` or :func:`jaxcd.fci`; frozen.  In a private run every field is safe to publish.
 
-    graph: the CPDAG.  separating_sets: for each separated pair the set that separated it (the empty tuple where the pair is
+    graph: the CPDAG, or the PAG.  separating_sets: for each separated pair the set that separated it (the empty tuple where the pair is
     marginally independent).
     cost: the guarantee of the run: the budget fixed in advance, whatever part of it was used.
     spent: what the events charged add up to; accounting, not a guarantee (it may depend on released answers).

@@ -1,32 +1,71 @@
-"""The skeleton of PC, once: levels, adjacency, and the frontiers that a decider answers.
+"""The skeletons of PC and FCI, once: levels, adjacency, and the frontiers that a decider answers.
 
 Level l asks, for each pair that is still adjacent, whether a set of l neighbours separates it.  In the *stable* order
 (Colombo and Maathuis 2014) neighbours are those at the level's start, so answers of one level do not influence each other and
 the skeleton does not depend on the order of the columns; in the *original* order (Spirtes, Glymour and Scheines 2000) an edge
 that is removed is gone for the next question.
+
+FCI makes a second pass over the same levels, in which the separators come from pools fixed at its start (Possible-D-SEP).  It asks
+nothing twice: every answered question leaves behind from which pools its sets were taken, which is public.
 """
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations, permutations
 
 import numpy as np
 
 from jaxcd.decisions import DecisionRun, Frontier, Question
 
-__all__ = ["Skeleton", "search_skeleton"]
+__all__ = ["SearchSpace", "Skeleton", "search_pools", "search_skeleton"]
 
 Admissible = Callable[[int, int, tuple[int, ...]], bool]
+Report = Callable[[int, int, int], None]
+Pair = tuple[int, int]
+# A question with the pools (bit masks) of its candidates.
+_Waiting = tuple[Question, list[int]]
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """What is known of a search before it asks.
+
+    rank: for each column its place in the order in which columns are taken; default: as they stand.
+    absent: pairs (x < y) that are not joined, and never asked.  kept: pairs (x < y) that are joined, and never asked.
+    allowed: for each pair (x < y) the columns that a separating set of the two may hold; default: all others.
+    """
+
+    rank: tuple[int, ...] | None = None
+    absent: frozenset[Pair] = frozenset()
+    kept: frozenset[Pair] = frozenset()
+    allowed: Mapping[Pair, Collection[int]] | None = None
+
+    def ordered(self, columns: Iterable[int]) -> tuple[int, ...]:
+        """The columns in the search's order."""
+        return tuple(sorted(columns, key=None if self.rank is None else self.rank.__getitem__))
+
+    def separators(self, x: int, y: int, pool: Collection[int]) -> tuple[int, ...]:
+        """The columns of a pool (in its order) that may be in a separating set of x and y."""
+        allowed = pool if self.allowed is None else self.allowed[min(x, y), max(x, y)]
+        return tuple(v for v in pool if v in allowed and v != x and v != y)
 
 
 class Skeleton:
-    """An undirected graph on 0, ..., d - 1 that loses edges, and the set that separated each lost pair."""
+    """An undirected graph on 0, ..., d - 1 that loses edges, and the set that separated each lost pair.
 
-    def __init__(self, n_variables: int) -> None:
+    absent: pairs that are not joined to begin with; no set is known that separates them.
+    """
+
+    def __init__(self, n_variables: int, *, absent: Iterable[Pair] = ()) -> None:
         self.adjacency = ~np.eye(n_variables, dtype=bool)
-        self.separating_sets: dict[tuple[int, int], tuple[int, ...]] = {}
+        for x, y in absent:
+            self.adjacency[x, y] = self.adjacency[y, x] = False
+        self.separating_sets: dict[Pair, tuple[int, ...]] = {}
+        #: For each pair (x < y) and size the pools (bit masks) of which all sets of that size were asked, in vain.
+        self.asked: dict[tuple[int, int, int], list[int]] = {}
 
     def neighbors(self, x: int, *, without: int) -> tuple[int, ...]:
         """The neighbours of x other than ``without``, ascending."""
@@ -41,39 +80,55 @@ class Skeleton:
 class _Frontier(Frontier):
     """A frontier over pairs in a fixed order; questions are made when they are first looked at."""
 
-    def __init__(self, skeleton: Skeleton, level: int, admissible: Admissible) -> None:
+    _asks_once = False
+
+    def __init__(self, skeleton: Skeleton, level: int, admissible: Admissible, space: SearchSpace) -> None:
         self.level = level
         self._skeleton = skeleton
         self._admissible = admissible
-        self._waiting: list[Question] = []
+        self._space = space
+        self._waiting: list[_Waiting] = []
         self._source = self._questions()
         self.n_separated = 0
         self.n_asked = 0
 
     @abc.abstractmethod
-    def _questions(self) -> Iterator[Question]:
+    def _questions(self) -> Iterator[_Waiting]:
         """The level's questions, in order."""
 
-    def _candidates(self, x: int, y: int, pools: list[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
-        sets = dict.fromkeys(given for pool in pools for given in combinations(pool, self.level))
-        return tuple(given for given in sets if self._admissible(x, y, given))
+    def _open(self, x: int, y: int) -> bool:
+        return bool(self._skeleton.adjacency[x, y]) and (min(x, y), max(x, y)) not in self._space.kept
+
+    def _question(self, x: int, y: int, pools: Sequence[Sequence[int]]) -> _Waiting | None:
+        """The question whether a set of the level's size out of one of the pools separates x and y; None if there is no set."""
+        candidates = tuple(given for given in self._sets(x, y, pools) if self._admissible(x, y, given))
+        return (Question(x, y, candidates), [_mask(pool) for pool in pools]) if candidates else None
+
+    def _sets(self, x: int, y: int, pools: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+        before = self._skeleton.asked.get((min(x, y), max(x, y), self.level), []) if self._asks_once else []
+        fresh = [pool for pool in pools if all(_mask(pool) & ~known for known in before)]
+        for given in dict.fromkeys(given for pool in fresh for given in combinations(pool, self.level)):
+            if not before or all(_mask(given) & ~known for known in before):
+                yield given
 
     def peek(self, n_candidates: int | None = None) -> list[Question]:
-        held = sum(len(question.candidates) for question in self._waiting)
+        held = sum(len(question.candidates) for question, _ in self._waiting)
         while n_candidates is None or held < n_candidates:
-            question = next(self._source, None)
-            if question is None:
+            item = next(self._source, None)
+            if item is None:
                 break
-            self._waiting.append(question)
-            held += len(question.candidates)
-        return list(self._waiting)
+            self._waiting.append(item)
+            held += len(item[0].candidates)
+        return [question for question, _ in self._waiting]
 
     def keep(self) -> None:
-        self._waiting.pop(0)
+        question, pools = self._waiting.pop(0)
         self.n_asked += 1
+        key = (min(question.x, question.y), max(question.x, question.y), self.level)
+        self._skeleton.asked.setdefault(key, []).extend(pools)
 
     def separate(self, given: tuple[int, ...]) -> None:
-        question = self._waiting.pop(0)
+        question, _ = self._waiting.pop(0)
         self.n_asked += 1
         self.n_separated += 1
         self._remove(question, given)
@@ -84,23 +139,36 @@ class _Frontier(Frontier):
 
 
 class _StableFrontier(_Frontier):
-    """Each unordered pair once, candidates from the neighbours of either end at the level's start."""
+    """Each unordered pair once, candidates from pools that no answer of the level changes.
+
+    pools: for each column the separators to try; default: its neighbours at the level's start.  With given pools nothing is
+    asked that was asked before.
+    """
 
     stable = True
 
-    def __init__(self, skeleton: Skeleton, level: int, admissible: Admissible) -> None:
-        super().__init__(skeleton, level, admissible)
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        level: int,
+        admissible: Admissible,
+        space: SearchSpace,
+        pools: Sequence[Iterable[int]] | None = None,
+    ) -> None:
+        super().__init__(skeleton, level, admissible, space)
         self._lost: list[tuple[Question, tuple[int, ...]]] = []
+        self._asks_once = pools is not None
+        if pools is None:
+            pools = [np.flatnonzero(row).tolist() for row in skeleton.adjacency]
+        self._pools = [space.ordered(pool) for pool in pools]
 
-    def _questions(self) -> Iterator[Question]:
-        adjacency = self._skeleton.adjacency.copy()
-        pools = [tuple(int(v) for v in np.flatnonzero(row)) for row in adjacency]
-        for x, y in combinations(range(len(adjacency)), 2):
-            if adjacency[x, y]:
-                ends = [tuple(v for v in pools[a] if v != b) for a, b in ((x, y), (y, x))]
-                candidates = self._candidates(x, y, ends)
-                if candidates:
-                    yield Question(x, y, candidates)
+    def _questions(self) -> Iterator[_Waiting]:
+        for x, y in combinations(self._space.ordered(range(len(self._pools))), 2):
+            if self._open(x, y):
+                ends = [self._space.separators(x, y, self._pools[end]) for end in (x, y)]
+                question = self._question(min(x, y), max(x, y), ends)
+                if question is not None:
+                    yield question
 
     def _remove(self, question: Question, given: tuple[int, ...]) -> None:
         self._lost.append((question, given))
@@ -116,26 +184,33 @@ class _OriginalFrontier(_Frontier):
 
     stable = False
 
-    def _questions(self) -> Iterator[Question]:
-        for x, y in permutations(range(len(self._skeleton.adjacency)), 2):
-            question = self._question(x, y)
+    def _questions(self) -> Iterator[_Waiting]:
+        for x, y in permutations(self._space.ordered(range(len(self._skeleton.adjacency))), 2):
+            question = self._renewed(x, y)
             if question is not None:
                 yield question
 
-    def _question(self, x: int, y: int) -> Question | None:
-        if not self._skeleton.adjacency[x, y]:
+    def _renewed(self, x: int, y: int) -> _Waiting | None:
+        if not self._open(x, y):
             return None
-        candidates = self._candidates(x, y, [self._skeleton.neighbors(x, without=y)])
-        return Question(x, y, candidates) if candidates else None
+        neighbors = self._space.ordered(np.flatnonzero(self._skeleton.adjacency[x]).tolist())
+        return self._question(x, y, [self._space.separators(x, y, neighbors)])
 
     def _remove(self, question: Question, given: tuple[int, ...]) -> None:
         self._skeleton.remove(question.x, question.y, given)
         # What was looked at ahead is asked anew with the neighbours that are left.
-        renewed = (self._question(q.x, q.y) for q in self._waiting)
-        self._waiting = [q for q in renewed if q is not None]
+        renewed = (self._renewed(q.x, q.y) for q, _ in self._waiting)
+        self._waiting = [item for item in renewed if item is not None]
 
     def close(self) -> None:
         """Nothing is left to do."""
+
+
+def _mask(columns: Iterable[int]) -> int:
+    mask = 0
+    for v in columns:
+        mask |= 1 << v
+    return mask
 
 
 def search_skeleton(
@@ -145,17 +220,23 @@ def search_skeleton(
     admissible: Admissible,
     max_level: int | None,
     stable: bool,
-    report: Callable[[int, int, int], None],
+    report: Report,
+    space: SearchSpace | None = None,
+    another_pass_follows: bool = False,
 ) -> Skeleton:
     """PC's skeleton by the answers of a decider.
 
     admissible: whether a query may be asked (public).  max_level: the largest |S|, or None.  report: called after each level
-    with (level, pairs asked, pairs separated).  Stops when no pair has enough neighbours, or when the budget is exhausted.
+    with (level, pairs asked, pairs separated).  space: what is known before (default: nothing).  another_pass_follows: whether
+    :func:`search_pools` is called afterwards, told to the decider.
+    Stops when no pair has enough neighbours, or when the budget is exhausted.
     """
-    skeleton = Skeleton(n_variables)
+    space = space or SearchSpace()
+    skeleton = Skeleton(n_variables, absent=space.absent)
     level = 0
     while max_level is None or level <= max_level:
-        frontier = (_StableFrontier if stable else _OriginalFrontier)(skeleton, level, admissible)
+        frontier = (_StableFrontier if stable else _OriginalFrontier)(skeleton, level, admissible, space)
+        frontier.another_pass_follows = another_pass_follows
         if not frontier.peek(1):
             break
         run.answer(frontier)
@@ -165,3 +246,29 @@ def search_skeleton(
             break
         level += 1
     return skeleton
+
+
+def search_pools(
+    run: DecisionRun,
+    skeleton: Skeleton,
+    pools: Sequence[tuple[int, ...]],
+    *,
+    admissible: Admissible,
+    max_level: int | None,
+    report: Report,
+    space: SearchSpace,
+) -> None:
+    """A second pass: asks each pair that is still joined for the sets out of ``pools[x]`` and ``pools[y]`` not asked before.
+
+    pools: for each column the candidates, which no answer changes; public.  The other arguments as for :func:`search_skeleton`.
+    Removes the pairs that are separated from the skeleton; ends after the largest level, or when the budget is exhausted.
+    """
+    largest = max(map(len, pools), default=0)
+    for level in range((largest if max_level is None else min(max_level, largest)) + 1):
+        frontier = _StableFrontier(skeleton, level, admissible, space, pools)
+        if run.exhausted:
+            return
+        if frontier.peek(1):
+            run.answer(frontier)
+            frontier.close()
+            report(level, frontier.n_asked, frontier.n_separated)

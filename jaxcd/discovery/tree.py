@@ -6,15 +6,20 @@ r"""Tree-guided private PC: four batches of questions, the first of which guides
    neighbours of both ends and the path between them.  An edge is added where it exceeds kappa sigma.
 3. *Shrink.*  For every edge one number: its smallest margin over sets of up to ``shrink_size`` neighbours of one end, as in PC.  A
    forest edge must fall further below zero than an added one.
-4. *Orient.*  An unshielded triple x - z - y with x, y independent at level 0 is judged from the release; for the others one number is
-   bought, the smallest margin over sets with z minus that over sets without.  Meek's rules do the rest.  The default is "no
-   collider": noise costs arrows, and adds none.
+4. *Orient.*  An unshielded triple x - z - y is judged
+   - from the release alone where x, y are independent at level 0 and a chain through z would have shown there: a collider;
+   - as no collider where x, y are dependent and the skeleton joins them through z only: a path that alone explains a dependence
+     is open;
+   - and otherwise by one number that is bought: the smallest margin over sets with z, for dependent x, y minus that over sets
+     without z.  A collider must exceed what noise alone would reach.
+   Meek's rules do the rest.  The default is "no collider": noise costs arrows, and adds few.
 
 Four batches whose sizes are known before they are asked, whatever the search finds: N numbers of a batch have the L2 sensitivity
-Delta sqrt(N) (2 Delta sqrt(N) for differences).  As the noise vanishes and under faithfulness the result is PC's: grow keeps every true
+Delta sqrt(N) (differences are halved).  As the noise vanishes and under faithfulness the result is PC's: grow keeps every true
 edge, and shrink is PC on a superset of the skeleton.
 
-Source: PRIVACY.md section O; NONLINEAR.md section 1 for the numeric form.
+Source: PRIVACY.md section O, whose orientation step is refined here (it leaves undirected what the release cannot show, and buys a
+number for every dependent triple); NONLINEAR.md section 1 for the numeric form.
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ from jaxcd.data import Dataset
 from jaxcd.decisions import Question, TreeGuided, TreeOptions
 from jaxcd.discovery.constraint import check_arguments
 from jaxcd.discovery.orientation import ConflictRule, apply_meek_rules, orient_colliders, unshielded_triples
+from jaxcd.discovery.pc import check_conflicts
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy
@@ -39,6 +45,7 @@ from jaxcd.queries import Session
 __all__ = ["tree_pc"]
 
 Pair = tuple[int, int]
+
 
 
 def _question(run: TreeGuided, x: int, y: int, pools: Iterable[Iterable[int]], sizes: range) -> Question:
@@ -87,22 +94,25 @@ def _non_colliders(
     """For each pair at the ends of unshielded triples the middles that are not colliders, as a separating set."""
     index = {name: i for i, name in enumerate(skeleton.names)}
     triples = unshielded_triples(skeleton)
+    network = skeleton.to_networkx().to_undirected()
     colliders = set()
     bought = []
     for triple in triples:
         a, b, c = triple
         x, z, y = index[a], index[b], index[c]
-        if (min(x, y), max(x, y)) not in run.dependent:
-            if run.favours_collider(x, z, y):
-                colliders.add(triple)
+        dependent = (min(x, y), max(x, y)) in run.dependent
+        if not dependent and run.favours_collider(x, z, y):
+            colliders.add(triple)
             continue
+        if dependent and not nx.has_path(network.subgraph(set(network) - {b}), a, c):
+            continue  # z is on every path from x to y, one of which is open: no collider
         pools = [{index[v] for v in skeleton.neighbors(end)} - {x, y} for end in (a, c)]
         both = _question(run, x, y, pools, range(options.shrink_size))
         holding, lacking = (
             both._replace(candidates=tuple(s for s in both.candidates if (z in s) is holds)) for holds in (True, False)
         )
         if holding.candidates and lacking.candidates:
-            bought.append((triple, (holding, lacking)))
+            bought.append((triple, (holding, lacking if dependent else None)))
     answers = run.opened_by([questions for _, questions in bought])
     colliders |= {triple for (triple, _), is_opened in zip(bought, answers, strict=True) if is_opened}
     middles: dict[frozenset[str], list[str]] = {frozenset((a, c)): [] for a, _, c in triples}
@@ -139,7 +149,8 @@ def tree_pc(
     Raises OptionError, DomainError, PrivacyError or SensitivityError, before anything is charged, where arguments do not fit.
     """
     options = options or TreeOptions()
-    check_arguments(test, budget, key, noise, conflicts)
+    check_arguments(test, budget, key, noise)
+    check_conflicts(conflicts)
     session = Session(data, test, alpha=options.alpha, budget=budget, key=key)
     accountant = Accountant(Ledger(budget), noise)
     run = TreeGuided(session, accountant, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxcd.graphs.ancestral import dag_to_mag, is_ancestral, is_mag, markov_equivalent_mags, visible_edges
 from jaxcd.graphs.converters import (
     PcalgGraph,
     PcalgKind,
@@ -21,12 +22,17 @@ from jaxcd.graphs.converters import (
 from jaxcd.graphs.cpdag import consistent_extension, dag_to_cpdag, random_dag
 from jaxcd.graphs.dag import dag_adjacency, topological_order
 from jaxcd.graphs.edges import Edge, Mark
+from jaxcd.graphs.knowledge import Knowledge
+from jaxcd.graphs.m_separation import MSeparation, m_separated
 from jaxcd.graphs.mixed_graph import MixedGraph
+from jaxcd.graphs.possible_paths import possible_ancestors, possible_d_sep, possible_descendants
 from jaxcd.graphs.separation import DSeparation, d_separated
 
 __all__ = [
     "DSeparation",
     "Edge",
+    "Knowledge",
+    "MSeparation",
     "Mark",
     "MixedGraph",
     "PcalgGraph",
@@ -35,12 +41,20 @@ __all__ = [
     "d_separated",
     "dag_adjacency",
     "dag_to_cpdag",
+    "dag_to_mag",
     "from_causal_learn",
     "from_dot",
     "from_json_dict",
     "from_networkx",
     "from_pcalg",
     "from_tetrad",
+    "is_ancestral",
+    "is_mag",
+    "m_separated",
+    "markov_equivalent_mags",
+    "possible_ancestors",
+    "possible_d_sep",
+    "possible_descendants",
     "random_dag",
     "to_causal_learn",
     "to_dot",
@@ -49,4 +63,5 @@ __all__ = [
     "to_pcalg",
     "to_tetrad",
     "topological_order",
+    "visible_edges",
 ]

@@ -73,6 +73,8 @@ def _unquoted(body: str) -> str:
 # ---- Tetrad ----------------------------------------------------------------------------------------------------------
 
 _TETRAD_NAME = re.compile(r"[^\s;,(][^\s;,]*")
+# The sections that may follow the edges; the heading of the triples is a long sentence.
+_TETRAD_LATER = re.compile(r"Graph .*:|Ambiguous triples\b.*|Underline triples:|Dotted underline triples:")
 # Tetrad may append to an edge of a PAG whether it is definitely direct (dd, pd) or visible (nl, pl).
 _TETRAD_PROPERTIES = {"dd", "pd", "nl", "pl"}
 
@@ -100,7 +102,8 @@ def to_tetrad(graph: MixedGraph) -> str:
 def from_tetrad(text: str) -> MixedGraph:
     """The graph of a text in Tetrad's format; the inverse of :func:`to_tetrad`.
 
-    The properties that Tetrad may append to an edge (dd, pd, nl, pl), and sections after the edges, are not read.
+    The properties that Tetrad may append to an edge (dd, pd, nl, pl), and sections after the edges (attributes, ambiguous
+    and underlined triples), are not read.
 
     Raises:
         FormatError: If a line is not of that format; the message gives its number.
@@ -121,7 +124,7 @@ def from_tetrad(text: str) -> MixedGraph:
                 raise FormatError(f"line {number}: not a list of observed variables separated by ';': {line!r}")
         elif section == "Graph Edges:":
             numbered = re.fullmatch(r"\d+\. (\S+) +(\S+) +(\S+)((?: +\S+)*)", line)
-            if numbered is None and line.startswith("Graph ") and line.endswith(":"):
+            if numbered is None and _TETRAD_LATER.fullmatch(line):
                 break
             if numbered is None or not set(numbered[4].split()) <= _TETRAD_PROPERTIES:
                 raise FormatError(f"line {number}: not an edge such as '1. a --> b': {line!r}")

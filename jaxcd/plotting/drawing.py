@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +26,15 @@ _BOX_HEIGHT = 0.34  # inches, like the next ones
 _BOX_PADDING = 0.13
 _ARROW_LENGTH, _ARROW_WIDTH = 0.13, 0.11
 _CIRCLE_RADIUS = 0.05
-_MARGIN = 0.18
+MARGIN = 0.18
 _LONGEST_LABEL = 28
+LEGEND_WIDTH, LEGEND_HEIGHT = 6.2, 0.3
 
 _BLACK, _BLUE, _RED, _GREY = "#1a1a1a", "#1f6fb4", "#d0211c", "#8a8a8a"
 
 
 @dataclass(frozen=True)
-class _Kind:
+class Kind:
     """A class of edges in a comparison with the truth."""
 
     label: str
@@ -41,10 +42,10 @@ class _Kind:
     dashed: bool = False
 
 
-_TRUE = _Kind("as in the truth", _BLACK)
-_OTHER_MARKS = _Kind("true pair, other marks", _BLUE)
-_EXTRA = _Kind("not in the truth", _RED)
-_MISSING = _Kind("missing", _GREY, dashed=True)
+TRUE = Kind("as in the truth", _BLACK)
+OTHER_MARKS = Kind("true pair, other marks", _BLUE)
+EXTRA = Kind("not in the truth", _RED)
+MISSING = Kind("missing", _GREY, dashed=True)
 
 
 def plot_graph(
@@ -74,35 +75,16 @@ def plot_graph(
         GraphError: If ``truth`` has other names, or a highlighted name is not in the graph.
         OptionError: If ``graph`` or ``truth`` is not a MixedGraph, or ``highlight`` is a single text.
     """
-    for what, value in (("graph", graph), ("truth", truth)):
-        if not isinstance(value, MixedGraph) and not (what == "truth" and value is None):
-            raise OptionError(
-                f"{what}: a {type(value).__name__} is not a MixedGraph; use run.graph or MixedGraph.from_edges"
-            )
-    if isinstance(highlight, str):
-        raise OptionError(f"highlight = {highlight!r} is one text; use a tuple of names such as ({highlight!r},)")
-    marked = {graph.index(name) for name in highlight}
-    edges = _edges(graph, None if truth is None else truth.reordered(graph.names))
-    labels = [_label(name) for name in graph.names]
-    widths = [_text_width(label) + 2 * _BOX_PADDING for label in labels]
-    layout = _layout(graph, truth, edges, widths)
-    room = _MARGIN * 2 + (0.0 if truth is None else 0.3)
-    size = (max(layout.width + 2 * _MARGIN, 2.5 if truth is None else 6.2), layout.height + room)
+    marked = check_arguments(graph, truth, highlight)
+    edges = compared_edges(graph, None if truth is None else truth.reordered(graph.names))
+    placed = place(graph, truth, edges)
+    room = MARGIN * 2 + (0.0 if truth is None else LEGEND_HEIGHT)
+    size = (max(placed.layout.width + 2 * MARGIN, 2.5 if truth is None else LEGEND_WIDTH), placed.layout.height + room)
     if ax is None:
         ax = _new_axes(size)
-    ax.set_axis_off()
-    ax.set_aspect("equal")
-    middle = layout.width / 2
-    ax.set_xlim(middle - size[0] / 2, middle + size[0] / 2)
-    ax.set_ylim(_MARGIN - room, layout.height + _MARGIN)
-    extent = ax.get_window_extent()
-    scale = float(min(extent.width / size[0], extent.height / size[1]) / ax.figure.dpi)
-    for edge, kind in edges:
-        _draw_edge(ax, graph, edge, kind, layout, widths, scale)
-    for v, label in enumerate(labels):
-        _draw_node(ax, layout.centers[v], widths[v], label, scale, highlighted=v in marked)
+    scale = paint(ax, placed, edges, size=size, marked=marked)
     if truth is not None:
-        _draw_legend(ax, edges, scale)
+        ax.legend(handles=legend_handles(edges, scale), **legend_style(scale))
     return ax
 
 
@@ -123,14 +105,18 @@ def graph_figure(graph: MixedGraph, *, truth: MixedGraph | None = None, highligh
 
 def graph_png(graph: MixedGraph, *, truth: MixedGraph | None = None, dpi: int = 144) -> bytes:
     """The drawing of :func:`plot_graph` as the content of a PNG file."""
+    return png(graph_figure(graph, truth=truth), dpi=dpi)
+
+
+def png(figure: Figure, *, dpi: int) -> bytes:
+    """The content of a PNG file with the figure; equal figures give equal files."""
     import io
 
-    figure = graph_figure(graph, truth=truth)
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         # A name in a script that the font lacks is drawn as boxes; its text is in the other files.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        # No version of matplotlib in the file: equal graphs give equal files.
+        # No version of matplotlib in the file.
         figure.savefig(buffer, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
     return buffer.getvalue()
 
@@ -149,25 +135,79 @@ def _new_axes(size: tuple[float, float]) -> Axes:
 # ---- what is drawn ---------------------------------------------------------------------------------------------------
 
 
-def _edges(graph: MixedGraph, truth: MixedGraph | None) -> list[tuple[Edge, _Kind]]:
+@dataclass(frozen=True)
+class Placed:
+    """Where the nodes of a graph and the edges go: names, labels and box widths (inches) of the d nodes, and the layout."""
+
+    names: tuple[str, ...]
+    labels: list[str]
+    widths: list[float]
+    layout: Layout
+
+
+def place(graph: MixedGraph, truth: MixedGraph | None, edges: list[tuple[Edge, Kind]]) -> Placed:
+    """The layout of the edges; in a comparison the truth says where the nodes go."""
+    labels = [_label(name) for name in graph.names]
+    widths = [_text_width(label) + 2 * _BOX_PADDING for label in labels]
+    return Placed(graph.names, labels, widths, _layout(graph, truth, edges, widths))
+
+
+def paint(
+    ax: Axes,
+    placed: Placed,
+    edges: list[tuple[Edge, Kind]],
+    *,
+    size: tuple[float, float],
+    marked: Collection[int] = (),
+) -> float:
+    """Draws edges and nodes on axes of ``size`` inches, the layout at the top; returns the scale of text and lines."""
+    layout = placed.layout
+    ax.set_axis_off()
+    ax.set_aspect("equal")
+    middle = layout.width / 2
+    ax.set_xlim(middle - size[0] / 2, middle + size[0] / 2)
+    ax.set_ylim(layout.height + MARGIN - size[1], layout.height + MARGIN)
+    extent = ax.get_window_extent()
+    scale = float(min(extent.width / size[0], extent.height / size[1]) / ax.figure.dpi)
+    for edge, kind in edges:
+        _draw_edge(ax, placed, edge, kind, scale)
+    for v, label in enumerate(placed.labels):
+        _draw_node(ax, layout.centers[v], placed.widths[v], label, scale, highlighted=v in marked)
+    return scale
+
+
+def check_arguments(
+    graph: MixedGraph, truth: MixedGraph | None, highlight: Collection[str], *, what: str = "graph"
+) -> set[int]:
+    """Positions of the highlighted nodes, after a look at the arguments; ``what`` is the graph's name in messages."""
+    for argument, value in ((what, graph), ("truth", truth)):
+        if not isinstance(value, MixedGraph) and not (argument == "truth" and value is None):
+            raise OptionError(
+                f"{argument}: a {type(value).__name__} is not a MixedGraph; use run.graph or MixedGraph.from_edges"
+            )
+    if isinstance(highlight, str):
+        raise OptionError(f"highlight = {highlight!r} is one text; use a tuple of names such as ({highlight!r},)")
+    return {graph.index(name) for name in highlight}
+
+
+def compared_edges(graph: MixedGraph, truth: MixedGraph | None) -> list[tuple[Edge, Kind]]:
+    """Each edge of the graph and each missing one with its kind; the names of the two graphs are in the same order."""
     if truth is None:
-        return [(edge, _Kind("", _BLACK)) for edge in graph.edges()]
+        return [(edge, Kind("", _BLACK)) for edge in graph.edges()]
     found = []
     for edge in graph.edges():
         true = truth.edge(edge.a, edge.b)
-        found.append((edge, _EXTRA if true is None else _TRUE if true == edge else _OTHER_MARKS))
-    return found + [(edge, _MISSING) for edge in truth.edges() if not graph.adjacent(edge.a, edge.b)]
+        found.append((edge, EXTRA if true is None else TRUE if true == edge else OTHER_MARKS))
+    return found + [(edge, MISSING) for edge in truth.edges() if not graph.adjacent(edge.a, edge.b)]
 
 
-def _layout(
-    graph: MixedGraph, truth: MixedGraph | None, edges: list[tuple[Edge, _Kind]], widths: list[float]
-) -> Layout:
+def _layout(graph: MixedGraph, truth: MixedGraph | None, edges: list[tuple[Edge, Kind]], widths: list[float]) -> Layout:
     """In a comparison the truth says where the nodes go, and edges that it does not have are led around."""
     directed, undirected, routed = [], [], []
     for edge, kind in edges:
         pair = graph.index(edge.a), graph.index(edge.b)
         shape = edge if truth is None else truth.edge(edge.a, edge.b)
-        if shape is None or kind is _EXTRA:
+        if shape is None or kind is EXTRA:
             routed.append(pair)
         elif shape.mark_b is Mark.ARROW and shape.mark_a is not Mark.ARROW:
             directed.append(pair)
@@ -217,12 +257,11 @@ def _draw_node(ax: Axes, center: NDArray, width: float, label: str, scale: float
     )  # fmt: skip
 
 
-def _draw_edge(
-    ax: Axes, graph: MixedGraph, edge: Edge, kind: _Kind, layout: Layout, widths: list[float], scale: float
-) -> None:
+def _draw_edge(ax: Axes, placed: Placed, edge: Edge, kind: Kind, scale: float) -> None:
     from matplotlib.patches import Circle, Polygon
 
-    i, j = graph.index(edge.a), graph.index(edge.b)
+    i, j = placed.names.index(edge.a), placed.names.index(edge.b)
+    layout, widths = placed.layout, placed.widths
     route = _dense(layout.routes[i, j] if (i, j) in layout.routes else layout.routes[j, i][::-1])
     outside = ~_inside(route, layout.centers[i], widths[i]) & ~_inside(route, layout.centers[j], widths[j])
     if not outside.any():
@@ -259,26 +298,35 @@ def _draw_edge(
     )  # fmt: skip
 
 
-def _draw_legend(ax: Axes, edges: list[tuple[Edge, _Kind]], scale: float) -> None:
+def legend_handles(edges: list[tuple[Edge, Kind]], scale: float) -> list[Any]:
+    """One line for each kind of edge of a comparison, with how many there are."""
     from matplotlib.lines import Line2D
 
-    handles = []
-    for kind in (_TRUE, _OTHER_MARKS, _EXTRA, _MISSING):
-        count = sum(found is kind for _, found in edges)
-        handles.append(
-            Line2D(
-                [],
-                [],
-                color=kind.color,
-                linewidth=1.5 * scale,
-                linestyle="--" if kind.dashed else "-",
-                label=f"{kind.label}: {count}",
-            )  # fmt: skip
+    return [
+        Line2D(
+            [],
+            [],
+            color=kind.color,
+            linewidth=1.5 * scale,
+            linestyle="--" if kind.dashed else "-",
+            label=f"{kind.label}: {sum(found is kind for _, found in edges)}",
         )
-    ax.legend(
-        handles=handles, loc="lower center", ncols=4, frameon=False, fontsize=8.5 * scale, borderaxespad=0.1,
-        bbox_to_anchor=(0.5, 0.0), columnspacing=1.4, handlelength=1.8,
-    )  # fmt: skip
+        for kind in (TRUE, OTHER_MARKS, EXTRA, MISSING)
+    ]
+
+
+def legend_style(scale: float) -> dict[str, Any]:
+    """Where and how a legend of :func:`legend_handles` stands: one row at the bottom."""
+    return {
+        "loc": "lower center",
+        "ncols": 4,
+        "frameon": False,
+        "fontsize": 8.5 * scale,
+        "borderaxespad": 0.1,
+        "bbox_to_anchor": (0.5, 0.0),
+        "columnspacing": 1.4,
+        "handlelength": 1.8,
+    }
 
 
 def _dense(route: NDArray, spacing: float = 0.01) -> NDArray:

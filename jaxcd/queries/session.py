@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import jax
 import numpy as np
 
-from jaxcd.citests import CITest, Evaluation, PreparedTest, Query, Sensitivity
+from jaxcd.citests import CITest, Evaluation, PreparedPermutationTest, PreparedTest, Query, Sensitivity
 from jaxcd.data import Dataset, Domain
-from jaxcd.errors import DomainError, PrivacyError, SensitivityError
+from jaxcd.errors import DomainError, OptionError, PrivacyError, SensitivityError
 from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, NoPrivacy, Relation
 from jaxcd.queries.queue import Queue
 from jaxcd.queries.sensitive import Sensitive
@@ -84,6 +84,11 @@ class Session:
         """Number of calls of the test; in a private run this is sensitive."""
         return self._queue.n_batches
 
+    @property
+    def work(self) -> Mapping[str, int]:
+        """Counts of tests, batches and of the test's own work so far; in a private run they are sensitive."""
+        return {"n_tests": self.n_evaluated, "n_batches": self.n_batches, **self._prepared.work}
+
     def sensitivity(self, n_samples: int | None = None) -> Sensitivity:
         """The sensitivity of a margin computed on ``n_samples`` rows (default: all of them).
 
@@ -106,6 +111,26 @@ class Session:
     def margins(self, queries: Sequence[Query]) -> Sensitive:
         """Margins of the queries, float64 (n_queries,); positive means dependent."""
         return Sensitive(self._queue.evaluate(queries).margin)
+
+    def permuted_statistics(self, queries: Sequence[Query]) -> Sensitive:
+        """The statistic and its k permuted versions, in the margin's units, float64 (n_queries, 1 + k).
+
+        Raises OptionError where the test has no permutation null.
+        """
+        prepared = self._prepared
+        if not isinstance(prepared, PreparedPermutationTest):
+            raise OptionError(f"test: {self.test.name} has no permutation null; use BoundedRCIT")
+        places: dict[Hashable, list[int]] = {}
+        for place, query in enumerate(queries):
+            places.setdefault(prepared.bucket(query), []).append(place)
+        rows: list[np.ndarray] = [np.empty(0)] * len(queries)
+        for bucket, members in places.items():
+            size = prepared.batch_size(bucket)
+            for batch in (members[start : start + size] for start in range(0, len(members), size)):
+                answers = prepared.permuted_statistics(bucket, [queries[i] for i in batch])
+                for i, row in zip(batch, answers, strict=True):
+                    rows[i] = row
+        return Sensitive(np.array(rows))
 
     def evaluate(self, queries: Sequence[Query]) -> Evaluation:
         """Statistics, log p-values and margins in plain numbers, for runs without privacy.

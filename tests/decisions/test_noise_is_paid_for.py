@@ -207,7 +207,7 @@ def test_noise_of_levelwise_gaussian(monkeypatch, test):
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
 def test_noise_of_tree_guided_pc(test):
-    """The release, then whole batches: N margins at Delta sqrt(N), N differences of two margins at 2 Delta sqrt(N)."""
+    """The release, then whole batches: N margins, or halves of differences of two margins, at Delta sqrt(N)."""
     n_batches = 0
     for seed in range(6):
         recorder = Recorder(seed)
@@ -223,8 +223,7 @@ def test_noise_of_tree_guided_pc(test):
             else:
                 n_batches += 1
                 ((_, _, size, _),) = draws
-                factor = 2 if "orient" in row["label"] or "collider" in row["label"] else 1
-                bound = factor * delta_of(test, 500) * math.sqrt(size)
+                bound = delta_of(test, 500) * math.sqrt(size)
             for _, sigma, _, _ in draws:
                 assert bound**2 / (2 * (sigma * VECTOR_GRID) ** 2) <= row["rho"]
     assert n_batches >= 4

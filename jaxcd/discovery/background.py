@@ -1,0 +1,88 @@
+"""Background knowledge in a search: what need not be asked, which marks are known, and where the data disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxcd.discovery.orientation import SeparatingSets, Triple, unshielded_triples
+from jaxcd.discovery.skeleton import SearchSpace
+from jaxcd.graphs import MixedGraph
+from jaxcd.graphs.knowledge import Knowledge
+
+__all__ = ["KnownMarks", "conflicting_triples", "known_marks", "search_space"]
+
+
+def search_space(
+    knowledge: Knowledge | None, names: tuple[str, ...], *, latent: bool, rank: tuple[int, ...] | None = None
+) -> SearchSpace:
+    """What a search knows before it asks.
+
+    latent: whether there may be latent variables; then two columns of which neither causes the other may still be joined, by
+    ``<->``, and only without them is a pair that is forbidden both ways never joined.  rank: as for :class:`SearchSpace`.
+    """
+    if knowledge is None:
+        return SearchSpace(rank)
+    pairs = list(combinations(range(len(names)), 2))
+    absent = [] if latent else [(x, y) for x, y in pairs if knowledge.adjacency_forbidden(names[x], names[y])]
+    kept = [(x, y) for x, y in pairs if knowledge.adjacency_required(names[x], names[y])]
+    separators = None
+    if len(knowledge.tiers) > 1:
+        separators = {
+            (x, y): frozenset(np.flatnonzero(knowledge.may_separate(names[x], names[y], names)).tolist()) for x, y in pairs
+        }
+    return SearchSpace(rank, frozenset(absent), frozenset(kept), separators)
+
+
+class KnownMarks(NamedTuple):
+    """Bool (d, d) each: true at (i, j) where the end at j of the edge between i and j is known to be that mark."""
+
+    arrow: np.ndarray
+    tail: np.ndarray
+
+
+def known_marks(knowledge: Knowledge | None, graph: MixedGraph, *, latent: bool) -> KnownMarks:
+    """The marks that the knowledge writes on the edges of a graph.
+
+    latent: whether an arrowhead leaves the other end of its edge open (PAG), or makes it a tail (CPDAG).
+    """
+    if knowledge is None:
+        nothing = np.zeros(graph.marks.shape, dtype=bool)
+        return KnownMarks(nothing, nothing)
+    arrow = knowledge.arrowheads(graph.names) & graph.adjacency
+    if latent:
+        return KnownMarks(arrow, knowledge.tails(graph.names) & graph.adjacency)
+    arrow &= ~arrow.T
+    return KnownMarks(arrow, arrow.T)
+
+
+class ConflictingTriples(NamedTuple):
+    """Unshielded triples that data and knowledge judge differently: colliders, and non-colliders, by the data."""
+
+    colliders: tuple[Triple, ...]
+    noncolliders: tuple[Triple, ...]
+
+
+def conflicting_triples(
+    known: KnownMarks, graph: MixedGraph, *, separating_sets: SeparatingSets, ambiguous: Collection[Triple]
+) -> ConflictingTriples:
+    """The unshielded triples (a, b, c) on which the data contradict what is known.
+
+    A collider by the data (b is not in the separating set of a and c) with a known tail at b; a non-collider by the data with two
+    known arrowheads at b.
+    """
+    colliders, noncolliders = [], []
+    skipped = {*ambiguous, *((c, b, a) for a, b, c in ambiguous)}
+    for a, b, c in unshielded_triples(graph) if known.arrow.any() or known.tail.any() else ():
+        given = separating_sets.get(frozenset((a, c)))
+        if given is None or (a, b, c) in skipped:
+            continue
+        i, j, k = graph.index(a), graph.index(b), graph.index(c)
+        if b not in given and (known.tail[i, j] or known.tail[k, j]):
+            colliders.append((a, b, c))
+        elif b in given and known.arrow[i, j] and known.arrow[k, j]:
+            noncolliders.append((a, b, c))
+    return ConflictingTriples(tuple(colliders), tuple(noncolliders))

@@ -1,0 +1,98 @@
+"""PC: from a data set, a test and a decider to a CPDAG."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from jaxcd.citests import CITest
+from jaxcd.data import Dataset
+from jaxcd.decisions import Decider
+from jaxcd.discovery.background import conflicting_triples, known_marks, search_space
+from jaxcd.discovery.colliders import ColliderRule
+from jaxcd.discovery.constraint import ConstraintSearch, Progress
+from jaxcd.discovery.orientation import ConflictRule, apply_meek_rules, orient_colliders, with_arrowheads
+from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.errors import OptionError
+from jaxcd.graphs import MixedGraph
+from jaxcd.graphs.knowledge import Knowledge
+from jaxcd.privacy import Budget, NoiseSource, NoPrivacy
+
+__all__ = ["check_conflicts", "pc"]
+
+
+def check_conflicts(conflicts: Any) -> None:
+    """Raises OptionError where ``conflicts`` is no ConflictRule."""
+    if not isinstance(conflicts, ConflictRule):
+        raise OptionError(f"conflicts = {conflicts!r} is not a rule; use ConflictRule.UNDIRECTED or ConflictRule.BIDIRECTED")
+
+
+def pc(
+    data: Dataset | None,
+    *,
+    test: CITest,
+    decider: Decider,
+    budget: Budget | NoPrivacy,
+    key: jax.Array | None,
+    noise: NoiseSource | None = None,
+    max_level: int | None = None,
+    stable: bool = True,
+    colliders: ColliderRule = ColliderRule.SEPARATING_SET,
+    conflicts: ConflictRule = ConflictRule.UNDIRECTED,
+    knowledge: Knowledge | None = None,
+    progress: Progress = False,
+) -> DiscoveryResult:
+    """The PC algorithm: skeleton level by level, then colliders, then Meek's rules.
+
+    data: a Dataset, or None with an Oracle.  test: a conditional independence test.  decider: how answers are given.
+    budget: the total (epsilon, delta), fixed here, or NO_PRIVACY.  key: a typed key for tests that draw permutations (None for
+    the others).  noise: None for secure noise from the operating system, or SimulatedNoise(key) for
+    experiments.  max_level: the largest conditioning set.  stable: whether answers of one level leave each other alone.
+    colliders, conflicts: how colliders are judged, and what becomes of an edge with two arrowheads.
+    knowledge: what is known before; public.  A pair that is forbidden both ways is not joined and not asked, and a pair with a required
+    edge is joined and not asked; a forbidden direction orients its edge the other way.  Knowledge wins over the data: a
+    collider that contradicts it is not written.  Separating sets hold no column of a tier later than both ends.
+    progress: True prints a line a level; a function is called with each LevelRecord.
+
+    Returns a DiscoveryResult.  ``separating_sets`` holds every pair that is not joined, but for those that the knowledge keeps apart:
+    the triples across these are ambiguous.  ``info["ambiguous_triples"]``: unshielded triples that were taken neither for colliders
+    nor for non-colliders; ``info["knowledge_conflicts"]``: those on which data and knowledge differ.
+
+    Guarantee
+    ---------
+    Relation: that of the budget (replace-one by default); public: n, the domain, all arguments.  The search sees only the
+    decider's answers, so graph and separating sets are post-processing of charged events, and the ledger's filter makes the
+    whole (epsilon, delta)-DP of the budget.  ``cost.proven`` is False with simulated noise.  Proof: :mod:`jaxcd.privacy.ledger`.
+
+    Raises OptionError, DomainError, PrivacyError or SensitivityError, before anything is charged, where arguments do not fit.
+    Source: Spirtes, Glymour, Scheines 2000, section 5.4.2; Colombo and Maathuis 2014; Meek 1995.
+    """
+    check_conflicts(conflicts)
+    search = ConstraintSearch(
+        data, test=test, decider=decider, budget=budget, key=key, noise=noise, max_level=max_level, stable=stable,
+        colliders=colliders, knowledge=knowledge, latent=False, progress=progress,
+    )  # fmt: skip
+    space = search_space(knowledge, search.names, latent=False)
+    skeleton = search.skeleton(space)
+    undirected = MixedGraph(search.names, 3 * skeleton.adjacency.astype("int8"))
+    judgement = search.judge(skeleton, undirected, space)
+    known = known_marks(knowledge, undirected, latent=False)
+    differing = conflicting_triples(
+        known, undirected, separating_sets=judgement.separating_sets, ambiguous=judgement.ambiguous
+    )
+    graph = orient_colliders(
+        undirected,
+        separating_sets=judgement.separating_sets,
+        rule=conflicts,
+        ambiguous=(*judgement.ambiguous, *differing.colliders),
+    )
+    graph = apply_meek_rules(with_arrowheads(graph, known.arrow), ambiguous=judgement.ambiguous)
+    return search.result(
+        graph,
+        skeleton,
+        algorithm="pc",
+        judgement=judgement,
+        conflicts=(*differing.colliders, *differing.noncolliders),
+        options={},
+    )

@@ -1,0 +1,81 @@
+"""Tree-guided PC: what the orientation step asks, and what it concludes."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import jaxcd
+from jaxcd import MixedGraph
+
+BINARY = jaxcd.Categorical(("no", "yes"))
+BUDGET = jaxcd.Budget(4.0, 1e-6)
+
+
+def sample(n: int, edges: dict[str, tuple[str, ...]], strength: float, seed: int) -> jaxcd.Dataset:
+    """Each column copies the "or" of its parents with probability ``strength`` and is a fair coin otherwise."""
+    rng = np.random.default_rng(seed)
+    columns: dict[str, np.ndarray] = {}
+    for name, parents in edges.items():
+        coin = rng.integers(0, 2, n)
+        value = np.maximum.reduce([columns[p] for p in parents]) if parents else coin
+        columns[name] = np.where(rng.random(n) < strength, value, coin)
+    codes = np.column_stack(list(columns.values())).astype(np.int32)
+    return jaxcd.Dataset.from_codes(codes, domain=jaxcd.Domain({name: BINARY for name in edges}))
+
+
+def run(data: jaxcd.Dataset, seed: int = 0, **options: float) -> jaxcd.DiscoveryResult:
+    return jaxcd.tree_pc(
+        data,
+        test=jaxcd.CovarianceNorm(),
+        budget=BUDGET,
+        key=None,
+        noise=jaxcd.SimulatedNoise(jax.random.key(seed)),
+        options=jaxcd.TreeOptions(**options),
+    )
+
+
+def labels(result: jaxcd.DiscoveryResult) -> list[str]:
+    return [row["label"] for row in result.info["ledger"]]
+
+
+CHAIN = {"a": (), "b": ("a",), "c": ("b",), "d": ("c",)}
+COLLIDER = {"a": (), "b": (), "c": ("a", "b"), "d": ("c",)}
+#: the ends of the collider x -> z <- y depend on each other through w
+CROSSED = {"w": (), "x": ("w",), "y": ("w",), "z": ("x", "y")}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_chain_costs_no_question_about_colliders(seed):
+    result = run(sample(40_000, CHAIN, 0.7, seed), seed)
+    assert result.graph == MixedGraph.from_edges(list("abcd"), ["a --- b", "b --- c", "c --- d"])
+    assert not any("orient" in label for label in labels(result))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("strength", [0.4, 0.8])
+def test_a_collider_with_independent_ends(seed, strength):
+    result = run(sample(40_000, COLLIDER, strength, seed), seed)
+    assert result.graph == MixedGraph.from_edges(list("abcd"), ["a --> c", "b --> c", "c --> d"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_collider_with_dependent_ends_is_asked_for(seed):
+    result = run(sample(80_000, CROSSED, 0.7, seed), seed)
+    assert result.graph == MixedGraph.from_edges(list("wxyz"), ["w --- x", "w --- y", "x --> z", "y --> z"])
+    assert sum("orient" in label for label in labels(result)) == 1
+
+
+def test_without_tolerance_for_false_colliders_only_the_release_shows_them():
+    """With infinite thresholds nothing that is bought can orient: what is found then, every tolerance finds."""
+    for seed in range(4):
+        data = sample(6_000, COLLIDER, 0.3, seed)
+        strict, lenient = (run(data, seed, false_colliders=tolerance).graph for tolerance in (0.0, 0.3))
+        assert strict.skeleton() == lenient.skeleton()
+        assert (strict.directed & ~lenient.directed).sum() == 0
+
+
+def test_a_negative_tolerance_is_refused():
+    with pytest.raises(jaxcd.errors.OptionError, match="false_colliders"):
+        jaxcd.TreeOptions(false_colliders=-0.1)
