@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -43,15 +43,60 @@ def count(text: str) -> int:
 
 
 def parser(description: str, *, out: Path) -> argparse.ArgumentParser:
-    """The options that every benchmark has."""
-    options = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    options.add_argument("--quick", action="store_true", help="small networks, few rows, few runs: under a minute")
+    """The options that benchmarks on networks have."""
+    options = plain_parser(description, out=out)
     options.add_argument("--data", type=Path, default=os.environ.get("JAXCD_DATA"), help="folder with networks/*.bif")
     options.add_argument("--networks", nargs="+", choices=[*BUILT_IN, *FROM_FILE], help="default: all that are there")
     options.add_argument("--rows", type=count, help="records (default: 100000; 10000 with --quick)")
     options.add_argument("--runs", type=count, help="runs of each row")
+    return options
+
+
+def plain_parser(description: str, *, out: Path) -> argparse.ArgumentParser:
+    """The options that every benchmark has."""
+    options = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    options.add_argument("--quick", action="store_true", help="small networks, few rows, few runs: under a minute")
     options.add_argument("--out", type=Path, default=out, help="JSON file to write")
     return options
+
+
+def add_sizes(options: argparse.ArgumentParser) -> None:
+    """``--sizes``: several numbers of records."""
+    options.add_argument("--sizes", type=count, nargs="+", help="records")
+
+
+def add_epsilon(options: argparse.ArgumentParser) -> None:
+    """``--epsilon``: several prices of one answer."""
+    options.add_argument("--epsilon", type=positive, nargs="+", help="of one noisy answer")
+
+
+def add_levels(options: argparse.ArgumentParser) -> None:
+    """``--levels``: several numbers of conditioning columns."""
+    options.add_argument("--levels", type=int, choices=range(0, 9), nargs="+", help="conditioning columns")
+
+
+def add_max_level(options: argparse.ArgumentParser) -> None:
+    """``--max-level``: the largest conditioning set of a search."""
+    options.add_argument("--max-level", type=int, choices=range(0, 9), help="largest conditioning set of every method")
+
+
+def parse(
+    options: argparse.ArgumentParser, arguments: Sequence[str] | None, *, full: Mapping[str, Any], quick: Mapping[str, Any]
+) -> argparse.Namespace:
+    """The options given, and for the others the values of ``quick`` with ``--quick``, else of ``full``.
+
+    Several values of one option are sorted, each once.  With ``--quick`` the default file is NAME_quick.json.
+    """
+    chosen = options.parse_args(arguments)
+    for name, value in (quick if chosen.quick else full).items():
+        if getattr(chosen, name) is None:
+            setattr(chosen, name, value)
+    for name in ("sizes", "epsilon", "levels"):
+        if getattr(chosen, name, None) is not None:
+            setattr(chosen, name, sorted(set(getattr(chosen, name))))
+    if chosen.quick and chosen.out == options.get_default("out"):
+        chosen.out = chosen.out.with_name(f"{chosen.out.stem}_quick{chosen.out.suffix}")
+    return chosen
 
 
 def load_networks(names: Sequence[str] | None, data: Path | None) -> dict[str, BayesianNetwork]:
@@ -118,6 +163,18 @@ def timed(function: Callable[[int], Any], n_runs: int) -> tuple[Timing, list[Any
         seconds.append(time.perf_counter() - start)
         processor_seconds.append(time.process_time() - processor_start)
     return Timing(seconds[0], tuple(seconds[1:]), tuple(processor_seconds[1:])), results[1:]
+
+
+def best(function: Callable[[], Any], *, n_runs: int = 3, first: bool = True) -> float:
+    """The shortest of ``n_runs`` runs in seconds, after one that compiles where ``first``; ``function`` returns host values."""
+    if first:
+        function()
+    seconds = []
+    for _ in range(n_runs):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
 
 
 class Compilations:

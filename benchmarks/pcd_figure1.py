@@ -196,20 +196,13 @@ def plot(rows: Sequence[Row], path: Any) -> None:
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = argparse.ArgumentParser(description="Errors of private tests against epsilon.")
-    options.add_argument("--quick", action="store_true", help="one size, two settings, few data sets: under a minute")
-    options.add_argument("--sizes", type=common.count, nargs="+", help="records (default: 200 500)")
-    options.add_argument("--levels", type=int, choices=range(0, 9), nargs="+", help="conditioning columns (default: 0 1 3 5)")
-    options.add_argument("--runs", type=common.count, help="data sets of each kind (default: 100)")
-    options.add_argument("--epsilon", type=common.positive, nargs="+", help="of a test")
-    options.add_argument("--out", type=common.Path, help="JSON file to write")
-    chosen = options.parse_args(arguments)
-    chosen.sizes = sorted(chosen.sizes or (SIZES[:1] if chosen.quick else SIZES))
-    chosen.levels = sorted(set(chosen.levels or ((0, 1) if chosen.quick else LEVELS)))
-    chosen.runs = chosen.runs or (10 if chosen.quick else 100)
-    chosen.epsilon = sorted(chosen.epsilon or EPSILONS)
-    chosen.out = chosen.out or common.RESULTS / f"pcd_figure1{'_quick' if chosen.quick else ''}.json"
-    return chosen
+    options = common.plain_parser("Errors of private tests against epsilon.", out=common.RESULTS / "pcd_figure1.json")
+    common.add_sizes(options)
+    common.add_levels(options)
+    common.add_epsilon(options)
+    options.add_argument("--runs", type=common.count, help="data sets of each kind (default: 100; 10 with --quick)")
+    full = {"sizes": SIZES, "levels": LEVELS, "epsilon": EPSILONS, "runs": 100}
+    return common.parse(options, arguments, full=full, quick={**full, "sizes": SIZES[:1], "levels": (0, 1), "runs": 10})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

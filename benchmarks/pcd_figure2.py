@@ -182,18 +182,13 @@ def plot(rows: Sequence[Row], path: Any) -> None:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = common.parser("Nonlinear causal discovery on known structures.", out=common.RESULTS / "pcd_figure2.json")
-    options.add_argument("--sizes", type=common.count, nargs="+", help="records (default: 1000 2000 4000 8000)")
-    options.add_argument("--epsilon", type=common.positive, nargs="+", help="of each noisy answer of PCD")
-    options.add_argument("--max-level", type=int, choices=range(0, 9), help="largest conditioning set of every method")
-    chosen = options.parse_args(arguments)
-    chosen.networks = chosen.networks or (["cancer"] if chosen.quick else None)
-    chosen.sizes = [chosen.rows] if chosen.rows else sorted(chosen.sizes or ((500,) if chosen.quick else SIZES))
-    chosen.runs = chosen.runs or (2 if chosen.quick else 10)
-    chosen.epsilon = sorted(chosen.epsilon or ((1.0,) if chosen.quick else EPSILONS))
-    if chosen.max_level is None and chosen.quick:
-        chosen.max_level = 1
-    if chosen.quick and chosen.out == common.RESULTS / "pcd_figure2.json":
-        chosen.out = common.RESULTS / "pcd_figure2_quick.json"
+    common.add_sizes(options)
+    common.add_epsilon(options)
+    common.add_max_level(options)
+    full = {"networks": None, "sizes": SIZES, "epsilon": EPSILONS, "runs": 10, "max_level": None}
+    quick = {"networks": ["cancer"], "sizes": (500,), "epsilon": (1.0,), "runs": 2, "max_level": 1}
+    chosen = common.parse(options, arguments, full=full, quick=quick)
+    chosen.sizes = [chosen.rows] if chosen.rows else chosen.sizes
     return chosen
 
 

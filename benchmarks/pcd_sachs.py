@@ -44,20 +44,14 @@ def load(folder: Path, *, scale: str, n_rows: int | None) -> tuple[jaxcd.Dataset
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = common.parser("PCD on the Sachs data.", out=common.RESULTS / "pcd_sachs.json")
-    options.add_argument("--epsilon", type=common.positive, nargs="+", help="of each noisy answer of PCD")
+    common.add_epsilon(options)
+    common.add_max_level(options)
     options.add_argument("--scale", choices=("log", "raw"), default="log", help="of the values")
-    options.add_argument("--max-level", type=int, choices=range(0, 9), help="largest conditioning set (default: 2, RCIT 3)")
-    chosen = options.parse_args(arguments)
+    full = {"rows": None, "epsilon": EPSILONS, "runs": 10, "max_level": None}
+    chosen = common.parse(options, arguments, full=full, quick={"rows": 300, "epsilon": (1.0,), "runs": 2, "max_level": 1})
     missing = [str(path) for path in (DATA, EDGES) if chosen.data is None or not (Path(chosen.data) / path).is_file()]
     if missing:
         sys.exit(f"{' and '.join(missing)} not found in the folder {chosen.data}; give --data FOLDER or set JAXCD_DATA")
-    chosen.runs = chosen.runs or (2 if chosen.quick else 10)
-    chosen.rows = chosen.rows or (300 if chosen.quick else None)
-    chosen.epsilon = sorted(chosen.epsilon or ((1.0,) if chosen.quick else EPSILONS))
-    if chosen.max_level is None and chosen.quick:
-        chosen.max_level = 1
-    if chosen.quick and chosen.out == common.RESULTS / "pcd_sachs.json":
-        chosen.out = common.RESULTS / "pcd_sachs_quick.json"
     return chosen
 
 

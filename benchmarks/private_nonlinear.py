@@ -1,6 +1,8 @@
 """Nonlinear numeric data under a total budget fixed in advance: the proved tests against PCD's model.
 
-``python -m benchmarks.private_nonlinear [--quick] [--rows N ...] [--epsilon E ...] [--models R] [--networks NAME ...] [--out FILE]``
+``python -m benchmarks.private_nonlinear [--quick] [--rows N ...] [--epsilon E ...] [--models R] [--networks NAME ...] [--full] [--out FILE]``
+
+``--full`` adds what takes longer: every epsilon from 0.5 to 8, the structures of Child and Alarm, and n = 1,000,000.
 
 Data: x = phi(sum a pa) + b eps over the structures of the networks (``jaxcd.data.structural.nonlinear_sem``).  Methods: StratifiedRanks with
 tree-guided PC and with level-wise PC at (epsilon, 1e-6), one configuration for every network, budget and size; and StratifiedRanks and
@@ -78,6 +80,7 @@ NON_PRIVATE = {
     "ranks, no privacy": _without_privacy(jaxcd.StratifiedRanks, 0.01),
     "RCIT, no privacy": _without_privacy(lambda: jaxcd.RCIT(n_permutations=100), 0.01),
 }
+METHODS = PRIVATE | NON_PRIVATE
 
 
 def measure(network: str, dag: object, truth: jaxcd.MixedGraph, n: int, method: str, run: Run, epsilon: float | None, models: int) -> Row:
@@ -110,34 +113,64 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--rows", type=common.count, nargs="+", default=None)
     options.add_argument("--epsilon", type=common.positive, nargs="+", default=None)
     options.add_argument("--models", type=common.count, default=None)
+    options.add_argument("--full", action="store_true", help="more budgets and structures, and a million rows: about an hour")
     options.add_argument("--no-rcit", action="store_true", help="leave out the kernel test without privacy, the slowest row")
     options.add_argument("--out", type=Path, default=OUT)
     return options.parse_args(arguments)
 
 
+#: networks, rows, epsilons, models, methods
+Block = tuple[list[str], list[int], list[float], int, list[str]]
+
+
+def _plan(options: argparse.Namespace) -> list[Block]:
+    """What is run: one block, or with ``--full`` several."""
+    with_rcit = [m for m in METHODS if not (options.no_rcit and m.startswith("RCIT"))]
+    without = [m for m in METHODS if not m.startswith("RCIT")]
+    tree = ["ranks, tree-guided"]
+    if options.quick:
+        blocks = [(["cancer"], [5_000], [1.0], 2, with_rcit)]
+    elif options.full:
+        blocks = [
+            (["cancer", "asia"], [10_000, 20_000, 100_000], [0.5, 1.0, 2.0, 4.0, 8.0], 30, without),
+            (["cancer", "asia"], [20_000], [], 10, [m for m in with_rcit if m not in without]),
+            (["child", "alarm"], [20_000, 100_000], [0.5, 1.0, 4.0], 10, tree),
+            (["cancer", "asia"], [1_000_000], [0.5, 1.0], 10, tree),
+            (["child", "alarm"], [1_000_000], [1.0], 2, tree),
+        ]
+    else:
+        blocks = [(["cancer", "asia"], [20_000, 100_000], [0.5, 1.0, 4.0], 10, with_rcit)]
+    return [
+        (
+            options.networks or names,
+            options.rows or rows,
+            options.epsilon or epsilons,
+            options.models or models,
+            methods,
+        )
+        for names, rows, epsilons, models, methods in blocks
+    ]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the benchmark."""
     options = _options(arguments)
-    names = options.networks or (["cancer"] if options.quick else ["cancer", "asia"])
-    rows_of = options.rows or ([5_000] if options.quick else [20_000, 100_000])
-    epsilons = options.epsilon or ([1.0] if options.quick else [0.5, 1.0, 2.0, 4.0])
-    models = options.models or (2 if options.quick else 10)
     console = Console()
     rows: list[Row] = []
-    for name, network in common.load_networks(names, options.data).items():
-        truth = network.cpdag()
-        for n in rows_of:
-            table = Table("method", "epsilon", "arc F1", "skeleton F1", "seconds", title=f"{name}, n = {n:,}")
-            jobs = [(m, run, e) for m, run in PRIVATE.items() for e in epsilons]
-            jobs += [(m, run, None) for m, run in NON_PRIVATE.items() if not (options.no_rcit and m.startswith("RCIT"))]
-            for method, run, epsilon in jobs:
-                row = measure(name, network.dag, truth, n, method, run, epsilon, models)
-                rows.append(row)
-                table.add_row(
-                    method, "-" if epsilon is None else f"{epsilon:g}", f"{row.arc_f1:.3f} ({row.arc_f1_se:.3f})",
-                    f"{row.skeleton_f1:.3f} ({row.skeleton_f1_se:.3f})", f"{row.seconds:.2f}",
-                )  # fmt: skip
-            console.print(table)
+    for names, rows_of, epsilons, models, methods in _plan(options):
+        for name, network in common.load_networks(names, options.data).items():
+            truth = network.cpdag()
+            for n in rows_of:
+                table = Table("method", "epsilon", "arc F1", "skeleton F1", "seconds", title=f"{name}, n = {n:,}, {models} models")
+                for method in methods:
+                    for epsilon in epsilons if method in PRIVATE else [None]:
+                        row = measure(name, network.dag, truth, n, method, METHODS[method], epsilon, models)
+                        rows.append(row)
+                        table.add_row(
+                            method, "-" if epsilon is None else f"{epsilon:g}", f"{row.arc_f1:.3f} ({row.arc_f1_se:.3f})",
+                            f"{row.skeleton_f1:.3f} ({row.skeleton_f1_se:.3f})", f"{row.seconds:.2f}",
+                        )  # fmt: skip
+                console.print(table)
     common.write_json(options.out, {"environment": common.environment(), "delta": DELTA, "rows": [asdict(row) for row in rows]})
 
 

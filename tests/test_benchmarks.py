@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jax
+import networkx as nx
 import pytest
 
-from benchmarks import common, priv_pc, run_time
+import jaxcd
+from benchmarks import calibration, common, kernel_peers, kernels, pcd_figure1, pcd_figure2, priv_pc, rcit_pc, run_time
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +72,93 @@ def test_wrong_options(wrong):
     with pytest.raises(SystemExit) as stop:
         priv_pc.main(wrong)
     assert stop.value.code == 2
+
+
+def read(out: Path) -> dict:
+    assert out.is_file()
+    return json.loads(out.read_text())
+
+
+def test_kernels(tmp_path, capsys):
+    out = tmp_path / "kernels.json"
+    kernels.main(["--quick", "--sizes", "300", "600", "--out", str(out)])
+    content = read(out)
+    assert [row["n_samples"] for row in content["rows"]] == [300, 600, 300, 600]
+    for row in content["rows"]:
+        assert 0 < row["seconds"] and 0 < row["limit"] and row["giga_operations_float32"] > 0
+    # n r^2 (k + 1) multiplications and additions of 2 J features
+    n_features = jaxcd.ops.features.fourier_kernel(length=10.0, bandwidth=1.0).n_features - 1
+    assert content["rows"][0]["giga_operations_float32"] == pytest.approx(2e-9 * 300 * n_features**2 * 101)
+    assert content["errors"]["HSIC float64"] <= 1e-6 and content["errors"]["HSIC float32"] <= 1e-4
+    assert len(content["exponents"]) == 2 and "exponent in n" in capsys.readouterr().out
+    assert out.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_exponents_are_slopes():
+    def row(what: str, n: int, seconds: float) -> kernels.Row:
+        return kernels.Row(what, n, seconds, 1.0, 0.0, 1.0, 1.0, 1.0)
+
+    # what is below 10,000 rows counts only where nothing else is there
+    rows = [row("a", 1_000, 9.0), *(row("a", n, 3.0 * n**1.5) for n in (10_000, 50_000, 200_000))]
+    rows += [row("b", n, 2.0 * n) for n in (100, 900)]
+    assert kernels.exponents(rows) == pytest.approx({"a": 1.5, "b": 1.0})
+
+
+def test_peers_see_the_same_data(monkeypatch):
+    seen = []
+
+    def peer(values):
+        seen.append(values)
+        return 0.25
+
+    match = kernel_peers._Match("mine", "numpy", "numpy", lambda: peer, jaxcd.HSIC(n_permutations=19), 200, 0)
+    absent = kernel_peers._Match("none", "nothing", "no_such_module", lambda: peer, jaxcd.HSIC(), 200, 0)
+    monkeypatch.setattr(kernel_peers, "_MATCHES", (match, absent))
+    (row,) = kernel_peers.peer_rows(quick=True)
+    assert row.n_samples == 40 and row.pvalue == 0.25 and row.ratio == pytest.approx(row.seconds / row.our_seconds)
+    assert 1 / 20 <= row.our_pvalue <= 1 and (seen[-1] == kernel_peers.columns(40, 0)).all()
+
+
+def test_calibration(tmp_path):
+    out = tmp_path / "calibration.json"
+    calibration.main(["--quick", "--sizes", "100", "--levels", "0", "1", "--runs", "3", "--out", str(out)])
+    rows = read(out)["results"]
+    assert [(row["test"], row["level"]) for row in rows] == [("HSIC", 0), ("RCIT", 1)]
+    for row in rows:
+        for rate in ("type_1", "power"):
+            low, high = row[f"{rate}_interval"]
+            assert 0 <= low <= row[rate] <= high <= 1
+        assert row["verdict"] == "open"
+    assert [calibration.verdict(rate, 200) for rate in (0.0, 0.05, 0.2)] == ["below", "within", "above"]
+    # (1 - x)^20 = 0.025
+    assert calibration.interval(0, 20) == pytest.approx((0.0, 1 - 0.025**0.05))
+
+
+def test_the_mean_index_has_the_spread_of_one_column():
+    drawn = pcd_figure1.model(4, dependent=True, key=jax.random.key(0))
+    scaled = calibration.mean_index(drawn)
+    assert nx.utils.graphs_equal(drawn.dag, scaled.dag)
+    before, after = drawn.mechanisms["y"], scaled.mechanisms["y"]
+    ratio = {p: b / a for p, a, b in zip(before.parents, before.weights, after.weights, strict=True)}
+    assert ratio == pytest.approx({"x": 1.0, "z0": 0.5, "z1": 0.5, "z2": 0.5, "z3": 0.5})
+
+
+def test_a_whole_search_says_its_work(tmp_path, capsys):
+    out = tmp_path / "rcit_pc.json"
+    rcit_pc.main(["--quick", "--rows", "100", "--max-level", "1", "--out", str(out)])
+    (row,) = read(out)["results"]
+    assert row["structure"] == "cancer" and row["levels"][0][1] == 10
+    # with one conditioning column at most 5 sets, and 4 targets of each
+    assert 1 <= row["n_factorisations"] <= 5 and row["n_residuals"] <= 4 * row["n_factorisations"]
+    assert row["n_tests"] >= 10 and 0 <= row["skeleton_f1"] <= 1
+    assert "level 1:" in capsys.readouterr().out
+
+
+def test_options_that_are_not_given(tmp_path):
+    full, quick = (pcd_figure2._options(words) for words in ([], ["--quick"]))
+    assert full.sizes == [1000, 2000, 4000, 8000] and full.runs == 10 and full.max_level is None
+    assert (quick.networks, quick.sizes, quick.runs, quick.max_level) == (["cancer"], [500], 2, 1)
+    assert (full.out.name, quick.out.name) == ("pcd_figure2.json", "pcd_figure2_quick.json")
+    chosen = pcd_figure1._options(["--quick", "--sizes", "70", "60", "70", "--levels", "0", "--out", str(tmp_path / "a.json")])
+    assert (chosen.sizes, chosen.levels, chosen.runs, chosen.out.name) == ([60, 70], [0], 10, "a.json")
+    assert pcd_figure2._options(["--quick", "--max-level", "0"]).max_level == 0

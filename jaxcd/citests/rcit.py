@@ -76,6 +76,10 @@ class _Columns(PreparedTest):
         self.n_residuals = 0
         self.n_factorisations = 0
 
+    @property
+    def work(self) -> dict[str, int]:
+        return {"n_residuals": self.n_residuals, "n_factorisations": self.n_factorisations}
+
     def admissible(self, query: Query) -> bool:
         if query.given and isinstance(self._config, HSIC):
             raise DomainError("HSIC is an unconditional test; use RCIT for conditioning sets, or set max_level=0")
@@ -129,7 +133,9 @@ class _Columns(PreparedTest):
     def _residuals(self, given: tuple[int, ...], targets: list[int]) -> np.ndarray:
         values = self._values[:, targets]
         scale = values.std(axis=0)
-        standard = (values - values.mean(axis=0)) / np.where(scale > 0, scale, 1)
+        # Columns of zeros up to a power of two, so that few shapes are compiled.
+        standard = np.zeros((self.n_samples, max(2, 1 << (len(targets) - 1).bit_length())))
+        standard[:, : len(targets)] = (values - values.mean(axis=0)) / np.where(scale > 0, scale, 1)
         with double_precision():
             if given not in self._spectra:
                 self._spectra[given] = self._factorise(given)
@@ -138,13 +144,13 @@ class _Columns(PreparedTest):
                 self._spectra[given], jnp.asarray(standard), jnp.asarray(_PENALTIES * self.n_samples)
             )
             self.n_residuals += len(targets)
-            return np.asarray(rest)
+            return np.asarray(rest)[:, : len(targets)]
 
     def _factorise(self, given: tuple[int, ...]) -> ridge.Spectrum:
         assert isinstance(self._config, RCIT)
         scores = jnp.asarray(np.column_stack([normal_scores(self._values[:, v]) for v in given]))
         bandwidth = self._config.ridge_bandwidth * math.sqrt(2 * len(given))
-        return ridge.spectrum(gram.pivoted_cholesky(scores, bandwidth, rank=self._config.rank).factor)
+        return ridge.spectrum(gram.pivoted_cholesky(scores, bandwidth, rank=self._config.rank, trim=True).factor)
 
 
 def _prepare(data: Dataset | None, config: HSIC | RCIT, key: jax.Array | None) -> _Columns:

@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 _HIGHEST = jax.lax.Precision.HIGHEST
+_BLOCK = 2048
 
 
 def penalty_of_objective(penalty: float, n_samples: int) -> float:
@@ -69,18 +70,30 @@ def leave_one_out_residuals(
     """Residuals (n, t) at each target's best penalty of the grid, and those penalties (t,).
 
     The best penalty has the smallest sum of squared leave-one-out residuals.  penalties: (g,), positive.
+    All penalties are compared in two products, (n, r) by (r, g) for the leverages and (n, r) by (r, g t) for the fits, on
+    blocks of rows: one pass over the basis, and no array of n g t numbers.
     """
     basis, values = decomposition
+    n, n_targets = targets.shape
     coefficients = jnp.matmul(basis.T, targets, precision=_HIGHEST)
-    squared = basis**2
+    shrink = values[:, None] / (values[:, None] + penalties[None, :])
+    shrunk = (coefficients[:, :, None] * shrink[:, None, :]).reshape(len(values), -1)
+    block = min(n, _BLOCK)
 
-    def loss(penalty):
-        shrink = values / (values + penalty)
-        rest = targets - jnp.matmul(basis, shrink[:, None] * coefficients, precision=_HIGHEST)
-        leverage = jnp.matmul(squared, shrink, precision=_HIGHEST)
-        return jnp.sum((rest / jnp.maximum(1 - leverage, 1e-6)[:, None]) ** 2, axis=0)
+    def add_block(i, total):
+        # The last block ends at the last row and counts only the rows that no block before it had.
+        start = jnp.minimum(i * block, n - block)
+        new = (start + jnp.arange(block) >= i * block)[:, None, None]
+        part = jax.lax.dynamic_slice_in_dim(basis, start, block)
+        leverage = jnp.matmul(part**2, shrink, precision=_HIGHEST)
+        fit = jnp.matmul(part, shrunk, precision=_HIGHEST).reshape(block, n_targets, -1)
+        rest = jax.lax.dynamic_slice_in_dim(targets, start, block)[:, :, None] - fit
+        left_out = rest / jnp.maximum(1 - leverage, 1e-6)[:, None, :]
+        return total + jnp.sum(jnp.where(new, left_out**2, 0), axis=0)
 
-    best = penalties[jnp.argmin(jax.lax.map(loss, penalties), axis=0)]
+    start = jnp.zeros((n_targets, len(penalties)), targets.dtype)
+    loss = jax.lax.fori_loop(0, -(-n // block), add_block, start)
+    best = penalties[jnp.argmin(loss, axis=1)]
     return residuals(decomposition, targets, best), best
 
 
