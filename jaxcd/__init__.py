@@ -13,6 +13,7 @@ from jaxcd import graphs, metrics, published
 from jaxcd.citests import (
     HSIC,
     RCIT,
+    BoughtBandwidths,
     BoundedRCIT,
     ChiSquare,
     CovarianceNorm,
@@ -22,12 +23,14 @@ from jaxcd.citests import (
     Null,
     Oracle,
     PooledCovariance,
+    Spearman,
     StratifiedRanks,
 )
 from jaxcd.data import BayesianNetwork, Categorical, Dataset, Domain, Numeric, Ordinal, networks, read_csv, structural
 from jaxcd.decisions import (
     LevelwiseGaussian,
     Noise,
+    NoisyRank,
     NoisyThreshold,
     SieveAndExamine,
     SparseVector,
@@ -59,6 +62,7 @@ __all__ = [
     "NO_PRIVACY",
     "RCIT",
     "BayesianNetwork",
+    "BoughtBandwidths",
     "BoundedRCIT",
     "Budget",
     "BudgetExhausted",
@@ -82,6 +86,7 @@ __all__ = [
     "LevelwiseGaussian",
     "MixedGraph",
     "Noise",
+    "NoisyRank",
     "NoisyThreshold",
     "Null",
     "Numeric",
@@ -98,6 +103,7 @@ __all__ = [
     "SieveAndExamine",
     "SimulatedNoise",
     "SparseVector",
+    "Spearman",
     "StratifiedRanks",
     "Threshold",
     "TreeOptions",

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from jaxcd.citests import CITest
 from jaxcd.data import Domain
-from jaxcd.decisions import Decider, LevelwiseGaussian, Noise, NoisyThreshold, SieveAndExamine, SparseVector
+from jaxcd.decisions import Decider, LevelwiseGaussian, Noise, NoisyRank, NoisyThreshold, SieveAndExamine, SparseVector
+from jaxcd.decisions.noisy_rank import critical_noise
 from jaxcd.decisions.rounds import default_rounds, equal_pure_events
 from jaxcd.errors import OptionError, PrivacyError, SensitivityError
 from jaxcd.ops import tails
@@ -96,4 +97,7 @@ def _price(decider: Decider, ledger: Ledger, n_columns: int, delta: float) -> tu
         if not ledger.remaining_rho > 0:
             raise OptionError("budget: Gaussian noise needs delta > 0; give the budget a delta such as 1e-6")
         return n_answers, delta * math.sqrt(n_answers / (2 * ledger.remaining_rho)), 0.0
+    if isinstance(decider, NoisyRank):
+        n_answers = decider.n_queries or max(10 * n_pairs, 1)
+        return n_answers, math.sqrt(2) * delta / equal_pure_events(ledger, n_answers), critical_noise(decider.alpha)
     raise PrivacyError(f"decider: {decider.name} adds no noise and fits no budget; use LevelwiseGaussian or SparseVector")

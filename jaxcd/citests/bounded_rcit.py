@@ -8,7 +8,8 @@ Columns are clipped and scaled from their declared bounds to [-1, 1].  Residuals
 does not depend on the data.  Their dependence is T = sqrt(HSIC) with Fourier features of public bandwidth sigma, against one of
 
 * the critical statistic T_(r) among k cyclic shifts of the rows (fixed: they do not depend on the data),
-* the analytic value 1.96 sqrt(a b / m), a = max(1 - mean of the Gram matrix, 0.05) (Szekely and Bakirov 2003: level 0.05).
+* the analytic value z sqrt(a b / m), a = max(1 - mean of the Gram matrix, 0.05), z the normal quantile at 1 - alpha / 2 (Szekely and
+  Bakirov 2003: of level alpha for alpha <= 0.215).
 
 **Sensitivity of m q (replace-one, m rows; records).**  Write e = m times the root mean square shift of the other rows' residuals when
 one record is replaced, e <= R(W) / sqrt(2 lambda), W = min(B, largest norm the objective allows), R(W) = 2 (1 + W c) sqrt(1 - c^2),
@@ -17,12 +18,16 @@ c = (sqrt(1 + 8 W^2) - 1) / (4 W) (PRIVACY.md E3, E4, F2; e = 0 for empty Z).
 * T moves by (sqrt 6 + 2 e / sigma) / m: first the record's own features (D1: |C - C'| <= sqrt 6 (m - 1) / m^2 for kernels between 0
   and 1), then the others', |phi(u) - phi(u')| <= |u - u'| / sigma and Cauchy-Schwarz, once for each column.
 * T at a fixed shift moves by (4 + 2 e / sigma) / m (D2), hence so does every order statistic.
-* With the permutation null: 4 + sqrt 6 + 4 e / sigma.  With the analytic one: sqrt 6 + (2 e / sigma)(1 + 1.96 / sqrt m) + 17.6 / sqrt m
-  (H3).
+* With the permutation null: 4 + sqrt 6 + 4 e / sigma.  With the analytic one: sqrt 6 + (2 e / sigma)(1 + z / sqrt m) + 4 sqrt 5 z / sqrt m
+  (H3): replacing a record moves a by at most 2 / m and sqrt(a), a >= 1/20, by sqrt 5 * 2 / m; the others' residuals move
+  sqrt(a) by e / (sigma m), because sqrt(1 - mean of the Gram matrix) is the standard deviation of the features.
+* For two different bandwidths 2 e / sigma stands for e / sigma_x + e / sigma_y.
 
 The series kernel may be negative by its tolerance of 1e-8; D1's corner values are polynomials in k with coefficients below 8, so
-1e-6 covers it.  Margins of empty and non-empty Z have different sensitivities; they are scaled to one unit, so that the noise of
-a batch fits all of them: the margin here is m q / (its sensitivity), and the stated sensitivity is 1.
+1e-6 covers it.  Bandwidths are constants, or bought once (:mod:`jaxcd.citests.bought_bandwidths`) and public from then on.
+
+Margins of empty and non-empty Z, and of different bandwidths, have different sensitivities; they are scaled to one unit, so that the
+noise of a batch fits all of them: the margin here is m q / (its sensitivity), and the stated sensitivity is 1.
 """
 
 from __future__ import annotations
@@ -37,15 +42,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, Sensitivity, require_data
+from jaxcd.citests.base import Evaluation, PreparedTest, Query, Sensitivity, require_data
+from jaxcd.citests.bought_bandwidths import BoughtBandwidths, buy_scales
+from jaxcd.citests.permutation import PermutationTest, PreparedPermutationTest, critical_rank
 from jaxcd.data import Dataset, Numeric
 from jaxcd.errors import DomainError, OptionError
-from jaxcd.ops import double_precision, features, gram, hsic, ridge
-from jaxcd.privacy import Relation
+from jaxcd.ops import double_precision, features, gram, hsic, ridge, tails
+from jaxcd.privacy import Accountant, Relation
 
 __all__ = ["BoundedRCIT", "Null", "residual_shift", "ridge_norm"]
 
 _SERIES_SLACK = 1e-6
+# The quadratic form's tail is proved below the chi-square's with one degree of freedom up to this level only.
+_LARGEST_ANALYTIC_ALPHA = 0.215
 
 
 class Null(enum.Enum):
@@ -70,10 +79,11 @@ def residual_shift(penalty: float, bound: float) -> float:
     return 2 * (1 + w * c) * math.sqrt(1 - c * c) / math.sqrt(2 * penalty)
 
 
-class _PreparedKernel(PreparedTest):
-    def __init__(self, scaled: np.ndarray, config: BoundedRCIT, key: jax.Array) -> None:
+class _PreparedKernel(PreparedPermutationTest):
+    def __init__(self, scaled: np.ndarray, scales: tuple[float, ...], config: BoundedRCIT, key: jax.Array) -> None:
         self.n_samples = int(scaled.shape[0])
         self._values = scaled
+        self._scales = scales
         self._config = config
         feature_key, shift_key = jax.random.split(key)
         self._key = feature_key
@@ -87,59 +97,86 @@ class _PreparedKernel(PreparedTest):
     def batch_size(self, bucket: Any) -> int:
         return 1 << 16
 
-    def _features(self, given: tuple[int, ...], targets: Sequence[int]) -> dict[int, jax.Array]:
+    def _features(self, given: tuple[int, ...], queries: Sequence[Query]) -> dict[int, jax.Array]:
+        """Centred features of every column asked for: residuals on ``given``, in the column's bandwidth."""
         config = self._config
-        values = jnp.asarray(self._values[:, list(targets)])
+        targets = sorted({v for query in queries for v in (query.x, query.y)})
+        values = jnp.asarray(self._values[:, targets])
         if given:
-            z = jnp.asarray(self._values[:, list(given)])
+            z = jnp.asarray(self._values[:, list(given)] / np.array([self._scales[v] for v in given]))
             factor = gram.random_fourier_features(
                 z, config.ridge_bandwidth * math.sqrt(len(given)), n_features=config.n_features, key=self._key
             ).factor
             penalty = ridge.penalty_of_objective(config.penalty, self.n_samples)
             values = ridge.constrained_residuals(ridge.spectrum(factor), values, penalty, config.norm_bound)
-        kernel = features.fourier_kernel(
-            length=2 * (self._reach if given else 1.0), bandwidth=config.bandwidth if given else config.raw_bandwidth
+        length = 2 * (self._reach if given else 1.0)
+        bandwidth = config.bandwidth if given else config.raw_bandwidth
+        result = {}
+        for place, v in enumerate(targets):
+            kernel = features.fourier_kernel(length=length, bandwidth=bandwidth * self._scales[v])
+            result[v] = hsic.centred_features(values[:, place], kernel)
+        return result
+
+    def _unit(self, query: Query, alpha: float) -> float:
+        """Records for one unit of the margin."""
+        scales = self._scales[query.x], self._scales[query.y]
+        return self._config.record_sensitivity(
+            conditional=bool(query.given), n_samples=self.n_samples, alpha=alpha, scales=scales
         )
-        return {v: hsic.centred_features(values[:, place], kernel) for place, v in enumerate(targets)}
+
+    def _statistics(self, phi: jax.Array, psi: jax.Array) -> np.ndarray:
+        """T_0, then T at each shift."""
+        observed = np.atleast_1d(np.asarray(hsic.hsic(phi, psi)))
+        squares = np.concatenate([observed, np.asarray(hsic.hsic_shifted(phi, psi, self._shifts))])
+        return np.sqrt(np.maximum(squares, 0.0))
+
+    def permuted_statistics(self, bucket: Any, queries: Sequence[Query]) -> np.ndarray:
+        with double_precision():
+            phis = self._features(bucket, queries)
+            # The permutation null's unit does not depend on alpha.
+            rows = [self.n_samples / self._unit(q, 0.05) * self._statistics(phis[q.x], phis[q.y]) for q in queries]
+        return np.array(rows, dtype=np.float64)
 
     def evaluate(self, bucket: Any, queries: Sequence[Query], *, alpha: float) -> Evaluation:
-        given: tuple[int, ...] = bucket
         m = self.n_samples
-        unit = self._config.record_sensitivity(conditional=bool(given), n_samples=m)
         rows = []
         with double_precision():
-            phis = self._features(given, sorted({v for query in queries for v in (query.x, query.y)}))
+            phis = self._features(bucket, queries)
             for query in queries:
                 phi, psi = phis[query.x], phis[query.y]
-                observed = math.sqrt(max(float(hsic.hsic(phi, psi)), 0.0))
                 if self._config.null is Null.ANALYTIC:
+                    observed = math.sqrt(max(float(hsic.hsic(phi, psi)), 0.0))
                     spreads = [max(float(jnp.sum(part**2)) / m, 0.05) for part in (phi, psi)]
-                    critical = 1.96 * math.sqrt(spreads[0] * spreads[1] / m)
-                    log_pvalue = math.log(0.05) if observed > critical else 0.0
+                    unit = math.sqrt(spreads[0] * spreads[1] / m)
+                    critical = self._config.analytic_quantile(alpha) * unit
+                    log_pvalue = float(tails.normal_two_sided_log_pvalue(np.array(observed / unit)))
+                    log_pvalue = log_pvalue if log_pvalue <= math.log(_LARGEST_ANALYTIC_ALPHA) else 0.0
                 else:
                     rank = self._config.critical_rank(alpha)
-                    null = np.sort(np.sqrt(np.maximum(np.asarray(hsic.hsic_shifted(phi, psi, self._shifts)), 0)))[::-1]
-                    critical = float(null[rank - 1])
-                    log_pvalue = math.log((1 + np.sum(null >= observed)) / (len(null) + 1))
-                rows.append((observed, log_pvalue, m * (observed - critical) / unit))
+                    observed, *others = self._statistics(phi, psi).tolist()
+                    critical = sorted(others, reverse=True)[rank - 1]
+                    log_pvalue = math.log((1 + sum(t >= observed for t in others)) / (len(others) + 1))
+                rows.append((observed, log_pvalue, m * (observed - critical) / self._unit(query, alpha)))
         return Evaluation(*np.array(rows, dtype=np.float64).T)
 
 
 @dataclass(frozen=True)
-class BoundedRCIT(CITest):
+class BoundedRCIT(PermutationTest):
     r"""RCIT with a proved sensitivity: public bounds, bandwidths and permutations, norm-constrained ridge.
 
     Statistic: T = sqrt(HSIC) of the residuals.  Margin: m (T - critical value) in units of its own sensitivity.
     Columns: numeric with declared bounds.
     penalty: lambda > 0.  norm_bound: B > 0.  bandwidth: of the residuals' kernel, raw_bandwidth: for empty Z, ridge_bandwidth: of
     the kernel on Z times sqrt |Z|, all on the scale [-1, 1].  n_features: random Fourier features of Z, even.
-    null: permutation or analytic (level 0.05 only).  n_permutations: k.
+    null: permutation or analytic (alpha at most 0.215).  n_permutations: k.
+    scales: None takes the bandwidths as they are; ``BoughtBandwidths()`` multiplies the three, for each column, by a factor that
+    is bought when the session opens (without privacy: the best one).
 
     Guarantee
     ---------
     Relation: replace-one; m, the bounds, the options and the permutations are public.  Sensitivity of the margin: 1 (by scaling).
-    Event: none (the margin never leaves the session; mechanisms pay).  Proof: module docstring.
-    Source: PRIVACY.md D, E, F2, H1, H3.
+    Event: none (the margin never leaves the session; mechanisms pay), and with ``scales`` an ``ExponentialMechanismEvent`` a column.
+    Proof: module docstring.  Source: PRIVACY.md D, E, F2, H1, H3.
     """
 
     penalty: float = 0.01
@@ -150,6 +187,7 @@ class BoundedRCIT(CITest):
     n_features: int = 200
     null: Null = Null.PERMUTATION
     n_permutations: int = 100
+    scales: BoughtBandwidths | None = None
 
     restrictable = False  # its bounds are stated for fixed shifts of all rows
 
@@ -165,23 +203,44 @@ class BoundedRCIT(CITest):
         if not isinstance(self.null, Null):
             raise OptionError(f"null = {self.null!r} is not a Null; use Null.PERMUTATION or Null.ANALYTIC")
 
+        if self.scales is not None and not isinstance(self.scales, BoughtBandwidths):
+            raise OptionError(f"scales = {self.scales!r} is neither None nor a BoughtBandwidths; use one of these")
+
+    @property
+    def buys_preparation(self) -> bool:  # type: ignore[override]
+        """Whether the bandwidths are to be bought."""
+        return self.scales is not None
+
+    @property
+    def n_null_statistics(self) -> int:
+        return self.n_permutations if self.null is Null.PERMUTATION else 0
+
     def critical_rank(self, alpha: float) -> int:
         """The rank of the critical shift; raises OptionError where there are too few shifts for the level."""
-        rank = math.floor(alpha * (self.n_permutations + 1) + 1e-9)
-        if rank < 1:
-            raise OptionError(f"alpha = {alpha!r} is below 1 / (n_permutations + 1); use more permutations")
-        return rank
+        return critical_rank(alpha, self.n_permutations)
 
-    def record_sensitivity(self, *, conditional: bool, n_samples: int) -> float:
-        """The sensitivity of m q, in records: see the module docstring."""
+    def analytic_quantile(self, alpha: float) -> float:
+        """z at 1 - alpha / 2; raises OptionError for a level at which the analytic null is not known to hold."""
+        if not alpha <= _LARGEST_ANALYTIC_ALPHA:
+            raise OptionError(
+                f"alpha = {alpha!r}: the analytic null holds for levels up to {_LARGEST_ANALYTIC_ALPHA}; use a smaller one, "
+                "or Null.PERMUTATION"
+            )
+        return tails.normal_quantile(alpha / 2)
+
+    def record_sensitivity(
+        self, *, conditional: bool, n_samples: int, alpha: float = 0.05, scales: tuple[float, float] = (1.0, 1.0)
+    ) -> float:
+        """The sensitivity of m q, in records: see the module docstring.  scales: the factors of the two columns' bandwidths."""
         shift = residual_shift(self.penalty, self.norm_bound) if conditional else 0.0
-        per_kernel = 2 * shift / self.bandwidth
+        kernels = sum(shift / (self.bandwidth * scale) for scale in scales)
         if self.null is Null.PERMUTATION:
-            return 4 + math.sqrt(6) + 2 * per_kernel + _SERIES_SLACK
-        root = math.sqrt(n_samples)
-        return math.sqrt(6) + per_kernel * (1 + 1.96 / root) + 17.6 / root + _SERIES_SLACK
+            return 4 + math.sqrt(6) + 2 * kernels + _SERIES_SLACK
+        z = self.analytic_quantile(alpha) / math.sqrt(n_samples)
+        return math.sqrt(6) + kernels * (1 + z) + 4 * math.sqrt(5) * z + _SERIES_SLACK
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
+    def _scaled(self, data: Dataset | None, key: jax.Array | None) -> tuple[Dataset, list[np.ndarray], jax.Array]:
+        """The columns on [-1, 1]; whatever can be refused is refused here."""
         data = require_data(data, self.name)
         if data.n_samples < 4:
             raise DomainError(f"{self.name} needs at least 4 rows, and there are {data.n_samples}; use more data")
@@ -194,12 +253,30 @@ class BoundedRCIT(CITest):
                 raise DomainError(f"{self.name} needs public bounds, but {name!r} has none; declare it numeric with lower and upper")
             values = np.clip(data.values(name), column.lower, column.upper)
             scaled.append(2 * (values - column.lower) / (column.upper - column.lower) - 1)
-        return _PreparedKernel(np.column_stack(scaled), self, key)
+        return data, scaled, key
+
+    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
+        data, scaled, key = self._scaled(data, key)
+        scales = (1.0,) * len(scaled)
+        if self.scales is not None:
+            scales = buy_scales(scaled, data.names, self.scales, None, bandwidth=self.raw_bandwidth)
+        return _PreparedKernel(np.column_stack(scaled), scales, self, key)
+
+    def prepare_privately(
+        self, data: Dataset | None, accountant: Accountant, *, key: jax.Array | None = None
+    ) -> PreparedTest:
+        if self.scales is None:
+            return self.prepare(data, key=key)
+        data, scaled, key = self._scaled(data, key)
+        scales = buy_scales(scaled, data.names, self.scales, accountant, bandwidth=self.raw_bandwidth)
+        return _PreparedKernel(np.column_stack(scaled), scales, self, key)
 
     def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
         if relation is not Relation.REPLACE_ONE:
             return None
-        if self.null is Null.ANALYTIC and alpha > 0.215:
-            return None
+        if self.null is Null.ANALYTIC:
+            self.analytic_quantile(alpha)
+        else:
+            self.critical_rank(alpha)
         # float64 sums over the rows, and 100 bisections of the penalty: far below a millionth of a record's effect.
         return Sensitivity(1.0, max(1e-6, n_samples * 2.0**-30), "jaxcd.citests.bounded_rcit")

@@ -51,8 +51,8 @@ class _PreparedCorrelation(PreparedTest):
 
 @dataclass(frozen=True)
 class FisherZ(CITest):
-    r"""Fisher's z of the partial correlation r of x and y given S: z = sqrt(n - |S| - 3) artanh(r), standard normal under
-    independence for jointly normal data.
+    r"""The partial-correlation test, by Fisher's z: z = sqrt(n - |S| - 3) artanh(r), r the partial correlation of x and y given S;
+    standard normal under independence for jointly normal data.
 
     Statistic: z.  Margin: |z| minus the normal quantile at 1 - alpha / 2.  Columns: numeric (or ordinal, by their level codes).
     A constant column has r = 0.  Sensitivity: none is proved (the correlation of unbounded columns has none), so mechanisms

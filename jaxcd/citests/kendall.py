@@ -32,85 +32,35 @@ Total: 2 + z / 45 = 2.044 at alpha = 0.05.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.citests.base import Evaluation, PreparedTest, Query, Sensitivity, require_data
+from jaxcd.citests.base import Evaluation, PreparedTest, Sensitivity, require_data
 from jaxcd.citests.covariance_norm import rounding_pad
-from jaxcd.citests.tables import MAX_CELLS, DiscreteTest, PreparedTables
+from jaxcd.citests.ordered_columns import PreparedColumns, evaluation_of_score, refuse_numeric_strata
+from jaxcd.citests.tables import DiscreteTest, PreparedTables
 from jaxcd.data import Dataset, Domain
-from jaxcd.errors import DomainError
 from jaxcd.ops import association, concordance, double_precision, tails
 from jaxcd.privacy import Relation
 
 __all__ = ["KendallTau"]
-
-_VARIANCE_FLOOR = 100.0
-
-
-def _evaluation(score: np.ndarray, variance: np.ndarray, alpha: float) -> Evaluation:
-    critical = tails.normal_quantile(alpha / 2)
-    margin = np.abs(score) - critical * np.sqrt(np.maximum(variance, _VARIANCE_FLOOR))
-    z = np.where(variance > 0, score / np.sqrt(np.where(variance > 0, variance, 1.0)), 0.0)
-    return Evaluation(z, tails.normal_two_sided_log_pvalue(z), margin)
 
 
 def _evaluate_tables(tables: np.ndarray, alpha: float) -> Evaluation:
     with double_precision():
         sums = association.kendall_sums(tables)
         score, variance = np.asarray(sums.square_root), np.asarray(sums.variance)
-    return _evaluation(score, variance, alpha)
+    return evaluation_of_score(score, variance, alpha)
 
 
-class _PreparedColumns(PreparedTest):
-    """Kendall with numeric x or y: one O(n log n) pass a query, strata from discrete columns."""
-
-    def __init__(self, columns: Sequence[np.ndarray], cardinalities: Sequence[int | None], names: Sequence[str]) -> None:
-        self.n_samples = len(columns[0])
-        self._columns = tuple(columns)
-        self._cardinalities = tuple(cardinalities)
-        self._names = tuple(names)
-
-    def _n_strata(self, query: Query) -> int:
-        n_strata = 1
-        for v in query.given:
-            cardinality = self._cardinalities[v]
-            if cardinality is None:
-                raise DomainError(
-                    f"KendallTau cannot condition on the numeric column {self._names[v]!r}; "
-                    "declare it ordinal with levels, or set max_level=0"
-                )
-            n_strata *= cardinality
-        return n_strata
-
-    def admissible(self, query: Query) -> bool:
-        return self._n_strata(query) <= MAX_CELLS
-
-    def bucket(self, query: Query) -> Hashable:
-        return "columns"
-
-    def batch_size(self, bucket: Hashable) -> int:
-        return 1
-
-    def evaluate(self, bucket: Hashable, queries: Sequence[Query], *, alpha: float) -> Evaluation:
-        scores, variances = [], []
-        for query in queries:
-            n_strata = self._n_strata(query)
-            stratum = np.zeros(self.n_samples, dtype=np.int64)
-            for v in query.given:
-                stratum = stratum * int(self._cardinalities[v] or 1) + self._columns[v].astype(np.int64)
-            part = concordance.concordance(self._columns[query.x], self._columns[query.y], stratum, n_strata)
-            with double_precision():
-                scores.append(float(np.sum(association.square_root_score(jnp.asarray(part.size), jnp.asarray(part.concordance)))))
-            variances.append(float(np.sum(part.size / 9 * (1 - part.cubes_x) * (1 - part.cubes_y))))
-        return _evaluation(np.array(scores), np.array(variances), alpha)
-
-    def restrict(self, rows: np.ndarray) -> PreparedTest:
-        return _PreparedColumns([column[rows] for column in self._columns], self._cardinalities, self._names)
+def _score_of_columns(x: np.ndarray, y: np.ndarray, stratum: np.ndarray, n_strata: int) -> tuple[float, float]:
+    part = concordance.concordance(x, y, stratum, n_strata)
+    with double_precision():
+        score = float(np.sum(association.square_root_score(jnp.asarray(part.size), jnp.asarray(part.concordance))))
+    return score, float(np.sum(part.size / 9 * (1 - part.cubes_x) * (1 - part.cubes_y)))
 
 
 @dataclass(frozen=True)
@@ -135,16 +85,10 @@ class KendallTau(DiscreteTest):
         if all(c is not None for c in cardinalities):
             return PreparedTables(data.codes, [c for c in cardinalities if c is not None], _evaluate_tables)
         columns = [data.column(name) for name in data.names]
-        return _PreparedColumns(columns, cardinalities, data.names)
+        return PreparedColumns(columns, cardinalities, data.names, test=self.name, score=_score_of_columns)
 
     def check_search(self, domain: Domain | None, *, max_level: int | None) -> None:
-        if domain is None or max_level == 0:
-            return
-        for name in domain.names:
-            if not domain[name].is_discrete:
-                raise DomainError(
-                    f"KendallTau cannot condition on the numeric column {name!r}; declare it ordinal with levels, or set max_level=0"
-                )
+        refuse_numeric_strata(domain, test=self.name, max_level=max_level)
 
     def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
         if relation is not Relation.REPLACE_ONE:

@@ -2,6 +2,7 @@
 
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question
 from jaxcd.decisions.levelwise_gaussian import LevelwiseGaussian
+from jaxcd.decisions.noisy_rank import NoisyRank
 from jaxcd.decisions.noisy_threshold import Noise, NoisyThreshold
 from jaxcd.decisions.sieve_and_examine import SieveAndExamine
 from jaxcd.decisions.sparse_vector import SparseVector
@@ -14,6 +15,7 @@ __all__ = [
     "Frontier",
     "LevelwiseGaussian",
     "Noise",
+    "NoisyRank",
     "NoisyThreshold",
     "Question",
     "SieveAndExamine",

@@ -5,7 +5,19 @@ rows; sums of products of counts are taken in float64 inside :func:`jaxcd.ops.pr
 up to 2^53.  Functions that accept a ``dtype`` also run in float32, for devices where double precision is slow.
 """
 
-from jaxcd.ops import association, concordance, contingency, correlation, features, gram, hsic, moments, ridge, tails
+from jaxcd.ops import (
+    association,
+    concordance,
+    contingency,
+    correlation,
+    features,
+    gram,
+    hsic,
+    moments,
+    ridge,
+    spearman,
+    tails,
+)
 from jaxcd.ops.precision import double_precision
 
-__all__ = ["association", "concordance", "contingency", "correlation", "double_precision", "features", "gram", "hsic", "moments", "ridge", "tails"]
+__all__ = ["association", "concordance", "contingency", "correlation", "double_precision", "features", "gram", "hsic", "moments", "ridge", "spearman", "tails"]

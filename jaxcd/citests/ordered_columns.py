@@ -1,0 +1,97 @@
+"""What the rank tests share: numeric or discrete x and y, one pass of O(n log n) a query, strata from discrete columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+
+from jaxcd.citests.base import Evaluation, PreparedTest, Query
+from jaxcd.citests.tables import MAX_CELLS
+from jaxcd.data import Domain
+from jaxcd.errors import DomainError
+from jaxcd.ops import tails
+
+__all__ = ["PreparedColumns", "evaluation_of_score", "refuse_numeric_strata"]
+
+_VARIANCE_FLOOR = 100.0
+
+
+def evaluation_of_score(score: np.ndarray, variance: np.ndarray, alpha: float) -> Evaluation:
+    """z = score / sqrt(variance) (0 where the variance is), its p-value, and the margin |score| - z_alpha sqrt(max(variance, 100))."""
+    critical = tails.normal_quantile(alpha / 2)
+    margin = np.abs(score) - critical * np.sqrt(np.maximum(variance, _VARIANCE_FLOOR))
+    z = np.where(variance > 0, score / np.sqrt(np.where(variance > 0, variance, 1.0)), 0.0)
+    return Evaluation(z, tails.normal_two_sided_log_pvalue(z), margin)
+
+
+def _refusal(test: str, column: str) -> DomainError:
+    return DomainError(
+        f"{test} cannot condition on the numeric column {column!r}; declare it ordinal with levels, or set max_level=0"
+    )
+
+
+def refuse_numeric_strata(domain: Domain | None, *, test: str, max_level: int | None) -> None:
+    """Raises DomainError where a search would condition on a numeric column."""
+    if domain is None or max_level == 0:
+        return
+    for name in domain.names:
+        if not domain[name].is_discrete:
+            raise _refusal(test, name)
+
+
+ScoreOfColumns = Callable[[np.ndarray, np.ndarray, np.ndarray, int], tuple[float, float]]
+
+
+class PreparedColumns(PreparedTest):
+    """A rank test of columns: ``score(x, y, stratum, n_strata)`` gives the signed score and its null variance."""
+
+    def __init__(
+        self,
+        columns: Sequence[np.ndarray],
+        cardinalities: Sequence[int | None],
+        names: Sequence[str],
+        *,
+        test: str,
+        score: ScoreOfColumns,
+    ) -> None:
+        self.n_samples = len(columns[0])
+        self._columns = tuple(columns)
+        self._cardinalities = tuple(cardinalities)
+        self._names = tuple(names)
+        self._test = test
+        self._score = score
+
+    def _n_strata(self, query: Query) -> int:
+        n_strata = 1
+        for v in query.given:
+            cardinality = self._cardinalities[v]
+            if cardinality is None:
+                raise _refusal(self._test, self._names[v])
+            n_strata *= cardinality
+        return n_strata
+
+    def admissible(self, query: Query) -> bool:
+        return self._n_strata(query) <= MAX_CELLS
+
+    def bucket(self, query: Query) -> Hashable:
+        return "columns"
+
+    def batch_size(self, bucket: Hashable) -> int:
+        return 1
+
+    def evaluate(self, bucket: Hashable, queries: Sequence[Query], *, alpha: float) -> Evaluation:
+        scores, variances = [], []
+        for query in queries:
+            n_strata = self._n_strata(query)
+            stratum = np.zeros(self.n_samples, dtype=np.int64)
+            for v in query.given:
+                stratum = stratum * int(self._cardinalities[v] or 1) + self._columns[v].astype(np.int64)
+            score, variance = self._score(self._columns[query.x], self._columns[query.y], stratum, n_strata)
+            scores.append(score)
+            variances.append(variance)
+        return evaluation_of_score(np.array(scores), np.array(variances), alpha)
+
+    def restrict(self, rows: np.ndarray) -> PreparedTest:
+        columns = [column[rows] for column in self._columns]
+        return PreparedColumns(columns, self._cardinalities, self._names, test=self._test, score=self._score)
