@@ -88,6 +88,11 @@ class PreparedTest(abc.ABC):
         """The data as the test sees it at level 0: codes, integers (n_samples, n_columns), below ``view_cardinalities``."""
         raise DomainError(f"{type(self).__name__} has no discrete view of the data")
 
+    def pooled_covariances(self, queries: Sequence[Query]) -> list[np.ndarray]:
+        """For each query the covariance of the one-hot codes of x and y within the strata of the conditioning set, summed over
+        these: sum_k (O_k - r_k c_k^T / n_k), in records, float64 (k_x, k_y)."""
+        raise DomainError(f"{type(self).__name__} has no discrete view of the data")
+
     def restrict(self, rows: np.ndarray) -> PreparedTest:
         """The same test on a subset of the rows.  rows: bool (n_samples,)."""
         raise OptionError(f"{type(self).__name__} cannot be restricted to a subsample; use a decider without subsampling")

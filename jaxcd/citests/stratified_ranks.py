@@ -72,6 +72,9 @@ class _PreparedRanks(PreparedTest):
     def evaluate(self, bucket: Any, queries: Sequence[Query], *, alpha: float) -> Evaluation:
         return self._tables.evaluate(bucket, [self._translated(query) for query in queries], alpha=alpha)
 
+    def pooled_covariances(self, queries: Sequence[Query]) -> list[np.ndarray]:
+        return self._tables.pooled_covariances([self._translated(query) for query in queries])
+
     def view(self) -> np.ndarray:
         return self._tables.view()
 

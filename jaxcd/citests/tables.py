@@ -106,6 +106,16 @@ class PreparedTables(PreparedTest):
         result = self._statistic(self.tables(bucket, queries), alpha)
         return Evaluation(*(np.asarray(part)[: len(queries)] for part in result))
 
+    def pooled_covariances(self, queries: Sequence[Query]) -> list[np.ndarray]:
+        result = []
+        for query in queries:
+            counts = self.tables(self.bucket(query), [query])[0].astype(np.float64)
+            sizes = np.maximum(counts.sum(axis=(1, 2)), 1)
+            expected = np.einsum("ki,kj->ij", counts.sum(axis=2) / sizes[:, None], counts.sum(axis=1))
+            whole = counts.sum(axis=0) - expected
+            result.append(whole[: self._cardinalities[query.x], : self._cardinalities[query.y]])
+        return result
+
     def view(self) -> np.ndarray:
         return self._codes[:, : self._n_viewed]
 

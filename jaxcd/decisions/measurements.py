@@ -13,11 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxcd.citests import Query
 from jaxcd.decisions.base import Question, queries_of
 from jaxcd.privacy import Accountant, gaussian
 from jaxcd.queries import Session
 
-__all__ = ["Measured", "margins_of", "opening_margins", "smallest_margins"]
+__all__ = ["Measured", "margins_of", "openings", "smallest_margins"]
+
+#: of <U, C>, in records, if a record is replaced; see :func:`openings`
+PROJECTION_SENSITIVITY = 4.0
 
 
 class Measured(NamedTuple):
@@ -29,6 +33,8 @@ class Measured(NamedTuple):
 
 def margins_of(session: Session, questions: Sequence[Question]) -> list[np.ndarray]:
     """Margins of every candidate, one array a question: sensitive, for the arguments of mechanisms only."""
+    if not questions:
+        return []
     values = session.margins([query for question in questions for query in queries_of(question)]).expose()
     return np.split(values, np.cumsum([len(question.candidates) for question in questions])[:-1])
 
@@ -58,25 +64,33 @@ def smallest_margins(
     return _measure(session, accountant, exact, rho=rho, label=label)
 
 
-def opening_margins(
+def openings(
     session: Session,
     accountant: Accountant,
-    holding: Sequence[np.ndarray],
-    lacking: Sequence[np.ndarray | None],
+    differences: Sequence[tuple[np.ndarray, np.ndarray]],
+    projections: Sequence[tuple[Query, np.ndarray]],
     *,
     rho: float,
     label: str,
-) -> Measured:
-    r"""How much a middle opens a path, with Gaussian noise: min(holding), or half of min(holding) - min(lacking).
+) -> tuple[Measured, Measured]:
+    r"""How much a middle opens a path, in two ways, in one batch with Gaussian noise.
 
-    holding: margins over the candidate sets with the middle.  lacking: margins over those without, or None where nothing is to be
-    subtracted.  Half a difference moves by as much as one margin, so that both kinds share a batch.
+    differences: margins over the candidate sets with the middle, and over those without: min - min is measured.
+    projections: a query and a public matrix U of Frobenius norm at most 1: <U, C> is measured, C = sum_k C_k the covariance of the
+    one-hot codes of x and y within the strata.
 
     Guarantee
     ---------
-    As :func:`smallest_margins`: sensitivity Delta sqrt(N).
+    As :func:`smallest_margins`, sensitivity Delta sqrt(N): half a difference of two minima moves by at most Delta.  Adding a record
+    changes one C_k by (n_k / (n_k + 1)) a b^T, a and b differences of a one-hot vector and a distribution, |a|, |b| <= sqrt 2; so
+    <U, C> moves by at most 2, by at most 4 if a record is replaced, and Delta / 4 of it by at most Delta.
     """
-    exact = np.array(
-        [a.min() if b is None else (a.min() - b.min()) / 2 for a, b in zip(holding, lacking, strict=True)]
+    bound = session.sensitivity()
+    halves = np.array([(first.min() - second.min()) / 2 for first, second in differences], dtype=np.float64)
+    scale = bound.value / PROJECTION_SENSITIVITY
+    projected = session.projections([query for query, _ in projections], [u for _, u in projections]).expose() * scale
+    values, sigma = _measure(session, accountant, np.concatenate([halves, projected]), rho=rho, label=label)
+    return (
+        Measured(2 * values[: len(halves)], 2 * sigma),
+        Measured(values[len(halves) :] / scale, sigma / scale),
     )
-    return _measure(session, accountant, exact, rho=rho, label=label)

@@ -12,7 +12,7 @@ from itertools import combinations
 
 from jaxcd.citests import Query, check_alpha
 from jaxcd.decisions.base import Question
-from jaxcd.decisions.measurements import margins_of, opening_margins, smallest_margins
+from jaxcd.decisions.measurements import margins_of, openings, smallest_margins
 from jaxcd.errors import OptionError
 from jaxcd.ops import tails
 from jaxcd.privacy import Accountant, NoPrivacy, split
@@ -125,22 +125,34 @@ class TreeGuided:
         """For x, y independent at level 0: whether the release favours x -> z <- y over a chain lost in the noise."""
         return self._moments.favours_collider(x, z, y)
 
-    def opened_by(self, questions: Sequence[tuple[Question, Question | None]]) -> list[bool]:
-        """For each triple x - z - y whether z opens the path between x and y.
+    def opened(
+        self, triples: Sequence[tuple[int, int, int]], pairs: Sequence[tuple[Question, Question]]
+    ) -> tuple[list[bool], list[bool]]:
+        """Which middles open a path.
 
-        First question: sets that hold z; second: sets that do not, None where x, y are independent at level 0.  The smallest
-        margin over the first, less that over the second, must exceed collider_sigmas sigma; without a second question what
-        noise alone exceeds with probability min(.16, false_colliders / N).
+        triples: (x, z, y) with x, y independent at level 0: the covariance of x and y given z, in the direction in which a collider
+        would show, must exceed what chance and noise alone exceed with probability min(.16, false_colliders / N).
+        pairs: for x, z, y with x, y dependent at level 0 the sets that hold z, and those that do not: the smallest margin over the
+        first, less that over the second, must exceed collider_sigmas sigma.
         """
-        if not questions:
-            return []
-        holding = margins_of(self._session, [first for first, _ in questions])
-        lacking = iter(margins_of(self._session, [second for _, second in questions if second is not None]))
-        against = [None if second is None else next(lacking) for _, second in questions]
-        measured = opening_margins(self._session, self._accountant, holding, against, rho=self._prices[3], label="orient")
-        tail = min(0.16, self._options.false_colliders / len(questions))
-        opening = tails.normal_quantile(tail) if tail > 0 else math.inf
-        return [
-            bool(value > (opening if second is None else self._options.collider_sigmas) * measured.sigma)
-            for (_, second), value in zip(questions, measured.values, strict=True)
-        ]
+        if not (triples or pairs):
+            return [], []
+        directions = [self._moments.opened_direction(x, z, y) for x, z, y in triples]
+        margins = margins_of(self._session, [question for pair in pairs for question in pair])
+        differences, projections = openings(
+            self._session,
+            self._accountant,
+            list(zip(margins[::2], margins[1::2], strict=True)),
+            [(Query.of(x, y, (z,)), u if x < y else u.T) for (x, z, y), (u, _) in zip(triples, directions, strict=True)],
+            rho=self._prices[3],
+            label="orient",
+        )
+        tail = min(0.16, self._options.false_colliders / (len(triples) + len(pairs)))
+        kappa = tails.normal_quantile(tail) if tail > 0 else math.inf
+        return (
+            [
+                bool(value > kappa * math.hypot(projections.sigma, spread))
+                for value, (u, spread) in zip(projections.values, directions, strict=True)
+            ],
+            [bool(value > self._options.collider_sigmas * differences.sigma) for value in differences.values],
+        )

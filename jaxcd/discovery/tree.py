@@ -10,8 +10,9 @@ r"""Tree-guided private PC: four batches of questions, the first of which guides
    - from the release alone where x, y are independent at level 0 and a chain through z would have shown there: a collider;
    - as no collider where x, y are dependent and the skeleton joins them through z only: a path that alone explains a dependence
      is open;
-   - and otherwise by one number that is bought: the smallest margin over sets with z, for dependent x, y minus that over sets
-     without z.  A collider must exceed what noise alone would reach.
+   - and otherwise by one number that is bought.  For independent x, y it is their covariance given z in the one direction in which
+     a collider would show: C_xz Cov_z^+ C_zy, which the release tells.  One direction has a ninth of the chance of all nine (4 x 4
+     levels).  For dependent x, y it is the smallest margin over sets with z minus that over sets without.
    Meek's rules do the rest.  The default is "no collider": noise costs arrows, and adds few.
 
 Four batches whose sizes are known before they are asked, whatever the search finds: N numbers of a batch have the L2 sensitivity
@@ -45,6 +46,7 @@ from jaxcd.queries import Session
 __all__ = ["tree_pc"]
 
 Pair = tuple[int, int]
+Triple = tuple[str, str, str]
 
 
 
@@ -96,15 +98,18 @@ def _non_colliders(
     triples = unshielded_triples(skeleton)
     network = skeleton.to_networkx().to_undirected()
     colliders = set()
-    bought = []
+    projected: list[Triple] = []
+    compared: list[tuple[Triple, tuple[Question, Question]]] = []
     for triple in triples:
         a, b, c = triple
         x, z, y = index[a], index[b], index[c]
-        dependent = (min(x, y), max(x, y)) in run.dependent
-        if not dependent and run.favours_collider(x, z, y):
-            colliders.add(triple)
+        if (min(x, y), max(x, y)) not in run.dependent:
+            if run.favours_collider(x, z, y):
+                colliders.add(triple)
+            elif run.admissible(x, y, (z,)):
+                projected.append(triple)
             continue
-        if dependent and not nx.has_path(network.subgraph(set(network) - {b}), a, c):
+        if not nx.has_path(network.subgraph(set(network) - {b}), a, c):
             continue  # z is on every path from x to y, one of which is open: no collider
         pools = [{index[v] for v in skeleton.neighbors(end)} - {x, y} for end in (a, c)]
         both = _question(run, x, y, pools, range(options.shrink_size))
@@ -112,9 +117,12 @@ def _non_colliders(
             both._replace(candidates=tuple(s for s in both.candidates if (z in s) is holds)) for holds in (True, False)
         )
         if holding.candidates and lacking.candidates:
-            bought.append((triple, (holding, lacking if dependent else None)))
-    answers = run.opened_by([questions for _, questions in bought])
-    colliders |= {triple for (triple, _), is_opened in zip(bought, answers, strict=True) if is_opened}
+            compared.append((triple, (holding, lacking)))
+    shown, opened = run.opened(
+        [(index[a], index[b], index[c]) for a, b, c in projected], [questions for _, questions in compared]
+    )
+    colliders |= {triple for triple, yes in zip(projected, shown, strict=True) if yes}
+    colliders |= {triple for (triple, _), yes in zip(compared, opened, strict=True) if yes}
     middles: dict[frozenset[str], list[str]] = {frozenset((a, c)): [] for a, _, c in triples}
     for a, b, c in triples:
         if (a, b, c) not in colliders:

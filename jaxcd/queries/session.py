@@ -112,6 +112,11 @@ class Session:
         """Margins of the queries, float64 (n_queries,); positive means dependent."""
         return Sensitive(self._queue.evaluate(queries).margin)
 
+    def projections(self, queries: Sequence[Query], directions: Sequence[np.ndarray]) -> Sensitive:
+        """<U, C> in records, float64 (n_queries,): C the covariance of the codes of x and y within the strata, U (k_x, k_y)."""
+        covariances = self._prepared.pooled_covariances(queries)
+        return Sensitive(np.array([np.sum(u * c) for u, c in zip(directions, covariances, strict=True)], dtype=np.float64))
+
     def permuted_statistics(self, queries: Sequence[Query]) -> Sensitive:
         """The statistic and its k permuted versions, in the margin's units, float64 (n_queries, 1 + k).
 

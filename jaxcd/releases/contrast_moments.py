@@ -90,6 +90,23 @@ class ContrastMoments:
         evidence = size**2 / 2 - float(np.sum(through * self.covariance(x, y)))
         return evidence > size * math.sqrt(spread)
 
+    def opened_direction(self, x: int, z: int, y: int) -> tuple[np.ndarray, float]:
+        r"""Where conditioning on a collider x -> z <- y shows, and how far chance goes there.
+
+        With E = C_xz Cov_z^+ C_zy, what x and y would share if z were no collider, the dependence that a collider opens points to -E (for
+        linear Gaussian x, y and z exactly so; for other mechanisms it nearly does: what raises z in place of x makes x less
+        likely).  Returns U = -H_x E H_y^T / |E|_F, float64 (k_x, k_y), of Frobenius norm 1 (0 where E = 0), and the standard
+        deviation sqrt(tr(E^T A E B) / n) / |E|_F of <U, C_xy> without dependence, A and B the scatters.
+        """
+        kx, ky = self.cardinalities[x], self.cardinalities[y]
+        through = self.covariance(x, z) @ np.linalg.pinv(self.scatter(z), hermitian=True) @ self.covariance(z, y)
+        size = float(np.linalg.norm(through)) if through.size else 0.0
+        if not size > 0:
+            return np.zeros((kx, ky)), 0.0
+        unit = through / size
+        variance = float(np.trace(unit.T @ self.scatter(x) @ unit @ self.scatter(y))) / self.n_samples
+        return -moments.contrast_basis(kx) @ unit @ moments.contrast_basis(ky).T, math.sqrt(max(variance, 0.0))
+
     def table(self, x: int, y: int) -> np.ndarray:
         """The joint frequencies of x and y, (k_x, k_y): read off the moments, negative cells clipped at 0, renormalised."""
         kx, ky = self.cardinalities[x], self.cardinalities[y]

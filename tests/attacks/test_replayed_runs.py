@@ -430,6 +430,11 @@ class _Moving(PreparedTest):
         margins = np.array([float(ones if self._rises(query.given) else -ones) for query in queries])
         return Evaluation(margins, margins, margins)
 
+    def pooled_covariances(self, queries: Any) -> list[np.ndarray]:
+        # <U, C> moves by 4 for both matrices U of norm 1 whose rows and columns sum to 0
+        ones = int((self._codes[:, 0] > 0).sum())
+        return [2.0 * ones * np.array([[1, -1], [-1, 1]]) for _ in queries]
+
     def view(self) -> np.ndarray:
         return self._codes
 
