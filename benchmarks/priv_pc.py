@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.priv_pc [--quick] [--data FOLDER] [--runs R] [--epsilon E ...] [--per-round E ...] [--out FILE]``
 
-Rows: PC without privacy; Priv-PC and SVT-PC as published, over epsilon a round, with the total that they report
+Rows: PC without privacy; Priv-PC, SVT-PC and EM-PC as published, over epsilon a round (a visit of EM-PC), with the total that they report
 afterwards (not proved); and the proved mechanisms at totals fixed in advance.  Run r of every row uses data set r of
 its network and noise r.  Columns: F1 over arcs (an undirected edge is two) against the true CPDAG, and against PC
 without privacy with the same test on the same data; skeleton F1; number of tests, where it may be told; seconds, after
@@ -100,11 +100,13 @@ NON_PRIVATE = tuple(
         "PC, KendallTau": _without_privacy(jaxcd.KendallTau()),
         # The test, level and order of the published methods.
         "PC, ConditionalTau": _without_privacy(published.ConditionalTau(), alpha=0.1, stable=False),
+        "PC, GTest": _without_privacy(jaxcd.GTest(), alpha=0.1, stable=False),
     }.items()
 )
 PUBLISHED = (
     Method("Priv-PC, published", _published(published.priv_pc), "PC, ConditionalTau", published=True),
     Method("SVT-PC, published", _published(published.svt_pc), "PC, ConditionalTau", published=True),
+    Method("EM-PC, published", _published(published.em_pc), "PC, GTest", published=True),
 )
 PRIVATE = tuple(
     Method(f"{decider.name}, {test.name}", _private(test, decider), f"PC, {test.name}")
@@ -113,6 +115,9 @@ PRIVATE = tuple(
         (jaxcd.SparseVector(), jaxcd.CovarianceNorm()),
         (jaxcd.SparseVector(), jaxcd.KendallTau()),
         (jaxcd.SieveAndExamine(), jaxcd.CovarianceNorm()),
+        (jaxcd.ExponentialSelect(), jaxcd.CovarianceNorm()),
+        (jaxcd.Scheduled(jaxcd.ExponentialSelect()), jaxcd.CovarianceNorm()),
+        (jaxcd.Scheduled(jaxcd.SieveAndExamine()), jaxcd.CovarianceNorm()),
     )
 )
 

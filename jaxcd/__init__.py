@@ -28,17 +28,19 @@ from jaxcd.citests import (
 )
 from jaxcd.data import BayesianNetwork, Categorical, Dataset, Domain, Numeric, Ordinal, networks, read_csv, structural
 from jaxcd.decisions import (
+    ExponentialSelect,
     LevelwiseGaussian,
     Noise,
     NoisyRank,
     NoisyThreshold,
+    Scheduled,
     SieveAndExamine,
     SparseVector,
     Threshold,
     TreeOptions,
 )
-from jaxcd.discovery import ColliderRule, ConflictRule, DiscoveryResult, pc, tree_pc
-from jaxcd.doors import ci_test, discover
+from jaxcd.discovery import ColliderRule, ConflictRule, DiscoveryResult, dag_to_pag, fci, mag_to_pag, pc, tree_pc
+from jaxcd.doors import Algorithm, ci_test, discover
 from jaxcd.errors import (
     BudgetExhausted,
     DataError,
@@ -50,7 +52,7 @@ from jaxcd.errors import (
     PrivacyError,
     SensitivityError,
 )
-from jaxcd.graphs import MixedGraph
+from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.guarantees import guarantees
 from jaxcd.planning import Plan, plan
 from jaxcd.privacy import NO_PRIVACY, Budget, Ledger, PrivacyCost, Relation, SecureNoise, SimulatedNoise
@@ -61,6 +63,7 @@ __all__ = [
     "HSIC",
     "NO_PRIVACY",
     "RCIT",
+    "Algorithm",
     "BayesianNetwork",
     "BoughtBandwidths",
     "BoundedRCIT",
@@ -76,12 +79,14 @@ __all__ = [
     "DiscoveryResult",
     "Domain",
     "DomainError",
+    "ExponentialSelect",
     "FisherZ",
     "FormatError",
     "GTest",
     "GraphError",
     "JaxcdError",
     "KendallTau",
+    "Knowledge",
     "Ledger",
     "LevelwiseGaussian",
     "MixedGraph",
@@ -98,6 +103,7 @@ __all__ = [
     "PrivacyCost",
     "PrivacyError",
     "Relation",
+    "Scheduled",
     "SecureNoise",
     "SensitivityError",
     "SieveAndExamine",
@@ -108,9 +114,12 @@ __all__ = [
     "Threshold",
     "TreeOptions",
     "ci_test",
+    "dag_to_pag",
     "discover",
+    "fci",
     "graphs",
     "guarantees",
+    "mag_to_pag",
     "metrics",
     "networks",
     "pc",

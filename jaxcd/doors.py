@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,23 +11,40 @@ import numpy as np
 
 from jaxcd.citests import CITest, CovarianceNorm, FisherZ, GTest, KendallTau, Query, StratifiedRanks
 from jaxcd.data import Categorical, Dataset, Domain, Ordinal
-from jaxcd.decisions import Decider, LevelwiseGaussian, SparseVector, Threshold
+from jaxcd.decisions import Decider, LevelwiseGaussian, SparseVector, Threshold, TreeOptions
 from jaxcd.decisions.rounds import equal_pure_events
-from jaxcd.discovery import DiscoveryResult, LevelRecord, pc
+from jaxcd.discovery import DiscoveryResult, LevelRecord, fci, pc, tree_pc
 from jaxcd.errors import DomainError, OptionError
+from jaxcd.graphs import Knowledge
 from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, laplace
 from jaxcd.queries import Session
 
-__all__ = ["CITestResult", "Choice", "choose", "ci_test", "discover"]
+__all__ = ["Algorithm", "CITestResult", "Choice", "choose", "ci_test", "discover"]
+
+
+class Algorithm(enum.Enum):
+    """A search by conditional independences.
+
+    PC: :func:`jaxcd.pc`, a CPDAG; no latent variables.  TREE: :func:`jaxcd.tree_pc`, PC guided by a tree, in four batches.
+    FCI: :func:`jaxcd.fci`, a PAG; latent and selection variables are allowed.
+    """
+
+    PC = "pc"
+    TREE = "tree"
+    FCI = "fci"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A test and a decider, and why: chosen from the domain and the budget, never from the rows."""
+    """A search, a test and a mechanism, and why: chosen from the domain and the budget, never from the rows.
+
+    decider: with ``Algorithm.TREE``, which has its own mechanism, that one's options.
+    """
 
     test: CITest
-    decider: Decider
+    decider: Decider | TreeOptions
     reasons: tuple[str, ...]
+    algorithm: Algorithm = Algorithm.PC
 
 
 def choose(
@@ -34,18 +52,23 @@ def choose(
     *,
     budget: Budget | NoPrivacy,
     test: CITest | None = None,
-    decider: Decider | None = None,
+    decider: Decider | TreeOptions | None = None,
+    algorithm: Algorithm = Algorithm.PC,
 ) -> Choice:
-    """The test and the decider for a domain and a budget; what is given stays.
+    """The test and the mechanism of a search for a domain and a budget; what is given stays.
 
     Rules: numeric columns get StratifiedRanks under a budget and Fisher's z without one; columns that are all ordered with three or
     more levels get Kendall's tau; other discrete columns get the covariance norm, or without privacy the G test.  A budget with
-    delta > 0 gets LevelwiseGaussian, with delta = 0 SparseVector, no privacy Threshold.
+    delta > 0 gets LevelwiseGaussian, with delta = 0 SparseVector, no privacy Threshold.  ``Algorithm.TREE`` has its own mechanism, and
+    takes the tests of private runs with and without a budget.
 
-    Raises DomainError for numeric beside nominal columns, and for numeric columns under a budget without delta.
+    Raises DomainError for numeric beside nominal columns, and for numeric columns under a budget without delta; OptionError for a
+    decider with ``Algorithm.TREE``, or its options with another.
     """
+    _check_algorithm(algorithm, decider)
     reasons = []
     private = isinstance(budget, Budget)
+    tree = algorithm is Algorithm.TREE
     delta = budget.delta if isinstance(budget, Budget) else 0.0
     if test is not None:
         reasons.append(f"test: {test.name}, as asked")
@@ -62,18 +85,21 @@ def choose(
                 f"column {name!r} is numeric, and the private test for numeric columns needs a budget with delta > 0; give one "
                 "such as 1e-6, or declare the column ordinal with public bins"
             )
-        test = StratifiedRanks() if private else FisherZ()
+        test = StratifiedRanks() if private or tree else FisherZ()
         reasons.append(f"test: {test.name}, because there are numeric columns")
     elif all(isinstance(column, Ordinal) and column.cardinality > 2 for column in domain.columns.values()):
         test = KendallTau()
         reasons.append("test: KendallTau, because all columns are ordered with three or more levels")
-    elif private:
+    elif private or tree:
         test = CovarianceNorm()
         reasons.append("test: CovarianceNorm, because there are nominal or binary columns and a bounded sensitivity is needed")
     else:
         test = GTest()
         reasons.append("test: GTest, because there are nominal or binary columns and no privacy is asked for")
-    if decider is not None:
+    if tree:
+        decider = decider or TreeOptions()
+        reasons.append("mechanism: TreeGuided, which is part of the tree-guided search")
+    elif isinstance(decider, Decider):
         reasons.append(f"mechanism: {decider.name}, as asked")
     elif not private:
         decider = Threshold()
@@ -85,7 +111,16 @@ def choose(
         decider = SparseVector()
         reasons.append("mechanism: SparseVector, because the budget has no delta" if delta == 0 else
                        f"mechanism: SparseVector, because {test.name} does not see the columns as codes")  # fmt: skip
-    return Choice(test, decider, tuple(reasons))
+    return Choice(test, decider, tuple(reasons), algorithm)
+
+
+def _check_algorithm(algorithm: Algorithm, decider: Decider | TreeOptions | None) -> None:
+    if not isinstance(algorithm, Algorithm):
+        raise OptionError(f"algorithm = {algorithm!r} is not an algorithm; use Algorithm.PC, Algorithm.TREE or Algorithm.FCI")
+    if algorithm is Algorithm.TREE and isinstance(decider, Decider):
+        raise OptionError(f"decider: Algorithm.TREE has its own mechanism, and no use for {decider.name}; drop it, or give TreeOptions")
+    if algorithm is not Algorithm.TREE and isinstance(decider, TreeOptions):
+        raise OptionError(f"decider: TreeOptions are for Algorithm.TREE, not for {algorithm.value}; give a decider, or None")
 
 
 def discover(
@@ -95,25 +130,37 @@ def discover(
     key: jax.Array | None,
     noise: NoiseSource | None = None,
     test: CITest | None = None,
-    decider: Decider | None = None,
+    decider: Decider | TreeOptions | None = None,
+    algorithm: Algorithm = Algorithm.PC,
     max_level: int | None = None,
+    knowledge: Knowledge | None = None,
     progress: bool | Callable[[LevelRecord], None] = False,
 ) -> DiscoveryResult:
     """Discovers a causal graph with test and mechanism chosen from public facts; ``info["reasons"]`` says why.
 
-    Arguments as for :func:`jaxcd.pc`; ``test`` and ``decider`` override the choice of :func:`choose`.
+    Arguments as for :func:`jaxcd.pc`; ``test`` and ``decider`` override the choice of :func:`choose`.  algorithm: the search; with
+    ``Algorithm.FCI`` the graph is a PAG.  ``Algorithm.TREE`` takes no max_level and no knowledge, and has no levels to report.
 
     Guarantee
     ---------
-    That of :func:`jaxcd.pc`: the choice reads the domain and the budget only.
+    That of :func:`jaxcd.pc`, :func:`jaxcd.tree_pc` or :func:`jaxcd.fci`: the choice reads the domain and the budget only.
+
+    Raises what the chosen search raises, and OptionError for an option that it does not have.
     """
     if not isinstance(data, Dataset):
         raise OptionError(f"data: a {type(data).__name__} is not a Dataset; make one with read_csv, from_frame or from_array")
-    choice = choose(data.domain, budget=budget, test=test, decider=decider)
-    run = pc(
-        data, test=choice.test, decider=choice.decider, budget=budget, key=key, noise=noise,
-        max_level=max_level, progress=progress,
-    )  # fmt: skip
+    choice = choose(data.domain, budget=budget, test=test, decider=decider, algorithm=algorithm)
+    if isinstance(choice.decider, TreeOptions):
+        for argument, value in (("max_level", max_level), ("knowledge", knowledge)):
+            if value is not None:
+                raise OptionError(f"{argument}: Algorithm.TREE has no such option; drop it, or use Algorithm.PC")
+        run = tree_pc(data, test=choice.test, budget=budget, key=key, noise=noise, options=choice.decider)
+    else:
+        search = fci if algorithm is Algorithm.FCI else pc
+        run = search(
+            data, test=choice.test, decider=choice.decider, budget=budget, key=key, noise=noise,
+            max_level=max_level, knowledge=knowledge, progress=progress,
+        )  # fmt: skip
     info = {**run.info, "reasons": choice.reasons}
     return DiscoveryResult(run.graph, run.separating_sets, run.cost, run.spent, run.exhausted, info)
 

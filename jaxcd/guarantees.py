@@ -34,6 +34,7 @@ _GUARANTEES = (
         "PooledCovariance", "margin sensitivity 4.172 records, at every alpha", True, _PUBLIC, "jaxcd.citests.covariance_norm"
     ),
     Guarantee("KendallTau", "margin sensitivity 2 + z/45 records (2.044 at alpha 0.05)", True, _PUBLIC, "jaxcd.citests.kendall"),
+    Guarantee("Spearman", "margin sensitivity 2 + z/45 records (2.044 at alpha 0.05)", True, _PUBLIC, "jaxcd.citests.spearman"),
     Guarantee(
         "StratifiedRanks",
         "rank maps released under zCDP; then margin sensitivity 4 + (3 + 2.829 c) / 200 records (4.056 at alpha 0.05)",
@@ -48,6 +49,13 @@ _GUARANTEES = (
         _PUBLIC + "; bounds, bandwidths and permutations are public",
         "jaxcd.citests.bounded_rcit",
     ),
+    Guarantee(
+        "BoughtBandwidths",
+        "bandwidths of BoundedRCIT released by the exponential mechanism, utility sensitivity 2 records",
+        True,
+        _PUBLIC + "; bounds and grid are public",
+        "jaxcd.citests.bought_bandwidths",
+    ),
     Guarantee("HSIC", "no sensitivity stated: refused by every mechanism", False, "-", "its units are read off the data"),
     Guarantee("RCIT", "no sensitivity stated: refused by every mechanism", False, "-", "penalty and units are read off the data"),
     Guarantee("ChiSquare", "no bounded sensitivity: refused by every mechanism", False, "-", "one record in an empty row"),
@@ -56,6 +64,13 @@ _GUARANTEES = (
     Guarantee("Oracle", "reads no data; refused by every mechanism", False, "-", "there is nothing to protect"),
     Guarantee("Threshold", "none: compares without noise; refused under a budget", False, "-", "no noise"),
     Guarantee("NoisyThreshold", "the run is (epsilon, delta)-DP of its budget", True, _PUBLIC, "jaxcd.privacy.mechanisms"),
+    Guarantee(
+        "NoisyRank",
+        "the run is (epsilon, delta)-DP of its budget; answers are released, noisy p-values are not (they would cost more)",
+        True,
+        _PUBLIC + "; permutations are public and drawn without the data",
+        "jaxcd.decisions.noisy_rank",
+    ),
     Guarantee("SparseVector", "the run is (epsilon, delta)-DP of its budget", True, _PUBLIC, "jaxcd.privacy.above_threshold"),
     Guarantee(
         "SieveAndExamine",
@@ -65,6 +80,20 @@ _GUARANTEES = (
         "jaxcd.privacy.above_threshold, jaxcd.privacy.conversion",
     ),
     Guarantee(
+        "ExponentialSelect",
+        "the run is (epsilon, delta)-DP of its budget; one event pays for an answer and its separating set",
+        True,
+        _PUBLIC,
+        "jaxcd.decisions.exponential_select, jaxcd.privacy.mechanisms",
+    ),
+    Guarantee(
+        "Scheduled",
+        "the run is (epsilon, delta)-DP of its budget, and each level is within its share of what was left of it",
+        True,
+        _PUBLIC + "; those of the decider it holds",
+        "jaxcd.decisions.scheduled, jaxcd.privacy.ledger",
+    ),
+    Guarantee(
         "LevelwiseGaussian",
         "the run is (epsilon, delta)-DP of its budget, delta > 0",
         True,
@@ -72,11 +101,32 @@ _GUARANTEES = (
         "jaxcd.decisions.levelwise_gaussian, jaxcd.ops.moments",
     ),
     Guarantee(
+        "fci",
+        "the run, both passes of its skeleton together, is (epsilon, delta)-DP of its budget, whichever decider above it has",
+        True,
+        _PUBLIC + "; background knowledge is public",
+        "jaxcd.discovery.fci, jaxcd.privacy.ledger",
+    ),
+    Guarantee(
         "tree_pc",
         "the run is (epsilon, delta)-DP of its budget, delta > 0",
         True,
         _PUBLIC,
         "jaxcd.decisions.measurements, jaxcd.ops.moments",
+    ),
+    Guarantee(
+        "release_histogram",
+        "the joint histogram is epsilon-DP with the whole epsilon of its budget; every search on it is post-processing",
+        True,
+        _PUBLIC,
+        "jaxcd.releases.histogram",
+    ),
+    Guarantee(
+        "release_second_moments",
+        "tilted second moments of numeric columns are (epsilon, delta)-DP of their budget; every search on them is post-processing",
+        True,
+        _PUBLIC + "; centres and scales are public, or bought with a share of the budget",
+        "jaxcd.releases.second_moments, jaxcd.ops.tilted_moments",
     ),
     Guarantee(
         "SimulatedNoise", "none: whoever knows the key can take the noise off", False, "-", "for experiments, not for release"
@@ -87,6 +137,14 @@ _GUARANTEES = (
         False,
         "-",
         "its statistic has sensitivity near 1/2, is undefined on constant columns, and the total depends on the data",
+    ),
+    Guarantee(
+        "published.em_pc",
+        "the paper's (epsilon, delta), computed after the run",
+        False,
+        "-",
+        "its separating sets are exact maxima published without noise, its utility's sensitivity is not one, the total depends on "
+        "the data; see jaxcd.published.em_pc",
     ),
     Guarantee(
         "published.pcd",

@@ -12,7 +12,18 @@ from dataclasses import dataclass
 
 from jaxcd.citests import CITest
 from jaxcd.data import Domain
-from jaxcd.decisions import Decider, LevelwiseGaussian, Noise, NoisyRank, NoisyThreshold, SieveAndExamine, SparseVector
+from jaxcd.decisions import (
+    Decider,
+    ExponentialSelect,
+    LevelwiseGaussian,
+    Noise,
+    NoisyRank,
+    NoisyThreshold,
+    Scheduled,
+    SieveAndExamine,
+    SparseVector,
+)
+from jaxcd.decisions.exponential_select import equal_selections
 from jaxcd.decisions.noisy_rank import critical_noise
 from jaxcd.decisions.rounds import default_rounds, equal_pure_events
 from jaxcd.errors import OptionError, PrivacyError, SensitivityError
@@ -100,4 +111,10 @@ def _price(decider: Decider, ledger: Ledger, n_columns: int, delta: float) -> tu
     if isinstance(decider, NoisyRank):
         n_answers = decider.n_queries or max(10 * n_pairs, 1)
         return n_answers, math.sqrt(2) * delta / equal_pure_events(ledger, n_answers), critical_noise(decider.alpha)
+    if isinstance(decider, ExponentialSelect):
+        n_answers = decider.n_questions or max(4 * n_pairs, 1)
+        # the outcomes' Gumbel noise of scale 2 Delta / epsilon, of which the difference of two counts
+        return n_answers, math.pi / math.sqrt(3) * delta / equal_selections(ledger, n_answers), 0.0
+    if isinstance(decider, Scheduled):
+        raise OptionError("decider: what Scheduled buys differs by level; plan with the decider that it holds")
     raise PrivacyError(f"decider: {decider.name} adds no noise and fits no budget; use LevelwiseGaussian or SparseVector")

@@ -167,6 +167,80 @@ def test_bif_file(data_folder: Path, capsys: pytest.CaptureFixture[str]) -> None
     )
 
 
+@pytest.mark.parametrize(("algorithm", "kind"), [("pc", "CPDAG"), ("tree", "CPDAG"), ("fci", "PAG")])
+def test_every_algorithm(algorithm: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["discover", "--network", "cancer", "--rows", "300", *BUDGET, "--algorithm", algorithm, "--simulated-noise"]
+    code, out, _ = call(capsys, *words, "--out", str(tmp_path / "x"))
+    assert code == 0 and re.search(rf"^algorithm  {algorithm}$", out, re.MULTILINE)
+    assert f"Against the true {kind}\n" in out and ("  marks  " in out) == (algorithm == "fci")
+    assert ("edges with their marks" in (tmp_path / "x" / "report.html").read_text()) == (algorithm == "fci")
+
+    key = jax.random.key(0)
+    data = jaxcd.networks.load("cancer").sample(300, key=key)
+    options: dict[str, Any] = {
+        "test": jaxcd.CovarianceNorm(),
+        "budget": jaxcd.Budget(1.0, 1e-6),
+        "key": None,
+        "noise": jaxcd.SimulatedNoise(jax.random.fold_in(key, 1)),
+    }
+    if algorithm == "tree":
+        run = jaxcd.tree_pc(data, **options)
+    else:
+        run = (jaxcd.fci if algorithm == "fci" else jaxcd.pc)(data, decider=jaxcd.LevelwiseGaussian(), **options)
+    shown = as_json(capsys, *words)
+    assert MixedGraph.from_json_dict(shown["graph"]) == run.graph
+    truth = jaxcd.networks.load("cancer").cpdag() if kind == "CPDAG" else jaxcd.dag_to_pag(jaxcd.networks.load("cancer").dag)
+    assert shown["metrics"]["skeleton_f1"]["f1"] == jaxcd.metrics.skeleton_f1(run.graph, truth)
+    assert ("mark_f1" in shown["metrics"]) == (algorithm == "fci")
+
+
+def test_hidden_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """The sample is that of the whole network, and the truth what FCI finds with an oracle."""
+    words = ["discover", "--network", "earthquake", "--rows", "20000", "--hide", "Alarm", "--no-privacy"]
+    network = jaxcd.networks.load("earthquake")
+    code, out, _ = call(capsys, *words, "--algorithm", "fci")
+    assert code == 0 and re.search(r"^data +earthquake without Alarm, 20,000 rows sampled with seed 0, 4 columns$", out, re.MULTILINE)
+    shown = as_json(capsys, *words, "--algorithm", "fci", "--test", "chi-square")
+    data = network.sample(20_000, key=jax.random.key(0)).select([name for name in network.names if name != "Alarm"])
+    run = jaxcd.fci(data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None)
+    oracle = jaxcd.Oracle(network.dag, latent=("Alarm",))
+    truth = jaxcd.fci(None, test=oracle, decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None).graph
+    assert MixedGraph.from_json_dict(shown["graph"]) == run.graph
+    assert shown["metrics"]["mark_f1"]["f1"] == jaxcd.metrics.mark_f1(run.graph, truth)
+    assert ["JohnCalls", "o-o", "MaryCalls"] in shown["graph"]["edges"]
+    assert "Against the true PAG" in call(capsys, *words)[1]
+
+
+def test_knowledge(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "knowledge.json"
+    file.write_text('{"tiers": [["Pollution", "Smoker"], ["Cancer"]], "required": [["Cancer", "Xray"]]}')
+    for algorithm in ("pc", "fci"):
+        words = ["discover", "--network", "cancer", "--rows", "300", "--no-privacy", "--algorithm", algorithm]
+        code, out, _ = call(capsys, *words, "--knowledge", str(file))
+        assert code == 0 and re.search(r"^knowledge +.*knowledge\.json", out, re.MULTILINE)
+        shown = as_json(capsys, *words, "--knowledge", str(file))
+        assert ["Cancer", "-->", "Xray"] in shown["graph"]["edges"]
+        assert ["Cancer", "-->", "Xray"] not in as_json(capsys, *words)["graph"]["edges"]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("{", "is no JSON"),
+        ('{"tier": []}', "unknown key 'tier'"),
+        ('{"required": [["Cancer", "Xray"], ["Xray", "Cancer"]]}', "in both directions"),
+        ('{"forbidden": [["Cancer", "Xrays"]]}', "no variable 'Xrays'; did you mean 'Xray'?"),
+        (None, "does not exist"),
+    ],
+)
+def test_bad_knowledge(content: str | None, expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "knowledge.json"
+    if content is not None:
+        file.write_text(content)
+    code, out, err = call(capsys, *PRIVATE, *BUDGET, "--algorithm", "fci", "--knowledge", str(file), "--quiet")
+    assert (code, out) == (2, "") and err.count("\n") == 1 and expected in err
+
+
 def test_guarantees(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "guarantees", "--json")
     assert code == 0
@@ -216,7 +290,15 @@ PRIVATE = ["discover", "--network", "cancer", "--rows", "300"]
         ([*PRIVATE, *BUDGET, "--seed", "-1"], "--seed -1"),
         ([*PRIVATE, *BUDGET, "--force"], "--out"),
         ([*PRIVATE, *BUDGET, "--clip"], "--clip"),
-        ([*PRIVATE, *BUDGET, "--algorithm", "magic"], "use pc"),
+        ([*PRIVATE, *BUDGET, "--algorithm", "magic"], "use pc, tree, fci"),
+        ([*PRIVATE, *BUDGET, "--algorithm", "tree", "--mechanism", "sparse-vector"], "--mechanism sparse-vector"),
+        ([*PRIVATE, *BUDGET, "--algorithm", "tree", "--max-level", "2"], "--max-level"),
+        ([*PRIVATE, *BUDGET, "--algorithm", "tree", "--knowledge", "x.json"], "--knowledge"),
+        ([*PRIVATE, "--epsilon", "1", "--algorithm", "tree"], "--delta"),
+        ([*PRIVATE, *BUDGET, "--hide", "Smoke"], "'Smoke'"),
+        ([*PRIVATE, *BUDGET, "--hide", "Smoker", "--hide", "Smoker"], "twice"),
+        ([*PRIVATE, *BUDGET, *(w for n in ("Smoker", "Cancer", "Xray", "Dyspnoea") for w in ("--hide", n))], "leaves 1"),
+        (["discover", "x.csv", "--hide", "a", *BUDGET], "--hide"),
         ([*PRIVATE, *BUDGET, "--test", "magic"], ", ".join(TESTS)),
         ([*PRIVATE, *BUDGET, "--mechanism", "magic"], ", ".join(DECIDERS)),
         ([*PRIVATE, *BUDGET, "--test", "chi-square"], "no bounded sensitivity"),

@@ -16,7 +16,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def test_there_is_a_notebook() -> None:
-    assert [path.name for path in NOTEBOOKS] == ["first_private_graph.ipynb", "nonlinear.ipynb"]
+    assert [path.name for path in NOTEBOOKS] == ["first_private_graph.ipynb", "hidden_confounders.ipynb", "nonlinear.ipynb"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

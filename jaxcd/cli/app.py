@@ -109,7 +109,13 @@ def discover(
         float | None, typer.Option(help="Total delta, from 0, far below 1 / rows. (Default: 0.)", show_default=False)
     ] = None,
     no_privacy: Annotated[bool, typer.Option("--no-privacy", help="Run without a budget.")] = False,
-    algorithm: Annotated[str, typer.Option(help="pc.")] = "pc",
+    hide: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of the network's sample to drop, as if nobody had measured it; may be repeated.", show_default=False),
+    ] = None,
+    algorithm: Annotated[
+        str, typer.Option(help="pc; tree (PC guided by a tree); fci (a PAG: there may be latent variables).")
+    ] = "pc",
     test: Annotated[
         str,
         typer.Option(
@@ -126,6 +132,10 @@ def discover(
     alpha: Annotated[float, typer.Option(help="Level of the tests, between 0 and 1.")] = 0.05,
     max_level: Annotated[
         int | None, typer.Option(help="Largest set to condition on, from 0. (Default: no limit.)", show_default=False)
+    ] = None,
+    knowledge: Annotated[
+        Path | None,
+        typer.Option(help="JSON file with tiers, forbidden and required edges: what is known before.", show_default=False),
     ] = None,
     seed: Annotated[
         int, typer.Option(help="Seed of the network's sample and of simulated noise; secure noise has none.")
@@ -148,6 +158,7 @@ def discover(
 ) -> None:
     """Discover a causal graph in a table, or in a sample from a network."""
     from jaxcd.cli import options, screen
+    from jaxcd.doors import Algorithm
     from jaxcd.report import check_folder, write_report
 
     # Everything that can be refused is refused before the data is read, and so before anything is spent.
@@ -156,19 +167,30 @@ def discover(
     if out is not None:
         check_folder(out, force=force)
     budget = options.budget(epsilon=epsilon, delta=delta, no_privacy=no_privacy, simulated_noise=simulated_noise)
-    options.check_search(algorithm=algorithm, alpha=alpha, max_level=max_level, seed=seed)
+    search = options.algorithm(algorithm)
     chosen_test, chosen_decider = options.test(test), options.decider(mechanism)
-    source = options.Source(file=file, domain=domain, network=network, bif=bif, rows=rows, seed=seed, clip=clip)
-    loaded = source.load(budget=budget)
-    plan = options.plan(loaded, budget=budget, test=chosen_test, decider=chosen_decider, alpha=alpha)
+    options.check_search(
+        algorithm=search, mechanism=mechanism, knowledge=knowledge, alpha=alpha, max_level=max_level, seed=seed
+    )
+    known = options.knowledge(knowledge)
+    source = options.Source(
+        file=file, domain=domain, network=network, bif=bif, rows=rows, seed=seed, clip=clip, hide=tuple(hide or ())
+    )
+    loaded = source.load(budget=budget, pag=search is Algorithm.FCI)
+    plan = options.plan(
+        loaded, algorithm=search, budget=budget, test=chosen_test, decider=chosen_decider, alpha=alpha
+    )
     noise, key = options.randomness(seed=seed, simulated=simulated_noise)
     talkative = not (as_json or quiet)
     screen.warn_of_delta(budget, loaded)
     if talkative:
-        screen.show_plan(loaded, budget, plan, noise)
+        screen.show_plan(loaded, budget, plan, noise, knowledge)
     shown = sys.stderr.isatty() and not quiet if progress is None else progress
-    with screen.Progress(shown, max_level=max_level) as bar:
-        run = options.run(loaded, plan, budget=budget, key=key, noise=noise, max_level=max_level, progress=bar.report)
+    # FCI goes through the levels twice: how far that is nobody knows.
+    with screen.Progress(shown, max_level=None if search is Algorithm.FCI else max_level) as bar:
+        run = options.run(
+            loaded, plan, budget=budget, key=key, noise=noise, max_level=max_level, knowledge=known, progress=bar.report
+        )
     if talkative:
         # Before the files are written: what was paid for is on the screen whatever happens next.
         screen.show_result(run, loaded)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import re
 from collections.abc import Callable
@@ -14,8 +15,10 @@ import jax
 
 import jaxcd
 from jaxcd import doors
-from jaxcd.errors import DataError, DomainError, OptionError, PrivacyError, SensitivityError
-from jaxcd.graphs import MixedGraph
+from jaxcd.discovery import dag_to_pag
+from jaxcd.doors import Algorithm
+from jaxcd.errors import DataError, DomainError, FormatError, OptionError, PrivacyError, SensitivityError
+from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.privacy import NoiseSource, NoPrivacy
 
 __all__ = [
@@ -24,10 +27,12 @@ __all__ = [
     "TESTS",
     "Loaded",
     "Source",
+    "algorithm",
     "budget",
     "check_search",
     "decider",
     "draft_domain",
+    "knowledge",
     "plan",
     "randomness",
     "run",
@@ -83,10 +88,37 @@ def budget(
     return jaxcd.Budget(epsilon=epsilon, delta=0.0 if delta is None else delta)
 
 
-def check_search(*, algorithm: str, alpha: float, max_level: int | None, seed: int) -> None:
+def algorithm(name: str) -> Algorithm:
+    """The search of ``--algorithm``."""
+    known = [member.value for member in Algorithm]
+    if name.lower() not in known:
+        raise OptionError(f"--algorithm {name!r} is unknown; use {', '.join(known)}")
+    return Algorithm(name.lower())
+
+
+def knowledge(file: Path | None) -> Knowledge | None:
+    """The background knowledge of ``--knowledge``; the search checks that its names are columns."""
+    if file is None:
+        return None
+    if not file.is_file():
+        raise DataError(f"--knowledge: file {str(file)!r} does not exist; check the path")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:  # also what is no UTF-8
+        raise FormatError(f"--knowledge: file {str(file)!r} is no JSON: {error}") from None
+    return Knowledge.from_json_dict(content)
+
+
+def check_search(
+    *, algorithm: Algorithm, mechanism: str, knowledge: Path | None, alpha: float, max_level: int | None, seed: int
+) -> None:
     """Refuses what is no option of a search."""
-    if algorithm != "pc":
-        raise OptionError(f"--algorithm {algorithm!r} is unknown; use pc")
+    if algorithm is Algorithm.TREE:
+        if _key(mechanism) != "auto":
+            raise OptionError(f"--mechanism {mechanism}: --algorithm tree has its own mechanism; drop one of the two")
+        for option, value in (("--max-level", max_level), ("--knowledge", knowledge)):
+            if value is not None:
+                raise OptionError(f"{option}: --algorithm tree has no such option; drop it, or use --algorithm pc")
     if not 0 < alpha < 1:
         raise OptionError(f"--alpha {alpha:g} is not a level; give a number between 0 and 1, such as 0.05")
     if max_level is not None and not max_level >= 0:
@@ -105,9 +137,13 @@ def decider(name: str) -> Any:
     return _named("mechanism", name, DECIDERS)
 
 
-def _named(option: str, name: str, known: dict[str, Callable[[], Any]]) -> Any:
+def _key(name: str) -> str:
     # PascalCase, as in reports and in Python, is understood as well.
-    key = re.sub(r"(?<=[a-z])(?=[A-Z])|[_ ]", "-", name).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|[_ ]", "-", name).lower()
+
+
+def _named(option: str, name: str, known: dict[str, Callable[[], Any]]) -> Any:
+    key = _key(name)
     if key == "auto":
         return None
     if key not in known:
@@ -117,16 +153,17 @@ def _named(option: str, name: str, known: dict[str, Callable[[], Any]]) -> Any:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Data, where they come from in words, and the true CPDAG where they are a sample from a network."""
+    """Data, where they come from in words, and the true graph where they are a sample from a network: the CPDAG, or the PAG."""
 
     data: jaxcd.Dataset
     words: str
     truth: MixedGraph | None
+    truth_kind: str = "CPDAG"
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the data comes from: exactly one of ``file``, ``network`` and ``bif``."""
+    """Where the data comes from: exactly one of ``file``, ``network`` and ``bif``.  hide: columns of a network's sample to drop."""
 
     file: Path | None
     domain: Path | None
@@ -135,6 +172,7 @@ class Source:
     rows: int | None
     seed: int
     clip: bool
+    hide: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         sources = {"FILE": self.file, "--network": self.network, "--bif": self.bif}
@@ -144,6 +182,8 @@ class Source:
             raise OptionError(f"{problem}; give exactly one of FILE, --network NAME and --bif FILE")
         if self.file is not None and self.rows is not None:
             raise OptionError("--rows is for a sample from a network; a file is read whole, so drop it")
+        if self.file is not None and self.hide:
+            raise OptionError("--hide is for a sample from a network; take the column out of the file, and drop the option")
         if self.file is None:
             if self.rows is not None and not self.rows >= 2:
                 raise OptionError(f"--rows {self.rows} is too few; give at least 2")
@@ -151,8 +191,11 @@ class Source:
                 option = "--clip" if self.clip else "--domain"
                 raise OptionError(f"{option} is for a file; a network declares its own levels, so drop it")
 
-    def load(self, *, budget: jaxcd.Budget | NoPrivacy) -> Loaded:
-        """Reads or samples the data; a private run refuses a domain that nobody declared before it reads a row."""
+    def load(self, *, budget: jaxcd.Budget | NoPrivacy, pag: bool = False) -> Loaded:
+        """Reads or samples the data; a private run refuses a domain that nobody declared before it reads a row.
+
+        pag: whether a network's true graph is wanted as a PAG; with hidden columns it always is one.
+        """
         if self.file is not None:
             return self._read(self.file, private=isinstance(budget, jaxcd.Budget))
         if self.network is not None:
@@ -163,10 +206,26 @@ class Source:
         else:
             assert self.bif is not None
             network = jaxcd.networks.read_bif(self.bif)
+        shown = self._shown(network)
         n_samples = DEFAULT_ROWS if self.rows is None else self.rows
         data = network.sample(n_samples, key=jax.random.key(self.seed))
-        words = f"{network.name}, {n_samples:,} rows sampled with seed {self.seed}, {data.n_columns} columns"
-        return Loaded(data, words, network.cpdag())
+        name = f"{network.name} without {' and '.join(self.hide)}" if self.hide else network.name
+        words = f"{name}, {n_samples:,} rows sampled with seed {self.seed}, {len(shown)} columns"
+        if not (self.hide or pag):
+            return Loaded(data, words, network.cpdag())
+        return Loaded(data.select(shown), words, dag_to_pag(network.dag, latent=self.hide), "PAG")
+
+    def _shown(self, network: jaxcd.BayesianNetwork) -> list[str]:
+        """The columns that ``--hide`` leaves."""
+        for name in self.hide:
+            if name not in network.names:
+                raise OptionError(f"--hide {name!r}: {network.name} has no such column; its columns are {', '.join(network.names)}")
+            if self.hide.count(name) > 1:
+                raise OptionError(f"--hide {name!r} is given twice; give it once")
+        shown = [name for name in network.names if name not in self.hide]
+        if len(shown) < 2:
+            raise OptionError(f"--hide leaves {len(shown)} of {network.name}'s columns; leave at least 2")
+        return shown
 
     def _read(self, file: Path, *, private: bool) -> Loaded:
         if not file.is_file():
@@ -191,10 +250,12 @@ class Source:
         return Loaded(data, f"{file}, {data.n_samples:,} rows, {data.n_columns} columns{kind}", None)
 
 
-def plan(loaded: Loaded, *, budget: jaxcd.Budget | NoPrivacy, test: Any, decider: Any, alpha: float) -> doors.Choice:
-    """Test and decider at level ``alpha``, and why; refuses here what the run would refuse."""
+def plan(
+    loaded: Loaded, *, algorithm: Algorithm, budget: jaxcd.Budget | NoPrivacy, test: Any, decider: Any, alpha: float
+) -> doors.Choice:
+    """Search, test and mechanism at level ``alpha``, and why; refuses here what the run would refuse."""
     private = isinstance(budget, jaxcd.Budget)
-    choice = doors.choose(loaded.data.domain, budget=budget, test=test, decider=decider)
+    choice = doors.choose(loaded.data.domain, budget=budget, test=test, decider=decider, algorithm=algorithm)
     if private and isinstance(choice.decider, jaxcd.Threshold):
         raise PrivacyError(
             "--mechanism threshold compares without noise and protects nobody; use auto or another mechanism, or --no-privacy"
@@ -206,11 +267,13 @@ def plan(loaded: Loaded, *, budget: jaxcd.Budget | NoPrivacy, test: Any, decider
                 f"--test: {choice.test.name} has no bounded sensitivity, so no mechanism can make it private; use "
                 "covariance-norm, pooled-covariance or kendall-tau, or --no-privacy"
             )
+        if budget.delta == 0 and algorithm is Algorithm.TREE:
+            raise OptionError("--algorithm tree: its Gaussian noise needs --delta above 0; give one such as 1e-6")
         if budget.delta == 0 and _is_gaussian(choice.decider):
             raise OptionError(
                 "--mechanism: Gaussian noise needs --delta above 0; give one such as 1e-6, or use --mechanism sparse-vector"
             )
-    # Every decider is a frozen dataclass with an alpha.
+    # Every decider, like the options of the tree, is a frozen dataclass with an alpha.
     leveled: Any = dataclasses.replace(choice.decider, alpha=alpha)  # type: ignore[type-var]
     return dataclasses.replace(choice, decider=leveled)
 
@@ -234,12 +297,13 @@ def run(
     key: jax.Array,
     noise: NoiseSource | None,
     max_level: int | None,
+    knowledge: Knowledge | None,
     progress: Callable[[Any], None],
 ) -> jaxcd.DiscoveryResult:
     """The discovery, with the reasons of the choice in its info."""
     result = jaxcd.discover(
         loaded.data, budget=budget, key=key, noise=noise, test=choice.test, decider=choice.decider,
-        max_level=max_level, progress=progress,
+        algorithm=choice.algorithm, max_level=max_level, knowledge=knowledge, progress=progress,
     )  # fmt: skip
     return dataclasses.replace(result, info={**result.info, "reasons": choice.reasons})
 

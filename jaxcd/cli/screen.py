@@ -29,7 +29,7 @@ __all__ = [
     "warn_of_delta",
 ]
 
-_SCORES = {"arc_f1": "arcs", "skeleton_f1": "skeleton", "orientation_f1": "orientations"}
+_SCORES = {"arc_f1": "arcs", "skeleton_f1": "skeleton", "orientation_f1": "orientations", "mark_f1": "marks"}
 
 
 def _console() -> Console:
@@ -63,7 +63,7 @@ class Progress:
 
     def report(self, level: Any) -> None:
         """Shows one LevelRecord."""
-        words = f"level {level.level}: {level.n_asked} pairs asked, {level.n_separated} separated"
+        words = str(level)
         if self._bar is not None:
             self._bar.update(self._task, completed=level.level + 1, description=f"{words}; level {level.level + 1}")
         elif self._shown:
@@ -74,16 +74,18 @@ class Progress:
             self._bar.stop()
 
 
-def show_plan(loaded: Loaded, budget: Any, choice: Choice, noise: Any) -> None:
+def show_plan(loaded: Loaded, budget: Any, choice: Choice, noise: Any, knowledge: Path | None = None) -> None:
     """What will be run, and why, before it is run."""
     console = _console()
     private = isinstance(budget, jaxcd.Budget)
     _line(console, "data", loaded.words)
     _line(console, "budget", f"{budget}, fixed before the data is read" if private else "none: no privacy")
-    _line(console, "algorithm", "pc")
+    _line(console, "algorithm", choice.algorithm.value)
     for reason in choice.reasons:
         label, _, words = reason.partition(": ")
         _line(console, label, words)
+    if knowledge is not None:
+        _line(console, "knowledge", f"{knowledge}, which must not come from the data")
     _line(console, "alpha", f"{choice.decider.alpha:g}")
     if private:
         simulated = "simulated from the seed: not for release"
@@ -107,10 +109,12 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded) -> None:
         console.print("The budget was exhausted: pairs that were not paid for kept their edges.", style="bold red")
     if loaded.truth is not None:
         console.print()
-        console.print(Text("Against the true CPDAG", style="bold"))
+        console.print(Text(f"Against the true {loaded.truth_kind}", style="bold"))
         console.print("                   F1  precision  recall")
         scores = metrics_json(run.graph, loaded.truth)
         for name, label in _SCORES.items():
+            if name not in scores:
+                continue
             score = scores[name]
             console.print(f"  {label:<14}{score['f1']:7.3f}{score['precision']:11.3f}{score['recall']:8.3f}")
 

@@ -63,6 +63,8 @@ class DecisionRun(abc.ABC):
 
     #: Whether the budget ran dry: what was not answered is kept.
     exhausted: bool = False
+    #: Whether questions of an earlier level were left unanswered, and kept, although the run goes on (a share of the budget ran dry).
+    unanswered: bool = False
 
     @abc.abstractmethod
     def answer(self, frontier: Frontier) -> None:

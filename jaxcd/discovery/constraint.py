@@ -177,7 +177,7 @@ class ConstraintSearch:
             separating_sets=named_sets(self.names, skeleton),
             cost=accountant.guarantee,
             spent=accountant.ledger.spent,
-            exhausted=self._run.exhausted,
+            exhausted=self._run.exhausted or self._run.unanswered,
             info=info,
         )
 

@@ -1,8 +1,9 @@
 """Algorithms exactly as their papers and code have them, so that their tables can be compared; none is proved."""
 
 from jaxcd.published.conditional_tau import ConditionalTau
+from jaxcd.published.em_pc import em_pc
 from jaxcd.published.pcd import pcd
 from jaxcd.published.pcd_rcit import PublishedRCIT
 from jaxcd.published.private_pc import priv_pc, svt_pc
 
-__all__ = ["ConditionalTau", "PublishedRCIT", "pcd", "priv_pc", "svt_pc"]
+__all__ = ["ConditionalTau", "PublishedRCIT", "em_pc", "pcd", "priv_pc", "svt_pc"]

@@ -30,7 +30,7 @@ import numpy as np
 
 from jaxcd import metrics
 from jaxcd.errors import OptionError
-from jaxcd.graphs import MixedGraph
+from jaxcd.graphs import Mark, MixedGraph
 from jaxcd.plotting import graph_png
 from jaxcd.report.page import report_page
 
@@ -144,12 +144,16 @@ def privacy_json(result: Any) -> dict[str, Any]:
 
 
 def metrics_json(estimate: MixedGraph, truth: MixedGraph) -> dict[str, Any]:
-    """F1, precision and recall of arcs, skeleton and orientations, and the structural Hamming distance."""
+    """F1, precision and recall of arcs, skeleton and orientations, and the structural Hamming distance; for PAGs (where a graph
+    has circles) also those of edges with their marks, ``mark_f1``."""
+    scores = metrics.summary(estimate, truth)
+    if any((graph.marks == Mark.CIRCLE).any() for graph in (estimate, truth)):
+        scores["mark_f1"] = metrics.mark_f1(estimate, truth)
     return {
         name: value
         if isinstance(value, int)
         else {"f1": float(value), "precision": value.precision, "recall": value.recall}
-        for name, value in metrics.summary(estimate, truth).items()
+        for name, value in scores.items()
     }
 
 

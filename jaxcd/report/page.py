@@ -25,7 +25,7 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 # Loads nothing, whatever a name might hold; the names are escaped besides.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
-_METRICS = {"arc_f1": "arcs", "skeleton_f1": "skeleton", "orientation_f1": "orientations"}
+_METRICS = {"arc_f1": "arcs", "skeleton_f1": "skeleton", "orientation_f1": "orientations", "mark_f1": "edges with their marks"}
 
 
 def report_page(
@@ -100,6 +100,7 @@ def _scores(scores: Mapping[str, Any]) -> str:
     rows = [
         [label, *(_number(scores[name][part]) for part in ("f1", "precision", "recall"))]
         for name, label in _METRICS.items()
+        if name in scores
     ]
     return (
         "<h2>Against the truth</h2>"
@@ -182,8 +183,12 @@ def _levels(levels: Sequence[Mapping[str, Any]]) -> str:
     if not levels:
         return ""
     rows = [[str(level[name]) for name in ("level", "n_asked", "n_separated")] for level in levels]
+    headings = ["level", "pairs asked", "pairs separated"]
+    if len({level.get("search_pass") for level in levels}) > 1:  # FCI
+        rows = [[*row, str(level["search_pass"])] for row, level in zip(rows, levels, strict=True)]
+        headings.append("sets of")
     return _table(
-        ["level", "pairs asked", "pairs separated"], rows, numbers=(0, 1, 2),
+        headings, rows, numbers=(0, 1, 2),
         caption="The search, level by level: the level is the size of the sets that may separate a pair.",
     )  # fmt: skip
 

@@ -1,0 +1,202 @@
+r"""Scheduled: any decider that pays by the answer, with a budget of its own for every level.
+
+CURATE's observation (Bhattacharjee and Tandon 2024) is that early levels decide the most pairs and should get more of the budget than
+late ones.  Here the weights are public, level l gets
+
+    w_l / (w_l + w_{l+1} + ... + w_L)
+
+of *what is left* when it begins, in epsilon and in rho, and within the level the inner decider divides that among as many answers as the
+level can need, a number that follows from the released graph.  What a level leaves goes to the later ones.
+
+**Privacy.**  A level's share is a second, smaller filter in front of the run's: an event is admitted iff the level's pure epsilons add up to
+at most its share of epsilon, or its rhos to at most its share of rho.  Either way it fits into what the run's ledger had left at the
+level's start, so that ledger, which is charged every event, admits it, and the guarantee is the ledger's.  Prices are computed from what
+the ledger has left and from what was released; the filter holds for events chosen adaptively.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, cast
+
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier
+from jaxcd.decisions.exponential_select import ExponentialSelect
+from jaxcd.decisions.noisy_rank import NoisyRank
+from jaxcd.decisions.noisy_threshold import NoisyThreshold
+from jaxcd.decisions.sieve_and_examine import SieveAndExamine
+from jaxcd.decisions.sparse_vector import SparseVector
+from jaxcd.errors import BudgetExhausted, OptionError
+from jaxcd.privacy import Accountant, Budget, Ledger, NoPrivacy, PrivacyEvent, split
+from jaxcd.privacy.rounding import round_down
+from jaxcd.queries import Session
+
+__all__ = ["Scheduled"]
+
+Inner = ExponentialSelect | NoisyRank | NoisyThreshold | SieveAndExamine | SparseVector
+
+
+class _LevelLedger:
+    """A level's view of the run's ledger: every charge goes there, but the level's events must fit into its share."""
+
+    def __init__(self, ledger: Ledger, weights: Sequence[float]) -> None:
+        """weights: of this level, and of everything after it."""
+        self._ledger = ledger
+        self._epsilon_share, self._rho_share = (_share(left, weights) for left in (ledger.remaining_epsilon, ledger.remaining_rho))
+        self._epsilon: Fraction | None = Fraction(0)
+        self._rho: Fraction | None = Fraction(0)
+
+    @property
+    def budget(self) -> Budget | NoPrivacy:
+        return self._ledger.budget
+
+    @property
+    def remaining_epsilon(self) -> float:
+        return _room(self._epsilon, self._epsilon_share)
+
+    @property
+    def remaining_rho(self) -> float:
+        return _room(self._rho, self._rho_share)
+
+    def charge(self, event: PrivacyEvent) -> int:
+        epsilon, rho = _add(self._epsilon, event.epsilon), _add(self._rho, event.rho)
+        fits = [total is not None and total <= limit for total, limit in ((epsilon, self._epsilon_share), (rho, self._rho_share))]
+        if not any(fits) and not isinstance(self.budget, NoPrivacy):
+            raise BudgetExhausted(f"event {event.label!r} does not fit into its level's share; give the level a larger weight")
+        index = self._ledger.charge(event)
+        self._epsilon, self._rho = epsilon, rho
+        return index
+
+
+def _add(total: Fraction | None, part: float) -> Fraction | None:
+    """Exact sum; None stands for infinity."""
+    return None if total is None or math.isinf(part) else total + Fraction(part)
+
+
+def _room(total: Fraction | None, limit: float) -> float:
+    if total is None:
+        return 0.0
+    return limit if math.isinf(limit) else max(0.0, round_down(Fraction(limit) - total))
+
+
+def _share(left: float, weights: Sequence[float]) -> float:
+    if math.isinf(left):
+        return left
+    return split(left, weights)[0] if left > 0 else 0.0
+
+
+class _Rehearsal:
+    """A session that is not opened, so that a decider can be started for its checks alone."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def open(self, accountant: Accountant) -> None:
+        """Buys nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+
+class _ScheduledRun(DecisionRun):
+    def __init__(self, session: Session, accountant: Accountant, config: Scheduled) -> None:
+        self._session = session
+        self._accountant = accountant
+        self._config = config
+        self._levels: list[DecisionRun] = []
+
+    def answer(self, frontier: Frontier) -> None:
+        weights = self._config.split
+        if frontier.level >= len(weights):
+            return
+        ledger = self._accountant.ledger
+        if not isinstance(ledger.budget, NoPrivacy) and not (ledger.remaining_epsilon > 0 or ledger.remaining_rho > 0):
+            self.exhausted = True
+            return
+        later = list(weights[frontier.level + 1 :])
+        if frontier.another_pass_follows:
+            share = self._config.later_pass_share
+            later.append(sum(weights) * share / (1 - share))
+        level = _LevelLedger(ledger, [weights[frontier.level], *later])
+        decider = _counted(self._config.decider, frontier)
+        # Deciders and mechanisms need of a ledger what _LevelLedger has: the budget, what is left, and to charge it.
+        run = decider.start(self._session, Accountant(cast(Ledger, level), self._accountant.noise))
+        self._levels.append(run)
+        run.answer(frontier)
+        self.unanswered |= run.exhausted
+
+    def supports_collider(self, x: int, z: int, y: int) -> bool:
+        return all(run.supports_collider(x, z, y) for run in self._levels)
+
+
+def _counted(decider: Inner, frontier: Frontier) -> Inner:
+    """The decider with its count, where that is None, set to what this level can need."""
+    if isinstance(decider, (NoisyThreshold, NoisyRank)):
+        if decider.n_queries is None:
+            return replace(decider, n_queries=sum(len(question.candidates) for question in frontier.peek()))
+    elif isinstance(decider, ExponentialSelect):
+        if decider.n_questions is None:
+            return replace(decider, n_questions=len(frontier.peek()))
+    elif decider.n_rounds is None:
+        pairs = {frozenset((question.x, question.y)) for question in frontier.peek()}
+        return replace(decider, n_rounds=len(pairs))
+    return decider
+
+
+@dataclass(frozen=True)
+class Scheduled(Decider):
+    r"""A decider with a budget for every level: level l gets w_l / (w_l + ... + w_L) of what is left when it begins.
+
+    decider: ``NoisyThreshold``, ``SparseVector``, ``SieveAndExamine``, ``ExponentialSelect`` or ``NoisyRank``.  Its count (``n_queries``,
+    ``n_rounds``, ``n_questions``), where it is given, is that of each level; None takes what the level can need: the number of its
+    candidates for deciders that pay for every query, else that of its pairs.  Then a level never runs dry (but for passes of a sieve
+    that the examination does not confirm).
+    split: positive weights w_0, ..., w_L of the levels 0, 1, ...; levels after the last are not asked.
+    later_pass_share: the part of the whole, between 0 and 1, that a search with a second pass over the levels (FCI's possible-d-sep) holds
+    back for it; there the levels divide it by the same weights.  A search with one pass spends it.
+
+    A level whose share is used up keeps the edges that it has not paid to remove, and the search goes on with the next level.
+
+    Guarantee
+    ---------
+    Relation, events and public facts: those of ``decider``; n, the domain and the weights are public.  Every event is charged to the run's
+    ledger: the whole run is (epsilon, delta)-DP of its budget.  Moreover, when level l begins, its events together are within its share
+    of the epsilon that is left, or within its share of the rho that is left.  Proof: module docstring, :mod:`jaxcd.privacy.ledger`.
+
+    Raises OptionError for a decider that cannot be divided by level, or weights that are none.
+    Source: Bhattacharjee and Tandon 2024, CURATE (arXiv 2409.19060), for budgets by level; theirs rest on other sensitivities.
+    """
+
+    decider: Inner
+    split: tuple[float, ...] = (0.4, 0.3, 0.2, 0.1)
+    later_pass_share: float = 0.15
+    alpha: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.decider, (ExponentialSelect, NoisyRank, NoisyThreshold, SieveAndExamine, SparseVector)):
+            raise OptionError(
+                f"decider = {self.decider!r} has no price by the answer; use NoisyThreshold, SparseVector, SieveAndExamine, "
+                "ExponentialSelect or NoisyRank (LevelwiseGaussian has level_shares of its own)"
+            )
+        object.__setattr__(self, "alpha", self.decider.alpha)
+        super().__post_init__()
+        if not isinstance(self.split, tuple) or not self.split or not all(map(_is_weight, self.split)):
+            raise OptionError(f"split = {self.split!r} are not weights; give a tuple of one positive number a level, as (0.4, 0.3, 0.2, 0.1)")
+        if not (_is_weight(self.later_pass_share) and self.later_pass_share < 1):
+            raise OptionError(f"later_pass_share = {self.later_pass_share!r} is not a share; give a number between 0 and 1")
+
+    @property
+    def name(self) -> str:
+        """``Scheduled(...)`` with the inner decider's name."""
+        return f"Scheduled({self.decider.name})"
+
+    def start(self, session: Session, accountant: Accountant) -> DecisionRun:
+        self.decider.start(cast(Session, _Rehearsal(session)), accountant)
+        session.open(accountant)
+        return _ScheduledRun(session, accountant, self)
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0

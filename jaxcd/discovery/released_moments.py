@@ -1,0 +1,94 @@
+"""Searches on released second moments: PC by the test that knows the noise, and the best graph by the score."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, cast
+
+import numpy as np
+
+from jaxcd.data import Dataset
+from jaxcd.decisions import Threshold
+from jaxcd.discovery.exact_search import exact_search
+from jaxcd.discovery.ordering_search import ordering_search
+from jaxcd.discovery.pc import pc
+from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.graphs import MixedGraph, dag_to_cpdag
+from jaxcd.privacy import NO_PRIVACY
+from jaxcd.releases import NoisyFisherZ, ReleasedSecondMoments
+from jaxcd.scores import GaussianScore
+
+__all__ = ["pc_second_moments", "search_second_moments"]
+
+# Up to here the best graph of all costs seconds; above, time and memory double with every variable.
+_MOST_EXACT = 20
+
+
+def search_second_moments(
+    release: ReleasedSecondMoments, *, penalty: float = 2.0, max_parents: int = 6, n_candidates: int = 14
+) -> DiscoveryResult:
+    """The graph of the highest Gaussian score on a release; post-processing, and deterministic.
+
+    Up to 20 variables the best of all graphs within the candidates (:func:`jaxcd.discovery.exact_search`), above the best that
+    :func:`jaxcd.discovery.ordering_search` finds.
+
+    Args:
+        release: the moments; it carries the cost.
+        penalty, max_parents, n_candidates: as for :class:`jaxcd.scores.GaussianScore`.
+
+    Returns:
+        The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, and the settings.
+
+    Raises:
+        OptionError: an option is out of its range, or the release is of another kind.
+    """
+    score = GaussianScore(release, penalty=penalty, max_parents=max_parents, n_candidates=n_candidates)
+    is_exact = len(release.names) <= _MOST_EXACT
+    best = exact_search(score) if is_exact else ordering_search(score).adjacency
+    settings = {"exact": is_exact, "score": score.total(best), "penalty": penalty, "max_parents": max_parents, "n_candidates": n_candidates}
+    return DiscoveryResult(
+        graph=dag_to_cpdag(MixedGraph(release.names, np.where(best, 2, 0) + np.where(best.T, 3, 0))),
+        separating_sets={},
+        cost=release.cost,
+        spent=release.spent,
+        exhausted=False,
+        info={"algorithm": "search_second_moments", **settings, **_facts(release)},
+    )
+
+
+def pc_second_moments(
+    release: ReleasedSecondMoments, *, alpha: float = 0.01, max_level: int | None = 3
+) -> DiscoveryResult:
+    """PC on a release by :class:`jaxcd.releases.NoisyFisherZ`; post-processing, and deterministic.
+
+    Args:
+        release: the moments; it carries the cost.
+        alpha: level of the tests, 0 < alpha < 1.
+        max_level: the largest conditioning set; None for no limit.
+
+    Returns:
+        The result of :func:`jaxcd.pc` with the release's cost.
+
+    Raises:
+        OptionError: an option is out of its range, or the release is of another kind.
+    """
+    run = pc(
+        cast(Dataset, release), test=NoisyFisherZ(), decider=Threshold(alpha), budget=NO_PRIVACY, key=None, max_level=max_level
+    )
+    return dataclasses.replace(run, cost=release.cost, spent=release.spent, info={**run.info, **_facts(release)})
+
+
+def _facts(release: ReleasedSecondMoments) -> dict[str, Any]:
+    """What the release adds to a result: how precise it is, and what paid for it."""
+    return {
+        "release": release.kind,
+        "n_samples": release.n_samples,
+        "effective_samples": release.effective_samples,
+        "n_variables": len(release.names),
+        "budget": str(release.cost),
+        "secure_noise": release.cost.proven,
+        "ledger": tuple(
+            {"index": i, "label": label, "mechanism": "ZCDP", "epsilon": float("inf"), "rho": rho}
+            for i, (label, rho) in enumerate(release.charges)
+        ),
+    }

@@ -1,0 +1,196 @@
+"""What every release is: names, a declared domain, the number of rows, what it cost, and one file that may be published.
+
+A release is bought once.  Its numbers carry noise whose law is public, so whatever is computed from them afterwards (a search,
+a test, a picture) is post-processing and costs nothing.
+
+The file is an ``.npz`` archive without pickled objects: an entry ``header`` (JSON: format, version, kind, domain, rows, cost)
+and one entry an array.
+"""
+
+from __future__ import annotations
+
+import abc
+import json
+import math
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from jaxcd.data import Dataset, Domain
+from jaxcd.data.column_types import Numeric
+from jaxcd.data.domain import domain_from_json
+from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, OptionError
+from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, Relation
+
+__all__ = ["Release", "check_release_arguments"]
+
+_FORMAT = "jaxcd-release"
+_VERSION = 1
+
+
+class Release(abc.ABC):
+    """Noisy statistics that were paid for; public.
+
+    domain: the declared columns.  n_samples: the number of rows (public).  cost: the guarantee, that is the budget fixed in
+    advance.  spent: what the events charged add up to.
+    """
+
+    kind: ClassVar[str]
+    """The word in the file that says which release it is."""
+    _kinds: ClassVar[dict[str, type[Release]]] = {}
+
+    domain: Domain
+    n_samples: int
+    cost: PrivacyCost
+    spent: PrivacyCost
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "kind" in cls.__dict__:
+            Release._kinds[cls.kind] = cls
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names in order."""
+        return self.domain.names
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuses names that are not the release's, in its order.
+
+        Raises DomainError, which says which are missing, unknown, or out of order.
+        """
+        given = tuple(names)
+        if given == self.names:
+            return
+        missing = [name for name in self.names if name not in given]
+        unknown = [name for name in given if name not in self.names]
+        what = f"missing {missing}, unknown {unknown}" if missing or unknown else "the same names in another order"
+        raise DomainError(
+            f"names: the release is of other variables ({what}); it has {list(self.names)}: load the release of these "
+            "variables, or buy one"
+        )
+
+    @abc.abstractmethod
+    def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Own header entries (what JSON takes) and arrays, beside domain, n_samples, cost and spent."""
+
+    @classmethod
+    @abc.abstractmethod
+    def _from_parts(cls, common: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Release:
+        """The inverse of ``_parts``; ``common`` holds domain, n_samples, cost and spent.
+
+        May raise KeyError, TypeError, ValueError or a JaxcdError: :meth:`load` turns them into a FormatError.
+        """
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the release as one file, which may be published if :attr:`cost` is proved; returns the path.
+
+        An existing file is replaced.
+        """
+        own, arrays = self._parts()
+        header = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "kind": self.kind,
+            "columns": {name: _column(self.domain, name) for name in self.names},
+            "declared": self.domain.declared,
+            "n_samples": self.n_samples,
+            "cost": _cost_to_json(self.cost),
+            "spent": _cost_to_json(self.spent),
+            "own": own,
+        }
+        path = Path(path)
+        with path.open("wb") as file:  # savez would add a suffix to a name
+            np.savez_compressed(file, allow_pickle=False, header=np.array(json.dumps(header, allow_nan=False)), **arrays)
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path, *, names: Iterable[str] | None = None) -> Any:
+        """Reads a release; ``Release.load`` takes any kind, a subclass its own only.
+
+        names: the variables that it should be of, in order; None takes any.
+
+        Raises DataError where there is no such file, FormatError where it is none of ours, of a newer version, of another
+        kind, or incomplete, DomainError where it is of other variables.
+        """
+        path = Path(path)
+        if not path.is_file():
+            raise DataError(f"path: there is no file {str(path)!r}; check the path")
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+        except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
+            raise FormatError(f"file {str(path)!r} is not a release: no archive of arrays; give a file that save() wrote") from None
+        try:
+            header = json.loads(str(arrays.pop("header")))
+            found = header["format"], header["version"], header["kind"]
+        except (KeyError, TypeError, ValueError):
+            raise FormatError(f"file {str(path)!r} is not a release: it has no header; give a file that save() wrote") from None
+        if found[0] != _FORMAT:
+            raise FormatError(f"file {str(path)!r} is of the format {found[0]!r}, not {_FORMAT!r}; give a file that save() wrote")
+        if found[1] != _VERSION:
+            raise FormatError(f"file {str(path)!r} has version {found[1]!r}, this jaxcd reads {_VERSION}; update jaxcd")
+        kind = Release._kinds.get(found[2])
+        if kind is None or not issubclass(kind, cls):
+            wanted = "any of " + ", ".join(sorted(Release._kinds)) if cls is Release else cls.kind
+            raise FormatError(f"file {str(path)!r} is a release of the kind {found[2]!r}; expected {wanted}")
+        try:
+            rows = header["n_samples"]
+            if isinstance(rows, bool) or not isinstance(rows, int) or not rows >= 1:
+                raise ValueError(f"n_samples is {rows!r}")
+            common = {
+                "domain": domain_from_json(json.dumps({"columns": header["columns"], "declared": header["declared"]})),
+                "n_samples": rows,
+                "cost": _cost_from_json(header["cost"]),
+                "spent": _cost_from_json(header["spent"]),
+            }
+            release = kind._from_parts(common, header["own"], arrays)
+        except (KeyError, TypeError, ValueError, AttributeError, JaxcdError) as error:
+            raise FormatError(f"file {str(path)!r}: the release is damaged ({error}); save it again") from None
+        if names is not None:
+            release.check_names(names)
+        return release
+
+
+def check_release_arguments(data: Any, budget: Any, noise: Any) -> None:
+    """Raises OptionError or DataError where an argument that every release takes is not of its kind."""
+    if not isinstance(data, Dataset):
+        raise DataError(f"data: a {type(data).__name__} is not a Dataset; read it with Dataset.from_frame(frame, domain=...)")
+    if not isinstance(budget, (Budget, NoPrivacy)):
+        raise OptionError(
+            f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0) (the whole price of the release), or jaxcd.NO_PRIVACY"
+        )
+    if noise is not None and not isinstance(noise, NoiseSource):
+        raise OptionError(f"noise = {noise!r} is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
+    if isinstance(budget, Budget) and budget.relation is not Relation.REPLACE_ONE:
+        raise OptionError(
+            f"budget: under {budget.relation.value} neighbours the number of rows is private, and a release states it; "
+            "use Relation.REPLACE_ONE"
+        )
+
+
+def _column(domain: Domain, name: str) -> dict[str, Any]:
+    column = domain[name]
+    if isinstance(column, Numeric):
+        return {"type": column.kind, **({"lower": column.lower, "upper": column.upper} if column.is_bounded else {})}
+    return {"type": column.kind, "levels": list(column.levels)}
+
+
+def _cost_to_json(cost: PrivacyCost) -> dict[str, Any]:
+    return {
+        "epsilon": "infinity" if math.isinf(cost.epsilon) else cost.epsilon,  # JSON has no infinity
+        "delta": cost.delta,
+        "relation": cost.relation.value,
+        "proven": cost.proven,
+        "reason": cost.reason,
+    }
+
+
+def _cost_from_json(entry: Mapping[str, Any]) -> PrivacyCost:
+    epsilon = math.inf if entry["epsilon"] == "infinity" else float(entry["epsilon"])
+    return PrivacyCost(
+        epsilon, float(entry["delta"]), Relation(entry["relation"]), bool(entry["proven"]), str(entry["reason"])
+    )

@@ -1,0 +1,94 @@
+"""Fisher's z on a release of second moments: the test knows the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import jax
+import numpy as np
+
+from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
+from jaxcd.errors import OptionError
+from jaxcd.ops import tails
+from jaxcd.releases.second_moments import ReleasedSecondMoments
+
+__all__ = ["NoisyFisherZ"]
+
+_BATCH = 1024
+_LARGEST = 1 - 1e-12
+
+
+class _PreparedRelease(PreparedTest):
+    def __init__(self, release: ReleasedSecondMoments) -> None:
+        self.n_samples = release.n_samples
+        self._correlation = release.correlation
+        errors = release.untilted
+        # An error of T in the eigenbasis moves the correlation through these directions.
+        self._axes = release.standardised_axes * errors.stretch
+        self._tau = errors.tau
+        self._sampling = errors.sampling
+
+    def admissible(self, query: Query) -> bool:
+        return self.n_samples - len(query.given) - 3 > 0
+
+    def bucket(self, query: Query) -> Hashable:
+        return len(query.given)
+
+    def batch_size(self, bucket: Hashable) -> int:
+        return _BATCH
+
+    def evaluate(self, bucket: Hashable, queries: Sequence[Query], *, alpha: float) -> Evaluation:
+        r, variance = self.partial_correlations(np.array([(q.x, q.y, *q.given) for q in queries]))
+        z = np.arctanh(r) * (1 - r**2) / np.sqrt(variance)
+        return Evaluation(z, tails.normal_two_sided_log_pvalue(z), np.abs(z) - tails.normal_quantile(alpha / 2))
+
+    def partial_correlations(self, variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Partial correlation of x and y given S and its variance, float64 (B,) each; variables: integers (B, 2 + s), x, y, S."""
+        precision = np.linalg.inv(self._correlation[variables[:, :, None], variables[:, None, :]])
+        scale = np.sqrt(precision[:, [0, 1], [0, 1]])
+        r = np.clip(-precision[:, 0, 1] / scale[:, 0] / scale[:, 1], -_LARGEST, _LARGEST)
+        ends = np.einsum("bqe,bqk->bek", precision[:, :, :2] / scale[:, None, :], self._axes[variables])
+        rows = self.n_samples - variables.shape[1] - 1
+        noise = 2 * self._tau**2 * _squared_norm(ends, r, np.ones_like(self._sampling))
+        return r, noise + 2 * _squared_norm(ends, r, self._sampling) / rows
+
+
+def _squared_norm(ends: np.ndarray, r: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    r"""sum_jk w_j w_k G_jk^2 for G = (a b^T + b a^T) / 2 + (r / 2) (a a^T + b b^T); ends: a and b, (B, 2, p)."""
+    products = np.einsum("bek,bfk->bef", ends * weights, ends)
+    aa, bb, ab = products[:, 0, 0], products[:, 1, 1], products[:, 0, 1]
+    return (aa * bb + ab**2) / 2 + r * ab * (aa + bb) + r**2 / 4 * (aa**2 + bb**2 + 2 * ab**2)
+
+
+@final
+@dataclass(frozen=True)
+class NoisyFisherZ(CITest):
+    r"""Fisher's z of the partial correlation r of x and y given S, from a :class:`ReleasedSecondMoments` in the place of the data.
+
+    z = artanh(r) (1 - r^2) / sqrt(V), about standard normal under independence for jointly normal data.  With P the inverse of
+    the correlations of x, y, S and d T an error of the tilted covariance (:mod:`jaxcd.ops.tilted_moments`), d r = <G, d T>,
+    G = (a b^T + b a^T) / 2 + (r / 2)(a a^T + b b^T), where a and b are columns x and y of P / sqrt(diagonal), carried to the
+    release's eigenbasis and stretched; V = 2 tau^2 |G|^2 + 2 sum_jk w_j w_k G_jk^2 / (n - |S| - 3), noise and sampling.
+
+    Margin: |z| minus the normal quantile at 1 - alpha / 2.  The release has paid: run it with ``Threshold`` and
+    ``NO_PRIVACY``, as :func:`jaxcd.discovery.released_moments.pc_second_moments` does.  It has no sensitivity: mechanisms refuse it.
+    Raises OptionError, when prepared, for other data than such a release.
+    """
+
+    restrictable = False
+
+    def column_names(self, data: Any) -> tuple[str, ...]:
+        return _required(data).names
+
+    def prepare(self, data: Any, *, key: jax.Array | None = None) -> PreparedTest:
+        return _PreparedRelease(_required(data))
+
+
+def _required(data: Any) -> ReleasedSecondMoments:
+    if not isinstance(data, ReleasedSecondMoments):
+        raise OptionError(
+            f"data: a {type(data).__name__} is no release of second moments; use FisherZ on a Dataset, or release_second_moments(data, ...)"
+        )
+    return data

@@ -1,0 +1,310 @@
+r"""A release of means and covariances of numeric columns: every linear-Gaussian test and score becomes post-processing.
+
+Released, in a few rounds under zCDP: exponentially tilted second moments (:mod:`jaxcd.ops.tilted_moments`) of y = L^{-1} (x - m), a row in
+units in which all directions are alike.  The first round takes public centres and scales, or buys them; each round hands its estimate
+of mean m and covariance L L^T to the next, which is thereby less noisy where the columns are nearly collinear, and that is where
+partial correlations magnify noise.  The last round is the release.  Its noise is invariant under rotations of y and so
+nearly that of a sample: in all tests and scores it only makes the sample smaller (:attr:`ReleasedSecondMoments.effective_samples`).
+
+*Privacy.*  m, L and the rate of a round are functions of what earlier rounds released, so each round is a fixed function of the rows with
+proved L2 sensitivity, and the zCDP prices add up under adaptive composition.  No bound on the values is needed: far rows
+have no weight.
+
+*Bias.*  For jointly normal rows the tilt is undone exactly.  Otherwise the covariance is that of a downweighted sample.
+
+Centres and scales that are bought are rough (:mod:`jaxcd.releases.bought_units`); later rounds correct them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from jaxcd.data import Dataset, Domain, Numeric
+from jaxcd.errors import DomainError, OptionError, PrivacyError
+from jaxcd.ops import tilted_moments as tilted
+from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, gaussian, split
+from jaxcd.releases.base import Release, check_release_arguments
+from jaxcd.releases.bought_units import bought_units
+
+__all__ = ["ReleasedSecondMoments", "SecondMoments", "release_second_moments"]
+
+# The constant in front of every row: total weight and means are released at its scale.
+_ANCHOR = 1.0
+_REACH = 1e6
+# Eigenvalues of correlations are at least about this: far above rounding, far below any that matters.
+_JITTER = 1e-9
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.floating)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+@final
+@dataclass(frozen=True)
+class SecondMoments:
+    """The choice of second moments of numeric columns, for :func:`jaxcd.release`.
+
+    centres, scales: for each column a public guess of its mean and of its standard deviation (positive), in its units; a
+    guess taken from the data voids the guarantee.  Both None: bought with a share of the budget.
+    shares: the budget's (zCDP) shares of the rounds, positive; they are normalised.
+    scale_share: the share that buys centres and scales where none are given, in (0, 1).
+
+    Raises OptionError where an option is out of its range.
+    """
+
+    centres: Mapping[str, float] | None = None
+    scales: Mapping[str, float] | None = None
+    shares: tuple[float, ...] = (0.1, 0.2, 0.7)
+    scale_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        if (self.centres is None) != (self.scales is None):
+            missing = "centres" if self.centres is None else "scales"
+            raise OptionError(f"{missing}: not given; give public centres and scales of all columns, or neither to buy them privately")
+        for argument, values in (("centres", self.centres), ("scales", self.scales)):
+            if values is not None and not isinstance(values, Mapping):
+                raise OptionError(f"{argument}: a {type(values).__name__} is no mapping; give {{'age': 40.0, ...}}, one number a column")
+            for name, value in (values or {}).items():
+                if not _is_number(value) or (argument == "scales" and not value > 0):
+                    raise OptionError(f"{argument}[{name!r}] = {value!r}: give a finite number, a positive one for a scale")
+        if not isinstance(self.shares, tuple) or not self.shares or not all(_is_number(s) and s > 0 for s in self.shares):
+            raise OptionError(f"shares = {self.shares!r}: give one positive number a round, such as (0.1, 0.2, 0.7)")
+        if not _is_number(self.scale_share) or not 0 < self.scale_share < 1:
+            raise OptionError(f"scale_share = {self.scale_share!r} is not between 0 and 1; 0.1 is usual")
+
+    def check(self, domain: Domain) -> None:
+        """Refuses a domain, which is public, that this release cannot cover.
+
+        Raises DomainError where a column is not numeric, OptionError where centres or scales are of other columns.
+        """
+        others = [name for name in domain.names if not isinstance(domain[name], Numeric)]
+        if others:
+            raise DomainError(
+                f"data: the columns {others} are not numeric; use Marginals or Histogram for discrete columns, or leave them out "
+                "with data.select(names)"
+            )
+        for argument, values in (("centres", self.centres), ("scales", self.scales)):
+            if values is not None and set(values) != set(domain.names):
+                missing = [name for name in domain.names if name not in values]
+                unknown = [name for name in values if name not in domain]
+                raise OptionError(f"{argument}: missing {missing}, unknown {unknown}; give a number for each column, {list(domain.names)}")
+
+    def release(
+        self, data: Dataset, *, budget: Budget | NoPrivacy, noise: NoiseSource | None = None
+    ) -> ReleasedSecondMoments:
+        """Buys the moments: :func:`release_second_moments`."""
+        return release_second_moments(data, budget=budget, noise=noise, options=self)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ReleasedSecondMoments(Release):
+    """Noisy tilted second moments of y = L^{-1} (x - m); public.
+
+    domain: the declared columns, all numeric.  n_samples: the number of rows n (public).
+    moments: float64 (p + 1, p + 1), the sum over rows of g g^T.  sigma: standard deviation of its noise off the diagonal
+    (sqrt 2 times that on it); 0 without privacy.  rate: s, positive.
+    location: m, (p,), and factor: L, (p, p), invertible, in the columns' units.  charges: label and rho of each event, in
+    order; empty without privacy.  cost, spent: as in :class:`Release`.
+
+    Raises OptionError where the parts do not fit together.
+    """
+
+    domain: Domain
+    n_samples: int
+    moments: np.ndarray = field(repr=False)
+    sigma: float
+    rate: float
+    location: np.ndarray = field(repr=False)
+    factor: np.ndarray = field(repr=False)
+    charges: tuple[tuple[str, float], ...]
+    cost: PrivacyCost
+    spent: PrivacyCost
+
+    kind: ClassVar[str] = "second-moments"
+
+    def __post_init__(self) -> None:
+        p = self.domain.n_columns
+        for name, shape in (("moments", (p + 1, p + 1)), ("location", (p,)), ("factor", (p, p))):
+            array = np.array(getattr(self, name), dtype=np.float64)
+            if array.shape != shape or not np.isfinite(array).all():
+                raise OptionError(f"{name} must be finite and of the shape {shape} of the domain, not {array.shape}")
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        if not (math.isfinite(self.rate) and self.rate > 0 and math.isfinite(self.sigma) and self.sigma >= 0):
+            raise OptionError(f"rate must be positive and sigma not negative, got {self.rate!r} and {self.sigma!r}")
+
+    @cached_property
+    def untilted(self) -> tilted.Untilted:
+        """Mean and covariance of y, with their errors."""
+        return tilted.untilt(
+            self.moments, n_samples=self.n_samples, rate=self.rate, anchor=_ANCHOR, sigma=self.sigma
+        )
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """The estimated means, (p,), in the columns' units."""
+        return self.location + self.factor @ self.untilted.mean
+
+    @cached_property
+    def axes(self) -> np.ndarray:
+        """Directions B, (p, p), with covariance B diag(l) B^T, l = ``untilted.variances``."""
+        return self.factor @ self.untilted.directions
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """The estimated covariance, (p, p), positive definite, in the columns' units."""
+        return (self.axes * self.untilted.variances) @ self.axes.T
+
+    @cached_property
+    def standardised_axes(self) -> np.ndarray:
+        """Directions B, (p, p), with correlation B diag(l) B^T."""
+        return self.axes / np.sqrt(np.diag(self.covariance))[:, None]
+
+    @cached_property
+    def correlation(self) -> np.ndarray:
+        """The estimated correlations, (p, p), positive definite also where one column is a function of others."""
+        matrix = (self.standardised_axes * self.untilted.variances) @ self.standardised_axes.T
+        return ((matrix + matrix.T) / 2 + _JITTER * np.eye(len(matrix))) / (1 + _JITTER)
+
+    @cached_property
+    def effective_samples(self) -> float:
+        """The number of rows without tilt or noise whose sample covariance is as precise, at most n.
+
+        1 / (sampling + noise variance) of an entry of the covariance in units where the covariance is the identity.
+        """
+        free = math.inf if self.sigma == 0 else tilted.gram_sensitivity(rate=self.rate, anchor=_ANCHOR) ** 2 / (2 * self.sigma**2)
+        parts = tilted.relative_variances(
+            self.untilted.variances, n_samples=self.n_samples, rate=self.rate, anchor=_ANCHOR, rho=free
+        )
+        return 1 / sum(parts)
+
+    def __repr__(self) -> str:
+        return (
+            f"ReleasedSecondMoments({self.domain.n_columns} columns, n_samples={self.n_samples}, as precise as "
+            f"{self.effective_samples:.0f} rows without noise; {self.cost})"
+        )
+
+    def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return (
+            {"sigma": self.sigma, "rate": self.rate, "charges": [list(charge) for charge in self.charges]},
+            {"moments": self.moments, "location": self.location, "factor": self.factor},
+        )
+
+    @classmethod
+    def _from_parts(
+        cls, common: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> ReleasedSecondMoments:
+        parts: dict[str, Any] = {name: arrays[name] for name in ("moments", "location", "factor")}
+        charges = tuple((str(label), float(rho)) for label, rho in header["charges"])
+        return cls(sigma=float(header["sigma"]), rate=float(header["rate"]), charges=charges, **parts, **common)
+
+
+def _moments(values: np.ndarray, accountant: Accountant, *, rate: float, rho: float, label: str) -> tuple[np.ndarray, float]:
+    """Noisy tilted moments of the rows y, and the standard deviation of their noise."""
+    n, p = values.shape
+    sensitivity = tilted.gram_sensitivity(rate=rate, anchor=_ANCHOR)
+    noisy = gaussian(
+        accountant,
+        tilted.pack(tilted.gram(values, rate=rate, anchor=_ANCHOR)),
+        sensitivity=sensitivity,
+        rho=rho,
+        # The rounding of y is the same in both data sets, for all rows but the replaced one; what is left is that of a sum of
+        # n products no larger than the sensitivity.
+        pad=n * 2.0**-48 * sensitivity,
+        label=label,
+    )
+    return tilted.unpack(noisy, p + 1), 0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho)
+
+
+def release_second_moments(
+    data: Dataset,
+    *,
+    budget: Budget | NoPrivacy,
+    noise: NoiseSource | None = None,
+    options: SecondMoments | None = None,
+) -> ReleasedSecondMoments:
+    r"""Releases means and covariances of numeric columns, by tilted second moments.
+
+    Args:
+        data: numeric columns with a declared domain; bounds need not be declared.
+        budget: its whole price, with delta > 0; or NO_PRIVACY.
+        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+        options: public centres and scales, and the shares of the rounds; None takes the defaults.
+
+    Returns:
+        The release; whatever is computed from it costs nothing more.
+
+    Guarantee
+    ---------
+    Relation: replace-one; n, the declared domain and the options are public.  Sensitivity: exp(s c^2 - 1) / s in L2, s the round's rate,
+    c = 1 (:mod:`jaxcd.ops.tilted_moments`).  Events: one ``ZCDPEvent`` a round, and one for the rank maps where centres and scales are
+    bought; their number and sizes are fixed before the data is read.
+    Proof: there, module docstring, :func:`jaxcd.privacy.gaussian`.
+
+    Raises:
+        OptionError: budget, noise or options is not of its kind, delta is 0, or the relation is add-remove (n would be private).
+        DomainError: a column is not numeric.
+        PrivacyError: the domain was inferred from the data.
+    """
+    options = SecondMoments() if options is None else options
+    check_release_arguments(data, budget, noise)
+    if not isinstance(options, SecondMoments):
+        raise OptionError(f"options = {options!r} are no SecondMoments; use jaxcd.releases.SecondMoments(...), or None")
+    options.check(data.domain)
+    if isinstance(budget, Budget) and not data.domain.declared:
+        raise PrivacyError(
+            "domain: it was inferred from the data, which voids any guarantee; declare it before a private release, "
+            "or use budget=NO_PRIVACY"
+        )
+    if isinstance(budget, Budget) and not budget.delta > 0:
+        raise OptionError(f"budget: {budget} has delta = 0, and Gaussian noise needs delta > 0; give one such as 1e-6")
+    accountant = Accountant(Ledger(budget), noise)
+    buys = options.centres is None or options.scales is None
+    weights = list(options.shares)
+    if buys:  # the scales' share of the whole, beside the rounds' shares of the rest
+        weights.append(sum(weights) * options.scale_share / (1 - options.scale_share))
+    total = accountant.ledger.remaining_rho
+    prices = (math.inf,) * len(weights) if math.isinf(total) else split(total, weights)
+    if options.centres is None or options.scales is None:
+        centres, scales = bought_units(data, accountant, rho=prices[-1])
+    else:
+        centres = np.array([options.centres[name] for name in data.names], dtype=np.float64)
+        scales = np.array([options.scales[name] for name in data.names], dtype=np.float64)
+    n, p = data.n_samples, data.n_columns
+    # A row beyond a million scales has no weight; here it cannot overflow either.  Still a fixed function of each row.
+    with np.errstate(over="ignore"):
+        units = (np.column_stack([data.values(name) for name in data.names]) - centres) / scales
+    units = np.clip(units, -_REACH, _REACH)
+    location, factor, expected = np.zeros(p), np.eye(p), np.ones(p)
+    rounds = prices[: len(options.shares)]
+    for k, rho in enumerate(rounds, start=1):
+        rate = tilted.best_rate(expected, n_samples=n, anchor=_ANCHOR, rho=rho)
+        rows = np.linalg.solve(factor, (units - location).T).T
+        moments, sigma = _moments(rows, accountant, rate=rate, rho=rho, label=f"tilted second moments, round {k}")
+        if k == len(rounds):
+            break
+        # Units in which this estimate is the identity, but for directions that its noise hides: they stay short.
+        found = tilted.untilt(moments, n_samples=n, rate=rate, anchor=_ANCHOR, sigma=sigma)
+        ridge = found.tau * math.sqrt(p)
+        location = location + factor @ found.mean
+        factor = factor @ found.directions * np.sqrt(found.variances + ridge)
+        expected = found.variances / (found.variances + ridge)
+    return ReleasedSecondMoments(
+        domain=data.domain,
+        n_samples=n,
+        moments=moments,
+        sigma=sigma,
+        rate=rate,
+        location=centres + scales * location,
+        factor=scales[:, None] * factor,
+        charges=tuple((e.label, e.event.rho) for e in accountant.ledger.entries) if isinstance(budget, Budget) else (),
+        cost=accountant.guarantee,
+        spent=accountant.ledger.spent,
+    )

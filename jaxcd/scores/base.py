@@ -1,0 +1,133 @@
+"""What a graph is worth: scores of whole graphs, and those that are sums over nodes.
+
+A score is in nats, and higher is better.  Searches know nothing else about the data or the release behind it.
+"""
+
+from __future__ import annotations
+
+import abc
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from jaxcd.errors import GraphError, OptionError
+
+__all__ = ["FamilyTable", "GraphScore", "LocalScore", "check_max_parents", "several_levels"]
+
+
+class GraphScore(abc.ABC):
+    """A score of whole graphs: bool adjacency (d, d) with [i, j] true for i -> j."""
+
+    @property
+    @abc.abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The variables, in the order of the adjacency."""
+
+    @property
+    @abc.abstractmethod
+    def max_parents(self) -> int:
+        """The largest number of parents that a search should try; larger families may still be scored."""
+
+    def candidates(self, node: int) -> tuple[int, ...]:
+        """The possible parents of a node, sorted; public.  By default all others."""
+        return tuple(other for other in range(len(self.names)) if other != node)
+
+    @abc.abstractmethod
+    def totals(self, adjacencies: np.ndarray) -> np.ndarray:
+        """Scores of many DAGs: bool (G, d, d) in, float64 (G,) out."""
+
+    def best(self, adjacencies: np.ndarray) -> tuple[int, float]:
+        """The place and the score of the best of many DAGs, bool (G, d, d), G at least 1; the first of equals."""
+        totals = self.totals(adjacencies)
+        place = int(np.argmax(totals))
+        return place, float(totals[place])
+
+    def total(self, adjacency: np.ndarray) -> float:
+        """The score of one DAG, bool (d, d).
+
+        Raises GraphError where the shape is wrong.
+        """
+        array = np.asarray(adjacency, dtype=bool)
+        d = len(self.names)
+        if array.shape != (d, d):
+            raise GraphError(f"adjacency must have the shape ({d}, {d}), one row and column a variable, not {array.shape}")
+        return float(self.totals(array[None])[0])
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyTable:
+    """All families of one node and their scores.
+
+    node: its position.  families: the parent sets, sorted tuples of positions; the first is empty.
+    masks: int64 (F,); bit i of masks[k] is one iff i is in families[k].  scores: float64 (F,), nats.
+    """
+
+    node: int
+    families: tuple[tuple[int, ...], ...]
+    masks: np.ndarray
+    scores: np.ndarray
+
+    @cached_property
+    def lookup(self) -> dict[tuple[int, ...], float]:
+        """The score of each family."""
+        return dict(zip(self.families, self.scores.tolist(), strict=True))
+
+
+class LocalScore(GraphScore):
+    """A score that is a sum over nodes of a local score of the node and its parents.
+
+    total(G) = sum_v local(v, parents of v in G).  A subclass gives :meth:`local`, and :meth:`locals` where many at once
+    are quicker.  All searches ask for the same families, so :meth:`table` keeps them.
+    """
+
+    @abc.abstractmethod
+    def local(self, node: int, parents: tuple[int, ...]) -> float:
+        """The score of a node with the given parents (sorted positions), in nats."""
+
+    def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
+        """The scores of many parent sets of one node, float64 (len(families),)."""
+        return np.array([self.local(node, parents) for parents in families], dtype=np.float64)
+
+    def families(self, node: int) -> tuple[tuple[int, ...], ...]:
+        """The parent sets that a search may give the node: all sets of at most ``max_parents`` candidates."""
+        candidates = self.candidates(node)
+        sizes = range(min(self.max_parents, len(candidates)) + 1)
+        return tuple(itertools.chain.from_iterable(itertools.combinations(candidates, size) for size in sizes))
+
+    def table(self, node: int) -> FamilyTable:
+        """The families of a node with their scores; computed once."""
+        kept: dict[int, FamilyTable] = self.__dict__.setdefault("_tables", {})
+        if node not in kept:
+            families = self.families(node)
+            masks = np.array([sum(1 << parent for parent in family) for family in families], dtype=np.int64)
+            kept[node] = FamilyTable(node, families, masks, np.asarray(self.locals(node, families), dtype=np.float64))
+        return kept[node]
+
+    def totals(self, adjacencies: np.ndarray) -> np.ndarray:
+        """Scores of many DAGs: bool (G, d, d) in, float64 (G,) out."""
+        return np.array([self._sum(adjacency) for adjacency in adjacencies], dtype=np.float64)
+
+    def _sum(self, adjacency: np.ndarray) -> float:
+        total = 0.0
+        for node in range(len(self.names)):
+            parents = tuple(np.flatnonzero(adjacency[:, node]).tolist())
+            known = self.table(node).lookup.get(parents)
+            total += self.local(node, parents) if known is None else known
+        return total
+
+
+def several_levels(cardinalities: Sequence[int], node: int) -> tuple[int, ...]:
+    """The other columns of at least two levels, sorted; none where the node itself has one level."""
+    if cardinalities[node] < 2:
+        return ()
+    return tuple(other for other, levels in enumerate(cardinalities) if other != node and levels > 1)
+
+
+def check_max_parents(max_parents: int) -> int:
+    """Returns it if it is a whole number from 0, else raises OptionError."""
+    if isinstance(max_parents, bool) or not isinstance(max_parents, int) or not max_parents >= 0:
+        raise OptionError(f"max_parents = {max_parents!r} is not a number of parents; use a whole number from 0, such as 3")
+    return max_parents

@@ -1,0 +1,152 @@
+r"""A Poisson count seen through discrete Laplace noise: its exact likelihood and its posterior mean.
+
+y = N + Z,  N ~ Poisson(mu),  P[Z = k] = (1 - q) / (1 + q) q^|k|,  q = exp(-1/b).
+
+Splitting the sum over N at y gives two Poisson tails,
+
+    f(y; mu) = (1 - q) / (1 + q) [ q^y e^{mu/q - mu} P(Pois(mu/q) <= y)  +  q^{-y} e^{mu q - mu} P(Pois(mu q) > y) ],
+
+and factoring the Poisson probabilities at y and y + 1 out of them
+
+    f(y; mu) = (1 - q) / (1 + q) [ pois(y; mu) S + q pois(y + 1; mu) T ],
+    S = sum_{j=0}^{y} y!/(y-j)! (q/mu)^j = P(Pois(mu/q) <= y) / pois(y; mu/q),
+    T = sum_{j>=0} (y+1)!/(y+1+j)! (mu q)^j = P(Pois(mu q) > y) / pois(y + 1; mu q),
+
+which neither overflow nor cancel.  Given y, N is a mixture of the two sides, with means (mu/q) (1 - 1/S) and
+mu q + (y + 1)/T.  For y < 0 the first side is empty and the second is q^{-y} e^{mu q - mu}: N is Poisson(mu q) then.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+from scipy import special
+from scipy.interpolate import CubicSpline
+
+__all__ = ["TabulatedCounts", "noisy_count"]
+
+#: Below this a tail probability may have lost digits to underflow, and the ratio is summed term by term.
+_TINY = 1e-290
+_MAX_TERMS = 4000
+#: Step of the table in sqrt(mu), in which a Poisson count has the standard deviation 1/2 everywhere, and the half-width of the
+#: table about sqrt(y), beside what the noise adds.
+_STEP = 0.125
+_REACH = 8.0
+
+
+def noisy_count(y: np.ndarray, mu: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    r"""log f(y; mu) and E[N | y, mu], elementwise.
+
+    Args:
+        y: whole numbers, float64, any shape that broadcasts with ``mu``.
+        mu: Poisson means, not negative; at 0 the count is surely 0.
+        scale: b of the noise, from 0 (no noise) on.
+
+    Returns:
+        Two float64 arrays of the common shape; the log likelihood is -inf where y is impossible.
+    """
+    y, mu = np.broadcast_arrays(np.asarray(y, dtype=np.float64), np.asarray(mu, dtype=np.float64))
+    if scale == 0 or scale < 1.4e-3:  # q = exp(-1/b) underflows: there is no noise
+        with np.errstate(divide="ignore"):
+            log_f = np.where(y < 0, -np.inf, special.xlogy(y, mu) - mu - special.gammaln(np.maximum(y, 0) + 1))
+        return log_f, np.maximum(y, 0) + 0.0
+    q = np.exp(-1 / scale)
+    log_norm = np.log1p(-q) - np.log1p(q)
+    log_f = log_norm + y / scale - mu * (1 - q)  # y < 0
+    mean = mu * q
+    inside = y >= 0
+    if inside.any():
+        log_f, mean = np.array(log_f), np.array(mean)
+        log_f[inside], mean[inside] = _nonnegative(y[inside], mu[inside], q, log_norm)
+    return log_f, mean
+
+
+def _nonnegative(y: np.ndarray, mu: np.ndarray, q: float, log_norm: float) -> tuple[np.ndarray, np.ndarray]:
+    positive = mu > 0
+    mu = np.where(positive, mu, 1.0)
+    log_factorial = special.gammaln(y + 1)
+    log_mu = np.log(mu)
+    log_pois = y * log_mu - mu - log_factorial
+    low, high = mu / q, mu * q
+    tail = special.gammaincc(y + 1, low)
+    log_s = np.log(np.maximum(tail, _TINY)) - (y * np.log(low) - low - log_factorial)
+    lost = tail < _TINY
+    if lost.any():
+        log_s[lost] = np.log(_low_ratio(y[lost], low[lost]))
+    tail = special.gammainc(y + 1, high)
+    log_t = np.log(np.maximum(tail, _TINY)) - ((y + 1) * np.log(high) - high - log_factorial - np.log(y + 1))
+    lost = tail < _TINY
+    if lost.any():
+        log_t[lost] = np.log(_high_ratio(y[lost], high[lost]))
+    first = log_pois + log_s
+    second = log_pois + log_mu - np.log(y + 1) + np.log(q) + log_t
+    log_f = np.logaddexp(first, second)
+    weight = np.exp(first - log_f)
+    mean = weight * np.maximum(-low * np.expm1(-log_s), 0) + (1 - weight) * (high + (y + 1) * np.exp(-log_t))
+    # At mu = 0 the count is 0, and y is the noise.
+    return np.where(positive, log_norm + log_f, log_norm + y * np.log(q)), np.where(positive, mean, 0.0)
+
+
+def _low_ratio(y: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """S = 1 + (y/l) (1 + ((y-1)/l) (1 + ...)), l well above y, from the innermost bracket."""
+    total = np.ones_like(y)
+    for j in range(min(_depth(y / low), int(y.max())) - 1, -1, -1):
+        total = 1 + np.maximum(y - j, 0) / low * total
+    return total
+
+
+def _high_ratio(y: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """T = 1 + l/(y+2) (1 + l/(y+3) (1 + ...)), l well below y."""
+    total = np.ones_like(y)
+    for j in range(_depth(high / (y + 2)) - 1, -1, -1):
+        total = 1 + high / (y + 2 + j) * total
+    return total
+
+
+def _depth(ratio: np.ndarray) -> int:
+    """Number of terms until a series whose terms shrink at least by ``ratio`` is below 1e-17 of its first."""
+    return int(min(np.ceil(40 / -np.log(np.clip(float(np.max(ratio)), 1e-300, 0.999999))), _MAX_TERMS)) + 1
+
+
+@final
+class TabulatedCounts:
+    """:func:`noisy_count` for fixed y and many mu: cubic splines in sqrt(mu) about each y, and the exact value elsewhere.
+
+    y: whole numbers, float64 (K,).  scale: b of the noise, positive.
+    The log likelihood of a cell is right to about 1e-4: good enough to climb by, not to report.
+    """
+
+    def __init__(self, y: np.ndarray, scale: float) -> None:
+        self._y, self._scale = y, scale
+        self._inside = np.flatnonzero(y >= 0)
+        centre = np.sqrt(y[self._inside])
+        reach = _REACH + np.sqrt(8 * scale)
+        self._first = np.maximum(centre - reach, 0.0)
+        self._n_points = int(np.ceil(2 * reach / _STEP)) + 1
+        grid = self._first[:, None] + _STEP * np.arange(self._n_points)
+        values = np.stack(noisy_count(y[self._inside, None], grid**2, scale), axis=-1)  # (cells, points, 2)
+        spline = CubicSpline(np.arange(self._n_points), values, axis=1)
+        # (powers, intervals, cells, 2) -> one row of 2 x 4 coefficients for each cell and interval.
+        self._rows = np.ascontiguousarray(spline.c.transpose(2, 1, 3, 0).reshape(-1, 8))
+        self._offset = np.arange(len(self._inside)) * (self._n_points - 1)
+
+    def __call__(self, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """log f and E[N | y, mu] for mu of shape (G, K)."""
+        q = np.exp(-1 / self._scale)
+        log_f = np.log1p(-q) - np.log1p(q) + self._y / self._scale - mu * (1 - q)  # y < 0
+        mean = mu * q
+        place = (np.sqrt(mu[:, self._inside]) - self._first) * (1 / _STEP)
+        interval = np.clip(place, 0, self._n_points - 2).astype(np.intp)
+        rest = place - interval
+        c = np.take(self._rows, interval + self._offset, axis=0)
+        value = ((c[..., 0] * rest + c[..., 1]) * rest + c[..., 2]) * rest + c[..., 3]
+        expected = ((c[..., 4] * rest + c[..., 5]) * rest + c[..., 6]) * rest + c[..., 7]
+        outside = (place < 0) | (place > self._n_points - 1)
+        if outside.any():
+            graph, cell = np.nonzero(outside)
+            cell = self._inside[cell]
+            value[outside], expected[outside] = noisy_count(self._y[cell], mu[graph, cell], self._scale)
+        log_f[:, self._inside] = value
+        mean[:, self._inside] = np.maximum(expected, 0.0)
+        return log_f, mean

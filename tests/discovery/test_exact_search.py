@@ -1,0 +1,116 @@
+"""The exact search against all DAGs."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import networkx as nx
+import numpy as np
+import pytest
+
+from jaxcd.data import networks
+from jaxcd.discovery.exact_search import exact_search
+from jaxcd.discovery.released import search_histogram
+from jaxcd.errors import OptionError
+from jaxcd.graphs import dag_to_cpdag
+from jaxcd.privacy import Budget
+from jaxcd.releases import release_histogram
+from jaxcd.scores import BICScore, LocalScore, MeasurementErrorScore
+
+
+def all_dags(d: int) -> np.ndarray:
+    pairs = list(itertools.combinations(range(d), 2))
+    found = []
+    for choice in itertools.product((0, 1, 2), repeat=len(pairs)):
+        graph = np.zeros((d, d), dtype=bool)
+        for (i, j), kind in zip(pairs, choice, strict=True):
+            graph[i, j], graph[j, i] = kind == 1, kind == 2
+        if nx.is_directed_acyclic_graph(nx.from_numpy_array(graph, create_using=nx.DiGraph)):
+            found.append(graph)
+    return np.array(found)
+
+
+class Drawn(LocalScore):
+    """Every family has its own random score; not score-equivalent, so the best DAG is one DAG."""
+
+    def __init__(self, d: int, seed: int, *, max_parents: int = 9, among: dict[int, tuple[int, ...]] | None = None) -> None:
+        self._d, self._max_parents, self._among = d, max_parents, among
+        rng = np.random.default_rng(seed)
+        self._values = rng.normal(size=(d, 1 << d))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"v{i}" for i in range(self._d))
+
+    @property
+    def max_parents(self) -> int:
+        return self._max_parents
+
+    def candidates(self, node: int) -> tuple[int, ...]:
+        return super().candidates(node) if self._among is None else self._among[node]
+
+    def local(self, node: int, parents: tuple[int, ...]) -> float:
+        return float(self._values[node, sum(1 << parent for parent in parents)])
+
+
+FOUR = all_dags(4)
+
+
+def test_there_are_543_dags_on_four_nodes():
+    assert len(FOUR) == 543
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_it_is_the_best_of_all_dags(seed: int):
+    score = Drawn(4, seed)
+    best = FOUR[int(np.argmax([sum(score.local(v, tuple(np.flatnonzero(g[:, v]))) for v in range(4)) for g in FOUR]))]
+    assert np.array_equal(exact_search(score), best)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_limits_on_parents_are_kept(seed: int):
+    among = {0: (1, 2), 1: (0, 3), 2: (), 3: (0, 1, 2)}
+    score = Drawn(4, seed, max_parents=2, among=among)
+    allowed = [
+        g
+        for g in FOUR
+        if all(set(np.flatnonzero(g[:, v])) <= set(among[v]) and g[:, v].sum() <= 2 for v in range(4))
+    ]
+    best = allowed[int(np.argmax(score.totals(np.array(allowed))))]
+    assert np.array_equal(exact_search(score), best)
+
+
+def test_it_is_the_best_of_all_dags_on_three_and_on_one():
+    assert exact_search(Drawn(1, 0)).tolist() == [[False]]
+    three = all_dags(3)
+    assert len(three) == 25
+    for seed in range(10):
+        score = Drawn(3, seed)
+        assert score.total(exact_search(score)) == pytest.approx(score.totals(three).max(), rel=1e-14)
+
+
+def test_bic_on_many_records_finds_the_network():
+    network = networks.load("cancer")
+    data = network.sample(100_000, key=jax.random.key(0))
+    found = nx.relabel_nodes(nx.from_numpy_array(exact_search(BICScore.of_data(data)), create_using=nx.DiGraph), dict(enumerate(data.names)))
+    assert dag_to_cpdag(found) == network.cpdag()
+
+
+def test_refusals():
+    with pytest.raises(OptionError, match="30 variables.*ordering_search"):
+        exact_search(_Wide())
+    data = networks.load("cancer").sample(100, key=jax.random.key(0))
+    release = release_histogram(data, budget=Budget(1.0))
+    with pytest.raises(OptionError, match="no sum over nodes"):
+        exact_search(MeasurementErrorScore(release))  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="ReleasedHistogram"):
+        search_histogram(data)  # type: ignore[arg-type]
+
+
+class _Wide(LocalScore):
+    names = tuple(f"v{i}" for i in range(30))  # type: ignore[assignment]
+    max_parents = 1  # type: ignore[assignment]
+
+    def local(self, node: int, parents: tuple[int, ...]) -> float:
+        raise AssertionError("refused before anything is scored")

@@ -1,0 +1,311 @@
+"""Released marginals: interactions, sensitivities by brute force, the price, the noise, an audit, choices, the file, refusals."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import jax
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import jaxcd
+from jaxcd.errors import DomainError, FormatError, OptionError, PrivacyError
+from jaxcd.ops import interactions as ops
+from jaxcd.ops import moments
+from jaxcd.privacy import NO_PRIVACY, Budget, Relation, SimulatedNoise, epsilon_lower_bound, epsilon_to_rho
+from jaxcd.releases import Histogram, Marginals, Release, ReleasedMarginals, marginal_screen, marginals, release_marginals
+
+CARDINALITIES = [(2, 2), (2, 3), (2, 2, 2), (2, 3, 4), (3, 3, 3), (2, 2, 2, 2), (2, 3, 2, 3)]
+
+
+def domain(*cardinalities: int) -> jaxcd.Domain:
+    return jaxcd.Domain([(f"v{j}", jaxcd.Categorical(tuple(range(r)))) for j, r in enumerate(cardinalities)])
+
+
+def dataset(rows: np.ndarray, *cardinalities: int) -> jaxcd.Dataset:
+    return jaxcd.Dataset.from_codes(np.asarray(rows, dtype=np.int32), domain=domain(*cardinalities))
+
+
+def chain(n: int, *, seed: int, d: int = 5, keep: float = 0.8) -> np.ndarray:
+    """v0 -> v1 -> ...: each copies the one before it with probability ``keep``."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, 2, (n, d))
+    for j in range(1, d):
+        rows[:, j] = np.where(rng.random(n) < keep, rows[:, j - 1], rows[:, j])
+    return rows
+
+
+def counts(rows: np.ndarray, columns: tuple[int, ...], cardinalities: tuple[int, ...]) -> np.ndarray:
+    table = np.zeros([cardinalities[j] for j in columns])
+    for row in rows:
+        table[tuple(row[list(columns)])] += 1
+    return table
+
+
+def one_row(record: tuple[int, ...], columns: tuple[int, ...], cardinalities: tuple[int, ...]) -> np.ndarray:
+    """R_S of a single row, by its definition: the tensor product of rows of the contrast bases."""
+    result = np.ones(())
+    for j in columns:
+        result = np.multiply.outer(result, moments.contrast_basis(cardinalities[j])[record[j]])
+    return result
+
+
+def test_tables_come_back_from_interactions():
+    rng = np.random.default_rng(1)
+    k = (2, 3, 4)
+    rows = np.stack([rng.integers(0, r, 300) for r in k], axis=1)
+    tables = {s: counts(rows, s, k) for s in ops.subsets((0, 1, 2))}
+    parts = {s: ops.interaction(table) for s, table in tables.items()}
+    assert np.allclose(parts[0, 1, 2], sum(one_row(tuple(row), (0, 1, 2), k) for row in rows))
+    for s, table in tables.items():
+        assert np.allclose(ops.table_of_interactions(s, k, 300, parts.__getitem__), table)
+
+
+@pytest.mark.parametrize("k", CARDINALITIES)
+def test_sensitivity_of_one_interaction_by_brute_force(k: tuple[int, ...]):
+    columns = tuple(range(len(k)))
+    values = [one_row(record, columns, k) for record in itertools.product(*map(range, k))]
+    largest = max(float(np.sum((a - b) ** 2)) for a in values for b in values)
+    assert ops.interaction_sensitivity_squared(k) == pytest.approx(largest, rel=1e-12)
+
+
+@pytest.mark.parametrize("k", CARDINALITIES)
+def test_no_neighbours_exceed_the_sensitivities_of_the_rounds(k: tuple[int, ...]):
+    rng = np.random.default_rng(len(k))
+    records = list(itertools.product(*map(range, k)))
+    sets = ops.subsets(tuple(range(len(k))))
+
+    def largest(weights: dict[tuple[int, ...], float]) -> float:
+        vectors = np.array([np.concatenate([one_row(r, s, k).ravel() * w for s, w in weights.items()]) for r in records])
+        return max(float(np.linalg.norm(vectors - vector, axis=1).max()) for vector in vectors)
+
+    pairs = {s: 1.0 for s in sets if len(s) <= 2}
+    assert largest(pairs) == pytest.approx(moments.contrast_sensitivity(k, 1.0), rel=1e-9)
+    for _ in range(3):
+        weights = {s: float(rng.uniform(0.1, 1)) for s in sets if len(s) >= 2}
+        bound = marginals.interactions_sensitivity(k, weights)
+        assert largest(weights) <= bound
+        assert bound < 2 * largest(weights)  # not idle either
+
+
+def test_the_variance_of_a_cell():
+    k = (2, 3, 4)
+    rng = np.random.default_rng(2)
+    variances = {s: float(rng.uniform(1, 9)) for s in ops.subsets((0, 1, 2))}
+    zero = {s: np.zeros([k[j] - 1 for j in s]) for s in variances}
+    empty = ops.table_of_interactions((0, 1, 2), k, 0, zero.__getitem__)
+    assert not empty.any()
+    total = np.zeros(k)
+    for s, values in zero.items():
+        for place in np.ndindex(values.shape):
+            unit = np.zeros_like(values)
+            unit[place] = math.sqrt(variances[s])
+            total += ops.table_of_interactions((0, 1, 2), k, 0, {**zero, s: unit}.__getitem__) ** 2
+    assert np.allclose(total, ops.cell_variance((0, 1, 2), k, variances))
+
+
+def test_without_privacy_tables_are_exact():
+    rows = chain(400, seed=3, d=4)
+    release = release_marginals(dataset(rows, 2, 2, 2, 2), budget=NO_PRIVACY)
+    assert math.isinf(release.cost.epsilon) and set(release.variances.values()) == {0.0}
+    for s in ops.subsets((0, 1, 2, 3)):
+        if release.is_measured(s):
+            assert np.allclose(release.table(s), counts(rows, s, (2, 2, 2, 2)), atol=1e-4)  # up to the public grid
+    assert all(j in release.candidates[i] for i, j in ((0, 1), (1, 0), (2, 1), (3, 2)))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_the_price_is_the_budget(epsilon: float):
+    release = release_marginals(dataset(chain(20_000, seed=4), *(2,) * 5), budget=Budget(epsilon, 1e-6))
+    assert (release.cost.epsilon, release.cost.delta, release.cost.proven) == (epsilon, 1e-6, True)
+    assert release.spent.epsilon <= epsilon
+    if release.candidates != ((),) * 5:  # all three rounds asked something
+        assert release.spent.epsilon == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_noise_has_the_variance_that_is_stated():
+    rows = chain(800, seed=5, d=3, keep=0.9)
+    exact = {s: ops.interaction(counts(rows, s, (2, 2, 2))) for s in ops.subsets((0, 1, 2))}
+    scaled: dict[int, list[float]] = {1: [], 2: [], 3: []}
+    for seed in range(40):
+        noise = SimulatedNoise(jax.random.key(seed))
+        release = release_marginals(dataset(rows, 2, 2, 2), budget=Budget(4.0, 1e-6), noise=noise)
+        for s, values in release.interactions.items():
+            scaled[len(s)] += ((values - exact[s]).ravel() / math.sqrt(release.variances[s])).tolist()
+    for errors in scaled.values():
+        assert len(errors) > 60
+        assert 1e-4 < stats.chi2.cdf(np.sum(np.square(errors)), len(errors)) < 1 - 1e-4
+
+
+def test_an_audit_stays_below_the_claim_and_is_not_blind():
+    """Two neighbouring data sets of 2 x 2 x 2 cells, and the linear statistic that tells round 1's numbers best."""
+    here, there = np.zeros((8, 3), dtype=int), np.zeros((8, 3), dtype=int)
+    there[0] = (1, 1, 1)
+    epsilon, delta, runs = 4.0, 0.05, 400
+    sets = [s for s in ops.subsets((0, 1, 2)) if len(s) < 3]
+    change = {s: one_row((1, 1, 1), s, (2, 2, 2)) - one_row((0, 0, 0), s, (2, 2, 2)) for s in sets}
+    origin = {s: 8 * one_row((0, 0, 0), s, (2, 2, 2)) for s in sets}
+    size = sum(float(np.sum(v**2)) for v in change.values())
+
+    def statistic(rows: np.ndarray) -> float:
+        """0 on average on the first data set, 1 on the second."""
+        release = release_marginals(dataset(rows, 2, 2, 2), budget=Budget(epsilon, delta))
+        return sum(float(np.sum((release.interactions[s] - origin[s]) * change[s])) for s in sets) / size
+
+    found = [np.array([statistic(rows) for _ in range(runs)]) for rows in (here, there)]
+    for mean, values in zip((0.0, 1.0), found, strict=True):
+        assert abs(values.mean() - mean) < 5 * values.std() / math.sqrt(runs)
+    events = [[int((values <= 0).sum()), int((values >= 1).sum())] for values in found]
+    bound = epsilon_lower_bound(*events, runs, confidence=1 - 1e-6)
+    assert 0.1 < bound < epsilon
+
+
+def test_later_rounds_see_released_numbers_only(monkeypatch: pytest.MonkeyPatch):
+    """With the mechanism's answers replaced by fixed ones, two data sets give the same questions, weights and candidates."""
+    asked: list[list[tuple[object, ...]]] = []
+    truth = chain(5000, seed=6)
+    exact = {s: ops.interaction(counts(truth, s, (2,) * 5)) for s in ops.subsets(tuple(range(5))) if len(s) <= 4}
+    buy = marginals._Purchase.buy
+
+    def replaced(self, weights, *, sensitivity, rho, label):  # type: ignore[no-untyped-def]
+        asked[-1].append((label, tuple(weights.items()), sensitivity, rho))
+        buy(self, weights, sensitivity=sensitivity, rho=rho, label=label)
+        for s in weights:
+            self.interactions[s] = exact[s]
+
+    monkeypatch.setattr(marginals._Purchase, "buy", replaced)
+    released = []
+    for seed in (7, 8):
+        asked.append([])
+        rows = chain(5000, seed=seed, keep=0.1 * seed)
+        released.append(release_marginals(dataset(rows, *(2,) * 5), budget=Budget(2.0, 1e-6)))
+    assert [label for label, *_ in asked[0]] == ["round 1: all pairs", "round 2: triples", "round 3: families"]
+    assert asked[0] == asked[1]
+    assert released[0].candidates == released[1].candidates
+
+
+def test_shifted_deviance_between_likelihood_ratio_and_chi_square():
+    rng = np.random.default_rng(9)
+    observed, expected = rng.uniform(20, 200, (3, 4)), rng.uniform(20, 200, (3, 4))
+    expected *= observed.sum() / expected.sum()
+    g = stats.power_divergence(observed.ravel(), expected.ravel(), lambda_="log-likelihood").statistic
+    assert marginal_screen.shifted_deviance(observed, expected, 0.0) == pytest.approx(g, rel=1e-9)
+    much = 1e7
+    assert marginal_screen.shifted_deviance(observed, expected, much) * much == pytest.approx(
+        np.sum((observed - expected) ** 2), rel=1e-3
+    )
+
+
+def test_mediators_are_told_from_common_causes_of_nothing():
+    """In v0 -> v1 -> v2 the outer pair is explained by v1, and no other pair is explained by anything."""
+    data = dataset(chain(20_000, seed=10, d=3), 2, 2, 2)
+    release = release_marginals(data, budget=NO_PRIVACY)
+    assert set(marginal_screen.unmediated_pairs(release, Marginals())) >= {(0, 1), (1, 2)}
+    pairs = marginal_screen._Pairs(release)
+    level = stats.chi2.isf(1e-3, 1)
+    assert marginal_screen.mediation_statistic(pairs, 0, 2, 1) < level
+    assert marginal_screen.mediation_statistic(pairs, 0, 1, 2) > level
+    assert marginal_screen.mediation_statistic(pairs, 1, 2, 0) > level
+    everything = _complete(data)
+    assert marginal_screen.unexplained_pairs(everything, [(0, 1), (0, 2), (1, 2)], Marginals()) in (
+        [(0, 1), (1, 2)],
+        [(1, 2), (0, 1)],
+    )
+
+
+def _complete(data: jaxcd.Dataset) -> ReleasedMarginals:
+    """All interactions without noise."""
+    release = release_marginals(data, budget=NO_PRIVACY)
+    d = len(release.names)
+    rows = np.asarray(data.discrete)
+    values = {s: ops.interaction(counts(rows, s, release.cardinalities)) for s in ops.subsets(tuple(range(d)))}
+    zero = dict.fromkeys(values, 0.0)
+    return ReleasedMarginals(release.domain, release.n_samples, values, zero, release.candidates, release.cost, release.spent)
+
+
+def test_the_allocation_is_the_best_one():
+    k = (2, 3, 2, 4)
+    families = [(0, 1), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3)]
+    known = {(0, 1): 50.0, (1, 2): 1e-3, (0, 2): 1e9}
+    rho = 0.05
+    found = marginal_screen.allocate(families, k, known, rho=rho)
+    sets = sorted({s for f in families for s in ops.subsets(f, smallest=2)})
+    price = np.array([ops.interaction_sensitivity_squared(tuple(k[j] for j in s)) / 2 for s in sets])
+    worth = np.array([sum(set(s) <= set(f) for f in families) * math.prod(k[j] * (k[j] - 1) for j in s) for s in sets])
+    prior = np.array([1 / known[s] if s in known else 0.0 for s in sets])
+    x = np.array([found.get(s, 0.0) for s in sets])
+    assert x @ price == pytest.approx(rho, rel=1e-9)
+    assert (1, 2) not in found  # known far better than could be bought
+
+    def loss(log_x: np.ndarray) -> float:
+        y = np.exp(log_x)
+        return float(np.sum(worth / (prior + y * rho / (y @ price))))
+
+    assert np.sum(worth / (prior + x)) <= optimize.minimize(loss, np.zeros(len(sets)), method="Powell").fun * (1 + 1e-6)
+    assert marginal_screen.allocate([], k, known, rho=rho) == {}
+    assert set(marginal_screen.allocate(families, k, {}, rho=math.inf).values()) == {1.0}
+
+
+def test_a_column_with_one_level_and_the_smallest_data():
+    rows = np.column_stack([chain(500, seed=11, d=2), np.zeros(500, dtype=int)])
+    release = release_marginals(dataset(rows, 2, 2, 1), budget=Budget(3.0, 1e-6))
+    assert release.candidates[2] == () and release.interactions[0, 2].shape == (1, 0)
+    assert release_marginals(dataset(np.zeros((2, 2)), 1, 1), budget=Budget(1.0, 1e-6)).candidates == ((), ())
+    assert np.isfinite(release_marginals(dataset(np.zeros((2, 2)), 2, 2), budget=Budget(1.0, 1e-6)).table((0, 1))).all()
+
+
+def test_the_file(tmp_path):
+    release = release_marginals(dataset(chain(5000, seed=12), *(2,) * 5), budget=Budget(2.0, 1e-6))
+    path = release.save(tmp_path / "marginals.npz")
+    for loaded in (Release.load(path), ReleasedMarginals.load(path)):
+        assert loaded.names == release.names and loaded.n_samples == 5000 and loaded.cost == release.cost
+        assert loaded.candidates == release.candidates and loaded.variances == release.variances
+        assert all(np.array_equal(loaded.interactions[s], values) for s, values in release.interactions.items())
+    with pytest.raises(FormatError, match="expected histogram"):
+        type(Histogram().release(dataset(np.zeros((4, 2)), 2, 2), budget=Budget(1.0))).load(path)
+    with pytest.raises(DomainError, match="other variables"):
+        release.check_names(["v0", "v1", "x", "v3", "v4"])
+    assert "epsilon=2" in repr(release)
+
+
+def test_refusals():
+    data = dataset(chain(100, seed=13, d=3), 2, 2, 2)
+    with pytest.raises(OptionError, match="delta"):
+        release_marginals(data, budget=Budget(1.0))
+    for missing in (None, 1.0):
+        with pytest.raises(OptionError, match="budget"):
+            release_marginals(data, budget=missing)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="add-remove|private"):
+        release_marginals(data, budget=Budget(1.0, 1e-6, Relation.ADD_REMOVE))
+    with pytest.raises(OptionError, match="Marginals"):
+        release_marginals(data, budget=Budget(1.0, 1e-6), options=Histogram())  # type: ignore[arg-type]
+    mixed = jaxcd.Domain({"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Numeric(0.0, 1.0)})
+    with pytest.raises(DomainError, match="numeric"):
+        release_marginals(jaxcd.Dataset.from_array([[0, 0.5], [1, 0.2]], domain=mixed), budget=Budget(1.0, 1e-6))
+    with pytest.raises(PrivacyError, match="declare"):
+        release_marginals(jaxcd.Dataset.from_array([["a", "b"], ["b", "a"]]), budget=Budget(1.0, 1e-6))
+    with pytest.raises(OptionError, match="not measured"):
+        release_marginals(data, budget=Budget(1e-3, 1e-6)).table((0, 1, 2))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"shares": (1.0, 1.0)},
+        {"shares": (1.0, -1.0, 1.0)},
+        {"shares": (1.0, math.nan, 1.0)},
+        {"dependence_alpha": 0.0},
+        {"mediation_alpha": math.nan},
+        {"max_cells": 2.0},
+        {"least_cell": 0.0},
+        {"max_candidates": 0},
+        {"max_candidates": True},
+        {"max_parents": 9},
+        {"inflation_cap": -1.0},
+    ],
+)
+def test_wrong_options(wrong: dict):
+    with pytest.raises(OptionError, match=next(iter(wrong))):
+        Marginals(**wrong)

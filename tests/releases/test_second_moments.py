@@ -1,0 +1,339 @@
+"""Second moments: the sensitivity by search, the untilting by quadrature, the variances and the null by simulation, the cost."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+import pytest
+from scipy import optimize
+
+import jaxcd
+from jaxcd.data import Categorical, Dataset, Domain, Numeric
+from jaxcd.ops import tilted_moments as tilted
+from jaxcd.privacy import Accountant
+from jaxcd.releases.base import Release
+from jaxcd.releases.bought_units import bought_units, shortest_half
+from jaxcd.releases.noisy_fisher_z import NoisyFisherZ
+from jaxcd.releases.second_moments import ReleasedSecondMoments, SecondMoments, release_second_moments
+
+BUDGET = jaxcd.Budget(epsilon=1.0, delta=1e-6)
+
+
+def dataset(values: np.ndarray, *, declared: bool = True) -> Dataset:
+    names = [f"x{i}" for i in range(values.shape[1])]
+    return Dataset.from_array(values, domain=Domain({name: Numeric() for name in names}, declared=declared))
+
+
+def public(values: np.ndarray) -> SecondMoments:
+    names = [f"x{i}" for i in range(values.shape[1])]
+    return SecondMoments(centres=dict.fromkeys(names, 0.0), scales=dict(zip(names, values.std(0).tolist(), strict=True)))
+
+
+def simulated(seed: int) -> jaxcd.SimulatedNoise:
+    return jaxcd.SimulatedNoise(jax.random.key(seed))
+
+
+def chain(n: int, rng: np.random.Generator) -> np.ndarray:
+    """x0 -> x1 -> x2, and x3 -> x2: x0 and x2 are independent given x1, x0 and x3 are independent."""
+    x0, x3 = rng.normal(size=(2, n))
+    x1 = 0.9 * x0 + rng.normal(size=n)
+    return np.column_stack([x0, x1, 1.2 * x1 - 0.8 * x3 + rng.normal(size=n), x3])
+
+
+class TestSensitivity:
+    @pytest.mark.parametrize("p", [1, 2, 4])
+    @pytest.mark.parametrize("rate", [0.05, 0.4, 2.0])
+    @pytest.mark.parametrize("anchor", [0.5, 1.0])
+    def test_no_pair_of_rows_exceeds_it_and_some_pair_reaches_it(self, p: int, rate: float, anchor: float):
+        others = np.random.default_rng(0).normal(size=(3, p))
+
+        def minus_change(rows: np.ndarray) -> float:
+            here, there = rows.reshape(2, 1, p)
+            moments = [tilted.gram(np.concatenate([row, others]), rate=rate, anchor=anchor) for row in (here, there)]
+            return -float(np.linalg.norm(tilted.pack(moments[0]) - tilted.pack(moments[1])))
+
+        rng = np.random.default_rng(p)
+        starts = rng.normal(size=(6, 2 * p)) / math.sqrt(rate * p)
+        largest = -min(optimize.minimize(minus_change, start, method="BFGS").fun for start in starts)
+        bound = tilted.gram_sensitivity(rate=rate, anchor=anchor)
+        assert largest <= bound * (1 + 1e-9)
+        if p > 1 and rate * anchor**2 <= 0.5:  # orthogonal rows of the largest norm exist
+            assert largest >= bound * (1 - 1e-4)
+
+    def test_the_largest_norm(self):
+        distance = np.linspace(0, 400, 400_001)
+        for rate, anchor in ((0.03, 1.0), (0.5, 0.7), (1.0, 1.0), (2.0, 1.5)):
+            norms = (anchor**2 + distance) * np.exp(-rate * distance)
+            assert tilted.gram_sensitivity(rate=rate, anchor=anchor) == pytest.approx(norms.max(), rel=1e-6)
+
+    def test_pack_halves_the_squared_norm_and_unpack_inverts_it(self):
+        a = np.random.default_rng(0).normal(size=(5, 5))
+        a = a + a.T
+        assert np.linalg.norm(tilted.pack(a)) ** 2 == pytest.approx(np.linalg.norm(a) ** 2 / 2)
+        np.testing.assert_allclose(tilted.unpack(tilted.pack(a), 5), a)
+
+    def test_far_rows_weigh_nothing(self):
+        values = np.random.default_rng(0).normal(size=(50, 3))
+        far = np.concatenate([values, [[1e300, -1e300, 0.0], [1e6, 0.0, 0.0]]])
+        np.testing.assert_array_equal(tilted.gram(values, rate=0.1, anchor=1.0), tilted.gram(far, rate=0.1, anchor=1.0))
+
+
+class TestUntilting:
+    @pytest.mark.parametrize("rate", [0.02, 0.2, 0.5])
+    def test_against_quadrature(self, rate: float):
+        mean, covariance = np.array([0.4, -0.3]), np.array([[2.0, 0.9], [0.9, 0.7]])
+        nodes, weights = np.polynomial.hermite_e.hermegauss(120)
+        z = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
+        w = np.outer(weights, weights).ravel() / (2 * math.pi)
+        y = mean + z @ np.linalg.cholesky(covariance).T
+        rows = np.column_stack([np.full(len(y), 0.8), y])
+        moments = (rows * (w * np.exp(-rate * (y**2).sum(axis=1)))[:, None]).T @ rows
+        found = tilted.untilt(1000 * moments, n_samples=1000, rate=rate, anchor=0.8, sigma=0.0)
+        np.testing.assert_allclose(found.mean, mean, atol=1e-9)
+        np.testing.assert_allclose((found.directions * found.variances) @ found.directions.T, covariance, atol=1e-9)
+
+    def test_the_estimate_converges_to_the_truth_in_the_columns_units(self):
+        rng = np.random.default_rng(0)
+        root = np.array([[100.0, 0, 0], [3.0, 0.1, 0], [0.2, 0.001, 0.01]])
+        values = np.array([1e4, -3.0, 0.5]) + rng.normal(size=(100_000, 3)) @ root.T
+        found = release_second_moments(dataset(values), budget=jaxcd.NO_PRIVACY)
+        assert (np.abs(found.mean - [1e4, -3.0, 0.5]) < 0.02 * np.sqrt(np.diag(root @ root.T))).all()
+        white = np.linalg.solve(root, np.linalg.solve(root, found.covariance).T)
+        np.testing.assert_allclose(white, np.eye(3), atol=0.02)
+
+    def test_units_do_not_matter(self):
+        values = chain(3000, np.random.default_rng(1))
+        units = np.array([1000.0, 0.001, 7.0, 1.0])
+        here, there = (
+            release_second_moments(dataset(v), budget=BUDGET, noise=simulated(0), options=public(v))
+            for v in (values, values * units)
+        )
+        np.testing.assert_allclose(here.correlation, there.correlation, atol=1e-5)
+
+
+def partial(release: ReleasedSecondMoments, *variables: int) -> tuple[float, float]:
+    r, variance = NoisyFisherZ().prepare(release).partial_correlations(np.array([variables]))
+    return float(r[0]), float(variance[0])
+
+
+class TestVariance:
+    def test_partial_correlation_against_its_definition(self):
+        values = chain(5000, np.random.default_rng(2))
+        release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated(0))
+        c = release.covariance
+        given = [1, 3]
+        block = c[np.ix_([0, 2], [0, 2])] - c[np.ix_([0, 2], given)] @ np.linalg.solve(
+            c[np.ix_(given, given)], c[np.ix_(given, [0, 2])]
+        )
+        assert partial(release, 0, 2, 1, 3)[0] == pytest.approx(block[0, 1] / math.sqrt(block[0, 0] * block[1, 1]))
+
+    @pytest.mark.parametrize("variables", [(0, 2), (0, 2, 1), (1, 2, 0, 3)])
+    def test_noise_and_sampling_against_simulation(self, variables: tuple[int, ...]):
+        """Fresh data and fresh noise in the last round, from a factor that is some way off."""
+        rng = np.random.default_rng(3)
+        n, rate, sigma, repeats = 1500, 0.12, 14.0, 500
+        covariance = np.cov(chain(200_000, rng).T)
+        factor = np.linalg.cholesky(covariance + 0.1 * np.eye(4))
+        data = dataset(chain(n, rng))
+        template = release_second_moments(data, budget=jaxcd.NO_PRIVACY)
+        found = []
+        for _ in range(repeats):
+            moments = tilted.gram(np.linalg.solve(factor, chain(n, rng).T).T, rate=rate, anchor=1.0)
+            noise = tilted.unpack(sigma * rng.normal(size=15), 5)
+            release = ReleasedSecondMoments(
+                data.domain, n, moments + noise, sigma, rate, np.zeros(4), factor, (), template.cost, template.spent
+            )
+            found.append(partial(release, *variables))
+        r, variance = np.array(found).T
+        # The sd of a variance from 500 draws is 6 %.
+        assert np.var(r) == pytest.approx(np.median(variance), rel=0.2)
+
+    def test_effective_samples_are_the_precision_of_the_covariance(self):
+        rng = np.random.default_rng(4)
+        root = np.linalg.cholesky(np.array([[1, 0.8, 0.1], [0.8, 1, 0.3], [0.1, 0.3, 1.0]]))
+        squares, effective = [], []
+        for seed in range(40):
+            values = rng.normal(size=(4000, 3)) @ root.T
+            release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated(seed), options=public(values))
+            white = np.linalg.solve(root, np.linalg.solve(root, release.covariance).T)
+            squares += [white[np.triu_indices(3, 1)] ** 2]
+            effective.append(release.effective_samples)
+        assert 1 / np.mean(squares) == pytest.approx(np.median(effective), rel=0.35)  # sd about 13 %
+        assert np.max(effective) < 4000
+
+    def test_the_null_is_calibrated_under_noise(self):
+        rng = np.random.default_rng(5)
+        test, margins = NoisyFisherZ(), []
+        queries = [jaxcd.citests.Query.of(0, 3), jaxcd.citests.Query.of(0, 2, (1,)), jaxcd.citests.Query.of(1, 3, (0,))]
+        naive = []
+        for seed in range(100):
+            values = chain(1200, rng)
+            release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated(seed), options=public(values))
+            prepared = test.prepare(release)
+            margins += [
+                prepared.evaluate(prepared.bucket(q), [q], alpha=0.05).margin[0] for q in queries
+            ]
+            naive += [math.sqrt(1200) * abs(math.atanh(partial(release, q.x, q.y, *q.given)[0])) - 1.96 for q in queries]
+        rate = float(np.mean(np.array(margins) > 0))  # sd about .013; alpha is .05
+        assert 0.01 < rate < 0.09
+        assert np.mean(np.array(naive) > 0) > 0.15  # what knowing the noise is good for
+
+
+class TestCost:
+    @pytest.mark.parametrize("bought", [False, True])
+    def test_the_whole_budget_and_no_more(self, bought: bool):
+        values = chain(500, np.random.default_rng(0))
+        release = release_second_moments(
+            dataset(values), budget=BUDGET, noise=simulated(0), options=None if bought else public(values)
+        )
+        assert release.cost.epsilon == 1.0 and release.cost.delta == 1e-6
+        assert release.spent.epsilon == pytest.approx(1.0, rel=1e-9) and release.spent.epsilon <= 1.0
+        ledger = jaxcd.Ledger(BUDGET)
+        assert [label for label, _ in release.charges][0].startswith("centres" if bought else "tilted")
+        assert len(release.charges) == 3 + bought
+        assert 0.999999 * ledger.rho_limit < math.fsum(rho for _, rho in release.charges) <= ledger.rho_limit
+
+    def test_the_last_round_has_the_noise_of_its_share(self):
+        values = chain(500, np.random.default_rng(0))
+        release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated(0), options=public(values))
+        rho = 0.7 * jaxcd.Ledger(BUDGET).rho_limit
+        assert release.sigma == pytest.approx(math.exp(release.rate - 1) / release.rate / math.sqrt(2 * rho))
+
+    def test_secure_noise_is_the_default_and_proved(self):
+        values = chain(300, np.random.default_rng(0))
+        options = dataclasses.replace(public(values), shares=(1.0,))
+        releases = [release_second_moments(dataset(values), budget=BUDGET, options=options) for _ in range(2)]
+        assert releases[0].cost.proven
+        assert not np.array_equal(releases[0].moments, releases[1].moments)
+
+    def test_one_far_record_changes_nothing_but_its_own_part(self):
+        values = chain(2000, np.random.default_rng(0))
+        options = public(values)
+        far = values.copy()
+        far[0] = 1e300
+        releases = [
+            release_second_moments(dataset(v), budget=BUDGET, noise=simulated(0), options=options) for v in (values, far)
+        ]
+        np.testing.assert_allclose(releases[0].correlation, releases[1].correlation, atol=0.02)
+
+    def test_bounds_are_used_where_declared(self):
+        values = np.random.default_rng(0).uniform(5e8, 5e8 + 1, size=(3000, 2))
+        domain = Domain({"a": Numeric(5e8, 5e8 + 1), "b": Numeric(5e8, 5e8 + 1)})
+        release = release_second_moments(Dataset.from_array(values, domain=domain), budget=jaxcd.NO_PRIVACY)
+        np.testing.assert_allclose(release.mean, 5e8 + 0.5, atol=0.05)
+
+
+class TestBoughtUnits:
+    def test_the_shortest_half_against_brute_force(self):
+        rng = np.random.default_rng(0)
+        for _ in range(50):
+            counts = rng.integers(-3, 12, size=12)
+            first, end = shortest_half(counts, n_samples=60)
+            good = [(j - i, -counts[i:j].sum()) for i in range(12) for j in range(i + 1, 13) if counts[i:j].sum() >= 30]
+            assert (end - first, -counts[first:end].sum()) == min(good, default=(12, -counts.sum()))
+
+    @pytest.mark.parametrize("budget", [BUDGET, jaxcd.Budget(0.1, 1e-6)], ids=str)
+    def test_rough_is_enough(self, budget):
+        """Within a factor of 2 of the standard deviation, and within 1 of it from the mean, also at a tenth of the budget."""
+        values = np.array([0.0, 30.0, -7.0]) + np.random.default_rng(0).normal(size=(10_000, 3)) * [1.0, 5.0, 0.7]
+        accountant = Accountant(jaxcd.Ledger(budget), simulated(0))
+        rho = 0.1 * accountant.ledger.rho_limit
+        domain = Domain({"a": Numeric(), "b": Numeric(), "c": Numeric(-20, 20)})
+        centres, scales = bought_units(Dataset.from_array(values, domain=domain), accountant, rho=rho)
+        assert (np.abs(centres - values.mean(0)) < values.std(0)).all()
+        assert (np.abs(np.log(scales / values.std(0))) < math.log(2)).all()
+        assert [entry.event.rho for entry in accountant.ledger.entries] == [rho]
+
+
+class TestFile:
+    def test_save_and_load(self, tmp_path):
+        values = chain(300, np.random.default_rng(0))
+        release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated(0))
+        loaded = Release.load(release.save(tmp_path / "moments.npz"))
+        assert isinstance(loaded, ReleasedSecondMoments)
+        np.testing.assert_array_equal(loaded.covariance, release.covariance)
+        for part in ("cost", "spent", "domain", "charges", "sigma", "rate"):
+            assert getattr(loaded, part) == getattr(release, part)
+        assert loaded.effective_samples == release.effective_samples
+        with pytest.raises(jaxcd.DomainError, match="other variables"):
+            loaded.check_names(["y"])
+
+    def test_a_damaged_file_is_refused(self, tmp_path):
+        release = release_second_moments(dataset(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated(0))
+        path = release.save(tmp_path / "moments.npz")
+        arrays = dict(np.load(path))
+        arrays["factor"] = arrays["factor"][:2]
+        np.savez(path, **arrays)
+        with pytest.raises(jaxcd.FormatError, match="damaged"):
+            ReleasedSecondMoments.load(path)
+
+    def test_it_does_not_print_its_numbers(self):
+        release = release_second_moments(dataset(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated(0))
+        assert "array" not in repr(release) and "4 columns" in repr(release)
+
+
+class TestErrors:
+    def test_options(self):
+        for options, word in (
+            ({"centres": {"a": 0.0}}, "scales"),
+            ({"scales": {"a": 1.0}}, "centres"),
+            ({"centres": {"a": 0.0}, "scales": {"a": 0.0}}, "scales"),
+            ({"centres": {"a": math.nan}, "scales": {"a": 1.0}}, "centres"),
+            ({"centres": [0.0], "scales": [1.0]}, "mapping"),
+            ({"shares": ()}, "shares"),
+            ({"shares": (0.5, -1.0)}, "shares"),
+            ({"shares": (math.nan,)}, "shares"),
+            ({"scale_share": 1.0}, "scale_share"),
+            ({"scale_share": math.nan}, "scale_share"),
+        ):
+            with pytest.raises(jaxcd.OptionError, match=word):
+                SecondMoments(**options)
+
+    def test_centres_of_other_columns(self):
+        data = dataset(chain(300, np.random.default_rng(0)))
+        with pytest.raises(jaxcd.OptionError, match="missing.*x1.*unknown.*y"):
+            release_second_moments(data, budget=BUDGET, options=SecondMoments(centres={"y": 0.0}, scales={"y": 1.0}))
+
+    def test_columns_that_are_not_numeric(self):
+        domain = Domain({"a": Numeric(), "b": Categorical(("u", "v"))})
+        data = Dataset.from_array([[0.5, "u"], [1.5, "v"]], domain=domain)
+        with pytest.raises(jaxcd.DomainError, match="'b'.*not numeric"):
+            release_second_moments(data, budget=BUDGET)
+
+    def test_values_that_are_no_numbers_do_not_come_so_far(self):
+        with pytest.raises(jaxcd.DataError):
+            dataset(np.array([[0.0, math.nan], [1.0, 2.0]]))
+
+    @pytest.mark.parametrize(
+        "budget", [None, 1.0, jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6, jaxcd.Relation.ADD_REMOVE)]
+    )
+    def test_budgets(self, budget):
+        with pytest.raises(jaxcd.OptionError, match="budget"):
+            release_second_moments(dataset(chain(300, np.random.default_rng(0))), budget=budget)
+
+    def test_an_inferred_domain(self):
+        data = dataset(chain(300, np.random.default_rng(0)), declared=False)
+        with pytest.raises(jaxcd.PrivacyError, match="inferred"):
+            release_second_moments(data, budget=BUDGET)
+
+    def test_the_test_wants_the_release_and_mechanisms_refuse_it(self):
+        data = dataset(chain(300, np.random.default_rng(0)))
+        decider = jaxcd.Threshold(0.01)
+        with pytest.raises(jaxcd.OptionError, match="no release of second moments"):
+            jaxcd.pc(data, test=NoisyFisherZ(), decider=decider, budget=jaxcd.NO_PRIVACY, key=None)
+        release = release_second_moments(data, budget=BUDGET, noise=simulated(0))
+        with pytest.raises(jaxcd.SensitivityError):
+            jaxcd.pc(release, test=NoisyFisherZ(), decider=jaxcd.NoisyThreshold(), budget=BUDGET, key=None)
+
+    @pytest.mark.parametrize("budget", [BUDGET, jaxcd.NO_PRIVACY, jaxcd.Budget(1e-3, 1e-6)], ids=str)
+    def test_degenerate_columns_are_no_error(self, budget):
+        values = chain(100, np.random.default_rng(0))
+        values[:, 1] = 3.0
+        values[:, 3] = 2 * values[:, 0]
+        release = release_second_moments(dataset(values), budget=budget, noise=simulated(0))
+        answers = NoisyFisherZ().prepare(release).partial_correlations(np.array([[0, 2, 1, 3], [0, 3, 1, 2]]))
+        assert np.isfinite(answers).all()
+        assert np.linalg.eigvalsh(release.correlation).min() > 0

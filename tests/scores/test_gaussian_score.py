@@ -1,0 +1,136 @@
+"""The Gaussian score: against least squares, score-equivalent, and what searches on a release return."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import jax
+import networkx as nx
+import numpy as np
+import pytest
+
+import jaxcd
+from jaxcd.data import Dataset, Domain, Numeric
+from jaxcd.discovery.released_moments import pc_second_moments, search_second_moments
+from jaxcd.graphs import MixedGraph, dag_to_cpdag
+from jaxcd.releases import Release, ReleasedSecondMoments, release_second_moments
+from jaxcd.scores import GaussianScore
+
+BUDGET = jaxcd.Budget(epsilon=1.0, delta=1e-6)
+DAG = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")])
+
+
+def data(n: int = 20_000, seed: int = 0) -> Dataset:
+    return jaxcd.structural.linear_gaussian_sem(DAG, key=jax.random.key(3)).sample(n, key=jax.random.key(seed))
+
+
+def release(n: int = 20_000, budget=BUDGET) -> ReleasedSecondMoments:
+    return release_second_moments(data(n), budget=budget, noise=jaxcd.SimulatedNoise(jax.random.key(1)))
+
+
+def dags(d: int):
+    """All DAGs on d nodes."""
+    pairs = [(i, j) for i in range(d) for j in range(d) if i != j]
+    for chosen in itertools.product([False, True], repeat=len(pairs)):
+        a = np.zeros((d, d), dtype=bool)
+        for (i, j), there in zip(pairs, chosen, strict=True):
+            a[i, j] = there
+        if nx.is_directed_acyclic_graph(nx.from_numpy_array(a, create_using=nx.DiGraph)):
+            yield a
+
+
+class TestScore:
+    def test_local_is_the_residual_variance_of_least_squares(self):
+        found = release()
+        score, c = GaussianScore(found, penalty=3.0), found.correlation
+        rows = found.effective_samples
+        for node, parents in ((0, ()), (2, (0, 1)), (4, (0, 1, 3))):
+            p = list(parents)
+            residual = c[node, node] - c[node, p] @ np.linalg.pinv(c[np.ix_(p, p)]) @ c[p, node]
+            expected = -rows / 2 * math.log(residual) - 1.5 * math.log(rows) * len(p)
+            assert score.local(node, parents) == pytest.approx(expected)
+
+    def test_it_is_score_equivalent_and_distinguishes_classes(self):
+        score = GaussianScore(release(2000))
+        classes: dict[bytes, list[float]] = {}
+        for a in dags(3):
+            full = np.zeros((5, 5), dtype=bool)
+            full[1:4, 1:4] = a
+            graph = dag_to_cpdag(MixedGraph(score.names, np.where(full, 2, 0) + np.where(full.T, 3, 0)))
+            classes.setdefault(graph.marks.tobytes(), []).append(score.total(full))
+        assert len(classes) == 11
+        for totals in classes.values():
+            np.testing.assert_allclose(totals, totals[0], rtol=0, atol=1e-8)
+        assert len({round(totals[0], 6) for totals in classes.values()}) == 11
+
+    def test_without_noise_it_is_the_bic_of_the_data(self):
+        found = release(budget=jaxcd.NO_PRIVACY)
+        assert 0.9 * 20_000 < found.effective_samples < 20_000
+        values = np.column_stack([data().values(name) for name in data().names])
+        values = (values - values.mean(axis=0)) / values.std(axis=0)
+        score = GaussianScore(found)
+        for node, parents in ((2, (0, 1)), (3, (2,))):
+            fit = np.linalg.lstsq(values[:, list(parents)], values[:, node], rcond=None)[0]
+            variance = np.var(values[:, node] - values[:, list(parents)] @ fit)
+            gain = score.local(node, parents) - score.local(node, ())
+            price = len(parents) * math.log(found.effective_samples)
+            assert (gain + price) / (found.effective_samples / 2) == pytest.approx(-math.log(variance), abs=0.02)
+
+    def test_candidates_are_the_strongest_partial_correlations(self):
+        score = GaussianScore(release(), n_candidates=2)
+        assert score.candidates(4)[-1] == 3 and all(len(score.candidates(v)) == 2 for v in range(5))
+        assert all(v not in GaussianScore(release(2000), n_candidates=99).candidates(v) for v in range(5))
+
+    @pytest.mark.parametrize("options", [{"penalty": 0.0}, {"penalty": math.nan}, {"n_candidates": 0}, {"max_parents": -1}])
+    def test_options(self, options):
+        with pytest.raises(jaxcd.OptionError, match=next(iter(options))):
+            GaussianScore(release(2000), **options)
+        with pytest.raises(jaxcd.OptionError, match="release"):
+            GaussianScore(data(100))
+
+
+class TestSearches:
+    def test_both_find_the_graph_and_carry_the_cost(self, tmp_path):
+        found = release()
+        truth = dag_to_cpdag(DAG).reordered(found.names)
+        for run in (search_second_moments(found), pc_second_moments(found)):
+            assert run.graph == truth
+            assert run.cost == found.cost and run.spent == found.spent
+            assert run.info["n_samples"] == 20_000
+            assert math.fsum(row["rho"] for row in run.info["ledger"]) <= jaxcd.Ledger(BUDGET).rho_limit
+            assert run.save(tmp_path / run.info["algorithm"]).is_dir()
+
+    def test_a_loaded_release_gives_the_same(self, tmp_path):
+        found = release(2000)
+        loaded = Release.load(found.save(tmp_path / "moments"))
+        assert search_second_moments(loaded).graph == search_second_moments(found).graph
+        assert search_second_moments(loaded).info["score"] == search_second_moments(found).info["score"]
+
+    def test_nothing_is_found_in_noise(self):
+        rng = np.random.default_rng(0)
+        domain = Domain({f"x{i}": Numeric(-10, 10) for i in range(6)})
+        n_edges = []
+        for seed in range(10):
+            independent = Dataset.from_array(rng.normal(size=(1000, 6)), domain=domain)
+            found = release_second_moments(independent, budget=BUDGET, noise=jaxcd.SimulatedNoise(jax.random.key(seed)))
+            n_edges.append(int(search_second_moments(found).graph.adjacency.sum()) // 2)
+        assert sum(n_edges) <= 2  # of 150 pairs
+
+    def test_another_thing_than_a_release(self):
+        for search in (search_second_moments, pc_second_moments):
+            with pytest.raises(jaxcd.OptionError, match="release"):
+                search(data(100))
+
+    def test_many_variables_are_searched_by_orderings(self):
+        rng = np.random.default_rng(0)
+        n, p = 4000, 22
+        values = rng.normal(size=(n, p))
+        for child in range(1, p):  # a tree: every column has one earlier one as its parent
+            values[:, child] += (child % 2 + 0.7) * values[:, (child - 1) // 3]
+        truth = nx.DiGraph([(f"x{(child - 1) // 3:02}", f"x{child:02}") for child in range(1, p)])
+        domain = Domain({f"x{v:02}": Numeric() for v in range(p)})
+        found = release_second_moments(Dataset.from_array(values, domain=domain), budget=jaxcd.NO_PRIVACY)
+        run = search_second_moments(found, n_candidates=8, max_parents=3)
+        assert not run.info["exact"]
+        assert run.graph == dag_to_cpdag(truth).reordered(found.names)

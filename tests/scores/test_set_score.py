@@ -1,0 +1,175 @@
+"""The set score: equal for equivalent graphs under noise, BIC without it, and the noise it counts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxcd
+from jaxcd.errors import OptionError
+from jaxcd.graphs import dag_to_cpdag
+from jaxcd.ops.interactions import interaction, subsets
+from jaxcd.privacy import NO_PRIVACY, PrivacyCost, Relation
+from jaxcd.releases import ReleasedMarginals, SetFunction, release_histogram
+from jaxcd.releases.set_function import nearest_table
+from jaxcd.scores import BICScore, SetScore
+
+COST = PrivacyCost(math.inf, 0.0, Relation.REPLACE_ONE, False, "a test")
+CARDINALITIES = (2, 3, 2, 2)
+
+
+def table(seed: int, n: int = 3000) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(n, rng.dirichlet(np.full(math.prod(CARDINALITIES), 0.4))).reshape(CARDINALITIES)
+
+
+def marginals(counts: np.ndarray, *, scale: float, seed: int = 0) -> ReleasedMarginals:
+    """All interactions of the columns with noise of variance ``scale`` times a number between 1 and 400."""
+    rng = np.random.default_rng(seed)
+    d = counts.ndim
+    domain = jaxcd.Domain([(f"v{j}", jaxcd.Categorical(tuple(range(k)))) for j, k in enumerate(counts.shape)])
+    values, variances = {}, {}
+    for s in subsets(tuple(range(d))):
+        part = interaction(counts.sum(axis=tuple(j for j in range(d) if j not in s)))
+        variances[s] = scale * float(rng.uniform(1, 400))
+        values[s] = part + rng.standard_normal(part.shape) * math.sqrt(variances[s])
+    everyone = tuple(tuple(j for j in range(d) if j != v) for v in range(d))
+    return ReleasedMarginals(domain, int(counts.sum()), values, variances, everyone, COST, COST)
+
+
+def dags(d: int) -> list[np.ndarray]:
+    """All DAGs on d nodes."""
+    pairs = list(itertools.combinations(range(d), 2))
+    found = []
+    for choice in itertools.product((0, 1, 2), repeat=len(pairs)):
+        adjacency = np.zeros((d, d), dtype=bool)
+        for (i, j), kind in zip(pairs, choice, strict=True):
+            adjacency[(i, j) if kind == 1 else (j, i)] = kind > 0
+        if nx.is_directed_acyclic_graph(nx.DiGraph(adjacency.astype(int))):
+            found.append(adjacency)
+    return found
+
+
+ALL = dags(4)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0])
+def test_equivalent_graphs_score_the_same(scale: float):
+    score = SetScore(marginals(table(0), scale=scale), max_parents=3)
+    totals = score.totals(np.array(ALL))
+    classes: dict[bytes, list[float]] = defaultdict(list)
+    for adjacency, total in zip(ALL, totals, strict=True):
+        classes[dag_to_cpdag(nx.DiGraph(adjacency.astype(int))).marks.tobytes()].append(total)
+    assert len(ALL) == 543 and len(classes) == 185
+    assert max(max(values) - min(values) for values in classes.values()) < 1e-6
+    assert np.ptp([values[0] for values in classes.values()]) > 10
+
+
+def bic(counts: np.ndarray, adjacency: np.ndarray) -> float:
+    """By its definition: the multinomial log likelihood at the relative frequencies, less log n / 2 a free parameter."""
+    n, total = counts.sum(), 0.0
+    for v in range(counts.ndim):
+        parents = np.flatnonzero(adjacency[:, v]).tolist()
+        others = tuple(j for j in range(counts.ndim) if j != v and j not in parents)
+        family = np.moveaxis(counts.sum(axis=others), sorted([v, *parents]).index(v), -1).reshape(-1, counts.shape[v])
+        for row in family:
+            total += sum(c * math.log(c / row.sum()) for c in row if c > 0)
+        total -= 0.5 * math.log(n) * len(family) * (counts.shape[v] - 1)
+    return total
+
+
+def test_without_noise_it_is_bic():
+    counts = table(1)
+    score = SetScore(marginals(counts, scale=0.0), max_parents=3)
+    chosen = ALL[::20]
+    assert np.allclose(score.totals(np.array(chosen)), [bic(counts, adjacency) for adjacency in chosen], rtol=0, atol=1e-6)
+    data_score = BICScore.of_table(counts.astype(float), names=score.names, n_samples=int(counts.sum()), max_parents=3)
+    assert np.allclose(score.totals(np.array(chosen)), data_score.totals(np.array(chosen)), rtol=0, atol=1e-6)
+
+
+def test_it_becomes_bic_as_the_noise_vanishes():
+    counts = table(2) + 5
+    exact = SetScore(marginals(counts, scale=0.0)).totals(np.array(ALL[::50]))
+    gaps = [
+        np.abs(SetScore(marginals(counts, scale=scale)).totals(np.array(ALL[::50])) - exact).max() for scale in (1.0, 1e-2, 1e-4, 1e-6)
+    ]
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[0] > 1 and gaps[-1] < 1e-3 * gaps[0]
+
+
+def test_noise_alone_buys_no_edges():
+    """Independent columns under heavy noise: the empty graph scores highest, though the noisy likelihoods prefer others."""
+    counts = np.full(CARDINALITIES, 200)
+    for seed in range(5):
+        release = marginals(counts, scale=100.0, seed=seed)
+        totals = SetScore(release, max_parents=3).totals(np.array(ALL))
+        assert not ALL[int(totals.argmax())].any()
+        assert any(bic(release.table((0, 1, 2, 3)).clip(1), adjacency) > bic(release.table((0, 1, 2, 3)).clip(1), ALL[0]) for adjacency in ALL[:60])
+
+
+def test_inflation_is_the_expected_gain_of_the_likelihood():
+    """2 (h(noisy) - h(exact)) has the mean w, where the noise is small beside the cells."""
+    counts = table(3, n=200_000) + 2000
+    total = 2 * (counts * np.log(counts)).sum()
+    gains, inflations = [], []
+    for seed in range(120):
+        release = marginals(counts, scale=1.0, seed=0)
+        rng = np.random.default_rng(1000 + seed)
+        noisy = {
+            s: interaction(counts.sum(axis=tuple(j for j in range(4) if j not in s))) + rng.standard_normal(v.shape) * math.sqrt(release.variances[s])
+            for s, v in release.interactions.items()
+        }
+        again = ReleasedMarginals(release.domain, release.n_samples, noisy, release.variances, release.candidates, COST, COST)
+        terms = SetFunction(again, cap=10.0).terms((0, 1, 2, 3))
+        # The linear part of the entropy has mean zero and would hide the rest.
+        change = nearest_table(again.table((0, 1, 2, 3)), float(release.n_samples)) - counts
+        gains.append(2 * terms.entropy - total - 2 * float((change * np.log(counts)).sum()))
+        inflations.append(terms.inflation)
+    error = np.std(gains) / math.sqrt(len(gains))
+    assert abs(np.mean(gains) - np.mean(inflations)) < 5 * error + 0.02 * np.mean(inflations)
+    assert np.mean(gains) > 20 * error
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=12), st.floats(0.1, 1e5))
+def test_the_nearest_table(cells: list[float], total: float):
+    raw = np.array(cells)
+    table = nearest_table(raw, total)
+    assert table.min() >= 0 and table.sum() == pytest.approx(total, rel=1e-6)
+    # The projection's condition: (raw - table) . (other - table) <= 0 for every other table, which is linear: its corners suffice.
+    for corner in total * np.eye(len(raw)):
+        assert (raw - table) @ (corner - table) <= 1e-6 * (1 + total) * (1 + np.abs(raw).max())
+
+
+def test_tables_that_were_not_measured():
+    release = marginals(table(4), scale=1.0)
+    values = {s: v for s, v in release.interactions.items() if not {0, 3} <= set(s)}
+    few = ReleasedMarginals(
+        release.domain, release.n_samples, values, {s: release.variances[s] for s in values}, ((1, 2), (0, 2), (0, 1, 3), (2,)), COST, COST
+    )
+    score = SetScore(few)
+    assert score.local(0, (3,)) == -math.inf
+    assert score.candidates(3) == (2,) and score.families(0) == ((), (1,), (2,), (1, 2))
+    assert score.table(2).families == ((), (0,), (1,), (3,), (0, 1), (1, 3))
+    with pytest.raises(OptionError, match="not measured"):
+        score.value((0, 3))
+
+
+@pytest.mark.parametrize("wrong", [{"noise_price": -1.0}, {"noise_price": math.nan}, {"inflation_cap": math.inf}, {"max_parents": -1}])
+def test_wrong_arguments(wrong: dict):
+    with pytest.raises(OptionError, match=next(iter(wrong))):
+        SetScore(marginals(table(5), scale=1.0), **wrong)
+
+
+def test_another_release():
+    domain = jaxcd.Domain([(f"v{j}", jaxcd.Categorical((0, 1))) for j in range(2)])
+    data = jaxcd.Dataset.from_codes(np.zeros((5, 2), dtype=np.int32), domain=domain)
+    with pytest.raises(OptionError, match="ReleasedMarginals"):
+        SetScore(release_histogram(data, budget=NO_PRIVACY))  # type: ignore[arg-type]
