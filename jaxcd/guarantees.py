@@ -122,6 +122,13 @@ _GUARANTEES = (
         "jaxcd.releases.histogram",
     ),
     Guarantee(
+        "release_marginals",
+        "three rounds of marginal tables are (epsilon, delta)-DP of their budget, delta > 0; every search on them is post-processing",
+        True,
+        _PUBLIC,
+        "jaxcd.releases.marginals, jaxcd.ops.interactions, jaxcd.ops.moments",
+    ),
+    Guarantee(
         "release_second_moments",
         "tilted second moments of numeric columns are (epsilon, delta)-DP of their budget; every search on them is post-processing",
         True,

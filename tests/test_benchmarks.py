@@ -7,10 +7,11 @@ from pathlib import Path
 
 import jax
 import networkx as nx
+import numpy as np
 import pytest
 
 import jaxcd
-from benchmarks import calibration, common, kernel_peers, kernels, pcd_figure1, pcd_figure2, priv_pc, rcit_pc, run_time
+from benchmarks import calibration, common, fci_faults, kernel_peers, kernels, pcd_figure1, pcd_figure2, priv_fci, priv_pc, rcit_pc, run_time
 
 
 @pytest.fixture(scope="module")
@@ -162,3 +163,57 @@ def test_options_that_are_not_given(tmp_path):
     chosen = pcd_figure1._options(["--quick", "--sizes", "70", "60", "70", "--levels", "0", "--out", str(tmp_path / "a.json")])
     assert (chosen.sizes, chosen.levels, chosen.runs, chosen.out.name) == ([60, 70], [0], 10, "a.json")
     assert pcd_figure2._options(["--quick", "--max-level", "0"]).max_level == 0
+
+
+def test_private_fci(tmp_path, capsys):
+    out = tmp_path / "priv_fci.json"
+    priv_fci.main(["--quick", "--rows", "300", "--runs", "1", "--networks", "cancer", "--epsilon", "1", "2", "--out", str(out)])
+    content = read(out)
+    rows = content["results"]
+    assert {row["case"] for row in rows} == {"cancer", "cancer without Cancer"}
+    for row in rows:
+        assert (row["epsilon"] is None) == (row["method"] in {m.label for m in priv_fci.NON_PRIVATE})
+        if row["epsilon"] is not None:
+            assert 0 < row["largest_spent"] <= row["epsilon"] and row["delta"] == 1e-6
+        assert 0 <= row["mark_f1"] <= row["skeleton_f1"] <= 1
+    assert [entry["network"] for entry in content["run_times"]] == ["cancer"]
+    assert out.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    pictures = sorted(path.name for path in out.with_suffix("").iterdir())
+    assert pictures == ["cancer.png", "cancer_Cancer.png"]
+    assert "published" in capsys.readouterr().out
+
+
+def test_there_is_something_for_fci_to_find():
+    """Every hidden case has an edge between variables that the network does not join."""
+    for case in priv_fci.CASES:
+        dag = jaxcd.networks.load(case.network).dag.to_undirected()
+        truth = case.truth()
+        assert not set(case.hidden) & set(truth.names) and set(case.hidden) | set(truth.names) == set(dag)
+        joined = {frozenset((edge.a, edge.b)) for edge in truth.edges()}
+        assert any(not dag.has_edge(*pair) for pair in joined) == bool(case.hidden)
+
+
+def test_when_a_method_is_close():
+    def row(method: str, epsilon: float | None, f1: float) -> priv_fci.Row:
+        return priv_fci.Row("c", "asia", (), method, epsilon, 0.0, 0.0, f1, 0.0, f1, 0.0, 1.0, 0.0, 0.0, 0.0, 1)
+
+    label = priv_fci.PRIVATE[0].label
+    line = [row(priv_fci.REFERENCE, None, 0.9), *(row(label, e, f1) for e, f1 in ((1, 0.89), (2, 0.8), (4, 0.885), (8, 1.0)))]
+    entry = priv_fci.reached(line)[0]
+    assert (entry["skeleton_f1"], entry["orientation_f1"]) == (4, 1)  # close at 1, but not from there on
+    assert priv_fci.reached([*line, row(label, 16, 0.5)])[0]["skeleton_f1"] is None
+
+
+def test_a_column_that_is_a_function_of_others_keeps_its_edges():
+    domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in ("a", "b", "or", "c")})
+    a, b, noise = np.random.default_rng(0).integers(0, 2, (3, 2000))
+    either = a | b
+    data = jaxcd.Dataset.from_codes(np.column_stack([a, b, either, either ^ (noise & a & b)]), domain=domain)
+    dag = nx.DiGraph([("a", "or"), ("b", "or"), ("or", "c")])
+    settings = {"decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
+    blind = jaxcd.fci(data, test=jaxcd.ChiSquare(), **settings)
+    seeing = jaxcd.fci(data, test=fci_faults.Varying(jaxcd.ChiSquare()), **settings)
+    assert "c" not in blind.graph.neighbors("or") and "c" in seeing.graph.neighbors("or")
+    found = fci_faults.faults(blind, jaxcd.dag_to_pag(dag), data=data, oracle=jaxcd.Oracle(dag))
+    assert any("or --> c in the truth, no edge found" in words for words in found["edges"])
+    assert any("or is a function of a and b" in words for words in found["wrong_separations"])

@@ -413,3 +413,27 @@ def test_errors_of_the_system_and_of_programs(
     monkeypatch.setattr(jaxcd, "discover", failing(ZeroDivisionError("a bug")))
     with pytest.raises(ZeroDivisionError):  # a bug is not bad input: it keeps its traceback
         main(words)
+
+
+# ---- the same door in Python -----------------------------------------------------------------------------------------
+
+
+def test_discover_takes_an_algorithm() -> None:
+    data = jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0))
+    options: dict[str, Any] = {"budget": jaxcd.Budget(1.0, 1e-6), "key": None}
+    assert jaxcd.discover(data, **options, algorithm=jaxcd.Algorithm.FCI).info["algorithm"] == "fci"
+    tree = jaxcd.discover(data, **options, algorithm=jaxcd.Algorithm.TREE, decider=jaxcd.TreeOptions(alpha=0.01))
+    assert tree.info["algorithm"] == "tree-pc" and "alpha=0.01" in tree.info["options"]
+    known = jaxcd.Knowledge(required=[("Smoker", "Cancer")])
+    for algorithm in (jaxcd.Algorithm.PC, jaxcd.Algorithm.FCI):
+        run = jaxcd.discover(data, **options, algorithm=algorithm, knowledge=known)
+        assert "Smoker --> Cancer" in map(str, run.graph.edges())
+    for wrong in (
+        {"algorithm": "fci"},
+        {"algorithm": jaxcd.Algorithm.TREE, "decider": jaxcd.SparseVector()},
+        {"algorithm": jaxcd.Algorithm.TREE, "max_level": 1},
+        {"algorithm": jaxcd.Algorithm.TREE, "knowledge": known},
+        {"decider": jaxcd.TreeOptions()},
+    ):
+        with pytest.raises(jaxcd.OptionError, match="use|drop|give"):
+            jaxcd.discover(data, **options, **wrong)

@@ -4,9 +4,9 @@ from jaxcd.releases.base import Release
 from jaxcd.releases.contrast_moments import ContrastMoments, release_contrast_moments
 from jaxcd.releases.histogram import Histogram, ReleasedHistogram, release_histogram
 from jaxcd.releases.marginals import Marginals, ReleasedMarginals, release_marginals
-from jaxcd.releases.set_function import SetFunction, SetTerms
 from jaxcd.releases.noisy_fisher_z import NoisyFisherZ
 from jaxcd.releases.second_moments import ReleasedSecondMoments, SecondMoments, release_second_moments
+from jaxcd.releases.set_function import SetFunction, SetTerms
 
 __all__ = [
     "ContrastMoments",
@@ -16,10 +16,10 @@ __all__ = [
     "Release",
     "ReleasedHistogram",
     "ReleasedMarginals",
-    "SetFunction",
-    "SetTerms",
     "ReleasedSecondMoments",
     "SecondMoments",
+    "SetFunction",
+    "SetTerms",
     "release_contrast_moments",
     "release_histogram",
     "release_marginals",

@@ -27,7 +27,13 @@ from jaxcd.citests import CovarianceNorm
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import moments
-from jaxcd.ops.interactions import cell_variance, interaction, interaction_sensitivity_squared, subsets, table_of_interactions
+from jaxcd.ops.interactions import (
+    cell_variance,
+    interaction,
+    interaction_sensitivity_squared,
+    subsets,
+    table_of_interactions,
+)
 from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, gaussian, split
 from jaxcd.queries import Session
 from jaxcd.releases import marginal_screen as screen

