@@ -11,7 +11,19 @@ import numpy as np
 import pytest
 
 import jaxcd
-from benchmarks import calibration, common, fci_faults, kernel_peers, kernels, pcd_figure1, pcd_figure2, priv_fci, priv_pc, rcit_pc, run_time
+from benchmarks import (
+    calibration,
+    common,
+    fci_faults,
+    kernel_peers,
+    kernels,
+    pcd_figure1,
+    pcd_figure2,
+    priv_fci,
+    priv_pc,
+    rcit_pc,
+    run_time,
+)
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +179,7 @@ def test_options_that_are_not_given(tmp_path):
 
 def test_private_fci(tmp_path, capsys):
     out = tmp_path / "priv_fci.json"
-    priv_fci.main(["--quick", "--rows", "300", "--runs", "1", "--networks", "cancer", "--epsilon", "1", "2", "--out", str(out)])
+    priv_fci.main(["--quick", "--rows", "310", "--runs", "1", "--networks", "cancer", "--epsilon", "1", "2", "--out", str(out)])
     content = read(out)
     rows = content["results"]
     assert {row["case"] for row in rows} == {"cancer", "cancer without Cancer"}
@@ -195,7 +207,7 @@ def test_there_is_something_for_fci_to_find():
 
 def test_when_a_method_is_close():
     def row(method: str, epsilon: float | None, f1: float) -> priv_fci.Row:
-        return priv_fci.Row("c", "asia", (), method, epsilon, 0.0, 0.0, f1, 0.0, f1, 0.0, 1.0, 0.0, 0.0, 0.0, 1)
+        return priv_fci.Row("c", "asia", (), method, epsilon, 0.0, 0.0, f1, 0.0, f1, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1)
 
     label = priv_fci.PRIVATE[0].label
     line = [row(priv_fci.REFERENCE, None, 0.9), *(row(label, e, f1) for e, f1 in ((1, 0.89), (2, 0.8), (4, 0.885), (8, 1.0)))]

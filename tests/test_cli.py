@@ -169,14 +169,14 @@ def test_bif_file(data_folder: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.parametrize(("algorithm", "kind"), [("pc", "CPDAG"), ("tree", "CPDAG"), ("fci", "PAG")])
 def test_every_algorithm(algorithm: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    words = ["discover", "--network", "cancer", "--rows", "300", *BUDGET, "--algorithm", algorithm, "--simulated-noise"]
+    words = ["discover", "--network", "cancer", "--rows", "310", *BUDGET, "--algorithm", algorithm, "--simulated-noise"]
     code, out, _ = call(capsys, *words, "--out", str(tmp_path / "x"))
     assert code == 0 and re.search(rf"^algorithm  {algorithm}$", out, re.MULTILINE)
     assert f"Against the true {kind}\n" in out and ("  marks  " in out) == (algorithm == "fci")
     assert ("edges with their marks" in (tmp_path / "x" / "report.html").read_text()) == (algorithm == "fci")
 
     key = jax.random.key(0)
-    data = jaxcd.networks.load("cancer").sample(300, key=key)
+    data = jaxcd.networks.load("cancer").sample(310, key=key)
     options: dict[str, Any] = {
         "test": jaxcd.CovarianceNorm(),
         "budget": jaxcd.Budget(1.0, 1e-6),
@@ -215,7 +215,7 @@ def test_knowledge(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "knowledge.json"
     file.write_text('{"tiers": [["Pollution", "Smoker"], ["Cancer"]], "required": [["Cancer", "Xray"]]}')
     for algorithm in ("pc", "fci"):
-        words = ["discover", "--network", "cancer", "--rows", "300", "--no-privacy", "--algorithm", algorithm]
+        words = ["discover", "--network", "cancer", "--rows", "310", "--no-privacy", "--algorithm", algorithm]
         code, out, _ = call(capsys, *words, "--knowledge", str(file))
         assert code == 0 and re.search(r"^knowledge +.*knowledge\.json", out, re.MULTILINE)
         shown = as_json(capsys, *words, "--knowledge", str(file))
@@ -419,7 +419,7 @@ def test_errors_of_the_system_and_of_programs(
 
 
 def test_discover_takes_an_algorithm() -> None:
-    data = jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0))
+    data = jaxcd.networks.load("cancer").sample(310, key=jax.random.key(0))
     options: dict[str, Any] = {"budget": jaxcd.Budget(1.0, 1e-6), "key": None}
     assert jaxcd.discover(data, **options, algorithm=jaxcd.Algorithm.FCI).info["algorithm"] == "fci"
     tree = jaxcd.discover(data, **options, algorithm=jaxcd.Algorithm.TREE, decider=jaxcd.TreeOptions(alpha=0.01))

@@ -131,7 +131,7 @@ class TreeGuided:
         """Which middles open a path.
 
         triples: (x, z, y) with x, y independent at level 0: the covariance of x and y given z, in the direction in which a collider
-        would show, must exceed what chance and noise alone exceed with probability min(.16, false_colliders / N).
+        would show, must exceed what chance and noise alone exceed with probability min(.04, false_colliders / N).
         pairs: for x, z, y with x, y dependent at level 0 the sets that hold z, and those that do not: the smallest margin over the
         first, less that over the second, must exceed collider_sigmas sigma.
         """
@@ -147,7 +147,7 @@ class TreeGuided:
             rho=self._prices[3],
             label="orient",
         )
-        tail = min(0.16, self._options.false_colliders / (len(triples) + len(pairs)))
+        tail = min(0.04, self._options.false_colliders / (len(triples) + len(pairs)))
         kappa = tails.normal_quantile(tail) if tail > 0 else math.inf
         return (
             [

@@ -15,10 +15,10 @@ from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, consistent_extension, dag_to_cpdag
 from jaxcd.privacy import PureEvent
 from jaxcd.releases import ReleasedHistogram, ReleasedMarginals
-from jaxcd.scores import BICScore, GraphScore, MeasurementErrorScore, SetScore
+from jaxcd.scores import BICScore, GraphScore, LocalScore, MeasurementErrorScore, SetScore
 from jaxcd.scores.expectation_maximisation import simplex_projection
 
-__all__ = ["histogram_score", "marginals_score", "score_graph", "search_histogram", "search_marginals"]
+__all__ = ["histogram_score", "marginals_score", "score_graph", "score_subgraphs", "search_histogram", "search_marginals"]
 
 #: The starts: every cell below so many noise scales is emptied, and BIC's penalty is multiplied by so much.  They only have to
 #: lie about; the exact score picks among them and climbs on.
@@ -169,11 +169,36 @@ def score_graph(score: GraphScore, graph: MixedGraph | nx.DiGraph) -> float:
     Raises:
         GraphError: the names differ, or no DAG belongs to the graph.
     """
+    return score.total(_member(graph, score.names))
+
+
+def score_subgraphs(score: LocalScore, graph: MixedGraph | nx.DiGraph) -> float:
+    """The highest score, in nats, of the subgraphs of a DAG (of one member of a CPDAG) that the score's tables hold.
+
+    A release that did not measure every family of the truth cannot score it (minus infinity), and could not have found it.  What
+    a search over the same tables must reach at least is this: less of it is a failure of the search.
+
+    Args:
+        score: a sum of local scores, such as :class:`jaxcd.scores.SetScore`.
+        graph: over the score's names, in any order.
+
+    Raises:
+        GraphError: the names differ, or no DAG belongs to the graph.
+    """
+    adjacency, total = _member(graph, score.names), 0.0
+    for node in range(len(score.names)):
+        parents = set(np.flatnonzero(adjacency[:, node]).tolist())
+        total += max(value for family, value in score.table(node).lookup.items() if parents.issuperset(family))
+    return total
+
+
+def _member(graph: MixedGraph | nx.DiGraph, names: tuple[str, ...]) -> np.ndarray:
+    """The adjacency of a DAG of the class, bool (d, d), in the order of the names."""
     mixed = graph if isinstance(graph, MixedGraph) else MixedGraph.from_dag(graph)
     extension = consistent_extension(mixed)
     if extension is None:
         raise GraphError("graph: no DAG has these adjacencies and v-structures; give a DAG or the CPDAG of one")
-    return score.total(extension.reordered(score.names).directed)
+    return extension.reordered(names).directed
 
 
 def _ledger(release: ReleasedHistogram) -> tuple[dict[str, object], ...]:

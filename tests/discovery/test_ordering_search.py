@@ -13,7 +13,7 @@ import pytest
 import jaxcd
 from jaxcd.discovery.exact_search import exact_search
 from jaxcd.discovery.ordering_search import _BestFamilies, _insert, ordering_search
-from jaxcd.discovery.released import marginals_score, score_graph, search_marginals
+from jaxcd.discovery.released import marginals_score, score_graph, score_subgraphs, search_marginals
 from jaxcd.errors import OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
 from jaxcd.releases import release_histogram, release_marginals
@@ -139,7 +139,21 @@ def test_a_release_is_searched_at_its_price(survey):
     assert score_graph(score, found.graph) == pytest.approx(found.info["score"])
     truth = score_graph(score, network.cpdag())
     assert truth <= found.info["score"] + 1e-6  # no search failure hidden as privacy loss
+    assert truth <= score_subgraphs(score, network.dag) <= found.info["score"] + 1e-6
     assert search_marginals(release).graph == found.graph
+
+
+def test_the_best_subgraph_of_a_dag():
+    score = RandomScore(4, seed=40)
+    dag = nx.DiGraph([("v0", "v1"), ("v0", "v2"), ("v1", "v2"), ("v2", "v3"), ("v0", "v3")])
+    adjacency = nx.to_numpy_array(dag, nodelist=score.names).astype(bool)
+    arcs = np.argwhere(adjacency)
+    best = -math.inf
+    for chosen in itertools.product((False, True), repeat=len(arcs)):
+        part = np.zeros((4, 4), dtype=bool)
+        part[tuple(arcs[list(chosen)].T)] = True
+        best = max(best, score.total(part))
+    assert score_subgraphs(score, dag) == pytest.approx(best)
 
 
 def test_another_release_is_refused(survey):
