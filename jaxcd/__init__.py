@@ -40,7 +40,7 @@ from jaxcd.decisions import (
     TreeOptions,
 )
 from jaxcd.discovery import ColliderRule, ConflictRule, DiscoveryResult, dag_to_pag, fci, mag_to_pag, pc, tree_pc
-from jaxcd.doors import Algorithm, ci_test, discover
+from jaxcd.doors import Algorithm, ci_test, discover, release, search
 from jaxcd.errors import (
     BudgetExhausted,
     DataError,
@@ -56,6 +56,7 @@ from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.guarantees import guarantees
 from jaxcd.planning import Plan, plan
 from jaxcd.privacy import NO_PRIVACY, Budget, Ledger, PrivacyCost, Relation, SecureNoise, SimulatedNoise
+from jaxcd.releases import Histogram, Marginals, NoisyFisherZ, Release, SecondMoments
 
 __version__ = "0.1.0"
 
@@ -84,13 +85,16 @@ __all__ = [
     "FormatError",
     "GTest",
     "GraphError",
+    "Histogram",
     "JaxcdError",
     "KendallTau",
     "Knowledge",
     "Ledger",
     "LevelwiseGaussian",
+    "Marginals",
     "MixedGraph",
     "Noise",
+    "NoisyFisherZ",
     "NoisyRank",
     "NoisyThreshold",
     "Null",
@@ -103,7 +107,9 @@ __all__ = [
     "PrivacyCost",
     "PrivacyError",
     "Relation",
+    "Release",
     "Scheduled",
+    "SecondMoments",
     "SecureNoise",
     "SensitivityError",
     "SieveAndExamine",
@@ -126,6 +132,8 @@ __all__ = [
     "plan",
     "published",
     "read_csv",
+    "release",
+    "search",
     "structural",
     "tree_pc",
 ]

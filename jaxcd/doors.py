@@ -13,13 +13,31 @@ from jaxcd.citests import CITest, CovarianceNorm, FisherZ, GTest, KendallTau, Qu
 from jaxcd.data import Categorical, Dataset, Domain, Ordinal
 from jaxcd.decisions import Decider, LevelwiseGaussian, SparseVector, Threshold, TreeOptions
 from jaxcd.decisions.rounds import equal_pure_events
-from jaxcd.discovery import DiscoveryResult, LevelRecord, fci, pc, tree_pc
+from jaxcd.discovery import (
+    DiscoveryResult,
+    LevelRecord,
+    fci,
+    pc,
+    search_histogram,
+    search_marginals,
+    search_second_moments,
+    tree_pc,
+)
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.graphs import Knowledge
 from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, laplace
 from jaxcd.queries import Session
+from jaxcd.releases import (
+    Histogram,
+    Marginals,
+    Release,
+    ReleasedHistogram,
+    ReleasedMarginals,
+    ReleasedSecondMoments,
+    SecondMoments,
+)
 
-__all__ = ["Algorithm", "CITestResult", "Choice", "choose", "ci_test", "discover"]
+__all__ = ["Algorithm", "CITestResult", "Choice", "choose", "ci_test", "discover", "release", "search"]
 
 
 class Algorithm(enum.Enum):
@@ -232,3 +250,44 @@ def ci_test(
         label="margin", relation=session.relation,
     )  # fmt: skip
     return CITestResult(None, None, None, float(noisy[0]), bool(noisy[0] <= 0), accountant.guarantee)
+
+
+def release(
+    data: Dataset,
+    kind: Histogram | Marginals | SecondMoments,
+    *,
+    budget: Budget | NoPrivacy,
+    noise: NoiseSource | None = None,
+) -> Release:
+    """Buys noisy statistics of the data once; whatever is computed from them later is free.
+
+    data: with a declared domain.  kind: ``Histogram()`` of all columns together (discrete, up to 4,096 cells), ``Marginals()`` (discrete,
+    many columns) or ``SecondMoments()`` (numeric).  budget: the total; all of it is spent.  noise: None for secure noise.
+    Returns a release, which can be saved, published and loaded; :func:`search` finds graphs in it.
+
+    Guarantee
+    ---------
+    Relation: replace-one; n and the domain are public.  The kind's docstring states its event, sensitivity and proof.
+    Raises OptionError, DomainError or PrivacyError, before anything is charged, where arguments do not fit.
+    """
+    if not isinstance(kind, (Histogram, Marginals, SecondMoments)):
+        raise OptionError(f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals() or SecondMoments()")
+    return kind.release(data, budget=budget, noise=noise)
+
+
+def search(bought: Release) -> DiscoveryResult:
+    """The best graph of a release by the score that knows its noise; post-processing, with the release's guarantee.
+
+    bought: what :func:`release` or ``Release.load`` returned.  Histograms are searched over equivalence classes from exact starts,
+    marginals by orderings, second moments exactly up to 20 columns; the functions ``search_histogram``, ``search_marginals``
+    and ``search_second_moments`` in :mod:`jaxcd.discovery` have options.
+
+    Raises OptionError for anything else.
+    """
+    if isinstance(bought, ReleasedHistogram):
+        return search_histogram(bought)
+    if isinstance(bought, ReleasedMarginals):
+        return search_marginals(bought)
+    if isinstance(bought, ReleasedSecondMoments):
+        return search_second_moments(bought)
+    raise OptionError(f"bought: a {type(bought).__name__} cannot be searched; use what jaxcd.release returns")

@@ -44,13 +44,16 @@ def test_the_two_commands_are_those_of_the_continuous_integration() -> None:
 
 
 def test_the_python_runs() -> None:
-    (code,) = blocks("python")
+    code, released = blocks("python")
     assert len(code.splitlines()) == 5
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown):
         exec(compile(code, "README.md", "exec"), {})
     assert "Guarantee: epsilon=1, delta=1e-06 (replace-one; proved" in shown.getvalue()
     assert 0 <= float(shown.getvalue().splitlines()[-1]) <= 1
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        exec(compile(released, "README.md", "exec"), {})
+    assert "either --> xray" in shown.getvalue()
 
 
 def test_the_domain_can_be_read(tmp_path: Path) -> None:
@@ -66,14 +69,14 @@ def test_links_and_paths_exist() -> None:
     paths = re.findall(r"`(jaxcd/[\w/]+\.py)`", TEXT)
     assert len(paths) >= 6 and not [path for path in paths if not (ROOT / path).is_file()]
     modules = re.findall(r"`python -m (benchmarks\.\w+) --quick`", TEXT)
-    assert modules == [f"benchmarks.{name}" for name in ("priv_pc", "run_time", "private_nonlinear", "kernels")]
+    assert modules == [f"benchmarks.{name}" for name in ("priv_pc", "run_time", "private_nonlinear", "kernels", "calibration", "rcit_pc", "fci_oracle", "priv_fci")]
     assert not [module for module in modules if not (ROOT / (module.replace(".", "/") + ".py")).is_file()]
 
 
 def test_names_exist() -> None:
     tables = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", TEXT, re.MULTILINE)
     names = {name for cell in tables for name in re.findall(r"`(\w+)`", cell)}
-    assert len(names) == 16 and not [name for name in names if not hasattr(jaxcd, name)]
+    assert len(names) == 27 and not [name for name in names if not hasattr(jaxcd, name)]
     for dotted in re.findall(r"`jaxcd\.([\w.]+)`", TEXT):
         target = jaxcd
         for part in dotted.split("."):

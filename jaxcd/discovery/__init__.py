@@ -4,10 +4,18 @@ from jaxcd.discovery.colliders import ColliderRule
 from jaxcd.discovery.equivalence_search import EquivalenceSearch, equivalence_search
 from jaxcd.discovery.exact_search import exact_search
 from jaxcd.discovery.fci import fci
+from jaxcd.discovery.ordering_search import OrderingResult, ordering_search
 from jaxcd.discovery.orientation import ConflictRule
 from jaxcd.discovery.pag import OrientedPag, dag_to_pag, mag_to_pag, orient_pag
 from jaxcd.discovery.pc import pc
-from jaxcd.discovery.released import histogram_score, score_graph, search_histogram
+from jaxcd.discovery.released import (
+    histogram_score,
+    marginals_score,
+    score_graph,
+    search_histogram,
+    search_marginals,
+)
+from jaxcd.discovery.released_moments import pc_second_moments, search_second_moments
 from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
 from jaxcd.discovery.tree import tree_pc
 
@@ -17,6 +25,7 @@ __all__ = [
     "DiscoveryResult",
     "EquivalenceSearch",
     "LevelRecord",
+    "OrderingResult",
     "OrientedPag",
     "SearchPass",
     "dag_to_pag",
@@ -25,9 +34,14 @@ __all__ = [
     "fci",
     "histogram_score",
     "mag_to_pag",
+    "marginals_score",
+    "ordering_search",
     "orient_pag",
     "pc",
+    "pc_second_moments",
     "score_graph",
     "search_histogram",
+    "search_marginals",
+    "search_second_moments",
     "tree_pc",
 ]

@@ -74,13 +74,12 @@ class ContrastMoments:
         mean, spread = self.null_moments(x, y)
         return float(np.linalg.norm(self.covariance(x, y)) - math.sqrt(mean + critical_constant(alpha) * spread))
 
-    def favours_collider(self, x: int, z: int, y: int) -> bool:
+    def favours_collider(self, x: int, z: int, y: int, *, sigmas: float = 1.0) -> bool:
         r"""Whether x - z - y, with x and y marginally independent, is a collider rather than lost in the noise.
 
         Were z not a collider, x and y would depend through it: E = C_xz Cov_z^+ C_zy, to first order in the dependence.  The
         log likelihood ratio between "covariance 0" and "covariance E" of the noisy C_xy, whose entries scatter with variance
-        about W, is (|E|^2 / 2 - <E, C_xy>) / W; the collider is favoured where |E|^2 / 2 - <E, C_xy> > |E| sqrt(W), one
-        standard deviation.  Source: PRIVACY.md O, step 4a.
+        about W, is (|E|^2 / 2 - <E, C_xy>) / W; the collider is favoured where |E|^2 / 2 - <E, C_xy> > sigmas |E| sqrt(W).  Source: PRIVACY.md O, step 4a.
         """
         if min(len(self.means[v]) for v in (x, z, y)) == 0:
             return False
@@ -88,7 +87,7 @@ class ContrastMoments:
         size = float(np.linalg.norm(through))
         _, spread = self.null_moments(x, y)
         evidence = size**2 / 2 - float(np.sum(through * self.covariance(x, y)))
-        return evidence > size * math.sqrt(spread)
+        return evidence > sigmas * size * math.sqrt(spread)
 
     def opened_direction(self, x: int, z: int, y: int) -> tuple[np.ndarray, float]:
         r"""Where conditioning on a collider x -> z <- y shows, and how far chance goes there.
