@@ -22,6 +22,7 @@ from benchmarks import (
     priv_fci,
     priv_pc,
     rcit_pc,
+    releases,
     run_time,
 )
 
@@ -229,3 +230,12 @@ def test_a_column_that_is_a_function_of_others_keeps_its_edges():
     found = fci_faults.faults(blind, jaxcd.dag_to_pag(dag), data=data, oracle=jaxcd.Oracle(dag))
     assert any("or --> c in the truth, no edge found" in words for words in found["edges"])
     assert any("or is a function of a and b" in words for words in found["wrong_separations"])
+
+
+def test_releases(tmp_path, capsys):
+    out = tmp_path / "releases.json"
+    releases.main(["--quick", "--rows", "2000", "--runs", "1", "--out", str(out)])
+    rows = read(out)["results"]
+    assert [row["release"] for row in rows] == ["Histogram", "Marginals", "SecondMoments"]
+    assert all(0 <= row["arc_f1"] <= 1 and row["truth_higher"] in (0, 1) and row["n_samples"] == 2000 for row in rows)
+    assert "linear Gaussian, 5" in capsys.readouterr().out
