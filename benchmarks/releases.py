@@ -112,7 +112,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, Source, Any, jaxcd.Bud
     names = options.networks or (["cancer"] if options.quick else None)
     for n in options.rows:
         for name, network in common.load_networks(names, options.data).items():
-            cells = math.prod(len(column.levels) for column in network.domain.columns.values())
+            cells = math.prod(k or 1 for k in network.domain.cardinalities)
             if cells <= MOST_CELLS:
                 budgets = [jaxcd.Budget(epsilon) for epsilon in ([1.0] if options.quick else [1.0, 0.3])]
                 jobs += [(name, _network(network, n), jaxcd.Histogram(), budget, n) for budget in budgets]
