@@ -7,7 +7,7 @@ Columns are clipped and scaled from their declared bounds to [-1, 1].  Residuals
 (lambda / 2) |w|^2 + mean squared error with |w| <= B on random Fourier features of Z, whose kernel is bounded by one exactly and
 does not depend on the data.  Their dependence is T = sqrt(HSIC) with Fourier features of public bandwidth sigma, against one of
 
-* the critical statistic T_(r) among k cyclic shifts of the rows (fixed: they do not depend on the data),
+* the critical statistic T_(r) among k cyclic shifts of the shuffled rows (fixed: they do not depend on the data),
 * the analytic value z sqrt(a b / m), a = max(1 - mean of the Gram matrix, 0.05), z the normal quantile at 1 - alpha / 2 (Szekely and
   Bakirov 2003: of level alpha for alpha <= 0.215).
 
@@ -82,12 +82,12 @@ def residual_shift(penalty: float, bound: float) -> float:
 class _PreparedKernel(PreparedPermutationTest):
     def __init__(self, scaled: np.ndarray, scales: tuple[float, ...], config: BoundedRCIT, key: jax.Array) -> None:
         self.n_samples = int(scaled.shape[0])
-        self._values = scaled
+        feature_key, shift_key, order_key = jax.random.split(key, 3)
+        self._values = hsic.shuffled_rows(scaled, order_key)
         self._scales = scales
         self._config = config
-        feature_key, shift_key = jax.random.split(key)
         self._key = feature_key
-        self._shifts = hsic.draw_shifts(shift_key, self.n_samples, config.n_permutations)
+        self._first_shift = hsic.draw_first_shift(shift_key, config.n_permutations)
         # Residuals of |x| <= 1 with |fit| <= W <= B lie in [-1 - W, 1 + W].
         self._reach = 1 + ridge_norm(config.penalty, config.norm_bound)
 
@@ -125,10 +125,10 @@ class _PreparedKernel(PreparedPermutationTest):
         )
 
     def _statistics(self, phi: jax.Array, psi: jax.Array) -> np.ndarray:
-        """T_0, then T at each shift."""
-        observed = np.atleast_1d(np.asarray(hsic.hsic(phi, psi)))
-        squares = np.concatenate([observed, np.asarray(hsic.hsic_shifted(phi, psi, self._shifts))])
-        return np.sqrt(np.maximum(squares, 0.0))
+        """T_0, then T at each other shift."""
+        squares = np.asarray(hsic.hsic_shifted(phi, psi, first=self._first_shift, count=self._config.n_permutations + 1))
+        observed, others = hsic.split_observed(squares, self._first_shift)
+        return np.sqrt(np.maximum([observed, *others], 0.0))
 
     def permuted_statistics(self, bucket: Any, queries: Sequence[Query]) -> np.ndarray:
         with double_precision():

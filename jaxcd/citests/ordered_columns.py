@@ -6,13 +6,15 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from jaxcd.citests.base import Evaluation, PreparedTest, Query
-from jaxcd.citests.tables import MAX_CELLS
-from jaxcd.data import Domain
+from jaxcd.citests.base import Evaluation, PreparedTest, Query, Sensitivity, require_data
+from jaxcd.citests.covariance_norm import rounding_pad
+from jaxcd.citests.tables import MAX_CELLS, PreparedTables, StatisticOfTables
+from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError
 from jaxcd.ops import tails
+from jaxcd.privacy import Relation
 
-__all__ = ["PreparedColumns", "evaluation_of_score", "refuse_numeric_strata"]
+__all__ = ["PreparedColumns", "evaluation_of_score", "prepare_ordered", "refuse_numeric_strata", "score_sensitivity"]
 
 _VARIANCE_FLOOR = 100.0
 
@@ -23,6 +25,14 @@ def evaluation_of_score(score: np.ndarray, variance: np.ndarray, alpha: float) -
     margin = np.abs(score) - critical * np.sqrt(np.maximum(variance, _VARIANCE_FLOOR))
     z = np.where(variance > 0, score / np.sqrt(np.where(variance > 0, variance, 1.0)), 0.0)
     return Evaluation(z, tails.normal_two_sided_log_pvalue(z), margin)
+
+
+def score_sensitivity(*, alpha: float, n_samples: int, relation: Relation, proof: str) -> Sensitivity | None:
+    """2 + z / 45 for the margin of :func:`evaluation_of_score`: a score that a replaced record moves by less than 2, and a variance
+    that it moves by less than 4 / 9 under sqrt(max(., 100)); None for other neighbours than replace-one."""
+    if relation is not Relation.REPLACE_ONE:
+        return None
+    return Sensitivity(2 + tails.normal_quantile(alpha / 2) / 45, rounding_pad(n_samples), proof)
 
 
 def _refusal(test: str, column: str) -> DomainError:
@@ -95,3 +105,12 @@ class PreparedColumns(PreparedTest):
     def restrict(self, rows: np.ndarray) -> PreparedTest:
         columns = [column[rows] for column in self._columns]
         return PreparedColumns(columns, self._cardinalities, self._names, test=self._test, score=self._score)
+
+
+def prepare_ordered(data: Dataset | None, *, test: str, tables: StatisticOfTables, columns: ScoreOfColumns) -> PreparedTest:
+    """Counted through contingency tables where every column is discrete, through the columns themselves otherwise."""
+    data = require_data(data, test)
+    cardinalities = data.domain.cardinalities
+    if all(c is not None for c in cardinalities):
+        return PreparedTables(data.codes, [c for c in cardinalities if c is not None], tables)
+    return PreparedColumns([data.column(name) for name in data.names], cardinalities, data.names, test=test, score=columns)

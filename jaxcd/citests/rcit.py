@@ -67,9 +67,8 @@ class _Columns(PreparedTest):
         self._names = tuple(names)
         self._config = config
         order_key, shift_key = jax.random.split(key)
-        seed = np.asarray(jax.random.key_data(order_key)).ravel().tolist()
-        self._values = values[np.random.default_rng(seed).permutation(self.n_samples)]
-        self._shifts = hsic.draw_shifts(shift_key, self.n_samples, config.n_permutations)
+        self._values = hsic.shuffled_rows(values, order_key)
+        self._first_shift = hsic.draw_first_shift(shift_key, config.n_permutations)
         self._kernel = features.fourier_kernel(length=2 * _CLIP, bandwidth=config.bandwidth, tolerance=_TOLERANCE)
         self._features: dict[tuple[int, tuple[int, ...]], jax.Array] = {}
         self._spectra: dict[tuple[int, ...], ridge.Spectrum] = {}
@@ -102,8 +101,9 @@ class _Columns(PreparedTest):
         rows = []
         for query in queries:
             phi, psi = self._features[query.x, bucket], self._features[query.y, bucket]
-            observed = float(hsic.hsic(phi, psi))
-            null = np.sort(np.asarray(hsic.hsic_shifted(phi, psi, self._shifts)).astype(np.float64))[::-1]
+            shifted = hsic.hsic_shifted(phi, psi, first=self._first_shift, count=n_permutations + 1)
+            observed, others = hsic.split_observed(np.asarray(shifted, dtype=np.float64), self._first_shift)
+            null = np.sort(others)[::-1]
             pvalue = (1 + np.sum(null >= observed)) / (n_permutations + 1)
             margin = math.sqrt(max(observed, 0.0)) - math.sqrt(max(null[rank - 1], 0.0))
             # Where T_0 ties with the critical value it is not above it; a constant residual has 0 against 0.

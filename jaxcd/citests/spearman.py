@@ -44,13 +44,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.citests.base import Evaluation, PreparedTest, Sensitivity, require_data
-from jaxcd.citests.covariance_norm import rounding_pad
-from jaxcd.citests.ordered_columns import PreparedColumns, evaluation_of_score, refuse_numeric_strata
-from jaxcd.citests.tables import DiscreteTest, PreparedTables
+from jaxcd.citests.base import Evaluation, PreparedTest, Sensitivity
+from jaxcd.citests.ordered_columns import evaluation_of_score, prepare_ordered, refuse_numeric_strata, score_sensitivity
+from jaxcd.citests.tables import DiscreteTest
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import OptionError
-from jaxcd.ops import double_precision, spearman, tails
+from jaxcd.ops import double_precision, spearman
 from jaxcd.privacy import Relation
 
 __all__ = ["Spearman", "spearman_rho_sensitivity"]
@@ -96,17 +95,10 @@ class Spearman(DiscreteTest):
     """
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
-        data = require_data(data, self.name)
-        cardinalities = data.domain.cardinalities
-        if all(c is not None for c in cardinalities):
-            return PreparedTables(data.codes, [c for c in cardinalities if c is not None], _evaluate_tables)
-        columns = [data.column(name) for name in data.names]
-        return PreparedColumns(columns, cardinalities, data.names, test=self.name, score=_score_of_columns)
+        return prepare_ordered(data, test=self.name, tables=_evaluate_tables, columns=_score_of_columns)
 
     def check_search(self, domain: Domain | None, *, max_level: int | None) -> None:
         refuse_numeric_strata(domain, test=self.name, max_level=max_level)
 
     def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
-        if relation is not Relation.REPLACE_ONE:
-            return None
-        return Sensitivity(2 + tails.normal_quantile(alpha / 2) / 45, rounding_pad(n_samples), "jaxcd.citests.spearman")
+        return score_sensitivity(alpha=alpha, n_samples=n_samples, relation=relation, proof="jaxcd.citests.spearman")

@@ -23,15 +23,16 @@ wrong pairs; and with a total that is fixed before the data is read.  See :mod:`
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question
 from jaxcd.decisions.measurements import margins_of
-from jaxcd.decisions.rounds import check_count
-from jaxcd.errors import BudgetExhausted, OptionError
-from jaxcd.privacy import Accountant, Ledger, NoPrivacy, rho_to_exponential, select_max, split
+from jaxcd.decisions.rounds import answer_one_by_one, check_count, equal_pure_events
+from jaxcd.errors import OptionError
+from jaxcd.privacy import Accountant, Ledger, rho_to_exponential, select_max
 from jaxcd.queries import Session
 
 __all__ = ["ExponentialSelect", "equal_selections"]
@@ -43,16 +44,8 @@ _MOST_CANDIDATES = 1 << 18
 
 
 def equal_selections(ledger: Ledger, n_events: int) -> float:
-    """The largest epsilon such that ``n_events`` exponential mechanisms of it fit into what is left of the budget.
-
-    The larger of epsilon / n (pure composition) and sqrt(8 rho / n) (zCDP), each rounded down; infinite without privacy.
-    """
-    if isinstance(ledger.budget, NoPrivacy):
-        return math.inf
-    price = split(ledger.remaining_epsilon, [1.0] * n_events)[0] if ledger.remaining_epsilon > 0 else 0.0
-    if ledger.remaining_rho > 0:
-        price = max(price, rho_to_exponential(split(ledger.remaining_rho, [1.0] * n_events)[0]))
-    return price
+    """The largest epsilon such that ``n_events`` exponential mechanisms of it fit into what is left: sqrt(8 rho / n) under zCDP."""
+    return equal_pure_events(ledger, n_events, of_rho=rho_to_exponential)
 
 
 class _SelectRun(DecisionRun):
@@ -68,18 +61,11 @@ class _SelectRun(DecisionRun):
         if not self._price > 0:
             self.exhausted = True
             return
-        try:
-            while questions := frontier.peek(_MOST_CANDIDATES if frontier.stable else _LOOK_AHEAD):
-                for question, margins in zip(questions, margins_of(self._session, questions), strict=True):
-                    given = self._select(question, margins)
-                    if given is None:
-                        frontier.keep()
-                        continue
-                    frontier.separate(given)
-                    if not frontier.stable:
-                        break
-        except BudgetExhausted:
-            self.exhausted = True
+        self.exhausted |= answer_one_by_one(frontier, self._answers, block=_MOST_CANDIDATES, look_ahead=_LOOK_AHEAD)
+
+    def _answers(self, questions: list[Question]) -> Iterator[tuple[int, ...] | None]:
+        for question, margins in zip(questions, margins_of(self._session, questions), strict=True):
+            yield self._select(question, margins)
 
     def _select(self, question: Question, margins: np.ndarray) -> tuple[int, ...] | None:
         """The set that separates the pair, or None to keep the edge."""

@@ -21,15 +21,15 @@ T_0 = -Delta, fifteen T_s = Delta / 2, four T_s = 7 Delta, the probability of p 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from jaxcd.citests import PermutationTest, Query, critical_rank
-from jaxcd.decisions.base import Decider, DecisionRun, Frontier, queries_of
-from jaxcd.decisions.rounds import check_count, equal_pure_events
-from jaxcd.errors import BudgetExhausted, OptionError
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
+from jaxcd.decisions.rounds import answer_one_by_one, check_count, equal_pure_events, first_independent
+from jaxcd.errors import OptionError
 from jaxcd.privacy import GRID, Accountant, PureEvent, Relation, integer_sensitivity, noise_scale, quantise
 from jaxcd.queries import Session
 
@@ -100,19 +100,12 @@ class _NoisyRankRun(DecisionRun):
         return np.array([self._ask(query) for query in queries], dtype=bool)
 
     def answer(self, frontier: Frontier) -> None:
-        try:
-            while questions := frontier.peek(None if frontier.stable else 64):
-                self._compute([query for question in questions for query in queries_of(question)[:8]])
-                for question in questions:
-                    given = next((s for s, q in zip(question.candidates, queries_of(question), strict=True) if self._ask(q)), None)
-                    if given is None:
-                        frontier.keep()
-                        continue
-                    frontier.separate(given)
-                    if not frontier.stable:
-                        break
-        except BudgetExhausted:
-            self.exhausted = True
+        self.exhausted |= answer_one_by_one(frontier, self._answers, block=None, look_ahead=64)
+
+    def _answers(self, questions: list[Question]) -> Iterator[tuple[int, ...] | None]:
+        self._compute([query for question in questions for query in queries_of(question)[:8]])
+        for question in questions:
+            yield first_independent(question, self._ask)
 
 
 @dataclass(frozen=True)

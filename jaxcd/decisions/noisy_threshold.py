@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from jaxcd.citests import Query
-from jaxcd.decisions.base import Decider, DecisionRun, Frontier, queries_of
-from jaxcd.decisions.rounds import check_count, equal_pure_events
-from jaxcd.errors import BudgetExhausted, OptionError
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
+from jaxcd.decisions.rounds import answer_one_by_one, check_count, equal_pure_events, first_independent
+from jaxcd.errors import OptionError
 from jaxcd.privacy import Accountant, NoPrivacy, gaussian, laplace, split
 from jaxcd.queries import Session
 
@@ -61,19 +62,12 @@ class _NoisyRun(DecisionRun):
         return np.array([self._ask(query) for query in queries], dtype=bool)
 
     def answer(self, frontier: Frontier) -> None:
-        try:
-            while questions := frontier.peek(1 << 18 if frontier.stable else 64):
-                self._session.margins([query for question in questions for query in queries_of(question)[:8]])
-                for question in questions:
-                    given = next((s for s, q in zip(question.candidates, queries_of(question), strict=True) if self._ask(q)), None)
-                    if given is None:
-                        frontier.keep()
-                        continue
-                    frontier.separate(given)
-                    if not frontier.stable:
-                        break
-        except BudgetExhausted:
-            self.exhausted = True
+        self.exhausted |= answer_one_by_one(frontier, self._answers, block=1 << 18, look_ahead=64)
+
+    def _answers(self, questions: list[Question]) -> Iterator[tuple[int, ...] | None]:
+        self._session.margins([query for question in questions for query in queries_of(question)[:8]])  # a batch for the cache
+        for question in questions:
+            yield first_independent(question, self._ask)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,16 @@
-"""What the deciders that pay by the round share: how many rounds, and what one may cost."""
+"""What the deciders that pay by the round or by the answer share: how many, what one may cost, and the walk."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 
-from jaxcd.errors import OptionError
+from jaxcd.citests import Query
+from jaxcd.decisions.base import Frontier, Question, queries_of
+from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.privacy import Ledger, NoPrivacy, rho_to_pure, split
 
-__all__ = ["check_count", "default_rounds", "equal_pure_events"]
+__all__ = ["answer_one_by_one", "check_count", "default_rounds", "equal_pure_events", "first_independent"]
 
 
 def default_rounds(n_variables: int) -> int:
@@ -25,14 +28,42 @@ def check_count(argument: str, value: int | None) -> None:
         raise OptionError(f"{argument} = {value!r} is not a positive whole number; give one, or None for the default")
 
 
-def equal_pure_events(ledger: Ledger, n_events: int) -> float:
+def equal_pure_events(ledger: Ledger, n_events: int, *, of_rho: Callable[[float], float] = rho_to_pure) -> float:
     """The largest epsilon such that ``n_events`` pure events of it fit into what is left of the budget.
 
-    The larger of epsilon / n (pure composition) and sqrt(2 rho / n) (zCDP), each rounded down; infinite without privacy.
+    The larger of epsilon / n (pure composition) and what rho / n allows (zCDP), each rounded down; infinite without privacy.
+    of_rho: the epsilon of the mechanism that costs rho: sqrt(2 rho) in general, sqrt(8 rho) for exponential mechanisms.
     """
     if isinstance(ledger.budget, NoPrivacy):
         return math.inf
     pure = split(ledger.remaining_epsilon, [1.0] * n_events)[0] if ledger.remaining_epsilon > 0 else 0.0
     if ledger.remaining_rho > 0:
-        pure = max(pure, rho_to_pure(split(ledger.remaining_rho, [1.0] * n_events)[0]))
+        pure = max(pure, of_rho(split(ledger.remaining_rho, [1.0] * n_events)[0]))
     return pure
+
+
+def answer_one_by_one(
+    frontier: Frontier, answers: Callable[[list[Question]], Iterable[tuple[int, ...] | None]], *, block: int | None, look_ahead: int
+) -> bool:
+    """Walks a frontier in order, one paid answer a question; returns whether the budget ran dry.
+
+    answers: lazily, for each of some questions, the set that separates its pair, or None to keep the edge; may raise BudgetExhausted.
+    block: candidates looked at together where answers change nothing; look_ahead: where each separation may change what follows.
+    """
+    try:
+        while questions := frontier.peek(block if frontier.stable else look_ahead):
+            for given in answers(questions):
+                if given is None:
+                    frontier.keep()
+                    continue
+                frontier.separate(given)
+                if not frontier.stable:
+                    break
+    except BudgetExhausted:
+        return True
+    return False
+
+
+def first_independent(question: Question, ask: Callable[[Query], bool]) -> tuple[int, ...] | None:
+    """The first candidate of which ``ask`` says "independent"; those behind it are not asked."""
+    return next((s for s, q in zip(question.candidates, queries_of(question), strict=True) if ask(q)), None)

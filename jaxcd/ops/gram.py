@@ -11,6 +11,8 @@ import jax.numpy as jnp
 __all__ = ["LowRank", "gaussian_gram", "median_distance", "pivoted_cholesky", "random_fourier_features"]
 
 _HIGHEST = jax.lax.Precision.HIGHEST
+_BLOCK = 16
+_CANDIDATES = 64
 
 
 @jax.jit
@@ -44,28 +46,71 @@ class LowRank(NamedTuple):
 @partial(jax.jit, static_argnames="rank")
 def _pivots(
     x: jax.Array, bandwidth: jax.Array, tolerance: jax.Array, rank: int
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Greedy pivots of the Gram matrix of x: their indices (rank,), the lower triangular Cholesky factor (rank, rank) of
-    their Gram matrix, and how many of them were needed to reach the tolerance; rows beyond those are of the identity."""
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Pivots of the Gram matrix of x, chosen greedily: the factor (n, rank), their indices (rank,), the lower triangular Cholesky
+    factor (rank, rank) of their Gram matrix, and how many were needed to reach the tolerance; what lies beyond those is 0, or
+    of the identity.
+
+    Greedy choice one by one is one pass over the rows a pivot, bound by memory.  Here up to _BLOCK pivots are chosen one by one
+    among the _CANDIDATES rows with the largest remainder, on their own small matrix, and the rows follow in one product.
+    """
     n = x.shape[0]
+    n_candidates, block = min(_CANDIDATES, n), min(_BLOCK, rank, n)
 
     def wanted(state):
-        _, rest, _, t = state
-        return (t < rank) & (rest.max() > tolerance)
+        _, rest, _, used = state
+        return (used < rank) & (rest.max() > tolerance)
+
+    def choose(rest, factor, used):
+        """Positions among the candidates (block,), their triangle (block, block), the candidates, and how many were chosen."""
+        _, candidates = jax.lax.top_k(rest, n_candidates)
+        own = factor[candidates]
+        schur = gaussian_gram(x[candidates], x[candidates], bandwidth) - jnp.matmul(own, own.T, precision=_HIGHEST)
+        left = rest[candidates]
+
+        def more(state):
+            _, left, _, j = state
+            return (j < jnp.minimum(block, rank - used)) & (left.max() > tolerance)
+
+        def one(state):
+            small, left, places, j = state
+            place = jnp.argmax(left)
+            column = (schur[:, place] - jnp.matmul(small, small[place], precision=_HIGHEST)) / jnp.sqrt(left[place])
+            left = jnp.maximum(left - column**2, 0).at[place].set(0)
+            return small.at[:, j].set(column), left, places.at[j].set(place.astype(jnp.int32)), j + 1
+
+        empty = jnp.zeros((n_candidates, block), x.dtype), left, jnp.zeros(block, jnp.int32), jnp.zeros((), jnp.int32)
+        small, _, places, n_new = jax.lax.while_loop(more, one, empty)
+        new = jnp.arange(block) < n_new
+        triangle = jnp.tril(jnp.where(new[:, None] & new[None, :], small[places], jnp.eye(block, dtype=x.dtype)))
+        return candidates[places], triangle, new, n_new
 
     def step(state):
-        factor, rest, index, t = state
-        pivot = jnp.argmax(rest)
-        column = gaussian_gram(x, x[pivot][None, :], bandwidth)[:, 0] - jnp.matmul(factor, factor[pivot], precision=_HIGHEST)
-        column = column / jnp.sqrt(rest[pivot])
-        rest = jnp.maximum(rest - column**2, 0).at[pivot].set(0)
-        return factor.at[:, t].set(column), rest, index.at[t].set(pivot.astype(index.dtype)), t + 1
+        factor, rest, index, used = state
+        pivots, triangle, new, n_new = choose(rest, factor, used)
+        columns = gaussian_gram(x, x[pivots], bandwidth) - jnp.matmul(factor, factor[pivots].T, precision=_HIGHEST)
+        inverse = jax.scipy.linalg.solve_triangular(triangle, jnp.eye(block, dtype=x.dtype), lower=True)
+        columns = jnp.matmul(columns, inverse.T, precision=_HIGHEST) * new
+        # A pivot's own remainder is 0, not what rounding leaves of it; n is past the end, and is dropped.
+        rest = jnp.maximum(rest - (columns**2).sum(axis=1), 0).at[jnp.where(new, pivots, n)].set(0, mode="drop")
+        # Slots that were not used are zero, and the next block starts on them.
+        factor = jax.lax.dynamic_update_slice(factor, columns, (jnp.zeros((), jnp.int32), used))
+        index = jax.lax.dynamic_update_slice(index, pivots.astype(jnp.int32), (used,))
+        return factor, rest, index, used + n_new
 
-    state = (jnp.zeros((n, rank), x.dtype), jnp.ones(n, x.dtype), jnp.zeros(rank, jnp.int32), jnp.zeros((), jnp.int32))
+    state = (
+        jnp.zeros((n, rank + block), x.dtype), jnp.ones(n, x.dtype), jnp.zeros(rank + block, jnp.int32), jnp.zeros((), jnp.int32)
+    )  # fmt: skip
     factor, _, index, n_used = jax.lax.while_loop(wanted, step, state)
-    used = jnp.arange(rank) < n_used
-    lower = jnp.tril(jnp.where(used[:, None] & used[None, :], factor[index], jnp.eye(rank, dtype=x.dtype)))
-    return index, lower, n_used
+    factor, index, kept = factor[:, :rank], index[:rank], jnp.arange(rank) < n_used
+    lower = jnp.tril(jnp.where(kept[:, None] & kept[None, :], factor[index], jnp.eye(rank, dtype=x.dtype)))
+    return factor, index, lower, n_used
+
+
+@jax.jit
+def _certified(factor: jax.Array) -> LowRank:
+    rest = jnp.maximum(1 - (factor**2).sum(axis=1), 0)
+    return LowRank(factor, rest.max(), rest.sum())
 
 
 @jax.jit
@@ -74,8 +119,7 @@ def _nystroem(x: jax.Array, landmarks: jax.Array, lower: jax.Array, n_used: jax.
     # The inverse of the small triangle, so that the pass over the rows is one product.
     inverse = jax.scipy.linalg.solve_triangular(lower, jnp.eye(lower.shape[0], dtype=x.dtype), lower=True)
     factor = jnp.matmul(gaussian_gram(x, landmarks, bandwidth) * keep, inverse.T, precision=_HIGHEST)
-    rest = jnp.maximum(1 - (factor**2).sum(axis=1), 0)
-    return LowRank(factor, rest.max(), rest.sum())
+    return _certified(factor)
 
 
 def pivoted_cholesky(
@@ -83,18 +127,21 @@ def pivoted_cholesky(
 ) -> LowRank:
     """The pivoted Cholesky factor of the Gaussian Gram matrix of x, (n, d) -> (n, rank).
 
-    Pivots are chosen greedily among the first ``n_search`` rows (put the rows into random order first), then the factor of
-    all rows follows in one product: n rank^2 operations and no pass over the data for each pivot.  Columns beyond
+    Pivots are chosen greedily, in blocks, among the first ``n_search`` rows (put the rows into random order first), then the factor
+    of all rows follows in one product: n rank^2 operations and no pass over the data for each pivot.  Columns beyond
     what ``tolerance`` (on the diagonal of the remainder) needs are zero.  The error that is returned is exact whatever the
     pivots.  trim: drop zero columns, down to a power of two (at least 16) of them: one column of normal scores needs 13, two 54,
-    three 158; the shape then depends on the data, so not for private use.  Source: Harbrecht, Peters, Schneider 2012.
+    three 158; the shape then depends on the data, so not for private use.  Source: Harbrecht, Peters, Schneider 2012;
+    blocks of pivots after Epperly, Tropp, Webber 2024.
     """
     rank = min(rank, x.shape[0])
     width = jnp.asarray(bandwidth, x.dtype)
-    index, lower, n_used = _pivots(x[:n_search], width, jnp.asarray(tolerance, x.dtype), rank)
+    factor, index, lower, n_used = _pivots(x[:n_search], width, jnp.asarray(tolerance, x.dtype), rank)
     if trim:
         rank = min(rank, max(16, 1 << (int(n_used) - 1).bit_length()))
-        index, lower = index[:rank], lower[:rank, :rank]
+        factor, index, lower = factor[:, :rank], index[:rank], lower[:rank, :rank]
+    if x.shape[0] <= n_search:
+        return _certified(factor)
     return _nystroem(x, x[index], lower, n_used, width)
 
 

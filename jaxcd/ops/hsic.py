@@ -4,14 +4,20 @@ With features phi (r_x, n) and psi (r_y, n), centred over the rows, the V-statis
 
     HSIC = tr(K H L H) / n^2 = |C|_F^2,      C = phi psi^T / n
 
-costs n r_x r_y; no n x n array is formed.  *Permutations*: rows are put into random order once, and the null is then the statistic
-at k distinct cyclic shifts of y against x.  The shifts form a group that leaves the null distribution of exchangeable rows
-unchanged, so (1 + #{T_s >= T_0}) / (k + 1) is an exact p-value (Hemerik and Goeman 2018, random transformations from a group);
-and a shifted block of features is a contiguous slice: nothing is gathered, and memory stays at two copies of the features.
+costs n r_x r_y; no n x n array is formed.  *Permutations*: rows are put into random order once, and T(s) is then the statistic with
+y shifted cyclically by s against x.  The null is T at the shifts -m, ..., k - m, of which 0 is the data as they are, with m drawn
+uniformly from 0 .. k.  (1 + #{T(s) >= T(0), s != 0}) / (k + 1) is an exact p-value: for exchangeable rows and independent columns
+(T(-m), ..., T(k - m)) has the law of (T(0), ..., T(k)) for every m, so the rank of T(0) is that of a uniformly drawn entry
+(Hemerik and Goeman 2018 for groups of transformations in general).
+
+Neighbouring shifts make the null one large product.  With shifts a + A b, the copies of phi shifted by -a under each other and the
+copies of psi shifted by A b under each other, one product of (A r_x, n) and (n, B r_y) holds all A B covariances, and 2 sqrt(k)
+copies of blocks of rows are made where one by one it would be k.
 """
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -21,7 +27,16 @@ import numpy as np
 
 from jaxcd.ops.features import FourierKernel, fourier_features
 
-__all__ = ["centred_features", "draw_shifts", "hsic", "hsic_dense", "hsic_null_moments", "hsic_shifted"]
+__all__ = [
+    "centred_features",
+    "draw_first_shift",
+    "hsic",
+    "hsic_dense",
+    "hsic_null_moments",
+    "hsic_shifted",
+    "shuffled_rows",
+    "split_observed",
+]
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 _BLOCK = {"cpu": 2048}
@@ -63,41 +78,62 @@ def hsic_null_moments(phi: jax.Array, psi: jax.Array) -> tuple[jax.Array, jax.Ar
     return jnp.trace(a) * jnp.trace(b), 2 * jnp.sum(a**2) * jnp.sum(b**2)
 
 
-def draw_shifts(key: jax.Array, n_samples: int, n_permutations: int) -> np.ndarray:
-    """k shifts in 1 .. n - 1, different as long as there are enough: int32 (k,).  Public: drawn without the data."""
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel().tolist())
-    distinct = min(n_permutations, n_samples - 1)
-    shifts = rng.choice(n_samples - 1, size=distinct, replace=False) + 1
-    more = rng.integers(1, n_samples, size=n_permutations - distinct)
-    return np.concatenate([shifts, more]).astype(np.int32)
+def shuffled_rows(values: np.ndarray, key: jax.Array) -> np.ndarray:
+    """The rows in an order drawn without the data; sorted or serial rows would make shifts of themselves alike."""
+    seed = np.asarray(jax.random.key_data(key)).ravel().tolist()
+    return values[np.random.default_rng(seed).permutation(len(values))]
 
 
-@partial(jax.jit, static_argnames="block")
-def _shifted_covariances(phi: jax.Array, psi: jax.Array, shifts: jax.Array, block: int) -> jax.Array:
-    n = phi.shape[1]
+def draw_first_shift(key: jax.Array, n_permutations: int) -> int:
+    """-m with m uniform on 0 .. k: the first of the k + 1 shifts.  Public: drawn without the data."""
+    return -int(jax.random.randint(key, (), 0, n_permutations + 1))
+
+
+@partial(jax.jit, static_argnames=("count", "block"))
+def _shifted_squares(phi: jax.Array, psi: jax.Array, first: jax.Array, count: int, block: int) -> jax.Array:
+    (r_x, n), r_y = phi.shape, psi.shape[0]
+    rows = max(math.isqrt(count), 1)
+    columns = -(-count // rows)
     n_blocks = -(-n // block)
-    short = n_blocks * block - n
-    phi = jnp.pad(phi, ((0, 0), (0, short)))  # rows of zeros add nothing, whatever they meet
-    doubled = jnp.pad(jnp.concatenate([psi, psi], axis=1), ((0, 0), (0, short)))
+    end = n_blocks * block
+    # phi moved back by rows - 1, psi forward by first, each followed by its own beginning as far as the slices reach.
+    left = _cyclic(phi, -(rows - 1), end + rows - 1)
+    right = _cyclic(psi, first, end + rows * (columns - 1))
 
     def add_block(i, total):
-        left = jax.lax.dynamic_slice_in_dim(phi, i * block, block, axis=1)
+        start = i * block
+        inside = (start + jnp.arange(block) < n).astype(phi.dtype)
+        # Entry (a, b): sum over i of phi[i - a] psi[i + first + rows b], the shift first + a + rows b.
+        stacks = (
+            [jax.lax.dynamic_slice_in_dim(left, start + rows - 1 - a, block, axis=1) * inside for a in range(rows)],
+            [jax.lax.dynamic_slice_in_dim(right, start + rows * b, block, axis=1) for b in range(columns)],
+        )
+        stacked = [jnp.concatenate(stack) for stack in stacks]
+        return total + jax.lax.dot_general(*stacked, (((1,), (1,)), ((), ())), precision=_HIGHEST)
 
-        def at_shift(shift):
-            right = jax.lax.dynamic_slice_in_dim(doubled, i * block + shift, block, axis=1)
-            return jax.lax.dot_general(left, right, (((1,), (1,)), ((), ())), precision=_HIGHEST)
-
-        return total + jax.lax.map(at_shift, shifts)
-
-    start = jnp.zeros((shifts.shape[0], phi.shape[0], psi.shape[0]), phi.dtype)
-    return jax.lax.fori_loop(0, n_blocks, add_block, start) / n
+    covariance = jax.lax.fori_loop(0, n_blocks, add_block, jnp.zeros((rows * r_x, columns * r_y), phi.dtype)) / n
+    squares = jnp.sum(covariance.reshape(rows, r_x, columns, r_y) ** 2, axis=(1, 3))
+    return squares.T.reshape(-1)[:count]
 
 
-def hsic_shifted(phi: jax.Array, psi: jax.Array, shifts: np.ndarray) -> jax.Array:
-    """HSIC with y shifted cyclically by each of k shifts: (k,).  phi, psi: centred features (r, n).
+def _cyclic(features: jax.Array, shift: jax.Array | int, length: int) -> jax.Array:
+    """Columns shift, shift + 1, ... of the periodic continuation: (r, n) -> (r, length)."""
+    n = features.shape[1]
+    turned = jnp.roll(features, -shift, axis=1)
+    return jnp.concatenate([turned] * (length // n) + [turned[:, : length % n]], axis=1)
 
-    2 n r_x r_y k operations on blocks of rows that stay in the cache; memory for one doubled copy of psi.
+
+def hsic_shifted(phi: jax.Array, psi: jax.Array, *, first: int, count: int) -> jax.Array:
+    """HSIC with y shifted cyclically by first, ..., first + count - 1 of shuffled rows: entry j is that of psi's column i + first + j against phi's
+    column i, so entry -first is HSIC itself.  phi, psi: centred features (r, n).  Returns (count,).
+
+    2 n r_x r_y count operations, in products of blocks of rows that stay in the cache; memory for one copy of phi and psi.
     """
     block: Any = _BLOCK.get(jax.default_backend(), _BLOCK_DEVICE)
     block = min(block, max(phi.shape[1], 1))
-    return jnp.sum(_shifted_covariances(phi, psi, jnp.asarray(shifts), block) ** 2, axis=(1, 2))
+    return _shifted_squares(phi, psi, jnp.asarray(first % phi.shape[1], jnp.int32), count, block)
+
+
+def split_observed(shifted: np.ndarray, first: int) -> tuple[float, np.ndarray]:
+    """T(0), and T at the other shifts (k,), of what :func:`hsic_shifted` returned for k + 1 shifts from ``first``."""
+    return float(shifted[-first]), np.delete(shifted, -first)

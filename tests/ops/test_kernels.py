@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from jaxcd.errors import OptionError
 from jaxcd.ops import double_precision, features, gram, hsic, ridge
@@ -46,7 +47,6 @@ def test_hsic_equals_the_dense_statistic_at_every_shift(kind, error):
     x = np.clip(rng.normal(size=n), -5, 5)
     y = np.clip(np.sin(x) + 0.5 * rng.normal(size=n), -5, 5)
     kernel = features.fourier_kernel(length=10.0, bandwidth=1.0, tolerance=1e-10)
-    shifts = np.array([1, 5, n // 2, n - 1], dtype=np.int32)
 
     def dense(a: np.ndarray, b: np.ndarray) -> float:
         grams = [np.exp(-(np.subtract.outer(c, c) ** 2) / 2) for c in (a, b)]
@@ -57,18 +57,31 @@ def test_hsic_equals_the_dense_statistic_at_every_shift(kind, error):
         phi, psi = (hsic.centred_features(jnp.asarray(c, kind), kernel) for c in (x, y))
         assert phi.dtype == kind
         found = float(hsic.hsic(phi, psi))
-        shifted = np.asarray(hsic.hsic_shifted(phi, psi, shifts))
+        shifted = np.asarray(hsic.hsic_shifted(phi, psi, first=-4, count=11))
         for_reference = float(hsic.hsic_dense(*(jnp.exp(-((jnp.subtract.outer(c, c)) ** 2) / 2) for c in (x, y))))
     assert for_reference == pytest.approx(dense(x, y), rel=1e-10)
     assert found == pytest.approx(dense(x, y), rel=error)
-    for shift, value in zip(shifts, shifted, strict=True):
+    for shift, value in zip(range(-4, 7), shifted, strict=True):
         assert value == pytest.approx(dense(x, np.roll(y, -shift)), rel=20 * error)
 
 
-def test_shifts_are_distinct_and_never_the_identity():
-    shifts = hsic.draw_shifts(jax.random.key(3), 50, 49)
-    assert sorted(shifts) == list(range(1, 50))
-    assert set(hsic.draw_shifts(jax.random.key(3), 5, 40)) <= set(range(1, 5))
+@pytest.mark.parametrize("n, first, count", [(5, -7, 40), (1, 0, 3), (4099, -100, 101), (2048, -3, 8), (30, -30, 31)])
+def test_every_shift_is_a_roll_whatever_the_blocks(n, first, count):
+    rng = np.random.default_rng(n)
+    phi, psi = rng.normal(size=(3, n)), rng.normal(size=(4, n))
+    with double_precision():
+        found = np.asarray(hsic.hsic_shifted(jnp.asarray(phi), jnp.asarray(psi), first=first, count=count))
+    wanted = [np.sum((phi @ np.roll(psi, -s, axis=1).T / n) ** 2) for s in range(first, first + count)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+    observed, others = hsic.split_observed(found, first)
+    assert observed == pytest.approx(np.sum((phi @ psi.T / n) ** 2)) and len(others) == count - 1
+
+
+def test_the_place_of_the_observed_statistic_is_drawn_uniformly():
+    """With the first shift fixed at 0 or -k neighbouring shifts would not be an exact null: the place must be any of the k + 1."""
+    places = np.array([-hsic.draw_first_shift(jax.random.key(i), 4) for i in range(500)])
+    counts = np.bincount(places, minlength=5)
+    assert len(counts) == 5 and stats.chisquare(counts).pvalue > 1e-4
 
 
 def test_null_moments_are_those_of_the_permutations():
@@ -77,7 +90,7 @@ def test_null_moments_are_those_of_the_permutations():
     with double_precision():
         phi, psi = (hsic.centred_features(jnp.asarray(np.clip(rng.normal(size=400), -5, 5)), kernel) for _ in "xy")
         mean, variance = (float(part) for part in hsic.hsic_null_moments(phi, psi))
-        shifted = 400 * np.asarray(hsic.hsic_shifted(phi, psi, np.arange(1, 400, dtype=np.int32)))
+        shifted = 400 * np.asarray(hsic.hsic_shifted(phi, psi, first=1, count=399))
     assert mean == pytest.approx(shifted.mean(), rel=0.15)
     assert variance == pytest.approx(shifted.var(), rel=0.4)
 
