@@ -6,7 +6,8 @@ Data: the library's version of PCD's simulation model (``benchmarks.pcd_figure1.
 standard normal, its columns independent; x = phi(sum_i a_i z_i) + e and y = psi(sum_i b_i z_i) + e' under H0, and under H1
 y = psi(sum_i b_i z_i + c x) + e'; phi and psi are drawn out of sin, cos, tanh, square and exp, |a_i|, |b_i| and |c| are uniform on
 [0.5, 1.5] with even signs, e and e' are standard normal.  With ``--index mean`` the a_i and b_i are divided by sqrt |Z|, which gives
-every index the spread that it has for |Z| = 1; c is not.  Every data set has a model of its own.
+every index the spread that it has for |Z| = 1; c is not.  Every data set has a model of its own, and every row of
+the table data sets of its own.
 
 |Z| = 0 is HSIC on independent columns and on x -> y.  Intervals are exact binomial ones of 95% (Clopper and Pearson 1934).
 Wanted: type I error at alpha = 0.05 within [0.02, 0.09].
@@ -90,7 +91,7 @@ def row_of(n: int, level: int, n_runs: int, index: str) -> Row:
     hits, seconds = [0, 0], []
     for dependent in (False, True):
         for run in range(n_runs):
-            key = jax.random.key(FIRST_KEY + run)
+            key = jax.random.fold_in(jax.random.fold_in(jax.random.key(FIRST_KEY + run), n), level)
             model_key, sample_key, test_key = jax.random.split(key, 3)
             drawn = model(level, dependent=dependent, key=model_key)
             data = (mean_index(drawn) if index == "mean" else drawn).sample(n, key=sample_key)
