@@ -79,17 +79,22 @@ class MeasurementErrorScore(GraphScore):
     def best(self, adjacencies: np.ndarray) -> tuple[int, float]:
         """The place and score of the best of many DAGs; fits that cannot win are given up early.
 
-        A given-up fit has a lower bound and an estimated upper bound, and is taken up again where the latter might win.
+        A given-up fit has a lower bound and an estimated upper bound, and is taken up again where the latter might win: first
+        in another race, since what it has to beat may be less than it was, then to its end.
         """
         adjacencies = np.asarray(adjacencies, dtype=bool)
         keys = equivalence_keys(adjacencies)
+        raced: set[bytes] = set()
         while True:
             top = max((self._known[key][0] for key in keys if self._finished(key)), default=-np.inf)
             fresh = [key for key in keys if key not in self._known or self._known[key][1] > max(top, self._known[key][0])]
             if not fresh:
                 place = next(i for i, key in enumerate(keys) if self._known[key] == (top, top))
                 return place, top
-            self._fit_new(adjacencies, keys, fresh, race=True, to_beat=top)
+            # A race goes by tabulated likelihoods and the bounds by exact ones, so the same race could end the same for ever.
+            again = [key for key in fresh if key in raced]
+            self._fit_new(adjacencies, keys, again or fresh, race=not again, to_beat=top)
+            raced.update(fresh)
 
     def _finished(self, key: bytes) -> bool:
         return key in self._known and self._known[key][0] == self._known[key][1]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from jaxcd.data import networks
+from jaxcd.discovery import score_graph, search_histogram
 from jaxcd.errors import OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
 from jaxcd.releases import ReleasedHistogram, release_histogram
@@ -224,3 +225,11 @@ def test_the_true_graph_wins_where_it_can_be_seen():
         if not truth[i, j] and nx.is_directed_acyclic_graph(nx.from_numpy_array(graph, create_using=nx.DiGraph)):
             extra.append(graph)
     assert score.total(truth) > score.totals(np.array(missing + extra)).max()
+
+
+def test_races_end():
+    """Here a given-up fit's bound, exact, stays above what the tabulated race has to beat: the same race again would be for ever."""
+    data = networks.load("asia").sample(2_000, key=jax.random.key(1002))
+    bought = release_histogram(data, budget=Budget(4.0), noise=SimulatedNoise(jax.random.key(5002)))
+    found = search_histogram(bought)
+    assert score_graph(MeasurementErrorScore(bought), found.graph) == pytest.approx(found.info["score"], abs=0.01)
