@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import statistics
@@ -19,10 +20,17 @@ from typing import Any
 
 import jax
 
+import jaxcd
 from jaxcd import BayesianNetwork, networks
+from jaxcd.data.structural import linear_gaussian_sem
+from jaxcd.graphs import dag_to_cpdag, random_dag
+
+#: a data set and the true CPDAG, for a seed
+Source = Callable[[int], tuple[jaxcd.Dataset, jaxcd.MixedGraph]]
 
 BUILT_IN = ("cancer", "earthquake", "survey", "asia")
 FROM_FILE = ("sachs", "child", "alarm")
+BIF_ENDINGS = (".bif", ".bif.gz")
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
@@ -70,6 +78,11 @@ def add_epsilon(options: argparse.ArgumentParser) -> None:
     options.add_argument("--epsilon", type=positive, nargs="+", help="of one noisy answer")
 
 
+def add_resume(options: argparse.ArgumentParser) -> None:
+    """``--resume``: go on with a result file."""
+    options.add_argument("--resume", action="store_true", help="keep the rows of the file, and run those that it lacks")
+
+
 def add_levels(options: argparse.ArgumentParser) -> None:
     """``--levels``: several numbers of conditioning columns."""
     options.add_argument("--levels", type=int, choices=range(0, 9), nargs="+", help="conditioning columns")
@@ -91,7 +104,7 @@ def parse(
     for name, value in (quick if chosen.quick else full).items():
         if getattr(chosen, name) is None:
             setattr(chosen, name, value)
-    for name in ("sizes", "epsilon", "levels"):
+    for name in ("sizes", "epsilon", "epsilons", "per_round", "levels"):
         if getattr(chosen, name, None) is not None:
             setattr(chosen, name, sorted(set(getattr(chosen, name))))
     if chosen.quick and chosen.out == options.get_default("out"):
@@ -100,9 +113,17 @@ def parse(
 
 
 def load_networks(names: Sequence[str] | None, data: Path | None) -> dict[str, BayesianNetwork]:
-    """The named networks, or all: the built-in ones, and those whose file is there (the screen names the others)."""
+    """The named networks, or all: the built-in ones, and those whose file is there (the screen names the others).
+
+    A name that ends in .bif or .bif.gz is a file anywhere; its network goes by the file's name without the ending.
+    """
     loaded = {}
     for name in names or [*BUILT_IN, *FROM_FILE]:
+        if name.endswith(BIF_ENDINGS):
+            if not Path(name).is_file():
+                sys.exit(f"{name}: no such file; give the path of a BIF file, or one of {', '.join((*BUILT_IN, *FROM_FILE))}")
+            loaded[Path(name).name.split(".bif")[0]] = networks.read_bif(name)
+            continue
         if name in BUILT_IN:
             loaded[name] = networks.load(name)
             continue
@@ -114,6 +135,27 @@ def load_networks(names: Sequence[str] | None, data: Path | None) -> dict[str, B
         else:
             print(f"{name} is left out: no networks/{name}.bif; give --data FOLDER or set JAXCD_DATA", file=sys.stderr)
     return loaded
+
+
+def network_source(network: BayesianNetwork, n: int) -> Source:
+    """Samples of n rows from a network."""
+    return lambda seed: (network.sample(n, key=jax.random.key(seed)), network.cpdag())
+
+
+def gaussian_source(n_variables: int, n: int) -> Source:
+    """Samples of n rows, each from its own random linear Gaussian model: expected degree 2, |weights| in [0.5, 1.5]."""
+
+    def source(seed: int) -> tuple[jaxcd.Dataset, jaxcd.MixedGraph]:
+        dag = random_dag(n_variables, expected_degree=2.0, seed=seed)
+        named = {node: f"x{node}" for node in dag}
+        dag = type(dag)([(named[a], named[b]) for a, b in dag.edges]) if dag.edges else dag
+        for name in named.values():
+            dag.add_node(name)
+        model_key, data_key = jax.random.split(jax.random.key(seed))
+        data = linear_gaussian_sem(dag, key=model_key).sample(n, key=data_key)
+        return data, dag_to_cpdag(jaxcd.MixedGraph.from_dag(dag))
+
+    return source
 
 
 @dataclass(frozen=True)
@@ -229,3 +271,106 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
     print(f"wrote {path}")
+
+
+class Record:
+    """A result file that grows row by row: a run that is stopped keeps its rows, and a later one can go on from there.
+
+    path: the JSON file.  key: the entries that tell a row from the others.  settings: what all rows must have in common.
+    resume: whether rows of an existing file are kept; else they are lost with the first new one.
+
+    Every row says by a number, ``environment``, under which of the file's ``environments`` it was measured.  What was left out, and
+    why, is kept beside the rows until it is run.
+
+    Exits where a file that is taken up has other settings, or is none of these.
+    """
+
+    def __init__(self, path: Path, *, key: Sequence[str], settings: Mapping[str, Any], resume: bool) -> None:
+        self.path = path
+        self._key = tuple(key)
+        self._content: dict[str, Any] = {"environments": [], "settings": dict(settings), "results": [], "left_out": []}
+        self._here: int | None = None
+        if resume and path.is_file():
+            self.take(path)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows."""
+        return self._content["results"]
+
+    @property
+    def left_out(self) -> list[dict[str, Any]]:
+        """What was not run: the key's entries, and ``reason``."""
+        return self._content["left_out"]
+
+    def take(self, path: Path) -> None:
+        """Takes over the rows of another file of the same settings; where both have a row, the other file's."""
+        try:
+            content = json.loads(path.read_text())
+            results = content["results"]
+            environments = content["environments"] if "environments" in content else [content["environment"]]
+            keys = [self._of(row) for row in (*results, *content.get("left_out", ()))]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            sys.exit(f"{path}: no result file of this benchmark; give another --out, or leave --resume out")
+        if content.get("settings", self._content["settings"]) != self._content["settings"]:
+            sys.exit(f"{path}: its settings are {content['settings']}, not {self._content['settings']}; give another --out")
+        first = len(self._content["environments"])
+        self._content["environments"] += environments
+        for row in results:
+            self._put({**row, "environment": first + row.get("environment", 0)})
+        ran = {self._of(row) for row in self.rows}
+        for entry, key in zip(content.get("left_out", ()), keys[len(results) :], strict=True):
+            if key not in ran and key not in map(self._of, self.left_out):
+                self.left_out.append(entry)
+
+    def find(self, entries: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The row of these key entries, if it is there."""
+        wanted = self._of(entries)
+        return next((row for row in self.rows if self._of(row) == wanted), None)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Adds a row, in the place of one with the same key, and writes the file."""
+        if self._here is None:
+            self._here = len(self._content["environments"])
+            self._content["environments"].append(environment())
+        self._put({**finite(row), "environment": self._here})
+        self._content["left_out"] = [entry for entry in self.left_out if self._of(entry) != self._of(row)]
+        self.write()
+
+    def leave_out(self, entries: Mapping[str, Any], reason: str) -> None:
+        """Records that a row was not run, and writes the file."""
+        self._content["left_out"] = [entry for entry in self.left_out if self._of(entry) != self._of(entries)]
+        self.left_out.append({**{name: entries[name] for name in self._key}, "reason": reason})
+        self.write()
+
+    def write(self, **more: Any) -> None:
+        """Writes the file, each row on a line; ``more`` are further entries, such as a summary of the rows."""
+        self._content |= more
+        parts = []
+        for name, value in self._content.items():
+            if isinstance(value, list) and value:
+                lines = ",\n".join("  " + json.dumps(entry, allow_nan=False) for entry in value)
+                parts.append(f" {json.dumps(name)}: [\n{lines}\n ]")
+            else:
+                parts.append(f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)}")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # Beside the file first: a run that is stopped while it writes must not take the rows along.
+        beside = self.path.with_name(self.path.name + ".part")
+        beside.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+        beside.replace(self.path)
+
+    def _of(self, entries: Mapping[str, Any]) -> tuple[Any, ...]:
+        values = (entries[name] for name in self._key)
+        return tuple(tuple(value) if isinstance(value, list) else value for value in values)
+
+    def _put(self, row: dict[str, Any]) -> None:
+        for place, known in enumerate(self.rows):
+            if self._of(known) == self._of(row):
+                self.rows[place] = row
+                return
+        self.rows.append(row)
+
+
+def finite(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with None for numbers that JSON does not have."""
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}

@@ -76,10 +76,12 @@ def _without_privacy(test: jaxcd.citests.CITest, *, alpha: float = 0.05, stable:
     return run
 
 
-def _private(test: jaxcd.citests.CITest, decider: jaxcd.decisions.Decider) -> Run:
+def private(decider: jaxcd.decisions.Decider, test: jaxcd.citests.CITest, *, delta: float = DELTA) -> Run:
+    """PC with a mechanism at totals (epsilon, delta) fixed in advance, with simulated noise."""
+
     def run(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
         assert epsilon is not None
-        budget = jaxcd.Budget(epsilon=epsilon, delta=DELTA)
+        budget = jaxcd.Budget(epsilon=epsilon, delta=delta)
         return jaxcd.pc(data, test=test, decider=decider, budget=budget, key=key, noise=jaxcd.SimulatedNoise(key))
 
     return run
@@ -108,17 +110,17 @@ PUBLISHED = (
     Method("SVT-PC, published", _published(published.svt_pc), "PC, ConditionalTau", published=True),
     Method("EM-PC, published", _published(published.em_pc), "PC, GTest", published=True),
 )
+MECHANISMS: tuple[tuple[jaxcd.decisions.Decider, jaxcd.citests.CITest], ...] = (
+    (jaxcd.LevelwiseGaussian(), jaxcd.CovarianceNorm()),
+    (jaxcd.SparseVector(), jaxcd.CovarianceNorm()),
+    (jaxcd.SparseVector(), jaxcd.KendallTau()),
+    (jaxcd.SieveAndExamine(), jaxcd.CovarianceNorm()),
+    (jaxcd.ExponentialSelect(), jaxcd.CovarianceNorm()),
+    (jaxcd.Scheduled(jaxcd.ExponentialSelect()), jaxcd.CovarianceNorm()),
+    (jaxcd.Scheduled(jaxcd.SieveAndExamine()), jaxcd.CovarianceNorm()),
+)
 PRIVATE = tuple(
-    Method(f"{decider.name}, {test.name}", _private(test, decider), f"PC, {test.name}")
-    for decider, test in (
-        (jaxcd.LevelwiseGaussian(), jaxcd.CovarianceNorm()),
-        (jaxcd.SparseVector(), jaxcd.CovarianceNorm()),
-        (jaxcd.SparseVector(), jaxcd.KendallTau()),
-        (jaxcd.SieveAndExamine(), jaxcd.CovarianceNorm()),
-        (jaxcd.ExponentialSelect(), jaxcd.CovarianceNorm()),
-        (jaxcd.Scheduled(jaxcd.ExponentialSelect()), jaxcd.CovarianceNorm()),
-        (jaxcd.Scheduled(jaxcd.SieveAndExamine()), jaxcd.CovarianceNorm()),
-    )
+    Method(f"{decider.name}, {test.name}", private(decider, test), f"PC, {test.name}") for decider, test in MECHANISMS
 )
 
 
@@ -251,13 +253,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         console.print(table_of(name, new))
         rows += new
         settings = {"rows": chosen.rows, "runs": chosen.runs, "delta": DELTA, "published_delta": PUBLISHED_DELTA}
-        content = {"environment": environment, "settings": settings, "results": [_finite(asdict(row)) for row in rows]}
+        content = {"environment": environment, "settings": settings, "results": [common.finite(asdict(row)) for row in rows]}
         common.write_json(chosen.out, content)  # after each network: a long run that is cut short leaves what it has
     plot(rows, chosen.out.with_suffix(".png"))
-
-
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
 if __name__ == "__main__":

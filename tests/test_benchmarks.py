@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 from pathlib import Path
 
@@ -15,6 +17,9 @@ from benchmarks import (
     calibration,
     common,
     fci_faults,
+    frontier,
+    frontier_methods,
+    frontier_pictures,
     kernel_peers,
     kernels,
     pcd_figure1,
@@ -23,6 +28,7 @@ from benchmarks import (
     priv_pc,
     rcit_pc,
     releases,
+    robustness,
     run_time,
 )
 
@@ -239,3 +245,268 @@ def test_releases(tmp_path, capsys):
     assert [row["release"] for row in rows] == ["Histogram", "Marginals", "SecondMoments"]
     assert all(0 <= row["arc_f1"] <= 1 and row["truth_higher"] in (0, 1) and row["n_samples"] == 2000 for row in rows)
     assert "linear Gaussian, 5" in capsys.readouterr().out
+
+
+def test_releases_of_another_size_join_the_file(tmp_path):
+    out = tmp_path / "releases.json"
+    out.write_text(json.dumps({"environment": {"date": "before"}, "results": [
+        {"name": "cancer", "release": "Histogram", "n_samples": 7, "epsilon": 1.0, "delta": 0.0, "arc_f1": 0.5, "arc_f1_sd": 0.0,
+         "skeleton_f1": 0.5, "truth_higher": 0.0, "seconds": 1.0, "n_runs": 1},
+    ]}))  # fmt: skip
+    run = ["--quick", "--rows", "500", "--runs", "1", "--resume", "--out", str(out)]
+    releases.main(run)
+    content = read(out)
+    assert [(row["n_samples"], row["environment"]) for row in content["results"]] == [(7, 0), (500, 1), (500, 1), (500, 1)]
+    assert content["environments"][0] == {"date": "before"}
+    releases.main(run)
+    assert read(out)["results"] == content["results"]  # seconds too: nothing ran again
+
+
+TINY = ["--quick", "--rows", "300", "--draws", "2", "--methods", "SparseVector, Cov", "Histogram", "Moments, PC", "SVT-PC"]
+
+
+def run_frontier(*words: str) -> None:
+    """With PC without privacy by one test only: the others compile for seconds."""
+    slow = {method.label for method in priv_pc.NON_PRIVATE if method.label != "PC, ChiSquare"}
+    with pytest.MonkeyPatch.context() as patch:
+        few = tuple(method for method in frontier_methods.DISCRETE if method.label not in slow)
+        patch.setattr(frontier_methods, "DISCRETE", few)
+        frontier.main([*TINY, *words])
+
+
+@pytest.fixture(scope="module")
+def frontier_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("frontier") / "frontier.json"
+    run_frontier("--out", str(out))
+    return out
+
+
+def test_the_frontier(frontier_rows):
+    content = read(frontier_rows)
+    rows = content["results"]
+    assert {row["n_samples"] for row in rows} == {300} and {row["network"] for row in rows} == {"cancer", "gaussian-5"}
+    for row in rows:
+        private = row["regime"] in ("pure", "approximate", "ex post")
+        assert row["n_draws"] == (2 if private else 1) and row["n_data"] == 2
+        assert (row["epsilon"] is None) == (not private) == (row["arc_f1_noise"] is None) == (row["delta"] is None)
+        if row["proven"] and private:
+            assert row["total_epsilon"] == row["epsilon"] and row["delta"] == (0 if row["regime"] == "pure" else 1e-6)
+        assert all(0 <= row[score] <= 1 and 0 <= row[f"{score}_sd"] <= 0.5 for score in ("arc_f1", "skeleton_f1"))
+    lines = {(row["network"], row["method"], row["regime"]) for row in rows}
+    assert {regime for name, method, regime in lines if (name, method) == ("cancer", "SparseVector, CovarianceNorm")} == {"pure", "approximate"}
+    assert [row["method"] for row in rows if row["reference"]] == ["best BIC", "PC, ChiSquare", "best Gaussian score", "PC, FisherZ"]
+    (complete,) = (row for row in rows if row["method"] == "complete graph" and row["network"] == "cancer")
+    # Cancer has 4 of 10 edges, all directed: 4 of 20 arcs are true, and all true ones are there.
+    assert complete["skeleton_f1"] == pytest.approx(2 * 4 / (4 + 10)) and complete["arc_f1"] == pytest.approx(2 * 4 / (4 + 20))
+    assert {entry["method"] for entry in content["summary"]} == {row["method"] for row in rows if row["delta"] is not None}
+    for path in (frontier_rows.with_suffix(".png"), *(frontier_rows.with_name(f"frontier_{name}.png") for name in ("cancer", "gaussian-5"))):
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_frontier_goes_on_where_it_was_stopped(frontier_rows, tmp_path, monkeypatch):
+    before = read(frontier_rows)
+    out = tmp_path / "again.json"
+    out.write_text(json.dumps({**before, "results": before["results"][:-1]}))
+    ran = []
+    measure = frontier.measure
+    monkeypatch.setattr(frontier_pictures, "draw", lambda *rest: {})
+    monkeypatch.setattr(frontier, "measure", lambda case, *rest: ran.append(case.name) or measure(case, *rest))
+    run_frontier("--resume", "--out", str(out))
+    after = read(out)
+    assert ran == ["gaussian-5"] and after["results"][:-1] == before["results"][:-1]
+    timed = {"environment", "seconds", "total_seconds"}
+    old, new = ({k: v for k, v in content["results"][-1].items() if k not in timed} for content in (before, after))
+    assert new == old and after["results"][-1]["environment"] == 1
+    merged = tmp_path / "merged.json"
+    run_frontier("--merge", str(out), str(frontier_rows), "--out", str(merged))
+    rows = read(merged)["results"]
+    assert ran == ["gaussian-5"] and len(rows) == len(before["results"]) and len(read(merged)["environments"]) == 3
+
+
+def frontier_case(tmp_path: Path, run, *, runs: int, limit: float) -> common.Record:
+    """The record of one method on a case of 100 rows, at epsilon 1, 2 and 3."""
+    (case,) = frontier_methods.cases(["cancer"], None, [100])
+    method = frontier_methods.Method("mine", frontier_methods.Regime.PURE, run)
+    chosen = frontier._options(["--quick", "--epsilons", "1", "2", "3", "--runs", str(runs), "--slow", "1e-6", "--limit", str(limit)])
+    record = common.Record(tmp_path / "a.json", key=frontier.KEY, settings={}, resume=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frontier, "methods_of", lambda case, wanted: [method])
+        frontier.run_case(case, chosen, record, lambda text: None)
+    return record
+
+
+def test_what_takes_too_long_is_left_out_by_name(tmp_path):
+    run = frontier_methods._guess
+    record = frontier_case(tmp_path, run, runs=3, limit=1e-9)
+    assert not record.rows and [entry["epsilon"] for entry in record.left_out] == [1, 2, 3]
+    assert all("pass the limit of 1e-09 s" in entry["reason"] for entry in record.left_out)
+    assert read(record.path)["left_out"] == record.left_out
+    record = frontier_case(tmp_path, run, runs=3, limit=1e9)
+    assert [row["epsilon"] for row in record.rows] == [1, 2, 3] and not record.left_out
+
+
+def test_the_allowance_of_time():
+    allowance = frontier.Allowance(slow=2.0, limit=10.0)
+    allowance.check(1000)  # nothing is known yet
+    allowance.take(9.0, compiles=True)
+    allowance.check(1000)
+    allowance.take(2.0, compiles=False)
+    allowance.check(1000)  # not slow
+    allowance.take(2.5, compiles=False)
+    allowance.check(0)  # done is done
+    with pytest.raises(frontier.TooSlow, match="a run took 2.5 s, and 1 more after 14 s"):
+        allowance.check(1)
+    endless = frontier.Allowance(slow=2.0, limit=10.0)
+    endless.take(11.0, compiles=True)
+    with pytest.raises(frontier.TooSlow):
+        endless.check(1)
+    with pytest.raises(frontier.TooSlow):
+        frontier.Allowance(slow=2.0, limit=10.0, last=3.0).check(4)  # known from fewer rows
+
+
+def test_what_fails_is_left_out_with_its_words(tmp_path):
+    def fails(data, epsilon, key):
+        raise jaxcd.DomainError("data: too wide")
+
+    record = frontier_case(tmp_path, fails, runs=1, limit=1.0)
+    assert {entry["reason"] for entry in record.left_out} == {"DomainError: data: too wide"}
+
+
+def test_who_overspends_is_found(tmp_path):
+    def overspends(data, epsilon, key):
+        return frontier_methods._release(jaxcd.Histogram(), 0.0)(data, epsilon + 0.5, key)
+
+    with pytest.raises(AssertionError, match="of epsilon 1"):
+        frontier_case(tmp_path, overspends, runs=1, limit=1.0)
+
+
+def test_a_histogram_is_not_tried_on_large_domains(tmp_path):
+    (small,) = frontier_methods.cases(["survey"], None, [100])
+    (histogram,) = (method for method in frontier_methods.DISCRETE if method.label == "Histogram")
+    assert histogram.refuses(small) is None
+    large = dataclasses.replace(small, n_cells=4097)
+    assert "4,097 cells" in histogram.refuses(large)
+    with pytest.raises(jaxcd.DomainError):
+        jaxcd.Histogram(max_cells=107).check(small.source(0)[0].domain)  # 108 cells: the limit is the release's own
+
+
+def test_from_where_on_a_method_is_close():
+    def row(method: str, regime: str, total: float | None, arc: float, skeleton: float, reference: bool = False) -> dict:
+        return {
+            "network": "asia", "n_samples": 9, "method": method, "regime": regime, "epsilon": total, "total_epsilon": total,
+            "arc_f1": arc, "skeleton_f1": skeleton, "reference": reference,
+        }  # fmt: skip
+
+    rows = [row("PC", "no privacy", None, 0.7, 0.95, True), row("BIC", "no privacy", None, 0.9, 0.9, True)]
+    rows += [row("other", "no privacy", None, 1.0, 1.0)]  # no reference
+    rows += [row("a", "pure", e, *f1) for e, f1 in {4.0: (0.86, 1.0), 1.0: (0.9, 0.89), 2.0: (0.84, 0.9)}.items()]
+    rows += [row("a", "approximate", 1.0, 0.2, 1.0)]
+    rows += [row("b", "ex post", None, 0.9, 0.9), row("b", "ex post", 7.0, 0.9, 0.9)]  # None: an infinite total
+    found = {(entry["method"], entry["regime"]): entry for entry in frontier_pictures.summarise(rows)}
+    assert found["a", "pure"]["reference"] == "BIC" and found["a", "pure"]["reference_skeleton_f1"] == 0.95
+    assert (found["a", "pure"]["arc_f1"], found["a", "pure"]["skeleton_f1"]) == (4.0, 2.0)  # close at 1, but not from there on
+    assert (found["a", "approximate"]["arc_f1"], found["a", "approximate"]["skeleton_f1"]) == (None, 1.0)
+    assert found["b", "ex post"]["arc_f1"] is None and found["b", "ex post"]["largest"] is None
+
+
+def test_the_spread_of_noise_is_that_for_the_same_data():
+    # variances 2 and 8 for the two data sets
+    assert frontier._within([0.0, 2.0, 10.0, 14.0], 2) == pytest.approx(5**0.5) and frontier._within([1.0, 2.0], 1) is None
+
+
+def test_sparse_candidates_find_the_best_graph(monkeypatch):
+    data = jaxcd.networks.load("asia").sample(5_000, key=jax.random.key(0))
+    score = jaxcd.scores.BICScore.of_data(data)
+    best = frontier_methods.best_by_bic(data)
+    monkeypatch.setattr(frontier_methods, "_MOST_EXACT", 0)
+    monkeypatch.setattr(frontier_methods, "_N_CANDIDATES", 4)
+    assert score.total(frontier_methods.best_by_bic(data)) == pytest.approx(score.total(best))
+
+
+def test_a_bif_file_is_a_network_anywhere(tmp_path):
+    path = tmp_path / "deep" / "own.bif"
+    path.parent.mkdir()
+    path.write_text(
+        "network unknown { }\nvariable a { type discrete [2] { no, yes }; }\nvariable b { type discrete [2] { no, yes }; }\n"
+        "probability ( a ) { table 0.5, 0.5; }\nprobability ( b | a ) { (no) 0.9, 0.1; (yes) 0.1, 0.9; }\n"
+    )
+    (case,) = frontier_methods.cases([str(path)], None, [50])
+    assert (case.name, case.n_columns, case.n_cells) == ("own", 2, 4) and case.source(1)[0].n_samples == 50
+    with pytest.raises(SystemExit, match="no such file"):
+        frontier_methods.cases([str(tmp_path / "none.bif")], None, [50])
+
+
+@pytest.mark.parametrize("wrong", [["--networks", "nowhere"], ["--methods", "nothing"], ["--epsilons", "0"], ["--merge", "none.json"]])
+def test_wrong_options_of_the_frontier(wrong):
+    with pytest.raises(SystemExit) as stop:
+        frontier.main(wrong)
+    assert stop.value.code == 2
+
+
+def test_a_record_keeps_what_it_has(tmp_path):
+    def record(resume: bool, **settings: int) -> common.Record:
+        return common.Record(tmp_path / "a.json", key=("x", "y"), settings=settings, resume=resume)
+
+    first = record(False, n=1)
+    first.add({"x": [1, 2], "y": 0.5, "f": float("inf")})
+    first.leave_out({"x": 3, "y": None}, "too slow")
+    first.leave_out({"x": 3, "y": None}, "still too slow")
+    second = record(True, n=1)
+    assert second.rows == [{"x": [1, 2], "y": 0.5, "f": None, "environment": 0}]
+    assert second.left_out == [{"x": 3, "y": None, "reason": "still too slow"}] and second.find({"x": (1, 2), "y": 0.5})
+    second.add({"x": 3, "y": None, "f": 1.0})
+    assert not second.left_out and [row["environment"] for row in second.rows] == [0, 1]
+    with pytest.raises(SystemExit, match="settings"):
+        record(True, n=2)
+    (tmp_path / "a.json").write_text("[]")
+    with pytest.raises(SystemExit, match="no result file"):
+        record(True, n=1)
+    assert not record(False, n=1).rows
+
+
+def test_robustness(tmp_path, capsys):
+    out = tmp_path / "robustness.json"
+    run = ["--quick", "--rows", "400", "--releases", "SecondMoments", "SecondMoments, PC", "--out", str(out)]
+    robustness.main(run)
+    content = read(out)
+    rows = content["results"]
+    defaults = {row["release"]: row["arc_f1"] for row in rows if row["constant"] == "default"}
+    for row in rows:
+        assert row["arc_loss"] == pytest.approx(defaults[row["release"]] - row["arc_f1"])
+    tried = {row["value"] for row in rows if (row["release"], row["constant"]) == ("SecondMoments", "search penalty")}
+    assert tried == {1.0, 4.0} and {row["value"] for row in rows if row["constant"] == "shares[2]"} == {0.35, 1.4}
+    assert {entry["constant"] for entry in content["summary"]} | {"default"} == {row["constant"] for row in rows}
+    robustness.main([*run, "--resume"])
+    assert read(out)["results"] == rows and "second_moments._ANCHOR" in capsys.readouterr().out
+
+
+def test_every_constant_is_varied_and_put_back():
+    for study in robustness.STUDIES:
+        varied = {variant.constant for variant in study.variants()}
+        names = {field.name for field in dataclasses.fields(study.kind)} - {"centres", "scales"}
+        if study.name == "Histogram":
+            names -= {"max_cells"}  # says what is refused, and changes no result
+        if study.name != "SecondMoments, PC":
+            assert names <= {constant.split("[")[0] for constant in varied}
+        search = {constant.removeprefix("search ") for constant in varied if constant.startswith("search ")}
+        assert search == set(inspect.signature(study.search).parameters) - {"release", "seed"}
+        for name, (default, _, _) in study.search_options.items():
+            assert inspect.signature(study.search).parameters[name].default == default
+        for variant in study.variants():
+            before = [getattr(module, name) for module, name, _ in variant.patches]
+            dataclasses.replace(study.kind, **variant.release)  # no value is refused
+            with robustness.patched(variant.patches):
+                assert [getattr(module, name) for module, name, _ in variant.patches] == [value for *_, value in variant.patches]
+            assert [getattr(module, name) for module, name, _ in variant.patches] == before
+    halved = [robustness.scaled(value, 0.5, 1, 8) for value in (3, 5, 8, 1)]
+    assert halved == [2, 3, 4, 1] and robustness.scaled(6, 2.0, 1, 8) == 8 and robustness.scaled(0.7, 2.0, 0, 1) == 1.0
+
+
+def test_the_worst_constant_is_named():
+    rows = [
+        {"release": "R", "constant": constant, "arc_loss": loss, "arc_loss_se": None, "value": value, "case": "asia", "n_samples": 5}
+        for constant, value, loss in (("default", None, 0.0), ("a", 1, 0.1), ("a", 4, -0.3), ("b", 2, 0.2), ("b", 8, 0.0))
+    ]
+    b, a = robustness.summarise(rows)
+    assert (b["constant"], b["largest_loss"], b["at"], b["mean_loss"]) == ("b", 0.2, 2, pytest.approx(0.1))
+    assert (a["constant"], a["largest_loss"], a["largest_gain"], a["mean_loss"]) == ("a", 0.1, 0.3, pytest.approx(-0.1))

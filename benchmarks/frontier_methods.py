@@ -1,0 +1,240 @@
+"""The methods of :mod:`benchmarks.frontier`: what they run on, and under which kind of guarantee.
+
+Every method that is proved runs at totals that are fixed in advance: pure epsilon, (epsilon, 1e-6), or both where a mechanism
+can use either.  The published ones run over epsilon a round (a visit of EM-PC), and report a total afterwards that is not proved.
+
+Without privacy: PC, and the best graph by BIC.  Up to 20 discrete columns that is the best of all graphs of at most 3 parents a node;
+above, the best that a search over orderings finds among the sparse candidates of Friedman, Nachman, Pe'er 1999: at most 10 for
+each node, chosen anew by what they add to the parents found so far.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import jax
+import numpy as np
+
+import jaxcd
+from benchmarks import common, priv_pc
+from jaxcd.discovery import exact_search, ordering_search, pc_second_moments, search_second_moments
+from jaxcd.graphs import dag_to_cpdag
+from jaxcd.privacy import PrivacyCost
+from jaxcd.releases import release_second_moments
+from jaxcd.scores import BICScore, LocalScore
+
+DELTA = 1e-6
+MOST_HISTOGRAM_CELLS = 4_096
+GAUSSIAN = {f"gaussian-{p}": p for p in (5, 10, 20)}
+
+_MOST_EXACT = 20
+_N_CANDIDATES = 10
+_N_CHOICES = 3
+
+
+class Regime(enum.Enum):
+    """What a total epsilon means, if there is one."""
+
+    NO_DATA = "no data"
+    NO_PRIVACY = "no privacy"
+    PURE = "pure"
+    APPROXIMATE = "approximate"
+    EX_POST = "ex post"
+
+    @property
+    def is_private(self) -> bool:
+        """Whether there is a price to vary."""
+        return self not in (Regime.NO_DATA, Regime.NO_PRIVACY)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A source of data.  n_cells: of the joint domain; None where the columns are numeric."""
+
+    name: str
+    n_samples: int
+    n_columns: int
+    n_cells: int | None
+    source: common.Source
+
+
+@dataclass(frozen=True)
+class Method:
+    """A line of a picture.  reference: whether it is one of the two runs without privacy that the others are compared with.
+
+    refuses: why it cannot run on a case, or None where it can.
+    """
+
+    label: str
+    regime: Regime
+    run: priv_pc.Run
+    refuses: Callable[[Case], str | None] = lambda case: None
+    reference: bool = False
+
+
+def cases(names: Sequence[str] | None, data: Any, rows: Sequence[int]) -> list[Case]:
+    """The named networks (also BIF files) and Gaussian models, or all, each at every number of rows; the sizes outside."""
+    chosen = names if names is not None else [*common.BUILT_IN, *common.FROM_FILE, *GAUSSIAN]
+    discrete = [name for name in chosen if name not in GAUSSIAN]
+    loaded = common.load_networks(None if names is None else discrete, data) if discrete else {}
+    found = []
+    for n in rows:
+        for name, network in loaded.items():
+            cells = math.prod(k or 1 for k in network.domain.cardinalities)
+            found.append(Case(name, n, len(network.names), cells, common.network_source(network, n)))
+        for name in chosen:
+            if name in GAUSSIAN:
+                found.append(Case(name, n, GAUSSIAN[name], None, common.gaussian_source(GAUSSIAN[name], n)))
+    return found
+
+
+def _guess(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
+    """All edges, undirected: what may be said without any data, and what a search keeps that cannot pay."""
+    d = len(data.names)
+    graph = jaxcd.MixedGraph(data.names, np.where(np.eye(d, dtype=bool), 0, 3))
+    free = PrivacyCost(0.0, 0.0, jaxcd.Relation.REPLACE_ONE, True, "reads no data")
+    return jaxcd.DiscoveryResult(graph, {}, free, free, False)
+
+
+@final
+class _Candidates(LocalScore):
+    """A score with fewer candidates."""
+
+    def __init__(self, score: BICScore, candidates: Sequence[tuple[int, ...]]) -> None:
+        self._score, self._candidates = score, tuple(candidates)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._score.names
+
+    @property
+    def max_parents(self) -> int:
+        return self._score.max_parents
+
+    def candidates(self, node: int) -> tuple[int, ...]:
+        return self._candidates[node]
+
+    def local(self, node: int, parents: tuple[int, ...]) -> float:
+        return self._score.local(node, parents)
+
+
+def best_by_bic(data: jaxcd.Dataset) -> np.ndarray:
+    """A DAG of high BIC, bool (d, d): the best of all up to 20 columns, else the best found among sparse candidates."""
+    score, d = BICScore.of_data(data), len(data.names)
+    if d <= _MOST_EXACT:
+        return exact_search(score)
+    best = np.zeros((d, d), dtype=bool)
+    top = -math.inf
+    for _ in range(_N_CHOICES):
+        found = ordering_search(_Candidates(score, [_candidates(score, best, node) for node in range(d)]))
+        if not found.score > top:
+            break
+        best, top = found.adjacency, found.score
+    return best
+
+
+def _candidates(score: BICScore, adjacency: np.ndarray, node: int) -> tuple[int, ...]:
+    """The neighbours of a node, its parents first, and after them the others that would add most to its parents."""
+    parents = tuple(np.flatnonzero(adjacency[:, node]).tolist())
+    kept = [*parents, *np.flatnonzero(adjacency[node]).tolist()]
+    others = [other for other in score.candidates(node) if other not in kept]
+    gains = {other: score.local(node, tuple(sorted((*parents, other)))) for other in others}
+    return tuple(sorted([*kept, *sorted(others, key=lambda other: -gains[other])][:_N_CANDIDATES]))
+
+
+def _bic(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
+    best = best_by_bic(data)
+    graph = dag_to_cpdag(jaxcd.MixedGraph(data.names, np.where(best, 2, 0) + np.where(best.T, 3, 0)))
+    nothing = PrivacyCost(math.inf, 0.0, jaxcd.Relation.REPLACE_ONE, False, "no privacy was asked for")
+    return jaxcd.DiscoveryResult(graph, {}, nothing, nothing, False)
+
+
+def _budget(epsilon: float | None, delta: float) -> jaxcd.Budget:
+    assert epsilon is not None
+    return jaxcd.Budget(epsilon, delta)
+
+
+def _release(kind: jaxcd.Histogram | jaxcd.Marginals | jaxcd.SecondMoments, delta: float) -> priv_pc.Run:
+    def run(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
+        return jaxcd.search(jaxcd.release(data, kind, budget=_budget(epsilon, delta), noise=jaxcd.SimulatedNoise(key)))
+
+    return run
+
+
+def _tree(test: jaxcd.citests.CITest) -> priv_pc.Run:
+    def run(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
+        noise = jaxcd.SimulatedNoise(key)
+        return jaxcd.tree_pc(data, test=test, budget=_budget(epsilon, DELTA), key=key, noise=noise)
+
+    return run
+
+
+def _pc_moments(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
+    noise = jaxcd.SimulatedNoise(key)
+    return pc_second_moments(release_second_moments(data, budget=_budget(epsilon, DELTA), noise=noise))
+
+
+def _fisher_z(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
+    decider = jaxcd.Threshold(alpha=0.01)  # the level of pc_second_moments
+    return jaxcd.pc(data, test=jaxcd.FisherZ(), decider=decider, budget=jaxcd.NO_PRIVACY, key=key)
+
+
+def _moments(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
+    return search_second_moments(release_second_moments(data, budget=jaxcd.NO_PRIVACY))
+
+
+def _small(case: Case) -> str | None:
+    if case.n_cells is not None and case.n_cells > MOST_HISTOGRAM_CELLS:
+        return f"the joint domain has {case.n_cells:,} cells, more than the {MOST_HISTOGRAM_CELLS:,} that a histogram takes"
+    return None
+
+
+_NO_DATA = Method("complete graph", Regime.NO_DATA, _guess)
+
+DISCRETE: tuple[Method, ...] = (
+    _NO_DATA,
+    Method("best BIC", Regime.NO_PRIVACY, _bic, reference=True),
+    *(
+        Method(method.label, Regime.NO_PRIVACY, method.run, reference=method.label == "PC, ChiSquare")
+        for method in priv_pc.NON_PRIVATE
+    ),
+    *(Method(method.label, Regime.EX_POST, method.run) for method in priv_pc.PUBLISHED),
+    *(
+        Method(f"{decider.name}, {test.name}", regime, priv_pc.private(decider, test, delta=delta))
+        for regime, delta in ((Regime.PURE, 0.0), (Regime.APPROXIMATE, DELTA))
+        for decider, test in priv_pc.MECHANISMS
+        # Gaussian noise has no pure form.
+        if regime is not Regime.PURE or not isinstance(decider, jaxcd.LevelwiseGaussian)
+    ),
+    Method("tree-guided PC, CovarianceNorm", Regime.APPROXIMATE, _tree(jaxcd.CovarianceNorm())),
+    # A histogram has no use for a delta.
+    Method("Histogram", Regime.PURE, _release(jaxcd.Histogram(), 0.0), _small),
+    Method("Marginals", Regime.PURE, _release(jaxcd.Marginals(), 0.0)),
+    Method("Marginals", Regime.APPROXIMATE, _release(jaxcd.Marginals(), DELTA)),
+)
+NUMERIC: tuple[Method, ...] = (
+    _NO_DATA,
+    Method("best Gaussian score", Regime.NO_PRIVACY, _moments, reference=True),
+    Method("PC, FisherZ", Regime.NO_PRIVACY, _fisher_z, reference=True),
+    Method("SecondMoments, search", Regime.APPROXIMATE, _release(jaxcd.SecondMoments(), DELTA)),
+    Method("SecondMoments, PC", Regime.APPROXIMATE, _pc_moments),
+    Method(
+        "LevelwiseGaussian, StratifiedRanks", Regime.APPROXIMATE,
+        priv_pc.private(jaxcd.LevelwiseGaussian(), jaxcd.StratifiedRanks(), delta=DELTA),
+    ),
+    Method("tree-guided PC, StratifiedRanks", Regime.APPROXIMATE, _tree(jaxcd.StratifiedRanks())),
+)  # fmt: skip
+
+
+def methods_of(case: Case, wanted: Sequence[str] | None) -> list[Method]:
+    """The methods of a case whose labels hold one of the words, in any case; those without privacy always."""
+    every = DISCRETE if case.n_cells is not None else NUMERIC
+    return [
+        method
+        for method in every
+        if wanted is None or not method.regime.is_private or any(word.lower() in method.label.lower() for word in wanted)
+    ]
