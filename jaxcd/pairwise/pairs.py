@@ -1,0 +1,207 @@
+"""Cause-effect pairs with known answers: what one is, and loaders for three public collections.
+
+The files stay where the user has them; nothing of them is part of the package.  Loaders return scalar pairs only and say which
+others they left out, and why.
+"""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+
+from jaxcd.errors import DataError, FormatError, OptionError
+from jaxcd.pairwise.result import Direction, PairResult
+
+__all__ = ["CausePair", "PairCollection", "Simulation", "TuebingenVersion", "challenge", "over_pairs", "simulated", "tuebingen"]
+
+
+@dataclass(frozen=True, eq=False)
+class CausePair:
+    """Two variables of which one causes the other.
+
+    name: of the pair, unique in its collection.  x, y: float64 (n,), read-only, the columns in the order of the file.
+    direction: the truth; None where the pair is not causal.  weight: at least 0, below 1 where several pairs come from one source.
+
+    Raises DataError where x and y are not one column each, of the same length, or the weight is negative.
+    """
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    direction: Direction | None
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        for field in ("x", "y"):
+            column = np.array(getattr(self, field), dtype=np.float64)
+            if column.ndim != 1:
+                raise DataError(f"pair {self.name!r}: {field} has the shape {column.shape}, not one column; give a scalar variable")
+            column.setflags(write=False)
+            object.__setattr__(self, field, column)
+        if len(self.x) != len(self.y):
+            raise DataError(f"pair {self.name!r}: x has {len(self.x)} records and y has {len(self.y)}; give paired records")
+        if not self.weight >= 0:
+            raise DataError(f"pair {self.name!r}: weight = {self.weight!r} is not a number from 0; give a share such as 1.0")
+
+    @property
+    def n(self) -> int:
+        """The number of records."""
+        return len(self.x)
+
+
+@dataclass(frozen=True)
+class PairCollection:
+    """pairs: what was read, in the order of the file.  skipped: (name, reason) of each pair left out."""
+
+    pairs: tuple[CausePair, ...]
+    skipped: tuple[tuple[str, str], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+
+class TuebingenVersion(Enum):
+    """Whose weights: the version with 108 pairs, or that with 100 pairs (Mooij et al. 2016), where pairs 101 to 108 weigh nothing."""
+
+    PAIRS_108 = "weight"
+    PAIRS_100 = "weight_100"
+
+
+class Simulation(Enum):
+    """Which simulated set of Mooij et al. 2016: SIM (no confounder) or SIM_C (one hidden confounder)."""
+
+    SIM = "SIM"
+    SIM_C = "SIM_c"
+
+
+def tuebingen(folder: str | Path, *, version: TuebingenVersion = TuebingenVersion.PAIRS_108) -> PairCollection:
+    """The scalar pairs of the Tuebingen collection, columns as in the original files.
+
+    Multivariate pairs, and pairs without weight in the version, are in ``skipped``.
+
+    Args:
+        folder: holds ``cause_effect_pairs/tuebingen_pairs.npz`` and ``tuebingen_meta.csv``.
+        version: the weights.
+
+    Raises:
+        DataError: a file is missing.
+        FormatError: a file is not as described.
+        OptionError: ``version`` is not a version.
+
+    Source: Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
+    """
+    if not isinstance(version, TuebingenVersion):
+        raise OptionError(f"version = {version!r} is not a TuebingenVersion; use TuebingenVersion.PAIRS_108 or PAIRS_100")
+    place = Path(folder) / "cause_effect_pairs"
+    rows, arrays = _read(place / "tuebingen_meta.csv", place / "tuebingen_pairs.npz")
+    pairs, skipped = [], []
+    with _format_of(place / "tuebingen_meta.csv"):
+        for row in rows:
+            name = f"pair{int(row['pair']):04d}"
+            weight = float(row[version.value])
+            if row["scalar"] != "1":
+                skipped.append((name, f"multivariate ({int(row['columns'])} columns), and the methods compare two scalar variables"))
+            elif weight == 0:
+                skipped.append((name, f"weight 0 in {version.name}"))
+            else:
+                pairs.append(_pair(name, arrays[name], int(row["cause_first"]), weight))
+    return PairCollection(tuple(pairs), tuple(skipped))
+
+
+def simulated(folder: str | Path, which: Simulation) -> PairCollection:
+    """The 100 simulated pairs of a set.
+
+    Args:
+        folder: holds ``cause_effect_pairs/mooij_sim_pairs.npz`` and ``mooij_sim_meta.csv``.
+        which: the set.
+
+    Raises:
+        DataError: a file is missing.
+        FormatError: a file is not as described.
+        OptionError: ``which`` is not a set.
+
+    Source: Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
+    """
+    if not isinstance(which, Simulation):
+        raise OptionError(f"which = {which!r} is not a Simulation; use Simulation.SIM or Simulation.SIM_C")
+    place = Path(folder) / "cause_effect_pairs"
+    rows, arrays = _read(place / "mooij_sim_meta.csv", place / "mooij_sim_pairs.npz")
+    with _format_of(place / "mooij_sim_meta.csv"):
+        names = {f"{which.value}_{int(row['pair']):04d}": row for row in rows if row["set"].replace("-", "_") == which.value}
+        pairs = [_pair(name, arrays[name], int(row["cause_column"]), float(row["weight"])) for name, row in names.items()]
+    return PairCollection(tuple(pairs))
+
+
+def challenge(folder: str | Path, *, causal_only: bool = True) -> PairCollection:
+    """The pairs of the ChaLearn cause-effect challenge, supplementary set 3; each has weight 1.
+
+    Args:
+        folder: holds ``kaggle_cause_effect/sup3_pairs.npz`` and ``sup3_meta.csv``.
+        causal_only: leave out the pairs in which neither variable causes the other (they go to ``skipped``).
+
+    Raises:
+        DataError: a file is missing.
+        FormatError: a file is not as described.
+
+    Source: Guyon 2013, Cause-effect pairs challenge.
+    """
+    place = Path(folder) / "kaggle_cause_effect"
+    rows, arrays = _read(place / "sup3_meta.csv", place / "sup3_pairs.npz")
+    truth = {1: 1, -1: 2, 0: None}
+    pairs, skipped = [], []
+    with _format_of(place / "sup3_meta.csv"):
+        for row in rows:
+            cause = truth[int(row["target"])]
+            if cause is None and causal_only:
+                skipped.append((row["pair"], "neither variable causes the other"))
+            else:
+                pairs.append(_pair(row["pair"], arrays[row["pair"]], cause, 1.0))
+    return PairCollection(tuple(pairs), tuple(skipped))
+
+
+def over_pairs(
+    method: Callable[[np.ndarray, np.ndarray], PairResult], pairs: PairCollection | Iterable[CausePair]
+) -> tuple[PairResult, ...]:
+    """The method's answer to each pair, in order: ``over_pairs(lambda x, y: jaxcd.igci(x, y, budget=...), pairs)``."""
+    return tuple(method(pair.x, pair.y) for pair in (pairs.pairs if isinstance(pairs, PairCollection) else pairs))
+
+
+def _pair(name: str, array: np.ndarray, cause: int | None, weight: float) -> CausePair:
+    """cause: the column of the cause, 1 or 2."""
+    if array.ndim != 2 or array.shape[1] != 2 or cause not in (None, 1, 2):
+        raise ValueError(f"pair {name} has the shape {array.shape} and its cause in column {cause}")
+    direction = None if cause is None else Direction.X_TO_Y if cause == 1 else Direction.Y_TO_X
+    return CausePair(name, array[:, 0], array[:, 1], direction, weight)
+
+
+class _format_of:
+    """Turns what malformed files raise into one FormatError that names the file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (KeyError, ValueError, TypeError, AttributeError)):
+            raise FormatError(f"file {str(self._path)!r} does not fit its arrays ({error}); fetch the folder again") from None
+
+
+def _read(meta: Path, archive: Path) -> tuple[list[dict[str, str]], dict[str, np.ndarray]]:
+    for path in (meta, archive):
+        if not path.is_file():
+            raise DataError(f"folder: there is no file {str(path)!r}; give the data folder that holds {path.parent.name!r}")
+    try:
+        with meta.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        with np.load(archive, allow_pickle=False) as arrays:
+            return rows, {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
+        raise FormatError(f"file {str(archive)!r} or {str(meta)!r} cannot be read; fetch the folder again") from None

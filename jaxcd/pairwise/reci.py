@@ -1,0 +1,359 @@
+r"""RECI: the cause predicts the effect with a smaller squared error than the effect predicts the cause.
+
+With both variables on [0, 1], x -> y if min_f mean (y - f(x))^2 < min_g mean (x - g(y))^2 (Bloebaum et al. 2018, for little noise and
+a mechanism chosen without regard to the cause's density).
+
+The private form needs no stability of the fit at all.  For ANY class F of functions fixed beforehand and any loss with values in
+[0, C], L(D) = min_{f in F} sum_i loss(record_i, f) changes by at most C when one record is replaced: with f the minimiser on D,
+L(D') <= sum over D' of loss(., f) <= L(D) + C, and the same with D and D' exchanged.  So the difference of the two minima, one for
+each direction, changes by at most 2 C, out of sums that grow with n; what must hold is that the minimum computed is the
+minimum over F, exactly.  :class:`BoundedPolynomial` sees to that: a finite class, searched completely in whole numbers.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any, final
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from jaxcd.errors import OptionError, SensitivityError
+from jaxcd.pairwise._checks import (
+    Bounds,
+    check_bounds,
+    check_pair,
+    check_pair_arguments,
+    min_max_scaled,
+    to_unit_interval,
+)
+from jaxcd.pairwise.result import Direction, PairResult
+from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, laplace, noise_scale
+from jaxcd.privacy.mechanisms import integer_sensitivity
+
+__all__ = ["BoundedPolynomial", "Logistic", "Monomial", "Polynomial", "Regressor", "reci"]
+
+_MAX_FUNCTIONS = 2**20
+_MAX_MOVES, _LEAST_STEP, _MAX_LOG_SLOPE = 40, 2.0**-9, 6.0
+
+
+class Regressor(abc.ABC):
+    """A class of functions on [0, 1]."""
+
+    @abc.abstractmethod
+    def error(self, x: np.ndarray, y: np.ndarray) -> float:
+        """min_f mean loss(y, f(x)) over the class, for x and y (n,) in [0, 1]; sensitive."""
+
+
+@final
+@dataclass(frozen=True)
+class Polynomial(Regressor):
+    """f(x) = sum_{k <= degree} a_k x^k by least squares; degree 3 is the paper's first choice.
+
+    degree: 1 to 15.
+    """
+
+    degree: int = 3
+
+    def __post_init__(self) -> None:
+        _check_whole("degree", self.degree, 1, 15)
+
+    def error(self, x: np.ndarray, y: np.ndarray) -> float:
+        """The mean squared error; Legendre polynomials span the same class and are well conditioned."""
+        return _least_squares(np.polynomial.legendre.legvander(2 * x - 1, self.degree), y)
+
+
+@final
+@dataclass(frozen=True)
+class Monomial(Regressor):
+    """f(x) = a x^exponent + c by least squares.
+
+    exponent: 1 to 15.
+    """
+
+    exponent: int = 3
+
+    def __post_init__(self) -> None:
+        _check_whole("exponent", self.exponent, 1, 15)
+
+    def error(self, x: np.ndarray, y: np.ndarray) -> float:
+        """The mean squared error."""
+        return _least_squares(np.stack([np.ones_like(x), x**self.exponent], axis=1), y)
+
+
+@final
+@dataclass(frozen=True)
+class Logistic(Regressor):
+    """f(x) = a + b / (1 + exp(-c (x - d))), with a and b by least squares for each c and d.
+
+    c and d by a search that is deterministic, and the same for mirrored data: the best of ``slopes`` x ``centres``, then the best of the
+    eight neighbours in (log c, d), at half the distance whenever none is better.
+
+    Raises OptionError where slopes are not positive, centres not finite, or one is empty.
+    """
+
+    slopes: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)
+    centres: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+    def __post_init__(self) -> None:
+        if not self.slopes or not all(0 < slope < math.inf for slope in self.slopes):
+            raise OptionError(f"slopes = {self.slopes!r} are not positive numbers; give some such as (1.0, 10.0)")
+        if not self.centres or not all(math.isfinite(centre) for centre in self.centres):
+            raise OptionError(f"centres = {self.centres!r} are not finite numbers; give some such as (0.0, 0.5, 1.0)")
+
+    def error(self, x: np.ndarray, y: np.ndarray) -> float:
+        """The mean squared error at the end of the search: at most that of the best start."""
+        centred = y - y.mean()
+        total = float(centred @ centred)
+
+        def lost(point: tuple[float, float]) -> float:
+            bend = special.expit(math.exp(point[0]) * (x - point[1]))
+            bend -= bend.mean()
+            power = float(bend @ bend)
+            return total - float(bend @ centred) ** 2 / power if power > 0 else total
+
+        point = min(((math.log(slope), centre) for slope in self.slopes for centre in self.centres), key=lost)
+        least, log_step, step = lost(point), 0.5, 0.125
+        for _ in range(_MAX_MOVES):
+            around = [(point[0] + i * log_step, point[1] + j * step) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+            best = min((candidate for candidate in around if abs(candidate[0]) <= _MAX_LOG_SLOPE), key=lost, default=point)
+            if (found := lost(best)) < least:
+                point, least = best, found
+            else:
+                log_step, step = log_step / 2, step / 2
+                if step < _LEAST_STEP:
+                    break
+        return max(least, 0.0) / len(x)
+
+
+@final
+@dataclass(frozen=True)
+class BoundedPolynomial(Regressor):
+    r"""Polynomials with values at ``degree + 1`` equidistant points on a grid of [0, 1], and a truncated loss: a finite class.
+
+    With R = resolution, x is known by its cell i = floor(R x) and y by j = floor(R y).  f runs over the polynomials with
+    f(k / degree) in {0, 1/(levels-1), ..., 1}, evaluated at the centre of the cell i, clipped to [0, 1] and rounded to a
+    multiple of 1/(2R).  The loss is min((centre of j - f)^2, truncation^2), kept as a whole number of steps 1/(2R)^2.
+
+    The minimum over all levels^(degree+1) functions is found by trying every one, on the R x R table of counts.
+
+    degree: 1 to 6.  levels: 2 or more; levels^(degree+1) at most 2^20.  resolution: 8 to 127.  truncation: residuals beyond it
+    count as if they were as large as it, in (0, 1]; the privacy noise is proportional to its square.
+
+    Raises OptionError where one is out of its range.
+    """
+
+    degree: int = 3
+    levels: int = 9
+    resolution: int = 64
+    truncation: float = 0.5
+
+    def __post_init__(self) -> None:
+        _check_whole("degree", self.degree, 1, 6)
+        _check_whole("levels", self.levels, 2, 1024)
+        _check_whole("resolution", self.resolution, 8, 127)
+        if not 0 < self.truncation <= 1:
+            raise OptionError(f"truncation = {self.truncation!r} is not in (0, 1]; give one such as 0.5")
+        if self.levels ** (self.degree + 1) > _MAX_FUNCTIONS:
+            raise OptionError(
+                f"levels = {self.levels} at degree {self.degree} make {self.levels ** (self.degree + 1):,} functions, above "
+                f"{_MAX_FUNCTIONS:,}; use fewer levels or a lower degree"
+            )
+        if not self.ceiling >= 1:
+            raise OptionError(f"truncation = {self.truncation!r} is below one step of the loss; use {1 / self.resolution:.3g} or more")
+
+    @property
+    def ceiling(self) -> int:
+        """C, the largest loss of a record, in steps of 1/(2R)^2."""
+        return round((2 * self.resolution * self.truncation) ** 2)
+
+    @property
+    def unit(self) -> float:
+        """One step of the loss, 1/(2R)^2."""
+        return 0.25 / self.resolution**2
+
+    def error(self, x: np.ndarray, y: np.ndarray) -> float:
+        """The least mean truncated squared error over the class."""
+        return self.total(x, y) * self.unit / len(x)
+
+    def total(self, x: np.ndarray, y: np.ndarray) -> int:
+        """min_f sum_i loss in whole steps, exact; replacing one record changes it by at most :attr:`ceiling`.  Sensitive."""
+        cells = [np.minimum((column * self.resolution).astype(np.int64), self.resolution - 1) for column in (x, y)]
+        counts = np.bincount(cells[0] * self.resolution + cells[1], minlength=self.resolution**2)
+        return self.least(counts.reshape(self.resolution, self.resolution))
+
+    def least(self, counts: np.ndarray) -> int:
+        """:meth:`total` from the table of counts (R, R), cells of x by cells of y."""
+        centres = 2 * np.arange(self.resolution, dtype=np.int64) + 1  # in steps of 1/(2R), as the values of f are
+        values = np.arange(2 * self.resolution + 1, dtype=np.int64)
+        losses = counts @ np.minimum((centres[:, None] - values) ** 2, self.ceiling)  # (cell of x, value of f)
+        functions = _functions(self.degree, self.levels, self.resolution)
+        totals = np.zeros(functions.shape[1], dtype=np.int64)
+        for row, taken in zip(losses, functions, strict=True):
+            totals += row[taken]
+        return int(totals.min())
+
+
+@functools.lru_cache(maxsize=4)
+def _functions(degree: int, levels: int, resolution: int) -> np.ndarray:
+    """Every function of the class at the centres of the cells: (R, levels^(degree+1)), uint8, in steps of 1/(2R)."""
+    points = (np.arange(resolution) + 0.5) / resolution
+    nodes = np.arange(degree + 1) / degree
+    basis = np.stack(
+        [
+            np.prod([(points - other) / (node - other) for other in nodes if other != node], axis=0)
+            for node in nodes
+        ]
+    )  # Lagrange's
+    heights = np.linspace(0.0, 1.0, levels)
+    grids = np.meshgrid(*[heights] * (degree + 1), indexing="ij")
+    choices = np.stack([grid.ravel() for grid in grids])  # (degree + 1, functions)
+    table = np.empty((resolution, choices.shape[1]), dtype=np.uint8)
+    for cell in range(resolution):
+        table[cell] = np.rint(np.clip(basis[:, cell] @ choices, 0.0, 1.0) * (2 * resolution))
+    table.setflags(write=False)
+    return table
+
+
+def reci(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    budget: Budget | NoPrivacy,
+    regressor: Regressor | None = None,
+    bounds: Bounds | None = None,
+    key: jax.Array | None = None,
+    noise: NoiseSource | None = None,
+) -> PairResult:
+    r"""Regression error based causal inference: x -> y if y is the better predicted, both on [0, 1].
+
+    Without privacy forward = min_f mean loss(y, f(x)), backward = min_g mean loss(x, g(y)), and the smaller names the direction.
+    With a budget only the noisy difference backward - forward is released: its sign is the direction, its size the margin.
+
+    Args:
+        x, y: one number a record, n at least 8.
+        budget: its epsilon is the price, spent whole (delta is not used); or ``jaxcd.NO_PRIVACY``.
+        regressor: None takes ``Polynomial(3)`` without privacy and ``BoundedPolynomial()`` with it.
+        bounds: public ``((x_lower, x_upper), (y_lower, y_upper))``; records are clipped to them and scaled by them.  Required with a
+            budget; without one None scales by minimum and maximum.  Errors are compared in units of the bounds, so the bounds
+            of both variables should be about equally tight.
+        key: not used; these regressors have no randomness.
+        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+
+    Returns:
+        margin: abs(backward - forward), in squared units of the bounds.  confidence, in a private run: with integer difference d, noise
+        Z, P[Z = k] proportional to q^abs(k), and released m = abs(d + Z) > 0, it is P[Z < m] = 1 - q^m / (1 + q), which is
+        1 - exp(-m / s) / 2 up to rounding, s = 2 C / epsilon: the posterior probability of the sign under a flat prior of d.  For
+        a given d the sign is wrong with probability at most exp(-abs(d) / s) / 2.
+
+    Guarantee
+    ---------
+    Relation: replace-one; n, the bounds and the options are public.  Statistic: d = T(y, x) - T(x, y), with T the least total loss in
+    whole steps (:meth:`BoundedPolynomial.total`).  Sensitivity: 2 C in exact integers, C the largest loss of one record, since
+    each T is a minimum over a public finite class of sums of losses in [0, C] and moves by at most C (the module's first
+    paragraph).  Clipping, scaling and binning act on each record alone, and every input, NaN too (it becomes the middle of the
+    bounds), has a value: no error and no shape depends on a record.  Event: ``PureEvent(epsilon)`` with the budget's epsilon,
+    the only one.  Proof: discrete Laplace noise of scale at least 2 C / epsilon on d (:func:`jaxcd.privacy.laplace`); direction,
+    margin and confidence are functions of d + Z.
+
+    Raises:
+        DataError: as :func:`check_pair` says; in a private run for shapes, lengths and dtypes only.
+        OptionError: an option is not of its kind, or the relation is add-remove (n would be private).
+        PrivacyError: the run is private and has no bounds.
+        SensitivityError: the run is private and the regressor has no bounded sensitivity.
+
+    Source: Bloebaum, Janzing, Washio, Shimizu, Schoelkopf 2018; Dwork, McSherry, Nissim, Smith 2006 for the noise.
+    """
+    private = check_pair_arguments(budget, noise)
+    method = (BoundedPolynomial() if private else Polynomial()) if regressor is None else regressor
+    if not isinstance(method, Regressor):
+        raise OptionError(f"regressor = {regressor!r} is not a regressor; use Polynomial(degree=3) or BoundedPolynomial()")
+    if private and not isinstance(method, BoundedPolynomial):
+        raise SensitivityError(
+            f"regressor = {method}: one record can move this fit and its error without a useful bound; use BoundedPolynomial(), "
+            "whose minimum over a finite class has one"
+        )
+    known = check_bounds(bounds, private=private)
+    columns = check_pair(x, y, private=private)
+    accountant = Accountant(Ledger(budget), noise)
+    info: dict[str, Any] = {
+        "method": "reci",
+        "regressor": str(method),
+        "bounds": known,
+        "n_samples": len(columns[0]),
+    }
+    if known is None:
+        first, second = (min_max_scaled(column) for column in columns)
+    else:
+        first, second = (to_unit_interval(column, *edges) for column, edges in zip(columns, known, strict=True))
+    if private:
+        assert isinstance(method, BoundedPolynomial) and isinstance(budget, Budget)
+        return _private(method, first, second, epsilon=budget.epsilon, accountant=accountant, info=info)
+    forward, backward = method.error(first, second), method.error(second, first)
+    return PairResult(
+        direction=_direction(backward - forward),
+        margin=abs(backward - forward),
+        forward=forward,
+        backward=backward,
+        confidence=1.0,
+        cost=accountant.guarantee,
+        spent=accountant.ledger.spent,
+        info=info,
+    )
+
+
+def _private(
+    method: BoundedPolynomial, x: np.ndarray, y: np.ndarray, *, epsilon: float, accountant: Accountant, info: dict[str, Any]
+) -> PairResult:
+    difference = np.array([method.total(y, x) - method.total(x, y)], dtype=np.int64)
+    noisy = int(
+        laplace(
+            accountant, difference, sensitivity=2.0 * method.ceiling, epsilon=epsilon, grid=1.0, label="difference of regression errors"
+        )[0]
+    )
+    scale = noise_scale(integer_sensitivity(2.0 * method.ceiling, grid=1.0, integral=True), epsilon)
+    step = method.unit / len(x)
+    return PairResult(
+        direction=_direction(noisy),
+        margin=abs(noisy) * step,
+        forward=None,
+        backward=None,
+        confidence=_confidence(noisy, scale),
+        cost=accountant.guarantee,
+        spent=accountant.ledger.spent,
+        info={
+            **info,
+            "noise_scale": scale * step,
+            "ledger": tuple((entry.label, entry.event.epsilon) for entry in accountant.ledger.entries),
+        },
+    )
+
+
+def _direction(difference: float) -> Direction:
+    """difference: the error of y -> x less that of x -> y."""
+    return Direction.X_TO_Y if difference > 0 else Direction.Y_TO_X if difference < 0 else Direction.UNDECIDED
+
+
+def _confidence(released: int, scale: float) -> float:
+    """The posterior probability, under a flat prior, that the exact whole number has the sign of the released one; :func:`reci`."""
+    ratio = math.exp(-1 / scale)
+    if released == 0:
+        return (1 - ratio) / (1 + ratio)  # that the exact number is 0 too
+    return 1 - math.exp(-abs(released) / scale) / (1 + ratio)
+
+
+def _least_squares(design: np.ndarray, y: np.ndarray) -> float:
+    coefficients = np.linalg.lstsq(design, y, rcond=None)[0]
+    return float(np.mean((y - design @ coefficients) ** 2))
+
+
+def _check_whole(name: str, value: Any, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise OptionError(f"{name} = {value!r} is not a whole number from {least} to {most}; give one such as {max(least, 3)}")
+
+
