@@ -39,7 +39,19 @@ from jaxcd.decisions import (
     Threshold,
     TreeOptions,
 )
-from jaxcd.discovery import ColliderRule, ConflictRule, DiscoveryResult, dag_to_pag, fci, mag_to_pag, pc, tree_pc
+from jaxcd.discovery import (
+    ColliderRule,
+    ConflictRule,
+    DiscoveryResult,
+    EdgeConfidence,
+    dag_to_pag,
+    decision_confidence,
+    edge_confidence,
+    fci,
+    mag_to_pag,
+    pc,
+    tree_pc,
+)
 from jaxcd.doors import Algorithm, ci_test, discover, release, search
 from jaxcd.errors import (
     BudgetExhausted,
@@ -54,8 +66,10 @@ from jaxcd.errors import (
 )
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.guarantees import guarantees
-from jaxcd.planning import Plan, plan
+from jaxcd.pairwise import Direction, PairResult, cds, igci, reci
+from jaxcd.planning import Plan, ReleasePlan, plan, plan_release
 from jaxcd.privacy import NO_PRIVACY, Budget, Ledger, PrivacyCost, Relation, SecureNoise, SimulatedNoise
+from jaxcd.recommending import Method, Recommendation, recommend
 from jaxcd.releases import Histogram, Marginals, NoisyFisherZ, Release, SecondMoments
 
 __version__ = "0.1.0"
@@ -77,9 +91,11 @@ __all__ = [
     "CovarianceNorm",
     "DataError",
     "Dataset",
+    "Direction",
     "DiscoveryResult",
     "Domain",
     "DomainError",
+    "EdgeConfidence",
     "ExponentialSelect",
     "FisherZ",
     "FormatError",
@@ -92,6 +108,7 @@ __all__ = [
     "Ledger",
     "LevelwiseGaussian",
     "Marginals",
+    "Method",
     "MixedGraph",
     "Noise",
     "NoisyFisherZ",
@@ -102,12 +119,15 @@ __all__ = [
     "OptionError",
     "Oracle",
     "Ordinal",
+    "PairResult",
     "Plan",
     "PooledCovariance",
     "PrivacyCost",
     "PrivacyError",
+    "Recommendation",
     "Relation",
     "Release",
+    "ReleasePlan",
     "Scheduled",
     "SecondMoments",
     "SecureNoise",
@@ -119,19 +139,26 @@ __all__ = [
     "StratifiedRanks",
     "Threshold",
     "TreeOptions",
+    "cds",
     "ci_test",
     "dag_to_pag",
+    "decision_confidence",
     "discover",
+    "edge_confidence",
     "fci",
     "graphs",
     "guarantees",
+    "igci",
     "mag_to_pag",
     "metrics",
     "networks",
     "pc",
     "plan",
+    "plan_release",
     "published",
     "read_csv",
+    "reci",
+    "recommend",
     "release",
     "search",
     "structural",

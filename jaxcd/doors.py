@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 
-from jaxcd.citests import CITest, CovarianceNorm, FisherZ, GTest, KendallTau, Query, StratifiedRanks
-from jaxcd.data import Categorical, Dataset, Domain, Ordinal
-from jaxcd.decisions import Decider, LevelwiseGaussian, SparseVector, Threshold, TreeOptions
+from jaxcd.citests import CITest, Query
+from jaxcd.data import Dataset, Domain
+from jaxcd.decisions import Decider, Threshold, TreeOptions
 from jaxcd.decisions.rounds import equal_pure_events
 from jaxcd.discovery import (
     DiscoveryResult,
     LevelRecord,
+    decision_confidence,
+    edge_confidence,
     fci,
     pc,
     search_histogram,
@@ -23,10 +26,12 @@ from jaxcd.discovery import (
     search_second_moments,
     tree_pc,
 )
-from jaxcd.errors import DomainError, OptionError
+from jaxcd.discovery.constraint import check_arguments
+from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
-from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, laplace
+from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, Relation, laplace
 from jaxcd.queries import Session
+from jaxcd.recommending import Algorithm, Choice, choose, kind_of_release, recommend
 from jaxcd.releases import (
     Histogram,
     Marginals,
@@ -37,108 +42,50 @@ from jaxcd.releases import (
     SecondMoments,
 )
 
-__all__ = ["Algorithm", "CITestResult", "Choice", "choose", "ci_test", "discover", "release", "search"]
+__all__ = ["Algorithm", "CITestResult", "Choice", "choose", "ci_test", "discover", "release", "resolve", "search"]
 
 
-class Algorithm(enum.Enum):
-    """A search by conditional independences.
-
-    PC: :func:`jaxcd.pc`, a CPDAG; no latent variables.  TREE: :func:`jaxcd.tree_pc`, PC guided by a tree, in four batches.
-    FCI: :func:`jaxcd.fci`, a PAG; latent and selection variables are allowed.
-    """
-
-    PC = "pc"
-    TREE = "tree"
-    FCI = "fci"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A search, a test and a mechanism, and why: chosen from the domain and the budget, never from the rows.
-
-    decider: with ``Algorithm.TREE``, which has its own mechanism, that one's options.
-    """
-
-    test: CITest
-    decider: Decider | TreeOptions
-    reasons: tuple[str, ...]
-    algorithm: Algorithm = Algorithm.PC
-
-
-def choose(
+def resolve(
     domain: Domain,
+    n_samples: int,
     *,
     budget: Budget | NoPrivacy,
+    algorithm: Algorithm = Algorithm.AUTO,
     test: CITest | None = None,
     decider: Decider | TreeOptions | None = None,
-    algorithm: Algorithm = Algorithm.PC,
+    max_level: int | None = None,
+    knowledge: Knowledge | None = None,
+    linear: bool = False,
 ) -> Choice:
-    """The test and the mechanism of a search for a domain and a budget; what is given stays.
+    """What :func:`discover` will run, from public facts; arguments as there.  Refuses options that the algorithm does not have.
 
-    Rules: numeric columns get StratifiedRanks under a budget and Fisher's z without one; columns that are all ordered with three or
-    more levels get Kendall's tau; other discrete columns get the covariance norm, or without privacy the G test.  A budget with
-    delta > 0 gets LevelwiseGaussian, with delta = 0 SparseVector, no privacy Threshold.  ``Algorithm.TREE`` has its own mechanism, and
-    takes the tests of private runs with and without a budget.
-
-    Raises DomainError for numeric beside nominal columns, and for numeric columns under a budget without delta; OptionError for a
-    decider with ``Algorithm.TREE``, or its options with another.
+    n_samples: not used under add-remove neighbours, where it is private.
     """
-    _check_algorithm(algorithm, decider)
-    reasons = []
-    private = isinstance(budget, Budget)
-    tree = algorithm is Algorithm.TREE
-    delta = budget.delta if isinstance(budget, Budget) else 0.0
-    if test is not None:
-        reasons.append(f"test: {test.name}, as asked")
-    elif not domain.is_discrete:
-        nominal = [name for name, column in domain.columns.items() if isinstance(column, Categorical)]
-        if nominal:
-            raise DomainError(
-                f"column {nominal[0]!r} is categorical while others are numeric, and no test here takes both; declare the numeric "
-                "ones ordinal with bins, or select columns of one kind"
-            )
-        if private and not delta > 0:
-            name = next(name for name in domain.names if not domain[name].is_discrete)
-            raise DomainError(
-                f"column {name!r} is numeric, and the private test for numeric columns needs a budget with delta > 0; give one "
-                "such as 1e-6, or declare the column ordinal with public bins"
-            )
-        test = StratifiedRanks() if private or tree else FisherZ()
-        reasons.append(f"test: {test.name}, because there are numeric columns")
-    elif all(isinstance(column, Ordinal) and column.cardinality > 2 for column in domain.columns.values()):
-        test = KendallTau()
-        reasons.append("test: KendallTau, because all columns are ordered with three or more levels")
-    elif private or tree:
-        test = CovarianceNorm()
-        reasons.append("test: CovarianceNorm, because there are nominal or binary columns and a bounded sensitivity is needed")
-    else:
-        test = GTest()
-        reasons.append("test: GTest, because there are nominal or binary columns and no privacy is asked for")
-    if tree:
-        decider = decider or TreeOptions()
-        reasons.append("mechanism: TreeGuided, which is part of the tree-guided search")
-    elif isinstance(decider, Decider):
-        reasons.append(f"mechanism: {decider.name}, as asked")
-    elif not private:
-        decider = Threshold()
-        reasons.append("mechanism: Threshold, because no privacy is asked for")
-    elif delta > 0 and test.view_cardinalities(domain) is not None:
-        decider = LevelwiseGaussian()
-        reasons.append("mechanism: LevelwiseGaussian, because the budget has a delta and the test sees the columns as codes")
-    else:
-        decider = SparseVector()
-        reasons.append("mechanism: SparseVector, because the budget has no delta" if delta == 0 else
-                       f"mechanism: SparseVector, because {test.name} does not see the columns as codes")  # fmt: skip
-    return Choice(test, decider, tuple(reasons), algorithm)
-
-
-def _check_algorithm(algorithm: Algorithm, decider: Decider | TreeOptions | None) -> None:
-    if not isinstance(algorithm, Algorithm):
-        raise OptionError(f"algorithm = {algorithm!r} is not an algorithm; use Algorithm.PC, Algorithm.TREE or Algorithm.FCI")
-    if algorithm is Algorithm.TREE and isinstance(decider, Decider):
-        raise OptionError(f"decider: Algorithm.TREE has its own mechanism, and no use for {decider.name}; drop it, or give TreeOptions")
-    if algorithm is not Algorithm.TREE and isinstance(decider, TreeOptions):
-        raise OptionError(f"decider: TreeOptions are for Algorithm.TREE, not for {algorithm.value}; give a decider, or None")
+    given = {"test": test, "decider": decider, "max_level": max_level, "knowledge": knowledge}
+    asked = [argument for argument, value in given.items() if value is not None]
+    if algorithm is Algorithm.AUTO and isinstance(decider, TreeOptions):
+        algorithm = Algorithm.TREE
+    if algorithm is Algorithm.AUTO and asked:
+        choice = choose(domain, budget=budget, test=test, decider=decider)
+        why = f"chosen: PC, because {' and '.join(asked)} {'is' if len(asked) == 1 else 'are'} given, which a release has no use for"
+        return replace(choice, reasons=(why, *choice.reasons))
+    if algorithm is Algorithm.AUTO and isinstance(budget, Budget) and budget.relation is Relation.ADD_REMOVE:
+        choice = choose(domain, budget=budget)
+        why = "chosen: PC, because the number of rows is private under add-remove neighbours, and a release states it"
+        return replace(choice, reasons=(why, *choice.reasons))
+    if algorithm is Algorithm.AUTO:
+        return recommend(domain, n_samples, budget=budget, linear=linear).choice
+    if algorithm is Algorithm.RELEASE:
+        if asked:
+            raise OptionError(f"{asked[0]}: Algorithm.RELEASE has no such option; drop it, or use Algorithm.PC")
+        kind = kind_of_release(domain)
+        return Choice(None, None, (f"release: {type(kind).__name__}, which takes these columns",), algorithm, kind)
+    choice = choose(domain, budget=budget, test=test, decider=decider, algorithm=algorithm)
+    if algorithm is Algorithm.TREE:
+        for argument in ("max_level", "knowledge"):
+            if argument in asked:
+                raise OptionError(f"{argument}: Algorithm.TREE has no such option; drop it, or use Algorithm.PC")
+    return choice
 
 
 def discover(
@@ -149,38 +96,76 @@ def discover(
     noise: NoiseSource | None = None,
     test: CITest | None = None,
     decider: Decider | TreeOptions | None = None,
-    algorithm: Algorithm = Algorithm.PC,
+    algorithm: Algorithm = Algorithm.AUTO,
+    linear: bool = False,
     max_level: int | None = None,
     knowledge: Knowledge | None = None,
+    release_out: str | Path | None = None,
+    n_confidence_draws: int = 0,
     progress: bool | Callable[[LevelRecord], None] = False,
 ) -> DiscoveryResult:
-    """Discovers a causal graph with test and mechanism chosen from public facts; ``info["reasons"]`` says why.
+    """Discovers a causal graph by a method chosen from public facts; ``info["reasons"]`` says which, and why.
 
-    Arguments as for :func:`jaxcd.pc`; ``test`` and ``decider`` override the choice of :func:`choose`.  algorithm: the search; with
-    ``Algorithm.FCI`` the graph is a PAG.  ``Algorithm.TREE`` takes no max_level and no knowledge, and has no levels to report.
+    Arguments as for :func:`jaxcd.pc`.  algorithm: ``Algorithm.AUTO`` follows :func:`jaxcd.recommend`, or takes PC where test, decider,
+    max_level or knowledge is given; ``test`` and ``decider`` override the choice of :func:`choose`.  With ``Algorithm.FCI`` the graph
+    is a PAG.  What is free is there: ``confidence`` of a search by tests that released its margins.  ``Algorithm.TREE`` takes no max_level and no knowledge, ``Algorithm.RELEASE`` none of these four; both have no
+    levels to report.
+    linear: as for :func:`jaxcd.recommend`.
+    release_out: a file for what was bought, written before it is searched; ``Release.load`` reads it.  n_confidence_draws: draws of
+    :func:`jaxcd.discovery.edge_confidence`, which says how sure the edges are; 0 for none.  Both only with a release.
 
     Guarantee
     ---------
-    That of :func:`jaxcd.pc`, :func:`jaxcd.tree_pc` or :func:`jaxcd.fci`: the choice reads the domain and the budget only.
+    That of :func:`release`, :func:`jaxcd.pc`, :func:`jaxcd.tree_pc` or :func:`jaxcd.fci`: the choice reads the domain, the budget and,
+    under replace-one neighbours, the number of rows only.
 
-    Raises what the chosen search raises, and OptionError for an option that it does not have.
+    Raises what the chosen method raises, and OptionError for an option that it does not have, before anything is charged.
     """
+    if isinstance(data, Release):
+        raise OptionError("data: a release has been paid for, and there is nothing to choose; use jaxcd.search(data), or jaxcd.pc(data, test=...)")
     if not isinstance(data, Dataset):
         raise OptionError(f"data: a {type(data).__name__} is not a Dataset; make one with read_csv, from_frame or from_array")
-    choice = choose(data.domain, budget=budget, test=test, decider=decider, algorithm=algorithm)
-    if isinstance(choice.decider, TreeOptions):
-        for argument, value in (("max_level", max_level), ("knowledge", knowledge)):
-            if value is not None:
-                raise OptionError(f"{argument}: Algorithm.TREE has no such option; drop it, or use Algorithm.PC")
+    choice = resolve(
+        data.domain, data.n_samples, budget=budget, algorithm=algorithm, test=test, decider=decider, max_level=max_level,
+        knowledge=knowledge, linear=linear,
+    )  # fmt: skip
+    _check_afterwards(choice, release_out, n_confidence_draws)
+    if choice.kind is not None:
+        bought = release(data, choice.kind, budget=budget, noise=noise)
+        if release_out is not None:
+            bought.save(release_out)
+        run = search(bought)
+        if n_confidence_draws > 0:
+            run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws, kind=choice.kind))
+        run = replace(run, info={**_facts(bought), **run.info})
+    elif isinstance(choice.decider, TreeOptions):
+        assert choice.test is not None
         run = tree_pc(data, test=choice.test, budget=budget, key=key, noise=noise, options=choice.decider)
     else:
-        search = fci if algorithm is Algorithm.FCI else pc
-        run = search(
+        assert choice.test is not None and choice.decider is not None
+        run = (fci if choice.algorithm is Algorithm.FCI else pc)(
             data, test=choice.test, decider=choice.decider, budget=budget, key=key, noise=noise,
             max_level=max_level, knowledge=knowledge, progress=progress,
         )  # fmt: skip
-    info = {**run.info, "reasons": choice.reasons}
-    return DiscoveryResult(run.graph, run.separating_sets, run.cost, run.spent, run.exhausted, info)
+    if choice.kind is None and isinstance(budget, Budget) and "released_margins" in run.info:
+        run = run.with_confidence(decision_confidence(run))
+    return replace(run, info={**run.info, "reasons": choice.reasons})
+
+
+def _check_afterwards(choice: Choice, release_out: str | Path | None, n_confidence_draws: int) -> None:
+    """Refuses, before anything is spent, what could not be done with the release once it is bought."""
+    if isinstance(n_confidence_draws, bool) or not isinstance(n_confidence_draws, int) or not n_confidence_draws >= 0:
+        raise OptionError(f"n_confidence_draws = {n_confidence_draws!r} is no number of draws; use a whole number from 0, such as 50")
+    for argument, is_given in (("release_out", release_out is not None), ("n_confidence_draws", n_confidence_draws > 0)):
+        if is_given and choice.kind is None:
+            raise OptionError(f"{argument}: {choice.algorithm.value} releases nothing; drop it, or use Algorithm.RELEASE")
+    if release_out is not None and (Path(release_out).is_dir() or not Path(release_out).absolute().parent.is_dir()):
+        raise OptionError(f"release_out = {str(release_out)!r} is no file in a folder that exists; give one such as 'release.npz'")
+
+
+def _facts(bought: Release) -> Mapping[str, Any]:
+    """What a report says about every run, where the search on a release does not."""
+    return {"budget": str(bought.cost), "secure_noise": bought.cost.proven, "ledger": tuple(bought.ledger)}
 
 
 @dataclass(frozen=True)
@@ -197,20 +182,20 @@ class CITestResult:
 
 
 def ci_test(
-    data: Dataset | None,
+    data: Dataset | Release | None,
     x: str,
     y: str,
     *,
     given: Sequence[str] = (),
     test: CITest,
-    budget: Budget | NoPrivacy,
-    key: jax.Array | None,
+    budget: Budget | NoPrivacy | None = None,
+    key: jax.Array | None = None,
     noise: NoiseSource | None = None,
     alpha: float = 0.05,
 ) -> CITestResult:
     """One conditional independence test: is x independent of y given ``given``?
 
-    x, y, given: different names.  Independent iff the margin (statistic minus critical value at level alpha), under a budget
+    data, budget: as for :func:`jaxcd.pc`; a release is tested at no further cost.  x, y, given: different names.  Independent iff the margin (statistic minus critical value at level alpha), under a budget
     with Laplace noise, is at most zero.
 
     Guarantee
@@ -221,6 +206,10 @@ def ci_test(
     Raises OptionError for an unknown or repeated name, SensitivityError for a test without bounded sensitivity under a budget.
     """
     decider = Threshold(alpha)  # checks alpha
+    if budget is None and isinstance(data, Release):
+        budget = NO_PRIVACY
+    check_arguments(test, budget, key, noise)
+    assert budget is not None
     session = Session(data, test, alpha=decider.alpha, budget=budget, key=key)
     if isinstance(given, str):
         raise OptionError(f"given = {given!r} is one text; use a tuple of names such as ({given!r},)")
@@ -241,9 +230,8 @@ def ci_test(
     if isinstance(budget, NoPrivacy):
         answer = session.evaluate([query])
         statistic, log_pvalue, margin = (float(part[0]) for part in answer)
-        return CITestResult(
-            statistic, float(np.exp(log_pvalue)), log_pvalue, margin, margin <= 0, accountant.guarantee
-        )  # fmt: skip
+        cost = data.cost if isinstance(data, Release) else accountant.guarantee
+        return CITestResult(statistic, float(np.exp(log_pvalue)), log_pvalue, margin, margin <= 0, cost)
     bound = session.sensitivity()
     noisy = laplace(
         accountant, session.margins([query]).expose(), sensitivity=bound.value, pad=bound.pad, epsilon=equal_pure_events(accountant.ledger, 1),

@@ -2,13 +2,16 @@ r"""What a budget can see, before any data is read.
 
 For a domain, a number of rows, a test, a decider and a budget the planner says how many answers the budget buys, how large the noise of
 each is, and the smallest margin that will be found with high probability, in the margin's own unit (records for the tests on
-tables) and as a share of the rows.  Everything follows from public facts.
+tables) and as a share of the rows.  For a release it says how large the noise on a released number is.  Everything follows from
+public facts.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+
+import numpy as np
 
 from jaxcd.citests import CITest
 from jaxcd.data import Domain
@@ -22,15 +25,20 @@ from jaxcd.decisions import (
     Scheduled,
     SieveAndExamine,
     SparseVector,
+    TreeOptions,
 )
 from jaxcd.decisions.exponential_select import equal_selections
 from jaxcd.decisions.noisy_rank import critical_noise
 from jaxcd.decisions.rounds import default_rounds, equal_pure_events
-from jaxcd.errors import OptionError, PrivacyError, SensitivityError
-from jaxcd.ops import tails
+from jaxcd.errors import DomainError, OptionError, PrivacyError, SensitivityError
+from jaxcd.ops import moments, tails
+from jaxcd.ops import tilted_moments as tilted
 from jaxcd.privacy import THRESHOLD_SHARE, Budget, Ledger
+from jaxcd.releases import Histogram, Marginals, SecondMoments
+from jaxcd.releases.histogram import HISTOGRAM_SENSITIVITY
+from jaxcd.releases.marginal_screen import pairs_for_laplace
 
-__all__ = ["Plan", "plan"]
+__all__ = ["Plan", "ReleasePlan", "plan", "plan_release"]
 
 _MISS = 0.05
 # A dependence this strong (as a share of the rows) is the least that is usually worth finding; see PRIVACY.md O (theta = 0.01).
@@ -51,23 +59,21 @@ class Plan:
     words: str
 
 
-def plan(domain: Domain, n_samples: int, *, test: CITest, decider: Decider, budget: Budget) -> Plan:
+def plan(domain: Domain, n_samples: int, *, test: CITest, decider: Decider | TreeOptions, budget: Budget) -> Plan:
     r"""Plans a private run: what will the budget see?
 
-    domain: the declared domain.  n_samples: public, at least 2.  test, decider, budget: as for :func:`jaxcd.pc`.
+    domain: the declared domain.  n_samples: public, at least 2.  test, decider, budget: as for :func:`jaxcd.pc`; TreeOptions for
+    :func:`jaxcd.tree_pc`.
 
     For the deciders that pay by the answer the noise is that of one answer when the budget is divided among all of them; for
-    LevelwiseGaussian it is that of the first level after the release with all pairs still open, the worst case.  The smallest
-    margin is (kappa + 1.645) noise, kappa the decision threshold.
+    LevelwiseGaussian it is that of the first level after the release with all pairs still open, for TreeOptions that of the
+    questions whether to add an edge with all pairs open: the worst case.  The smallest margin is (kappa + 1.645) noise, kappa
+    the decision threshold.
 
     Raises OptionError where an argument is not of its kind, SensitivityError for a test without bounded sensitivity.
     """
-    if not isinstance(domain, Domain):
-        raise OptionError(f"domain: a {type(domain).__name__} is not a Domain; declare one, or read it with Domain.read")
-    if isinstance(n_samples, bool) or not isinstance(n_samples, int) or not n_samples >= 2:
-        raise OptionError(f"n_samples = {n_samples!r} is not a number of rows; give a whole number from 2")
-    if not isinstance(budget, Budget):
-        raise OptionError(f"budget = {budget!r} is not a Budget; there is nothing to plan without one")
+    check_facts(domain, n_samples)
+    _check_budget(budget)
     bound = test.margin_sensitivity(alpha=decider.alpha, n_samples=n_samples, relation=budget.relation)
     if bound is None:
         raise SensitivityError(f"test: {test.name} has no bounded sensitivity, so no budget buys an answer; use CovarianceNorm")
@@ -83,7 +89,85 @@ def plan(domain: Domain, n_samples: int, *, test: CITest, decider: Decider, budg
     return Plan(n_answers, noise, smallest, smallest / n_samples, sensible, words)
 
 
-def _price(decider: Decider, ledger: Ledger, n_columns: int, delta: float) -> tuple[int, float, float]:
+@dataclass(frozen=True)
+class ReleasePlan:
+    """noise: standard deviation of the noise on a released number, in records.  smallest_share: three times that as a share of the
+    rows: less is noise.  words: the same in a sentence."""
+
+    noise: float
+    smallest_share: float
+    words: str
+
+
+def plan_release(
+    domain: Domain, n_samples: int, *, kind: Histogram | Marginals | SecondMoments, budget: Budget
+) -> ReleasePlan:
+    r"""Plans a release: how large is its noise?
+
+    domain: the declared domain.  n_samples: public, at least 2.  kind, budget: as for :func:`jaxcd.release`.
+
+    The noise is, for a histogram, that of a cell, sqrt(2) 2 / epsilon; for marginals, that of an interaction of the first round, when
+    all pairs are bought; for second moments, that of an entry of the last round if the earlier ones found the right units, n times
+    the noise on a correlation.
+
+    Raises OptionError where an argument is not of its kind or the budget has no delta for Gaussian noise, DomainError where the
+    release does not take the columns.
+    """
+    check_facts(domain, n_samples)
+    _check_budget(budget)
+    ledger = Ledger(budget)
+    if isinstance(kind, Histogram):
+        kind.check(domain)
+        noise, number = math.sqrt(2) * HISTOGRAM_SENSITIVITY / budget.epsilon, "cell"
+    elif isinstance(kind, Marginals):
+        noise, number = _noise_of_marginals(domain, kind, ledger), "number of a pair"
+    elif isinstance(kind, SecondMoments):
+        kind.check(domain)
+        noise, number = n_samples * math.sqrt(_moments_variance(domain, n_samples, kind, ledger)), "entry"
+    else:
+        raise OptionError(f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals() or SecondMoments()")
+    share = 3 * noise / n_samples
+    words = f"Each {number} has noise of {noise:.3g} records; what is below {share:.2%} of the {n_samples:,} rows is noise."
+    return ReleasePlan(noise, share, words)
+
+
+def check_facts(domain: Domain, n_samples: int) -> None:
+    """Raises OptionError unless these are a domain and a number of rows."""
+    if not isinstance(domain, Domain):
+        raise OptionError(f"domain: a {type(domain).__name__} is not a Domain; declare one, or read it with Domain.read")
+    if isinstance(n_samples, bool) or not isinstance(n_samples, int) or not n_samples >= 2:
+        raise OptionError(f"n_samples = {n_samples!r} is not a number of rows; give a whole number from 2")
+
+
+def _check_budget(budget: Budget) -> None:
+    if not isinstance(budget, Budget):
+        raise OptionError(f"budget = {budget!r} is not a Budget; there is nothing to plan without one")
+
+
+def _noise_of_marginals(domain: Domain, kind: Marginals, ledger: Ledger) -> float:
+    if not domain.is_discrete:
+        raise DomainError("domain: marginals count levels, and there are numeric columns; declare those ordinal with public bins")
+    cardinalities = tuple(cardinality or 1 for cardinality in domain.cardinalities)
+    share = kind.shares[0] / sum(kind.shares)
+    if ledger.remaining_rho > 0:
+        return moments.contrast_sensitivity(cardinalities, 1.0) / math.sqrt(2 * share * ledger.remaining_rho)
+    weights, _, sensitivity = pairs_for_laplace(cardinalities)
+    least = min((weight for columns, weight in weights.items() if len(columns) == 2), default=1.0)
+    return math.sqrt(2) * sensitivity / (share * ledger.remaining_epsilon * least)
+
+
+def _moments_variance(domain: Domain, n_samples: int, kind: SecondMoments, ledger: Ledger) -> float:
+    """Variance of the noise on an entry of the last round, for columns whose covariance is the identity."""
+    bought = kind.scale_share if kind.centres is None or kind.scales is None else 0.0
+    if not ledger.remaining_rho > 0:
+        raise OptionError("budget: second moments need Gaussian noise and delta > 0; give the budget a delta such as 1e-6")
+    rho = ledger.remaining_rho * (1 - bought) * kind.shares[-1] / sum(kind.shares)
+    units = np.ones(domain.n_columns)
+    rate = tilted.best_rate(units, n_samples=n_samples, anchor=1.0, rho=rho)
+    return tilted.relative_variances(units, n_samples=n_samples, rate=rate, anchor=1.0, rho=rho)[1]
+
+
+def _price(decider: Decider | TreeOptions, ledger: Ledger, n_columns: int, delta: float) -> tuple[int, float, float]:
     """Number of answers, standard deviation of the noise of one, and the threshold in units of it."""
     n_pairs = n_columns * (n_columns - 1) // 2
     if isinstance(decider, LevelwiseGaussian):
@@ -93,6 +177,12 @@ def _price(decider: Decider, ledger: Ledger, n_columns: int, delta: float) -> tu
         level = shares[min(1, len(shares) - 1)] / sum(shares) * ledger.remaining_rho * (1 - decider.selection_share)
         tail = min(0.25, decider.false_edges * n_columns / max(n_pairs, 1))
         return n_pairs * len(shares), delta * math.sqrt(n_pairs / (2 * level)), tails.normal_quantile(tail)
+    if isinstance(decider, TreeOptions):
+        if not ledger.remaining_rho > 0:
+            raise OptionError("budget: the tree-guided search needs delta > 0; give the budget a delta such as 1e-6")
+        grow = decider.shares[1] / sum(decider.shares) * ledger.remaining_rho
+        tail = min(0.25, decider.false_edges * n_columns / max(n_pairs, 1))
+        return n_pairs, delta * math.sqrt(n_pairs / (2 * grow)), tails.normal_quantile(tail) if tail > 0 else math.inf
     if isinstance(decider, SparseVector):
         rounds = decider.n_rounds or default_rounds(n_columns)
         epsilon = equal_pure_events(ledger, rounds)

@@ -22,7 +22,7 @@ MODULES = {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) f
 BASE = {"errors"}
 STATISTICS = BASE | {"ops", "graphs", "data", "privacy", "citests"}
 SEARCH = STATISTICS | {"queries", "releases", "decisions", "scores"}
-EVERYTHING = SEARCH | {"discovery", "pairwise", "published", "metrics", "plotting", "report", "planning", "doors", "guarantees"}
+EVERYTHING = SEARCH | {"discovery", "pairwise", "local", "published", "metrics", "plotting", "report", "planning", "recommending", "doors", "guarantees"}
 ALLOWED = {
     "errors": set(),
     "ops": BASE,  # the exceptions only: no names, graphs, data or privacy
@@ -36,11 +36,13 @@ ALLOWED = {
     "decisions": STATISTICS | {"queries", "releases"},
     "discovery": BASE | {"graphs", "data", "privacy", "citests", "queries", "decisions", "releases", "scores"},
     "pairwise": STATISTICS,
+    "local": STATISTICS,
     "published": SEARCH | {"discovery"},
     "metrics": BASE | {"graphs"},
     "plotting": BASE | {"graphs", "metrics", "privacy"},
     "report": BASE | {"graphs", "metrics", "privacy", "plotting"},
     "planning": SEARCH,
+    "recommending": SEARCH | {"planning"},
     "doors": EVERYTHING - {"doors", "guarantees"},
     "guarantees": EVERYTHING - {"doors", "guarantees"},
     "cli": EVERYTHING,

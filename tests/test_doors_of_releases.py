@@ -44,3 +44,34 @@ def test_what_is_no_release(discrete):
         jaxcd.release(discrete, "histogram", budget=BUDGET)
     with pytest.raises(jaxcd.OptionError, match="a Dataset cannot be searched"):
         jaxcd.search(discrete)
+
+
+def test_discover_keeps_what_it_bought(discrete, tmp_path):
+    options = {"budget": BUDGET, "key": None, "noise": jaxcd.SimulatedNoise(jax.random.key(1))}
+    file = tmp_path / "bought.npz"
+    run = jaxcd.discover(discrete, **options, release_out=file, n_confidence_draws=2)
+    bought = jaxcd.Release.load(file)
+    assert bought.kind == "histogram" and jaxcd.search(bought).graph == run.graph
+    assert run.confidence is not None and run.confidence.names == discrete.names
+    assert np.isin(run.confidence.adjacency, (0.0, 0.5, 1.0)).all()
+    plain = jaxcd.discover(discrete, **options, algorithm=jaxcd.Algorithm.RELEASE)
+    assert plain.graph == run.graph and plain.confidence is None
+
+
+def test_what_could_not_be_kept_is_refused_before_it_is_bought(discrete, tmp_path, monkeypatch):
+    def charge(*_, **__):
+        raise AssertionError("the ledger was charged")
+
+    monkeypatch.setattr(jaxcd.Ledger, "charge", charge)
+    options = {"budget": BUDGET, "key": None}
+    for wrong in (
+        {"release_out": tmp_path},
+        {"release_out": tmp_path / "nowhere" / "x.npz"},
+        {"release_out": tmp_path / "x.npz", "test": jaxcd.CovarianceNorm()},
+        {"n_confidence_draws": 2, "max_level": 1},
+        {"n_confidence_draws": 1.5},
+    ):
+        with pytest.raises(jaxcd.OptionError, match="give|drop|use"):
+            jaxcd.discover(discrete, **options, **wrong)
+    with pytest.raises(AssertionError, match="charged"):
+        jaxcd.discover(discrete, **options)

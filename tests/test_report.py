@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxcd
+from jaxcd.discovery import EdgeConfidence
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import Mark, MixedGraph, from_dot, random_dag
 from jaxcd.plotting import comparison_figure, comparison_png, graph_figure, graph_png, plot_graph
@@ -144,6 +145,34 @@ def test_a_comparison_has_the_estimate_at_the_left_and_the_truth_at_the_right() 
     assert colors == [{black: 2, blue: 1, red: 1}, {black: 2, blue: 1, grey: 1}]
     assert comparison_png(estimate, PAG, dpi=40) == comparison_png(estimate, PAG, dpi=40)
     assert comparison_png(MixedGraph.empty(["x"]), MixedGraph.empty(["x"]), dpi=40).startswith(b"\x89PNG")
+
+
+def _strengths(values: dict[tuple[int, int], float], d: int) -> np.ndarray:
+    array = np.zeros((d, d))
+    for (i, j), value in values.items():
+        array[i, j] = array[j, i] = value
+    return array
+
+
+def test_probable_edges_have_thicker_lines_and_keep_their_colors() -> None:
+    names = ["a", "b", "c", "d"]
+    graph = MixedGraph.from_edges(names, ["a --> b", "b --> c", "a --- d"])
+    truth = MixedGraph.from_edges(names, ["a --> b", "b --- c", "c --> d"])
+    strengths = _strengths({(0, 1): 1.0, (1, 2): 0.5, (0, 3): 0.0, (2, 3): 0.9}, 4)
+    plain, shown = (graph_figure(graph, truth=truth, strengths=s).axes[0] for s in (None, strengths))
+    assert [line.get_color() for line in shown.lines] == [line.get_color() for line in plain.lines]
+    assert len({line.get_linewidth() for line in plain.lines}) == 1
+    order = [(edge.a, edge.b) for edge in graph.edges()]
+    widths = dict(zip(order, (line.get_linewidth() for line in shown.lines[:3]), strict=True))
+    assert 0 < widths["a", "d"] < widths["b", "c"] < widths["a", "b"]
+    assert widths["b", "c"] == pytest.approx((widths["a", "b"] + widths["a", "d"]) / 2)
+    assert shown.lines[3].get_linewidth() == plain.lines[3].get_linewidth()  # the missing edge
+    left, right = comparison_figure(graph, truth, strengths=strengths).axes[:2]
+    assert len({line.get_linewidth() for line in left.lines}) == 3
+    assert len({line.get_linewidth() for line in right.lines}) == 1
+    for wrong in (np.zeros((3, 3)), np.full((4, 4), np.nan), np.triu(strengths), 2 * strengths):
+        with pytest.raises(OptionError, match="strengths"):
+            plot_graph(graph, strengths=wrong)
 
 
 def test_comparison_refuses() -> None:
@@ -277,6 +306,47 @@ def test_files_hold_the_result(secure: jaxcd.DiscoveryResult, tmp_path: Path) ->
 def test_a_result_saves_and_plots_itself(secure: jaxcd.DiscoveryResult, tmp_path: Path) -> None:
     assert secure.save(str(tmp_path / "x")) == tmp_path / "x"
     assert len(secure.plot().texts) == 5
+
+
+def test_a_report_tells_how_sure_the_edges_are(secure: jaxcd.DiscoveryResult, tmp_path: Path) -> None:
+    names, d = secure.graph.names, secure.graph.n_nodes
+    rng = np.random.default_rng(0)
+    undirected = np.triu(rng.uniform(0.2, 0.6, (d, d)), 1)
+    directed = np.triu(np.full((d, d), 0.25), 1)
+    confidence = EdgeConfidence(
+        names, undirected + undirected.T + directed + directed.T, directed, undirected + undirected.T, 20, f"shares {EVIL}"
+    )
+    told = secure.with_confidence(confidence)
+    assert json.loads((secure.save(tmp_path / "plain") / "graph.json").read_text())["confidence"] is None
+    folder = told.save(tmp_path / "told")
+    content = json.loads((folder / "graph.json").read_text())
+    assert MixedGraph.from_json_dict(content) == secure.graph
+    assert content["confidence"]["n_draws"] == 20 and len(content["confidence"]["pairs"]) == d * (d - 1) // 2
+    for pair in content["confidence"]["pairs"]:
+        a, b = pair["pair"]
+        found = secure.graph.edge(a, b)
+        assert pair["found"] == (None if found is None else found.symbol)
+        i, j = names.index(a), names.index(b)
+        assert pair["adjacent"] == confidence.adjacency[i, j] and pair["forward"] == directed[i, j]
+    page = _Page((folder / "report.html").read_text(encoding="utf-8"))
+    assert "Confidence in the edges" in page.text and EVIL in page.text and "script" not in page.tags
+    assert all(f"{pair['adjacent']:.2f}" in page.text for pair in content["confidence"]["pairs"])
+    assert (folder / "graph.png").read_bytes() != (tmp_path / "plain" / "graph.png").read_bytes() or not secure.graph.n_edges
+    widths = {line.get_linewidth() for line in told.plot().lines}
+    assert len(widths) == secure.graph.n_edges  # every probability is another
+
+
+def test_a_confidence_in_adjacencies_alone_is_reported(secure: jaxcd.DiscoveryResult, tmp_path: Path) -> None:
+    confidence = EdgeConfidence(secure.graph.names, secure.graph.adjacency * 0.75, None, None, 0, "margins")
+    released = {"released_margins": ({"pair": secure.graph.names[:2], "margin": 1.0},)}
+    result = SimpleNamespace(
+        **{field: getattr(secure, field) for field in ("graph", "separating_sets", "cost", "spent", "exhausted")},
+        info={**secure.info, **released}, confidence=confidence,
+    )  # fmt: skip
+    folder = write_report(result, tmp_path / "x")
+    pairs = _strict(folder / "graph.json")["confidence"]["pairs"]
+    assert len(pairs) == secure.graph.n_edges and all(set(pair) == {"pair", "found", "adjacent"} for pair in pairs)
+    assert "released_margins" not in _strict(folder / "privacy.json")["settings"]  # they would fill the page
 
 
 def test_simulated_noise_and_no_privacy_are_shouted(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.privacy import Accountant, Relation
 
-__all__ = ["CITest", "Evaluation", "PreparedTest", "Query", "Sensitivity", "check_alpha", "require_data"]
+__all__ = ["CITest", "Evaluation", "PreparedTest", "Query", "Sensitivity", "StatisticsSource", "check_alpha", "require_data"]
 
 
 class Query(NamedTuple):
@@ -142,6 +142,28 @@ class CITest(abc.ABC):
     def column_names(self, data: Dataset | None) -> tuple[str, ...]:
         """The names of the variables that queries number."""
         return tuple(require_data(data, self.name).names)
+
+
+class StatisticsSource(abc.ABC):
+    """What can stand in the place of a data set: statistics that were paid for, and that know which tests they answer.
+
+    domain: the declared columns.  n_samples: the number of rows they were computed from (public).
+    """
+
+    domain: Domain
+    n_samples: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the variables that queries number."""
+        return self.domain.names
+
+    @abc.abstractmethod
+    def prepare_test(self, test: CITest, *, key: jax.Array | None = None) -> PreparedTest:
+        """``test.prepare`` on these statistics, with their noise in the null.
+
+        Raises OptionError, naming the tests that it answers, for another.
+        """
 
 
 def require_data(data: Dataset | None, test: str) -> Dataset:

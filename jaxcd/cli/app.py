@@ -114,22 +114,31 @@ def discover(
         typer.Option(help="Column of the network's sample to drop, as if nobody had measured it; may be repeated.", show_default=False),
     ] = None,
     algorithm: Annotated[
-        str, typer.Option(help="pc; tree (PC guided by a tree); fci (a PAG: there may be latent variables).")
-    ] = "pc",
+        str,
+        typer.Option(
+            help="auto (what `jaxcd recommend` says); pc; tree (PC guided by a tree); fci (a PAG: there may be latent variables); "
+            "release (noisy statistics, bought once and searched)."
+        ),
+    ] = "auto",
+    linear: Annotated[
+        bool, typer.Option("--linear", help="Relations among numeric columns are known to be linear: auto may buy second moments.")
+    ] = False,
     test: Annotated[
         str,
         typer.Option(
-            help="auto, covariance-norm, pooled-covariance, kendall-tau, chi-square, g-test, fisher-z, stratified-ranks or rcit."
+            help="auto, covariance-norm, pooled-covariance, kendall-tau, spearman, chi-square, g-test, fisher-z, stratified-ranks or rcit."
         ),
     ] = "auto",
     mechanism: Annotated[
         str,
         typer.Option(
             help="auto, levelwise-gaussian, sparse-vector, sieve-and-examine, noisy-threshold, "
-            "noisy-threshold-gaussian or threshold."
+            "noisy-threshold-gaussian, exponential-select or threshold."
         ),
     ] = "auto",
-    alpha: Annotated[float, typer.Option(help="Level of the tests, between 0 and 1.")] = 0.05,
+    alpha: Annotated[
+        float | None, typer.Option(help="Level of the tests, between 0 and 1. (Default: 0.05.)", show_default=False)
+    ] = None,
     max_level: Annotated[
         int | None, typer.Option(help="Largest set to condition on, from 0. (Default: no limit.)", show_default=False)
     ] = None,
@@ -146,7 +155,13 @@ def discover(
     ] = False,
     clip: Annotated[bool, typer.Option("--clip", help="Move numbers outside declared bounds onto the bounds.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for picture, graph and report.", show_default=False)] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write into an existing folder.")] = False,
+    release_out: Annotated[
+        Path | None, typer.Option(help="File (.npz) for the release that was bought, to be searched again later.", show_default=False)
+    ] = None,
+    confidence: Annotated[
+        int, typer.Option(help="Draws of a bootstrap that says how sure the edges found in a release are; 0 for none.")
+    ] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Write into an existing folder, over an existing release.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the graph only.")] = False,
     progress: Annotated[
@@ -157,29 +172,28 @@ def discover(
     ] = None,
 ) -> None:
     """Discover a causal graph in a table, or in a sample from a network."""
-    from jaxcd.cli import options, screen
+    from jaxcd.cli import options, running, screen
     from jaxcd.doors import Algorithm
     from jaxcd.report import check_folder, write_report
 
     # Everything that can be refused is refused before the data is read, and so before anything is spent.
-    if force and out is None:
-        raise OptionError("--force overwrites the folder of --out; give --out DIR")
+    if force and out is None and release_out is None:
+        raise OptionError("--force overwrites the folder of --out or the file of --release-out; give one of them")
     if out is not None:
         check_folder(out, force=force)
+    running.check_release_out(release_out, force=force)
     budget = options.budget(epsilon=epsilon, delta=delta, no_privacy=no_privacy, simulated_noise=simulated_noise)
-    search = options.algorithm(algorithm)
-    chosen_test, chosen_decider = options.test(test), options.decider(mechanism)
-    options.check_search(
-        algorithm=search, mechanism=mechanism, knowledge=knowledge, alpha=alpha, max_level=max_level, seed=seed
-    )
+    asked = running.Asked(
+        algorithm=options.algorithm(algorithm), test=test, mechanism=mechanism, alpha=alpha, max_level=max_level, knowledge=knowledge,
+        linear=linear, release_out=release_out, n_confidence_draws=confidence,
+    )  # fmt: skip
+    asked.check(seed=seed)
     known = options.knowledge(knowledge)
     source = options.Source(
         file=file, domain=domain, network=network, bif=bif, rows=rows, seed=seed, clip=clip, hide=tuple(hide or ())
     )
-    loaded = source.load(budget=budget, pag=search is Algorithm.FCI)
-    plan = options.plan(
-        loaded, algorithm=search, budget=budget, test=chosen_test, decider=chosen_decider, alpha=alpha
-    )
+    loaded = source.load(budget=budget, pag=asked.algorithm is Algorithm.FCI)
+    plan = running.plan(loaded, asked, budget=budget, knowledge=known)
     noise, key = options.randomness(seed=seed, simulated=simulated_noise)
     talkative = not (as_json or quiet)
     screen.warn_of_delta(budget, loaded)
@@ -187,10 +201,8 @@ def discover(
         screen.show_plan(loaded, budget, plan, noise, knowledge)
     shown = sys.stderr.isatty() and not quiet if progress is None else progress
     # FCI goes through the levels twice: how far that is nobody knows.
-    with screen.Progress(shown, max_level=None if search is Algorithm.FCI else max_level) as bar:
-        run = options.run(
-            loaded, plan, budget=budget, key=key, noise=noise, max_level=max_level, knowledge=known, progress=bar.report
-        )
+    with screen.Progress(shown, max_level=None if asked.algorithm is Algorithm.FCI else max_level) as bar:
+        run = running.run(loaded, plan, asked, budget=budget, key=key, noise=noise, knowledge=known, progress=bar.report)
     if talkative:
         # Before the files are written: what was paid for is on the screen whatever happens next.
         screen.show_result(run, loaded)
@@ -200,9 +212,40 @@ def discover(
         write_report(run, out, truth=loaded.truth, force=force)
     if talkative and out is not None:
         screen.show_files(out)
+    if talkative and release_out is not None:
+        screen.show_release(release_out)
     if as_json:
         screen.print_json(run, loaded, out)
     screen.warn(run)
+
+
+@app.command()
+def recommend(
+    domain: Annotated[Path | None, typer.Option(help="Domain file: the declared levels and bounds.", show_default=False)] = None,
+    network: Annotated[
+        str | None, typer.Option(help="Built-in network instead: cancer, earthquake, asia or survey.", show_default=False)
+    ] = None,
+    bif: Annotated[Path | None, typer.Option(help="BIF file of a network instead.", show_default=False)] = None,
+    rows: Annotated[int | None, typer.Option(help="Number of rows, which is public.", show_default=False)] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Total epsilon, positive.", show_default=False)] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Total delta, from 0, far below 1 / rows. (Default: 0.)", show_default=False)
+    ] = None,
+    no_privacy: Annotated[bool, typer.Option("--no-privacy", help="Without a budget.")] = False,
+    linear: Annotated[bool, typer.Option("--linear", help="Relations among numeric columns are known to be linear.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Say which method suits a domain, a number of rows and a budget, and why; no data is read."""
+    import jaxcd
+    from jaxcd.cli import options, screen
+
+    budget = options.budget(epsilon=epsilon, delta=delta, no_privacy=no_privacy, simulated_noise=False)
+    declared, n_samples = options.public_facts(domain=domain, network=network, bif=bif, rows=rows, private=not no_privacy)
+    found = jaxcd.recommend(declared, n_samples, budget=budget, linear=linear)
+    if as_json:
+        screen.print_recommendation(found)
+    else:
+        print(found)
 
 
 @app.command(name="domain")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import re
@@ -14,10 +13,9 @@ from typing import Any
 import jax
 
 import jaxcd
-from jaxcd import doors
 from jaxcd.discovery import dag_to_pag
 from jaxcd.doors import Algorithm
-from jaxcd.errors import DataError, DomainError, FormatError, OptionError, PrivacyError, SensitivityError
+from jaxcd.errors import DataError, DomainError, FormatError, OptionError, PrivacyError
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.privacy import NoiseSource, NoPrivacy
 
@@ -29,13 +27,12 @@ __all__ = [
     "Source",
     "algorithm",
     "budget",
-    "check_search",
     "decider",
     "draft_domain",
+    "is_auto",
     "knowledge",
-    "plan",
+    "public_facts",
     "randomness",
-    "run",
     "test",
 ]
 
@@ -45,6 +42,7 @@ TESTS: dict[str, Callable[[], Any]] = {
     "covariance-norm": jaxcd.CovarianceNorm,
     "pooled-covariance": jaxcd.PooledCovariance,
     "kendall-tau": jaxcd.KendallTau,
+    "spearman": jaxcd.Spearman,
     "chi-square": jaxcd.ChiSquare,
     "g-test": jaxcd.GTest,
     "fisher-z": jaxcd.FisherZ,
@@ -59,6 +57,7 @@ DECIDERS: dict[str, Callable[[], Any]] = {
     "sieve-and-examine": jaxcd.SieveAndExamine,
     "noisy-threshold": jaxcd.NoisyThreshold,
     "noisy-threshold-gaussian": lambda: jaxcd.NoisyThreshold(noise=jaxcd.Noise.GAUSSIAN),
+    "exponential-select": jaxcd.ExponentialSelect,
     "threshold": jaxcd.Threshold,
 }
 """Names of ``--mechanism``, besides auto."""
@@ -66,6 +65,10 @@ DECIDERS: dict[str, Callable[[], Any]] = {
 _HOW_TO_DECLARE = (
     'run `jaxcd domain {file} --out domain.json`, check every level and bound in that file, set its "declared" to true, '
     "and give --domain domain.json"
+)
+
+_DRAFT = (
+    'domain file \'{domain}\' is a draft taken from data ("declared": false); check every level and bound, then set "declared" to true'
 )
 
 
@@ -109,24 +112,6 @@ def knowledge(file: Path | None) -> Knowledge | None:
     return Knowledge.from_json_dict(content)
 
 
-def check_search(
-    *, algorithm: Algorithm, mechanism: str, knowledge: Path | None, alpha: float, max_level: int | None, seed: int
-) -> None:
-    """Refuses what is no option of a search."""
-    if algorithm is Algorithm.TREE:
-        if _key(mechanism) != "auto":
-            raise OptionError(f"--mechanism {mechanism}: --algorithm tree has its own mechanism; drop one of the two")
-        for option, value in (("--max-level", max_level), ("--knowledge", knowledge)):
-            if value is not None:
-                raise OptionError(f"{option}: --algorithm tree has no such option; drop it, or use --algorithm pc")
-    if not 0 < alpha < 1:
-        raise OptionError(f"--alpha {alpha:g} is not a level; give a number between 0 and 1, such as 0.05")
-    if max_level is not None and not max_level >= 0:
-        raise OptionError(f"--max-level {max_level} is not a level; use a whole number from 0")
-    if not 0 <= seed < 2**63:
-        raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
-
-
 def test(name: str) -> Any:
     """The test of ``--test``; None for auto."""
     return _named("test", name, TESTS)
@@ -135,6 +120,11 @@ def test(name: str) -> Any:
 def decider(name: str) -> Any:
     """The decider of ``--mechanism``; None for auto."""
     return _named("mechanism", name, DECIDERS)
+
+
+def is_auto(name: str) -> bool:
+    """Whether ``--test`` or ``--mechanism`` leave the choice open."""
+    return _key(name) == "auto"
 
 
 def _key(name: str) -> str:
@@ -198,14 +188,7 @@ class Source:
         """
         if self.file is not None:
             return self._read(self.file, private=isinstance(budget, jaxcd.Budget))
-        if self.network is not None:
-            if self.network.lower() not in jaxcd.networks.available():
-                known = ", ".join(jaxcd.networks.available())
-                raise OptionError(f"--network {self.network!r} is unknown; use {known}, or --bif for a file")
-            network = jaxcd.networks.load(self.network)
-        else:
-            assert self.bif is not None
-            network = jaxcd.networks.read_bif(self.bif)
+        network = _network(self.network, self.bif)
         shown = self._shown(network)
         n_samples = DEFAULT_ROWS if self.rows is None else self.rows
         data = network.sample(n_samples, key=jax.random.key(self.seed))
@@ -238,10 +221,7 @@ class Source:
                 "or use --no-privacy"
             )
         if private and domain is not None and not domain.declared:
-            raise PrivacyError(
-                f'domain file {str(self.domain)!r} is a draft taken from data ("declared": false); check every level and '
-                'bound, then set "declared" to true'
-            )
+            raise PrivacyError(_DRAFT.format(domain=self.domain))
         try:
             data = jaxcd.read_csv(file, domain=domain, clip=self.clip)
         except DataError as error:
@@ -250,36 +230,35 @@ class Source:
         return Loaded(data, f"{file}, {data.n_samples:,} rows, {data.n_columns} columns{kind}", None)
 
 
-def plan(
-    loaded: Loaded, *, algorithm: Algorithm, budget: jaxcd.Budget | NoPrivacy, test: Any, decider: Any, alpha: float
-) -> doors.Choice:
-    """Search, test and mechanism at level ``alpha``, and why; refuses here what the run would refuse."""
-    private = isinstance(budget, jaxcd.Budget)
-    choice = doors.choose(loaded.data.domain, budget=budget, test=test, decider=decider, algorithm=algorithm)
-    if private and isinstance(choice.decider, jaxcd.Threshold):
-        raise PrivacyError(
-            "--mechanism threshold compares without noise and protects nobody; use auto or another mechanism, or --no-privacy"
-        )
-    if isinstance(budget, jaxcd.Budget):
-        n_samples, relation = loaded.data.n_samples, budget.relation
-        if choice.test.margin_sensitivity(alpha=alpha, n_samples=n_samples, relation=relation) is None:
-            raise SensitivityError(
-                f"--test: {choice.test.name} has no bounded sensitivity, so no mechanism can make it private; use "
-                "covariance-norm, pooled-covariance or kendall-tau, or --no-privacy"
-            )
-        if budget.delta == 0 and algorithm is Algorithm.TREE:
-            raise OptionError("--algorithm tree: its Gaussian noise needs --delta above 0; give one such as 1e-6")
-        if budget.delta == 0 and _is_gaussian(choice.decider):
-            raise OptionError(
-                "--mechanism: Gaussian noise needs --delta above 0; give one such as 1e-6, or use --mechanism sparse-vector"
-            )
-    # Every decider, like the options of the tree, is a frozen dataclass with an alpha.
-    leveled: Any = dataclasses.replace(choice.decider, alpha=alpha)  # type: ignore[type-var]
-    return dataclasses.replace(choice, decider=leveled)
+def _network(name: str | None, bif: Path | None) -> jaxcd.BayesianNetwork:
+    """The network of ``--network`` or, where that is None, of ``--bif``."""
+    if name is None:
+        assert bif is not None
+        return jaxcd.networks.read_bif(bif)
+    if name.lower() not in jaxcd.networks.available():
+        known = ", ".join(jaxcd.networks.available())
+        raise OptionError(f"--network {name!r} is unknown; use {known}, or --bif for a file")
+    return jaxcd.networks.load(name)
 
 
-def _is_gaussian(decider: Any) -> bool:
-    return isinstance(decider, jaxcd.LevelwiseGaussian) or getattr(decider, "noise", None) is jaxcd.Noise.GAUSSIAN
+def public_facts(
+    *, domain: Path | None, network: str | None, bif: Path | None, rows: int | None, private: bool
+) -> tuple[jaxcd.Domain, int]:
+    """A domain and a number of rows, without any data."""
+    given = [name for name, value in (("--domain", domain), ("--network", network), ("--bif", bif)) if value is not None]
+    if len(given) != 1:
+        problem = f"{' and '.join(given)} are given" if given else "no domain is given"
+        raise OptionError(f"{problem}; give exactly one of --domain FILE, --network NAME and --bif FILE")
+    if rows is None:
+        raise OptionError("--rows is missing: give the number of rows, which is public, such as --rows 10000")
+    if not rows >= 2:
+        raise OptionError(f"--rows {rows} is too few; give at least 2")
+    if domain is None:
+        return _network(network, bif).domain, rows
+    found = jaxcd.Domain.read(domain)
+    if private and not found.declared:
+        raise PrivacyError(_DRAFT.format(domain=domain))
+    return found, rows
 
 
 def randomness(*, seed: int, simulated: bool) -> tuple[NoiseSource | None, jax.Array]:
@@ -287,25 +266,6 @@ def randomness(*, seed: int, simulated: bool) -> tuple[NoiseSource | None, jax.A
     key = jax.random.key(seed)
     noise = jaxcd.SimulatedNoise(jax.random.fold_in(key, 1)) if simulated else None
     return noise, jax.random.fold_in(key, 2)
-
-
-def run(
-    loaded: Loaded,
-    choice: doors.Choice,
-    *,
-    budget: jaxcd.Budget | NoPrivacy,
-    key: jax.Array,
-    noise: NoiseSource | None,
-    max_level: int | None,
-    knowledge: Knowledge | None,
-    progress: Callable[[Any], None],
-) -> jaxcd.DiscoveryResult:
-    """The discovery, with the reasons of the choice in its info."""
-    result = jaxcd.discover(
-        loaded.data, budget=budget, key=key, noise=noise, test=choice.test, decider=choice.decider,
-        algorithm=choice.algorithm, max_level=max_level, knowledge=knowledge, progress=progress,
-    )  # fmt: skip
-    return dataclasses.replace(result, info={**result.info, "reasons": choice.reasons})
 
 
 def draft_domain(file: Path, out: Path, *, force: bool) -> jaxcd.Domain:

@@ -21,9 +21,11 @@ from jaxcd.report import FILES, graph_json, grouped_ledger, metrics_json, privac
 __all__ = [
     "Progress",
     "print_json",
+    "print_recommendation",
     "show_files",
     "show_guarantees",
     "show_plan",
+    "show_release",
     "show_result",
     "warn",
     "warn_of_delta",
@@ -86,7 +88,9 @@ def show_plan(loaded: Loaded, budget: Any, choice: Choice, noise: Any, knowledge
         _line(console, label, words)
     if knowledge is not None:
         _line(console, "knowledge", f"{knowledge}, which must not come from the data")
-    _line(console, "alpha", f"{choice.decider.alpha:g}")
+    if choice.decider is not None:
+        decider: Any = choice.decider
+        _line(console, "alpha", f"{decider.alpha:g}")
     if private:
         simulated = "simulated from the seed: not for release"
         _line(console, "noise", "secure, from the operating system" if noise is None else simulated)
@@ -103,7 +107,8 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded) -> None:
     _line(console, "guarantee", str(run.cost))
     if not math.isinf(run.cost.epsilon):
         n_events = sum(row["count"] for row in grouped_ledger(run.info["ledger"]))
-        spent = f"epsilon={run.spent.epsilon:.6g}, delta={run.spent.delta:g} in {n_events} events"
+        events = "1 event" if n_events == 1 else f"{n_events} events"
+        spent = f"epsilon={run.spent.epsilon:.6g}, delta={run.spent.delta:g} in {events}"
         _line(console, "spent", f"the ledger used {spent}, of epsilon={run.cost.epsilon:g}, delta={run.cost.delta:g}")
     if run.exhausted:
         console.print("The budget was exhausted: pairs that were not paid for kept their edges.", style="bold red")
@@ -124,6 +129,24 @@ def show_files(folder: Path) -> None:
     console = _console()
     console.print()
     _line(console, "written", f"{folder}{'/' if not str(folder).endswith('/') else ''}: {', '.join(FILES)}")
+
+
+def show_release(path: Path) -> None:
+    """Where the release is, and what it is good for."""
+    _line(_console(), "release", f"{path}: what was bought; jaxcd.search(jaxcd.Release.load({str(path)!r})) costs nothing more")
+
+
+def print_recommendation(found: jaxcd.Recommendation) -> None:
+    """A recommendation as one JSON object."""
+    content = {
+        "method": found.method.value,
+        "algorithm": found.choice.algorithm.value,
+        "call": found.call,
+        "reasons": list(found.reasons),
+        "alternatives": [{"method": other.method.value, "reason": other.reason} for other in found.alternatives],
+        "warning": found.warning,
+    }
+    print(json.dumps(content, indent=2))
 
 
 def print_json(run: jaxcd.DiscoveryResult, loaded: Loaded, folder: Path | None) -> None:

@@ -10,7 +10,8 @@ decider owns the inner loop and pays for every answer; the search owns adjacency
 from __future__ import annotations
 
 import abc
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,6 +66,14 @@ class DecisionRun(abc.ABC):
     exhausted: bool = False
     #: Whether questions of an earlier level were left unanswered, and kept, although the run goes on (a share of the budget ran dry).
     unanswered: bool = False
+
+    @property
+    def released_margins(self) -> Sequence[Mapping[str, Any]] | None:
+        """What was released about each pair, in the order of the decisions: pair (names), level, margin, threshold, sigma.
+
+        Noisy numbers only; None where a decider does not say.
+        """
+        return None
 
     @abc.abstractmethod
     def answer(self, frontier: Frontier) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,16 @@ class _LevelwiseRun(DecisionRun):
         self.moments: ContrastMoments | None = None
         self._forest: frozenset[tuple[int, int]] = frozenset()
         self._marginally_independent: set[tuple[int, int]] = set()
+        self._released: list[dict[str, Any]] = []
+
+    @property
+    def released_margins(self) -> tuple[dict[str, Any], ...]:
+        return tuple(self._released)
+
+    def _record(self, question: Question, level: int, *, margin: float, threshold: float, sigma: float) -> None:
+        pair = (self._session.names[question.x], self._session.names[question.y])
+        numbers = {"margin": float(margin), "threshold": float(threshold), "sigma": float(sigma)}
+        self._released.append({"pair": pair, "level": level, **numbers})
 
     def supports_collider(self, x: int, z: int, y: int) -> bool:
         """For pairs separated at level 0: whether the release itself favours the collider over a chain lost in the noise."""
@@ -67,7 +78,10 @@ class _LevelwiseRun(DecisionRun):
         )
         self._forest = self.moments.spanning_forest(alpha=self._config.alpha)
         for question in frontier.peek():
-            if self.moments.margin(question.x, question.y, alpha=self._config.alpha) > 0:
+            margin = self.moments.margin(question.x, question.y, alpha=self._config.alpha)
+            sigma = norm_deviation(self.moments, question.x, question.y)
+            self._record(question, 0, margin=margin, threshold=0.0, sigma=sigma)
+            if margin > 0:
                 frontier.keep()
             else:
                 frontier.separate(())
@@ -81,7 +95,10 @@ class _LevelwiseRun(DecisionRun):
         margins = margins_of(self._session, questions)
         label = f"level {frontier.level}: smallest margin of {len(questions)} pairs"
         measured = smallest_margins(self._session, self._accountant, margins, rho=for_pairs, label=label)
-        separated = measured.values <= self._thresholds(questions, measured.sigma)
+        thresholds = self._thresholds(questions, measured.sigma)
+        separated = measured.values <= thresholds
+        for question, value, threshold in zip(questions, measured.values, thresholds, strict=True):
+            self._record(question, frontier.level, margin=value, threshold=threshold, sigma=measured.sigma)
         n_choices = sum(len(q.candidates) > 1 for q, s in zip(questions, separated, strict=True) if s)
         price = self._selection_price(for_sets, n_choices)
         for question, part, is_separated in zip(questions, margins, separated, strict=True):
@@ -128,6 +145,20 @@ class _LevelwiseRun(DecisionRun):
             relation=self._session.relation,
         )
         return question.candidates[chosen]
+
+
+def norm_deviation(moments: ContrastMoments, x: int, y: int) -> float:
+    r"""The standard deviation that the release's noise has in |C_xy|_F, to first order.
+
+    d|C| = <U, dC> with U = C / |C|_F and dC = Z_xy - (m_x z_y^T + z_x m_y^T) / n, so its square is sigma^2 + s^2 (|U^T m_x|^2 + |U m_y|^2) / n^2.
+    """
+    covariance, n = moments.covariance(x, y), moments.n_samples
+    size = float(np.linalg.norm(covariance)) if covariance.size else 0.0
+    if not size > 0:
+        return moments.sigma
+    unit = covariance / size
+    means = np.linalg.norm(unit.T @ moments.means[x]) ** 2 + np.linalg.norm(unit @ moments.means[y]) ** 2
+    return math.hypot(moments.sigma, moments.mean_sigma * math.sqrt(float(means)) / n)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 from jaxcd.citests import Query, check_alpha
 from jaxcd.decisions.base import Question
+from jaxcd.decisions.levelwise_gaussian import norm_deviation
 from jaxcd.decisions.measurements import margins_of, openings, smallest_margins
 from jaxcd.errors import OptionError
 from jaxcd.ops import tails
@@ -89,11 +91,20 @@ class TreeGuided:
         self._moments: ContrastMoments = release_contrast_moments(
             session, accountant, rho=self._prices[0], label="level 0: contrast moments"
         )
-        pairs = combinations(range(session.n_variables), 2)
+        #: What was released about each pair, in the order of the decisions: pair (names), level, margin, threshold, sigma.
+        self.released_margins: list[dict[str, Any]] = []
+        level_zero = {pair: self._moments.margin(*pair, alpha=options.alpha) for pair in combinations(range(session.n_variables), 2)}
+        for pair, margin in level_zero.items():
+            self._record(pair, "release", margin, 0.0, norm_deviation(self._moments, *pair))
         #: Pairs that are dependent beyond noise at level 0.
-        self.dependent = frozenset(pair for pair in pairs if self._moments.margin(*pair, alpha=options.alpha) > 0)
+        self.dependent = frozenset(pair for pair, margin in level_zero.items() if margin > 0)
         #: The maximum spanning forest of these by mutual information.
         self.forest: frozenset[Pair] = self._moments.spanning_forest(alpha=options.alpha)
+
+    def _record(self, pair: Pair, level: str, margin: float, threshold: float, sigma: float) -> None:
+        names = (self._session.names[pair[0]], self._session.names[pair[1]])
+        numbers = {"margin": float(margin), "threshold": float(threshold), "sigma": float(sigma)}
+        self.released_margins.append({"pair": names, "level": level, **numbers})
 
     def admissible(self, x: int, y: int, given: tuple[int, ...]) -> bool:
         """Whether the query may be asked (public)."""
@@ -107,6 +118,8 @@ class TreeGuided:
         measured = smallest_margins(self._session, self._accountant, margins, rho=self._prices[1], label="grow")
         tail = min(0.25, self._options.false_edges * self._session.n_variables / len(questions))
         threshold = measured.sigma * tails.normal_quantile(tail) if tail > 0 else math.inf
+        for question, value in zip(questions, measured.values, strict=True):
+            self._record((question.x, question.y), "grow", value, threshold, measured.sigma)
         return [bool(value > threshold) for value in measured.values]
 
     def shrink(self, questions: Sequence[Question]) -> list[bool]:
@@ -116,10 +129,10 @@ class TreeGuided:
         margins = margins_of(self._session, questions)
         measured = smallest_margins(self._session, self._accountant, margins, rho=self._prices[2], label="shrink")
         allowed = -self._options.forest_bonus * measured.sigma
-        return [
-            bool(value < (allowed if (q.x, q.y) in self.forest else 0.0))
-            for q, value in zip(questions, measured.values, strict=True)
-        ]
+        thresholds = [allowed if (q.x, q.y) in self.forest else 0.0 for q in questions]
+        for q, value, threshold in zip(questions, measured.values, thresholds, strict=True):
+            self._record((q.x, q.y), "shrink", value, threshold, measured.sigma)
+        return [bool(value < threshold) for value, threshold in zip(measured.values, thresholds, strict=True)]
 
     def favours_collider(self, x: int, z: int, y: int) -> bool:
         """For x, y independent at level 0: whether the release favours x -> z <- y over a chain lost in the noise."""

@@ -1,6 +1,7 @@
 """Searches: graphs and a decider's answers in, graphs out; never data, never a statistic."""
 
 from jaxcd.discovery.colliders import ColliderRule
+from jaxcd.discovery.confidence import EdgeConfidence, PairConfidence, decision_confidence, edge_confidence
 from jaxcd.discovery.equivalence_search import EquivalenceSearch, equivalence_search
 from jaxcd.discovery.exact_search import exact_search
 from jaxcd.discovery.fci import fci
@@ -23,12 +24,16 @@ __all__ = [
     "ColliderRule",
     "ConflictRule",
     "DiscoveryResult",
+    "EdgeConfidence",
     "EquivalenceSearch",
     "LevelRecord",
     "OrderingResult",
     "OrientedPag",
+    "PairConfidence",
     "SearchPass",
     "dag_to_pag",
+    "decision_confidence",
+    "edge_confidence",
     "equivalence_search",
     "exact_search",
     "fci",

@@ -9,7 +9,7 @@ import jax
 
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset
-from jaxcd.decisions import Decider
+from jaxcd.decisions import Decider, Threshold
 from jaxcd.discovery.colliders import ColliderRule, Judgement, judge_triples, named_sets
 from jaxcd.discovery.orientation import Triple
 from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
@@ -17,8 +17,9 @@ from jaxcd.discovery.skeleton import SearchSpace, Skeleton, search_pools, search
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
-from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy
+from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, NoiseSource, NoPrivacy
 from jaxcd.queries import Session
+from jaxcd.releases import Release
 
 __all__ = ["ConstraintSearch", "check_arguments"]
 
@@ -67,11 +68,11 @@ class ConstraintSearch:
 
     def __init__(
         self,
-        data: Dataset | None,
+        data: Dataset | Release | None,
         *,
         test: CITest,
         decider: Decider,
-        budget: Budget | NoPrivacy,
+        budget: Budget | NoPrivacy | None,
         key: jax.Array | None,
         noise: NoiseSource | None,
         max_level: int | None,
@@ -81,8 +82,14 @@ class ConstraintSearch:
         latent: bool,
         progress: Progress,
     ) -> None:
+        self._release = data if isinstance(data, Release) else None
+        if budget is None and self._release is not None:
+            budget = NO_PRIVACY
         check_arguments(test, budget, key, noise)
+        assert budget is not None
         _check_search(decider, max_level, stable, colliders, knowledge, progress)
+        if self._release is not None and not isinstance(decider, Threshold):
+            raise OptionError(f"decider: {decider.name} buys answers, and a release has been paid for; use Threshold(alpha={decider.alpha:g})")
         self._session = Session(data, test, alpha=decider.alpha, budget=budget, key=key)
         self.names = self._session.names
         test.check_search(self._session.domain, max_level=max_level)
@@ -170,13 +177,24 @@ class ConstraintSearch:
             "knowledge_conflicts": conflicts,
             **options,
         }
+        if self._run.released_margins is not None:
+            info["released_margins"] = self._run.released_margins
         if not session.private:
             info |= session.work
+        cost, spent = accountant.guarantee, accountant.ledger.spent
+        if (release := self._release) is not None:
+            cost, spent = release.cost, release.spent
+            info |= {
+                "release": release.kind,
+                "budget": str(release.cost),
+                "secure_noise": release.cost.proven,
+                "ledger": tuple(release.ledger),
+            }
         return DiscoveryResult(
             graph=graph,
             separating_sets=named_sets(self.names, skeleton),
-            cost=accountant.guarantee,
-            spent=accountant.ledger.spent,
+            cost=cost,
+            spent=spent,
             exhausted=self._run.exhausted or self._run.unanswered,
             info=info,
         )

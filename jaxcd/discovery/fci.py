@@ -24,16 +24,17 @@ from jaxcd.graphs import Mark, MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
 from jaxcd.graphs.possible_paths import possible_d_sep as possible_d_sep_of
 from jaxcd.privacy import Budget, NoiseSource, NoPrivacy
+from jaxcd.releases import Release
 
 __all__ = ["fci"]
 
 
 def fci(
-    data: Dataset | None,
+    data: Dataset | Release | None,
     *,
     test: CITest,
     decider: Decider,
-    budget: Budget | NoPrivacy,
+    budget: Budget | NoPrivacy | None = None,
     key: jax.Array | None,
     noise: NoiseSource | None = None,
     max_level: int | None = None,
@@ -74,6 +75,7 @@ def fci(
 
     Guarantee
     ---------
+    On a release: that of the release, because everything here is post-processing of it.  On a Dataset:
     Relation: that of the budget (replace-one by default); public: n, the domain, all arguments.  The search sees only the
     decider's answers: which sets the second pass asks for follows from released answers, the rules ask nothing, so graph and
     separating sets are post-processing of charged events, and the ledger's filter makes the whole, both passes,

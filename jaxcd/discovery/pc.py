@@ -18,6 +18,7 @@ from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
 from jaxcd.privacy import Budget, NoiseSource, NoPrivacy
+from jaxcd.releases import Release
 
 __all__ = ["check_conflicts", "pc"]
 
@@ -29,11 +30,11 @@ def check_conflicts(conflicts: Any) -> None:
 
 
 def pc(
-    data: Dataset | None,
+    data: Dataset | Release | None,
     *,
     test: CITest,
     decider: Decider,
-    budget: Budget | NoPrivacy,
+    budget: Budget | NoPrivacy | None = None,
     key: jax.Array | None,
     noise: NoiseSource | None = None,
     max_level: int | None = None,
@@ -45,8 +46,10 @@ def pc(
 ) -> DiscoveryResult:
     """The PC algorithm: skeleton level by level, then colliders, then Meek's rules.
 
-    data: a Dataset, or None with an Oracle.  test: a conditional independence test.  decider: how answers are given.
-    budget: the total (epsilon, delta), fixed here, or NO_PRIVACY.  key: a typed key for tests that draw permutations (None for
+    data: a Dataset, a release, or None with an Oracle.  test: a conditional independence test.  decider: how answers are given.
+    On a release, which has been paid for, the test has the release's noise in its null (``Release.tests`` lists those it answers), the
+    decider is Threshold, a query whose table was not bought counts as dependent, and the result carries the release's cost.
+    budget: the total (epsilon, delta), fixed here, or NO_PRIVACY; required with a Dataset, left out with a release.  key: a typed key for tests that draw permutations (None for
     the others).  noise: None for secure noise from the operating system, or SimulatedNoise(key) for
     experiments.  max_level: the largest conditioning set.  stable: whether answers of one level leave each other alone.
     colliders, conflicts: how colliders are judged, and what becomes of an edge with two arrowheads.
@@ -61,6 +64,7 @@ def pc(
 
     Guarantee
     ---------
+    On a release: that of the release, because everything here is post-processing of it.  On a Dataset:
     Relation: that of the budget (replace-one by default); public: n, the domain, all arguments.  The search sees only the
     decider's answers, so graph and separating sets are post-processing of charged events, and the ledger's filter makes the
     whole (epsilon, delta)-DP of the budget.  ``cost.proven`` is False with simulated noise.  Proof: :mod:`jaxcd.privacy.ledger`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 
 import networkx as nx
 import numpy as np
@@ -13,7 +12,6 @@ from jaxcd.discovery.ordering_search import ordering_search
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, consistent_extension, dag_to_cpdag
-from jaxcd.privacy import PureEvent
 from jaxcd.releases import ReleasedHistogram, ReleasedMarginals
 from jaxcd.scores import BICScore, GraphScore, LocalScore, MeasurementErrorScore, SetScore
 from jaxcd.scores.expectation_maximisation import simplex_projection
@@ -86,7 +84,7 @@ def search_histogram(
             "n_climbs": n_climbs,
             "patience": patience,
             "max_members": max_members,
-            "ledger": _ledger(release),
+            "ledger": release.ledger,
         },
     )
 
@@ -199,15 +197,6 @@ def _member(graph: MixedGraph | nx.DiGraph, names: tuple[str, ...]) -> np.ndarra
     if extension is None:
         raise GraphError("graph: no DAG has these adjacencies and v-structures; give a DAG or the CPDAG of one")
     return extension.reordered(names).directed
-
-
-def _ledger(release: ReleasedHistogram) -> tuple[dict[str, object], ...]:
-    """The one event that paid for the histogram, as a ledger's table has it."""
-    epsilon = release.spent.epsilon
-    if math.isinf(epsilon):
-        return ()
-    event = PureEvent(epsilon, "joint histogram")
-    return ({"index": 0, "label": event.label, "mechanism": "Pure", "epsilon": epsilon, "rho": event.rho},)
 
 
 def _bic(release: ReleasedHistogram, table: np.ndarray, max_parents: int) -> BICScore:

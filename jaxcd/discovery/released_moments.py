@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from jaxcd.data import Dataset
 from jaxcd.decisions import Threshold
 from jaxcd.discovery.exact_search import exact_search
 from jaxcd.discovery.ordering_search import ordering_search
 from jaxcd.discovery.pc import pc
 from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
-from jaxcd.privacy import NO_PRIVACY
 from jaxcd.releases import NoisyFisherZ, ReleasedSecondMoments
 from jaxcd.scores import GaussianScore
 
@@ -59,7 +58,7 @@ def search_second_moments(
 def pc_second_moments(
     release: ReleasedSecondMoments, *, alpha: float = 0.01, max_level: int | None = 3
 ) -> DiscoveryResult:
-    """PC on a release by :class:`jaxcd.releases.NoisyFisherZ`; post-processing, and deterministic.
+    """PC on a release by :class:`jaxcd.FisherZ`, the noise in its null (:class:`jaxcd.releases.NoisyFisherZ`); post-processing, and deterministic.
 
     Args:
         release: the moments; it carries the cost.
@@ -72,10 +71,10 @@ def pc_second_moments(
     Raises:
         OptionError: an option is out of its range, or the release is of another kind.
     """
-    run = pc(
-        cast(Dataset, release), test=NoisyFisherZ(), decider=Threshold(alpha), budget=NO_PRIVACY, key=None, max_level=max_level
-    )
-    return dataclasses.replace(run, cost=release.cost, spent=release.spent, info={**run.info, **_facts(release)})
+    if not isinstance(release, ReleasedSecondMoments):
+        raise OptionError(f"release: a {type(release).__name__} is none of second moments; buy one with release_second_moments(data, budget=...)")
+    run = pc(release, test=NoisyFisherZ(), decider=Threshold(alpha), key=None, max_level=max_level)
+    return dataclasses.replace(run, info={**run.info, "effective_samples": release.effective_samples})
 
 
 def _facts(release: ReleasedSecondMoments) -> dict[str, Any]:
@@ -87,8 +86,5 @@ def _facts(release: ReleasedSecondMoments) -> dict[str, Any]:
         "n_variables": len(release.names),
         "budget": str(release.cost),
         "secure_noise": release.cost.proven,
-        "ledger": tuple(
-            {"index": i, "label": label, "mechanism": "ZCDP", "epsilon": float("inf"), "rho": rho}
-            for i, (label, rho) in enumerate(release.charges)
-        ),
+        "ledger": release.ledger,
     }

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import PrivacyCost
+
+if TYPE_CHECKING:
+    from jaxcd.discovery.confidence import EdgeConfidence
 
 __all__ = ["DiscoveryResult", "LevelRecord", "SearchPass"]
 
@@ -45,6 +48,7 @@ class DiscoveryResult:
     spent: what the events charged add up to; accounting, not a guarantee (it may depend on released answers).
     exhausted: whether the budget ran dry; the pairs that were not paid for keep their edges.
     info: levels, settings, and the ledger's table.
+    confidence: how sure the edges are, made from what was released; None where nobody asked (:meth:`with_confidence`).
     """
 
     graph: MixedGraph
@@ -53,16 +57,25 @@ class DiscoveryResult:
     spent: PrivacyCost
     exhausted: bool
     info: Mapping[str, Any] = field(default_factory=dict)
+    confidence: EdgeConfidence | None = None
+
+    def with_confidence(self, confidence: EdgeConfidence) -> DiscoveryResult:
+        """The same result with the probabilities of its edges, which pictures and reports then show.
+
+        confidence: such as :func:`jaxcd.discovery.edge_confidence` makes, over the graph's names in any order.
+        Raises GraphError where it is of other names.
+        """
+        return replace(self, confidence=confidence.reordered(self.graph.names))
 
     def __str__(self) -> str:
         ended = "\nThe budget was exhausted: pairs that were not paid for kept their edges." if self.exhausted else ""
         return f"{self.graph}\nGuarantee: {self.cost}{ended}"
 
     def plot(self, ax: Any = None) -> Any:
-        """Draws the graph with matplotlib; returns the axes."""
+        """Draws the graph with matplotlib, sure edges (:attr:`confidence`) in thick lines; returns the axes."""
         from jaxcd.plotting import plot_graph
 
-        return plot_graph(self.graph, ax=ax)
+        return plot_graph(self.graph, ax=ax, strengths=None if self.confidence is None else self.confidence.adjacency)
 
     def save(self, folder: str | Path, *, truth: MixedGraph | None = None, force: bool = False) -> Path:
         """Writes graph.png, graph.json, graph.dot, privacy.json and report.html; returns the folder.

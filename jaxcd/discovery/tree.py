@@ -186,5 +186,6 @@ def tree_pc(
             "secure_noise": accountant.noise.secure,
             "forest": tuple((names[x], names[y]) for x, y in sorted(run.forest)),
             "ledger": tuple(accountant.ledger.to_table()),
+            "released_margins": tuple(run.released_margins),
         },
     )

@@ -16,6 +16,7 @@ from jaxcd.plotting.drawing import (
     compared_edges,
     legend_handles,
     legend_style,
+    line_widths,
     paint,
     place,
     png,
@@ -23,6 +24,7 @@ from jaxcd.plotting.drawing import (
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
 __all__ = ["comparison_figure", "comparison_png"]
 
@@ -35,6 +37,7 @@ def comparison_figure(
     *,
     titles: tuple[str, str] = ("estimated", "true"),
     highlight: Collection[str] = (),
+    strengths: ArrayLike | None = None,
 ) -> Figure:
     """Draws the estimate (left) and the truth (right), each with its own marks, in one layout: that of the truth.
 
@@ -46,6 +49,7 @@ def comparison_figure(
         truth: The true graph of the same kind, over the same names in any order.
         titles: What stands above the left and the right half.
         highlight: Names of nodes that are drawn in another colour.
+        strengths: The probabilities of the estimate's adjacencies, as for :func:`jaxcd.plotting.plot_graph`; for the left half.
 
     Returns:
         A figure of the drawing's own size, outside pyplot; ``.savefig(...)`` writes it, :func:`comparison_png` makes a
@@ -53,8 +57,8 @@ def comparison_figure(
 
     Raises:
         GraphError: If ``truth`` has other names, or a highlighted name is not in the graph.
-        OptionError: If ``estimate`` or ``truth`` is not a MixedGraph, ``titles`` are no two texts, or ``highlight`` is a
-            single text.
+        OptionError: If ``estimate`` or ``truth`` is not a MixedGraph, ``titles`` are no two texts, ``highlight`` is a
+            single text, or ``strengths`` are no probabilities of the estimate's pairs.
     """
     from matplotlib.figure import Figure
 
@@ -63,6 +67,7 @@ def comparison_figure(
     if truth is None:
         raise OptionError("truth: None is not a MixedGraph; use plot_graph for one graph")
     marked = check_arguments(estimate, truth, highlight, what="estimate")
+    widths = line_widths(estimate, strengths)
     truth = truth.reordered(estimate.names)
     edges = compared_edges(estimate, truth)
     placed = place(estimate, truth, edges)
@@ -79,7 +84,7 @@ def comparison_figure(
     for half, (title, shown) in enumerate(zip(titles, (left, right), strict=True)):
         start = free / 4 + half * (panel[0] + free / 2)
         ax = figure.add_axes((start / width, LEGEND_HEIGHT / height, panel[0] / width, panel[1] / height))
-        paint(ax, placed, shown, size=panel, marked=marked)
+        paint(ax, placed, shown, size=panel, marked=marked, widths=widths if half == 0 else None)
         middle, top = (start + panel[0] / 2) / width, 1 - 0.6 * _TITLE_HEIGHT / height
         figure.text(middle, top, title, size=11, ha="center", va="center", parse_math=False)
     figure.legend(handles=legend_handles(edges, 1.0), **legend_style(1.0))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Edge, Mark, MixedGraph
@@ -29,6 +29,8 @@ _CIRCLE_RADIUS = 0.05
 MARGIN = 0.18
 _LONGEST_LABEL = 28
 LEGEND_WIDTH, LEGEND_HEIGHT = 6.2, 0.3
+_LINE_WIDTH = 1.3  # points
+_THINNEST, _THICKEST = 0.4, 2.6  # of edges with the probabilities 0 and 1, where these are shown
 
 _BLACK, _BLUE, _RED, _GREY = "#1a1a1a", "#1f6fb4", "#d0211c", "#8a8a8a"
 
@@ -54,6 +56,7 @@ def plot_graph(
     ax: Axes | None = None,
     truth: MixedGraph | None = None,
     highlight: Collection[str] = (),
+    strengths: ArrayLike | None = None,
 ) -> Axes:
     """Draws a graph in layers, parents above children, with the marks at both ends of every edge.
 
@@ -67,45 +70,57 @@ def plot_graph(
         truth: A graph over the same names.  Then edges as in the truth are black, edges between a true pair with other
             marks blue, edges that the truth does not have red, and edges that are missing dashed grey, with a legend.
         highlight: Names of nodes that are drawn in another colour.
+        strengths: For every two nodes the probability that they are adjacent, symmetric (d, d) in [0, 1], in the order of the
+            names: the more probable an edge, the thicker its line.  None draws all lines alike, as missing edges always are.
 
     Returns:
         The axes; ``.figure.savefig(...)`` writes the picture.
 
     Raises:
         GraphError: If ``truth`` has other names, or a highlighted name is not in the graph.
-        OptionError: If ``graph`` or ``truth`` is not a MixedGraph, or ``highlight`` is a single text.
+        OptionError: If ``graph`` or ``truth`` is not a MixedGraph, ``highlight`` is a single text, or ``strengths`` are no
+            probabilities of the graph's pairs.
     """
     marked = check_arguments(graph, truth, highlight)
+    widths = line_widths(graph, strengths)
     edges = compared_edges(graph, None if truth is None else truth.reordered(graph.names))
     placed = place(graph, truth, edges)
     room = MARGIN * 2 + (0.0 if truth is None else LEGEND_HEIGHT)
     size = (max(placed.layout.width + 2 * MARGIN, 2.5 if truth is None else LEGEND_WIDTH), placed.layout.height + room)
     if ax is None:
         ax = _new_axes(size)
-    scale = paint(ax, placed, edges, size=size, marked=marked)
+    scale = paint(ax, placed, edges, size=size, marked=marked, widths=widths)
     if truth is not None:
         ax.legend(handles=legend_handles(edges, scale), **legend_style(scale))
     return ax
 
 
-def graph_figure(graph: MixedGraph, *, truth: MixedGraph | None = None, highlight: Collection[str] = ()) -> Figure:
+def graph_figure(
+    graph: MixedGraph,
+    *,
+    truth: MixedGraph | None = None,
+    highlight: Collection[str] = (),
+    strengths: ArrayLike | None = None,
+) -> Figure:
     """The drawing of :func:`plot_graph` on a figure of its own, outside pyplot."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(1, 1))
     figure.set_layout_engine(None)
     ax = figure.add_axes((0, 0, 1, 1))
-    plot_graph(graph, ax=ax, truth=truth, highlight=highlight)
+    plot_graph(graph, ax=ax, truth=truth, highlight=highlight, strengths=strengths)
     # The limits are in inches: drawn again at that size, text and lines come out at theirs.
     figure.set_size_inches(float(np.ptp(ax.get_xlim())), float(np.ptp(ax.get_ylim())))
     ax.clear()
-    plot_graph(graph, ax=ax, truth=truth, highlight=highlight)
+    plot_graph(graph, ax=ax, truth=truth, highlight=highlight, strengths=strengths)
     return figure
 
 
-def graph_png(graph: MixedGraph, *, truth: MixedGraph | None = None, dpi: int = 144) -> bytes:
+def graph_png(
+    graph: MixedGraph, *, truth: MixedGraph | None = None, strengths: ArrayLike | None = None, dpi: int = 144
+) -> bytes:
     """The drawing of :func:`plot_graph` as the content of a PNG file."""
-    return png(graph_figure(graph, truth=truth), dpi=dpi)
+    return png(graph_figure(graph, truth=truth, strengths=strengths), dpi=dpi)
 
 
 def png(figure: Figure, *, dpi: int) -> bytes:
@@ -159,8 +174,12 @@ def paint(
     *,
     size: tuple[float, float],
     marked: Collection[int] = (),
+    widths: Mapping[frozenset[str], float] | None = None,
 ) -> float:
-    """Draws edges and nodes on axes of ``size`` inches, the layout at the top; returns the scale of text and lines."""
+    """Draws edges and nodes on axes of ``size`` inches, the layout at the top; returns the scale of text and lines.
+
+    widths: of the lines, in points, of the pairs that have their own.
+    """
     layout = placed.layout
     ax.set_axis_off()
     ax.set_aspect("equal")
@@ -170,7 +189,8 @@ def paint(
     extent = ax.get_window_extent()
     scale = float(min(extent.width / size[0], extent.height / size[1]) / ax.figure.dpi)
     for edge, kind in edges:
-        _draw_edge(ax, placed, edge, kind, scale)
+        own = None if widths is None or kind is MISSING else widths.get(frozenset((edge.a, edge.b)))
+        _draw_edge(ax, placed, edge, kind, scale, width=_LINE_WIDTH if own is None else own)
     for v, label in enumerate(placed.labels):
         _draw_node(ax, layout.centers[v], placed.widths[v], label, scale, highlighted=v in marked)
     return scale
@@ -188,6 +208,20 @@ def check_arguments(
     if isinstance(highlight, str):
         raise OptionError(f"highlight = {highlight!r} is one text; use a tuple of names such as ({highlight!r},)")
     return {graph.index(name) for name in highlight}
+
+
+def line_widths(graph: MixedGraph, strengths: ArrayLike | None) -> dict[frozenset[str], float] | None:
+    """The width, in points, of the line of each edge; None where there are no strengths."""
+    if strengths is None:
+        return None
+    values, d = np.asarray(strengths, dtype=np.float64), graph.n_nodes
+    if values.shape != (d, d) or not ((values >= 0) & (values <= 1)).all() or not (values == values.T).all():
+        raise OptionError(f"strengths must be a symmetric ({d}, {d}) array of probabilities, one for every two nodes of the graph")
+    return {
+        frozenset((edge.a, edge.b)): _THINNEST
+        + (_THICKEST - _THINNEST) * float(values[graph.index(edge.a), graph.index(edge.b)])
+        for edge in graph.edges()
+    }
 
 
 def compared_edges(graph: MixedGraph, truth: MixedGraph | None) -> list[tuple[Edge, Kind]]:
@@ -257,7 +291,7 @@ def _draw_node(ax: Axes, center: NDArray, width: float, label: str, scale: float
     )  # fmt: skip
 
 
-def _draw_edge(ax: Axes, placed: Placed, edge: Edge, kind: Kind, scale: float) -> None:
+def _draw_edge(ax: Axes, placed: Placed, edge: Edge, kind: Kind, scale: float, *, width: float) -> None:
     from matplotlib.patches import Circle, Polygon
 
     i, j = placed.names.index(edge.a), placed.names.index(edge.b)
@@ -293,7 +327,7 @@ def _draw_edge(ax: Axes, placed: Placed, edge: Edge, kind: Kind, scale: float) -
                 )  # fmt: skip
             )
     ax.plot(
-        line[:, 0], line[:, 1], color=kind.color, linewidth=1.3 * scale, zorder=1 if kind.dashed else 2,
+        line[:, 0], line[:, 1], color=kind.color, linewidth=width * scale, zorder=1 if kind.dashed else 2,
         linestyle=(0, (4, 3)) if kind.dashed else "-", solid_capstyle="round",
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from jaxcd.citests import CITest, Evaluation, PreparedPermutationTest, PreparedTest, Query, Sensitivity
+from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError, PrivacyError, SensitivityError
 from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, NoPrivacy, Relation
@@ -23,29 +24,45 @@ class Session:
     Everything a decider learns about the data comes from here, wrapped as :class:`Sensitive`.  What is public (names, the
     number of rows, declared levels, the sensitivity) is plain.
 
-    data: a Dataset, or None for an Oracle.  test: the CI test.  alpha: the level of the margins.  budget: only its kind and
+    data: a Dataset, a StatisticsSource (a release: public, so that nothing it answers is sensitive), or None for an Oracle.  test: the
+    CI test.  alpha: the level of the margins.  budget: only its kind and
     relation matter here; under a Budget the domain must be declared.  key: for tests that draw permutations.
 
-    Raises PrivacyError for a private run on an inferred domain.
+    Raises PrivacyError for a private run on an inferred domain, OptionError for a budget with a release, or a test it does not answer.
     """
 
-    def __init__(self, data: Dataset | None, test: CITest, *, alpha: float, budget: Budget | NoPrivacy, key: jax.Array | None = None) -> None:
+    def __init__(
+        self,
+        data: Dataset | StatisticsSource | None,
+        test: CITest,
+        *,
+        alpha: float,
+        budget: Budget | NoPrivacy,
+        key: jax.Array | None = None,
+    ) -> None:
         self.test = test
         self.alpha = alpha
-        self.names = test.column_names(data)
+        source = data if isinstance(data, StatisticsSource) else None
+        dataset = None if isinstance(data, StatisticsSource) else data
+        if source is not None and budget is not NO_PRIVACY:
+            raise OptionError(f"budget: a release has been paid for, and {budget} would buy nothing more; leave it out, or use NO_PRIVACY")
+        self.names = test.column_names(dataset) if source is None else source.names
         self.n_variables = len(self.names)
         self.private = budget is not NO_PRIVACY
         self.relation = budget.relation if isinstance(budget, Budget) else Relation.REPLACE_ONE
-        if self.private and data is not None and not data.domain.declared:
+        if self.private and dataset is not None and not dataset.domain.declared:
             raise PrivacyError(
                 "domain: the levels and bounds were inferred from the data, which voids any guarantee; declare them "
                 "(a Domain, or a domain file) before a private run, or use budget=NO_PRIVACY"
             )
-        self._data = data
+        self._data = dataset
+        self._domain = None if data is None else data.domain
         self._key = key
         self._opened: tuple[PreparedTest, Queue] | None = None
-        if not (self.private and test.buys_preparation):
-            self._open_with(test.prepare(data, key=key))
+        if source is not None:
+            self._open_with(source.prepare_test(test, key=key))
+        elif not (self.private and test.buys_preparation):
+            self._open_with(test.prepare(dataset, key=key))
         self.n_samples = 0 if data is None else data.n_samples
 
     def _open_with(self, prepared: PreparedTest) -> None:
@@ -72,7 +89,7 @@ class Session:
     @property
     def domain(self) -> Domain | None:
         """The declared domain (None with an Oracle)."""
-        return None if self._data is None else self._data.domain
+        return self._domain
 
     @property
     def n_evaluated(self) -> int:

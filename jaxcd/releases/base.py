@@ -13,17 +13,21 @@ import abc
 import json
 import math
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+import jax
 import numpy as np
 
+from jaxcd.citests import CITest, PreparedTest
+from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Dataset, Domain
 from jaxcd.data.column_types import Numeric
 from jaxcd.data.domain import domain_from_json
 from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, OptionError
-from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, Relation
+from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PureEvent, Relation
+from jaxcd.privacy.conversion import epsilon_to_rho
 
 __all__ = ["Release", "check_release_arguments"]
 
@@ -31,7 +35,7 @@ _FORMAT = "jaxcd-release"
 _VERSION = 1
 
 
-class Release(abc.ABC):
+class Release(StatisticsSource):
     """Noisy statistics that were paid for; public.
 
     domain: the declared columns.  n_samples: the number of rows (public).  cost: the guarantee, that is the budget fixed in
@@ -42,8 +46,6 @@ class Release(abc.ABC):
     """The word in the file that says which release it is."""
     _kinds: ClassVar[dict[str, type[Release]]] = {}
 
-    domain: Domain
-    n_samples: int
     cost: PrivacyCost
     spent: PrivacyCost
 
@@ -53,9 +55,29 @@ class Release(abc.ABC):
             Release._kinds[cls.kind] = cls
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The column names in order."""
-        return self.domain.names
+    def ledger(self) -> tuple[Mapping[str, object], ...]:
+        """What was charged, as a ledger's table has it: one row an event, or one for all where a release keeps their sum only."""
+        if math.isinf(self.spent.epsilon):
+            return ()
+        mechanism = "Pure" if self.spent.delta == 0 else "ZCDP"
+        rho = PureEvent(self.spent.epsilon).rho if self.spent.delta == 0 else epsilon_to_rho(self.spent.epsilon, self.spent.delta)
+        epsilon = self.spent.epsilon if self.spent.delta == 0 else math.inf
+        return ({"index": 0, "label": f"release: {self.kind}", "mechanism": mechanism, "epsilon": epsilon, "rho": rho},)
+
+    def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
+        """The tests that this kind answers, and how each is prepared."""
+        return {}
+
+    def prepare_test(self, test: CITest, *, key: jax.Array | None = None) -> PreparedTest:
+        """The test on this release, its noise in the null; ``key`` is not used.
+
+        Raises OptionError, naming the tests that this kind answers, for another.
+        """
+        answered = self.tests()
+        if type(test) not in answered:
+            names = ", ".join(sorted(kind.__name__ for kind in answered)) or "no test"
+            raise OptionError(f"test: a release of {self.kind} does not answer {test.name}; it answers {names}")
+        return answered[type(test)](test)
 
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses names that are not the release's, in its order.

@@ -10,19 +10,21 @@ whatever the number of cells. Cells no row falls into get noise like any other: 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
 
-from jaxcd.citests import CovarianceNorm
+from jaxcd.citests import CITest, CovarianceNorm, PreparedTest
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, laplace, noise_scale
 from jaxcd.privacy.mechanisms import integer_sensitivity
 from jaxcd.queries import Session
 from jaxcd.releases.base import Release, check_release_arguments
+from jaxcd.releases.noisy_strata import histogram_strata
+from jaxcd.releases.noisy_table_tests import table_tests
 
 __all__ = ["HISTOGRAM_SENSITIVITY", "Histogram", "ReleasedHistogram", "release_histogram"]
 
@@ -114,6 +116,9 @@ class ReleasedHistogram(Release):
         if self.scale == 0:
             return 0.0
         return 0.5 / math.sinh(0.5 / self.scale) ** 2 if self.scale > 1e-3 else 0.0  # 2 q / (1 - q)^2
+
+    def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
+        return table_tests(self.n_samples, cardinalities=self.cardinalities, strata=lambda query: histogram_strata(self, query))
 
     def __repr__(self) -> str:
         return (

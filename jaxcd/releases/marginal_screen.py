@@ -12,8 +12,11 @@ neighbour explains.  Source: RELEASES.md section 2; Chow and Liu 1968 and Margol
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,12 +29,31 @@ from jaxcd.releases.set_function import SetFunction, nearest_table
 if TYPE_CHECKING:
     from jaxcd.releases.marginals import Marginals, ReleasedMarginals
 
-__all__ = ["allocate", "candidates_of", "families_of", "mediation_statistic", "shifted_deviance", "unexplained_pairs", "unmediated_pairs"]
+__all__ = [
+    "absolute_changes",
+    "allocate",
+    "candidates_of",
+    "families_of",
+    "largest_sum",
+    "mediation_statistic",
+    "pairs_for_laplace",
+    "shifted_deviance",
+    "squared_changes",
+    "tables_of",
+    "unexplained_pairs",
+    "unmediated_pairs",
+]
 
 Pair = tuple[int, int]
 Columns = tuple[int, ...]
 
 _LEAST_COUNT = 0.5  # of a margin: below it a level is as good as absent
+COUNTED_CHANGE = 2.0
+"""L1 change of a table of counts when one row is replaced: one from one cell to another."""
+_COUNTED = np.array([[0.0, COUNTED_CHANGE], [COUNTED_CHANGE, COUNTED_CHANGE]])
+_MOST_COMPARED = 150  # cells of a table all of whose pairs are compared
+_MOST_JOINED = 14  # columns of a sum that is tabulated: 16,384 numbers
+_MOST_ENUMERATED = 200_000
 
 
 def shifted_deviance(observed: np.ndarray, expected: np.ndarray, variance: float) -> float:
@@ -180,31 +202,31 @@ def families_of(
     return sorted(f for f in families if len(f) == 2 or math.prod(cardinalities[v] for v in f) <= most_cells[len(f)])
 
 
+def _worth(families: Sequence[Columns], cardinalities: Columns) -> dict[Columns, float]:
+    """For each interaction in a family's table how much its noise disturbs: (number of families) prod k_j (k_j - 1)."""
+    counts: Counter[Columns] = Counter(subset for family in families for subset in subsets(family, smallest=2))
+    sets = sorted(counts, key=lambda s: (len(s), s))
+    return {s: counts[s] * math.prod(cardinalities[j] * (cardinalities[j] - 1.0) for j in s) for s in sets}
+
+
 def allocate(
-    families: list[Columns], cardinalities: Columns, known: dict[Columns, float], *, rho: float
+    families: Sequence[Columns], cardinalities: Columns, known: Mapping[Columns, float], *, rho: float
 ) -> dict[Columns, float]:
     r"""How precisely to measure which interactions, so that the families' tables are least disturbed for a price of rho.
 
     Noise of variance v on R_U adds about K_U^2 v prod over U of (1 - 1 / k_j) / n to the likelihood ratio of every family that
     contains U (K_U its cells); so the total disturbance is sum a_U v_U with a_U = (number of families) prod k_j (k_j - 1).
-    A measurement of precision x_U = 1 / variance costs x_U m_U / 2 of rho, m_U the squared sensitivity.  Least disturbance:
+    A measurement of precision x_U = 1 / variance costs at most x_U m_U / 2 of rho, m_U the squared sensitivity.  Least disturbance:
     x_U = max(lambda sqrt(a_U / m_U) - 1 / v_U, 0), with v_U the variance known so far and lambda found by bisection.
 
     Returns the precisions of the interactions of at least two columns (all 1 for infinite rho), zeros left out.
     """
-    counts: dict[Columns, int] = {}
-    for family in families:
-        for subset in subsets(family, smallest=2):
-            counts[subset] = counts.get(subset, 0) + 1
-    sets = sorted(counts, key=lambda s: (len(s), s))
-    if not sets:
-        return {}
-    if math.isinf(rho):
-        return dict.fromkeys(sets, 1.0)
-    squared = np.array([interaction_sensitivity_squared(tuple(sorted(cardinalities[j] for j in s))) for s in sets])
-    weight = np.array([counts[s] * math.prod(cardinalities[j] * (cardinalities[j] - 1.0) for j in s) for s in sets])
-    slope = np.sqrt(weight / squared)
-    prior = np.array([1 / known[s] if s in known else 0.0 for s in sets])
+    worth = _worth(families, cardinalities)
+    if math.isinf(rho) or not worth:
+        return dict.fromkeys(worth, 1.0)
+    squared = np.array([interaction_sensitivity_squared(tuple(sorted(cardinalities[j] for j in s))) for s in worth])
+    slope = np.sqrt(np.array(list(worth.values())) / squared)
+    prior = np.array([1 / known[s] if s in known else 0.0 for s in worth])
     low, high = 0.0, float((2 * rho + prior @ squared) / (slope @ squared))
     for _ in range(100):
         middle = (low + high) / 2
@@ -213,4 +235,131 @@ def allocate(
         else:
             low = middle
     precision = np.maximum(high * slope - prior, 0)
-    return {s: float(x) for s, x in zip(sets, precision, strict=True) if x > 0}
+    return {s: float(x) for s, x in zip(worth, precision, strict=True) if x > 0}
+
+
+def tables_of(pairs: Sequence[Pair], cardinalities: Columns, *, most: int, most_cells: float) -> list[Columns]:
+    """One set of columns for each column: itself and up to ``most`` partners, taken in the order of the pairs while the table has
+    at most ``most_cells`` cells; sets that lie in another are left out."""
+    sets: list[set[int]] = [{column} for column in range(len(cardinalities))]
+    for x, y in pairs:
+        for one, other in ((x, y), (y, x)):
+            cells = math.prod(cardinalities[j] for j in sets[one])
+            if len(sets[one]) <= most and cells * cardinalities[other] <= most_cells:
+                sets[one].add(other)
+    found = sorted({tuple(sorted(s)) for s in sets if len(s) > 1})
+    return [s for s in found if not any(set(s) < set(other) for other in found)]
+
+
+@functools.lru_cache(maxsize=4096)
+def squared_changes(cardinalities: Columns) -> np.ndarray:
+    r"""|R_S - R'_S|^2 when one row is replaced, by which of its levels change: float64 (2,) * |S|, index 1 for "changes".
+
+    2 prod (1 - 1/k_j) - 2 prod over changed (-1/k_j) prod over the others (1 - 1/k_j): exact, as only whether a level changes
+    matters (:func:`jaxcd.ops.interactions.interaction_sensitivity_squared` is the largest).
+    """
+    if min(cardinalities) < 2:
+        return np.zeros((2,) * len(cardinalities))
+    product = functools.reduce(np.multiply.outer, [np.array([1 - 1 / k, -1 / k]) for k in cardinalities])
+    return 2 * (product.flat[0] - product)
+
+
+@functools.lru_cache(maxsize=4096)
+def absolute_changes(cardinalities: Columns) -> np.ndarray:
+    """At least |R_S - R'_S|_1 when one row is replaced, by which of its levels change: float64 (2,) * |S|.
+
+    Exact, over all pairs of rows, for at most 150 cells; beyond that the root of (number of entries) |R_S - R'_S|^2.
+    """
+    entries = math.prod(k - 1 for k in cardinalities)
+    bound = np.sqrt(entries * squared_changes(cardinalities))
+    if entries == 1 or math.prod(cardinalities) > _MOST_COMPARED:
+        return bound
+    rows = np.indices(cardinalities).reshape(len(cardinalities), -1)
+    values = functools.reduce(np.kron, [contrast_basis(k) for k in cardinalities])
+    exact = np.zeros_like(bound)
+    for row, value in zip(rows.T, values, strict=True):
+        np.maximum.at(exact, tuple((rows != row[:, None]).astype(np.intp)), np.abs(values - value).sum(axis=1))
+    return exact
+
+
+def largest_sum(terms: Iterable[tuple[Columns, np.ndarray]]) -> float:
+    """The largest sum of terms over all choices of changed columns, or a little more; never more than the sum of the largest.
+
+    terms: columns (sorted) and what they add, float64 (2,) * number of columns.  The columns are eliminated one by one (Bertele and Brioschi 1972): the terms that
+    hold a column are added up, and their largest over its two values is a term in the others.  Where that has more than 14
+    columns it is taken in parts (Dechter and Rish 2003): the largest sum is at most the sum of the largest.
+    """
+    factors: dict[Columns, np.ndarray] = {}
+    for columns, values in terms:
+        factors[columns] = factors.get(columns, 0.0) + values
+    remaining = {column for columns in factors for column in columns}
+    while remaining:
+        scopes = {v: len({w for columns in factors if v in columns for w in columns}) for v in remaining}
+        column = min(remaining, key=lambda v: (scopes[v], v))
+        remaining.remove(column)
+        holding = sorted((c for c in factors if column in c), key=lambda c: (-len(c), c))
+        parts: list[set[int]] = []
+        members: list[list[Columns]] = []
+        for columns in holding:
+            place = next((i for i, part in enumerate(parts) if len(part.union(columns)) <= _MOST_JOINED), len(parts))
+            if place == len(parts):
+                parts.append(set())
+                members.append([])
+            parts[place].update(columns)
+            members[place].append(columns)
+        for part, inside in zip(parts, members, strict=True):
+            scope = tuple(sorted(part))
+            total = np.zeros((2,) * len(scope))
+            for columns in inside:
+                total = total + factors.pop(columns).reshape([2 if v in columns else 1 for v in scope])
+            left = tuple(v for v in scope if v != column)
+            factors[left] = factors.get(left, 0.0) + total.max(axis=scope.index(column))
+    return float(factors.get((), 0.0))
+
+
+def pairs_for_laplace(cardinalities: Columns) -> tuple[dict[Columns, float], frozenset[Columns], float]:
+    r"""What round 1 measures under Laplace noise: weights, the sets that are counted as tables, and the L1 sensitivity.
+
+    A pair is measured by its interaction or by its table; pairs of the same cardinalities alike, so that the largest change
+
+        sum over pairs of c_ij(i changes, j changes) + sum over columns of c_j(changes)
+
+    depends on how many columns of each cardinality change, and is enumerated over these numbers (beyond 200,000: the sum of the
+    largest).  Interactions are for the kinds of pairs for which they move least when both columns change, as many kinds as make the
+    sensitivity smallest.  A column that a table holds is known from there, and not measured by itself.
+    """
+    counts = Counter(k for k in cardinalities if k > 1)
+    kinds = sorted(counts)
+    changes = {kind: absolute_changes(kind) for kind in itertools.combinations_with_replacement(kinds, 2)}
+    present = [(a, b) for a, b in changes if a != b or counts[a] > 1]
+    order = sorted(present, key=lambda kind: (changes[kind][1, 1], changes[kind].max(), kind))
+    if math.prod(m + 1.0 for m in counts.values()) <= _MOST_ENUMERATED and kinds:
+        grids = list(np.meshgrid(*(np.arange(counts[k] + 1.0) for k in kinds), indexing="ij"))
+    else:
+        grids = []
+
+    def sensitivity(counted: Collection[Pair]) -> float:
+        total, limit = np.zeros(()), 0.0
+        alone = [k for k in kinds if not any(k in kind for kind in counted)]
+        for a, b in present:
+            c = _COUNTED if (a, b) in counted else changes[a, b]
+            n_pairs = counts[a] * counts[b] if a != b else counts[a] * (counts[a] - 1) / 2
+            limit += n_pairs * float(c.max())
+            if grids:
+                f, g = grids[kinds.index(a)], grids[kinds.index(b)]
+                if a == b:
+                    total = total + f * (f - 1) / 2 * c[1, 1] + f * (counts[a] - f) * c[1, 0]
+                else:
+                    total = total + f * g * c[1, 1] + f * (counts[b] - g) * c[1, 0] + (counts[a] - f) * g * c[0, 1]
+        for k in alone:
+            limit += counts[k] * float(absolute_changes((k,))[1])
+            if grids:
+                total = total + grids[kinds.index(k)] * absolute_changes((k,))[1]
+        return float(np.max(total)) if grids else limit
+
+    best = min((order[place:] for place in range(len(order) + 1)), key=sensitivity)
+    pairs = list(itertools.combinations(range(len(cardinalities)), 2))
+    tables = frozenset(s for s in pairs if tuple(sorted(cardinalities[j] for j in s)) in best)
+    held = {j for s in tables for j in s}
+    sets: list[Columns] = [(j,) for j in range(len(cardinalities)) if j not in held]
+    return dict.fromkeys([*sets, *pairs], 1.0), tables, sensitivity(best) * (1 + 2.0**-40)

@@ -11,37 +11,68 @@ tables, and a third of their noise on the cell of an interaction.
    measured, triples again included.
 
 Each choice depends on released numbers only.  The rounds' prices are fixed in advance and add up to the budget.
+
+*Noise.*  With delta > 0 it is discrete Gaussian and follows the L2 sensitivity, as above.  With delta = 0 it is discrete Laplace and
+follows the L1 sensitivity, in which many small interactions cost more than one large table: a table of counts moves by 2 whatever its
+size, and tells the interactions of all its subsets.  So rounds 2 and 3 measure one table for each column, itself with its candidates
+in their order, as long as its average cell has two standard deviations of the noise; round 1 takes from tables the pairs whose
+interactions would move by more.
 """
 
 from __future__ import annotations
 
+import enum
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, final
 
 import numpy as np
 
-from jaxcd.citests import CovarianceNorm
+from jaxcd.citests import CITest, CovarianceNorm, PreparedTest
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import moments
 from jaxcd.ops.interactions import (
     cell_variance,
     interaction,
-    interaction_sensitivity_squared,
     subsets,
     table_of_interactions,
 )
-from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, gaussian, split
+from jaxcd.privacy import (
+    VECTOR_GRID,
+    Accountant,
+    Budget,
+    Ledger,
+    NoiseSource,
+    NoPrivacy,
+    PrivacyCost,
+    gaussian,
+    integer_sensitivity,
+    laplace,
+    noise_scale,
+    split,
+)
 from jaxcd.queries import Session
 from jaxcd.releases import marginal_screen as screen
 from jaxcd.releases.base import Release, check_release_arguments
+from jaxcd.releases.noisy_strata import marginal_strata
+from jaxcd.releases.noisy_table_tests import table_tests
 
-__all__ = ["Marginals", "ReleasedMarginals", "interactions_sensitivity", "release_marginals"]
+__all__ = ["Marginals", "MarginalsNoise", "ReleasedMarginals", "interactions_sensitivity", "release_marginals"]
 
 Columns = tuple[int, ...]
+
+# The average cell of a table that is counted under Laplace noise has at least so many standard deviations of the noise.
+_LEAST_COUNTED = 2.0
+
+
+class MarginalsNoise(enum.Enum):
+    """The law of the noise of a release of marginals."""
+
+    GAUSSIAN = "discrete-gaussian"
+    LAPLACE = "discrete-laplace"
 
 
 @final
@@ -49,11 +80,11 @@ Columns = tuple[int, ...]
 class Marginals:
     """The public constants of a release of marginals, for :func:`jaxcd.release`.
 
-    shares: weights of the three rounds in rho.  dependence_alpha: level of the test of dependence.  mediation_alpha: a mediator
+    shares: weights of the three rounds in rho, or with delta = 0 in epsilon.  dependence_alpha: level of the test of dependence.  mediation_alpha: a mediator
     explains a pair unless its p-value is below this.  max_candidates: most candidates of a column in a round.  max_parents: largest
-    families of round 3.  max_cells: tables of three and more columns have at most this share of n cells (in larger ones
+    families of round 3 (under Gaussian noise).  max_cells: tables of three and more columns have at most this share of n cells (in larger ones
     sampling alone leaves nothing to see).  least_cell: the average cell of tables of four and more columns is at least so many
-    sigma of round 1 (or noise would leave nothing to see, and cost the others their precision).  inflation_cap: see :class:`jaxcd.releases.set_function.SetFunction`.
+    sigma of round 1 (under Gaussian noise; or noise would leave nothing to see, and cost the others their precision).  inflation_cap: see :class:`jaxcd.releases.set_function.SetFunction`.
 
     Raises OptionError where a constant is out of its range.
     """
@@ -97,6 +128,8 @@ class ReleasedMarginals(Release):
     interactions: for each measured set of columns (sorted positions) R_S, float64 (k_j - 1 for each), in records.
     variances: the variance of the independent noise on every entry of R_S; 0 without privacy.
     candidates: for each column its possible neighbours, sorted.  cost, spent: as in :class:`Release`.
+    noise: the law of the noise.  Laplace noise on a table reaches its interactions as sums of independent draws, uncorrelated and of
+    equal variance.
 
     Raises OptionError where the parts do not fit together.
     """
@@ -108,6 +141,7 @@ class ReleasedMarginals(Release):
     candidates: tuple[Columns, ...]
     cost: PrivacyCost
     spent: PrivacyCost
+    noise: MarginalsNoise = MarginalsNoise.GAUSSIAN
 
     kind: ClassVar[str] = "marginals"
 
@@ -146,12 +180,20 @@ class ReleasedMarginals(Release):
         """The variance of the noise on each cell of :meth:`table`."""
         return cell_variance(columns, self.cardinalities, self.variances)
 
+    def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
+        return table_tests(
+            self.n_samples,
+            cardinalities=self.cardinalities,
+            strata=lambda query: marginal_strata(self, query),
+            measured=lambda query: self.is_measured(tuple(sorted((query.x, query.y, *query.given)))),
+        )
+
     def __repr__(self) -> str:
         return f"ReleasedMarginals({len(self.names)} columns, {len(self.interactions)} sets, n_samples={self.n_samples}; {self.cost})"
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         sets = list(self.interactions)
-        header = {"sets": [list(s) for s in sets], "candidates": [list(c) for c in self.candidates]}
+        header = {"sets": [list(s) for s in sets], "candidates": [list(c) for c in self.candidates], "noise": self.noise.value}
         values = np.concatenate([np.zeros(0), *(self.interactions[s].ravel() for s in sets)])
         return header, {"values": values, "variances": np.array([self.variances[s] for s in sets], dtype=np.float64)}
 
@@ -167,57 +209,93 @@ class ReleasedMarginals(Release):
             interactions={s: part.reshape(shape) for s, part, shape in zip(sets, parts, shapes, strict=True)},
             variances=dict(zip(sets, arrays["variances"].astype(np.float64).tolist(), strict=True)),
             candidates=tuple(tuple(int(j) for j in c) for c in header["candidates"]),
+            noise=MarginalsNoise(header.get("noise", "discrete-gaussian")),  # files from before there was a choice
             **common,
         )
 
 
 def interactions_sensitivity(cardinalities: Columns, weights: Mapping[Columns, float]) -> float:
-    r"""An upper bound on the L2 sensitivity (replace-one) of the interactions R_S times ``weights[S]``, taken together.
+    r"""The L2 sensitivity (replace-one) of the interactions R_S times ``weights[S]``, taken together.
 
-    The squared change is a sum over sets, and each set's is at most its own largest:
-    sqrt(sum w_S^2 max |R_S - R'_S|^2), see :func:`jaxcd.ops.interactions.interaction_sensitivity_squared`.
+    The squared change is a sum over sets, and each set's is a function of which of its levels change; so the sensitivity is the root of
+
+        max over sets F of changed columns of  sum over S of  w_S^2 |R_S - R'_S|^2 (F and S),
+
+    see :func:`jaxcd.releases.marginal_screen.squared_changes` and, for the largest sum, :func:`jaxcd.releases.marginal_screen.largest_sum`
+    (exact, unless it says that it is a little more).  The largest changes of single sets do not occur together: their sum is up to twice as large.
     """
-    squared = (w**2 * interaction_sensitivity_squared(tuple(sorted(cardinalities[j] for j in s))) for s, w in weights.items())
-    return math.sqrt(math.fsum(squared)) * (1 + 2.0**-40)
+    kinds = {s: tuple(cardinalities[j] for j in s) for s in weights}
+    squared = screen.largest_sum((s, w**2 * screen.squared_changes(kinds[s])) for s, w in weights.items())
+    return math.sqrt(squared) * (1 + 2.0**-40)
 
 
 class _Purchase:
     """The data with its accountant: interactions go out with noise, nothing else does."""
 
-    def __init__(self, session: Session, accountant: Accountant) -> None:
+    def __init__(self, session: Session, accountant: Accountant, law: MarginalsNoise) -> None:
         self._codes = np.asarray(session.view().expose(), dtype=np.int64)
         self._accountant = accountant
+        self.law = law
         self.cardinalities = session.view_cardinalities
         self.n_samples = session.n_samples
         self.interactions: dict[Columns, np.ndarray] = {}
         self.variances: dict[Columns, float] = {}
 
-    def _exact(self, columns: Columns) -> np.ndarray:
+    def _counts(self, columns: Columns) -> np.ndarray:
         shape = [self.cardinalities[j] for j in columns]
         cells = np.ravel_multi_index(tuple(self._codes[:, j] for j in columns), shape)
-        return interaction(np.bincount(cells, minlength=math.prod(shape)).reshape(shape))
+        return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
 
-    def buy(self, weights: Mapping[Columns, float], *, sensitivity: float, rho: float, label: str) -> None:
-        """Releases the interactions times their weights, and adds what was learnt to what is known."""
+    def buy(
+        self,
+        weights: Mapping[Columns, float],
+        *,
+        sensitivity: float,
+        price: float,
+        label: str,
+        tables: frozenset[Columns] = frozenset(),
+    ) -> None:
+        """Releases the interactions, or the tables in their place, times their weights, and adds what was learnt to what is known.
+
+        sensitivity: in L2 for a price in rho, in L1 for one in epsilon, of all that is released here.
+        """
         sets = [s for s in weights if min(self.cardinalities[j] for j in s) > 1]
         for s in weights:
             if s not in sets:  # a column with one level: its interactions are empty
                 self.interactions[s], self.variances[s] = np.zeros([self.cardinalities[j] - 1 for j in s]), 0.0
         if not sets:
             return
-        exact = [self._exact(s) * weights[s] for s in sets]
-        noisy = gaussian(
-            self._accountant,
+        exact = [(self._counts(s) if s in tables else interaction(self._counts(s))) * weights[s] for s in sets]
+        noisy, variance = self._noisy(
             np.concatenate([part.ravel() for part in exact]),
-            sensitivity=sensitivity,
-            rho=rho,
+            sensitivity,
+            price,
             # An entry is a sum of integers that add up to n, each with a product of numbers below 1 as its factor.
-            pad=self.n_samples * 2.0**-48 * max(weights.values()) * max(map(len, sets)) * (max(self.cardinalities) + 8),
-            label=label,
+            self.n_samples * 2.0**-48 * max(weights.values()) * max(map(len, sets)) * (max(self.cardinalities) + 8),
+            label,
         )
-        variance = 0.0 if math.isinf(rho) else sensitivity**2 / (2 * rho)
-        for s, values in zip(sets, np.split(noisy, np.cumsum([part.size for part in exact])[:-1]), strict=True):
-            self._learn(s, values.reshape([self.cardinalities[j] - 1 for j in s]) / weights[s], variance / weights[s] ** 2)
+        parts = np.split(noisy, np.cumsum([part.size for part in exact])[:-1])
+        for s, before, values in zip(sets, exact, parts, strict=True):
+            learnt, v = values.reshape(before.shape) / weights[s], variance / weights[s] ** 2
+            if s not in tables:
+                self._learn(s, learnt, v)
+                continue
+            for places in subsets(tuple(range(len(s)))):
+                others = tuple(place for place in range(len(s)) if place not in places)
+                folded = math.prod(learnt.shape[place] for place in others)
+                self._learn(tuple(s[place] for place in places), interaction(learnt.sum(axis=others)), v * folded)
+
+    def _noisy(
+        self, values: np.ndarray, sensitivity: float, price: float, pad: float, label: str
+    ) -> tuple[np.ndarray, float]:
+        """The values with noise, and its variance on each."""
+        if self.law is MarginalsNoise.GAUSSIAN:
+            noisy = gaussian(self._accountant, values, sensitivity=sensitivity, rho=price, pad=pad, label=label)
+            return noisy, 0.0 if math.isinf(price) else sensitivity**2 / (2 * price)
+        grid = VECTOR_GRID
+        noisy = laplace(self._accountant, values, sensitivity=sensitivity, epsilon=price, pad=pad, label=label, grid=grid)
+        steps = noise_scale(integer_sensitivity(sensitivity, grid=grid, pad=pad, dimension=values.size), price)
+        return noisy, 0.5 * (grid / math.sinh(0.5 / steps)) ** 2  # 2 q / (1 - q)^2 squared steps, q = exp(-1 / b)
 
     def _learn(self, columns: Columns, values: np.ndarray, variance: float) -> None:
         """The inverse-variance mean of what was known and the new values."""
@@ -229,15 +307,33 @@ class _Purchase:
             self.interactions[columns] = share * values + (1 - share) * self.interactions[columns]
             self.variances[columns] = share * variance
 
-    def buy_families(self, families: Sequence[Columns], *, rho: float, label: str) -> None:
+    def buy_pairs(self, *, price: float, label: str) -> float:
+        """Releases all columns and pairs of columns; returns the standard deviation of the noise on the entries of a pair."""
+        d = len(self.cardinalities)
+        singles: dict[Columns, float] = {(j,): 1.0 for j in range(d)}
+        weights = singles | {(i, j): 1.0 for i in range(d) for j in range(i + 1, d)}
+        tables: frozenset[Columns] = frozenset()
+        if self.law is MarginalsNoise.GAUSSIAN:
+            sensitivity = moments.contrast_sensitivity(self.cardinalities, 1.0)
+        else:
+            weights, tables, sensitivity = screen.pairs_for_laplace(self.cardinalities)
+        self.buy(weights, tables=tables, sensitivity=sensitivity, price=price, label=label)
+        return math.sqrt(max((v for s, v in self.variances.items() if len(s) == 2), default=0.0))
+
+    def buy_families(self, families: Sequence[Columns], *, price: float, label: str) -> None:
         """Releases what the families' tables need, each interaction as precisely as it is worth."""
         known = {s: v for s, v in self.variances.items() if v > 0}
-        precisions = screen.allocate(list(families), self.cardinalities, known, rho=rho)
-        if not precisions:
-            return
-        largest = max(precisions.values())
-        weights = {s: math.sqrt(x / largest) for s, x in precisions.items()}
-        self.buy(weights, sensitivity=interactions_sensitivity(self.cardinalities, weights), rho=rho, label=label)
+        precisions = screen.allocate(families, self.cardinalities, known, rho=price)
+        if precisions:
+            largest = max(precisions.values())
+            weights = {s: math.sqrt(x / largest) for s, x in precisions.items()}
+            self.buy(weights, sensitivity=interactions_sensitivity(self.cardinalities, weights), price=price, label=label)
+
+    def buy_tables(self, tables: Sequence[Columns], *, price: float, label: str) -> None:
+        """Releases whole tables of counts: each moves by 2 in L1, and all do if all levels change."""
+        if tables:
+            sensitivity = screen.COUNTED_CHANGE * len(tables)
+            self.buy(dict.fromkeys(tables, 1.0), tables=frozenset(tables), sensitivity=sensitivity, price=price, label=label)
 
 
 def release_marginals(
@@ -247,7 +343,7 @@ def release_marginals(
 
     Args:
         data: discrete columns with a declared domain.
-        budget: its (epsilon, delta) with delta > 0 is the price, spent whole; or NO_PRIVACY.
+        budget: its (epsilon, delta) is the price, spent whole: with delta = 0 by Laplace noise, else by Gaussian; or NO_PRIVACY.
         noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
         options: public constants.
 
@@ -256,14 +352,16 @@ def release_marginals(
 
     Guarantee
     ---------
-    Relation: replace-one; n, the declared levels and the options are public.  Sensitivity: L2, of round 1
-    :func:`jaxcd.ops.moments.contrast_sensitivity` with weight 1, of rounds 2 and 3 :func:`interactions_sensitivity`.  Events: at
-    most three ``ZCDPEvent``, whose rhos are fixed shares of the budget's; a round without anything to ask is not charged.  Sets
-    and weights depend on released numbers only, so this is adaptive composition under the ledger's filter.
-    Proof: the docstrings named, and :func:`jaxcd.privacy.gaussian`.
+    Relation: replace-one; n, the declared levels and the options are public.  With delta > 0: L2 sensitivity, of round 1
+    :func:`jaxcd.ops.moments.contrast_sensitivity` with weight 1, of rounds 2 and 3 :func:`interactions_sensitivity`; at most three
+    ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1 sensitivity, of round 1
+    :func:`jaxcd.releases.marginal_screen.pairs_for_laplace`, of rounds 2 and 3 twice the number of tables; at most three ``PureEvent``, whose
+    epsilons add up to the budget's.  A round without anything to ask is not charged.  Sets and weights depend on released numbers
+    only, so this is adaptive composition under the ledger's filter.
+    Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and :func:`jaxcd.privacy.laplace`.
 
     Raises:
-        OptionError: budget, noise or options are not of their kind, the budget has no delta, or the relation is add-remove.
+        OptionError: budget, noise or options are not of their kind, or the relation is add-remove.
         DomainError: a column is numeric.
         PrivacyError: the domain was inferred from the data.
 
@@ -281,40 +379,41 @@ def release_marginals(
         )
     session = Session(data, CovarianceNorm(), alpha=0.05, budget=budget)
     accountant = Accountant(Ledger(budget), noise)
-    if not accountant.ledger.remaining_rho > 0:
-        raise OptionError("budget: marginals add Gaussian noise and need delta > 0; give the budget a delta such as 1e-6")
+    law = MarginalsNoise.GAUSSIAN
     prices: tuple[float, ...] = (math.inf,) * 3
     if isinstance(budget, Budget):
-        prices = split(accountant.ledger.remaining_rho, options.shares)
-    shop = _Purchase(session, accountant)
+        if not budget.delta > 0:
+            law = MarginalsNoise.LAPLACE
+        total = accountant.ledger.remaining_rho if budget.delta > 0 else accountant.ledger.remaining_epsilon
+        prices = split(total, options.shares)
+    shop = _Purchase(session, accountant, law)
     d = len(shop.cardinalities)
 
     def so_far(candidates: tuple[Columns, ...]) -> ReleasedMarginals:
         interactions, variances = dict(shop.interactions), dict(shop.variances)
         cost, spent = accountant.guarantee, accountant.ledger.spent
-        return ReleasedMarginals(data.domain, shop.n_samples, interactions, variances, candidates, cost, spent)
+        return ReleasedMarginals(data.domain, shop.n_samples, interactions, variances, candidates, cost, spent, law)
 
     def measure(pairs: list[tuple[int, int]], most_parents: int, price: float, label: str) -> tuple[Columns, ...]:
         candidates = screen.candidates_of(pairs, d, most=options.max_candidates)
         most = options.max_cells * shop.n_samples
+        if law is MarginalsNoise.LAPLACE:
+            scatter = math.sqrt(2) * screen.COUNTED_CHANGE * d / price  # of the noise on a cell of at most d tables
+            most = min(most, shop.n_samples / (_LEAST_COUNTED * scatter))
+            tables = screen.tables_of(pairs, shop.cardinalities, most=options.max_candidates, most_cells=most)
+            shop.buy_tables(tables, price=price, label=label)
+            return candidates
         large = most if sigma == 0 else min(most, shop.n_samples / (options.least_cell * sigma))
         limits = {size: most if size == 3 else large for size in range(3, most_parents + 2)}
         families = screen.families_of(candidates, shop.cardinalities, most_parents=most_parents, most_cells=limits)
-        shop.buy_families(families, rho=price, label=label)
+        shop.buy_families(families, price=price, label=label)
         return candidates
 
     nobody: tuple[Columns, ...] = ((),) * d
-    sensitivity = moments.contrast_sensitivity(shop.cardinalities, 1.0)
-    sigma = sensitivity / math.sqrt(2 * prices[0])  # 0 without privacy
-    shop.buy(_singles_and_pairs(d), sensitivity=sensitivity, rho=prices[0], label="round 1: all pairs")
+    sigma = shop.buy_pairs(price=prices[0], label="round 1: all pairs")  # 0 without privacy
     pairs = screen.unmediated_pairs(so_far(nobody), options)
     wide = measure(pairs, 2, prices[1], "round 2: triples")
     pairs = screen.unexplained_pairs(so_far(nobody), pairs, options)
     narrow = measure(pairs, options.max_parents, prices[2], "round 3: families")
     # What was dropped before round 3 was measured less precisely, but the search may still want it.
     return so_far(tuple(tuple(sorted({*first, *second})) for first, second in zip(wide, narrow, strict=True)))
-
-
-def _singles_and_pairs(d: int) -> dict[Columns, float]:
-    singles: dict[Columns, float] = {(j,): 1.0 for j in range(d)}
-    return singles | {(i, j): 1.0 for i in range(d) for j in range(i + 1, d)}

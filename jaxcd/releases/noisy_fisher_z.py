@@ -1,20 +1,20 @@
-"""Fisher's z on a release of second moments: the test knows the noise."""
+"""Fisher's z on a release of second moments: the noise is part of the null."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import jax
 import numpy as np
 
-from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
+from jaxcd.citests import CITest, Evaluation, FisherZ, PreparedTest, Query
 from jaxcd.errors import OptionError
 from jaxcd.ops import tails
 from jaxcd.releases.second_moments import ReleasedSecondMoments
 
-__all__ = ["NoisyFisherZ"]
+__all__ = ["NoisyFisherZ", "moment_tests"]
 
 _BATCH = 1024
 _LARGEST = 1 - 1e-12
@@ -72,8 +72,8 @@ class NoisyFisherZ(CITest):
     G = (a b^T + b a^T) / 2 + (r / 2)(a a^T + b b^T), where a and b are columns x and y of P / sqrt(diagonal), carried to the
     release's eigenbasis and stretched; V = 2 tau^2 |G|^2 + 2 sum_jk w_j w_k G_jk^2 / (n - |S| - 3), noise and sampling.
 
-    Margin: |z| minus the normal quantile at 1 - alpha / 2.  The release has paid: run it with ``Threshold`` and
-    ``NO_PRIVACY``, as :func:`jaxcd.discovery.released_moments.pc_second_moments` does.  It has no sensitivity: mechanisms refuse it.
+    Margin: |z| minus the normal quantile at 1 - alpha / 2.  It is what :class:`jaxcd.citests.FisherZ` becomes on such a release.  The
+    release has paid: the decider is ``Threshold``.  It has no sensitivity: mechanisms refuse it.
     Raises OptionError, when prepared, for other data than such a release.
     """
 
@@ -84,6 +84,11 @@ class NoisyFisherZ(CITest):
 
     def prepare(self, data: Any, *, key: jax.Array | None = None) -> PreparedTest:
         return _PreparedRelease(_required(data))
+
+
+def moment_tests(release: ReleasedSecondMoments) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
+    """The tests that second moments answer."""
+    return {FisherZ: lambda test: _PreparedRelease(release), NoisyFisherZ: lambda test: _PreparedRelease(release)}
 
 
 def _required(data: Any) -> ReleasedSecondMoments:

@@ -18,13 +18,14 @@ Centres and scales that are bought are rough (:mod:`jaxcd.releases.bought_units`
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, final
 
 import numpy as np
 
+from jaxcd.citests import CITest, PreparedTest
 from jaxcd.data import Dataset, Domain, Numeric
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.ops import tilted_moments as tilted
@@ -184,6 +185,19 @@ class ReleasedSecondMoments(Release):
             self.untilted.variances, n_samples=self.n_samples, rate=self.rate, anchor=_ANCHOR, rho=free
         )
         return 1 / sum(parts)
+
+    @property
+    def ledger(self) -> tuple[Mapping[str, object], ...]:
+        """One row for each round, and for the centres and scales where they were bought."""
+        return tuple(
+            {"index": i, "label": label, "mechanism": "ZCDP", "epsilon": math.inf, "rho": rho}
+            for i, (label, rho) in enumerate(self.charges)
+        )
+
+    def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
+        from jaxcd.releases.noisy_fisher_z import moment_tests  # it knows the release
+
+        return moment_tests(self)
 
     def __repr__(self) -> str:
         return (

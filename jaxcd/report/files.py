@@ -2,7 +2,8 @@
 
 =============  ======================================================================================================
 graph.png      the picture; compared with the truth where one is given
-graph.json     ``MixedGraph.to_json_dict()`` (``from_json_dict`` reads it back) and ``separating_sets``
+graph.json     ``MixedGraph.to_json_dict()`` (``from_json_dict`` reads it back), ``separating_sets``, and ``confidence``: the
+               probabilities of the edges and of the likelier missing ones, or null
 graph.dot      the graph for Graphviz
 privacy.json   guarantee, spent, exhausted, secure_noise, settings, reasons, levels, ledger.  JSON has no infinity: an
                infinite epsilon or rho is the text ``"inf"``.  ``secure_noise`` is null where no noise was asked for.
@@ -40,7 +41,7 @@ FILES = ("graph.png", "graph.json", "graph.dot", "privacy.json", "report.html")
 """What :func:`write_report` writes."""
 
 # Parts of a result's info that have a place of their own.
-_APART = ("ledger", "levels", "reasons", "secure_noise")
+_APART = ("ledger", "levels", "reasons", "released_margins", "secure_noise")
 
 
 def check_folder(folder: str | Path, *, force: bool = False) -> Path:
@@ -72,7 +73,8 @@ def write_report(result: Any, folder: str | Path, *, truth: MixedGraph | None = 
     Everything is made before anything is written; a new folder appears under its name only when it is complete.
 
     Args:
-        result: A DiscoveryResult, or anything with graph, separating_sets, cost, spent, exhausted and info.
+        result: A DiscoveryResult, or anything with graph, separating_sets, cost, spent, exhausted and info; its confidence, if
+            there is one, is shown.
         folder: Made with its parents.
         truth: A graph over the same names to compare with.
         force: Whether an existing folder is written to; of what is in it, only files of the same names are replaced.
@@ -85,7 +87,8 @@ def write_report(result: Any, folder: str | Path, *, truth: MixedGraph | None = 
         GraphError: If ``truth`` has other names.
     """
     path = check_folder(folder, force=force)
-    picture = graph_png(result.graph, truth=truth)
+    confidence = getattr(result, "confidence", None)
+    picture = graph_png(result.graph, truth=truth, strengths=None if confidence is None else confidence.adjacency)
     graph, privacy = graph_json(result), privacy_json(result)
     scores = None if truth is None else metrics_json(result.graph, truth)
     contents = {
@@ -115,14 +118,39 @@ def write_report(result: Any, folder: str | Path, *, truth: MixedGraph | None = 
 
 
 def graph_json(result: Any) -> dict[str, Any]:
-    """What graph.json holds: the graph, and each separated pair with its separating set."""
+    """What graph.json holds: the graph, each separated pair with its separating set, and the confidence in the edges.
+
+    The confidence is null where the result has none, else ``method``, ``n_draws`` and ``pairs``: the edges of the graph, then
+    other pairs that are not improbable, each with the probability ``adjacent`` and, where directions have an estimate, those of
+    a -> b (``forward``), b -> a (``backward``) and a - b (``undirected``).
+    """
     place = {name: i for i, name in enumerate(result.graph.names)}
     pairs = {tuple(sorted(pair, key=place.__getitem__)): given for pair, given in result.separating_sets.items()}
     sets = [
         {"pair": list(pair), "given": list(given)}
         for pair, given in sorted(pairs.items(), key=lambda item: [place[name] for name in item[0]])
     ]
-    return {**result.graph.to_json_dict(), "separating_sets": sets}
+    confidence = getattr(result, "confidence", None)
+    return {
+        **result.graph.to_json_dict(),
+        "separating_sets": sets,
+        "confidence": None if confidence is None else _confidence(confidence, result.graph),
+    }
+
+
+def _confidence(confidence: Any, graph: MixedGraph) -> dict[str, Any]:
+    pairs = []
+    for row in confidence.table(graph):
+        numbers = {name: getattr(row, name) for name in ("adjacent", "forward", "backward", "undirected")}
+        found = graph.edge(row.a, row.b)
+        pairs.append(
+            {
+                "pair": [row.a, row.b],
+                "found": None if found is None else found.symbol,
+                **{name: _plain(value) for name, value in numbers.items() if value is not None},
+            }
+        )
+    return {"method": confidence.method, "n_draws": int(confidence.n_draws), "pairs": pairs}
 
 
 def privacy_json(result: Any) -> dict[str, Any]:

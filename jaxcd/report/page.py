@@ -47,6 +47,7 @@ def report_page(
         *_banners(privacy),
         f'<img alt="The graph; its edges are listed below." src="data:image/png;base64,{data}">',
         _edges(graph),
+        _confidence(graph.get("confidence")),
         *([] if scores is None else [_scores(scores)]),
         "<h2>Guarantee</h2>",
         _guarantee(privacy),
@@ -94,6 +95,34 @@ def _banner(text: str) -> str:
 def _edges(graph: Mapping[str, Any]) -> str:
     listed = ", ".join(f"<code>{escape(f'{a} {symbol} {b}')}</code>" for a, symbol, b in graph["edges"])
     return f"<p>{len(graph['names'])} nodes, {len(graph['edges'])} edges: {listed or 'none'}.</p>"
+
+
+def _confidence(confidence: Mapping[str, Any] | None) -> str:
+    """The probabilities of the edges, and what they are."""
+    if confidence is None:
+        return ""
+    parts = ["adjacent"]
+    if any("forward" in pair for pair in confidence["pairs"]):
+        parts += ["forward", "backward", "undirected"]
+    headings = {"adjacent": "adjacent", "forward": "a --> b", "backward": "b --> a", "undirected": "a --- b"}
+    rows = [
+        [*pair["pair"], pair["found"] or "none", *(_share(pair.get(part)) for part in parts)] for pair in confidence["pairs"]
+    ]
+    return (
+        "<h2>Confidence in the edges</h2>"
+        + _table(
+            ["a", "b", "found", *(headings[part] for part in parts)],
+            rows,
+            numbers=range(3, 3 + len(parts)),
+            caption="Probabilities, computed from what was released already and at no further cost.  In the picture the line of a more "
+            "probable adjacency is thicker.",
+        )
+        + f"<p>{escape(confidence['method'][:1].upper() + confidence['method'][1:])}.</p>"
+    )
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
 
 
 def _scores(scores: Mapping[str, Any]) -> str:

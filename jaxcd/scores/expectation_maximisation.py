@@ -17,9 +17,13 @@ from typing import final
 
 import numpy as np
 
+from jaxcd.releases.set_function import nearest_table
 from jaxcd.scores.noisy_counts import TabulatedCounts, noisy_count
 
 __all__ = ["Fits", "NoisyTable", "simplex_projection"]
+
+#: The name that the searches import; the projection itself stands beside the set function of released tables.
+simplex_projection = nearest_table
 
 #: Expected counts never start or extrapolate to exactly zero, where expectation-maximisation would stay for ever.
 _FLOOR = 1e-9
@@ -69,11 +73,11 @@ class NoisyTable:
         return int(self._y.size)
 
     def start(self) -> np.ndarray:
-        """Expected counts to start from, float64 (K,), positive: the simplex projection of y, a tenth of it spread out.
+        """Expected counts to start from, float64 (K,), positive: the nearest table to y, a tenth of it spread out.
 
         The tenth goes by the projection's one-way margins, so that no cell that the data allow starts at zero.
         """
-        projected = simplex_projection(self._y, self.n_samples).reshape(self.cardinalities)
+        projected = nearest_table(self._y, self.n_samples).reshape(self.cardinalities)
         spread = np.ones(self.cardinalities)
         for axis in range(projected.ndim):
             margin = projected.sum(axis=tuple(a for a in range(projected.ndim) if a != axis)) + 1.0
@@ -228,14 +232,3 @@ class _Families:
         with np.errstate(divide="ignore", invalid="ignore"):
             log_theta = np.where(row > 0, np.log(family / row), -np.log(self.levels))  # an empty row is uniform
         return n_samples * np.exp(np.take(log_theta, self.places).sum(axis=1))
-
-
-def simplex_projection(values: np.ndarray, total: float) -> np.ndarray:
-    """The nearest non-negative vector of the given sum, in Euclidean distance.
-
-    values: float64 (K,).  total: positive.
-    Source: Held, Wolfe, Crowder 1974.
-    """
-    ordered = np.sort(values)[::-1]
-    excess = (np.cumsum(ordered) - total) / np.arange(1, len(values) + 1)
-    return np.maximum(values - excess[np.flatnonzero(ordered > excess)[-1]], 0.0)

@@ -19,7 +19,7 @@ from jaxcd.errors import OptionError
 from jaxcd.releases.second_moments import ReleasedSecondMoments
 from jaxcd.scores.base import LocalScore, check_max_parents
 
-__all__ = ["GaussianScore"]
+__all__ = ["GaussianScore", "log_conditional_variances"]
 
 
 @final
@@ -73,13 +73,22 @@ class GaussianScore(LocalScore):
 
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""
-        scores = np.empty(len(families))
         sizes = np.array([len(family) for family in families])
-        for size in np.unique(sizes):
-            places = np.flatnonzero(sizes == size)
-            variables = np.array([(node, *families[place]) for place in places.tolist()])
-            blocks = self._release.correlation[variables[:, :, None], variables[:, None, :]]
-            # Var(v | P) is the last pivot of the Cholesky factor with v last.
-            pivots = np.linalg.cholesky(blocks[:, ::-1, ::-1])[:, -1, -1]
-            scores[places] = -2 * self._half_rows * np.log(pivots) - self._price * size
-        return scores
+        variances = log_conditional_variances(self._release.correlation, node, families)
+        return -self._half_rows * variances - self._price * sizes
+
+
+def log_conditional_variances(correlation: np.ndarray, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
+    """log Var(v | P) for many parent sets P of one node v, float64 (len(families),).
+
+    correlation: positive definite, float64 (d, d).
+    """
+    logs = np.empty(len(families))
+    sizes = np.array([len(family) for family in families])
+    for size in np.unique(sizes):
+        places = np.flatnonzero(sizes == size)
+        variables = np.array([(node, *families[place]) for place in places.tolist()])
+        blocks = correlation[variables[:, :, None], variables[:, None, :]]
+        # Var(v | P) is the squared last pivot of the Cholesky factor with v last.
+        logs[places] = 2 * np.log(np.linalg.cholesky(blocks[:, ::-1, ::-1])[:, -1, -1])
+    return logs

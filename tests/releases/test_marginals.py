@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 
 import jax
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import jaxcd
@@ -24,6 +27,7 @@ from jaxcd.releases import (
     marginals,
     release_marginals,
 )
+from jaxcd.releases.marginals import MarginalsNoise
 
 CARDINALITIES = [(2, 2), (2, 3), (2, 2, 2), (2, 3, 4), (3, 3, 3), (2, 2, 2, 2), (2, 3, 2, 3)]
 
@@ -93,9 +97,77 @@ def test_no_neighbours_exceed_the_sensitivities_of_the_rounds(k: tuple[int, ...]
     assert largest(pairs) == pytest.approx(moments.contrast_sensitivity(k, 1.0), rel=1e-9)
     for _ in range(3):
         weights = {s: float(rng.uniform(0.1, 1)) for s in sets if len(s) >= 2}
-        bound = marginals.interactions_sensitivity(k, weights)
-        assert largest(weights) <= bound
-        assert bound < 2 * largest(weights)  # not idle either
+        exact = largest(weights)
+        assert exact <= marginals.interactions_sensitivity(k, weights) <= exact * (1 + 1e-9)
+
+
+def test_the_largest_changes_of_single_sets_do_not_occur_together():
+    """All pairs of binary columns: the largest sum is a largest cut, half of what the single pairs add up to."""
+    d = 14
+    weights = {pair: 1.0 for pair in itertools.combinations(range(d), 2)}
+    alone = sum(ops.interaction_sensitivity_squared((2, 2)) for _ in weights)
+    assert marginals.interactions_sensitivity((2,) * d, weights) ** 2 == pytest.approx((d // 2) ** 2)
+    assert alone == pytest.approx(d * (d - 1) / 2)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4))
+@settings(max_examples=40, deadline=None)
+def test_the_largest_sum_against_all_choices(seed: int, joined: int):
+    rng = np.random.default_rng(seed)
+    d = 7
+    sets = [tuple(sorted(rng.choice(d, rng.integers(1, 4), replace=False).tolist())) for _ in range(9)]
+    terms = [(s, rng.normal(size=(2,) * len(s))) for s in sets]
+    every = [sum(v[tuple(x[list(s)])] for s, v in terms) for x in np.array(list(itertools.product((0, 1), repeat=d)))]
+    assert marginal_screen.largest_sum(terms) == pytest.approx(max(every))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(marginal_screen, "_MOST_JOINED", joined)
+        assert max(every) - 1e-9 <= marginal_screen.largest_sum(terms) <= sum(v.max() for _, v in terms) + 1e-9
+
+
+def one_table(record: tuple[int, ...], columns: tuple[int, ...], cardinalities: tuple[int, ...]) -> np.ndarray:
+    return counts(np.array([record]), columns, cardinalities)
+
+
+@pytest.mark.parametrize("k", [*CARDINALITIES, (4, 4, 2), (2, 6, 3), (1, 2, 3)])
+def test_no_neighbours_exceed_the_absolute_changes_of_round_1(k: tuple[int, ...]):
+    """All pairs of rows of the whole domain, and what round 1 measures of each: exactly the sensitivity, or (k > 3) below it."""
+    weights, tables, sensitivity = marginal_screen.pairs_for_laplace(k)
+    records = list(itertools.product(*map(range, k)))
+    vectors = np.array(
+        [np.concatenate([(one_table if s in tables else one_row)(r, s, k).ravel() for s in weights]) for r in records]
+    )
+    largest = max(float(np.abs(vectors - vector).sum(axis=1).max()) for vector in vectors)
+    assert 0.75 * sensitivity <= largest <= sensitivity
+    d = sum(r > 1 for r in k)
+    singles = sum(marginal_screen.absolute_changes((r,))[1] for r in k if r > 1)
+    assert sensitivity <= d * (d - 1) + singles  # never more than all pairs as tables
+    reached = {j for s in weights for j in s if s in tables or len(s) == 1}
+    assert reached == set(range(len(k)))  # every column's margin is known
+
+
+@pytest.mark.parametrize("k", [(2, 2), (3, 4), (2, 3, 3), (6, 5, 6)])
+def test_absolute_changes_by_brute_force(k: tuple[int, ...]):
+    columns = tuple(range(len(k)))
+    records = np.array(list(itertools.product(*map(range, k))))
+    rng = np.random.default_rng(0)
+    found = np.zeros((2,) * len(k))
+    for first in records if len(records) < 50 else rng.permutation(records)[:20]:
+        one = one_row(tuple(first), columns, k)
+        for second in records:
+            place = tuple((first != second).astype(int))
+            found[place] = max(found[place], np.abs(one - one_row(tuple(second), columns, k)).sum())
+    bound = marginal_screen.absolute_changes(k)
+    assert (found <= bound + 1e-12).all()
+    if math.prod(k) <= 150:
+        assert np.allclose(found, bound)
+
+
+def test_tables_of_columns_with_their_candidates():
+    pairs = [(0, 1), (2, 3), (1, 2), (0, 3)]
+    assert marginal_screen.tables_of(pairs, (2, 2, 2, 2), most=2, most_cells=8) == [(0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)]
+    assert marginal_screen.tables_of(pairs, (2, 2, 2, 2), most=1, most_cells=100) == [(0, 1), (2, 3)]
+    assert marginal_screen.tables_of(pairs, (2, 9, 2, 2), most=3, most_cells=16) == [(0, 2, 3)]  # no room for column 1
+    assert marginal_screen.tables_of([], (2, 2), most=2, most_cells=8) == []
 
 
 def test_the_variance_of_a_cell():
@@ -124,34 +196,42 @@ def test_without_privacy_tables_are_exact():
     assert all(j in release.candidates[i] for i, j in ((0, 1), (1, 0), (2, 1), (3, 2)))
 
 
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-def test_the_price_is_the_budget(epsilon: float):
-    release = release_marginals(dataset(chain(20_000, seed=4), *(2,) * 5), budget=Budget(epsilon, 1e-6))
-    assert (release.cost.epsilon, release.cost.delta, release.cost.proven) == (epsilon, 1e-6, True)
+def test_the_price_is_the_budget(epsilon: float, delta: float):
+    release = release_marginals(dataset(chain(20_000, seed=4), *(2,) * 5), budget=Budget(epsilon, delta))
+    assert (release.cost.epsilon, release.cost.delta, release.cost.proven) == (epsilon, delta, True)
+    assert release.spent.delta == delta
     assert release.spent.epsilon <= epsilon
     if release.candidates != ((),) * 5:  # all three rounds asked something
         assert release.spent.epsilon == pytest.approx(epsilon, rel=1e-6)
 
 
-def test_noise_has_the_variance_that_is_stated():
+@pytest.mark.parametrize("k", [(2, 2, 2), (3, 3, 2)])
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_noise_has_the_variance_that_is_stated(delta: float, k: tuple[int, ...]):
     rows = chain(800, seed=5, d=3, keep=0.9)
-    exact = {s: ops.interaction(counts(rows, s, (2, 2, 2))) for s in ops.subsets((0, 1, 2))}
+    exact = {s: ops.interaction(counts(rows, s, k)) for s in ops.subsets((0, 1, 2))}
     scaled: dict[int, list[float]] = {1: [], 2: [], 3: []}
-    for seed in range(40):
+    for seed in range(30):
         noise = SimulatedNoise(jax.random.key(seed))
-        release = release_marginals(dataset(rows, 2, 2, 2), budget=Budget(4.0, 1e-6), noise=noise)
+        release = release_marginals(dataset(rows, *k), budget=Budget(12.0, delta), noise=noise)
+        assert release.noise is (MarginalsNoise.GAUSSIAN if delta else MarginalsNoise.LAPLACE)
         for s, values in release.interactions.items():
             scaled[len(s)] += ((values - exact[s]).ravel() / math.sqrt(release.variances[s])).tolist()
     for errors in scaled.values():
-        assert len(errors) >= 40
-        assert 1e-4 < stats.chi2.cdf(np.sum(np.square(errors)), len(errors)) < 1 - 1e-4
+        assert len(errors) >= 30
+        # The kurtosis of Laplace noise is 6, so the variance of a square is 5 instead of 2.
+        z = np.sum(np.square(errors) - 1) / math.sqrt((2 if delta else 5) * len(errors))
+        assert abs(z) < 4 and abs(np.mean(errors)) < 4 / math.sqrt(len(errors))
 
 
-def test_an_audit_stays_below_the_claim_and_is_not_blind():
+@pytest.mark.parametrize("delta", [0.05, 0.0])
+def test_an_audit_stays_below_the_claim_and_is_not_blind(delta: float):
     """Two neighbouring data sets of 2 x 2 x 2 cells, and the linear statistic that tells round 1's numbers best."""
     here, there = np.zeros((8, 3), dtype=int), np.zeros((8, 3), dtype=int)
     there[0] = (1, 1, 1)
-    epsilon, delta, runs = 6.0, 0.05, 150
+    epsilon, runs = (6.0 if delta else 14.0), 100
     sets = [s for s in ops.subsets((0, 1, 2)) if len(s) < 3]
     change = {s: one_row((1, 1, 1), s, (2, 2, 2)) - one_row((0, 0, 0), s, (2, 2, 2)) for s in sets}
     origin = {s: 8 * one_row((0, 0, 0), s, (2, 2, 2)) for s in sets}
@@ -170,17 +250,18 @@ def test_an_audit_stays_below_the_claim_and_is_not_blind():
     assert 0.05 < bound < epsilon
 
 
-def test_later_rounds_see_released_numbers_only(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_later_rounds_see_released_numbers_only(monkeypatch: pytest.MonkeyPatch, delta: float):
     """With the mechanism's answers replaced by fixed ones, two data sets give the same questions, weights and candidates."""
     asked: list[list[tuple[object, ...]]] = []
     truth = chain(5000, seed=6)
-    exact = {s: ops.interaction(counts(truth, s, (2,) * 5)) for s in ops.subsets(tuple(range(5))) if len(s) <= 4}
+    exact = {s: ops.interaction(counts(truth, s, (2,) * 5)) for s in ops.subsets(tuple(range(5))) }
     buy = marginals._Purchase.buy
 
-    def replaced(self, weights, *, sensitivity, rho, label):  # type: ignore[no-untyped-def]
-        asked[-1].append((label, tuple(weights.items()), sensitivity, rho))
-        buy(self, weights, sensitivity=sensitivity, rho=rho, label=label)
-        for s in weights:
+    def replaced(self, weights, *, tables=frozenset(), **options):  # type: ignore[no-untyped-def]
+        asked[-1].append((options["label"], tuple(weights.items()), tables, options))
+        buy(self, weights, tables=tables, **options)
+        for s in self.interactions:
             self.interactions[s] = exact[s]
 
     monkeypatch.setattr(marginals._Purchase, "buy", replaced)
@@ -188,7 +269,7 @@ def test_later_rounds_see_released_numbers_only(monkeypatch: pytest.MonkeyPatch)
     for seed in (7, 8):
         asked.append([])
         rows = chain(5000, seed=seed, keep=0.1 * seed)
-        released.append(release_marginals(dataset(rows, *(2,) * 5), budget=Budget(2.0, 1e-6)))
+        released.append(release_marginals(dataset(rows, *(2,) * 5), budget=Budget(2.0, delta)))
     assert [label for label, *_ in asked[0]] == ["round 1: all pairs", "round 2: triples", "round 3: families"]
     assert asked[0] == asked[1]
     assert released[0].candidates == released[1].candidates
@@ -261,13 +342,23 @@ def test_a_column_with_one_level_and_the_smallest_data():
     release = release_marginals(dataset(rows, 2, 2, 1), budget=Budget(3.0, 1e-6))
     assert release.candidates[2] == () and release.interactions[0, 2].shape == (1, 0)
     assert release_marginals(dataset(np.zeros((2, 2)), 1, 1), budget=Budget(1.0, 1e-6)).candidates == ((), ())
-    assert np.isfinite(release_marginals(dataset(np.zeros((2, 2)), 2, 2), budget=Budget(1.0, 1e-6)).table((0, 1))).all()
+    for delta in (1e-6, 0.0):
+        assert np.isfinite(release_marginals(dataset(np.zeros((2, 2)), 2, 2), budget=Budget(1.0, delta)).table((0, 1))).all()
+        assert release_marginals(dataset(rows, 2, 2, 1), budget=Budget(3.0, delta)).candidates[2] == ()
 
 
 def test_the_file(tmp_path):
+    pure = release_marginals(dataset(chain(5000, seed=12), *(2,) * 5), budget=Budget(2.0))
+    assert Release.load(pure.save(tmp_path / "pure.npz")).noise is MarginalsNoise.LAPLACE
     release = release_marginals(dataset(chain(5000, seed=12), *(2,) * 5), budget=Budget(2.0, 1e-6))
     path = release.save(tmp_path / "marginals.npz")
-    for loaded in (Release.load(path), ReleasedMarginals.load(path)):
+    arrays = dict(np.load(path))
+    header = json.loads(str(arrays["header"]))
+    assert header["own"].pop("noise") == "discrete-gaussian"
+    old = tmp_path / "old.npz"  # from before the noise was stated
+    np.savez(old, **{**arrays, "header": np.array(json.dumps(header))})
+    for loaded in (Release.load(path), ReleasedMarginals.load(path), Release.load(old)):
+        assert loaded.noise is MarginalsNoise.GAUSSIAN
         assert loaded.names == release.names and loaded.n_samples == 5000 and loaded.cost == release.cost
         assert loaded.candidates == release.candidates and loaded.variances == release.variances
         assert all(np.array_equal(loaded.interactions[s], values) for s, values in release.interactions.items())
@@ -280,8 +371,6 @@ def test_the_file(tmp_path):
 
 def test_refusals():
     data = dataset(chain(100, seed=13, d=3), 2, 2, 2)
-    with pytest.raises(OptionError, match="delta"):
-        release_marginals(data, budget=Budget(1.0))
     for missing in (None, 1.0):
         with pytest.raises(OptionError, match="budget"):
             release_marginals(data, budget=missing)  # type: ignore[arg-type]

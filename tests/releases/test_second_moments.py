@@ -325,7 +325,7 @@ class TestErrors:
         with pytest.raises(jaxcd.OptionError, match="no release of second moments"):
             jaxcd.pc(data, test=NoisyFisherZ(), decider=decider, budget=jaxcd.NO_PRIVACY, key=None)
         release = release_second_moments(data, budget=BUDGET, noise=simulated(0))
-        with pytest.raises(jaxcd.SensitivityError):
+        with pytest.raises(jaxcd.OptionError, match="has been paid for"):
             jaxcd.pc(release, test=NoisyFisherZ(), decider=jaxcd.NoisyThreshold(), budget=BUDGET, key=None)
 
     @pytest.mark.parametrize("budget", [BUDGET, jaxcd.NO_PRIVACY, jaxcd.Budget(1e-3, 1e-6)], ids=str)

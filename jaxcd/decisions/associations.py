@@ -1,0 +1,34 @@
+"""How strongly pairs depend, for searches that rank as well as decide; without privacy, or on a release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from jaxcd.citests import CITest, FisherZ, GTest, Query
+from jaxcd.data import Domain
+from jaxcd.errors import PrivacyError
+from jaxcd.queries import Session
+
+__all__ = ["associations", "usual_test"]
+
+
+def associations(session: Session, queries: Sequence[Query]) -> np.ndarray:
+    """The margins of some queries, float64 (n_queries,): above zero dependent at the session's level, and the larger the stronger.
+
+    A query that cannot be evaluated counts as dependent, infinitely: nothing was found that separates the pair.
+
+    Raises PrivacyError in a private run: these are exact statistics.
+    """
+    if session.private:
+        raise PrivacyError("statistics of a private run are released by mechanisms only; use budget=NO_PRIVACY, or search a release")
+    strengths = np.full(len(queries), np.inf)
+    places = [place for place, query in enumerate(queries) if session.admissible(query)]
+    strengths[places] = session.margins([queries[place] for place in places]).expose()
+    return strengths
+
+
+def usual_test(domain: Domain) -> CITest:
+    """The test of a run without privacy where none is given: G for discrete columns, else Fisher's z; public."""
+    return GTest() if domain.is_discrete else FisherZ()

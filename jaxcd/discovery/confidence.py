@@ -1,0 +1,309 @@
+r"""How sure a graph is, from numbers that were released already: post-processing, free.
+
+*Graphs of a release* (:func:`edge_confidence`).  The found graph is fitted to the release; rows are drawn from the fit, the release is
+bought from them anew, and searched in the same way.  The share of such draws in which an edge returns is the frequency with which
+all of it, sampling, privacy noise and search, returns the edge *if the found graph with its fitted parameters were the
+truth*: a stability, not the probability that the edge is in the true graph.  What is wrong every time (a latent variable, a model that
+does not fit, an edge too weak to be seen, and with it the arrows that it would have told) it does not show: found adjacencies
+were true at least as often as their share says in simulations of small networks, their marks less often, and a share near 0
+of a pair that was not found is no evidence against a weak edge.
+
+*Graphs of private tests* (:func:`decision_confidence`).  A noisy margin m of standard deviation s was compared with a threshold t.  With
+nothing known beforehand about the margin without noise (a flat prior) that is normal around m, and lies on the same side of t with
+probability Phi(|m - t| / s).  This counts the privacy noise only: sampling is in the test's level.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from scipy import special
+
+from jaxcd.discovery.released import histogram_score, search_histogram, search_marginals
+from jaxcd.discovery.released_moments import search_second_moments
+from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.errors import GraphError, OptionError
+from jaxcd.graphs import MixedGraph, consistent_extension
+from jaxcd.privacy import SimulatedNoise
+from jaxcd.releases import (
+    Histogram,
+    Marginals,
+    Release,
+    ReleasedHistogram,
+    ReleasedMarginals,
+    ReleasedSecondMoments,
+    SecondMoments,
+)
+from jaxcd.releases.resampling import (
+    CellModel,
+    FittedModel,
+    fit_linear_gaussian,
+    fit_tables,
+    kind_of,
+    release_again,
+)
+
+__all__ = ["EdgeConfidence", "PairConfidence", "decision_confidence", "edge_confidence"]
+
+Search = Callable[[Any], DiscoveryResult]
+
+# Options of each search as its results record them.
+_SEARCHES: dict[str, tuple[Search, tuple[str, ...]]] = {
+    "search_histogram": (search_histogram, ("max_parents", "n_climbs", "patience", "max_members")),
+    "search_marginals": (search_marginals, ("max_parents", "noise_price", "inflation_cap", "restarts", "seed")),
+    "search_second_moments": (search_second_moments, ("penalty", "max_parents", "n_candidates")),
+}
+_DEFAULTS: tuple[tuple[type[Release], str], ...] = (
+    (ReleasedHistogram, "search_histogram"),
+    (ReleasedMarginals, "search_marginals"),
+    (ReleasedSecondMoments, "search_second_moments"),
+)
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class PairConfidence:
+    """The probabilities of one pair: that a and b are adjacent, and of a -> b, b -> a and a - b (None: not estimated)."""
+
+    a: str
+    b: str
+    adjacent: float
+    forward: float | None = None
+    backward: float | None = None
+    undirected: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeConfidence:
+    """Probabilities of edges; what they mean is in ``method``, and in the function that made them.
+
+    names: the d nodes.
+    adjacency: float64 (d, d), symmetric, zero on the diagonal: that i and j are joined, also for pairs that the graph does not join.
+    directed: float64 (d, d), entry (i, j): that there is i -> j; or None where directions have no estimate.
+    undirected: float64 (d, d), symmetric: that there is i - j; or None.  directed + directed^T + undirected = adjacency.
+    n_draws: how many draws the shares are of; 0 where they are computed, not drawn.  A share p of them has the standard error
+    sqrt(p (1 - p) / n_draws).
+    method: how they were made, in words.
+
+    Raises OptionError where the parts do not fit together.
+    """
+
+    names: tuple[str, ...]
+    adjacency: np.ndarray
+    directed: np.ndarray | None
+    undirected: np.ndarray | None
+    n_draws: int
+    method: str
+
+    def __post_init__(self) -> None:
+        d = len(self.names)
+        if (self.directed is None) != (self.undirected is None):
+            raise OptionError("directed and undirected: give both, or None for both")
+        for argument in ("adjacency", "directed", "undirected"):
+            value = getattr(self, argument)
+            if value is None:
+                continue
+            array = np.array(value, dtype=np.float64)
+            if array.shape != (d, d) or not ((array >= 0) & (array <= 1)).all() or np.diag(array).any():
+                raise OptionError(f"{argument} must be ({d}, {d}) probabilities in [0, 1] with zeros on the diagonal")
+            if argument != "directed" and not (array == array.T).all():
+                raise OptionError(f"{argument} must be symmetric: it is about pairs")
+            array.setflags(write=False)
+            object.__setattr__(self, argument, array)
+        if self.directed is not None and self.undirected is not None:
+            total = self.directed + self.directed.T + self.undirected
+            if not np.abs(total - self.adjacency).max(initial=0.0) <= _ROUNDING:
+                raise OptionError("adjacency must be directed + directed^T + undirected: an edge is exactly one of the three")
+        if isinstance(self.n_draws, bool) or not isinstance(self.n_draws, int) or not self.n_draws >= 0:
+            raise OptionError(f"n_draws = {self.n_draws!r} is not a number of draws; use a whole number, 0 for none")
+
+    def of(self, a: str, b: str) -> PairConfidence:
+        """The probabilities of one pair.
+
+        Raises GraphError for an unknown name, or the same twice.
+        """
+        for name in (a, b):
+            if name not in self.names:
+                raise GraphError(f"{name!r} is not a node; the nodes are {', '.join(self.names)}")
+        if a == b:
+            raise GraphError(f"a pair has two different nodes, not {a!r} twice")
+        i, j = self.names.index(a), self.names.index(b)
+        adjacent = float(self.adjacency[i, j])
+        if self.directed is None or self.undirected is None:
+            return PairConfidence(a, b, adjacent)
+        return PairConfidence(
+            a, b, adjacent, float(self.directed[i, j]), float(self.directed[j, i]), float(self.undirected[i, j])
+        )  # fmt: skip
+
+    def table(self, graph: MixedGraph | None = None, *, least: float = 0.1) -> tuple[PairConfidence, ...]:
+        """The edges of a graph in its order, then the other pairs whose adjacency is at least ``least``, the likeliest first.
+
+        graph: over the same names; None lists by adjacency alone.  Raises GraphError where the names differ.
+        """
+        graph = MixedGraph.empty(self.names) if graph is None else graph.reordered(self.names)
+        rows = [self.of(edge.a, edge.b) for edge in graph.edges()]
+        others = [
+            (-self.adjacency[i, j], i, j)
+            for i, j in np.argwhere(np.triu(self.adjacency >= least, 1) & ~graph.adjacency).tolist()
+        ]
+        return (*rows, *(self.of(self.names[i], self.names[j]) for _, i, j in sorted(others)))
+
+    def reordered(self, names: Iterable[str]) -> EdgeConfidence:
+        """The same with its nodes in another order.
+
+        Raises GraphError where these are other names.
+        """
+        names = tuple(names)
+        if sorted(names) != sorted(self.names):
+            raise GraphError(f"names: the confidence is of {', '.join(self.names)}; make one for this graph")
+        order = np.ix_(*[[self.names.index(name) for name in names]] * 2)
+        directed, undirected = (None if part is None else part[order] for part in (self.directed, self.undirected))
+        return dataclasses.replace(
+            self, names=names, adjacency=self.adjacency[order], directed=directed, undirected=undirected
+        )
+
+
+def edge_confidence(
+    release: Release,
+    run: DiscoveryResult | None = None,
+    *,
+    n_draws: int = 50,
+    seed: int = 0,
+    kind: Histogram | Marginals | SecondMoments | None = None,
+    search: Search | None = None,
+) -> EdgeConfidence:
+    r"""How often the edges of a released graph would return, by a parametric bootstrap of release and search.
+
+    1. A DAG of the found class is fitted to the release: of a histogram by maximum likelihood under its noise
+       (expectation-maximisation), of marginals by the conditional tables of its families, of second moments by its regressions.
+    2. In each draw n rows come from the fit, a release of the same kind, options and budget is bought from them with
+       noise drawn anew, and the same search finds a CPDAG.
+    3. Shares: in how many draws i and j are adjacent, i -> j, j -> i, i - j.
+
+    It is the frequency with which the pipeline returns an edge if the found graph with its fitted parameters were the truth: a
+    stability, no posterior.  Pairs that the graph does not join have a share too, which estimates how often the pipeline
+    invents the edge (type I).  Nothing sensitive is touched: rows are drawn from released numbers, so the noise may be simulated.
+
+    Args:
+        release: a histogram, marginals, or second moments.
+        run: what a search found on it; None searches by the default.
+        n_draws: draws, from 1.  Each costs a release and a search.
+        seed: of all draws, from 0; public.
+        kind: the options the release was bought with, where it does not record them and they were not the defaults (marginals;
+            public centres and scales of second moments).
+        search: how a release is searched; None reads search and options off ``run``.
+
+    Returns:
+        The shares; equal arguments give equal shares.
+
+    Raises:
+        OptionError: an argument is out of its range or not of its kind, or ``run`` does not say how it searched.
+        GraphError: the graph has other names, or no DAG has its adjacencies and v-structures.
+
+    Source: Friedman, Goldszmidt, Wyner 1999.
+    """
+    for argument, number, first in (("n_draws", n_draws, 1), ("seed", seed, 0)):
+        if isinstance(number, bool) or not isinstance(number, int) or not number >= first:
+            raise OptionError(f"{argument} = {number!r} is not a whole number from {first}; give one such as {50 * first}")
+    if run is not None and not isinstance(run, DiscoveryResult):
+        raise OptionError(f"run: a {type(run).__name__} is not a DiscoveryResult; use what the search returned, or None")
+    kind = kind_of(release) if kind is None else kind
+    search = _search_of(release, run) if search is None else search
+    run = search(release) if run is None else run
+    model = _fitted(release, run.graph)
+    adjacent, directed = np.zeros((2, len(release.names), len(release.names)))
+    for draw in range(n_draws):
+        data_key, noise_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), draw))
+        data = model.sample(release.n_samples, key=data_key)
+        graph = search(release_again(release, data, kind=kind, noise=SimulatedNoise(noise_key))).graph
+        graph = graph.reordered(release.names)
+        adjacent += graph.adjacency
+        directed += graph.directed
+    return EdgeConfidence(
+        release.names,
+        adjacent / n_draws,
+        directed / n_draws,
+        (adjacent - directed - directed.T) / n_draws,
+        n_draws,
+        f"parametric bootstrap: the share of {n_draws} releases, drawn anew from the found graph fitted to this one, in which the "
+        "same search returns the edge (a stability, not the probability that the edge is true)",
+    )
+
+
+def decision_confidence(run: DiscoveryResult) -> EdgeConfidence:
+    r"""How sure the adjacencies of a search by private tests are of their privacy noise, from the margins it released.
+
+    For a removed edge 1 - Phi((t - m) / s) of the decision that removed it, m the released margin, t its threshold, s the standard
+    deviation of its noise; for an edge that stayed the least Phi((m - t) / s) of its decisions.  Under a flat prior it is the
+    probability that the decision, asked in the same place, keeps the edge without noise.  A margin at level 0 is a norm, and s is to
+    first order.  Pairs about which no margin was released count as found.  Directions have no estimate.
+
+    run: its ``info["released_margins"]`` holds a mapping for each decision in order, with ``pair`` (two names), ``margin``,
+    ``threshold`` and ``sigma``.
+
+    Raises OptionError where the run has none.
+    """
+    rows = run.info.get("released_margins") if isinstance(run, DiscoveryResult) else None
+    if rows is None:
+        raise OptionError("run: it holds no released margins; use a run of pc or fci with LevelwiseGaussian, or of tree_pc")
+    graph = run.graph
+    adjacency = graph.adjacency.astype(np.float64)
+    for row in rows:
+        i, j = (graph.index(name) for name in row["pair"])
+        kept = _kept(row)
+        # Of a pair that was removed, rows come in the order of the decisions and the last one stands.
+        adjacency[i, j] = adjacency[j, i] = min(adjacency[i, j], kept) if graph.adjacency[i, j] else kept
+    return EdgeConfidence(
+        graph.names,
+        adjacency,
+        None,
+        None,
+        0,
+        "released margins: the probability, under a flat prior, that the decision about the pair would keep the edge without "
+        "the privacy noise (directions and sampling are not counted)",
+    )
+
+
+def _kept(row: Mapping[str, Any]) -> float:
+    """Phi((margin - threshold) / sigma); 0 or 1 without noise."""
+    distance, sigma = float(row["margin"]) - float(row["threshold"]), float(row["sigma"])
+    return float(special.ndtr(distance / sigma)) if sigma > 0 else float(distance > 0)
+
+
+def _search_of(release: Release, run: DiscoveryResult | None) -> Search:
+    """The search that made a result, with its options; the default of the release where there is none."""
+    if run is None:
+        for kind, name in _DEFAULTS:
+            if isinstance(release, kind):
+                return _SEARCHES[name][0]
+        raise OptionError(f"release: a {type(release).__name__} cannot be searched; use what jaxcd.release returns")
+    name = str(run.info.get("algorithm"))
+    if name not in _SEARCHES:
+        raise OptionError(f"search: the run is of {name!r}, which does not record its options; give search=, a function of a release")
+    function, options = _SEARCHES[name]
+    return functools.partial(function, **{option: run.info[option] for option in options})
+
+
+def _fitted(release: Release, graph: MixedGraph) -> FittedModel:
+    """The model of a DAG of the class, fitted to the release; the members of a class have the same fits.
+
+    Where the tables of one member were measured, those of all were: turning a covered arc asks for no larger table.
+    """
+    extension = consistent_extension(graph)
+    if extension is None:
+        raise GraphError("run: no DAG has the adjacencies and v-structures of the graph, so there is no model to fit; search by a score")
+    adjacency = extension.reordered(release.names).directed
+    if isinstance(release, ReleasedHistogram):
+        largest = max(1, int(adjacency.sum(axis=0).max(initial=0)))
+        fit = histogram_score(release, max_parents=largest).fit(adjacency)
+        return CellModel(release.domain, fit.means[0])
+    if isinstance(release, ReleasedMarginals):
+        return fit_tables(release, adjacency)
+    assert isinstance(release, ReleasedSecondMoments)
+    return fit_linear_gaussian(release, adjacency)

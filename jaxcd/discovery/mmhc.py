@@ -1,0 +1,276 @@
+r"""Max-min hill climbing: who may be joined by tests, and which way by a score.
+
+Max-min parents and children.  For each target T a set C grows: the next is the candidate whose smallest association with T, over the
+subsets of C, is largest, as long as that is a dependence; then those leave that a subset of the others separates from T,
+
+    X* = argmax_X min_{S in C} Assoc(X; T | S).
+
+X and T may be joined where each is in the other's set.  All targets grow at the same time, so that a round asks one batch of queries, and only
+for the subsets that hold the newest member: the smallest association so far is kept.
+
+Hill climbing.  From the empty DAG, the best arc added, deleted or turned among pairs that may be joined, to no DAG seen
+lately; it ends when so many moves in a row have not improved on the best.
+
+Source: Tsamardinos, Brown, Aliferis 2006.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from jaxcd.citests import CITest, Query, check_alpha
+from jaxcd.data import Dataset
+from jaxcd.decisions.associations import associations, usual_test
+from jaxcd.discovery.constraint import check_arguments
+from jaxcd.discovery.ges import FamilyCache
+from jaxcd.discovery.ges_operators import bits
+from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.discovery.score_doors import SearchedData, check_scored
+from jaxcd.errors import OptionError
+from jaxcd.graphs import MixedGraph, dag_to_cpdag
+from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy
+from jaxcd.queries import Session
+from jaxcd.releases import Release
+from jaxcd.scores import BDeu, ScoreConfig
+
+__all__ = ["climb_hills", "max_min_parents_children", "mmhc"]
+
+# Tables with fewer rows a cell are not tested: their pairs count as dependent.  Both numbers below are those of the paper.
+_ROWS_PER_CELL = 5.0
+_REMEMBERED = 100
+_LEAST_GAIN = 1e-9
+
+
+def mmhc(
+    data: Dataset | Release,
+    *,
+    score: ScoreConfig = BDeu(),  # noqa: B008 - frozen
+    test: CITest | None = None,
+    alpha: float = 0.05,
+    budget: Budget | NoPrivacy | None = None,
+    key: jax.Array | None = None,
+    max_parents: int | None = None,
+    max_conditioning: int | None = None,
+    patience: int = 15,
+) -> DiscoveryResult:
+    """Max-min hill climbing: tests say which pairs may be joined, a greedy search which arcs make the score largest.
+
+    data: a Dataset, without privacy, or a release, which has been paid for.  score: ``BDeu()``, or ``BIC()``, which numeric columns need.
+    test: None for the G test of discrete columns and Fisher's z of others; on a release one that it answers.  alpha: its level.
+    budget: NO_PRIVACY with a Dataset, left out with a release.  key: a typed key for tests that draw permutations.
+    max_parents: the most parents of a node, from 0; None for no limit but the release's own.  max_conditioning: the most columns that a test
+    conditions on; None for no limit.  A discrete table with less than five rows a cell is not tested, and its pair counts as dependent.
+    patience: so many moves in a row may fail to improve on the best DAG before the search ends.
+
+    Returns the CPDAG of the DAG that was found, with its cost.  ``info``: its ``score`` in nats, ``n_candidate_edges`` that the tests left,
+    ``n_tests``, ``n_families`` local scores computed, and the settings.
+
+    Guarantee
+    ---------
+    On a release that of the release: everything here is post-processing.  On a Dataset none, and a private budget is refused.
+
+    Raises OptionError, DomainError or PrivacyError where arguments do not fit.
+    Source: Tsamardinos, Brown, Aliferis 2006.
+    """
+    check_scored(data, score, budget, key, max_parents)
+    for argument, value, least in (("max_conditioning", max_conditioning, 0), ("patience", patience, 0)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not value >= least):
+            raise OptionError(f"{argument} = {value!r} is not a whole number from {least}; give one such as 3")
+    test = usual_test(data.domain) if test is None else test
+    check_arguments(test, NO_PRIVACY, key, None)
+    alpha = check_alpha(alpha)
+    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)
+    session = Session(data, test, alpha=alpha, budget=NO_PRIVACY, key=key)
+    test.check_search(session.domain, max_level=max_conditioning)
+    joinable = max_min_parents_children(session, max_conditioning=max_conditioning)
+    cache = FamilyCache(searched.score)
+    parents, total = climb_hills(cache, joinable, max_parents=searched.score.max_parents, patience=patience)
+    dag = np.zeros((len(parents), len(parents)), dtype=bool)
+    for y, mask in enumerate(parents):
+        dag[bits(mask), y] = True
+    options = {
+        "score": total,
+        "test": repr(test),
+        "alpha": alpha,
+        "max_parents": searched.score.max_parents,
+        "max_conditioning": max_conditioning,
+        "patience": patience,
+        "n_candidate_edges": int(joinable.sum()) // 2,
+        "n_families": cache.n_families,
+        **session.work,
+    }
+    graph = dag_to_cpdag(MixedGraph(searched.score.names, np.where(dag, 2, 0) + np.where(dag.T, 3, 0)))
+    return searched.result(graph, algorithm="mmhc", options=options)
+
+
+def max_min_parents_children(session: Session, *, max_conditioning: int | None = None) -> np.ndarray:
+    """The pairs of which each is in the other's set of parents and children: symmetric, bool (d, d).
+
+    session: without privacy.  max_conditioning: the most columns of a conditioning set; None for no limit.
+    """
+    d = session.n_variables
+    most = d - 2 if max_conditioning is None else max_conditioning
+    grown = _Neighbourhoods(session, most=most)
+    while grown.grow():
+        pass
+    grown.shrink()
+    member = np.zeros((d, d), dtype=bool)
+    for target, found in enumerate(grown.members):
+        member[target, found] = True
+    return member & member.T
+
+
+class _Neighbourhoods:
+    """The sets of all targets, growing at the same time."""
+
+    def __init__(self, session: Session, *, most: int) -> None:
+        d = session.n_variables
+        self._session, self._most = session, most
+        domain = session.domain
+        self._levels = None if domain is None else session.test.view_cardinalities(domain)
+        self.members: list[list[int]] = [[] for _ in range(d)]
+        #: The smallest association of each target with each other column so far; not above zero: separated.
+        self._weakest = np.full((d, d), np.inf)
+        np.fill_diagonal(self._weakest, -np.inf)
+        self._ask([(target, other, ()) for target in range(d) for other in range(d) if other != target])
+
+    def grow(self) -> bool:
+        """Adds the max-min candidate of each target; whether there was any."""
+        newest = {}
+        for target, found in enumerate(self.members):
+            open_ones = self._weakest[target].copy()
+            open_ones[found] = -np.inf
+            best = int(np.argmax(open_ones))
+            if open_ones[best] > 0:
+                found.append(best)
+                newest[target] = best
+        for size in range(self._most):
+            asked = [
+                (target, other, (*given, last))
+                for target, last in newest.items()
+                for other in self._open(target)
+                for given in itertools.combinations(self.members[target][:-1], size)
+            ]
+            if not asked:
+                break
+            self._ask(asked)
+        return bool(newest)
+
+    def shrink(self) -> None:
+        """Takes out, one after the other, the members that a set of the others separates from the target."""
+        for place in range(max(map(len, self.members), default=0)):
+            tried = {target: found[place] for target, found in enumerate(self.members) if place < len(found)}
+            for size in range(self._most + 1):
+                asked = [
+                    (target, other, given)
+                    for target, other in tried.items()
+                    if self._weakest[target, other] > 0
+                    for given in itertools.combinations([u for u in self.members[target] if u != other and self._weakest[target, u] > 0], size)
+                ]
+                if not asked:
+                    break
+                self._ask(asked)
+        self.members = [[u for u in found if self._weakest[target, u] > 0] for target, found in enumerate(self.members)]
+
+    def _open(self, target: int) -> list[int]:
+        """The columns that may still join a target's set."""
+        members = set(self.members[target])
+        return [u for u in np.flatnonzero(self._weakest[target] > 0).tolist() if u not in members]
+
+    def _ask(self, asked: Sequence[tuple[int, int, tuple[int, ...]]]) -> None:
+        """Lowers the smallest associations by the answers to (target, other, given)."""
+        asked = [question for question in asked if self._is_reliable(question)]
+        answers = associations(self._session, [Query.of(*question) for question in asked])
+        for (target, other, _), strength in zip(asked, answers.tolist(), strict=True):
+            self._weakest[target, other] = min(self._weakest[target, other], strength)
+
+    def _is_reliable(self, question: tuple[int, int, tuple[int, ...]]) -> bool:
+        target, other, given = question
+        if self._levels is None or not given:
+            return True
+        n_cells = math.prod(self._levels[u] for u in (target, other, *given))
+        return self._session.n_samples >= _ROWS_PER_CELL * n_cells
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A move of the hill climbing: the parents that some nodes get, and the gain."""
+
+    gain: float
+    changes: tuple[tuple[int, int], ...]
+
+
+def climb_hills(
+    cache: FamilyCache, joinable: np.ndarray, *, max_parents: int, patience: int = 15
+) -> tuple[tuple[int, ...], float]:
+    """A DAG of a high score: the parents of each node as bits, and its score in nats.
+
+    cache: of the score.  joinable: the pairs that may be joined, symmetric, bool (d, d).  max_parents: the most parents of a node.
+    patience: so many moves in a row may fail to improve on the best.
+    """
+    d = len(joinable)
+    allowed = [sum(1 << x for x in np.flatnonzero(row).tolist()) for row in joinable]
+    parents = [0] * d
+    total = sum(cache.get(v, 0) for v in range(d))
+    best, highest, waited = tuple(parents), total, 0
+    recent: deque[tuple[int, ...]] = deque([best], maxlen=_REMEMBERED)
+    least = _LEAST_GAIN + 1e-12 * abs(total)
+    while waited <= patience:
+        steps = sorted(_steps(cache, parents, allowed, max_parents), key=lambda step: -step.gain)
+        for step in steps:
+            tried = parents.copy()
+            for node, family in step.changes:
+                tried[node] = family
+            if tuple(tried) not in recent and _is_acyclic(tried, step.changes):
+                break
+        else:
+            break
+        parents, total = tried, total + step.gain
+        recent.append(tuple(parents))
+        if total > highest + least:
+            best, highest, waited = tuple(parents), total, 0
+        else:
+            waited += 1
+    return best, sum(cache.get(v, mask) for v, mask in enumerate(best))
+
+
+def _steps(cache: FamilyCache, parents: Sequence[int], allowed: Sequence[int], max_parents: int) -> Iterator[_Step]:
+    """All arcs added, deleted and turned, those that make cycles too; only with finite gains."""
+    cache.fill((y, parents[y] ^ 1 << x) for y in range(len(parents)) for x in bits(allowed[y]))
+
+    def gain(node: int, family: int) -> float:
+        return cache.get(node, family) - cache.get(node, parents[node])
+
+    full = [family.bit_count() >= max_parents for family in parents]
+    for y, family in enumerate(parents):
+        for x in bits(allowed[y]):
+            toggled = family ^ 1 << x
+            if family >> x & 1:
+                yield _Step(gain(y, toggled), ((y, toggled),))
+                turned = parents[x] | 1 << y
+                worth = gain(y, toggled) + gain(x, turned)
+                if not full[x] and math.isfinite(worth):
+                    yield _Step(worth, ((y, toggled), (x, turned)))
+            elif not (full[y] or parents[x] >> y & 1) and math.isfinite(gain(y, toggled)):
+                yield _Step(gain(y, toggled), ((y, toggled),))
+
+
+def _is_acyclic(parents: Sequence[int], changes: tuple[tuple[int, int], ...]) -> bool:
+    """Whether no node whose parents have changed is its own ancestor."""
+    for node, _ in changes:
+        seen = frontier = parents[node]
+        while frontier:
+            low = frontier & -frontier
+            fresh = parents[low.bit_length() - 1] & ~seen
+            seen |= fresh
+            frontier = (frontier ^ low) | fresh
+        if seen >> node & 1:
+            return False
+    return True

@@ -1,0 +1,130 @@
+"""What the score-based searches share: arguments checked, a score prepared, and the result; and the door of the exact search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, overload
+
+import jax
+import numpy as np
+
+from jaxcd.data import Dataset
+from jaxcd.discovery.exact_search import exact_search as exact_search_on
+from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.errors import OptionError, PrivacyError
+from jaxcd.graphs import MixedGraph, dag_to_cpdag
+from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, NoPrivacy
+from jaxcd.releases import Release
+from jaxcd.scores import BIC, LocalScore, ScoreConfig
+
+__all__ = ["SearchedData", "check_scored", "exact_search"]
+
+# A table of all families of this many variables takes seconds; above, parents are limited.
+_MOST_UNLIMITED = 10
+_FEW_PARENTS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class SearchedData:
+    """A score on data or on a release, and what the result of a search by it says of both."""
+
+    data: Dataset | Release
+    score: LocalScore
+    config: ScoreConfig
+
+    def result(self, graph: MixedGraph, *, algorithm: str, options: Mapping[str, Any]) -> DiscoveryResult:
+        """The result: at no cost on data, at the release's on a release."""
+        data = self.data
+        info: dict[str, Any] = {
+            "algorithm": algorithm,
+            "score_function": repr(self.config),
+            "n_samples": data.n_samples,
+            "n_variables": len(data.names),
+            **options,
+        }
+        if isinstance(data, Release):
+            cost, spent = data.cost, data.spent
+            info |= {"release": data.kind, "budget": str(data.cost), "secure_noise": data.cost.proven, "ledger": tuple(data.ledger)}
+        else:
+            accountant = Accountant(Ledger(NO_PRIVACY), None)
+            cost, spent = accountant.guarantee, accountant.ledger.spent
+            info |= {"budget": str(NO_PRIVACY), "secure_noise": accountant.noise.secure, "ledger": ()}
+        return DiscoveryResult(graph=graph, separating_sets={}, cost=cost, spent=spent, exhausted=False, info=info)
+
+
+def check_scored(data: Any, score: Any, budget: Any, key: Any, max_parents: Any) -> None:
+    """Raises OptionError or PrivacyError where an argument that every score-based search takes is not of its kind."""
+    if not isinstance(data, (Dataset, Release)):
+        raise OptionError(
+            f"data: a {type(data).__name__} is neither a Dataset nor a Release; make one with read_csv or jaxcd.release"
+        )
+    if not isinstance(score, ScoreConfig):
+        raise OptionError(f"score = {score!r} is not a score; use an object such as jaxcd.BIC() or jaxcd.BDeu()")
+    if budget is not None and not isinstance(budget, (Budget, NoPrivacy)):
+        raise OptionError(f"budget = {budget!r} is not a budget; use jaxcd.NO_PRIVACY, or leave it out with a release")
+    if isinstance(data, Release):
+        if isinstance(budget, Budget):
+            raise OptionError(f"budget: a release has been paid for, and {budget} would buy nothing more; leave it out")
+    elif budget is None:
+        raise OptionError("budget is required with a Dataset; use jaxcd.NO_PRIVACY, or buy a release and search that")
+    elif isinstance(budget, Budget):
+        raise PrivacyError(
+            f"budget = {budget}: scores of raw data are not private; buy a release (jaxcd.release(data, jaxcd.Histogram(), "
+            "budget=...)) and search that, or use budget=NO_PRIVACY"
+        )
+    if key is not None and not (isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)):
+        raise OptionError(f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed), or None")
+    if max_parents is not None and (isinstance(max_parents, bool) or not isinstance(max_parents, int) or not max_parents >= 0):
+        raise OptionError(f"max_parents = {max_parents!r} is not a number of parents; use a whole number from 0, or None")
+
+
+@overload
+def exact_search(data: LocalScore) -> np.ndarray: ...
+
+
+@overload
+def exact_search(
+    data: Dataset | Release,
+    *,
+    score: ScoreConfig = ...,
+    budget: Budget | NoPrivacy | None = ...,
+    key: jax.Array | None = ...,
+    max_parents: int | None = ...,
+) -> DiscoveryResult: ...
+
+
+def exact_search(
+    data: Dataset | Release | LocalScore,
+    *,
+    score: ScoreConfig = BIC(),  # noqa: B008 - frozen
+    budget: Budget | NoPrivacy | None = None,
+    key: jax.Array | None = None,
+    max_parents: int | None = None,
+) -> DiscoveryResult | np.ndarray:
+    """The equivalence class of the highest score of all, by dynamic programming over subsets; up to about 20 variables.
+
+    data: a Dataset, without privacy; a release, which has been paid for; or a LocalScore itself, without further arguments: then
+    the best DAG is returned as a bool adjacency (d, d) (:func:`jaxcd.discovery.exact_search.exact_search`).
+    score: ``BIC()`` or ``BDeu()``.  budget: NO_PRIVACY with a Dataset, left out with a release.  key: not used; nothing is drawn.
+    max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above, or the release's own.
+
+    Returns the CPDAG with its cost.  ``info["score"]``: its score in nats.
+
+    Guarantee
+    ---------
+    On a release that of the release: the search is post-processing.  On a Dataset none.
+
+    Raises OptionError, DomainError or PrivacyError where arguments do not fit, and OptionError above 22 variables.
+    Source: Koivisto and Sood 2004; Silander and Myllymaki 2006.
+    """
+    if isinstance(data, LocalScore):
+        return exact_search_on(data)
+    check_scored(data, score, budget, key, max_parents)
+    if max_parents is None and len(data.names) > _MOST_UNLIMITED and isinstance(data, Dataset):
+        max_parents = _FEW_PARENTS
+    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)
+    best = exact_search_on(searched.score)
+    graph = dag_to_cpdag(MixedGraph(data.names, np.where(best, 2, 0) + np.where(best.T, 3, 0)))
+    options = {"score": searched.score.total(best), "max_parents": searched.score.max_parents}
+    return searched.result(graph, algorithm="exact_search", options=options)

@@ -1,0 +1,252 @@
+r"""Chi-square tests on randomised records that ask about the true ones.
+
+Randomising the conditioning columns mixes the strata, so that columns which are independent given the true Z are dependent given the randomised Z: a test
+that ignores this rejects with certainty as n grows.  Here the channel is taken off first.
+
+*Tables.*  Let q be the probabilities of the cells (z, x, y) of a query as they are reported, p those that would be reported if only Z were true.  Where
+columns are randomised by themselves q = B p, with B the Kronecker product of the transposed channels of Z; X and Y are left as they are, because
+noise of their own keeps independence given Z, and keeps dependence if their channels are invertible.  Under combined k-ary response (keep the record with
+probability h, else report a uniform one) all cells are mixed alike: q = h p + (1 - h) / cells, with p that of the true records.  In
+both cases p^ = A (q^ - f) is unbiased, A = B^{-1}.
+
+*Statistic.*  For each stratum, with H the orthonormal contrasts of x and of y, s = H^T p H, t = 1^T p 1, u = H^T p 1 and v = 1^T p H,
+
+    D = s t - u v^T,
+
+(r - 1)(c - 1) numbers that are zero iff x and y are independent in the stratum; they need no division, so a stratum that is empty, or negative
+by noise, has one too.  With Omega = A (diag(q) - q q^T) A^T / n the covariance of p^, in those coordinates,
+
+    D^ = L + Q - E[Q],    Cov L = J Omega J^T,   Cov Q by Isserlis' theorem,
+
+L linear in the error of p^, Q its square, uncorrelated for normal errors, J the Jacobian at the fit.  T = D^T V^{-1} D over all strata is compared with
+chi-square with (r - 1)(c - 1) strata degrees of freedom, V = Cov L + Cov Q / 4.  A quarter, because J is taken at the fit, whose own error adds to Cov L: where
+noise hides a stratum all of Cov L is such error.  (The quarter was chosen by simulation; Cov Q vanishes as n grows.)
+
+*Fit.*  p and q in these formulas are those of a fit by independence within true strata, from expectation-maximisation: each step divides the reported records
+among strata by Bayes' rule, and replaces each stratum by the product of its margins.  So all expected reports are positive, and
+without noise T is Pearson's X^2.
+
+Everything here is post-processing of records that were randomised before they were collected: run it with NO_PRIVACY, the guarantee is the mechanism's.
+
+Source: Chaudhuri and Mukerjee 1988 for inverse-channel estimates; Isserlis 1918; Neyman 1949 for quadratic forms of estimated constraints.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
+from jaxcd.citests.base import require_data
+from jaxcd.citests.tables import PreparedTables, TableShape, discrete_cardinalities
+from jaxcd.data import Dataset, Domain
+from jaxcd.errors import DomainError
+from jaxcd.local.base import LocalMechanism
+from jaxcd.local.channels import channels
+from jaxcd.local.kary_response import CombinedKaryResponse, kept
+from jaxcd.local.randomising import check_mechanism
+from jaxcd.ops import contingency, tails
+from jaxcd.ops.moments import contrast_basis
+
+__all__ = ["ChannelAwareChiSquare", "MAX_QUERY_CELLS", "channel_chi_square"]
+
+MAX_QUERY_CELLS = 1024
+"""Queries with more joint cells are not tested: their covariance is a matrix of cells x cells."""
+
+_STEPS = 50
+_QUADRATIC_SHARE = 0.25
+# Of the mean variance: directions with less have none but rounding.
+_LEAST_VARIANCE = 1e-12
+_LEAST_START = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class _Blur:
+    """What noise does to the cells of a query: q = matrix p + constant, the matrix (strata, strata) acting on strata."""
+
+    matrix: np.ndarray
+    constant: float = 0.0
+
+
+def _split(p: np.ndarray) -> np.ndarray:
+    """Each stratum, (K, r, c), replaced by the product of its margins; zero where it is empty."""
+    total = p.sum(axis=(1, 2))[:, None, None]
+    return p.sum(axis=2)[:, :, None] * p.sum(axis=1)[:, None, :] / np.where(total > 0, total, 1.0)
+
+
+def _fit(shares: np.ndarray, corrected: np.ndarray, blur: _Blur) -> np.ndarray:
+    """Probabilities p with independence in each stratum that explain the reported shares, (K, r, c); all positive."""
+    p = _split(np.maximum(corrected, 0.0)) + _LEAST_START / shares.size
+    p /= p.sum()
+    for _ in range(_STEPS):
+        ratio = shares / (np.tensordot(blur.matrix, p, axes=1) + blur.constant)
+        # A report that was drawn uniformly says nothing about the record.
+        p = p * (np.tensordot(blur.matrix.T, ratio, axes=1) + blur.constant * ratio.sum())
+        p = _split(p)
+        p /= p.sum()
+    return p
+
+
+def _coordinates(r: int, c: int) -> np.ndarray:
+    """(r c, r c): the total, margin contrasts and interaction contrasts of a table, in the order of its cells."""
+    rows, columns = (np.concatenate([np.ones((1, k)), contrast_basis(k).T]) for k in (r, c))
+    return np.kron(rows, columns)
+
+
+def channel_chi_square(tables: np.ndarray, blur: np.ndarray, *, constant: float = 0.0) -> tuple[float, int]:
+    """T and its degrees of freedom; 0 where no record was reported.
+
+    Args:
+        tables: counts of the randomised records by (stratum, x, y), (K, r, c), not negative.
+        blur: B, (K, K), invertible: q = B p + constant, p the probabilities of (stratum, x, y) before the noise that is taken off.
+        constant: f, what each cell gets whatever p is, from 0.
+
+    Source: module docstring.
+    """
+    return _chi_square(np.asarray(tables, dtype=np.float64), _Blur(np.asarray(blur, dtype=np.float64), constant))
+
+
+def _chi_square(tables: np.ndarray, blur: _Blur) -> tuple[float, int]:
+    k, r, c = tables.shape
+    n, dof = tables.sum(), k * (r - 1) * (c - 1)
+    if dof == 0 or not n > 0:
+        return 0.0, dof
+    inverse, shares = np.linalg.inv(blur.matrix), tables / n
+    corrected = np.tensordot(inverse, shares - blur.constant, axes=1)
+    fit = _fit(shares, corrected, blur)
+    basis = _coordinates(r, c)
+    observed, fitted = ((p.reshape(k, r * c) @ basis.T).ravel() for p in (corrected, fit))
+    reported = (np.tensordot(blur.matrix, fit, axes=1) + blur.constant).ravel()
+    maps = np.kron(inverse, basis)
+    mean = maps @ reported
+    omega = ((maps * reported) @ maps.T - np.outer(mean, mean)) / n
+
+    # Where s, t, u and v of each stratum and contrast stand among the coordinates.
+    rows, columns = (levels.ravel() for levels in np.meshgrid(np.arange(1, r), np.arange(1, c), indexing="ij"))
+    first = np.arange(k)[:, None] * r * c
+    s, t, u, v = ((first + offset).ravel() for offset in (rows * c + columns, 0 * rows, rows * c, columns))
+    contrasts = observed[s] * observed[t] - observed[u] * observed[v] - (omega[s, t] - omega[u, v])
+    covariance = _linear(omega, fitted, (s, t, u, v)) + _QUADRATIC_SHARE * _quadratic(omega, (s, t, u, v))
+    scale = np.trace(covariance) / dof
+    if not scale > 0:
+        return 0.0, dof
+    covariance[np.diag_indices(dof)] += _LEAST_VARIANCE * scale
+    return max(float(contrasts @ np.linalg.solve(covariance, contrasts)), 0.0), dof
+
+
+_Places = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def _linear(omega: np.ndarray, at: np.ndarray, places: _Places) -> np.ndarray:
+    """J omega J^T, J the Jacobian of s t - u v at the given coordinates."""
+    s, t, u, v = places
+    moved = at[t, None] * omega[s] + at[s, None] * omega[t] - at[v, None] * omega[u] - at[u, None] * omega[v]
+    return at[t] * moved[:, s] + at[s] * moved[:, t] - at[v] * moved[:, u] - at[u] * moved[:, v]
+
+
+def _quadratic(omega: np.ndarray, places: _Places) -> np.ndarray:
+    """The covariance of e_s e_t - e_u e_v for normal errors e with covariance omega."""
+    s, t, u, v = places
+
+    def of(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
+        return omega[np.ix_(a, c)] * omega[np.ix_(b, d)] + omega[np.ix_(a, d)] * omega[np.ix_(b, c)]
+
+    mixed = of(s, t, u, v)
+    return of(s, t, s, t) - mixed - mixed.T + of(u, v, u, v)
+
+
+class _PreparedChannelTest(PreparedTest):
+    """Counts the randomised records as other table tests do, and takes the noise off each table."""
+
+    def __init__(self, codes: np.ndarray, cardinalities: Sequence[int], channels: Sequence[np.ndarray] | None, keep: float) -> None:
+        """channels: of each column; None for combined k-ary response, which keeps a record with probability ``keep``."""
+        self.n_samples = int(codes.shape[0])
+        self._codes, self._cardinalities, self._channels, self._keep = codes, tuple(cardinalities), channels, keep
+        self._counts = PreparedTables(codes, self._cardinalities, _unused)
+        self._masks = contingency.pack_levels(codes, self._cardinalities)
+
+    def admissible(self, query: Query) -> bool:
+        return math.prod(self._cardinalities[j] for j in (query.x, query.y, *query.given)) <= MAX_QUERY_CELLS
+
+    def bucket(self, query: Query) -> TableShape:
+        return self._counts.bucket(query)
+
+    def batch_size(self, bucket: TableShape) -> int:
+        return self._counts.batch_size(bucket)
+
+    def evaluate(self, bucket: TableShape, queries: Sequence[Query], *, alpha: float) -> Evaluation:
+        tables = self._counts.tables(bucket, queries)
+        statistic, dof = np.zeros((2, len(queries)))
+        for place, query in enumerate(queries):
+            blur = self._blur(query)
+            rows, columns = (self._cardinalities[j] for j in (query.x, query.y))
+            statistic[place], dof[place] = _chi_square(tables[place, : len(blur.matrix), :rows, :columns].astype(np.float64), blur)
+        log_pvalue = tails.chi_square_log_sf(statistic, dof)
+        return Evaluation(statistic, log_pvalue, np.log(alpha) - log_pvalue)
+
+    def _blur(self, query: Query) -> _Blur:
+        if self._channels is None:
+            strata = math.prod(self._cardinalities[j] for j in query.given)
+            cells = strata * self._cardinalities[query.x] * self._cardinalities[query.y]
+            return _Blur(self._keep * np.eye(strata), (1 - self._keep) / cells)
+        matrix = np.ones((1, 1))
+        for j in query.given:
+            matrix = np.kron(matrix, self._channels[j].T)
+        return _Blur(matrix)
+
+    def view(self) -> np.ndarray:
+        return self._codes
+
+    def restrict(self, rows: np.ndarray) -> _PreparedChannelTest:
+        return _PreparedChannelTest(self._codes[rows], self._cardinalities, self._channels, self._keep)
+
+
+def _unused(tables: np.ndarray, alpha: float) -> Evaluation:
+    raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ChannelAwareChiSquare(CITest):
+    r"""The chi-square test of independence of the *true* columns, on records that a local mechanism has randomised.
+
+    T = D^T V^{-1} D, with D the products s t - u v^T of the contrasts of each corrected stratum and V their covariance, chi-square distributed with
+    (levels of x - 1)(levels of y - 1)(strata) degrees of freedom under independence.  Margin: log(alpha) - log(p-value).
+
+    Use it with ``Threshold`` and ``NO_PRIVACY`` on what ``randomise`` returned.  Sensitivity: unbounded, and not needed.
+
+    **Guarantee.** That of the mechanism: post-processing of what each person reported.
+
+    Args:
+        mechanism: what randomised the data: one that treats columns by themselves, or ``CombinedKaryResponse``.  Under other combined mechanisms the
+            noise on the columns of a query depends on the true values of the rest.
+
+    Raises:
+        OptionError: ``mechanism`` is none.  DomainError: it has no channel for a part of the columns.
+
+    Source: module docstring.
+    """
+
+    mechanism: LocalMechanism
+
+    def __post_init__(self) -> None:
+        check_mechanism(self.mechanism)
+        if self.mechanism.is_combined and not isinstance(self.mechanism, CombinedKaryResponse):
+            raise DomainError(
+                f"mechanism: under {type(self.mechanism).__name__} the noise on some columns depends on the others, so that their table has no channel; "
+                "randomise each column by itself, or use CombinedKaryResponse"
+            )
+
+    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
+        data = require_data(data, self.name)
+        cardinalities = discrete_cardinalities(data, self.name, "cut it into declared bins before it is randomised")
+        self.mechanism.check(data.domain)
+        if isinstance(self.mechanism, CombinedKaryResponse):
+            return _PreparedChannelTest(data.codes, cardinalities, None, kept(self.mechanism.epsilon, math.prod(cardinalities)))
+        return _PreparedChannelTest(data.codes, cardinalities, channels(self.mechanism, data.domain), 1.0)
+
+    def view_cardinalities(self, domain: Domain) -> tuple[int, ...] | None:
+        return None

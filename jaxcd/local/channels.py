@@ -1,0 +1,70 @@
+"""Channels P[y | x] as matrices: what denoising and channel-aware tests need to know about a mechanism.
+
+Both depend on the mechanism and on the declared domain only, never on data.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxcd.data import Domain
+from jaxcd.errors import DomainError
+from jaxcd.local.base import LocalMechanism
+
+__all__ = ["MAX_CHANNEL_CELLS", "channels", "joint_channel"]
+
+MAX_CHANNEL_CELLS = 4096
+"""The largest joint domain whose channel is written out as a matrix (128 MiB)."""
+
+
+def channels(mechanism: LocalMechanism, domain: Domain) -> tuple[NDArray[np.float64], ...]:
+    """The channel of every column under a mechanism that randomises each by itself.
+
+    Args:
+        mechanism: one that is not combined.
+        domain: declared, discrete.
+
+    Returns:
+        One read-only matrix a column, in the domain's order: k_i x k_i, entry [x, y] is P[y | x]; rows sum to one.
+
+    Raises:
+        DomainError: the mechanism is combined (use :func:`joint_channel`), or a column is numeric.
+        PrivacyError: the domain is not declared.
+        OptionError: a parameter of the mechanism does not fit the domain.
+    """
+    cardinalities = mechanism.check(domain)
+    matrices = mechanism.attribute_channels(cardinalities)
+    for matrix in matrices:
+        matrix.setflags(write=False)
+    return matrices
+
+
+def joint_channel(mechanism: LocalMechanism, domain: Domain) -> NDArray[np.float64]:
+    """The channel of the whole record, for any mechanism, on a small domain.
+
+    Args:
+        mechanism: combined or not.
+        domain: declared, discrete, at most :data:`MAX_CHANNEL_CELLS` cells.
+
+    Returns:
+        A read-only matrix, cells x cells, entry [x, y] is P[y | x]; cells in C order, the last column running fastest, as in
+        ``np.ravel_multi_index`` and in a histogram with one axis a column.
+
+    Raises:
+        DomainError: the joint domain is too large, or a column is numeric.
+        PrivacyError: the domain is not declared.
+        OptionError: a parameter of the mechanism does not fit the domain.
+    """
+    cardinalities = mechanism.check(domain)
+    n_cells = math.prod(cardinalities)
+    if n_cells > MAX_CHANNEL_CELLS:
+        raise DomainError(
+            f"domain: {n_cells:,} cells are too many for a joint channel, at most {MAX_CHANNEL_CELLS:,}; select fewer columns"
+        )
+    matrix = mechanism.cell_channel(cardinalities)
+    matrix.setflags(write=False)
+    return matrix
+

@@ -1,0 +1,106 @@
+r"""The clipped geometric mechanism: two-sided geometric noise on each column's code, clipped to the levels.
+
+y = clip(x + Z, 0, k - 1), P[Z = z] = (1 - q) / (1 + q) q^|z|, q = e^-epsilon. So P[y | x] = (1 - q) / (1 + q) q^|y - x| inside, and
+q^|y - x| / (1 + q) at the two ends, where a tail is gathered: for each y the probabilities of two records differ by the factor
+q^(|y - x| - |y - x'|) and nothing else.
+
+Guarantee. Proof: | |y - x| - |y - x'| | <= |x - x'|, attained at y = 0, so that a column is exactly epsilon d-private and has
+epsilon_LDP = epsilon (k - 1) exactly (x = 0, x' = k - 1, y = 0). Over the columns losses add up: epsilon d-private for the
+Manhattan distance, epsilon_LDP = epsilon sum (k_i - 1). Clipping is post-processing. PRIVACY.md J1.
+
+Source: Ghosh, Roughgarden, Sundararajan 2009.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxcd.data import Domain
+from jaxcd.local.base import (
+    DEEPEST,
+    MAX_LEVELS,
+    ROUNDING,
+    Distance,
+    LocalGuarantee,
+    LocalMechanism,
+    check_epsilon,
+    checked_cardinalities,
+    kronecker,
+)
+from jaxcd.local.bounded_geometric import drawn_columns
+from jaxcd.local.uniforms import Uniforms
+
+__all__ = ["ClippedGeometric"]
+
+PROOF = "docstring of jaxcd.local.clipped_geometric; PRIVACY.md J1"
+
+
+def _clipped_matrix(epsilon: float, n_levels: int) -> NDArray[np.float64]:
+    if n_levels == 1:
+        return np.ones((1, 1))
+    x = np.arange(n_levels)
+    weights = np.exp(-np.minimum(epsilon * np.abs(x[:, None] - x), DEEPEST))
+    weights[:, 1:-1] *= -math.expm1(-epsilon)  # 1 - q; the ends gather the tail, a factor of 1 / (1 - q)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+@final
+@dataclass(frozen=True)
+class ClippedGeometric(LocalMechanism):
+    """Two-sided geometric noise with clipping on each column by itself: its epsilon is its d-privacy.
+
+    **Guarantee.** epsilon d-private for the Manhattan distance and epsilon sum (k_i - 1)-LDP, with :data:`ROUNDING` added to both.
+    Public: the declared levels. Proof: the module's docstring.
+
+    Args:
+        epsilon: per unit of distance, positive and finite, in nats.
+
+    Raises:
+        OptionError: ``epsilon`` is out of its range.
+    """
+
+    epsilon: float
+    is_combined: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+
+    def check(self, domain: Domain) -> tuple[int, ...]:
+        """See :meth:`LocalMechanism.check`."""
+        return checked_cardinalities(domain, max_levels=MAX_LEVELS)
+
+    def guarantee(self, domain: Domain) -> LocalGuarantee:
+        """See :meth:`LocalMechanism.guarantee`."""
+        cardinalities = self.check(domain)
+        varying = [k for k in cardinalities if k > 1]
+        q = math.exp(-self.epsilon)
+        end, inside = 1 / (1 + q), -math.expm1(-self.epsilon) / (1 + q)
+        return LocalGuarantee(
+            epsilon_ldp=self.epsilon * sum(k - 1 for k in varying) + ROUNDING,
+            d_privacy=(self.epsilon if varying else 0.0) + ROUNDING,
+            distance=Distance.MANHATTAN,
+            p_truth_smallest=math.prod(inside if k > 2 else end for k in varying),
+            p_truth_largest=end ** len(varying),
+            epsilon_ldp_exact=True,
+            d_privacy_exact=True,
+            proved=True,
+            proof=PROOF,
+        )
+
+    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
+        """See :meth:`LocalMechanism.attribute_channels`."""
+        return tuple(_clipped_matrix(self.epsilon, k) for k in cardinalities)
+
+    def cell_channel(self, cardinalities: Sequence[int]) -> NDArray[np.float64]:
+        """See :meth:`LocalMechanism.cell_channel`."""
+        return kronecker(self.attribute_channels(cardinalities))
+
+    def randomised_codes(self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms) -> NDArray[np.int32]:
+        """See :meth:`LocalMechanism.randomised_codes`."""
+        return drawn_columns(self.attribute_channels(cardinalities), codes, uniforms)

@@ -1,0 +1,99 @@
+"""Randomised data as files: a csv, and a guarantee that says what it promises to each person.
+
+The guarantee file is JSON: ``mechanism`` (kind and parameters), ``guarantee`` (:class:`LocalGuarantee`), ``columns`` (the declared
+levels, as in a domain file), ``n_samples`` and ``secure_noise``. It depends on the mechanism, the domain and the number of rows
+only, and whoever analyses the csv needs it: the channel follows from mechanism and columns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from jaxcd.data import Dataset, Domain
+from jaxcd.errors import OptionError
+from jaxcd.local.base import LocalGuarantee, LocalMechanism
+from jaxcd.local.randomising import check_mechanism, randomise
+from jaxcd.privacy import NoiseSource
+
+__all__ = ["guarantee_json", "privatize"]
+
+
+def privatize(
+    data: Dataset,
+    mechanism: LocalMechanism,
+    *,
+    out: str | Path,
+    guarantee_out: str | Path,
+    noise: NoiseSource | None = None,
+    force: bool = False,
+) -> LocalGuarantee:
+    """Write a randomised copy of the data and the guarantee that goes with it.
+
+    **Guarantee.** As for :func:`randomise`. Everything is checked before anything is drawn or written.
+
+    Args:
+        data: declared discrete columns.
+        mechanism: how.
+        out: the csv to write: the names in the first line, then one record a line, levels as declared.
+        guarantee_out: the JSON to write.
+        noise: None for the operating system's entropy; ``SimulatedNoise(key)`` in experiments.
+        force: overwrite files that exist.
+
+    Returns:
+        The guarantee. With simulated noise ``proved`` is False: who has the key takes the noise off.
+
+    Raises:
+        OptionError: a file exists (without ``force``) or its folder does not, both are the same file, or as for :func:`randomise`.
+        DomainError, PrivacyError: as for :func:`randomise`.
+    """
+    check_mechanism(mechanism)
+    csv, promise = Path(out), Path(guarantee_out)
+    for name, path in (("out", csv), ("guarantee_out", promise)):
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            raise OptionError(f"{name}: {str(path)!r} is no file in a folder that exists; give another name")
+        if path.exists() and not force:
+            raise OptionError(f"{name}: file {str(path)!r} exists; give another name, or force=True to overwrite it")
+    if csv.resolve() == promise.resolve():
+        raise OptionError(f"out and guarantee_out must be two files, got {str(csv)!r} twice; give another name")
+    guarantee = mechanism.guarantee(data.domain)
+    secure = noise is None or getattr(noise, "secure", False)
+    if not secure:
+        guarantee = dataclasses.replace(guarantee, proved=False, proof="none: the noise was simulated from a key; not for release")
+    content = guarantee_json(mechanism, guarantee, data.domain, n_samples=data.n_samples, secure_noise=secure)
+    randomised = randomise(data, mechanism, noise=noise)
+    randomised.to_frame().to_csv(csv, index=False)
+    promise.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    return guarantee
+
+
+def guarantee_json(
+    mechanism: LocalMechanism, guarantee: LocalGuarantee, domain: Domain, *, n_samples: int, secure_noise: bool
+) -> dict[str, Any]:
+    """The content of a guarantee file; see the module's docstring."""
+    return {
+        "mechanism": {"kind": type(mechanism).__name__, **_plain(mechanism)},
+        "guarantee": _plain(guarantee),
+        "columns": {
+            name: {"type": column.kind, "levels": list(getattr(column, "levels", ()))} for name, column in domain.columns.items()
+        },
+        "n_samples": n_samples,
+        "secure_noise": secure_noise,
+    }
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    """The fields of a frozen record, fit for JSON; infinities as text."""
+    result: dict[str, Any] = {}
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if isinstance(value, enum.Enum):
+            value = value.value
+        elif isinstance(value, float) and math.isinf(value):
+            value = "inf"
+        result[field.name] = value
+    return result

@@ -1,0 +1,366 @@
+r"""Which method for which data and budget, from public facts alone: the domain, the number of rows, the budget.
+
+The rules stand on comparisons at (epsilon, 1e-6): mean arc F1 against the true CPDAG, 3 runs a field, of marginals, tree-guided PC and PC
+by levels (``python -m benchmarks.releases`` and ``python -m benchmarks.priv_pc`` measure more of the same).
+
+=======  ======  ====================  ====================  ====================  ====================
+rows     eps     Sachs, 11 columns     Child, 20             random, 15            random, 25
+=======  ======  ====================  ====================  ====================  ====================
+2,000    0.5     .40 .36 .36           .20 .15 .15           .12 .05 .15           .24 .12 .14
+2,000    1       .51 .52 .45           .39 .29 .36           .51 .22 .40           .47 .26 .39
+2,000    4       .63 .66 .66           .72 .57 .49           .80 .72 .73           .82 .73 .53
+10,000   0.5     .66 .67 .59           .60 .47 .47           .88 .57 .62           .73 .57 .57
+10,000   1       .77 .61 .68           .82 .63 .47           .89 .63 .66           .89 .78 .60
+10,000   4       .97 .82 .78           .96 .75 .66           .98 .71 .79           .91 .92 .75
+100,000  0.5     1.0 .85 .75           .95 .80 .63           1.0 .74 .89           .96 1.0 .77
+100,000  1       1.0 .84 .80           1.0 .90 .77           1.0 .76 .85           .99 1.0 .80
+100,000  4       1.0 .91 .91           1.0 1.0 .83           1.0 .83 .95           1.0 1.0 .90
+=======  ======  ====================  ====================  ====================  ====================
+
+On small domains, a joint histogram and marginals at epsilon 1 (2 runs; random
+networks): 2,000, 10,000 and 100,000 rows of 256 cells .49 .60, .90 .84, .90 .90; of 576 cells 1.0 .68, 1.0 .84, 1.0 1.0.  Linear
+Gaussian models of 20 columns (3 runs), second moments and tree-guided PC on ranks at epsilon 1: .60 .19 and 1.0 .77 at 2,000 and
+10,000 rows.
+
+1. Discrete columns, at most 4,096 cells together: a joint histogram.  One record moves it by 2 whatever the number of columns is,
+   and its score knows the noise of every cell.
+2. Discrete columns, more cells: marginals.  They share their noise among all pairs, and are searched by a score rather than one
+   test after the other.
+3. Numeric columns whose relations are declared to be linear, delta > 0: second moments.
+4. Other numeric columns, delta > 0: tree-guided PC on ranks within strata.
+5. No privacy: PC.  Add-remove neighbours, under which the number of rows, which a release states, is private: PC as well.
+
+A recommendation warns where less than about half of the arcs were found in the runs of the table.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass, field, replace
+
+from jaxcd.citests import CITest, CovarianceNorm, FisherZ, GTest, KendallTau, StratifiedRanks
+from jaxcd.data import Categorical, Domain, Numeric, Ordinal
+from jaxcd.decisions import Decider, LevelwiseGaussian, SparseVector, Threshold, TreeOptions
+from jaxcd.errors import DomainError, OptionError
+from jaxcd.planning import check_facts, plan, plan_release
+from jaxcd.privacy import Budget, NoPrivacy, Relation
+from jaxcd.releases import Histogram, Marginals, SecondMoments
+
+__all__ = ["Algorithm", "Alternative", "Choice", "Method", "Recommendation", "choose", "kind_of_release", "recommend"]
+
+Kind = Histogram | Marginals | SecondMoments
+
+# The exact score's starts are exact searches, which end at 22 columns; more than 12 have 4,096 cells only with columns of one level.
+_MOST_COLUMNS = 20
+
+
+class Algorithm(enum.Enum):
+    """A way to find a graph.
+
+    AUTO: what :func:`recommend` says, or PC where an option is given that only PC has.
+    PC: :func:`jaxcd.pc`, a CPDAG; no latent variables.  TREE: :func:`jaxcd.tree_pc`, PC guided by a tree, in four batches.
+    FCI: :func:`jaxcd.fci`, a PAG; latent and selection variables are allowed.
+    RELEASE: :func:`jaxcd.release` and :func:`jaxcd.search`, a CPDAG from statistics that are bought once.
+    """
+
+    AUTO = "auto"
+    PC = "pc"
+    TREE = "tree"
+    FCI = "fci"
+    RELEASE = "release"
+
+
+class Method(enum.Enum):
+    """What :func:`recommend` chooses among."""
+
+    HISTOGRAM = "joint histogram, and the graph of the highest exact score"
+    MARGINALS = "marginal tables, and the graph of the highest set score"
+    SECOND_MOMENTS = "second moments, and the graph of the highest Gaussian score"
+    TREE = "tree-guided PC"
+    LEVELWISE_PC = "PC with one noisy number for each pair and level"
+    SPARSE_VECTOR_PC = "PC with the sparse vector"
+    PC = "PC without privacy"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A way to find a graph, and why: chosen from public facts, never from the rows.
+
+    algorithm: any but AUTO.  test, decider: with ``Algorithm.TREE``, which has its own mechanism, that one's options; both None with
+    ``Algorithm.RELEASE``.  kind: of release, else None.
+    """
+
+    test: CITest | None
+    decider: Decider | TreeOptions | None
+    reasons: tuple[str, ...]
+    algorithm: Algorithm = Algorithm.PC
+    kind: Kind | None = None
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A method that was not chosen, and the reason against it."""
+
+    method: Method
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.method.value}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to run, and why; ``print`` shows all of it.
+
+    method: the choice in one word.  choice: the same as objects: algorithm, kind of release, or test and decider.
+    reasons: sentences with the numbers that decided.  alternatives: what was considered besides.  warning: where this budget is too
+    small for so many rows to find much, else None.
+    """
+
+    method: Method
+    choice: Choice = field(repr=False)
+    reasons: tuple[str, ...]
+    alternatives: tuple[Alternative, ...]
+    warning: str | None
+
+    @property
+    def kind(self) -> Kind | None:
+        """The release to buy with :func:`jaxcd.release`; None for a search by tests."""
+        return self.choice.kind
+
+    def __str__(self) -> str:
+        lines = [f"Recommended: {self.method.value}", f"  {self.call}", *(f"  - {reason}" for reason in self.reasons)]
+        lines += [f"Warning: {self.warning}"] if self.warning else []
+        lines += ["Considered:"] if self.alternatives else []
+        return "\n".join([*lines, *(f"  - {alternative}" for alternative in self.alternatives)])
+
+    @property
+    def call(self) -> str:
+        """The call that runs it."""
+        if self.kind is not None:
+            return f"jaxcd.search(jaxcd.release(data, jaxcd.{type(self.kind).__name__}(), budget=budget))"
+        test, decider = (f"jaxcd.{type(part).__name__}()" for part in (self.choice.test, self.choice.decider))
+        if self.method is Method.TREE:
+            return f"jaxcd.tree_pc(data, test={test}, budget=budget, key=key)"
+        return f"jaxcd.pc(data, test={test}, decider={decider}, budget=budget, key=key)"
+
+
+def recommend(domain: Domain, n_samples: int, *, budget: Budget | NoPrivacy, linear: bool = False) -> Recommendation:
+    """Which method suits a domain, a number of rows and a budget, and why; the rules and their evidence are the module's.
+
+    domain: the declared domain.  n_samples: the public number of rows, at least 2.  budget: the total, or NO_PRIVACY.
+    linear: whether the relations among numeric columns may be taken as linear; knowledge, never a look at the data.
+
+    Nothing is read but the arguments, so that nothing is spent.
+
+    Raises OptionError where an argument is not of its kind, DomainError for numeric beside nominal columns, and for numeric columns
+    under a budget without delta.
+    """
+    check_facts(domain, n_samples)
+    if not isinstance(budget, (Budget, NoPrivacy)):
+        raise OptionError(f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0, delta=1e-6), or jaxcd.NO_PRIVACY")
+    if not isinstance(linear, bool):
+        raise OptionError(f"linear = {linear!r} is not True or False; say True if relations among numeric columns are linear")
+    if isinstance(budget, NoPrivacy):
+        choice = choose(domain, budget=budget)
+        return _tests(Method.PC, choice, ("No privacy is asked for, so that no noise has to be planned.",), ())
+    if budget.relation is not Relation.REPLACE_ONE:
+        choice = choose(domain, budget=budget)
+        why = f"Under {budget.relation.value} neighbours the number of rows is private, and a release states it."
+        method = Method.LEVELWISE_PC if isinstance(choice.decider, LevelwiseGaussian) else Method.SPARSE_VECTOR_PC
+        return _tests(method, choice, (why,), ())
+    if domain.is_discrete:
+        return _discrete(domain, n_samples, budget)
+    return _numeric(domain, n_samples, budget, linear)
+
+
+# From this share of the rows on that noise hides, or below so many rows times epsilon, less than about half of the arcs were found.
+_HIDDEN = {Method.MARGINALS: 0.06, Method.SECOND_MOMENTS: 0.15, Method.TREE: 0.25}
+_LEAST_COUNT = 5_000
+
+
+def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
+    cells, limit = _cells(domain), Histogram().max_cells
+    kind = kind_of_release(domain)
+    private = _private_searches(domain, n_samples, budget)
+    if isinstance(kind, Histogram):
+        planned = plan_release(domain, n_samples, kind=kind, budget=budget)
+        reasons = [
+            f"{domain.n_columns} columns have {cells:,} cells together, at most {limit:,}: one record changes two of them by 1.",
+            f"A cell has {n_samples / cells:,.3g} rows on average and noise of {planned.noise:.3g}, whose law the score knows.",
+        ]
+        if budget.delta > 0:
+            reasons.append("It needs no delta: the release is private with epsilon alone.")
+        pairs = Alternative(Method.MARGINALS, "its noise grows with the number of columns, and where a histogram fits it mostly found less")
+        return _release(Method.HISTOGRAM, kind, tuple(reasons), (pairs, *private), _few_rows(n_samples, budget.epsilon))
+    joint = Alternative(Method.HISTOGRAM, f"{domain.n_columns} columns have {cells:,} cells together, too many for noise on each")
+    planned = plan_release(domain, n_samples, kind=kind, budget=budget)
+    reasons = [f"{domain.n_columns} columns have {cells:,} cells together, more than {limit:,}: tables of few columns each.", planned.words]
+    return _release(Method.MARGINALS, kind, tuple(reasons), (joint, *private), _noisy(Method.MARGINALS, planned.smallest_share))
+
+
+def _numeric(domain: Domain, n_samples: int, budget: Budget, linear: bool) -> Recommendation:
+    choice = choose(domain, budget=budget, algorithm=Algorithm.TREE)  # refuses what no private search takes
+    share = _smallest_share(domain, n_samples, choice, budget)
+    seen = f"sees dependences from {share:.2%} of the rows on"
+    all_numeric = all(isinstance(column, Numeric) for column in domain.columns.values())
+    if linear and all_numeric:
+        kind = SecondMoments()
+        planned = plan_release(domain, n_samples, kind=kind, budget=budget)
+        reasons = ("All columns are numeric, and their relations were declared to be linear.", planned.words)
+        tree = Alternative(Method.TREE, f"it takes relations of any shape, which costs precision: it {seen}")
+        return _release(Method.SECOND_MOMENTS, kind, reasons, (tree,), _noisy(Method.SECOND_MOMENTS, planned.smallest_share))
+    why = "they see straight lines only, and linear=True was not given" if all_numeric else "they take numeric columns only"
+    reasons = (
+        "There are numeric columns: their ranks within strata show relations of any monotone shape, and many others.",
+        f"The tree-guided search asks in four batches, and {seen}.",
+    )
+    others = [Alternative(Method.SECOND_MOMENTS, why)]
+    steps = choose(domain, budget=budget)
+    if isinstance(steps.decider, LevelwiseGaussian):
+        found = _smallest_share(domain, n_samples, steps, budget)
+        others.append(Alternative(Method.LEVELWISE_PC, f"sees dependences from {found:.2%} of the rows on, and buys more answers"))
+    return _tests(Method.TREE, choice, reasons, tuple(others), _noisy(Method.TREE, share))
+
+
+def _private_searches(domain: Domain, n_samples: int, budget: Budget) -> tuple[Alternative, ...]:
+    """The searches by tests, with what they would see."""
+    searches = []
+    if budget.delta > 0:
+        searches.append((Method.TREE, choose(domain, budget=budget, algorithm=Algorithm.TREE)))
+    steps = choose(domain, budget=budget)
+    searches.append((Method.LEVELWISE_PC if isinstance(steps.decider, LevelwiseGaussian) else Method.SPARSE_VECTOR_PC, steps))
+    seen = [(method, _smallest_share(domain, n_samples, choice, budget)) for method, choice in searches]
+    return tuple(Alternative(method, f"it sees dependences from {share:.2%} of the rows on, one test after the other") for method, share in seen)
+
+
+def _smallest_share(domain: Domain, n_samples: int, choice: Choice, budget: Budget) -> float:
+    assert choice.test is not None and choice.decider is not None
+    return plan(domain, n_samples, test=choice.test, decider=choice.decider, budget=budget).smallest_share
+
+
+def _cells(domain: Domain) -> int:
+    return math.prod(cardinality or 1 for cardinality in domain.cardinalities)
+
+
+def kind_of_release(domain: Domain) -> Kind:
+    """The release that takes the columns, whatever the budget."""
+    if not domain.is_discrete:
+        return SecondMoments()
+    small = _cells(domain) <= Histogram().max_cells and domain.n_columns <= _MOST_COLUMNS
+    return Histogram() if small else Marginals()
+
+
+def _few_rows(n_samples: int, epsilon: float) -> str | None:
+    if n_samples * epsilon >= _LEAST_COUNT:
+        return None
+    return (
+        f"rows times epsilon are {n_samples * epsilon:,.0f}, and below {_LEAST_COUNT:,} expect to miss half of the graph or more; "
+        f"for {n_samples:,} rows that is epsilon = {_LEAST_COUNT / n_samples:.2g}"
+    )
+
+
+def _noisy(method: Method, share: float) -> str | None:
+    if share <= _HIDDEN[method]:
+        return None
+    return (
+        f"this budget hides what is below {share:.1%} of the rows, and above {_HIDDEN[method]:.0%} expect to miss half of the graph or "
+        f"more; {share / _HIDDEN[method]:.1f} times the rows, or so much larger an epsilon, would do"
+    )
+
+
+def _release(
+    method: Method, kind: Kind, reasons: tuple[str, ...], alternatives: tuple[Alternative, ...], warning: str | None
+) -> Recommendation:
+    said = _said(method, reasons, warning)
+    return Recommendation(method, Choice(None, None, said, Algorithm.RELEASE, kind), reasons, alternatives, warning)
+
+
+def _tests(
+    method: Method, choice: Choice, reasons: tuple[str, ...], alternatives: tuple[Alternative, ...], warning: str | None = None
+) -> Recommendation:
+    said = (*_said(method, reasons, warning), *choice.reasons)
+    return Recommendation(method, replace(choice, reasons=said), reasons, alternatives, warning)
+
+
+def _said(method: Method, reasons: tuple[str, ...], warning: str | None) -> tuple[str, ...]:
+    """What a run says about its choice: each with a label, as the reasons of :func:`choose` have."""
+    lines = (f"chosen: {method.value}", *(f"because: {reason}" for reason in reasons))
+    return (*lines, f"warning: {warning}") if warning else lines
+
+
+def choose(
+    domain: Domain,
+    *,
+    budget: Budget | NoPrivacy,
+    test: CITest | None = None,
+    decider: Decider | TreeOptions | None = None,
+    algorithm: Algorithm = Algorithm.PC,
+) -> Choice:
+    """The test and the mechanism of a search for a domain and a budget; what is given stays.
+
+    Rules: numeric columns get StratifiedRanks under a budget and Fisher's z without one; columns that are all ordered with three or
+    more levels get Kendall's tau; other discrete columns get the covariance norm, or without privacy the G test.  A budget with
+    delta > 0 gets LevelwiseGaussian, with delta = 0 SparseVector, no privacy Threshold.  ``Algorithm.TREE`` has its own mechanism, and
+    takes the tests of private runs with and without a budget.
+
+    Raises DomainError for numeric beside nominal columns, and for numeric columns under a budget without delta; OptionError for a
+    decider with ``Algorithm.TREE``, or its options with another.
+    """
+    _check_algorithm(algorithm, decider)
+    reasons = []
+    private = isinstance(budget, Budget)
+    tree = algorithm is Algorithm.TREE
+    delta = budget.delta if isinstance(budget, Budget) else 0.0
+    if test is not None:
+        reasons.append(f"test: {test.name}, as asked")
+    elif not domain.is_discrete:
+        nominal = [name for name, column in domain.columns.items() if isinstance(column, Categorical)]
+        if nominal:
+            raise DomainError(
+                f"column {nominal[0]!r} is categorical while others are numeric, and no test here takes both; declare the numeric "
+                "ones ordinal with bins, or select columns of one kind"
+            )
+        if private and not delta > 0:
+            name = next(name for name in domain.names if not domain[name].is_discrete)
+            raise DomainError(
+                f"column {name!r} is numeric, and the private test for numeric columns needs a budget with delta > 0; give one "
+                "such as 1e-6, or declare the column ordinal with public bins"
+            )
+        test = StratifiedRanks() if private or tree else FisherZ()
+        reasons.append(f"test: {test.name}, because there are numeric columns")
+    elif all(isinstance(column, Ordinal) and column.cardinality > 2 for column in domain.columns.values()):
+        test = KendallTau()
+        reasons.append("test: KendallTau, because all columns are ordered with three or more levels")
+    elif private or tree:
+        test = CovarianceNorm()
+        reasons.append("test: CovarianceNorm, because there are nominal or binary columns and a bounded sensitivity is needed")
+    else:
+        test = GTest()
+        reasons.append("test: GTest, because there are nominal or binary columns and no privacy is asked for")
+    if tree:
+        decider = decider or TreeOptions()
+        reasons.append("mechanism: TreeGuided, which is part of the tree-guided search")
+    elif isinstance(decider, Decider):
+        reasons.append(f"mechanism: {decider.name}, as asked")
+    elif not private:
+        decider = Threshold()
+        reasons.append("mechanism: Threshold, because no privacy is asked for")
+    elif delta > 0 and test.view_cardinalities(domain) is not None:
+        decider = LevelwiseGaussian()
+        reasons.append("mechanism: LevelwiseGaussian, because the budget has a delta and the test sees the columns as codes")
+    else:
+        decider = SparseVector()
+        reasons.append("mechanism: SparseVector, because the budget has no delta" if delta == 0 else
+                       f"mechanism: SparseVector, because {test.name} does not see the columns as codes")  # fmt: skip
+    return Choice(test, decider, tuple(reasons), algorithm)
+
+
+def _check_algorithm(algorithm: Algorithm, decider: Decider | TreeOptions | None) -> None:
+    if not isinstance(algorithm, Algorithm) or algorithm in (Algorithm.AUTO, Algorithm.RELEASE):
+        raise OptionError(f"algorithm = {algorithm!r} is no search by tests; use Algorithm.PC, Algorithm.TREE or Algorithm.FCI")
+    if algorithm is Algorithm.TREE and isinstance(decider, Decider):
+        raise OptionError(f"decider: Algorithm.TREE has its own mechanism, and no use for {decider.name}; drop it, or give TreeOptions")
+    if algorithm is not Algorithm.TREE and isinstance(decider, TreeOptions):
+        raise OptionError(f"decider: TreeOptions are for Algorithm.TREE, not for {algorithm.value}; give a decider, or None")

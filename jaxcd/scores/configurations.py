@@ -1,0 +1,128 @@
+"""Which score a search maximises: frozen configurations, which look at the data, or at a release, once.
+
+The same configuration serves data and releases.  On a release the score knows the noise, or works on counts that were denoised
+first; either way it is post-processing.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Any
+
+from jaxcd.data import Dataset
+from jaxcd.errors import DomainError, OptionError
+from jaxcd.releases import Release, ReleasedHistogram, ReleasedMarginals, ReleasedSecondMoments
+from jaxcd.scores.base import LocalScore
+from jaxcd.scores.bdeu import BDeuScore
+from jaxcd.scores.bic import BICScore
+from jaxcd.scores.checks import check_positive
+from jaxcd.scores.counts import Counts, DataCounts, denoised_counts
+from jaxcd.scores.gaussian import GaussianScore
+from jaxcd.scores.gaussian_data import GaussianDataScore
+from jaxcd.scores.set_score import SetScore
+
+__all__ = ["BIC", "BDeu", "ScoreConfig"]
+
+# Noise leaves false edges at the BIC's own penalty, which counts sampling only: see GaussianScore.
+_MOMENTS_PENALTY = 2.0
+
+
+class ScoreConfig(abc.ABC):
+    """Configuration of a score that is a sum over nodes."""
+
+    @property
+    def name(self) -> str:
+        """The score's name in reports."""
+        return type(self).__name__
+
+    @abc.abstractmethod
+    def prepare(self, data: Dataset | Release, *, max_parents: int | None = None) -> LocalScore:
+        """The score on a data set, which is not private, or on a release, which has paid.
+
+        max_parents: the largest number of parents that a search tries; None for no limit but the release's own.
+        Raises OptionError where the score cannot be had from such a release, DomainError where it does not take the columns.
+        """
+
+
+@dataclass(frozen=True)
+class BIC(ScoreConfig):
+    r"""The Bayesian information criterion: maximised log likelihood less (penalty_discount / 2) log(n) for each free parameter.
+
+    Discrete columns: multinomial (:class:`jaxcd.scores.BICScore`).  Numeric columns: linear and normal
+    (:class:`jaxcd.scores.GaussianDataScore`).  A histogram: the multinomial one on the denoised table.  Marginals: the set score,
+    which has the noise's own price (:class:`jaxcd.scores.SetScore`).  Second moments: the normal one of the effective number of rows, at
+    twice the penalty (:class:`jaxcd.scores.GaussianScore`).
+
+    penalty_discount: c > 0, a factor of the penalty; above 1 for fewer edges.  For marginals it must be 1.
+
+    Raises OptionError where it is out of its range.
+    Source: Schwarz 1978.
+    """
+
+    penalty_discount: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive("penalty_discount", self.penalty_discount, usual="1 is the BIC's")
+
+    def prepare(self, data: Dataset | Release, *, max_parents: int | None = None) -> LocalScore:
+        """The score on data or a release."""
+        penalty = float(self.penalty_discount)
+        if isinstance(data, ReleasedMarginals):
+            if penalty != 1.0:
+                raise OptionError(
+                    f"penalty_discount = {penalty:g}: a release of marginals prices sampling and noise itself; use 1, or SetScore"
+                )
+            return SetScore(data) if max_parents is None else SetScore(data, max_parents=max_parents)
+        if isinstance(data, ReleasedSecondMoments):
+            penalty *= _MOMENTS_PENALTY
+            return GaussianScore(data, penalty=penalty) if max_parents is None else GaussianScore(data, penalty=penalty, max_parents=max_parents)
+        limit = _limit(data, max_parents)
+        if isinstance(data, Dataset) and not any(column.is_discrete for column in data.domain.columns.values()):
+            return GaussianDataScore(data, max_parents=limit, penalty=penalty)
+        return BICScore(data.names, _counts(data, self.name), max_parents=limit, penalty=penalty)
+
+
+@dataclass(frozen=True)
+class BDeu(ScoreConfig):
+    """The log marginal likelihood of discrete columns under a uniform Dirichlet prior (:class:`jaxcd.scores.BDeuScore`).
+
+    Takes discrete data, and a histogram (on the denoised table).
+
+    equivalent_sample_size: the weight of the prior, positive, in records.
+
+    Raises OptionError where it is out of its range.
+    Source: Heckerman, Geiger, Chickering 1995.
+    """
+
+    equivalent_sample_size: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_positive("equivalent_sample_size", self.equivalent_sample_size, usual="10 is usual")
+
+    def prepare(self, data: Dataset | Release, *, max_parents: int | None = None) -> LocalScore:
+        """The score on discrete data or a histogram."""
+        if isinstance(data, (ReleasedMarginals, ReleasedSecondMoments)):
+            raise OptionError(f"score: BDeu needs a whole table of counts, which a release of {data.kind} has not; use BIC()")
+        return BDeuScore(
+            data.names, _counts(data, self.name), max_parents=_limit(data, max_parents),
+            equivalent_sample_size=float(self.equivalent_sample_size),
+        )  # fmt: skip
+
+
+def _counts(data: Any, score: str) -> Counts:
+    """The counts of discrete data or of a histogram."""
+    if isinstance(data, ReleasedHistogram):
+        return denoised_counts(data.values, scale=data.scale, n_samples=data.n_samples)
+    if not isinstance(data, Dataset):
+        raise OptionError(f"data: a {type(data).__name__} has no counts; give a Dataset, or a release of a histogram")
+    numeric = [name for name, column in data.domain.columns.items() if not column.is_discrete]
+    if numeric:
+        cure = "declare bins for it" if len(numeric) < data.n_columns else "use BIC()"
+        mixed = "discrete and numeric columns together" if len(numeric) < data.n_columns else "numeric columns"
+        raise DomainError(f"score: {score} does not take {mixed}, and {numeric[0]!r} is numeric; {cure}")
+    return DataCounts(data)
+
+
+def _limit(data: Dataset | Release, max_parents: int | None) -> int:
+    return max(len(data.names) - 1, 0) if max_parents is None else max_parents

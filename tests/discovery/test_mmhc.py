@@ -1,0 +1,152 @@
+"""Max-min hill climbing: parents and children from a d-separation oracle, hills against the exact search, and the whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import networkx as nx
+import numpy as np
+import pytest
+
+import jaxcd
+from jaxcd.decisions.associations import associations
+from jaxcd.discovery.exact_search import exact_search
+from jaxcd.discovery.ges import FamilyCache
+from jaxcd.discovery.ges_operators import bits
+from jaxcd.discovery.mmhc import climb_hills, max_min_parents_children, mmhc
+from jaxcd.errors import DomainError, OptionError, PrivacyError
+from jaxcd.graphs import dag_to_cpdag
+from jaxcd.queries import Session
+from jaxcd.scores import BIC, BICScore, LocalScore
+
+NONE = jaxcd.NO_PRIVACY
+
+
+@pytest.mark.parametrize("name", ["cancer", "earthquake", "asia", "survey"])
+def test_with_an_oracle_parents_and_children_are_the_skeleton(name: str):
+    dag = jaxcd.networks.load(name).dag
+    session = Session(None, jaxcd.Oracle(dag), alpha=0.05, budget=NONE)
+    found = max_min_parents_children(session)
+    adjacency = nx.to_numpy_array(dag, nodelist=list(session.names)) > 0
+    assert np.array_equal(found, adjacency | adjacency.T)
+
+
+def test_a_limit_on_conditioning_keeps_more_pairs():
+    """x1 and x4 of a square are separated by the other two together only."""
+    dag = nx.DiGraph([("x1", "x2"), ("x1", "x3"), ("x2", "x4"), ("x3", "x4")])
+    session = Session(None, jaxcd.Oracle(dag), alpha=0.05, budget=NONE)
+    assert max_min_parents_children(session).sum() == 8
+    limited = max_min_parents_children(session, max_conditioning=1)
+    assert limited[list(session.names).index("x1"), list(session.names).index("x4")]
+
+
+class Drawn(LocalScore):
+    """Every family has its own random score: the best DAG is one DAG."""
+
+    def __init__(self, d: int, seed: int) -> None:
+        self._d = d
+        self._values = np.random.default_rng(seed).normal(size=(d, 1 << d))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"v{i}" for i in range(self._d))
+
+    @property
+    def max_parents(self) -> int:
+        return self._d - 1
+
+    def local(self, node: int, parents: tuple[int, ...]) -> float:
+        return float(self._values[node, sum(1 << parent for parent in parents)])
+
+
+def as_graph(parents: tuple[int, ...]) -> np.ndarray:
+    graph = np.zeros((len(parents), len(parents)), dtype=bool)
+    for v, mask in enumerate(parents):
+        graph[bits(mask), v] = True
+    return graph
+
+
+def test_hills_are_climbed_to_the_top_of_most_small_problems():
+    joinable = ~np.eye(4, dtype=bool)
+    hits = 0
+    for seed in range(20):
+        score = Drawn(4, seed)
+        parents, total = climb_hills(FamilyCache(score), joinable, max_parents=3)
+        graph = as_graph(parents)
+        assert nx.is_directed_acyclic_graph(nx.from_numpy_array(graph, create_using=nx.DiGraph))
+        assert score.total(graph) == pytest.approx(total, abs=1e-12)
+        best = score.total(exact_search(score))
+        assert total <= best + 1e-12
+        hits += total > best - 1e-12
+    assert hits >= 14
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_hills_end_where_no_arc_gains_and_limits_are_kept(seed: int):
+    rng = np.random.default_rng(seed)
+    joinable = np.triu(rng.random((5, 5)) < 0.6, k=1)
+    joinable |= joinable.T
+    score = Drawn(5, seed)
+    parents, total = climb_hills(FamilyCache(score), joinable, max_parents=2, patience=0)
+    graph = as_graph(parents)
+    assert not (graph & ~joinable).any() and graph.sum(axis=0).max() <= 2
+    for x, y in np.argwhere(joinable):
+        for turned in (False, True):
+            other = graph.copy()
+            other[x, y] = not graph[x, y]
+            other[y, x] = turned and graph[x, y]
+            dag = nx.from_numpy_array(other, create_using=nx.DiGraph)
+            if other.sum(axis=0).max() <= 2 and nx.is_directed_acyclic_graph(dag):
+                assert score.total(other) <= total + 1e-12
+
+
+def test_a_network_is_found_from_many_rows():
+    network = jaxcd.networks.load("cancer")
+    data = network.sample(200_000, key=jax.random.key(0))
+    for run in (mmhc(data, budget=NONE), mmhc(data, score=BIC(), budget=NONE)):
+        assert run.graph == network.cpdag()
+        assert run.info["n_candidate_edges"] == 4
+    score = BICScore.of_data(data)
+    assert run.info["score"] == pytest.approx(score.total(exact_search(score)), abs=1e-7)
+
+
+def test_numeric_columns():
+    dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")])
+    data = jaxcd.structural.linear_gaussian_sem(dag, key=jax.random.key(0)).sample(20_000, key=jax.random.key(1))
+    run = mmhc(data, score=BIC(), alpha=0.001, budget=NONE)
+    assert run.graph == dag_to_cpdag(dag).reordered(run.graph.names)
+
+
+def test_a_release_is_searched_at_its_own_cost():
+    network = jaxcd.networks.load("cancer")
+    data = network.sample(100_000, key=jax.random.key(0))
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(2.0), noise=jaxcd.SimulatedNoise(jax.random.key(1)))
+    run = mmhc(bought)
+    assert run.cost == bought.cost and run.spent == bought.spent
+    assert jaxcd.metrics.skeleton_f1(run.graph, network.cpdag()) >= 0.75
+
+
+def test_the_skeleton_of_alarm(data_folder: Path):
+    network = jaxcd.networks.read_bif(data_folder / "networks" / "alarm.bif")
+    run = mmhc(network.sample(10_000, key=jax.random.key(0)), budget=NONE)
+    assert jaxcd.metrics.skeleton_f1(run.graph, network.cpdag()) >= 0.9
+
+
+def test_refusals():
+    data = jaxcd.networks.load("cancer").sample(100, key=jax.random.key(0))
+    with pytest.raises(PrivacyError, match="buy a release"):
+        mmhc(data, budget=jaxcd.Budget(1.0))
+    with pytest.raises(PrivacyError, match="released by mechanisms only"):
+        associations(Session(data, jaxcd.CovarianceNorm(), alpha=0.05, budget=jaxcd.Budget(1.0)), [])
+    with pytest.raises(OptionError, match="alpha = 2"):
+        mmhc(data, alpha=2, budget=NONE)
+    with pytest.raises(OptionError, match="test = 'g'"):
+        mmhc(data, test="g", budget=NONE)
+    with pytest.raises(OptionError, match="max_conditioning = -1"):
+        mmhc(data, max_conditioning=-1, budget=NONE)
+    with pytest.raises(OptionError, match="patience = None|patience"):
+        mmhc(data, patience=-1, budget=NONE)
+    numbers = jaxcd.Dataset.from_array(np.random.default_rng(0).normal(size=(50, 3)))
+    with pytest.raises(DomainError, match="use BIC"):
+        mmhc(numbers, budget=NONE)

@@ -1,0 +1,182 @@
+"""``jaxcd.recommend``: every rule at its border, from public facts alone; and what ``discover`` makes of it."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxcd
+from jaxcd import Method
+from jaxcd.doors import Algorithm, resolve
+from jaxcd.planning import plan_release
+
+PURE, BOTH = jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6)
+
+
+def discrete(*levels: int, kind: type = jaxcd.Categorical) -> jaxcd.Domain:
+    return jaxcd.Domain({f"x{i}": kind(tuple(f"l{j}" for j in range(k))) for i, k in enumerate(levels)})
+
+
+def numeric(n_columns: int, **others: jaxcd.Categorical | jaxcd.Ordinal) -> jaxcd.Domain:
+    return jaxcd.Domain({**{f"x{i}": jaxcd.Numeric() for i in range(n_columns)}, **others})
+
+
+@pytest.mark.parametrize(
+    ("domain", "budget", "linear", "method", "algorithm"),
+    [
+        (discrete(*[2] * 12), PURE, False, Method.HISTOGRAM, Algorithm.RELEASE),  # 4,096 cells
+        (discrete(*[2] * 12), BOTH, False, Method.HISTOGRAM, Algorithm.RELEASE),
+        (discrete(*[2] * 13), BOTH, False, Method.MARGINALS, Algorithm.RELEASE),
+        (discrete(*[2] * 13), PURE, False, Method.MARGINALS, Algorithm.RELEASE),
+        (discrete(*[2] * 11, 3), BOTH, False, Method.MARGINALS, Algorithm.RELEASE),
+        (discrete(2, *[1] * 20), BOTH, False, Method.MARGINALS, Algorithm.RELEASE),  # few cells, but no exact search
+        (discrete(2, 2), jaxcd.NO_PRIVACY, False, Method.PC, Algorithm.PC),
+        (numeric(4), BOTH, False, Method.TREE, Algorithm.TREE),
+        (numeric(4), BOTH, True, Method.SECOND_MOMENTS, Algorithm.RELEASE),
+        (numeric(3, o=jaxcd.Ordinal((1, 2, 3))), BOTH, True, Method.TREE, Algorithm.TREE),
+        (numeric(4), jaxcd.NO_PRIVACY, True, Method.PC, Algorithm.PC),
+        (discrete(2, 2), jaxcd.Budget(1.0, 1e-6, jaxcd.Relation.ADD_REMOVE), False, Method.LEVELWISE_PC, Algorithm.PC),
+        (discrete(2, 2), jaxcd.Budget(1.0, 0.0, jaxcd.Relation.ADD_REMOVE), False, Method.SPARSE_VECTOR_PC, Algorithm.PC),
+    ],
+)
+def test_every_rule(domain, budget, linear, method, algorithm):
+    found = jaxcd.recommend(domain, 100_000, budget=budget, linear=linear)
+    assert (found.method, found.choice.algorithm) == (method, algorithm)
+    assert (found.kind is None) == (found.choice.test is not None) == (algorithm is not Algorithm.RELEASE)
+    assert method not in {other.method for other in found.alternatives}
+    assert found.reasons and all(reason.endswith(".") and reason[0] != " " for reason in found.reasons)
+    shown = str(found)
+    for part in (method.value, *found.reasons, *(other.reason for other in found.alternatives)):
+        assert part in shown
+
+
+CALLS = [
+    (discrete(2, 3, 2), BOTH, False), (discrete(*[3] * 8), BOTH, False), (numeric(3), BOTH, False), (numeric(3), BOTH, True),
+    (discrete(2, 3), jaxcd.NO_PRIVACY, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("domain", "budget", "linear"), CALLS, ids=["histogram", "marginals", "tree", "moments", "pc"])
+def test_the_call_that_is_shown_runs_and_is_what_discover_does(domain, budget, linear):
+    found = jaxcd.recommend(domain, 400, budget=budget, linear=linear)
+    rng = np.random.default_rng(0)
+    if domain.is_discrete:
+        data = jaxcd.Dataset.from_codes(np.stack([rng.integers(0, k, 400) for k in domain.cardinalities], axis=1), domain=domain)
+    else:
+        data = jaxcd.Dataset.from_array(rng.normal(size=(400, domain.n_columns)), domain=domain)
+    noise = None if budget is jaxcd.NO_PRIVACY else jaxcd.SimulatedNoise(jax.random.key(1))
+    call = found.call.replace("budget=budget", "budget=budget, noise=noise")
+    by_hand = eval(call, {"jaxcd": jaxcd, "data": data, "budget": budget, "noise": noise, "key": None})
+    run = jaxcd.discover(data, budget=budget, key=None, noise=noise, linear=linear)
+    assert run.graph == by_hand.graph and run.cost == by_hand.cost
+    assert run.info["reasons"] == found.choice.reasons and run.info["reasons"][0] == f"chosen: {found.method.value}"
+    assert {"ledger", "n_samples"} <= run.info.keys()
+    if budget is not jaxcd.NO_PRIVACY:
+        assert run.info["secure_noise"] is False and run.info["ledger"]
+        assert run.spent.epsilon <= budget.epsilon and len({row["index"] for row in run.info["ledger"]}) == len(run.info["ledger"])
+
+
+@pytest.mark.parametrize(("domain", "linear"), [(discrete(2, 3, 2), False), (discrete(*[3] * 8), False), (numeric(3), True), (numeric(3), False)])
+def test_the_warning_goes_where_rows_or_epsilon_grow(domain, linear):
+    def warned(n: int, epsilon: float) -> bool:
+        return jaxcd.recommend(domain, n, budget=jaxcd.Budget(epsilon, 1e-6), linear=linear).warning is not None
+
+    by_rows = [warned(n, 1.0) for n in (20, 200, 2_000, 20_000, 200_000, 2_000_000)]
+    by_epsilon = [warned(2_000, epsilon) for epsilon in (0.01, 0.1, 1.0, 10.0, 100.0)]
+    for warnings in (by_rows, by_epsilon):
+        assert warnings[0] and not warnings[-1] and sorted(warnings, reverse=True) == warnings
+
+
+def test_the_epsilon_that_a_warning_names_is_enough():
+    domain = discrete(2, 2, 2)
+    warning = jaxcd.recommend(domain, 2_000, budget=PURE).warning
+    epsilon = float(warning.rpartition("= ")[2])
+    assert jaxcd.recommend(domain, 2_000, budget=jaxcd.Budget(epsilon)).warning is None
+    assert jaxcd.recommend(domain, 2_000, budget=jaxcd.Budget(0.95 * epsilon)).warning is not None
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(1, 6), min_size=2, max_size=16),
+    st.integers(2, 10**6),
+    st.floats(0.01, 20),
+    st.sampled_from([0.0, 1e-6]),
+)
+def test_every_discrete_domain_gets_a_method_that_takes_it(levels, n, epsilon, delta):
+    domain, budget = discrete(*levels), jaxcd.Budget(epsilon, delta)
+    found = jaxcd.recommend(domain, n, budget=budget)
+    assert (found.method is Method.HISTOGRAM) == (math.prod(levels) <= 4_096)
+    if found.kind is not None:
+        assert 0 < plan_release(domain, n, kind=found.kind, budget=budget).noise < math.inf
+
+
+def test_what_is_refused():
+    domain = discrete(2, 2)
+    for wrong in (
+        {"domain": {"a": 2}},
+        {"n_samples": 1},
+        {"n_samples": 10.0},
+        {"budget": 1.0},
+        {"linear": 1},
+    ):
+        arguments = {"domain": domain, "n_samples": 100, "budget": BOTH, **wrong}
+        with pytest.raises(jaxcd.OptionError, match="give|declare|use|say"):
+            jaxcd.recommend(arguments.pop("domain"), arguments.pop("n_samples"), **arguments)
+    with pytest.raises(jaxcd.DomainError, match="no test here takes both"):
+        jaxcd.recommend(numeric(2, c=jaxcd.Categorical(("a", "b"))), 100, budget=BOTH)
+    for linear in (False, True):
+        with pytest.raises(jaxcd.DomainError, match="delta > 0"):
+            jaxcd.recommend(numeric(3), 100, budget=PURE, linear=linear)
+
+
+def test_private_rows_decide_nothing():
+    """Under add-remove neighbours the number of rows is private: the choice must not depend on it."""
+    budget = jaxcd.Budget(1.0, 1e-6, jaxcd.Relation.ADD_REMOVE)
+    choices = {resolve(discrete(2, 2), n, budget=budget) for n in (2, 100, 10**6)}
+    assert len(choices) == 1 and "private" in choices.pop().reasons[0]
+
+
+class TestPlanOfRelease:
+    """Noise that the planner states, against the noise of releases."""
+
+    @pytest.mark.parametrize("budget", [BOTH, jaxcd.Budget(0.5, 1e-6)])
+    def test_histogram(self, budget):
+        domain = discrete(*[2] * 10)
+        data = jaxcd.Dataset.from_codes(np.zeros((100, 10), dtype=np.int32), domain=domain)
+        bought = jaxcd.release(data, jaxcd.Histogram(), budget=budget, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+        planned = plan_release(domain, 100, kind=jaxcd.Histogram(), budget=budget)
+        empty = bought.values.ravel()[1:].astype(float)
+        # 1,023 cells, kurtosis of Laplace noise 6: the standard deviation is known to 3.5 %
+        np.testing.assert_allclose(np.sqrt(np.mean(empty**2)), planned.noise, rtol=0.14)
+        assert planned.smallest_share == pytest.approx(3 * planned.noise / 100)
+
+    @pytest.mark.parametrize("budget", [PURE, BOTH], ids=["laplace", "gaussian"])
+    def test_marginals(self, budget):
+        domain = discrete(*[2, 3, 4] * 3)
+        data = jaxcd.Dataset.from_codes(np.zeros((100, 9), dtype=np.int32), domain=domain)
+        bought = jaxcd.release(data, jaxcd.Marginals(), budget=budget, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+        planned = plan_release(domain, 100, kind=jaxcd.Marginals(), budget=budget)
+        # later rounds can only sharpen what the first one released
+        assert max(v for s, v in bought.variances.items() if len(s) == 2) == pytest.approx(planned.noise**2, rel=1e-3)
+
+    def test_second_moments(self):
+        rng = np.random.default_rng(0)
+        data = jaxcd.Dataset.from_array(rng.normal(size=(20_000, 4)), domain=numeric(4))
+        kind = jaxcd.SecondMoments(centres={f"x{i}": 0.0 for i in range(4)}, scales={f"x{i}": 1.0 for i in range(4)})
+        bought = jaxcd.release(data, kind, budget=BOTH, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+        planned = plan_release(data.domain, 20_000, kind=kind, budget=BOTH)
+        # sampling alone costs 1 / n or a little more; the rest of the variance is the noise
+        assert (planned.noise / 20_000) ** 2 == pytest.approx(1 / bought.effective_samples - 1 / 20_000, rel=0.4)
+
+    def test_what_is_refused(self):
+        with pytest.raises(jaxcd.OptionError, match="no kind of release"):
+            plan_release(discrete(2, 2), 100, kind="histogram", budget=BOTH)
+        with pytest.raises(jaxcd.DomainError, match="numeric"):
+            plan_release(numeric(2), 100, kind=jaxcd.Marginals(), budget=BOTH)
+        with pytest.raises(jaxcd.OptionError, match="delta"):
+            plan_release(numeric(2), 100, kind=jaxcd.SecondMoments(), budget=PURE)
