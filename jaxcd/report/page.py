@@ -94,7 +94,12 @@ def _banner(text: str) -> str:
 
 def _edges(graph: Mapping[str, Any]) -> str:
     listed = ", ".join(f"<code>{escape(f'{a} {symbol} {b}')}</code>" for a, symbol, b in graph["edges"])
-    return f"<p>{len(graph['names'])} nodes, {len(graph['edges'])} edges: {listed or 'none'}.</p>"
+    joined = {name for a, _, b in graph["edges"] for name in (a, b)}
+    alone = ", ".join(f"<code>{escape(name)}</code>" for name in graph["names"] if name not in joined)
+    return (
+        f"<p>{len(graph['names'])} nodes, {len(graph['edges'])} edges: {listed or 'none'}.</p>"
+        + (f"<p>Joined to nothing: {alone}.</p>" if alone else "")
+    )
 
 
 def _confidence(confidence: Mapping[str, Any] | None) -> str:
