@@ -123,7 +123,7 @@ _GUARANTEES = (
     ),
     Guarantee(
         "release_marginals",
-        "three rounds of marginal tables are (epsilon, delta)-DP of their budget, delta > 0; every search on them is post-processing",
+        "three rounds of marginal tables are (epsilon, delta)-DP of their budget, pure where delta = 0; every search on them is post-processing",
         True,
         _PUBLIC,
         "jaxcd.releases.marginals, jaxcd.ops.interactions, jaxcd.ops.moments",
@@ -134,6 +134,35 @@ _GUARANTEES = (
         True,
         _PUBLIC + "; centres and scales are public, or bought with a share of the budget",
         "jaxcd.releases.second_moments, jaxcd.ops.tilted_moments",
+    ),
+    Guarantee(
+        "edge_confidence, decision_confidence",
+        "post-processing: read released numbers only",
+        True,
+        "those of the release or run",
+        "jaxcd.discovery.confidence",
+    ),
+    Guarantee(
+        "reci",
+        "the noisy difference of two least total losses over a finite class of functions is epsilon-DP; direction and confidence follow",
+        True,
+        _PUBLIC + "; bounds are public",
+        "jaxcd.pairwise.reci",
+    ),
+    Guarantee("igci, cds", "no bounded sensitivity: refused under a budget", False, "-", "slopes, spacings and bins are read off the data"),
+    Guarantee(
+        "local.KaryResponse, local.CombinedKaryResponse",
+        "epsilon-local differential privacy of a whole record",
+        True,
+        "levels are public",
+        "jaxcd.local.kary_response",
+    ),
+    Guarantee(
+        "local.BoundedGeometric, local.ClippedGeometric, local.CombinedGeometric",
+        "the epsilon_ldp and the d-privacy that guarantee(domain) reports, which are none of the published epsilon_x",
+        True,
+        "levels are public and ordered",
+        "jaxcd.local.bounded_geometric, jaxcd.local.clipped_geometric, jaxcd.local.combined_geometric",
     ),
     Guarantee(
         "SimulatedNoise", "none: whoever knows the key can take the noise off", False, "-", "for experiments, not for release"

@@ -63,8 +63,8 @@ def test_hsic_against_a_search():
         lambda data: kernel_statistic(places[data[:, 0]], places[data[:, 1]]),
         levels=(4, 4),
         n_samples=m,
-        n_restarts=3,
-        n_steps=80,
+        n_restarts=2,
+        n_steps=60,
         rng=np.random.default_rng(1),
     )
     assert 0.5 * hsic_record_sensitivity(m) < found.value <= hsic_record_sensitivity(m)
@@ -278,7 +278,7 @@ def flip(columns: np.ndarray, reaches: tuple[Reach, Reach]) -> int:
 def test_flip_distances_move_by_one_record(reaches):
     rng = np.random.default_rng(7)
     largest, turned = 0, 0
-    for _ in range(400):
+    for _ in range(250):
         here, there = quartile_neighbours(rng, reaches)
         one, other = flip(here, reaches), flip(there, reaches)
         largest = max(largest, abs(one - other))
@@ -293,7 +293,7 @@ def test_flip_distances_move_by_one_record(reaches):
 def test_bin_exits_move_by_one_record(reach):
     rng = np.random.default_rng(8)
     width, apart, none = 0.25, 0, 0
-    for _ in range(500):
+    for _ in range(300):
         here, there = (columns[1] for columns in quartile_neighbours(rng, (Reach.VALUES, reach)))
         found = [bin_exits(QuartileRange(values, reach, SHIFT), width=width) for values in (here, there)]
         if found[0] is None or found[1] is None:
