@@ -9,7 +9,7 @@ The one public list.  The usual way in:
 ('Pollution', 'Smoker', 'Cancer', 'Xray', 'Dyspnoea')
 """
 
-from jaxcd import graphs, metrics, published
+from jaxcd import graphs, local, metrics, pairwise, published
 from jaxcd.citests import (
     HSIC,
     RCIT,
@@ -66,11 +66,25 @@ from jaxcd.errors import (
 )
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.guarantees import guarantees
-from jaxcd.pairwise import Direction, PairResult, cds, igci, reci
+from jaxcd.pairwise import (
+    Direction,
+    HSICScore,
+    KendallScore,
+    LogIQRScore,
+    PairResult,
+    Protect,
+    ScoreRelease,
+    SpearmanScore,
+    anm,
+    anm_batch,
+    cds,
+    igci,
+    reci,
+)
 from jaxcd.planning import Plan, ReleasePlan, plan, plan_release
 from jaxcd.privacy import NO_PRIVACY, Budget, Ledger, PrivacyCost, Relation, SecureNoise, SimulatedNoise
 from jaxcd.recommending import Method, Recommendation, recommend
-from jaxcd.releases import Histogram, Marginals, NoisyFisherZ, Release, SecondMoments
+from jaxcd.releases import CanonicalCorrelation, Features, Histogram, Marginals, NoisyFisherZ, Release, SecondMoments
 
 __version__ = "0.1.0"
 
@@ -84,6 +98,7 @@ __all__ = [
     "BoundedRCIT",
     "Budget",
     "BudgetExhausted",
+    "CanonicalCorrelation",
     "Categorical",
     "ChiSquare",
     "ColliderRule",
@@ -97,16 +112,20 @@ __all__ = [
     "DomainError",
     "EdgeConfidence",
     "ExponentialSelect",
+    "Features",
     "FisherZ",
     "FormatError",
     "GTest",
     "GraphError",
+    "HSICScore",
     "Histogram",
     "JaxcdError",
+    "KendallScore",
     "KendallTau",
     "Knowledge",
     "Ledger",
     "LevelwiseGaussian",
+    "LogIQRScore",
     "Marginals",
     "Method",
     "MixedGraph",
@@ -124,11 +143,13 @@ __all__ = [
     "PooledCovariance",
     "PrivacyCost",
     "PrivacyError",
+    "Protect",
     "Recommendation",
     "Relation",
     "Release",
     "ReleasePlan",
     "Scheduled",
+    "ScoreRelease",
     "SecondMoments",
     "SecureNoise",
     "SensitivityError",
@@ -136,9 +157,12 @@ __all__ = [
     "SimulatedNoise",
     "SparseVector",
     "Spearman",
+    "SpearmanScore",
     "StratifiedRanks",
     "Threshold",
     "TreeOptions",
+    "anm",
+    "anm_batch",
     "cds",
     "ci_test",
     "dag_to_pag",
@@ -149,9 +173,11 @@ __all__ = [
     "graphs",
     "guarantees",
     "igci",
+    "local",
     "mag_to_pag",
     "metrics",
     "networks",
+    "pairwise",
     "pc",
     "plan",
     "plan_release",

@@ -21,6 +21,7 @@ from jaxcd.discovery import (
     edge_confidence,
     fci,
     pc,
+    search_features,
     search_histogram,
     search_marginals,
     search_second_moments,
@@ -33,9 +34,11 @@ from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, NoiseSource, N
 from jaxcd.queries import Session
 from jaxcd.recommending import Algorithm, Choice, choose, kind_of_release, recommend
 from jaxcd.releases import (
+    Features,
     Histogram,
     Marginals,
     Release,
+    ReleasedFeatures,
     ReleasedHistogram,
     ReleasedMarginals,
     ReleasedSecondMoments,
@@ -242,7 +245,7 @@ def ci_test(
 
 def release(
     data: Dataset,
-    kind: Histogram | Marginals | SecondMoments,
+    kind: Histogram | Marginals | SecondMoments | Features,
     *,
     budget: Budget | NoPrivacy,
     noise: NoiseSource | None = None,
@@ -250,7 +253,7 @@ def release(
     """Buys noisy statistics of the data once; whatever is computed from them later is free.
 
     data: with a declared domain.  kind: ``Histogram()`` of all columns together (discrete, up to 4,096 cells), ``Marginals()`` (discrete,
-    many columns) or ``SecondMoments()`` (numeric).  budget: the total; all of it is spent.  noise: None for secure noise.
+    many columns), ``SecondMoments()`` (numeric, linear) or ``Features()`` (numeric or mixed, additive models).  budget: the total; all of it is spent.  noise: None for secure noise.
     Returns a release, which can be saved, published and loaded; :func:`search` finds graphs in it.
 
     Guarantee
@@ -258,8 +261,8 @@ def release(
     Relation: replace-one; n and the domain are public.  The kind's docstring states its event, sensitivity and proof.
     Raises OptionError, DomainError or PrivacyError, before anything is charged, where arguments do not fit.
     """
-    if not isinstance(kind, (Histogram, Marginals, SecondMoments)):
-        raise OptionError(f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals() or SecondMoments()")
+    if not isinstance(kind, (Histogram, Marginals, SecondMoments, Features)):
+        raise OptionError(f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), SecondMoments() or Features()")
     return kind.release(data, budget=budget, noise=noise)
 
 
@@ -267,8 +270,8 @@ def search(bought: Release) -> DiscoveryResult:
     """The best graph of a release by the score that knows its noise; post-processing, with the release's guarantee.
 
     bought: what :func:`release` or ``Release.load`` returned.  Histograms are searched over equivalence classes from exact starts,
-    marginals by orderings, second moments exactly up to 20 columns; the functions ``search_histogram``, ``search_marginals``
-    and ``search_second_moments`` in :mod:`jaxcd.discovery` have options.
+    marginals by orderings, second moments exactly up to 20 columns; the functions ``search_histogram``, ``search_marginals``,
+    ``search_second_moments`` and ``search_features`` in :mod:`jaxcd.discovery` have options.
 
     Raises OptionError for anything else.
     """
@@ -278,4 +281,6 @@ def search(bought: Release) -> DiscoveryResult:
         return search_marginals(bought)
     if isinstance(bought, ReleasedSecondMoments):
         return search_second_moments(bought)
+    if isinstance(bought, ReleasedFeatures):
+        return search_features(bought)
     raise OptionError(f"bought: a {type(bought).__name__} cannot be searched; use what jaxcd.release returns")

@@ -136,6 +136,13 @@ _GUARANTEES = (
         "jaxcd.releases.second_moments, jaxcd.ops.tilted_moments",
     ),
     Guarantee(
+        "release_features",
+        "means and covariances of bounded features of ranks are (epsilon, delta)-DP of their budget, delta > 0, rank maps included",
+        True,
+        _PUBLIC,
+        "jaxcd.releases.features, jaxcd.privacy.rank_maps",
+    ),
+    Guarantee(
         "edge_confidence, decision_confidence",
         "post-processing: read released numbers only",
         True,
@@ -148,6 +155,20 @@ _GUARANTEES = (
         True,
         _PUBLIC + "; bounds are public",
         "jaxcd.pairwise.reci",
+    ),
+    Guarantee(
+        "anm",
+        "direction or scores are (epsilon, delta)-DP of their budget, for all records or, where asked, those of one half of the split",
+        True,
+        _PUBLIC + "; bounds and the split are public; with Protect.TEST or Protect.TRAIN the other half is not protected",
+        "jaxcd.pairwise.anm_release, jaxcd.pairwise.anm_scores, jaxcd.pairwise.anm_columns",
+    ),
+    Guarantee(
+        "propose_test_release, stable_release",
+        "(3 epsilon, delta) and (epsilon, delta), charged to an account of epsilon and one of delta",
+        True,
+        _PUBLIC,
+        "jaxcd.privacy.propose_test_release",
     ),
     Guarantee("igci, cds", "no bounded sensitivity: refused under a budget", False, "-", "slopes, spacings and bins are read off the data"),
     Guarantee(

@@ -16,6 +16,7 @@ from jaxcd.discovery.released import (
     search_histogram,
     search_marginals,
 )
+from jaxcd.discovery.released_features import pc_features, search_features
 from jaxcd.discovery.released_moments import pc_second_moments, search_second_moments
 from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
 from jaxcd.discovery.tree import tree_pc
@@ -43,8 +44,10 @@ __all__ = [
     "ordering_search",
     "orient_pag",
     "pc",
+    "pc_features",
     "pc_second_moments",
     "score_graph",
+    "search_features",
     "search_histogram",
     "search_marginals",
     "search_second_moments",

@@ -1,6 +1,17 @@
 """Cause or effect: which of two variables causes the other."""
 
 from jaxcd.pairwise.accuracy import PairAccuracy, pair_accuracy, pair_accuracy_of
+from jaxcd.pairwise.anm import anm, anm_batch
+from jaxcd.pairwise.anm_scores import (
+    AnmScore,
+    HSICScore,
+    IQRMechanism,
+    KendallScore,
+    LogIQRScore,
+    Protect,
+    ScoreRelease,
+    SpearmanScore,
+)
 from jaxcd.pairwise.cds import cds
 from jaxcd.pairwise.igci import Estimator, Reference, igci
 from jaxcd.pairwise.pairs import (
@@ -17,20 +28,30 @@ from jaxcd.pairwise.reci import BoundedPolynomial, Logistic, Monomial, Polynomia
 from jaxcd.pairwise.result import Direction, PairResult
 
 __all__ = [
+    "AnmScore",
     "BoundedPolynomial",
     "CausePair",
     "Direction",
     "Estimator",
+    "HSICScore",
+    "IQRMechanism",
+    "KendallScore",
+    "LogIQRScore",
     "Logistic",
     "Monomial",
     "PairAccuracy",
     "PairCollection",
     "PairResult",
     "Polynomial",
+    "Protect",
     "Reference",
     "Regressor",
+    "ScoreRelease",
     "Simulation",
+    "SpearmanScore",
     "TuebingenVersion",
+    "anm",
+    "anm_batch",
     "cds",
     "challenge",
     "igci",

@@ -121,9 +121,10 @@ def _adapted(values: np.ndarray, training: np.ndarray) -> tuple[np.ndarray, np.n
     """Standardised by the training rows, and that on [-1, 1] after clipping at 4 deviations; 0 where they are constant."""
     half = values[training]
     size = float(np.abs(half).max())
-    half, values = (half / size, values / size) if size > 0 else (half, values)  # no square below overflows
-    deviation = float(half.std())
-    standard = (values - half.mean()) / deviation if deviation > 1e-14 else np.zeros_like(values)
+    with np.errstate(over="ignore", invalid="ignore"):  # test rows may be larger by any factor; infinity is clipped below
+        half, values = (half / size, values / size) if size > 0 else (half, values)  # no square of the training rows overflows
+        deviation = float(half.std())
+        standard = (values - half.mean()) / deviation if deviation > 1e-14 else np.zeros_like(values)
     standard = np.clip(np.nan_to_num(standard), -1e6, 1e6)
     clipped = np.clip(standard, -_SCALE_LIMIT, _SCALE_LIMIT)
     low, high = clipped[training].min(), clipped[training].max()

@@ -285,9 +285,9 @@ def absolute_changes(cardinalities: Columns) -> np.ndarray:
 def largest_sum(terms: Iterable[tuple[Columns, np.ndarray]]) -> float:
     """The largest sum of terms over all choices of changed columns, or a little more; never more than the sum of the largest.
 
-    terms: columns (sorted) and what they add, float64 (2,) * number of columns.  The columns are eliminated one by one (Bertele and Brioschi 1972): the terms that
-    hold a column are added up, and their largest over its two values is a term in the others.  Where that has more than 14
-    columns it is taken in parts (Dechter and Rish 2003): the largest sum is at most the sum of the largest.
+    terms: columns (sorted) and what they add, float64 (2,) * number of columns.  The columns are eliminated one by one (Bertele and
+    Brioschi 1972): the terms that hold a column are added up, and their largest over its two values is a term in the others.  Where
+    that has more than 14 columns it is taken in parts (Dechter and Rish 2003): the largest sum is at most the sum of the largest.
     """
     factors: dict[Columns, np.ndarray] = {}
     for columns, values in terms:

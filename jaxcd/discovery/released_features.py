@@ -1,0 +1,206 @@
+r"""Searches on released feature covariances: the best graph by a score of log determinants, and PC by canonical correlations.
+
+*The score.*  For a set S of columns, with C_S the released covariance of their features and N rows that would be as precise without noise,
+
+    h(S) = -(N / 2) log det C_S  -  (penalty / 2) log(N) #S  -  (N / 2) effect^2 |S| (|S| - 1) / 2,   #S = sum over pairs of S of r_i r_j,
+
+local(v, Pa) = h(v Pa) - h(Pa): minus N / 2 times the log determinant of what an additive regression on the features of Pa leaves of
+those of v.  It is the BIC of jointly normal features, and the sum over parents of the last term is the price of a dependence too weak to
+count, because features and additive regressions are not exact.  A difference of a set function, it is equal for equivalent graphs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, cast, final
+
+import numpy as np
+
+from jaxcd.data import Dataset
+from jaxcd.decisions import Threshold
+from jaxcd.discovery.exact_search import exact_search
+from jaxcd.discovery.ordering_search import ordering_search
+from jaxcd.discovery.pc import pc
+from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.errors import OptionError
+from jaxcd.graphs import MixedGraph, dag_to_cpdag
+from jaxcd.privacy import NO_PRIVACY
+from jaxcd.releases.features import CanonicalCorrelation, ReleasedFeatures, raised
+from jaxcd.scores.base import LocalScore, check_max_parents
+
+__all__ = ["FeatureScore", "pc_features", "search_features"]
+
+# Up to here the best graph of all costs seconds; above, time and memory double with every variable.
+_MOST_EXACT = 18
+# A column whose features hardly vary (they have length one) is not taken for one that noise makes hopeless for all others.
+_LEAST_VARIANCE = 0.1
+Columns = tuple[int, ...]
+
+
+@final
+class FeatureScore(LocalScore):
+    """BIC of jointly normal features on a release, with a price on every edge; score-equivalent, and free (the module's docstring).
+
+    release: the covariances.  penalty: times the BIC's, positive.  effect: the canonical correlation that an edge must be worth,
+    in [0, 1).  max_parents: the largest number of parents a search should try.  n_candidates: the possible parents of a node are
+    that many others with the largest partial canonical correlations given all the rest.
+
+    Raises OptionError where an option is out of its range.
+    """
+
+    def __init__(
+        self, release: ReleasedFeatures, *, penalty: float = 1.0, effect: float = 0.1, max_parents: int = 4, n_candidates: int = 10
+    ) -> None:
+        if not isinstance(release, ReleasedFeatures):
+            raise OptionError(f"release: a {type(release).__name__} is no release of features; buy one with release_features")
+        if isinstance(penalty, bool) or not isinstance(penalty, (int, float)) or not (math.isfinite(penalty) and penalty > 0):
+            raise OptionError(f"penalty = {penalty!r} is not a positive number; 1 is the BIC's")
+        if isinstance(n_candidates, bool) or not isinstance(n_candidates, int) or not n_candidates >= 1:
+            raise OptionError(f"n_candidates = {n_candidates!r} is not a whole number from 1; 10 is usual")
+        self._release = release
+        self._max_parents = check_max_parents(max_parents)
+        self._covariance = raised(release.covariance, release.floor)
+        self._sizes = np.array(release.sizes)
+        # Noise on an entry between features of variance 1 / r each, as the correlation it makes.
+        traces = np.array([float(np.trace(release.covariance[np.ix_(b, b)])) for b in release.blocks])
+        scales = np.where(self._sizes > 0, self._sizes / np.maximum(traces, _LEAST_VARIANCE), 0.0)
+        spread = release.noise * float(scales.sum()) / max(int((self._sizes > 0).sum()), 1)
+        self.effective_samples = release.n_samples / (1 + release.n_samples * spread**2)
+        self._parameter_price = penalty / 2 * math.log(max(self.effective_samples, 1.0))
+        self._edge_price = self.effective_samples / 2 * CanonicalCorrelation(effect).effect ** 2
+        self._determinants: dict[Columns, float] = {(): 0.0}
+        strength = _partial_strengths(self._covariance, release.blocks)
+        best = np.argsort(-strength, axis=1, kind="stable")[:, : min(n_candidates, len(strength) - 1)]
+        self._candidates = tuple(tuple(sorted(row.tolist())) for row in best)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables."""
+        return self._release.names
+
+    @property
+    def max_parents(self) -> int:
+        """The largest number of parents a search should try."""
+        return self._max_parents
+
+    def candidates(self, node: int) -> Columns:
+        """The possible parents of a node, sorted; public."""
+        return self._candidates[node]
+
+    def local(self, node: int, parents: Columns) -> float:
+        """The score of a node with the given parents (sorted positions), in nats."""
+        return float(self.locals(node, [parents])[0])
+
+    def locals(self, node: int, families: Sequence[Columns]) -> np.ndarray:
+        """The scores of many parent sets of one node, float64 (len(families),)."""
+        with_node = [tuple(sorted((node, *parents))) for parents in families]
+        self._determine([*with_node, *families])
+        own = int(self._sizes[node])
+        scores = []
+        for family, parents in zip(with_node, families, strict=True):
+            fit = -self.effective_samples / 2 * (self._determinants[family] - self._determinants[tuple(parents)])
+            price = self._parameter_price * own * sum(int(self._sizes[p]) for p in parents) + self._edge_price * len(parents)
+            scores.append(fit - price)
+        return np.array(scores, dtype=np.float64)
+
+    def _determine(self, sets: Sequence[Columns]) -> None:
+        """Computes the log determinants that are missing, those of matrices of one size together."""
+        missing: dict[int, list[Columns]] = {}
+        for columns in dict.fromkeys(map(tuple, sets)):
+            if columns not in self._determinants:
+                missing.setdefault(int(self._sizes[list(columns)].sum()), []).append(columns)
+        self._determinants.update(dict.fromkeys(missing.pop(0, []), 0.0))  # columns of one level
+        for group in missing.values():
+            for start in range(0, len(group), 256):
+                part = group[start : start + 256]
+                places = np.array([np.concatenate([self._release.blocks[v] for v in columns]) for columns in part])
+                values = np.linalg.slogdet(self._covariance[places[:, :, None], places[:, None, :]])[1]
+                self._determinants.update(zip(part, np.atleast_1d(values).tolist(), strict=True))
+
+
+def _partial_strengths(covariance: np.ndarray, blocks: Sequence[np.ndarray]) -> np.ndarray:
+    """The root of the sum of squared partial canonical correlations of all pairs given the rest, (p, p); -1 on the diagonal."""
+    precision = np.linalg.inv(covariance)
+    roots = [np.linalg.inv(np.linalg.cholesky(precision[np.ix_(b, b)])) for b in blocks]
+    strength = np.full((len(blocks),) * 2, -1.0)
+    for i in range(len(blocks)):
+        for j in range(i):
+            size = np.linalg.norm(roots[i] @ precision[np.ix_(blocks[i], blocks[j])] @ roots[j].T)
+            strength[i, j] = strength[j, i] = float(size)
+    return strength
+
+
+def search_features(
+    release: ReleasedFeatures, *, penalty: float = 1.0, effect: float = 0.1, max_parents: int = 4, n_candidates: int = 10
+) -> DiscoveryResult:
+    """The graph of the highest :class:`FeatureScore` on a release; post-processing, and deterministic.
+
+    For models in which a child is a function of an additive (or nearly additive) sum of functions of its parents, plus noise.  Up to 18
+    variables the best of all graphs within the candidates, above the best that :func:`jaxcd.discovery.ordering_search` finds.
+
+    Args:
+        release: the covariances; it carries the cost.
+        penalty, effect, max_parents, n_candidates: as for :class:`FeatureScore`.
+
+    Returns:
+        The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, and the settings.
+
+    Raises:
+        OptionError: an option is out of its range, or the release is of another kind.
+    """
+    score = FeatureScore(release, penalty=penalty, effect=effect, max_parents=max_parents, n_candidates=n_candidates)
+    is_exact = len(release.names) <= _MOST_EXACT
+    best = exact_search(score) if is_exact else ordering_search(score).adjacency
+    settings = {"penalty": penalty, "effect": effect, "max_parents": max_parents, "n_candidates": n_candidates}
+    return DiscoveryResult(
+        graph=dag_to_cpdag(MixedGraph(release.names, np.where(best, 2, 0) + np.where(best.T, 3, 0))),
+        separating_sets={},
+        cost=release.cost,
+        spent=release.spent,
+        exhausted=False,
+        info={"algorithm": "search_features", "exact": is_exact, "score": score.total(best), **settings, **_facts(release)},
+    )
+
+
+def pc_features(
+    release: ReleasedFeatures, *, alpha: float = 0.01, max_level: int | None = 2, effect: float = 0.06
+) -> DiscoveryResult:
+    """PC on a release by :class:`jaxcd.releases.features.CanonicalCorrelation`; post-processing, and deterministic.
+
+    Args:
+        release: the covariances; it carries the cost.
+        alpha: level of the tests, 0 < alpha < 1.
+        max_level: the largest conditioning set; None for no limit.
+        effect: the canonical correlation that does not count as dependence, in [0, 1).
+
+    Returns:
+        The result of :func:`jaxcd.pc` with the release's cost.
+
+    Raises:
+        OptionError: an option is out of its range, or the release is of another kind.
+    """
+    if not isinstance(release, ReleasedFeatures):
+        raise OptionError(f"release: a {type(release).__name__} is no release of features; buy one with release_features")
+    run = pc(
+        cast(Dataset, release), test=CanonicalCorrelation(effect), decider=Threshold(alpha), budget=NO_PRIVACY, key=None, max_level=max_level
+    )
+    return dataclasses.replace(run, cost=release.cost, spent=release.spent, info={**run.info, **_facts(release)})
+
+
+def _facts(release: ReleasedFeatures) -> dict[str, Any]:
+    """What the release adds to a result: how noisy it is, and what paid for it."""
+    return {
+        "release": release.kind,
+        "n_samples": release.n_samples,
+        "n_variables": len(release.names),
+        "n_features": sum(release.sizes),
+        "noise": release.noise,
+        "budget": str(release.cost),
+        "secure_noise": release.cost.proven,
+        "ledger": tuple(
+            {"index": i, "label": label, "mechanism": "ZCDP", "epsilon": math.inf, "rho": rho}
+            for i, (label, rho) in enumerate(release.charges)
+        ),
+    }

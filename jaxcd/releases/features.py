@@ -1,0 +1,429 @@
+r"""A release of feature covariances: nonlinear dependence between columns of any kind, in one table of numbers.
+
+Each column becomes a vector phi_j of length one.  A numeric column goes through a private rank map u in [0, 1]
+(:mod:`jaxcd.privacy.rank_maps`), bought once and public from then on, into r cosines
+
+    phi(u) = c(u) / |c(u)|,   c_k(u) = k^{-decay} cos(pi k u),   k = 1 .. r;
+
+a discrete column with k levels into its contrasts (:mod:`jaxcd.ops.moments`) divided by their length sqrt(1 - 1 / k).  With
+f = (a, phi_1, ..., phi_p), a > 0 an anchor, the release is the sum over rows of f f^T with noise.
+
+*Sensitivity.*  The upper triangle with its diagonal divided by sqrt 2 (:func:`jaxcd.ops.tilted_moments.pack`) has, between rows f
+and f', the squared distance |f f^T - f' f'^T|_F^2 / 2 = (|f|^4 + |f'|^4) / 2 - (f . f')^2 = (p + a^2)^2 - (f . f')^2, because all
+rows have the same length.  So all means, all variances and all covariances together have the L2 sensitivity
+
+    p + a^2,
+
+whatever r is; tight where two rows can be orthogonal.  (Features of length at most one and the constant 1, with the diagonal
+at full weight, have sqrt((p + 1)(p + 2)).)  Each feature is rounded to a multiple of 2^-15, so that products are summed without error; a
+vector is then at most sqrt(r) 2^-16 longer, which is counted.
+
+*What can be seen.*  Regressions on features are additive: E[phi_x | Z] is approximated by sum_j B_j phi_j.  Where a child is a
+function of a sum of its parents that is far from linear, such as sin(z_1 + z_2), what is left depends on the parents' interaction,
+and no number of rows helps: a source of errors for conditional tests that privacy has nothing to do with.  Use :class:`jaxcd.StratifiedRanks` there.
+
+Source: PRIVACY.md K4, whose bound is lowered here; Rahimi and Recht 2007 for explicit features; Bach and Jordan 2002 for canonical
+correlations of features as a measure of dependence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, cast, final
+
+import jax
+import numpy as np
+
+from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
+from jaxcd.data import Dataset, Domain, Numeric
+from jaxcd.errors import DataError, OptionError, PrivacyError
+from jaxcd.ops import tails
+from jaxcd.ops.moments import contrast_basis
+from jaxcd.ops.tilted_moments import pack, unpack
+from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, gaussian, split
+from jaxcd.privacy.rank_maps import release_rank_maps
+from jaxcd.releases.base import Release, check_release_arguments
+
+__all__ = [
+    "CanonicalCorrelation",
+    "Features",
+    "ReleasedFeatures",
+    "cosine_features",
+    "feature_moments",
+    "feature_sensitivity",
+    "release_features",
+]
+
+_GRID = 2.0**-15
+_BLOCK = 1 << 12
+# The rank maps' range on asinh scale; a column with declared bounds is brought to all of it.
+_LOG_RANGE = 8.0
+_JITTER = 1e-6
+
+
+def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.ndarray:
+    """phi(u), float64 (n, r), rows of length one: k^{-decay} cos(pi k u), k = 1 .. r, over their length.
+
+    ranks: u in [0, 1], (n,).  n_features: r, at least 2 (of two cosines one is never zero).  decay: from 0; larger ones give more
+    of the length to the smooth features.
+    """
+    k = np.arange(1, n_features + 1)
+    waves = np.cos(math.pi * np.multiply.outer(ranks, k)) * k**-decay
+    return waves / np.linalg.norm(waves, axis=1, keepdims=True)
+
+
+def feature_sensitivity(sizes: tuple[int, ...], *, anchor: float) -> float:
+    """L2 sensitivity (replace-one) of the packed moments, rounding counted: sum over columns of (1 + sqrt(r_j) 2^-16)^2, plus a^2.
+
+    sizes: r_j, the number of features of each column; 0 for a column with one level, which has none.
+    """
+    lengths = math.fsum((1 + math.sqrt(r) * _GRID / 2) ** 2 for r in sizes if r > 0)
+    return (lengths + anchor**2) * (1 + 2.0**-40)
+
+
+@final
+@dataclass(frozen=True)
+class Features:
+    """The choice of feature covariances, for :func:`jaxcd.release`: columns of any kind, additive models.
+
+    n_features: cosines of a numeric column, 2 to 32.  decay: see :func:`cosine_features`, from 0 to 4.  rank_share: the
+    budget's share (in zCDP) that buys the rank maps, in (0, 1).  anchor: scale of the constant, in (0, 2]; the noise on means is
+    that on covariances divided by it.
+
+    Raises OptionError where an option is out of its range.
+    """
+
+    n_features: int = 6
+    decay: float = 0.5
+    rank_share: float = 0.1
+    anchor: float = 0.5
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n_features, bool) or not isinstance(self.n_features, int) or not 2 <= self.n_features <= 32:
+            raise OptionError(f"n_features = {self.n_features!r} is not a whole number from 2 to 32; 6 is usual")
+        for argument, low, high, usual in (("decay", 0.0, 4.0, 0.5), ("rank_share", 0.0, 1.0, 0.1), ("anchor", 0.0, 2.0, 0.5)):
+            value = getattr(self, argument)
+            inside = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
+            if not inside or (argument != "decay" and value == low) or (argument == "rank_share" and value == high):
+                raise OptionError(f"{argument} = {value!r} is not between {low:g} and {high:g}; {usual:g} is usual")
+
+    def sizes(self, domain: Domain) -> tuple[int, ...]:
+        """The number of features of each column: ``n_features``, or the number of levels less one."""
+        return tuple(self.n_features if k is None else k - 1 for k in domain.cardinalities)
+
+    def check(self, domain: Domain, n_samples: int) -> None:
+        """Raises DataError where there are no more rows, whose number is public, than features."""
+        total = sum(self.sizes(domain))
+        if not n_samples > total + 1:
+            raise DataError(
+                f"data: {n_samples} rows for {total} features; give more rows than features, fewer columns, or a smaller n_features"
+            )
+
+    def release(self, data: Dataset, *, budget: Budget | NoPrivacy, noise: NoiseSource | None = None) -> ReleasedFeatures:
+        """Buys the covariances: :func:`release_features`."""
+        return release_features(data, budget=budget, noise=noise, options=self)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ReleasedFeatures(Release):
+    """Noisy feature moments; public.
+
+    domain: the declared columns.  n_samples: n (public).  sizes: the number of features of each column.
+    moments: float64 (1 + D, 1 + D), D the sum of the sizes: the sum over rows of f f^T, f = (anchor, features).  sigma: standard
+    deviation of its noise off the diagonal (sqrt 2 times that on it); 0 without privacy.  anchor: a, positive.
+    charges: label and rho of each event, in order; empty without privacy.  cost, spent: as in :class:`Release`.
+
+    Raises OptionError where the parts do not fit together.
+    """
+
+    domain: Domain
+    n_samples: int
+    sizes: tuple[int, ...]
+    moments: np.ndarray = field(repr=False)
+    sigma: float
+    anchor: float
+    charges: tuple[tuple[str, float], ...]
+    cost: PrivacyCost
+    spent: PrivacyCost
+
+    kind: ClassVar[str] = "features"
+
+    def __post_init__(self) -> None:
+        if len(self.sizes) != self.domain.n_columns or not all(size >= 0 for size in self.sizes):
+            raise OptionError(f"sizes must be {self.domain.n_columns} numbers from 0, one a column, got {self.sizes!r}")
+        moments, size = np.array(self.moments, dtype=np.float64), 1 + sum(self.sizes)
+        if moments.shape != (size, size) or not np.isfinite(moments).all():
+            raise OptionError(f"moments must be finite and of the shape {(size, size)} of the features, not {moments.shape}")
+        moments.setflags(write=False)
+        object.__setattr__(self, "moments", moments)
+        if not (math.isfinite(self.anchor) and self.anchor > 0 and math.isfinite(self.sigma) and self.sigma >= 0):
+            raise OptionError(f"anchor must be positive and sigma not negative, got {self.anchor!r} and {self.sigma!r}")
+
+    @cached_property
+    def blocks(self) -> tuple[np.ndarray, ...]:
+        """For each column the places of its features in :attr:`covariance`, integers (r_j,)."""
+        ends = np.cumsum((0, *self.sizes))
+        return tuple(np.arange(first, end) for first, end in zip(ends, ends[1:], strict=False))
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of the noise on a product's mean over the rows: an entry of :attr:`moments` over n, off the diagonal."""
+        return self.sigma / self.n_samples
+
+    @cached_property
+    def floor(self) -> float:
+        """The least eigenvalue that can be told from noise: noise sqrt(D) (half the largest of pure noise), and at least 1e-6."""
+        return max(self.noise * math.sqrt(max(sum(self.sizes), 1)), _JITTER)
+
+    @cached_property
+    def means(self) -> np.ndarray:
+        """The means of the features, (D,)."""
+        return self.moments[0, 1:] / (self.anchor * self.n_samples)
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """The covariance of the features, (D, D), symmetric; unbiased up to the noise in the means, possibly indefinite."""
+        return self.moments[1:, 1:] / self.n_samples - np.outer(self.means, self.means)
+
+    def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
+        """Canonical correlations only."""
+        return {CanonicalCorrelation: lambda test: _PreparedFeatures(self, cast(CanonicalCorrelation, test).effect)}
+
+    def __repr__(self) -> str:
+        return (
+            f"ReleasedFeatures({self.domain.n_columns} columns, {sum(self.sizes)} features, n_samples={self.n_samples}, "
+            f"noise {self.noise:.3g}; {self.cost})"
+        )
+
+    def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        charges = [list(charge) for charge in self.charges]
+        return (
+            {"sizes": list(self.sizes), "sigma": self.sigma, "anchor": self.anchor, "charges": charges},
+            {"moments": self.moments},
+        )
+
+    @classmethod
+    def _from_parts(
+        cls, common: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> ReleasedFeatures:
+        return cls(
+            sizes=tuple(int(size) for size in header["sizes"]),
+            moments=arrays["moments"],
+            sigma=float(header["sigma"]),
+            anchor=float(header["anchor"]),
+            charges=tuple((str(label), float(rho)) for label, rho in header["charges"]),
+            **common,
+        )
+
+
+def raised(matrix: np.ndarray, floor: float) -> np.ndarray:
+    """The symmetric matrix with its eigenvalues raised to the floor."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return (vectors * np.maximum(values, floor)) @ vectors.T
+
+
+class _PreparedFeatures(PreparedTest):
+    def __init__(self, release: ReleasedFeatures, effect: float) -> None:
+        self.n_samples = release.n_samples
+        self._release = release
+        self._effect = effect
+        self._means = release.means / release.anchor
+
+    def admissible(self, query: Query) -> bool:
+        return self.n_samples - sum(self._release.sizes[z] for z in query.given) - 1 > 0
+
+    def bucket(self, query: Query) -> Hashable:
+        return 0
+
+    def batch_size(self, bucket: Hashable) -> int:
+        return 1024
+
+    def evaluate(self, bucket: Hashable, queries: Sequence[Query], *, alpha: float) -> Evaluation:
+        moments = np.array([self.null_moments(query) for query in queries]).reshape(-1, 3)
+        squared, mean, variance = moments.T
+        known = (mean > 0) & (variance > 0)
+        degrees = np.where(known, 2 * mean**2 / np.where(known, variance, 1.0), 0.0)
+        scaled = np.maximum(squared - self._effect**2, 0.0) * degrees / np.where(known, mean, 1.0)
+        log_pvalue = tails.chi_square_log_sf(scaled, degrees)
+        return Evaluation(squared - mean, log_pvalue, math.log(alpha) - log_pvalue)
+
+    def null_moments(self, query: Query) -> tuple[float, float, float]:
+        """T of the query, and its mean and variance under independence with this release's noise; zeros without features."""
+        blocks, covariance = self._release.blocks, self._release.covariance
+        x, y = blocks[query.x], blocks[query.y]
+        z = np.concatenate([np.zeros(0, dtype=np.intp), *(blocks[v] for v in query.given)])
+        if min(len(x), len(y)) == 0:
+            return 0.0, 0.0, 0.0
+        cross, own = covariance[np.ix_(x, y)], [covariance[np.ix_(end, end)] for end in (x, y)]
+        slopes = [np.zeros((len(end), len(z))) for end in (x, y)]
+        if len(z):
+            inverse = np.linalg.inv(raised(covariance[np.ix_(z, z)], self._release.floor))
+            slopes = [covariance[np.ix_(end, z)] @ inverse for end in (x, y)]
+            cross = cross - slopes[0] @ covariance[np.ix_(z, y)]
+            own = [part - slope @ covariance[np.ix_(z, end)] for part, slope, end in zip(own, slopes, (x, y), strict=True)]
+        # Directions without variance are given that of the largest eigenvalue of pure noise of this size, 2 noise sqrt(r).
+        floors = [max(2 * self._release.noise * math.sqrt(len(part)), _JITTER) for part in own]
+        roots = [np.linalg.inv(np.linalg.cholesky(raised(part, floor))) for part, floor in zip(own, floors, strict=True)]
+        statistic = float(np.sum((roots[0] @ cross @ roots[1].T) ** 2))
+        # What noise in the moments does to a residual: through its own features, those of Z, and the means of both.
+        ends = []
+        for root, slope, end in zip(roots, slopes, (x, y), strict=True):
+            means = self._means[end] - slope @ self._means[z]
+            ends.append(root @ np.column_stack([np.eye(len(end)), slope, means]))
+        u, v = (end @ end.T for end in ends)
+        w = ends[0][:, len(x) :] @ ends[1][:, len(y) :].T  # the features of Z and the constant are in both residuals
+        rows = self.n_samples - len(z) - 1
+        noise = self._release.noise**2
+        scatter = noise * (np.einsum("ik,jl->ijkl", u, v) + np.einsum("il,kj->ijkl", w, w))
+        scatter = scatter.reshape(len(x) * len(y), -1) + np.eye(len(x) * len(y)) / rows
+        return statistic, float(np.trace(scatter)), 2 * float(np.sum(scatter**2))
+
+
+@final
+@dataclass(frozen=True)
+class CanonicalCorrelation(CITest):
+    r"""Partial canonical correlations of the features of x and y given those of Z, from a :class:`ReleasedFeatures`.
+
+    With S the released covariance, A = S_xy - S_xZ S_ZZ^{-1} S_Zy what an additive regression on Z leaves, and V_x, V_y what it
+    leaves of the features' own covariances,
+
+        T = |V_x^{-1/2} A V_y^{-1/2}|_F^2,
+
+    the sum of the squared canonical correlations.  Under independence the entries have covariance I / (n - |Z| features - 1) from
+    sampling, and to first order s^2 (U_x x U_y + cross terms) from noise of standard deviation s on the moments, with
+    U = V^{-1/2} (I + B B^T + m m^T / a^2) V^{-1/2}, B the slopes and m the means of the residuals before centring; the cross terms are
+    those of noise that both residuals share.  T is compared with a chi-square of the same mean and variance (Satterthwaite 1946),
+    after ``effect^2`` has been taken off: what smooth features and additive regressions leave of Z.
+
+    effect: the root of the sum of squared canonical correlations that does not count as dependence, in [0, 1).  Margin: log(alpha) - log(p-value).
+    Statistic: T less its mean under independence.  The release has paid: run it with ``Threshold`` and ``NO_PRIVACY``, as
+    :func:`jaxcd.discovery.released_features.pc_features` does.  It has no sensitivity: mechanisms refuse it.  Covariances are taken for
+    those of independent residuals: heavily unequal conditional variances make it liberal.
+
+    Raises OptionError where effect is out of its range and, when prepared, for other data than such a release.
+    """
+
+    effect: float = 0.06
+
+    restrictable = False
+
+    def __post_init__(self) -> None:
+        value = self.effect
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
+            raise OptionError(f"effect = {value!r} is not in [0, 1); 0.06 is usual, 0 takes every dependence for one")
+
+    def column_names(self, data: Any) -> tuple[str, ...]:
+        return _required(data).names
+
+    def prepare(self, data: Any, *, key: jax.Array | None = None) -> PreparedTest:
+        return _PreparedFeatures(_required(data), self.effect)
+
+
+def _required(data: Any) -> ReleasedFeatures:
+    if not isinstance(data, ReleasedFeatures):
+        raise OptionError(f"data: a {type(data).__name__} is no release of features; buy one with release_features(data, budget=...)")
+    return data
+
+
+def _spread(data: Dataset, name: str) -> np.ndarray:
+    """The values on the scale of the rank maps: as they are, or with declared bounds so that these are the ends of the range."""
+    column, values = data.domain[name], data.values(name)
+    if isinstance(column, Numeric) and column.lower is not None and column.upper is not None:
+        share = (values - column.lower) / (column.upper - column.lower)
+        return np.sinh(_LOG_RANGE * np.clip(2 * share - 1, -1.0, 1.0))
+    return values
+
+
+def feature_moments(vectors: list[np.ndarray], *, anchor: float) -> np.ndarray:
+    """The sum over rows of f f^T, float64 (1 + D, 1 + D), of features (n, r_j) that are rounded to multiples of 2^-15 first."""
+    n = len(vectors[0])
+    total = np.zeros((1 + sum(v.shape[1] for v in vectors),) * 2)
+    for start in range(0, n, _BLOCK):
+        block = np.column_stack([v[start : start + _BLOCK] for v in vectors])
+        rows = np.column_stack([np.full(len(block), anchor), np.rint(block / _GRID) * _GRID])
+        total += rows.T @ rows
+    return total
+
+
+def release_features(
+    data: Dataset,
+    *,
+    budget: Budget | NoPrivacy,
+    noise: NoiseSource | None = None,
+    options: Features | None = None,
+) -> ReleasedFeatures:
+    r"""Releases means and covariances of features of all columns.
+
+    Args:
+        data: two or more columns of any kind, with a declared domain.  Bounds need not be declared: ranks have none.  Without bounds
+            numbers beyond 1490 are clipped, and near 0 they are told apart by 0.008; with bounds, by a 2048th of their distance.
+        budget: its whole price, with delta > 0; or NO_PRIVACY.
+        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+        options: features and shares; None takes the defaults.
+
+    Returns:
+        The release; whatever is computed from it costs nothing more.
+
+    Guarantee
+    ---------
+    Relation: replace-one; n, the declared domain and the options are public.  Sensitivity: that of the rank maps of the numeric
+    columns, and then, the maps being public, p + a^2 in L2 (:func:`feature_sensitivity`).  Events: one ``ZCDPEvent`` each; their sizes are
+    fixed before the data is read.  Proof: module docstring, :mod:`jaxcd.privacy.rank_maps`, :func:`jaxcd.privacy.gaussian`.
+
+    Raises:
+        OptionError: budget, noise or options is not of its kind, delta is 0, or the relation is add-remove (n would be private).
+        DataError: there are no more rows than features.
+        PrivacyError: the domain was inferred from the data.
+    """
+    options = Features() if options is None else options
+    check_release_arguments(data, budget, noise)
+    if not isinstance(options, Features):
+        raise OptionError(f"options = {options!r} are no Features; use jaxcd.releases.Features(...), or None")
+    options.check(data.domain, data.n_samples)
+    if isinstance(budget, Budget) and not data.domain.declared:
+        raise PrivacyError(
+            "domain: it was inferred from the data, which voids any guarantee; declare it before a private release, "
+            "or use budget=NO_PRIVACY"
+        )
+    if isinstance(budget, Budget) and not budget.delta > 0:
+        raise OptionError(f"budget: {budget} has delta = 0, and Gaussian noise needs delta > 0; give one such as 1e-6")
+    accountant = Accountant(Ledger(budget), noise)
+    numeric = [name for name in data.names if not data.domain[name].is_discrete]
+    total = accountant.ledger.remaining_rho
+    if math.isinf(total):
+        map_rho = rho = math.inf
+    else:
+        map_rho, rho = split(total, (options.rank_share, 1 - options.rank_share)) if numeric else (0.0, total)
+    vectors = dict.fromkeys(data.names, np.zeros((data.n_samples, 0)))
+    if numeric:
+        columns = [_spread(data, name) for name in numeric]
+        maps = release_rank_maps(columns, accountant, rho=map_rho, log_range=_LOG_RANGE)
+        for place, name in enumerate(numeric):
+            ranks = maps.rank(place, columns[place])
+            vectors[name] = cosine_features(ranks, n_features=options.n_features, decay=options.decay)
+    discrete = [name for name in data.names if name not in numeric]
+    for name, codes in zip(discrete, np.asarray(data.discrete).T, strict=True):
+        k = data.domain[name].cardinality or 1
+        if k > 1:
+            vectors[name] = (contrast_basis(k) / math.sqrt(1 - 1 / k))[codes]
+    sizes = options.sizes(data.domain)
+    sensitivity = feature_sensitivity(sizes, anchor=options.anchor)
+    exact = pack(feature_moments(list(vectors.values()), anchor=options.anchor))
+    # Sums of multiples of 2^-30 are exact up to 2^23 rows; the diagonal's factor and longer sums round in their last places.
+    pad = data.n_samples * 2.0**-48
+    noisy = gaussian(accountant, exact, sensitivity=sensitivity, rho=rho, pad=pad, label="feature covariances")
+    return ReleasedFeatures(
+        domain=data.domain,
+        n_samples=data.n_samples,
+        sizes=sizes,
+        moments=unpack(noisy, 1 + sum(sizes)),
+        sigma=0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho),
+        anchor=options.anchor,
+        charges=tuple((entry.label, entry.event.rho) for entry in accountant.ledger.entries if not math.isinf(total)),
+        cost=accountant.guarantee,
+        spent=accountant.ledger.spent,
+    )

@@ -1,0 +1,275 @@
+"""Released features: the features, the noise that is stated, the test's level and power, searches, limits, the file, refusals."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import numpy as np
+import pytest
+from scipy import linalg, stats
+
+import jaxcd
+from jaxcd.citests import Query
+from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal
+from jaxcd.discovery.released_features import FeatureScore, pc_features, search_features
+from jaxcd.ops.tilted_moments import pack
+from jaxcd.releases.base import Release
+from jaxcd.releases.features import CanonicalCorrelation, Features, ReleasedFeatures, cosine_features, release_features
+
+BUDGET = jaxcd.Budget(1.0, 1e-6)
+
+
+def dataset(values: np.ndarray, *, declared: bool = True) -> Dataset:
+    names = [f"x{i}" for i in range(values.shape[1])]
+    return Dataset.from_array(values, domain=Domain({name: Numeric() for name in names}, declared=declared))
+
+
+def simulated(seed: int) -> jaxcd.SimulatedNoise:
+    return jaxcd.SimulatedNoise(jax.random.key(seed))
+
+
+def collider(n: int, *, seed: int) -> np.ndarray:
+    """x0 -> x1 -> x2 <- x3: nonlinear, additive, and nearly without correlations."""
+    rng = np.random.default_rng(seed)
+    x0, x3 = rng.normal(size=(2, n))
+    x1 = np.cos(2 * x0) + 0.5 * rng.normal(size=n)
+    return np.column_stack([x0, x1, x1**2 + np.abs(x3) + 0.5 * rng.normal(size=n), x3])
+
+
+def log_pvalue(release: ReleasedFeatures, x: int, y: int, given: tuple[int, ...] = (), *, effect: float = 0.0) -> float:
+    prepared = CanonicalCorrelation(effect).prepare(release)
+    return float(prepared.evaluate(0, [Query.of(x, y, given)], alpha=0.05).log_pvalue[0])
+
+
+class TestFeatures:
+    @pytest.mark.parametrize("r", [2, 3, 6, 32])
+    def test_they_have_length_one(self, r: int):
+        u = np.linspace(0, 1, 10_001)
+        lengths = np.linalg.norm(cosine_features(u, n_features=r, decay=0.5), axis=1)
+        np.testing.assert_allclose(lengths, 1, atol=1e-12)
+
+    def test_without_noise_the_covariance_is_that_of_the_features(self):
+        values = collider(3000, seed=0)
+        release = release_features(dataset(values), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3, decay=1.0))
+        from jaxcd.privacy import Accountant, Ledger
+        from jaxcd.privacy.rank_maps import release_rank_maps
+
+        maps = release_rank_maps(list(values.T), Accountant(Ledger(jaxcd.NO_PRIVACY)), rho=math.inf)
+        features = [cosine_features(maps.rank(j, values[:, j]), n_features=3, decay=1.0) for j in range(4)]
+        np.testing.assert_allclose(release.covariance, np.cov(np.hstack(features).T, bias=True), atol=1e-4)
+
+    def test_bounds_are_units_and_codes_are_levels(self):
+        rng = np.random.default_rng(0)
+        small = 1e-6 * rng.normal(size=4000).clip(-4, 4)
+        pairs = np.column_stack([small, small + 1e-7 * rng.normal(size=4000).clip(-4, 4)])
+        bounded = Domain({"a": Numeric(-1e-5, 1e-5), "b": Numeric(-1e-5, 1e-5)})
+        found = release_features(Dataset.from_array(pairs, domain=bounded), budget=jaxcd.NO_PRIVACY)
+        assert log_pvalue(found, 0, 1) < -1000
+        codes = rng.integers(0, 3, 500)
+        domain = Domain({"a": Ordinal((0, 1, 2)), "b": Categorical((0, 1, 2))})
+        same = release_features(Dataset.from_codes(np.column_stack([codes, codes]).astype(np.int32), domain=domain), budget=jaxcd.NO_PRIVACY)
+        assert same.sizes == (2, 2)
+        first, second = same.blocks
+        np.testing.assert_allclose(same.covariance[np.ix_(first, second)], same.covariance[np.ix_(first, first)], atol=1e-9)
+
+
+class TestNoise:
+    def test_it_has_the_variance_that_is_stated(self):
+        """The maps are drawn anew each time, so discrete columns, which have none."""
+        rng = np.random.default_rng(0)
+        domain = Domain({name: Categorical((0, 1, 2)) for name in "abcd"})
+        data = Dataset.from_codes(rng.integers(0, 3, (50, 4)).astype(np.int32), domain=domain)
+        exact = pack(release_features(data, budget=jaxcd.NO_PRIVACY).moments)
+        errors = []
+        for seed in range(20):
+            release = release_features(data, budget=BUDGET, noise=simulated(seed))
+            errors.append((pack(release.moments) - exact) / release.sigma)
+        squared = float(np.sum(np.square(errors)))
+        assert 1e-4 < stats.chi2.cdf(squared, np.size(errors)) < 1 - 1e-4
+
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+    def test_the_price_is_the_budget(self, epsilon: float):
+        release = release_features(dataset(collider(500, seed=0)), budget=jaxcd.Budget(epsilon, 1e-6))
+        assert (release.cost.epsilon, release.cost.proven) == (epsilon, True)
+        assert release.spent.epsilon == pytest.approx(epsilon, rel=1e-9) and release.spent.epsilon <= epsilon
+
+
+class TestCanonicalCorrelation:
+    def test_against_an_eigenproblem(self):
+        """Without noise T is the sum of the squared canonical correlations of regression residuals."""
+        release = release_features(dataset(collider(5000, seed=1)), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3))
+        c, (x, y, z, _) = release.covariance, release.blocks
+
+        def residual(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            return c[np.ix_(a, b)] - c[np.ix_(a, z)] @ linalg.solve(c[np.ix_(z, z)], c[np.ix_(z, b)])
+
+        left = residual(x, y) @ linalg.solve(residual(y, y), residual(y, x))
+        expected = linalg.eigvals(left, residual(x, x)).real.sum()
+        found = CanonicalCorrelation().prepare(release).null_moments(Query.of(0, 1, (2,)))
+        assert found[0] == pytest.approx(expected, rel=1e-6)
+
+    @pytest.mark.parametrize("epsilon", [0.5, 8.0])
+    def test_its_level_with_noise(self, epsilon: float):
+        """x and y given z, all additive in z, and x and y alone: p-values are uniform, or a little too large."""
+        marginal, conditional = [], []
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            z = rng.normal(size=2000)
+            values = np.column_stack([np.sin(z) + rng.normal(size=2000), z**2 / 2 + rng.normal(size=2000), z, rng.normal(size=2000)])
+            release = release_features(
+                dataset(values), budget=jaxcd.Budget(epsilon, 1e-6), noise=simulated(seed), options=Features(n_features=3)
+            )
+            marginal.append(log_pvalue(release, 0, 3))
+            conditional.append(log_pvalue(release, 0, 1, (2,)))
+        for values in (marginal, conditional):
+            rejected = sum(value < math.log(0.05) for value in values)
+            assert stats.binom.sf(rejected - 1, 60, 0.05) > 1e-3
+        assert max(marginal) - min(marginal) > 0.1  # it is not that nothing is ever rejected
+
+    def test_its_power_on_dependence_without_correlation(self):
+        values = collider(20_000, seed=2)
+        assert abs(np.corrcoef(values[:, 0], values[:, 1])[0, 1]) < 0.05
+        release = release_features(dataset(values), budget=BUDGET, noise=simulated(0))
+        assert log_pvalue(release, 0, 1) < -50
+        assert log_pvalue(release, 1, 3) > math.log(0.001) > log_pvalue(release, 1, 3, (2,))
+
+    def test_the_noise_is_in_the_null(self):
+        values = collider(5000, seed=3)
+        exact = CanonicalCorrelation().prepare(release_features(dataset(values), budget=jaxcd.NO_PRIVACY))
+        noisy = CanonicalCorrelation().prepare(release_features(dataset(values), budget=BUDGET, noise=simulated(0)))
+        for query in (Query(0, 3), Query(0, 2, (1,))):
+            assert noisy.null_moments(query)[1] > 2 * exact.null_moments(query)[1]
+
+
+class TestSearches:
+    @pytest.mark.parametrize("search", [search_features, pc_features])
+    def test_a_nonlinear_collider(self, search):
+        release = release_features(dataset(collider(50_000, seed=4)), budget=BUDGET, noise=simulated(1))
+        run = search(release)
+        truth = jaxcd.MixedGraph.from_dag(_dag(("x0", "x1"), ("x1", "x2"), ("x3", "x2")))
+        assert jaxcd.metrics.skeleton_f1(run.graph, truth) == 1.0
+        assert run.graph.marks[1, 2] == run.graph.marks[3, 2] == 2
+        assert run.cost == release.cost and [row["label"] for row in run.info["ledger"]] == ["rank maps", "feature covariances"]
+
+    def test_mixed_columns(self):
+        rng = np.random.default_rng(5)
+        label = rng.integers(0, 3, 30_000)
+        x = np.array([0.0, 2.0, 0.5])[label] + rng.normal(size=30_000)
+        y = np.abs(x) + rng.normal(size=30_000)
+        domain = Domain({"label": Categorical((0, 1, 2)), "x": Numeric(), "y": Numeric()})
+        data = Dataset.from_array(np.column_stack([label, x, y]), domain=domain)
+        graph = search_features(release_features(data, budget=BUDGET, noise=simulated(0))).graph
+        assert graph.adjacency.tolist() == [[False, True, False], [True, False, True], [False, True, False]]
+
+    def test_the_score_is_equal_for_equivalent_graphs(self):
+        release = release_features(dataset(collider(1000, seed=6)), budget=BUDGET, noise=simulated(0))
+        score = FeatureScore(release)
+        adjacency = np.zeros((4, 4), dtype=bool)
+        adjacency[0, 1] = adjacency[1, 2] = adjacency[0, 2] = adjacency[2, 3] = True
+        for flipped in ([(0, 1)], [(0, 1), (0, 2), (1, 2)]):
+            other = adjacency.copy()
+            for a, b in flipped:
+                other[a, b], other[b, a] = False, True
+            assert score.total(other) == pytest.approx(score.total(adjacency), rel=1e-12)
+        other = adjacency.copy()
+        other[0, 1] = False
+        assert abs(score.total(other) - score.total(adjacency)) > 1e-3
+
+    def test_without_noise_the_score_is_the_likelihood_ratio_of_normal_features(self):
+        release = release_features(dataset(collider(4000, seed=7)), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3))
+        score = FeatureScore(release, effect=0.0)
+        x, y = release.blocks[:2]
+        c = release.covariance
+        roots = linalg.eigvals(c[np.ix_(x, y)] @ linalg.solve(c[np.ix_(y, y)], c[np.ix_(y, x)]), c[np.ix_(x, x)]).real
+        gain = score.local(0, (1,)) - score.local(0, ())
+        assert gain == pytest.approx(-2000 * np.log(1 - roots).sum() - 9 / 2 * math.log(4000), rel=1e-4)
+
+    def test_interactions_of_parents_are_out_of_reach(self):
+        """x and y are independent given z, w, but functions of sin(z + w): no number of rows tells (PRIVACY.md K4)."""
+        found = []
+        for n in (10_000, 80_000):
+            rng = np.random.default_rng(8)
+            z, w = rng.uniform(-3, 3, size=(2, n))
+            x, y = np.sin(z + w) + 0.3 * rng.normal(size=(2, n))
+            release = release_features(dataset(np.column_stack([x, y, z, w])), budget=jaxcd.NO_PRIVACY)
+            statistic, mean, _ = CanonicalCorrelation().prepare(release).null_moments(Query(0, 1, (2, 3)))
+            found.append(math.sqrt(statistic - mean))
+        assert min(found) > 0.3 and found[1] == pytest.approx(found[0], rel=0.1)
+
+
+def _dag(*edges: tuple[str, str]):
+    import networkx as nx
+
+    dag = nx.DiGraph()
+    dag.add_nodes_from(["x0", "x1", "x2", "x3"])
+    dag.add_edges_from(edges)
+    return dag
+
+
+class TestFileAndErrors:
+    def test_the_file(self, tmp_path):
+        release = release_features(dataset(collider(300, seed=0)), budget=BUDGET)
+        loaded = Release.load(release.save(tmp_path / "features.npz"))
+        assert isinstance(loaded, ReleasedFeatures)
+        np.testing.assert_array_equal(loaded.moments, release.moments)
+        for part in ("sizes", "sigma", "anchor", "charges", "cost", "spent", "domain", "n_samples"):
+            assert getattr(loaded, part) == getattr(release, part)
+        assert "array" not in repr(release) and "24 features" in repr(release)
+        arrays = dict(np.load(tmp_path / "features.npz"))
+        arrays["moments"] = arrays["moments"][:3]
+        np.savez(tmp_path / "bad.npz", **arrays)
+        with pytest.raises(jaxcd.FormatError, match="damaged"):
+            Release.load(tmp_path / "bad.npz")
+
+    @pytest.mark.parametrize("budget", [BUDGET, jaxcd.NO_PRIVACY, jaxcd.Budget(1e-3, 1e-6)], ids=str)
+    def test_degenerate_columns_are_no_error(self, budget):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=200)
+        domain = Domain({"a": Numeric(), "b": Numeric(), "c": Numeric(), "d": Categorical((0,)), "e": Categorical((0, 1, 2))})
+        data = Dataset.from_array(np.column_stack([x, 2 * x, np.full(200, 3.0), np.zeros(200), np.ones(200)]), domain=domain)
+        release = release_features(data, budget=budget, noise=simulated(0))
+        queries = [Query.of(x, y, given) for x, y, given in ((0, 1, (2, 3)), (0, 3, ()), (2, 4, (0, 1)), (0, 2, (4,)))]
+        answers = CanonicalCorrelation().prepare(release).evaluate(0, queries, alpha=0.05)
+        assert all(np.isfinite(part).all() for part in answers)
+        assert answers.margin[1] < 0  # a column with one level
+        for search in (search_features, pc_features):
+            assert not search(release).graph.adjacency[3].any()
+
+    def test_refusals_come_before_any_charge(self, monkeypatch):
+        monkeypatch.setattr(jaxcd.Ledger, "charge", lambda *_: pytest.fail("charged"))
+        data = dataset(collider(300, seed=0))
+        for budget, word in (
+            (None, "budget"),
+            (jaxcd.Budget(1.0), "delta"),
+            (jaxcd.Budget(1.0, 1e-6, jaxcd.Relation.ADD_REMOVE), "private"),
+        ):
+            with pytest.raises(jaxcd.OptionError, match=word):
+                release_features(data, budget=budget)
+        with pytest.raises(jaxcd.OptionError, match="Features"):
+            release_features(data, budget=BUDGET, options=3)
+        with pytest.raises(jaxcd.DataError, match="24 features"):
+            release_features(dataset(collider(20, seed=0)), budget=BUDGET)
+        with pytest.raises(jaxcd.PrivacyError, match="inferred"):
+            release_features(dataset(collider(300, seed=0), declared=False), budget=BUDGET)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"n_features": 1}, {"n_features": True}, {"n_features": 2.5}, {"decay": -1.0}, {"decay": math.nan}, {"rank_share": 0.0},
+            {"rank_share": 1.0}, {"anchor": 0.0}, {"anchor": math.nan},
+        ],
+    )  # fmt: skip
+    def test_wrong_options(self, wrong):
+        with pytest.raises(jaxcd.OptionError, match=next(iter(wrong))):
+            Features(**wrong)
+
+    def test_searches_want_this_release(self):
+        data = dataset(collider(300, seed=0))
+        for call in (search_features, pc_features, FeatureScore):
+            with pytest.raises(jaxcd.OptionError, match="features"):
+                call(data)
+        release = release_features(data, budget=BUDGET)
+        for call, options in ((search_features, {"penalty": 0.0}), (pc_features, {"effect": 1.0}), (FeatureScore, {"n_candidates": 0})):
+            with pytest.raises(jaxcd.OptionError, match=next(iter(options))):
+                call(release, **options)
