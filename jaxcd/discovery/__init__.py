@@ -5,6 +5,7 @@ from jaxcd.discovery.confidence import EdgeConfidence, PairConfidence, decision_
 from jaxcd.discovery.equivalence_search import EquivalenceSearch, equivalence_search
 from jaxcd.discovery.exact_search import exact_search
 from jaxcd.discovery.fci import fci
+from jaxcd.discovery.order_mcmc import OrderPosterior, StructurePrior, order_mcmc
 from jaxcd.discovery.ordering_search import OrderingResult, ordering_search
 from jaxcd.discovery.orientation import ConflictRule
 from jaxcd.discovery.pag import OrientedPag, dag_to_pag, mag_to_pag, orient_pag
@@ -28,10 +29,12 @@ __all__ = [
     "EdgeConfidence",
     "EquivalenceSearch",
     "LevelRecord",
+    "OrderPosterior",
     "OrderingResult",
     "OrientedPag",
     "PairConfidence",
     "SearchPass",
+    "StructurePrior",
     "dag_to_pag",
     "decision_confidence",
     "edge_confidence",
@@ -41,6 +44,7 @@ __all__ = [
     "histogram_score",
     "mag_to_pag",
     "marginals_score",
+    "order_mcmc",
     "ordering_search",
     "orient_pag",
     "pc",

@@ -9,16 +9,19 @@ from __future__ import annotations
 from jaxcd.local.base import Distance, LocalGuarantee, LocalMechanism
 from jaxcd.local.bounded_geometric import BoundedGeometric
 from jaxcd.local.calibration import calibrate
+from jaxcd.local.channel_tests import ChannelAwareChiSquare
 from jaxcd.local.channels import channels, joint_channel
 from jaxcd.local.clipped_geometric import ClippedGeometric
 from jaxcd.local.combined_geometric import CombinedGeometric
 from jaxcd.local.discretising import Discretised, discretise, discretise_columns, pair_bins
 from jaxcd.local.files import privatize
+from jaxcd.local.ibu import denoised_joint, ibu, resample
 from jaxcd.local.kary_response import CombinedKaryResponse, KaryResponse
 from jaxcd.local.randomising import randomise
 
 __all__ = [
     "BoundedGeometric",
+    "ChannelAwareChiSquare",
     "ClippedGeometric",
     "CombinedGeometric",
     "CombinedKaryResponse",
@@ -29,10 +32,13 @@ __all__ = [
     "LocalMechanism",
     "calibrate",
     "channels",
+    "denoised_joint",
     "discretise",
     "discretise_columns",
+    "ibu",
     "joint_channel",
     "pair_bins",
     "privatize",
     "randomise",
+    "resample",
 ]

@@ -23,8 +23,7 @@ chi-square with (r - 1)(c - 1) strata degrees of freedom, V = Cov L + Cov Q / 4.
 noise hides a stratum all of Cov L is such error.  (The quarter was chosen by simulation; Cov Q vanishes as n grows.)
 
 *Fit.*  p and q in these formulas are those of a fit by independence within true strata, from expectation-maximisation: each step divides the reported records
-among strata by Bayes' rule, and replaces each stratum by the product of its margins.  So all expected reports are positive, and
-without noise T is Pearson's X^2.
+among strata by Bayes' rule, and replaces each stratum by the product of its margins.  Without noise T is Pearson's X^2.
 
 Everything here is post-processing of records that were randomised before they were collected: run it with NO_PRIVACY, the guarantee is the mechanism's.
 
@@ -49,7 +48,7 @@ from jaxcd.local.base import LocalMechanism
 from jaxcd.local.channels import channels
 from jaxcd.local.kary_response import CombinedKaryResponse, kept
 from jaxcd.local.randomising import check_mechanism
-from jaxcd.ops import contingency, tails
+from jaxcd.ops import tails
 from jaxcd.ops.moments import contrast_basis
 
 __all__ = ["ChannelAwareChiSquare", "MAX_QUERY_CELLS", "channel_chi_square"]
@@ -62,6 +61,7 @@ _QUADRATIC_SHARE = 0.25
 # Of the mean variance: directions with less have none but rounding.
 _LEAST_VARIANCE = 1e-12
 _LEAST_START = 1e-6
+_LEAST_STEP = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,15 +79,19 @@ def _split(p: np.ndarray) -> np.ndarray:
 
 
 def _fit(shares: np.ndarray, corrected: np.ndarray, blur: _Blur) -> np.ndarray:
-    """Probabilities p with independence in each stratum that explain the reported shares, (K, r, c); all positive."""
+    """Probabilities p with independence in each stratum that explain the reported shares, (K, r, c)."""
     p = _split(np.maximum(corrected, 0.0)) + _LEAST_START / shares.size
     p /= p.sum()
     for _ in range(_STEPS):
-        ratio = shares / (np.tensordot(blur.matrix, p, axes=1) + blur.constant)
+        reported = np.tensordot(blur.matrix, p, axes=1) + blur.constant
+        ratio = shares / np.where(reported > 0, reported, 1.0)
         # A report that was drawn uniformly says nothing about the record.
-        p = p * (np.tensordot(blur.matrix.T, ratio, axes=1) + blur.constant * ratio.sum())
-        p = _split(p)
-        p /= p.sum()
+        updated = _split(p * (np.tensordot(blur.matrix.T, ratio, axes=1) + blur.constant * ratio.sum()))
+        updated /= updated.sum()
+        moved = np.abs(updated - p).sum()
+        p = updated
+        if moved < _LEAST_STEP:
+            break
     return p
 
 
@@ -167,7 +171,6 @@ class _PreparedChannelTest(PreparedTest):
         self.n_samples = int(codes.shape[0])
         self._codes, self._cardinalities, self._channels, self._keep = codes, tuple(cardinalities), channels, keep
         self._counts = PreparedTables(codes, self._cardinalities, _unused)
-        self._masks = contingency.pack_levels(codes, self._cardinalities)
 
     def admissible(self, query: Query) -> bool:
         return math.prod(self._cardinalities[j] for j in (query.x, query.y, *query.given)) <= MAX_QUERY_CELLS

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from jaxcd.errors import DataError, OptionError
 from jaxcd.pairwise.pairs import CausePair, PairCollection
@@ -105,8 +105,8 @@ def pair_accuracy(
     rates, accuracies = _curve(share, right, margins)
     return PairAccuracy(
         accuracy=accuracy,
-        lower=float(stats.beta.ppf(tail, won, lost + 1)) if won > 0 else 0.0,
-        upper=float(stats.beta.ppf(1 - tail, won + 1, lost)) if lost > 0 else 1.0,
+        lower=float(special.betaincinv(won, lost + 1, tail)) if won > 0 else 0.0,
+        upper=float(special.betaincinv(won + 1, lost, 1 - tail)) if lost > 0 else 1.0,
         confidence=confidence,
         n_pairs=len(share),
         effective=effective,

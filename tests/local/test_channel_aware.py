@@ -14,7 +14,16 @@ from scipy import stats
 import jaxcd
 from jaxcd.citests import Query
 from jaxcd.data import Categorical, Dataset, Domain, Numeric
-from jaxcd.local import BoundedGeometric, CombinedGeometric, CombinedKaryResponse, Distance, KaryResponse, channels, joint_channel, randomise
+from jaxcd.local import (
+    BoundedGeometric,
+    CombinedGeometric,
+    CombinedKaryResponse,
+    Distance,
+    KaryResponse,
+    channels,
+    joint_channel,
+    randomise,
+)
 from jaxcd.local.channel_tests import ChannelAwareChiSquare, _linear, _quadratic, channel_chi_square
 
 

@@ -13,7 +13,16 @@ from scipy import optimize, special
 
 import jaxcd
 from jaxcd.data import Categorical, Dataset, Domain
-from jaxcd.local import BoundedGeometric, CombinedGeometric, CombinedKaryResponse, Distance, KaryResponse, channels, joint_channel, randomise
+from jaxcd.local import (
+    BoundedGeometric,
+    CombinedGeometric,
+    CombinedKaryResponse,
+    Distance,
+    KaryResponse,
+    channels,
+    joint_channel,
+    randomise,
+)
 from jaxcd.local.ibu import channel_of, denoised_joint, ibu, resample
 
 

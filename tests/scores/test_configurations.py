@@ -36,7 +36,8 @@ def test_the_normal_score_is_that_of_least_squares(penalty: float):
 
 
 def test_a_copied_column_has_a_finite_score():
-    copied = jaxcd.Dataset.from_array(np.column_stack([VALUES, VALUES[:, 0], np.ones(400)]))
+    domain = jaxcd.Domain([(name, jaxcd.Numeric(-20.0, 20.0)) for name in "abcdef"])
+    copied = jaxcd.Dataset.from_array(np.column_stack([VALUES, VALUES[:, 0], np.ones(400)]), domain=domain)
     score = GaussianDataScore(copied)
     assert math.isfinite(score.local(4, (0, 1, 2, 3))) and score.local(4, (0,)) > score.local(4, (1,))
     assert score.local(5, (0, 1)) <= score.local(5, ())
