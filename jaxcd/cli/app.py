@@ -15,6 +15,8 @@ from typing import Annotated
 
 import typer
 
+from jaxcd.cli.direction import direction
+from jaxcd.cli.privatize import privatize
 from jaxcd.errors import JaxcdError, OptionError
 
 __all__ = ["app", "main"]
@@ -219,6 +221,9 @@ def discover(
     screen.warn(run)
 
 
+app.command()(direction)
+
+
 @app.command()
 def recommend(
     domain: Annotated[Path | None, typer.Option(help="Domain file: the declared levels and bounds.", show_default=False)] = None,
@@ -246,6 +251,9 @@ def recommend(
         screen.print_recommendation(found)
     else:
         print(found)
+
+
+app.command()(privatize)
 
 
 @app.command(name="domain")

@@ -26,8 +26,8 @@ import numpy as np
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.local.base import LocalMechanism
+from jaxcd.local.channels import MAX_CHANNEL_CELLS, joint_channel
 from jaxcd.local.channels import channels as attribute_channels
-from jaxcd.local.channels import joint_channel
 from jaxcd.local.kary_response import CombinedKaryResponse, kept
 from jaxcd.local.randomising import check_mechanism
 
@@ -147,6 +147,8 @@ def channel_of(mechanism: LocalMechanism, domain: Domain, places: Sequence[int])
         return [matrices[place] for place in places]
     if isinstance(mechanism, CombinedKaryResponse):
         cells, keep = math.prod(cardinalities[place] for place in places), kept(mechanism.epsilon, math.prod(cardinalities))
+        if not cells <= MAX_CHANNEL_CELLS:
+            raise DomainError(f"columns: a channel between {cells:,} joint cells is too large, at most {MAX_CHANNEL_CELLS:,}; name fewer columns")
         return keep * np.eye(cells) + (1 - keep) / cells
     if sorted(places) != list(range(len(cardinalities))):
         raise DomainError(

@@ -1,0 +1,261 @@
+"""``jaxcd direction``: which of two columns causes the other."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jaxcd.errors import DataError, DomainError, OptionError, PrivacyError, SensitivityError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from jaxcd.pairwise import PairResult
+    from jaxcd.privacy import PrivacyCost
+
+__all__ = ["direction"]
+
+METHODS = ("anm", "reci", "igci", "cds")
+NOT_PRIVATE = ("igci", "cds")
+SCORES = {"hsic": "HSICScore", "spearman": "SpearmanScore", "kendall": "KendallScore", "iqr": "LogIQRScore"}
+
+_Bounds = tuple[tuple[float, float], tuple[float, float]]
+
+
+def direction(
+    file: Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)],
+    x: Annotated[str | None, typer.Option(help="Name of one column of numbers.", show_default=False)] = None,
+    y: Annotated[str | None, typer.Option(help="Name of the other column.", show_default=False)] = None,
+    method: Annotated[str, typer.Option(help="anm, reci, or without privacy also igci or cds.")] = "anm",
+    epsilon: Annotated[
+        float | None, typer.Option(help="Total epsilon, positive; fixed before the data is read.", show_default=False)
+    ] = None,
+    no_privacy: Annotated[bool, typer.Option("--no-privacy", help="Run without a budget.")] = False,
+    bounds: Annotated[
+        tuple[float, float, float, float] | None,
+        typer.Option(
+            help="Lowest and highest value of x, then of y, known without the data; values beyond them are clipped.",
+            metavar="X_LOW X_HIGH Y_LOW Y_HIGH",
+            show_default=False,
+        ),
+    ] = None,
+    domain: Annotated[Path | None, typer.Option(help="Domain file with the bounds, instead of --bounds.", show_default=False)] = None,
+    score: Annotated[
+        str | None, typer.Option(help="Of anm: hsic, spearman, kendall or iqr. (Default: hsic.)", show_default=False)
+    ] = None,
+    protect: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a private anm, whose rows the guarantee is about: both (all rows), or test (half of them, for data whose "
+            "other half is public: the seed says which). (Default: both.)",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Public seed of the split into halves, and of simulated noise.")] = 0,
+    simulated_noise: Annotated[
+        bool, typer.Option("--simulated-noise", help="Repeatable noise, for experiments: the result is not for release.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Say which of two columns causes the other, and how sure that is.
+
+    In a private run a cell that is no number counts as the middle of the bounds: saying where it stands would tell of a record.
+    """
+    from jaxcd.cli import options
+
+    if x is None or y is None or x == y:
+        raise OptionError("--x and --y must name two different columns; give both, such as --x dose --y response")
+    if method not in METHODS:
+        raise OptionError(f"--method {method!r} is unknown; use {', '.join(METHODS)}")
+    budget = options.budget(epsilon=epsilon, delta=None, no_privacy=no_privacy, simulated_noise=simulated_noise)
+    _check(method, score=score, protect=protect, private=not no_privacy, has_bounds=bounds is not None or domain is not None)
+    if not 0 <= seed < 2**63:
+        raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
+    known = _bounds(bounds, domain, x=x, y=y, private=not no_privacy)
+    noise, key = options.randomness(seed=seed, simulated=simulated_noise)
+    columns = _columns(file, x, y, private=not no_privacy)
+    result = _run(
+        method, columns, budget=budget, known=known, noise=noise, key=key, score=score or "hsic", protect=protect or "both"
+    )
+    if as_json:
+        print(json.dumps(_content(result, x, y), indent=2, allow_nan=False))
+    else:
+        _show(result, x, y, file=file, n=len(columns[0]), private=not no_privacy, secure=noise is None)
+    if not no_privacy and not result.cost.proven:
+        print(f"jaxcd: warning: this result is not for release: {result.cost.reason}", file=sys.stderr)
+
+
+def _check(method: str, *, score: str | None, protect: str | None, private: bool, has_bounds: bool) -> None:
+    """What can be refused before the file is opened, in the words of the command line."""
+    if score is not None and score not in SCORES:
+        raise OptionError(f"--score {score!r} is unknown; use {', '.join(SCORES)}")
+    if protect not in (None, "both", "test"):
+        raise OptionError(f"--protect {protect!r} is unknown; use both or test")
+    for option, value in (("--score", score), ("--protect", protect)):
+        if value is not None and method != "anm":
+            raise OptionError(f"{option}: --method {method} has no such option; drop it, or use --method anm")
+    if protect is not None and not private:
+        raise OptionError("--protect: a run with --no-privacy protects no rows; drop one of the two")
+    if private and method in NOT_PRIVATE:
+        raise SensitivityError(
+            f"--method {method}: one record can move its score without a useful bound, so it has no private form; use anm or "
+            "reci, or --no-privacy"
+        )
+    if method in NOT_PRIVATE and has_bounds:
+        raise OptionError(f"--bounds, --domain: --method {method} scales by the data and has no bounds; drop them")
+    if private and score in ("spearman", "kendall") and protect != "test":
+        raise SensitivityError(
+            f"--score {score}: one training row can reorder all residuals, so no noise protects all rows; use hsic or iqr, or "
+            "--protect test where the other half is public"
+        )
+    if private and not has_bounds:
+        raise PrivacyError(
+            "--bounds is missing: bounds taken from the data would void the guarantee; give --bounds X_LOW X_HIGH Y_LOW Y_HIGH "
+            "from general knowledge, or --domain FILE, or --no-privacy"
+        )
+
+
+def _bounds(
+    given: tuple[float, float, float, float] | None, domain: Path | None, *, x: str, y: str, private: bool
+) -> _Bounds | None:
+    import jaxcd
+
+    if given is not None and domain is not None:
+        raise OptionError("--bounds and --domain both give bounds; drop one of the two")
+    if given is not None:
+        edges = (given[0], given[1]), (given[2], given[3])
+        for name, (lower, upper) in zip((x, y), edges, strict=True):
+            if not (math.isfinite(upper - lower) and lower < upper):
+                raise OptionError(f"--bounds of {name!r} = {lower:g} {upper:g} are not finite and in order; give the lowest value first")
+        return edges
+    if domain is None:
+        return None
+    declared = jaxcd.Domain.read(domain)
+    if private and not declared.declared:
+        raise PrivacyError(f"--domain: file {str(domain)!r} is a draft; check every bound, then set \"declared\" to true")
+    found = []
+    for name in (x, y):
+        column: Any = declared[name] if name in declared.names else None
+        if not isinstance(column, jaxcd.Numeric) or column.lower is None or column.upper is None:
+            raise DomainError(f"--domain: {str(domain)!r} has no bounds of a numeric column {name!r}; declare them, or give --bounds")
+        found.append((float(column.lower), float(column.upper)))
+    return found[0], found[1]
+
+
+def _columns(file: Path, x: str, y: str, *, private: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The two columns.  In a private run only the shape of the file can be refused, not what stands in a cell."""
+    import numpy as np
+    import pandas as pd
+
+    table = _table(file, x, y)
+    columns: list[np.ndarray] = []
+    for name in (x, y):
+        # By position: from here on names do not matter, and a frame with odd names stays harmless.
+        raw = table.iloc[:, len(columns)]
+        values = pd.to_numeric(raw, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        if not private and not np.isfinite(values).all():
+            row = int((~np.isfinite(values)).argmax())
+            raise DataError(f"column {name!r}, row {row + 1}: {raw.iloc[row]!r} is not a finite number; correct the cell or drop the row")
+        columns.append(values)
+    return columns[0], columns[1]
+
+
+def _table(file: Path, x: str, y: str) -> Any:
+    """A data frame of the columns x and y, in this order, cells of text files as text."""
+    import pandas as pd
+    import pyarrow
+    from pyarrow import parquet
+
+    from jaxcd.data.readers import open_text
+
+    if not file.name.lower().endswith((".csv", ".csv.gz", ".parquet", ".pq")):
+        raise DataError(f"file {str(file)!r} is of an unknown kind; use .csv, .csv.gz or .parquet")
+    if not file.is_file():
+        raise DataError(f"file {str(file)!r} does not exist; check the path")
+    is_parquet = file.name.lower().endswith((".parquet", ".pq"))
+    try:
+        if is_parquet:
+            names = parquet.ParquetFile(file).schema_arrow.names
+        else:
+            with open_text(file) as handle:
+                names = next(csv.reader(handle), [])
+        for option, name in (("--x", x), ("--y", y)):
+            if names.count(name) != 1:
+                problem = "has no such column" if name not in names else "has several such columns"
+                raise DataError(f"{option} {name!r}: {file} {problem}; its columns are {', '.join(names) or 'none'}")
+        if is_parquet:
+            return parquet.ParquetFile(file).read(columns=[x, y]).select([x, y]).to_pandas()
+        with open_text(file) as handle:
+            places = [names.index(x), names.index(y)]
+            frame = pd.read_csv(handle, header=None, skiprows=1, usecols=places, dtype=str, names=range(len(names)), index_col=False)
+        return frame[places]
+    except DataError:  # also a ValueError
+        raise
+    except (ValueError, EOFError, OSError, csv.Error, pyarrow.ArrowException):  # what broken text, gzip and parquet raise
+        raise DataError(f"file {str(file)!r} cannot be read as a table; write it again") from None
+
+
+def _run(
+    method: str, columns: tuple[np.ndarray, np.ndarray], *, budget: Any, known: _Bounds | None, noise: Any, key: Any, score: str, protect: str
+) -> PairResult:
+    from jaxcd import pairwise
+    from jaxcd.pairwise import anm_scores
+    from jaxcd.pairwise.anm import anm
+
+    if method == "anm":
+        chosen = getattr(anm_scores, SCORES[score])()
+        whose = anm_scores.Protect(protect)
+        return anm(*columns, budget=budget, key=key, noise=noise, bounds=known, score=chosen, protect=whose)
+    if method == "reci":
+        return pairwise.reci(*columns, budget=budget, bounds=known, noise=noise)
+    if method == "igci":
+        return pairwise.igci(*columns, budget=budget)
+    return pairwise.cds(*columns, budget=budget)
+
+
+def _words(result: PairResult, x: str, y: str) -> str:
+    from jaxcd.pairwise import Direction
+
+    return {Direction.X_TO_Y: f"{x} -> {y}", Direction.Y_TO_X: f"{y} -> {x}"}.get(result.direction, "undecided")
+
+
+def _show(result: PairResult, x: str, y: str, *, file: Path, n: int, private: bool, secure: bool) -> None:
+    method = " ".join(str(result.info[name]) for name in ("method", "score", "regressor") if name in result.info)
+    lines = [("data", f"{file}, {n:,} rows, {x} and {y}"), ("method", method)]
+    if private:
+        lines.append(("noise", "secure, from the operating system" if secure else "simulated from the seed: not for release"))
+    lines += [("direction", _words(result, x, y)), ("margin", f"{result.margin:.4g}")]
+    if private:
+        sure = "unknown" if result.confidence is None else f"{result.confidence:.3f}, that the answer is the one without noise"
+        lines.append(("confidence", sure))
+    if result.forward is not None and result.backward is not None:
+        lines.append(("scores", f"{result.forward:.6g} for {x} -> {y}, {result.backward:.6g} for {y} -> {x}; the lower wins"))
+    lines.append(("guarantee", str(result.cost)))
+    for label, words in lines:
+        print(f"{label:<11}{words}")
+
+
+def _content(result: PairResult, x: str, y: str) -> dict[str, Any]:
+    scores = None if result.forward is None or result.backward is None else [result.forward, result.backward]
+    if scores is not None and not all(map(math.isfinite, scores)):
+        scores = None
+    return {
+        "direction": _words(result, x, y),
+        "margin": result.margin if math.isfinite(result.margin) else "inf",
+        "confidence": result.confidence,
+        "scores": scores,
+        "guarantee": _cost(result.cost),
+        "spent": _cost(result.spent),
+        "method": result.info["method"],
+    }
+
+
+def _cost(cost: PrivacyCost) -> dict[str, Any]:
+    epsilon = cost.epsilon if math.isfinite(cost.epsilon) else "inf"
+    return {"epsilon": epsilon, "delta": cost.delta, "proven": cost.proven, "reason": cost.reason}
