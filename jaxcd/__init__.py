@@ -47,8 +47,11 @@ from jaxcd.discovery import (
     dag_to_pag,
     decision_confidence,
     edge_confidence,
+    exact_search,
     fci,
+    ges,
     mag_to_pag,
+    mmhc,
     pc,
     tree_pc,
 )
@@ -85,14 +88,17 @@ from jaxcd.planning import Plan, ReleasePlan, plan, plan_release
 from jaxcd.privacy import NO_PRIVACY, Budget, Ledger, PrivacyCost, Relation, SecureNoise, SimulatedNoise
 from jaxcd.recommending import Method, Recommendation, recommend
 from jaxcd.releases import CanonicalCorrelation, Features, Histogram, Marginals, NoisyFisherZ, Release, SecondMoments
+from jaxcd.scores import BIC, BDeu
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BIC",
     "HSIC",
     "NO_PRIVACY",
     "RCIT",
     "Algorithm",
+    "BDeu",
     "BayesianNetwork",
     "BoughtBandwidths",
     "BoundedRCIT",
@@ -169,13 +175,16 @@ __all__ = [
     "decision_confidence",
     "discover",
     "edge_confidence",
+    "exact_search",
     "fci",
+    "ges",
     "graphs",
     "guarantees",
     "igci",
     "local",
     "mag_to_pag",
     "metrics",
+    "mmhc",
     "networks",
     "pairwise",
     "pc",

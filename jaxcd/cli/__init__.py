@@ -1,4 +1,4 @@
-"""The command line: ``jaxcd discover``, ``jaxcd domain``, ``jaxcd guarantees``."""
+"""The command line: ``jaxcd discover``, ``recommend``, ``direction``, ``privatize``, ``domain``, ``guarantees``."""
 
 from jaxcd.cli.app import main
 

@@ -22,7 +22,9 @@ def associations(session: Session, queries: Sequence[Query]) -> np.ndarray:
     Raises PrivacyError in a private run: these are exact statistics.
     """
     if session.private:
-        raise PrivacyError("statistics of a private run are released by mechanisms only; use budget=NO_PRIVACY, or search a release")
+        raise PrivacyError(
+            "statistics of a private run are released by mechanisms only; use budget=NO_PRIVACY, or search a release"
+        )
     strengths = np.full(len(queries), np.inf)
     places = [place for place, query in enumerate(queries) if session.admissible(query)]
     strengths[places] = session.margins([queries[place] for place in places]).expose()

@@ -3,8 +3,9 @@
 from jaxcd.discovery.colliders import ColliderRule
 from jaxcd.discovery.confidence import EdgeConfidence, PairConfidence, decision_confidence, edge_confidence
 from jaxcd.discovery.equivalence_search import EquivalenceSearch, equivalence_search
-from jaxcd.discovery.exact_search import exact_search
 from jaxcd.discovery.fci import fci
+from jaxcd.discovery.ges import GreedySearch, ges, greedy_equivalence_search
+from jaxcd.discovery.mmhc import mmhc
 from jaxcd.discovery.order_mcmc import OrderPosterior, StructurePrior, order_mcmc
 from jaxcd.discovery.ordering_search import OrderingResult, ordering_search
 from jaxcd.discovery.orientation import ConflictRule
@@ -20,6 +21,7 @@ from jaxcd.discovery.released import (
 from jaxcd.discovery.released_features import pc_features, search_features
 from jaxcd.discovery.released_moments import pc_second_moments, search_second_moments
 from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
+from jaxcd.discovery.score_doors import exact_search
 from jaxcd.discovery.tree import tree_pc
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "DiscoveryResult",
     "EdgeConfidence",
     "EquivalenceSearch",
+    "GreedySearch",
     "LevelRecord",
     "OrderPosterior",
     "OrderingResult",
@@ -41,9 +44,12 @@ __all__ = [
     "equivalence_search",
     "exact_search",
     "fci",
+    "ges",
+    "greedy_equivalence_search",
     "histogram_score",
     "mag_to_pag",
     "marginals_score",
+    "mmhc",
     "order_mcmc",
     "ordering_search",
     "orient_pag",

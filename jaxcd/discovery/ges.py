@@ -103,7 +103,9 @@ class _Climb:
         self.cache = FamilyCache(score)
         self.graph = ClassGraph.empty(d)
         self._max_parents = max_parents
-        self._pairs = [sum(1 << x for x in range(d) if x in score.candidates(y) or y in score.candidates(x)) for y in range(d)]
+        self._pairs = [
+            sum(1 << x for x in range(d) if x in score.candidates(y) or y in score.candidates(x)) for y in range(d)
+        ]
         self.cache.fill((v, 0) for v in range(d))
         self.total = sum(self.cache.get(v, 0) for v in range(d))
         # Equal totals differ by rounding, and moves back and forth between them would never end.
@@ -111,7 +113,9 @@ class _Climb:
         self._insertable = list(self._pairs)
         if effect_edges_only:
             first = [self._list(MoveKind.INSERT, y) for y in range(d)]
-            self._insertable = [sum(1 << move.x for gain, move in listed if gain > self._least_gain) for listed in first]
+            self._insertable = [
+                sum(1 << move.x for gain, move in listed if gain > self._least_gain) for listed in first
+            ]
         self._lists: dict[MoveKind, list[list[Scored] | None]] = {kind: [None] * d for kind in MoveKind}
         self.n_steps = dict.fromkeys(MoveKind, 0)
         self.trace: list[float] = []
@@ -202,7 +206,7 @@ def greedy_equivalence_search(
     *,
     max_parents: int | None = None,
     turning: bool = True,
-    patience: int = 20,
+    patience: int = 40,
     effect_edges_only: bool = False,
 ) -> GreedySearch:
     """The equivalence class that greedy equivalence search ends in; deterministic, and post-processing of the score.
@@ -218,7 +222,7 @@ def greedy_equivalence_search(
         if not isinstance(value, bool):
             raise OptionError(f"{argument} = {value!r} is not True or False")
     if isinstance(patience, bool) or not isinstance(patience, int) or not patience >= 0:
-        raise OptionError(f"patience = {patience!r} is not a number of moves; use a whole number from 0, such as 20")
+        raise OptionError(f"patience = {patience!r} is not a number of moves; use a whole number from 0, such as 40")
     limit = score.max_parents if max_parents is None else max_parents
     climb = _Climb(score, max_parents=limit, effect_edges_only=effect_edges_only)
     kinds = (MoveKind.INSERT, MoveKind.DELETE, MoveKind.TURN) if turning else (MoveKind.INSERT, MoveKind.DELETE)
@@ -239,12 +243,13 @@ def ges(
     key: jax.Array | None = None,
     max_parents: int | None = None,
     turning: bool = True,
-    patience: int = 20,
+    patience: int = 40,
     effect_edges_only: bool = False,
 ) -> DiscoveryResult:
     """Greedy equivalence search: the Markov equivalence class of the highest score that changes of single arcs lead to.
 
     data: a Dataset, without privacy, or a release, which has been paid for.  score: ``BIC()`` or ``BDeu()``.
+    A histogram is searched on its denoised table; :func:`jaxcd.search`, whose score has the noise in it, finds more there.
     budget: NO_PRIVACY with a Dataset, left out with a release.  key: not used; nothing is drawn.
     max_parents: the most parents of a node, from 0; None for no limit but the release's own.
     turning: True repeats inserting, deleting and turning until none gains (Hauser and Buehlmann 2012); False inserts once and deletes
@@ -266,7 +271,9 @@ def ges(
     """
     check_scored(data, score, budget, key, max_parents)
     searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)
-    found = greedy_equivalence_search(searched.score, turning=turning, patience=patience, effect_edges_only=effect_edges_only)
+    found = greedy_equivalence_search(
+        searched.score, turning=turning, patience=patience, effect_edges_only=effect_edges_only
+    )
     options = {
         "score": found.score,
         "max_parents": searched.score.max_parents,

@@ -24,7 +24,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["ClassGraph", "Move", "MoveKind", "apply_move", "arc_scores", "bits", "class_graph", "is_open", "moves_into", "one_member"]
+__all__ = [
+    "ClassGraph",
+    "Move",
+    "MoveKind",
+    "apply_move",
+    "arc_scores",
+    "bits",
+    "class_graph",
+    "is_open",
+    "moves_into",
+    "one_member",
+]
 
 
 class MoveKind(enum.Enum):
@@ -101,10 +112,11 @@ def _cliques(base: int, among: int, adjacent: Sequence[int]) -> Iterator[int]:
 def moves_into(graph: ClassGraph, y: int, *, kind: MoveKind, others: int, max_parents: int) -> Iterator[Move]:
     """The moves of a kind at the arcs into y that pass every condition but that on paths (:func:`is_open`).
 
-    others: the tails x that may be tried, bits.  max_parents: the most parents that y may have afterwards.
+    others: the tails x that may be tried, bits; -1 for all.  max_parents: the most parents that y may have afterwards.
     """
     adjacent = [graph.adjacent(v) for v in range(len(graph.parents))]
     around, fixed = graph.neighbours[y], graph.parents[y]
+    others &= (1 << len(adjacent)) - 1
     room = max_parents - fixed.bit_count() - (kind is not MoveKind.DELETE)
     if room < 0:
         return

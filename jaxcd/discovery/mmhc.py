@@ -172,7 +172,9 @@ class _Neighbourhoods:
                     (target, other, given)
                     for target, other in tried.items()
                     if self._weakest[target, other] > 0
-                    for given in itertools.combinations([u for u in self.members[target] if u != other and self._weakest[target, u] > 0], size)
+                    for given in itertools.combinations(
+                        [u for u in self.members[target] if u != other and self._weakest[target, u] > 0], size
+                    )
                 ]
                 if not asked:
                     break

@@ -45,7 +45,12 @@ class SearchedData:
         }
         if isinstance(data, Release):
             cost, spent = data.cost, data.spent
-            info |= {"release": data.kind, "budget": str(data.cost), "secure_noise": data.cost.proven, "ledger": tuple(data.ledger)}
+            info |= {
+                "release": data.kind,
+                "budget": str(data.cost),
+                "secure_noise": data.cost.proven,
+                "ledger": tuple(data.ledger),
+            }
         else:
             accountant = Accountant(Ledger(NO_PRIVACY), None)
             cost, spent = accountant.guarantee, accountant.ledger.spent
@@ -75,8 +80,12 @@ def check_scored(data: Any, score: Any, budget: Any, key: Any, max_parents: Any)
         )
     if key is not None and not (isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)):
         raise OptionError(f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed), or None")
-    if max_parents is not None and (isinstance(max_parents, bool) or not isinstance(max_parents, int) or not max_parents >= 0):
-        raise OptionError(f"max_parents = {max_parents!r} is not a number of parents; use a whole number from 0, or None")
+    if max_parents is not None and (
+        isinstance(max_parents, bool) or not isinstance(max_parents, int) or not max_parents >= 0
+    ):
+        raise OptionError(
+            f"max_parents = {max_parents!r} is not a number of parents; use a whole number from 0, or None"
+        )
 
 
 @overload

@@ -76,7 +76,11 @@ class BIC(ScoreConfig):
             return SetScore(data) if max_parents is None else SetScore(data, max_parents=max_parents)
         if isinstance(data, ReleasedSecondMoments):
             penalty *= _MOMENTS_PENALTY
-            return GaussianScore(data, penalty=penalty) if max_parents is None else GaussianScore(data, penalty=penalty, max_parents=max_parents)
+            return (
+                GaussianScore(data, penalty=penalty)
+                if max_parents is None
+                else GaussianScore(data, penalty=penalty, max_parents=max_parents)
+            )
         limit = _limit(data, max_parents)
         if isinstance(data, Dataset) and not any(column.is_discrete for column in data.domain.columns.values()):
             return GaussianDataScore(data, max_parents=limit, penalty=penalty)
@@ -103,7 +107,9 @@ class BDeu(ScoreConfig):
     def prepare(self, data: Dataset | Release, *, max_parents: int | None = None) -> LocalScore:
         """The score on discrete data or a histogram."""
         if isinstance(data, (ReleasedMarginals, ReleasedSecondMoments)):
-            raise OptionError(f"score: BDeu needs a whole table of counts, which a release of {data.kind} has not; use BIC()")
+            raise OptionError(
+                f"score: BDeu needs a whole table of counts, which a release of {data.kind} has not; use BIC()"
+            )
         return BDeuScore(
             data.names, _counts(data, self.name), max_parents=_limit(data, max_parents),
             equivalent_sample_size=float(self.equivalent_sample_size),

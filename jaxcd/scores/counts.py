@@ -75,7 +75,9 @@ class DataCounts(Counts):
         for depth, places in few.items():
             index = [self._cells(sets[place], depth) for place in places]
             ends = np.cumsum([len(cells) for cells in index])[:-1]
-            for place, counts in zip(places, np.split(contingency.cell_counts(self._words, np.concatenate(index)), ends), strict=True):
+            for place, counts in zip(
+                places, np.split(contingency.cell_counts(self._words, np.concatenate(index)), ends), strict=True
+            ):
                 found[place] = counts
         return found
 
@@ -93,7 +95,9 @@ class DataCounts(Counts):
     def _sorted(self, columns: Columns) -> np.ndarray:
         cell, n_cells = np.zeros(self.n_samples, dtype=np.int64), 1
         for v in columns:
-            if n_cells * self.cardinalities[v] >= 1 << 62:  # cells that occur are numbered anew before the numbers overflow
+            if (
+                n_cells * self.cardinalities[v] >= 1 << 62
+            ):  # cells that occur are numbered anew before the numbers overflow
                 cell = np.unique(cell, return_inverse=True)[1].astype(np.int64)
                 n_cells = self.n_samples
             cell, n_cells = cell * self.cardinalities[v] + self._codes[:, v], n_cells * self.cardinalities[v]
@@ -163,6 +167,8 @@ class CountedSets:
 
     def differences(self, node: int, families: Sequence[Columns]) -> np.ndarray:
         """g(P and node) - g(P) for each P of the families, float64 (len(families),)."""
-        sets = [tuple(sorted((*parents, node))) for parents in families] + [tuple(sorted(parents)) for parents in families]
+        sets = [tuple(sorted((*parents, node))) for parents in families] + [
+            tuple(sorted(parents)) for parents in families
+        ]
         with_node, without = np.array(self.values(sets), dtype=np.float64).reshape(2, -1)
         return with_node - without

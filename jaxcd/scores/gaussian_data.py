@@ -45,7 +45,9 @@ class GaussianDataScore(LocalScore):
         price = check_positive("penalty", penalty, usual="1 is the BIC's")
         self._names = data.names
         with double_precision():
-            matrix = np.asarray(correlation.correlation_matrix(np.column_stack([data.values(name) for name in data.names])))
+            matrix = np.asarray(
+                correlation.correlation_matrix(np.column_stack([data.values(name) for name in data.names]))
+            )
         self._correlation = matrix + _RIDGE * np.eye(len(matrix))
         self._half_rows, self._price = data.n_samples / 2, price / 2 * math.log(data.n_samples)
 

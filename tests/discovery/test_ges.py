@@ -107,15 +107,23 @@ def random_data(seed: int, *, d: int = 4, n: int = 500) -> jaxcd.Dataset:
     cards = rng.integers(2, 4, d)
     names = tuple(f"v{i}" for i in range(d))
     parents = {v: tuple(u for u in names[:i] if rng.random() < 0.5) for i, v in enumerate(names)}
-    cpts = {v: rng.dirichlet(np.ones(cards[i]), size=[int(cards[names.index(u)]) for u in parents[v]]) for i, v in enumerate(names)}
-    domain = jaxcd.Domain([(v, jaxcd.Categorical(tuple(f"{k}" for k in range(c)))) for v, c in zip(names, cards, strict=True)])
+    cpts = {
+        v: rng.dirichlet(np.ones(cards[i]), size=[int(cards[names.index(u)]) for u in parents[v]])
+        for i, v in enumerate(names)
+    }
+    domain = jaxcd.Domain(
+        [(v, jaxcd.Categorical(tuple(f"{k}" for k in range(c)))) for v, c in zip(names, cards, strict=True)]
+    )
     network = jaxcd.BayesianNetwork(f"random {seed}", domain, parents, cpts)
     return network.sample(n, key=jax.random.key(seed)).permuted(rng.permutation(d))
 
 
 def test_gains_are_differences_of_totals():
     score = BDeuScore.of_data(random_data(0), max_parents=3)
-    worth = {graph: math.fsum(score.local(v, tuple(bits(mask))) for v, mask in enumerate(dag)) for dag, graph in CLASS_OF.items()}
+    worth = {
+        graph: math.fsum(score.local(v, tuple(bits(mask))) for v, mask in enumerate(dag))
+        for dag, graph in CLASS_OF.items()
+    }
     for graph in set(CLASS_OF.values()):
         for kind in MoveKind:
             for move in valid_moves(graph, kind):
@@ -252,7 +260,9 @@ def test_second_moments_are_searched():
     values = model.sample(50_000, key=jax.random.key(5))
     domain = jaxcd.Domain([(name, jaxcd.Numeric(-20.0, 20.0)) for name in values.names])
     data = jaxcd.Dataset.from_frame(values.to_frame(), domain=domain, clip=True)
-    bought = jaxcd.release(data, jaxcd.SecondMoments(), budget=jaxcd.Budget(2.0, 1e-6), noise=jaxcd.SimulatedNoise(jax.random.key(6)))
+    bought = jaxcd.release(
+        data, jaxcd.SecondMoments(), budget=jaxcd.Budget(2.0, 1e-6), noise=jaxcd.SimulatedNoise(jax.random.key(6))
+    )
     run = ges(bought)
     assert run.graph == dag_to_cpdag(dag).reordered(run.graph.names) and run.cost == bought.cost
 
@@ -285,7 +295,10 @@ def test_refusals():
     bought = jaxcd.release(data, jaxcd.Histogram(), budget=NONE)
     with pytest.raises(OptionError, match="paid for"):
         ges(bought, budget=jaxcd.Budget(1.0))
-    mixed = jaxcd.Dataset.from_array([["a", 0.5], ["b", 0.7], ["a", 1.5]], domain=jaxcd.Domain([("x", jaxcd.Categorical(("a", "b"))), ("y", jaxcd.Numeric(0.0, 2.0))]))
+    mixed = jaxcd.Dataset.from_array(
+        [["a", 0.5], ["b", 0.7], ["a", 1.5]],
+        domain=jaxcd.Domain([("x", jaxcd.Categorical(("a", "b"))), ("y", jaxcd.Numeric(0.0, 2.0))]),
+    )
     with pytest.raises(DomainError, match="'y' is numeric"):
         ges(mixed, budget=NONE)
     with pytest.raises(OptionError, match="patience = 1.5"):

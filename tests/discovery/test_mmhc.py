@@ -121,7 +121,9 @@ def test_numeric_columns():
 def test_a_release_is_searched_at_its_own_cost():
     network = jaxcd.networks.load("cancer")
     data = network.sample(100_000, key=jax.random.key(0))
-    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(2.0), noise=jaxcd.SimulatedNoise(jax.random.key(1)))
+    bought = jaxcd.release(
+        data, jaxcd.Histogram(), budget=jaxcd.Budget(2.0), noise=jaxcd.SimulatedNoise(jax.random.key(1))
+    )
     run = mmhc(bought)
     assert run.cost == bought.cost and run.spent == bought.spent
     assert jaxcd.metrics.skeleton_f1(run.graph, network.cpdag()) >= 0.75
@@ -145,7 +147,7 @@ def test_refusals():
         mmhc(data, test="g", budget=NONE)
     with pytest.raises(OptionError, match="max_conditioning = -1"):
         mmhc(data, max_conditioning=-1, budget=NONE)
-    with pytest.raises(OptionError, match="patience = None|patience"):
+    with pytest.raises(OptionError, match="patience = -1"):
         mmhc(data, patience=-1, budget=NONE)
     numbers = jaxcd.Dataset.from_array(np.random.default_rng(0).normal(size=(50, 3)))
     with pytest.raises(DomainError, match="use BIC"):

@@ -93,7 +93,9 @@ def test_equivalent_dags_have_equal_scores():
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from([40, 400]), st.lists(st.sampled_from([1, 2, 3, 12]), min_size=5, max_size=5))
+@given(
+    st.integers(0, 2**32), st.sampled_from([40, 400]), st.lists(st.sampled_from([1, 2, 3, 12]), min_size=5, max_size=5)
+)
 def test_counts_are_those_of_a_loop(seed: int, n: int, cardinalities: list[int]):
     """Few cells (bit masks), many (scattered) and more than rows (sorted) alike."""
     rng = np.random.default_rng(seed)

@@ -17,9 +17,7 @@ from jaxcd.scores import BIC, BDeu, BDeuScore, BICScore, GaussianDataScore, Gaus
 RNG = np.random.default_rng(0)
 MIXING = np.array([[1.0, 0.4, 0.0, 0.2], [0.0, 1.0, 0.6, 0.0], [0.0, 0.0, 1.0, 0.5], [0.0, 0.0, 0.0, 1.0]])
 VALUES = np.tanh(RNG.normal(size=(400, 4)) @ MIXING) * 2 + [0.0, 5.0, -3.0, 1.0]
-NUMBERS = jaxcd.Dataset.from_array(
-    VALUES, domain=jaxcd.Domain([(name, jaxcd.Numeric(-20.0, 20.0)) for name in "abcd"])
-)
+NUMBERS = jaxcd.Dataset.from_array(VALUES, domain=jaxcd.Domain([(name, jaxcd.Numeric(-20.0, 20.0)) for name in "abcd"]))
 LEVELS = jaxcd.networks.load("cancer").sample(2_000, key=jax.random.key(0))
 
 
@@ -28,7 +26,9 @@ def test_the_normal_score_is_that_of_least_squares(penalty: float):
     score = GaussianDataScore(NUMBERS, penalty=penalty)
     for node in range(4):
         spread = VALUES[:, node].std()
-        for parents in itertools.chain.from_iterable(itertools.combinations([v for v in range(4) if v != node], k) for k in range(4)):
+        for parents in itertools.chain.from_iterable(
+            itertools.combinations([v for v in range(4) if v != node], k) for k in range(4)
+        ):
             design = np.column_stack([np.ones(400), VALUES[:, list(parents)]])
             residual = VALUES[:, node] - design @ np.linalg.lstsq(design, VALUES[:, node], rcond=None)[0]
             expected = -400 * math.log(residual.std() / spread) - penalty / 2 * math.log(400) * len(parents)
@@ -59,8 +59,12 @@ def test_configurations_choose_the_score():
 
 
 def test_penalty_and_prior_are_passed_on():
-    assert BIC(penalty_discount=3.0).prepare(LEVELS).local(2, (0,)) == BICScore.of_data(LEVELS, penalty=3.0).local(2, (0,))
-    assert BIC(penalty_discount=3.0).prepare(NUMBERS).local(2, (0,)) == GaussianDataScore(NUMBERS, penalty=3.0).local(2, (0,))
+    assert BIC(penalty_discount=3.0).prepare(LEVELS).local(2, (0,)) == BICScore.of_data(LEVELS, penalty=3.0).local(
+        2, (0,)
+    )
+    assert BIC(penalty_discount=3.0).prepare(NUMBERS).local(2, (0,)) == GaussianDataScore(NUMBERS, penalty=3.0).local(
+        2, (0,)
+    )
     expected = BDeuScore.of_data(LEVELS, equivalent_sample_size=2.0).local(2, (0,))
     assert BDeu(equivalent_sample_size=2.0).prepare(LEVELS).local(2, (0,)) == expected
 
