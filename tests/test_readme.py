@@ -69,7 +69,10 @@ def test_links_and_paths_exist() -> None:
     paths = re.findall(r"`(jaxcd/[\w/]+\.py)`", TEXT)
     assert len(paths) >= 6 and not [path for path in paths if not (ROOT / path).is_file()]
     modules = re.findall(r"`python -m (benchmarks\.\w+) --quick`", TEXT)
-    assert modules == [f"benchmarks.{name}" for name in ("priv_pc", "run_time", "private_nonlinear", "kernels", "calibration", "rcit_pc", "fci_oracle", "priv_fci", "releases")]
+    assert modules == [f"benchmarks.{name}" for name in (
+        "priv_pc", "frontier", "releases", "robustness", "run_time", "private_nonlinear", "kernels", "calibration", "rcit_pc", "fci_oracle",
+        "priv_fci", "pairs", "kusner_table2", "local_frontier", "local_multi", "local_pairs",
+    )]
     assert not [module for module in modules if not (ROOT / (module.replace(".", "/") + ".py")).is_file()]
 
 
