@@ -65,6 +65,7 @@ def test_results_say_where_they_come_from(private_rows):
 
 def test_run_times(tmp_path, capsys):
     out = tmp_path / "run_time.json"
+    jax.clear_caches()  # another test may have compiled the same programs, and then there is nothing to count
     run_time.main(["--quick", "--rows", "300", "--runs", "2", "--networks", "cancer", "--out", str(out)])
     content = json.loads(out.read_text())
     for row in content["published"]:
