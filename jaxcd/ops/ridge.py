@@ -15,6 +15,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxcd.ops.threads import one_blas_thread
+
 __all__ = [
     "Spectrum",
     "conjugate_gradient_residuals",
@@ -42,12 +44,21 @@ class Spectrum(NamedTuple):
     values: jax.Array
 
 
-@jax.jit
 def spectrum(factor: jax.Array) -> Spectrum:
-    """The eigendecomposition of factor factor^T through the (r, r) Gram matrix of the columns; directions below
-    n eps times the largest are dropped (value 0, basis column 0)."""
-    gram = jnp.matmul(factor.T, factor, precision=_HIGHEST)
-    values, vectors = jnp.linalg.eigh(gram)
+    """The eigendecomposition of factor factor^T, (n, r), through the (r, r) Gram matrix of the columns; directions below
+    r eps times the largest are dropped (value 0, basis column 0).  Waits for the result."""
+    with one_blas_thread():
+        return jax.block_until_ready(_spectrum(factor))
+
+
+@jax.jit
+def _spectrum(factor: jax.Array) -> Spectrum:
+    # Only the lower triangle is read: a quarter of the product is saved.
+    half = factor.shape[1] // 2
+    upper = jnp.matmul(factor[:, :half].T, factor[:, :half], precision=_HIGHEST)
+    lower = jnp.matmul(factor[:, half:].T, factor, precision=_HIGHEST)
+    gram = jnp.concatenate([jnp.pad(upper, ((0, 0), (0, factor.shape[1] - half))), lower])
+    values, vectors = jnp.linalg.eigh(gram, symmetrize_input=False)
     kept = values > values[-1] * factor.shape[1] * jnp.finfo(factor.dtype).eps
     scale = jnp.where(kept, 1 / jnp.sqrt(jnp.where(kept, values, 1)), 0)
     basis = jnp.matmul(factor, vectors * scale, precision=_HIGHEST)

@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxcd.ops import double_precision
+from jaxcd.ops.threads import one_blas_thread
 
 __all__ = ["Fit", "SeriesGrid", "block_size", "fit_pairs", "over_block", "series_grid", "waves"]
 
@@ -173,8 +174,9 @@ def fit_pairs(
         for start in range(0, n_pairs, block):
             rows = np.minimum(np.arange(start, start + block), n_pairs - 1)
             arrays = x[rows], y[rows], training[rows].astype(np.float64)
-            out = _fit_block(
-                *map(jnp.asarray, arrays), grid.frequency, jnp.asarray(grid.roots), jnp.asarray(penalties), bound
-            )
-            parts.append([np.asarray(part) for part in out])
+            with one_blas_thread():
+                out = _fit_block(
+                    *map(jnp.asarray, arrays), grid.frequency, jnp.asarray(grid.roots), jnp.asarray(penalties), bound
+                )
+                parts.append([np.asarray(part) for part in out])
     return Fit(*(np.concatenate(columns)[:n_pairs] for columns in zip(*parts, strict=True)))

@@ -6,12 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import threadpoolctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from jaxcd.errors import OptionError
 from jaxcd.ops import double_precision, features, gram, hsic, ridge
+from jaxcd.ops.threads import one_blas_thread
 
 
 @settings(deadline=None, max_examples=60)
@@ -82,6 +84,53 @@ def test_the_place_of_the_observed_statistic_is_drawn_uniformly():
     places = np.array([-hsic.draw_first_shift(jax.random.key(i), 4) for i in range(500)])
     counts = np.bincount(places, minlength=5)
     assert len(counts) == 5 and stats.chisquare(counts).pvalue > 1e-4
+
+
+COLUMNS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "heavy tails": lambda rng, n: rng.standard_cauchy(n),
+    "flat": lambda rng, n: rng.uniform(-5, 5, n),
+    "two values": lambda rng, n: rng.integers(0, 2, n) * 1.0,
+    "constant": lambda rng, n: np.zeros(n),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_leading_features_keep_the_statistic_and_every_shift_of_it(name):
+    rng = np.random.default_rng(3)
+    n = 1500
+    x, y = np.clip(COLUMNS[name](rng, n), -5, 5), rng.normal(size=n)
+    kernel = features.fourier_kernel(length=10.0, bandwidth=1.0)
+    shifts = []
+    for kind, tolerance in (("float64", 0.0), ("float32", 1e-5)):
+        with double_precision():
+            phi, psi = (hsic.centred_features(jnp.asarray(np.clip(c, -5, 5), kind), kernel) for c in (x, y))
+            short = [hsic.leading_features(part, tolerance=tolerance) for part in (phi, psi)]
+            shifts.append(np.asarray(hsic.hsic_shifted(*short, first=-5, count=50)))
+    assert short[1].shape == (16, n) and short[0].shape[0] in (16, phi.shape[0])
+    np.testing.assert_allclose(shifts[1], shifts[0], rtol=1e-4, atol=1e-12)
+
+
+def test_leading_features_give_all_back_where_16_do_not_hold_enough():
+    values = np.random.default_rng(0).uniform(-5, 5, 3000)
+    kernel = features.fourier_kernel(length=10.0, bandwidth=0.2)
+    with double_precision():
+        phi = hsic.centred_features(jnp.asarray(values), kernel)
+        assert hsic.leading_features(phi, tolerance=1e-5) is phi
+        assert hsic.leading_features(phi, tolerance=1.0).shape == (16, 3000)
+        few = phi[:7]
+        assert hsic.leading_features(few, tolerance=1e-5) is few
+
+
+def test_one_blas_thread_gives_the_setting_back():
+    def threads():
+        return [part["num_threads"] for part in threadpoolctl.threadpool_info() if part["user_api"] == "blas"]
+
+    before = threads()
+    with pytest.raises(KeyError), one_blas_thread():
+        assert set(threads()) == {1}
+        raise KeyError
+    assert threads() == before
 
 
 def test_null_moments_are_those_of_the_permutations():
