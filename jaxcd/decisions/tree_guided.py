@@ -30,10 +30,11 @@ Pair = tuple[int, int]
 class TreeOptions:
     """The public constants of tree-guided PC.
 
-    shares: weights of the four batches.  alpha: level of the margins.  grow_size, shrink_size: largest sets.
+    shares: weights of the four batches; what a batch without questions does not take goes to those after it.  alpha: level of the margins.  grow_size, shrink_size: largest sets.
     filtered: whether grow takes only separators that are dependent on both ends at level 0 (fewer sets, but separators that
     block a path opened at a collider are lost).  false_edges: false edges that noise alone may add in grow, per column.
-    forest_bonus: how many sigma below zero a forest edge must fall to be removed.  collider_sigmas: how many sigma above zero
+    forest_bonus: how many sigma below zero a forest edge must fall to be removed.  evident_sigmas: how many sigma of the release's noise a
+    level-0 margin must be above zero to prove that its ends are connected.  collider_sigmas: how many sigma above zero
     the bought number of a collider with dependent ends must be.  false_colliders: how many false colliders with independent ends
     noise alone may add.
     """
@@ -45,6 +46,7 @@ class TreeOptions:
     filtered: bool = False
     false_edges: float = 0.1
     forest_bonus: float = 1.0
+    evident_sigmas: float = 2.0
     collider_sigmas: float = 2.0
     false_colliders: float = 0.3
 
@@ -58,7 +60,7 @@ class TreeOptions:
             value = getattr(self, argument)
             if isinstance(value, bool) or not isinstance(value, int) or not value >= 1:
                 raise OptionError(f"{argument} = {value!r} is not a positive whole number; give one")
-        for argument in ("false_edges", "forest_bonus", "collider_sigmas", "false_colliders"):
+        for argument in ("false_edges", "forest_bonus", "evident_sigmas", "collider_sigmas", "false_colliders"):
             value = getattr(self, argument)
             if not (math.isfinite(value) and value >= 0):
                 raise OptionError(f"{argument} = {value!r} is negative or not finite; give a number from 0")
@@ -85,21 +87,29 @@ class TreeGuided:
         self._session = session
         self._accountant = accountant
         self._options = options
-        self._prices: tuple[float, ...] = (math.inf,) * 4
-        if not isinstance(accountant.ledger.budget, NoPrivacy):
-            self._prices = split(accountant.ledger.remaining_rho, options.shares)
         self._moments: ContrastMoments = release_contrast_moments(
-            session, accountant, rho=self._prices[0], label="level 0: contrast moments"
+            session, accountant, rho=self._price(0), label="level 0: contrast moments"
         )
         #: What was released about each pair, in the order of the decisions: pair (names), level, margin, threshold, sigma.
         self.released_margins: list[dict[str, Any]] = []
         level_zero = {pair: self._moments.margin(*pair, alpha=options.alpha) for pair in combinations(range(session.n_variables), 2)}
         for pair, margin in level_zero.items():
             self._record(pair, "release", margin, 0.0, norm_deviation(self._moments, *pair))
-        #: Pairs that are dependent beyond noise at level 0.
+        #: Pairs that are dependent beyond noise at level 0, and those of them that are by more than evident_sigmas of the noise.
         self.dependent = frozenset(pair for pair, margin in level_zero.items() if margin > 0)
+        self.evident = frozenset(
+            pair for pair in self.dependent
+            if level_zero[pair] > options.evident_sigmas * norm_deviation(self._moments, *pair)
+        )  # fmt: skip
         #: The maximum spanning forest of these by mutual information.
         self.forest: frozenset[Pair] = self._moments.spanning_forest(alpha=options.alpha)
+
+    def _price(self, batch: int) -> float:
+        """The share of what is left that this batch gets: what a batch without questions did not take goes to those after it."""
+        ledger = self._accountant.ledger
+        if isinstance(ledger.budget, NoPrivacy):
+            return math.inf
+        return split(ledger.remaining_rho, self._options.shares[batch:])[0]
 
     def _record(self, pair: Pair, level: str, margin: float, threshold: float, sigma: float) -> None:
         names = (self._session.names[pair[0]], self._session.names[pair[1]])
@@ -115,24 +125,26 @@ class TreeGuided:
         if not questions:
             return []
         margins = margins_of(self._session, questions)
-        measured = smallest_margins(self._session, self._accountant, margins, rho=self._prices[1], label="grow")
+        measured = smallest_margins(self._session, self._accountant, margins, rho=self._price(1), label="grow")
         tail = min(0.25, self._options.false_edges * self._session.n_variables / len(questions))
         threshold = measured.sigma * tails.normal_quantile(tail) if tail > 0 else math.inf
         for question, value in zip(questions, measured.values, strict=True):
             self._record((question.x, question.y), "grow", value, threshold, measured.sigma)
         return [bool(value > threshold) for value in measured.values]
 
-    def shrink(self, questions: Sequence[Question]) -> list[bool]:
-        """For each edge whether its smallest margin is below zero (a forest edge: below -forest_bonus sigma): to be removed."""
+    def shrink(self, questions: Sequence[Question]) -> list[int]:
+        """Which questions' edges are to be removed, those of the smallest number first: their smallest margin is below zero (a forest edge:
+        below -forest_bonus sigma)."""
         if not questions:
             return []
         margins = margins_of(self._session, questions)
-        measured = smallest_margins(self._session, self._accountant, margins, rho=self._prices[2], label="shrink")
+        measured = smallest_margins(self._session, self._accountant, margins, rho=self._price(2), label="shrink")
         allowed = -self._options.forest_bonus * measured.sigma
         thresholds = [allowed if (q.x, q.y) in self.forest else 0.0 for q in questions]
         for q, value, threshold in zip(questions, measured.values, thresholds, strict=True):
             self._record((q.x, q.y), "shrink", value, threshold, measured.sigma)
-        return [bool(value < threshold) for value, threshold in zip(measured.values, thresholds, strict=True)]
+        order = sorted(range(len(questions)), key=lambda i: float(measured.values[i]))
+        return [i for i in order if measured.values[i] < thresholds[i]]
 
     def favours_collider(self, x: int, z: int, y: int) -> bool:
         """For x, y independent at level 0: whether the release favours x -> z <- y over a chain lost in the noise."""
@@ -157,7 +169,7 @@ class TreeGuided:
             self._accountant,
             list(zip(margins[::2], margins[1::2], strict=True)),
             [(Query.of(x, y, (z,)), u if x < y else u.T) for (x, z, y), (u, _) in zip(triples, directions, strict=True)],
-            rho=self._prices[3],
+            rho=self._price(3),
             label="orient",
         )
         tail = min(0.04, self._options.false_colliders / (len(triples) + len(pairs)))

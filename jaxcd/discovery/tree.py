@@ -2,10 +2,12 @@ r"""Tree-guided private PC: four batches of questions, the first of which guides
 
 1. *Level 0.*  The contrast moments of all columns are released.  Pairs that are not dependent beyond noise are not adjacent; the
    maximum spanning forest of the others by mutual information is nearly all edges already, at no further cost.
-2. *Grow.*  For every other dependent pair one number: its smallest margin over sets S, 1 <= |S| <= ``grow_size``, from the forest's
-   neighbours of both ends and the path between them.  An edge is added where it exceeds kappa sigma.
+2. *Grow.*  For every other dependent pair one number: its smallest margin over sets S, |S| <= ``grow_size``, from the forest's
+   neighbours of both ends and the path between them.  An edge is added where it exceeds kappa sigma.  The empty set is among them: what
+   was dependent by the release's noise alone and is opened by a collider is found out.
 3. *Shrink.*  For every edge one number: its smallest margin over sets of up to ``shrink_size`` neighbours of one end, as in PC.  A
-   forest edge must fall further below zero than an added one.
+   forest edge must fall further below zero than an added one.  Dependent variables are connected, so an edge that
+   alone connects an evidently dependent pair stays, and is not asked about; edges go in the order of their numbers, as long as that holds.
 4. *Orient.*  An unshielded triple x - z - y is judged
    - from the release alone where x, y are independent at level 0 and a chain through z would have shown there: a collider;
    - as no collider where x, y are dependent and the skeleton joins them through z only: a path that alone explains a dependence
@@ -20,7 +22,7 @@ Delta sqrt(N) (differences are halved).  As the noise vanishes and under faithfu
 edge, and shrink is PC on a superset of the skeleton.
 
 Source: PRIVACY.md section O, whose orientation step is refined here (it leaves undirected what the release cannot show, and buys a
-number for every dependent triple); NONLINEAR.md section 1 for the numeric form.
+number for every dependent triple), and whose shrink step asks about bridges and removes them; NONLINEAR.md section 1 for the numeric form.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def _grow(run: TreeGuided, options: TreeOptions, n_variables: int) -> set[Pair]:
         pool -= {x, y}
         if options.filtered:
             pool = {z for z in pool if all((min(v, z), max(v, z)) in run.dependent for v in (x, y))}
-        question = _question(run, x, y, [pool], range(1, options.grow_size + 1))
+        question = _question(run, x, y, [pool], range(options.grow_size + 1))
         if question.candidates:
             questions.append(question)
         else:
@@ -79,15 +81,29 @@ def _grow(run: TreeGuided, options: TreeOptions, n_variables: int) -> set[Pair]:
 
 
 def _shrink(run: TreeGuided, options: TreeOptions, edges: set[Pair], n_variables: int) -> set[Pair]:
-    """The edges that no set of neighbours of one end separates."""
-    neighbors: list[set[int]] = [set() for _ in range(n_variables)]
-    for x, y in edges:
-        neighbors[x].add(y)
-        neighbors[y].add(x)
-    sizes = range(1, options.shrink_size + 1)
-    questions = [_question(run, x, y, [neighbors[x] - {y}, neighbors[y] - {x}], sizes) for x, y in sorted(edges)]
+    """The edges that no set of neighbours of one end separates, and those without which dependent ends would not be connected."""
+    graph = nx.Graph(edges)
+    sizes = range(options.shrink_size + 1)
+    asked = sorted(edges - _needed(graph, run.evident))
+    questions = [_question(run, x, y, [set(graph[x]) - {y}, set(graph[y]) - {x}], sizes) for x, y in asked]
     questions = [question for question in questions if question.candidates]
-    return edges - {(q.x, q.y) for q, is_lost in zip(questions, run.shrink(questions), strict=True) if is_lost}
+    for place in run.shrink(questions):
+        x, y = questions[place].x, questions[place].y
+        if (x, y) not in _needed(graph, run.evident):
+            graph.remove_edge(x, y)
+    return {(min(edge), max(edge)) for edge in graph.edges}
+
+
+def _needed(graph: nx.Graph, evident: frozenset[Pair]) -> set[Pair]:
+    """The edges without which an evidently dependent pair would not be connected."""
+    needed = set()
+    for x, y in list(nx.bridges(graph)):
+        graph.remove_edge(x, y)
+        side = nx.node_connected_component(graph, x)
+        graph.add_edge(x, y)
+        if any((a in side) != (b in side) for a, b in evident):
+            needed.add((min(x, y), max(x, y)))
+    return needed
 
 
 def _non_colliders(
