@@ -43,7 +43,8 @@ __all__ = [
 _HIGHEST = jax.lax.Precision.HIGHEST
 _BLOCK = {"cpu": 2048}
 _BLOCK_DEVICE = 16384
-_LEADING = 16
+#: Principal components that :func:`leading_features` keeps.
+N_LEADING = 16
 
 
 @partial(jax.jit, static_argnames="kernel")
@@ -61,18 +62,19 @@ def _leading(phi: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
     return jnp.matmul(vectors[:, -count:].T, phi, precision=_HIGHEST), lost
 
 
-def leading_features(phi: jax.Array, *, tolerance: float) -> jax.Array:
+def leading_features(phi: jax.Array, *, tolerance: float = 1e-5) -> jax.Array:
     r"""The 16 leading principal components of centred features (r, n), (16, n), if they hold all but ``tolerance`` of the trace; else phi.
 
     The eigenvalues of a smooth kernel's covariance fall geometrically (by .38 for a Gaussian column and a bandwidth of one standard
     deviation), and the null costs r_x r_y a row.  With a share of at most d lost on each side T loses at most 2 d tr(A) tr(B), and
     under independence 2 d of itself.  The components are a function of the column as a set, whatever its order, so the null of
     :func:`hsic_shifted` stays exact.  The shape depends on the data: not for private use.
+    The default tolerance is for single precision, of which 1e-4 is promised.
     """
-    if phi.shape[0] <= _LEADING:
+    if phi.shape[0] <= N_LEADING:
         return phi
     with one_blas_thread():
-        short, lost = _leading(phi, _LEADING)
+        short, lost = _leading(phi, N_LEADING)
         return short if float(lost) <= tolerance else phi
 
 
