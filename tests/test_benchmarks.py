@@ -107,9 +107,12 @@ def test_kernels(tmp_path, capsys):
     assert [row["n_samples"] for row in content["rows"]] == [300, 600, 300, 600]
     for row in content["rows"]:
         assert 0 < row["seconds"] and 0 < row["limit"] and row["giga_operations_float32"] > 0
-    # n r^2 (k + 1) multiplications and additions of 2 J features
+    # the covariance of 2 J features, their 16 leading components, and n s^2 (k + 1) multiplications and additions of those
     n_features = jaxcd.ops.features.fourier_kernel(length=10.0, bandwidth=1.0).n_features - 1
-    assert content["rows"][0]["giga_operations_float32"] == pytest.approx(2e-9 * 300 * n_features**2 * 101)
+    assert content["rows"][0]["giga_operations_float32"] == pytest.approx(
+        2e-9 * 300 * (2 * n_features**2 + 2 * 16 * n_features + 16**2 * 101)
+    )
+    assert content["errors"]["HSIC float32, leading features"] <= 1e-4
     assert content["errors"]["HSIC float64"] <= 1e-6 and content["errors"]["HSIC float32"] <= 1e-4
     assert len(content["exponents"]) == 2 and "exponent in n" in capsys.readouterr().out
     assert out.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
