@@ -12,7 +12,7 @@ answer is the exact difference of scores; the noise of a smaller epsilon is then
 times (the tests compare this with repeated runs of the mechanism).  The numbers are means over the draws.
 
 Peers, each left out with a line where it is not installed: causal-learn's ANM on the first pairs of SIM, for its seconds; lingam's
-DirectLiNGAM on all.
+DirectLiNGAM on all.  RECI with a support vector machine and with a neural network needs scikit-learn, and is left out alike.
 """
 
 from __future__ import annotations
@@ -43,10 +43,12 @@ from jaxcd.pairwise import (
     Estimator,
     Logistic,
     Monomial,
+    NeuralNetwork,
     PairResult,
     Polynomial,
     Reference,
     Simulation,
+    SupportVector,
     challenge,
     pair_accuracy_of,
     simulated,
@@ -160,6 +162,10 @@ def methods(*, quick: bool) -> list[Method]:
     if not quick:
         regressors |= {"linear": Polynomial(1), "polynomial 2": Polynomial(2), "polynomial 5": Polynomial(5)}
         regressors |= {"monomial 2": Monomial(2), "monomial 3": Monomial(3), "logistic": Logistic()}
+        if importlib.util.find_spec("sklearn") is None:
+            print("RECI with a support vector machine and a neural network is left out: scikit-learn is not installed (pip install scikit-learn)")
+        else:
+            regressors |= {"support vector": SupportVector(), "neural network": NeuralNetwork()}
     found += [Method(f"RECI, {name}", _each(jaxcd.reci, regressor=regressor)) for name, regressor in regressors.items()]
     found += [
         Method(f"IGCI, {reference.value}, {estimator.value}", _each(jaxcd.igci, reference=reference, estimator=estimator))

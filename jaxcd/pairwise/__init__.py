@@ -24,7 +24,8 @@ from jaxcd.pairwise.pairs import (
     simulated,
     tuebingen,
 )
-from jaxcd.pairwise.reci import BoundedPolynomial, Logistic, Monomial, Polynomial, Regressor, reci
+from jaxcd.pairwise.reci import BoundedPolynomial, reci
+from jaxcd.pairwise.regressors import Logistic, Monomial, NeuralNetwork, Polynomial, Regressor, SupportVector
 from jaxcd.pairwise.result import Direction, PairResult
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "LogIQRScore",
     "Logistic",
     "Monomial",
+    "NeuralNetwork",
     "PairAccuracy",
     "PairCollection",
     "PairResult",
@@ -49,6 +51,7 @@ __all__ = [
     "ScoreRelease",
     "Simulation",
     "SpearmanScore",
+    "SupportVector",
     "TuebingenVersion",
     "anm",
     "anm_batch",

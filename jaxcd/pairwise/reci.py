@@ -12,7 +12,6 @@ minimum over F, exactly.  :class:`BoundedPolynomial` sees to that: a finite clas
 
 from __future__ import annotations
 
-import abc
 import functools
 import math
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from typing import Any, final
 import jax
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.pairwise._checks import (
@@ -32,103 +30,31 @@ from jaxcd.pairwise._checks import (
     min_max_scaled,
     to_unit_interval,
 )
+from jaxcd.pairwise.regressors import (
+    Logistic,
+    Monomial,
+    NeuralNetwork,
+    Polynomial,
+    Regressor,
+    SupportVector,
+    check_whole,
+)
 from jaxcd.pairwise.result import Direction, PairResult
 from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, laplace, noise_scale
 from jaxcd.privacy.mechanisms import integer_sensitivity
 
-__all__ = ["BoundedPolynomial", "Logistic", "Monomial", "Polynomial", "Regressor", "reci"]
+__all__ = [
+    "BoundedPolynomial",
+    "Logistic",
+    "Monomial",
+    "NeuralNetwork",
+    "Polynomial",
+    "Regressor",
+    "SupportVector",
+    "reci",
+]
 
 _MAX_FUNCTIONS = 2**20
-_MAX_MOVES, _LEAST_STEP, _MAX_LOG_SLOPE = 40, 2.0**-9, 6.0
-
-
-class Regressor(abc.ABC):
-    """A class of functions on [0, 1]."""
-
-    @abc.abstractmethod
-    def error(self, x: np.ndarray, y: np.ndarray) -> float:
-        """min_f mean loss(y, f(x)) over the class, for x and y (n,) in [0, 1]; sensitive."""
-
-
-@final
-@dataclass(frozen=True)
-class Polynomial(Regressor):
-    """f(x) = sum_{k <= degree} a_k x^k by least squares; degree 3 is the paper's first choice.
-
-    degree: 1 to 15.
-    """
-
-    degree: int = 3
-
-    def __post_init__(self) -> None:
-        _check_whole("degree", self.degree, 1, 15)
-
-    def error(self, x: np.ndarray, y: np.ndarray) -> float:
-        """The mean squared error; Legendre polynomials span the same class and are well conditioned."""
-        return _least_squares(np.polynomial.legendre.legvander(2 * x - 1, self.degree), y)
-
-
-@final
-@dataclass(frozen=True)
-class Monomial(Regressor):
-    """f(x) = a x^exponent + c by least squares.
-
-    exponent: 1 to 15.
-    """
-
-    exponent: int = 3
-
-    def __post_init__(self) -> None:
-        _check_whole("exponent", self.exponent, 1, 15)
-
-    def error(self, x: np.ndarray, y: np.ndarray) -> float:
-        """The mean squared error."""
-        return _least_squares(np.stack([np.ones_like(x), x**self.exponent], axis=1), y)
-
-
-@final
-@dataclass(frozen=True)
-class Logistic(Regressor):
-    """f(x) = a + b / (1 + exp(-c (x - d))), with a and b by least squares for each c and d.
-
-    c and d by a search that is deterministic, and the same for mirrored data: the best of ``slopes`` x ``centres``, then the best of the
-    eight neighbours in (log c, d), at half the distance whenever none is better.
-
-    Raises OptionError where slopes are not positive, centres not finite, or one is empty.
-    """
-
-    slopes: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)
-    centres: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
-
-    def __post_init__(self) -> None:
-        if not self.slopes or not all(0 < slope < math.inf for slope in self.slopes):
-            raise OptionError(f"slopes = {self.slopes!r} are not positive numbers; give some such as (1.0, 10.0)")
-        if not self.centres or not all(math.isfinite(centre) for centre in self.centres):
-            raise OptionError(f"centres = {self.centres!r} are not finite numbers; give some such as (0.0, 0.5, 1.0)")
-
-    def error(self, x: np.ndarray, y: np.ndarray) -> float:
-        """The mean squared error at the end of the search: at most that of the best start."""
-        centred = y - y.mean()
-        total = float(centred @ centred)
-
-        def lost(point: tuple[float, float]) -> float:
-            bend = special.expit(math.exp(point[0]) * (x - point[1]))
-            bend -= bend.mean()
-            power = float(bend @ bend)
-            return total - float(bend @ centred) ** 2 / power if power > 0 else total
-
-        point = min(((math.log(slope), centre) for slope in self.slopes for centre in self.centres), key=lost)
-        least, log_step, step = lost(point), 0.5, 0.125
-        for _ in range(_MAX_MOVES):
-            around = [(point[0] + i * log_step, point[1] + j * step) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
-            best = min((candidate for candidate in around if abs(candidate[0]) <= _MAX_LOG_SLOPE), key=lost, default=point)
-            if (found := lost(best)) < least:
-                point, least = best, found
-            else:
-                log_step, step = log_step / 2, step / 2
-                if step < _LEAST_STEP:
-                    break
-        return max(least, 0.0) / len(x)
 
 
 @final
@@ -154,9 +80,9 @@ class BoundedPolynomial(Regressor):
     truncation: float = 0.5
 
     def __post_init__(self) -> None:
-        _check_whole("degree", self.degree, 1, 6)
-        _check_whole("levels", self.levels, 2, 1024)
-        _check_whole("resolution", self.resolution, 8, 127)
+        check_whole("degree", self.degree, 1, 6)
+        check_whole("levels", self.levels, 2, 1024)
+        check_whole("resolution", self.resolution, 8, 127)
         if not 0 < self.truncation <= 1:
             raise OptionError(f"truncation = {self.truncation!r} is not in (0, 1]; give one such as 0.5")
         if self.levels ** (self.degree + 1) > _MAX_FUNCTIONS:
@@ -242,7 +168,7 @@ def reci(
         bounds: public ``((x_lower, x_upper), (y_lower, y_upper))``; records are clipped to them and scaled by them.  Required with a
             budget; without one None scales by minimum and maximum.  Errors are compared in units of the bounds, so the bounds
             of both variables should be about equally tight.
-        key: not used; these regressors have no randomness.
+        key: not used; a regressor that draws rows or starting points has a seed of its own.
         noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
 
     Returns:
@@ -345,15 +271,3 @@ def _confidence(released: int, scale: float) -> float:
     if released == 0:
         return (1 - ratio) / (1 + ratio)  # that the exact number is 0 too
     return 1 - math.exp(-abs(released) / scale) / (1 + ratio)
-
-
-def _least_squares(design: np.ndarray, y: np.ndarray) -> float:
-    coefficients = np.linalg.lstsq(design, y, rcond=None)[0]
-    return float(np.mean((y - design @ coefficients) ** 2))
-
-
-def _check_whole(name: str, value: Any, least: int, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise OptionError(f"{name} = {value!r} is not a whole number from {least} to {most}; give one such as {max(least, 3)}")
-
-
