@@ -16,8 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import common
-from benchmarks.kusner_table2 import differences, largest_pairs, options_of
+from benchmarks.kusner_table2 import begin, differences, options_of
 from benchmarks.pairs import SCORES
 from jaxcd.pairwise.anm_scores import Protect
 
@@ -89,15 +88,7 @@ def _save(figure: Any, path: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the benchmark."""
     options = options_of(__doc__.splitlines()[0], "kusner_figures")
-    chosen = common.parse(options, arguments, full={"pairs": 10, "splits": 3}, quick={"pairs": 2, "splits": 2, "rows": 300})
-    if chosen.data is None:
-        options.error("no pairs: give --data FOLDER or set JAXCD_DATA")
-    pairs = largest_pairs(Path(chosen.data), n_pairs=chosen.pairs, rows=chosen.rows)
-    settings = {
-        "pairs": [pair.name for pair in pairs], "records": [pair.n for pair in pairs], "n_splits": chosen.splits,
-        "bounds": "the pair's own range rounded outwards: measures the noise only",
-    }  # fmt: skip
-    record = common.Record(chosen.out, key=KEY, settings=settings, resume=False)
+    chosen, pairs, record = begin(options, arguments, splits=3, key=KEY)
     for name in SCORES:
         for row in rows_by_epsilon(pairs, name, n_splits=chosen.splits):
             record.add(row)

@@ -114,10 +114,11 @@ def options_of(description: str, name: str) -> argparse.ArgumentParser:
     return options
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark."""
-    options = options_of(__doc__.splitlines()[0], "kusner_table2")
-    chosen = common.parse(options, arguments, full={"pairs": 10, "splits": 10}, quick={"pairs": 2, "splits": 2, "rows": 300})
+def begin(
+    options: argparse.ArgumentParser, arguments: Sequence[str] | None, *, splits: int, key: tuple[str, ...]
+) -> tuple[argparse.Namespace, list[CausePair], common.Record]:
+    """The chosen options, the pairs, and the empty record; ``splits`` is the usual number, ``key`` tells the rows apart."""
+    chosen = common.parse(options, arguments, full={"pairs": 10, "splits": splits}, quick={"pairs": 2, "splits": 2, "rows": 300})
     if chosen.data is None:
         options.error("no pairs: give --data FOLDER or set JAXCD_DATA")
     pairs = largest_pairs(Path(chosen.data), n_pairs=chosen.pairs, rows=chosen.rows)
@@ -125,7 +126,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "pairs": [pair.name for pair in pairs], "records": [pair.n for pair in pairs], "n_splits": chosen.splits,
         "bounds": "the pair's own range rounded outwards: measures the noise only",
     }  # fmt: skip
-    record = common.Record(chosen.out, key=("score", "release", "epsilon"), settings=settings, resume=False)
+    return chosen, pairs, common.Record(chosen.out, key=key, settings=settings, resume=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the benchmark."""
+    options = options_of(__doc__.splitlines()[0], "kusner_table2")
+    chosen, pairs, record = begin(options, arguments, splits=10, key=("score", "release", "epsilon"))
     for name in SCORES:
         for row in rows_of(pairs, name, n_splits=chosen.splits):
             record.add(row)

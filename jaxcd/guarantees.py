@@ -126,7 +126,7 @@ _GUARANTEES = (
         "three rounds of marginal tables are (epsilon, delta)-DP of their budget, pure where delta = 0; every search on them is post-processing",
         True,
         _PUBLIC,
-        "jaxcd.releases.marginals, jaxcd.ops.interactions, jaxcd.ops.moments",
+        "jaxcd.releases.marginals, jaxcd.releases.marginal_purchase, jaxcd.ops.interactions, jaxcd.ops.moments",
     ),
     Guarantee(
         "release_second_moments",

@@ -320,7 +320,7 @@ def choose(
         if nominal:
             raise DomainError(
                 f"column {nominal[0]!r} is categorical while others are numeric, and no test here takes both; declare the numeric "
-                "ones ordinal with bins, or select columns of one kind"
+                "ones ordinal with bins, select columns of one kind, or (delta > 0) buy a release of Features, which takes both"
             )
         if private and not delta > 0:
             name = next(name for name in domain.names if not domain[name].is_discrete)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import jaxcd
+from jaxcd.privacy import rho_to_epsilon
 
 BUDGET = jaxcd.Budget(2.0, 1e-6)
 
@@ -37,6 +38,19 @@ def test_discrete_columns(discrete, kind, tmp_path):
 def test_numeric_columns(numeric):
     bought = jaxcd.release(numeric, jaxcd.SecondMoments(), budget=BUDGET, noise=jaxcd.SimulatedNoise(jax.random.key(1)))
     assert jaxcd.search(bought).graph == jaxcd.MixedGraph.from_edges(["a", "b", "c"], ["a --> c", "b --> c"])
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.SecondMoments(), jaxcd.Features()], ids=lambda kind: type(kind).__name__)
+@pytest.mark.parametrize("noise", [None, jaxcd.SimulatedNoise(jax.random.key(1))], ids=["secure", "simulated"])
+def test_every_search_says_what_was_paid_and_whether_noise_was_secure(discrete, numeric, kind, noise):
+    data = discrete if isinstance(kind, (jaxcd.Histogram, jaxcd.Marginals)) else numeric
+    bought = jaxcd.release(data, kind, budget=BUDGET, noise=noise)
+    info = jaxcd.search(bought).info
+    assert info["secure_noise"] is (noise is None) and info["budget"] == str(bought.cost)
+    assert info["release"] == bought.kind and info["n_samples"] == 20_000 and info["n_variables"] == len(data.names)
+    rho = sum(row["rho"] for row in info["ledger"])
+    paid = info["ledger"][0]["epsilon"] if info["ledger"][0]["mechanism"] == "Pure" else rho_to_epsilon(rho, BUDGET.delta)
+    assert paid == pytest.approx(bought.spent.epsilon, rel=1e-6)
 
 
 def test_what_is_no_release(discrete):

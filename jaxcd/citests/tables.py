@@ -13,7 +13,7 @@ from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError
 from jaxcd.ops import contingency
 
-__all__ = ["MAX_CELLS", "DiscreteTest", "PreparedTables", "TableShape", "discrete_cardinalities"]
+__all__ = ["MAX_CELLS", "CountingTest", "DiscreteTest", "PreparedTables", "TableShape", "discrete_cardinalities"]
 
 # Queries whose table has more cells are not evaluated (public: from the declared levels): their cells would hold well under
 # one record each for most n in reach.
@@ -57,23 +57,19 @@ class DiscreteTest(CITest):
 StatisticOfTables = Callable[[np.ndarray, float], Evaluation]
 
 
-class PreparedTables(PreparedTest):
-    """A test whose statistic is a function of the stratified contingency table.
+class CountingTest(PreparedTest):
+    """A test that counts the stratified contingency tables of its queries; a subclass makes its evidence of them.
 
-    One compiled statistic for each
-    number of strata, one compiled counting routine for each size of the conditioning set.
+    One compiled counting routine for each size of the conditioning set.
     """
 
-    def __init__(
-        self, codes: np.ndarray, cardinalities: Sequence[int], statistic: StatisticOfTables, *, n_viewed: int | None = None
-    ) -> None:
+    def __init__(self, codes: np.ndarray, cardinalities: Sequence[int], *, n_viewed: int | None = None) -> None:
         """codes: integers (n, d).  n_viewed: the first so many columns can be x and y (and are the view); default all."""
         self.n_samples = int(codes.shape[0])
         self._codes = codes
         self._cardinalities = tuple(int(c) for c in cardinalities)
         self._n_viewed = len(self._cardinalities) if n_viewed is None else n_viewed
         self._width = max(self._cardinalities[: self._n_viewed])
-        self._statistic = statistic
         self._masks = contingency.pack_levels(codes, self._cardinalities)
 
     def _n_strata(self, given: tuple[int, ...]) -> int:
@@ -102,6 +98,20 @@ class PreparedTables(PreparedTest):
         tables[: len(queries)] = contingency.count_tables(self._masks, variables, shape)
         return tables
 
+    def view(self) -> np.ndarray:
+        return self._codes[:, : self._n_viewed]
+
+
+class PreparedTables(CountingTest):
+    """A test whose statistic is a function of the stratified contingency table; one compiled statistic for each number of strata."""
+
+    def __init__(
+        self, codes: np.ndarray, cardinalities: Sequence[int], statistic: StatisticOfTables, *, n_viewed: int | None = None
+    ) -> None:
+        """statistic: of a stack of tables and a level.  The rest as for :class:`CountingTest`."""
+        super().__init__(codes, cardinalities, n_viewed=n_viewed)
+        self._statistic = statistic
+
     def evaluate(self, bucket: TableShape, queries: Sequence[Query], *, alpha: float) -> Evaluation:
         result = self._statistic(self.tables(bucket, queries), alpha)
         return Evaluation(*(np.asarray(part)[: len(queries)] for part in result))
@@ -115,9 +125,6 @@ class PreparedTables(PreparedTest):
             whole = counts.sum(axis=0) - expected
             result.append(whole[: self._cardinalities[query.x], : self._cardinalities[query.y]])
         return result
-
-    def view(self) -> np.ndarray:
-        return self._codes[:, : self._n_viewed]
 
     def restrict(self, rows: np.ndarray) -> PreparedTables:
         return PreparedTables(self._codes[rows], self._cardinalities, self._statistic, n_viewed=self._n_viewed)

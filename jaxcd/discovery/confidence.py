@@ -43,6 +43,7 @@ from jaxcd.releases import (
 from jaxcd.releases.resampling import (
     CellModel,
     FittedModel,
+    check_resampled,
     fit_linear_gaussian,
     fit_tables,
     kind_of,
@@ -203,7 +204,8 @@ def edge_confidence(
         The shares; equal arguments give equal shares.
 
     Raises:
-        OptionError: an argument is out of its range or not of its kind, or ``run`` does not say how it searched.
+        OptionError: an argument is out of its range or not of its kind (feature covariances are no model of rows), or ``run`` does not
+            say how it searched.
         GraphError: the graph has other names, or no DAG has its adjacencies and v-structures.
 
     Source: Friedman, Goldszmidt, Wyner 1999.
@@ -213,6 +215,7 @@ def edge_confidence(
             raise OptionError(f"{argument} = {number!r} is not a whole number from {first}; give one such as {50 * first}")
     if run is not None and not isinstance(run, DiscoveryResult):
         raise OptionError(f"run: a {type(run).__name__} is not a DiscoveryResult; use what the search returned, or None")
+    check_resampled(release)
     kind = kind_of(release) if kind is None else kind
     search = _search_of(release, run) if search is None else search
     run = search(release) if run is None else run

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import networkx as nx
 import numpy as np
 
@@ -11,11 +14,11 @@ from jaxcd.discovery.ordering_search import ordering_search
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, consistent_extension, dag_to_cpdag
-from jaxcd.releases import ReleasedHistogram, ReleasedMarginals
+from jaxcd.releases import Release, ReleasedHistogram, ReleasedMarginals
+from jaxcd.releases.set_function import nearest_table
 from jaxcd.scores import BICScore, GraphScore, LocalScore, MeasurementErrorScore, SetScore
-from jaxcd.scores.expectation_maximisation import simplex_projection
 
-__all__ = ["histogram_score", "marginals_score", "score_graph", "score_subgraphs", "search_histogram", "search_marginals"]
+__all__ = ["histogram_score", "marginals_score", "result_on_release", "score_graph", "score_subgraphs", "search_histogram", "search_marginals"]
 
 #: The starts: every cell below so many noise scales is emptied, and BIC's penalty is multiplied by so much.  They only have to
 #: lie about; the exact score picks among them and climbs on.
@@ -62,18 +65,11 @@ def search_histogram(
             break
         best, top = refit, value
     found = equivalence_search(score, starts=graphs, n_climbs=n_climbs, patience=patience, max_members=max_members)
-    dag = MixedGraph(release.names, np.where(found.adjacency, 2, 0) + np.where(found.adjacency.T, 3, 0))
-    return DiscoveryResult(
-        graph=dag_to_cpdag(dag),
-        separating_sets={},
-        cost=release.cost,
-        spent=release.spent,
-        exhausted=False,
+    return result_on_release(
+        release,
+        found.adjacency,
         info={
             "algorithm": "search_histogram",
-            "release": release.kind,
-            "n_samples": release.n_samples,
-            "n_variables": len(release.names),
             "n_cells": release.values.size,
             "noise_scale": release.scale,
             "score": found.score,
@@ -83,7 +79,6 @@ def search_histogram(
             "n_climbs": n_climbs,
             "patience": patience,
             "max_members": max_members,
-            "ledger": release.ledger,
         },
     )
 
@@ -122,18 +117,11 @@ def search_marginals(
     """
     score = marginals_score(release, max_parents=max_parents, noise_price=noise_price, inflation_cap=inflation_cap)
     found = ordering_search(score, restarts=restarts, seed=seed)
-    dag = MixedGraph(release.names, np.where(found.adjacency, 2, 0) + np.where(found.adjacency.T, 3, 0))
-    return DiscoveryResult(
-        graph=dag_to_cpdag(dag),
-        separating_sets={},
-        cost=release.cost,
-        spent=release.spent,
-        exhausted=False,
+    return result_on_release(
+        release,
+        found.adjacency,
         info={
             "algorithm": "search_marginals",
-            "release": release.kind,
-            "n_samples": release.n_samples,
-            "n_variables": len(release.names),
             "n_sets": len(release.interactions),
             "score": found.score,
             "n_reached": found.n_reached,
@@ -151,6 +139,23 @@ def marginals_score(
 ) -> SetScore:
     """The score that :func:`search_marginals` maximises; OptionError where the release is none of marginals."""
     return SetScore(release, max_parents=max_parents, noise_price=noise_price, inflation_cap=inflation_cap)
+
+
+def result_on_release(release: Release, adjacency: np.ndarray, *, info: Mapping[str, Any]) -> DiscoveryResult:
+    """The result of a search on a release that ended at a DAG: its CPDAG, with the release's cost.
+
+    adjacency: bool (d, d), a DAG.  info: the algorithm, its settings and what it found; what the release is comes behind the name.
+    """
+    facts = {"release": release.kind, "n_samples": release.n_samples, "n_variables": len(release.names)}
+    paid = {"budget": str(release.cost), "secure_noise": release.cost.proven, "ledger": release.ledger}
+    return DiscoveryResult(
+        graph=dag_to_cpdag(MixedGraph(release.names, np.where(adjacency, 2, 0) + np.where(adjacency.T, 3, 0))),
+        separating_sets={},
+        cost=release.cost,
+        spent=release.spent,
+        exhausted=False,
+        info={"algorithm": info["algorithm"], **facts, **info, **paid},
+    )
 
 
 def score_graph(score: GraphScore, graph: MixedGraph | nx.DiGraph) -> float:
@@ -207,7 +212,7 @@ def _starts(release: ReleasedHistogram, max_parents: int) -> np.ndarray:
     noisy, n = release.values.astype(np.float64), float(release.n_samples)
     tables = []
     for cut in _CUTS:
-        table = simplex_projection(np.where(noisy < cut * release.scale, 0.0, noisy).ravel(), n)
+        table = nearest_table(np.where(noisy < cut * release.scale, 0.0, noisy).ravel(), n)
         tables.append(table.reshape(noisy.shape))
     graphs = []
     for table in tables:

@@ -14,21 +14,21 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 
-from jaxcd.data import Dataset
 from jaxcd.decisions import Threshold
 from jaxcd.discovery.exact_search import exact_search
 from jaxcd.discovery.ordering_search import ordering_search
 from jaxcd.discovery.pc import pc
+from jaxcd.discovery.released import result_on_release
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import OptionError
-from jaxcd.graphs import MixedGraph, dag_to_cpdag
-from jaxcd.privacy import NO_PRIVACY
-from jaxcd.releases.features import CanonicalCorrelation, ReleasedFeatures, raised
-from jaxcd.scores.base import LocalScore, check_max_parents
+from jaxcd.releases.canonical_correlation import CanonicalCorrelation, raised
+from jaxcd.releases.features import ReleasedFeatures
+from jaxcd.scores.base import BatchedScore, strongest
+from jaxcd.scores.checks import check_count, check_positive
 
 __all__ = ["FeatureScore", "pc_features", "search_features"]
 
@@ -40,7 +40,7 @@ Columns = tuple[int, ...]
 
 
 @final
-class FeatureScore(LocalScore):
+class FeatureScore(BatchedScore):
     """BIC of jointly normal features on a release, with a price on every edge; score-equivalent, and free (the module's docstring).
 
     release: the covariances.  penalty: times the BIC's, positive.  effect: the canonical correlation that an edge must be worth,
@@ -55,12 +55,10 @@ class FeatureScore(LocalScore):
     ) -> None:
         if not isinstance(release, ReleasedFeatures):
             raise OptionError(f"release: a {type(release).__name__} is no release of features; buy one with release_features")
-        if isinstance(penalty, bool) or not isinstance(penalty, (int, float)) or not (math.isfinite(penalty) and penalty > 0):
-            raise OptionError(f"penalty = {penalty!r} is not a positive number; 1 is the BIC's")
-        if isinstance(n_candidates, bool) or not isinstance(n_candidates, int) or not n_candidates >= 1:
-            raise OptionError(f"n_candidates = {n_candidates!r} is not a whole number from 1; 10 is usual")
+        penalty = check_positive("penalty", penalty, usual="1 is the BIC's")
+        check_count("n_candidates", n_candidates, usual="10 is usual")
+        super().__init__(release.names, max_parents=max_parents)
         self._release = release
-        self._max_parents = check_max_parents(max_parents)
         self._covariance = raised(release.covariance, release.floor)
         self._sizes = np.array(release.sizes)
         # Noise on an entry between features of variance 1 / r each, as the correlation it makes.
@@ -71,27 +69,11 @@ class FeatureScore(LocalScore):
         self._parameter_price = penalty / 2 * math.log(max(self.effective_samples, 1.0))
         self._edge_price = self.effective_samples / 2 * CanonicalCorrelation(effect).effect ** 2
         self._determinants: dict[Columns, float] = {(): 0.0}
-        strength = _partial_strengths(self._covariance, release.blocks)
-        best = np.argsort(-strength, axis=1, kind="stable")[:, : min(n_candidates, len(strength) - 1)]
-        self._candidates = tuple(tuple(sorted(row.tolist())) for row in best)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The variables."""
-        return self._release.names
-
-    @property
-    def max_parents(self) -> int:
-        """The largest number of parents a search should try."""
-        return self._max_parents
+        self._candidates = strongest(_partial_strengths(self._covariance, release.blocks), n_candidates)
 
     def candidates(self, node: int) -> Columns:
         """The possible parents of a node, sorted; public."""
         return self._candidates[node]
-
-    def local(self, node: int, parents: Columns) -> float:
-        """The score of a node with the given parents (sorted positions), in nats."""
-        return float(self.locals(node, [parents])[0])
 
     def locals(self, node: int, families: Sequence[Columns]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""
@@ -154,20 +136,14 @@ def search_features(
     is_exact = len(release.names) <= _MOST_EXACT
     best = exact_search(score) if is_exact else ordering_search(score).adjacency
     settings = {"penalty": penalty, "effect": effect, "max_parents": max_parents, "n_candidates": n_candidates}
-    return DiscoveryResult(
-        graph=dag_to_cpdag(MixedGraph(release.names, np.where(best, 2, 0) + np.where(best.T, 3, 0))),
-        separating_sets={},
-        cost=release.cost,
-        spent=release.spent,
-        exhausted=False,
-        info={"algorithm": "search_features", "exact": is_exact, "score": score.total(best), **settings, **_facts(release)},
-    )
+    info = {"algorithm": "search_features", "exact": is_exact, "score": score.total(best), **settings, **_noise(release)}
+    return result_on_release(release, best, info=info)
 
 
 def pc_features(
     release: ReleasedFeatures, *, alpha: float = 0.01, max_level: int | None = 2, effect: float = 0.06
 ) -> DiscoveryResult:
-    """PC on a release by :class:`jaxcd.releases.features.CanonicalCorrelation`; post-processing, and deterministic.
+    """PC on a release by :class:`jaxcd.releases.CanonicalCorrelation`; post-processing, and deterministic.
 
     Args:
         release: the covariances; it carries the cost.
@@ -183,24 +159,10 @@ def pc_features(
     """
     if not isinstance(release, ReleasedFeatures):
         raise OptionError(f"release: a {type(release).__name__} is no release of features; buy one with release_features")
-    run = pc(
-        cast(Dataset, release), test=CanonicalCorrelation(effect), decider=Threshold(alpha), budget=NO_PRIVACY, key=None, max_level=max_level
-    )
-    return dataclasses.replace(run, cost=release.cost, spent=release.spent, info={**run.info, **_facts(release)})
+    run = pc(release, test=CanonicalCorrelation(effect), decider=Threshold(alpha), key=None, max_level=max_level)
+    return dataclasses.replace(run, info={**run.info, **_noise(release)})
 
 
-def _facts(release: ReleasedFeatures) -> dict[str, Any]:
-    """What the release adds to a result: how noisy it is, and what paid for it."""
-    return {
-        "release": release.kind,
-        "n_samples": release.n_samples,
-        "n_variables": len(release.names),
-        "n_features": sum(release.sizes),
-        "noise": release.noise,
-        "budget": str(release.cost),
-        "secure_noise": release.cost.proven,
-        "ledger": tuple(
-            {"index": i, "label": label, "mechanism": "ZCDP", "epsilon": math.inf, "rho": rho}
-            for i, (label, rho) in enumerate(release.charges)
-        ),
-    }
+def _noise(release: ReleasedFeatures) -> dict[str, Any]:
+    """How noisy the release is."""
+    return {"n_features": sum(release.sizes), "noise": release.noise}

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
-
-import numpy as np
 
 from jaxcd.decisions import Threshold
 from jaxcd.discovery.exact_search import exact_search
 from jaxcd.discovery.ordering_search import ordering_search
 from jaxcd.discovery.pc import pc
+from jaxcd.discovery.released import result_on_release
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import OptionError
-from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.releases import NoisyFisherZ, ReleasedSecondMoments
 from jaxcd.scores import GaussianScore
 
@@ -45,14 +42,7 @@ def search_second_moments(
     is_exact = len(release.names) <= _MOST_EXACT
     best = exact_search(score) if is_exact else ordering_search(score).adjacency
     settings = {"exact": is_exact, "score": score.total(best), "penalty": penalty, "max_parents": max_parents, "n_candidates": n_candidates}
-    return DiscoveryResult(
-        graph=dag_to_cpdag(MixedGraph(release.names, np.where(best, 2, 0) + np.where(best.T, 3, 0))),
-        separating_sets={},
-        cost=release.cost,
-        spent=release.spent,
-        exhausted=False,
-        info={"algorithm": "search_second_moments", **settings, **_facts(release)},
-    )
+    return result_on_release(release, best, info={"algorithm": "search_second_moments", **settings, "effective_samples": release.effective_samples})
 
 
 def pc_second_moments(
@@ -75,16 +65,3 @@ def pc_second_moments(
         raise OptionError(f"release: a {type(release).__name__} is none of second moments; buy one with release_second_moments(data, budget=...)")
     run = pc(release, test=NoisyFisherZ(), decider=Threshold(alpha), key=None, max_level=max_level)
     return dataclasses.replace(run, info={**run.info, "effective_samples": release.effective_samples})
-
-
-def _facts(release: ReleasedSecondMoments) -> dict[str, Any]:
-    """What the release adds to a result: how precise it is, and what paid for it."""
-    return {
-        "release": release.kind,
-        "n_samples": release.n_samples,
-        "effective_samples": release.effective_samples,
-        "n_variables": len(release.names),
-        "budget": str(release.cost),
-        "secure_noise": release.cost.proven,
-        "ledger": release.ledger,
-    }

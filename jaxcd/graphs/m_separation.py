@@ -21,7 +21,6 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import index
 from typing import final
 
 import numpy as np
@@ -29,7 +28,7 @@ import numpy as np
 from jaxcd.errors import GraphError
 from jaxcd.graphs.edges import Mark
 from jaxcd.graphs.mixed_graph import MixedGraph
-from jaxcd.graphs.separation import _bitmask, _bits
+from jaxcd.graphs.separation import _bitmask, _bits, checked_mask, checked_pair, checked_position
 
 
 def edge_masks(wanted: np.ndarray) -> list[int]:
@@ -177,37 +176,21 @@ class MSeparation:
         Raises:
             GraphError: If a position is out of range, x equals y, or one of them is conditioned on.
         """
-        x, y = self._check(x, "x"), self._check(y, "y")
-        if x == y:
-            raise GraphError(f"x and y must be two nodes, got {self._names[x]!r} twice")
-        observed = self._observed((x, y), given)
+        x, y, observed = checked_pair(x, y, given, self._names)
         if self._trails.adjacent[x] >> y & 1:
             return False
         return not self._reach(x, observed) >> y & 1
 
     def reachable(self, x: int, given: Sequence[int] = ()) -> tuple[int, ...]:
         """Positions of the nodes m-connected to x by ``given``, without x and these, ascending."""
-        x = self._check(x, "x")
-        observed = self._observed((x,), given)
+        x = checked_position(x, "x", self._names)
+        observed = checked_mask((x,), given, self._names)
         return tuple(_bits(self._reach(x, observed) & ~observed & ~(1 << x)))
 
     def _reach(self, x: int, observed: int) -> int:
         return self._trails.reach(
             x, colliders=self._trails.ancestors_of(observed), noncolliders=self._trails.all & ~observed
         )
-
-    def _observed(self, tested: Iterable[int], given: Sequence[int]) -> int:
-        mask = _bitmask(self._check(z, "given") for z in given)
-        for v in tested:
-            if mask >> v & 1:
-                raise GraphError(f"node {self._names[v]!r} is both tested and conditioned on; remove it from one")
-        return mask
-
-    def _check(self, position: int, argument: str) -> int:
-        position = index(position)  # a numpy integer would overflow as a bit shift
-        if not 0 <= position < len(self._names):
-            raise GraphError(f"{argument}: positions are 0..{len(self._names) - 1}, got {position!r}")
-        return position
 
     def __repr__(self) -> str:
         return f"MSeparation({len(self._names)} nodes)"

@@ -53,7 +53,7 @@ class DSeparation:
             for parent in _bits(self._parents[v]):
                 mask |= self._ancestors[parent]
             self._ancestors[v] = mask
-        self._selected = tuple(self._check(s, "selected") for s in selected)
+        self._selected = tuple(checked_position(s, "selected", self._nodes) for s in selected)
 
     @property
     def nodes(self) -> tuple[Hashable, ...]:
@@ -62,7 +62,7 @@ class DSeparation:
 
     def ancestors(self, x: int) -> tuple[int, ...]:
         """Positions of the ancestors of x, x among them, ascending."""
-        return tuple(_bits(self._ancestors[self._check(x, "x")]))
+        return tuple(_bits(self._ancestors[checked_position(x, "x", self._nodes)]))
 
     def separated(self, x: int, y: int, given: Sequence[int] = ()) -> bool:
         """Are x and y d-separated by ``given`` and the selected nodes?
@@ -78,30 +78,16 @@ class DSeparation:
         Raises:
             GraphError: If a position is out of range, x equals y, or one of them is conditioned on.
         """
-        x, y = self._check(x, "x"), self._check(y, "y")
-        if x == y:
-            raise GraphError(f"x and y must be two nodes, got {self._nodes[x]!r} twice")
-        observed = self._observed(given)
-        if observed >> x & 1 or observed >> y & 1:
-            inside = x if observed >> x & 1 else y
-            raise GraphError(f"node {self._nodes[inside]!r} is both tested and conditioned on; remove it from one")
+        x, y, observed = checked_pair(x, y, (*given, *self._selected), self._nodes)
         if (self._parents[x] | self._children[x]) >> y & 1:
             return False
         return not self._reach(x, observed) >> y & 1
 
     def reachable(self, x: int, given: Sequence[int] = ()) -> tuple[int, ...]:
         """Positions of the nodes d-connected to x by ``given`` and the selected nodes, without x and these, sorted."""
-        x = self._check(x, "x")
-        observed = self._observed(given)
-        if observed >> x & 1:
-            raise GraphError(f"node {self._nodes[x]!r} is both tested and conditioned on; remove it from one")
+        x = checked_position(x, "x", self._nodes)
+        observed = checked_mask((x,), (*given, *self._selected), self._nodes)
         return tuple(_bits(self._reach(x, observed) & ~(1 << x)))
-
-    def _observed(self, given: Sequence[int]) -> int:
-        mask = 0
-        for z in (*given, *self._selected):
-            mask |= 1 << self._check(z, "given")
-        return mask
 
     def _reach(self, x: int, observed: int) -> int:
         """Bitmask of the unobserved nodes with an active trail from x, x among them."""
@@ -131,12 +117,6 @@ class DSeparation:
             downward |= more_down
             went_down |= more_down
         return (went_up | went_down) & ~observed
-
-    def _check(self, position: int, argument: str) -> int:
-        position = index(position)  # a numpy integer would overflow as a bit shift
-        if not 0 <= position < len(self._nodes):
-            raise GraphError(f"{argument}: positions are 0..{len(self._nodes) - 1}, got {position!r}")
-        return position
 
     def __repr__(self) -> str:
         return f"DSeparation({len(self._nodes)} nodes, selected={self._selected})"
@@ -169,6 +149,31 @@ def d_separated(
             raise GraphError(f"no node {node!r} in the DAG; its nodes are {list(separation.nodes)}")
     at = [position[node] for node in wanted]
     return separation.separated(at[0], at[1], at[2:])
+
+
+def checked_position(position: int, argument: str, nodes: Sequence[object]) -> int:
+    """The position of one of the nodes as a Python integer, else raises GraphError."""
+    position = index(position)  # a numpy integer would overflow as a bit shift
+    if not 0 <= position < len(nodes):
+        raise GraphError(f"{argument}: positions are 0..{len(nodes) - 1}, got {position!r}")
+    return position
+
+
+def checked_mask(tested: Iterable[int], given: Iterable[int], nodes: Sequence[object]) -> int:
+    """The mask of the conditioning set; raises GraphError where a tested node is in it, or a position is out of range."""
+    mask = _bitmask(checked_position(z, "given", nodes) for z in given)
+    for v in tested:
+        if mask >> v & 1:
+            raise GraphError(f"node {nodes[v]!r} is both tested and conditioned on; remove it from one")
+    return mask
+
+
+def checked_pair(x: int, y: int, given: Iterable[int], nodes: Sequence[object]) -> tuple[int, int, int]:
+    """Both positions and the mask of the conditioning set; raises GraphError where they make no question of separation."""
+    x, y = checked_position(x, "x", nodes), checked_position(y, "y", nodes)
+    if x == y:
+        raise GraphError(f"x and y must be two nodes, got {nodes[x]!r} twice")
+    return x, y, checked_mask((x, y), given, nodes)
 
 
 def _bitmask(positions: Iterable[int]) -> int:

@@ -35,7 +35,18 @@ from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.local.uniforms import Uniforms
 from jaxcd.privacy import PrivacyCost, Relation
 
-__all__ = ["DEEPEST", "MAX_CELLS", "MAX_LEVELS", "ROUNDING", "Distance", "LocalGuarantee", "LocalMechanism", "checked_cardinalities"]
+__all__ = [
+    "DEEPEST",
+    "MAX_CELLS",
+    "MAX_LEVELS",
+    "ROUNDING",
+    "ColumnwiseMechanism",
+    "CombinedMechanism",
+    "Distance",
+    "LocalGuarantee",
+    "LocalMechanism",
+    "checked_cardinalities",
+]
 
 ROUNDING = 2.0**-30
 """What float64 rounding may add to a privacy loss, in nats; included in what geometric mechanisms report."""
@@ -130,6 +141,26 @@ class LocalMechanism(ABC):
     @abstractmethod
     def randomised_codes(self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms) -> NDArray[np.int32]:
         """Draw one randomised record for each row of ``codes`` (n x d), independently; the same shape."""
+
+
+class ColumnwiseMechanism(LocalMechanism):
+    """A mechanism that randomises each column by itself ("C-wise"): its joint channel is the product of theirs."""
+
+    is_combined: ClassVar[bool] = False
+
+    def cell_channel(self, cardinalities: Sequence[int]) -> NDArray[np.float64]:
+        """See :meth:`LocalMechanism.cell_channel`."""
+        return kronecker(self.attribute_channels(cardinalities))
+
+
+class CombinedMechanism(LocalMechanism):
+    """A mechanism that randomises whole records: no column has a channel of its own."""
+
+    is_combined: ClassVar[bool] = True
+
+    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
+        """Raise DomainError: there is none."""
+        raise DomainError(f"{type(self).__name__} randomises whole records and has no channel for a single column; use joint_channel")
 
 
 def checked_cardinalities(domain: Domain, *, max_levels: int | None = None, combined: bool = False) -> tuple[int, ...]:

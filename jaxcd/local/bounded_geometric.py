@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +32,11 @@ from jaxcd.local.base import (
     DEEPEST,
     MAX_LEVELS,
     ROUNDING,
+    ColumnwiseMechanism,
     Distance,
     LocalGuarantee,
-    LocalMechanism,
     check_probability,
     checked_cardinalities,
-    kronecker,
 )
 from jaxcd.local.distances import decay_rates, level_counts
 from jaxcd.local.uniforms import Table, Uniforms
@@ -76,7 +75,7 @@ def geometric_rows(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @final
 @dataclass(frozen=True)
-class BoundedGeometric(LocalMechanism):
+class BoundedGeometric(ColumnwiseMechanism):
     """The bounded geometric mechanism on each column by itself ("C-wise").
 
     **Guarantee.** epsilon_LDP and d-privacy (Manhattan) of the module's docstring, with :data:`ROUNDING` added; they are *not*
@@ -92,7 +91,6 @@ class BoundedGeometric(LocalMechanism):
     """
 
     p_max: float | tuple[float, ...]
-    is_combined: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if isinstance(self.p_max, Sequence):
@@ -138,10 +136,6 @@ class BoundedGeometric(LocalMechanism):
             x = np.arange(k)
             matrices.append(geometric_rows(column_rates(k, p)[:, None] * np.abs(x[:, None] - x)))
         return tuple(matrices)
-
-    def cell_channel(self, cardinalities: Sequence[int]) -> NDArray[np.float64]:
-        """See :meth:`LocalMechanism.cell_channel`."""
-        return kronecker(self.attribute_channels(cardinalities))
 
     def randomised_codes(self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms) -> NDArray[np.int32]:
         """See :meth:`LocalMechanism.randomised_codes`."""

@@ -41,7 +41,7 @@ import numpy as np
 
 from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
 from jaxcd.citests.base import require_data
-from jaxcd.citests.tables import PreparedTables, TableShape, discrete_cardinalities
+from jaxcd.citests.tables import CountingTest, TableShape, discrete_cardinalities
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError
 from jaxcd.local.base import LocalMechanism
@@ -163,26 +163,19 @@ def _quadratic(omega: np.ndarray, places: _Places) -> np.ndarray:
     return of(s, t, s, t) - mixed - mixed.T + of(u, v, u, v)
 
 
-class _PreparedChannelTest(PreparedTest):
+class _PreparedChannelTest(CountingTest):
     """Counts the randomised records as other table tests do, and takes the noise off each table."""
 
     def __init__(self, codes: np.ndarray, cardinalities: Sequence[int], channels: Sequence[np.ndarray] | None, keep: float) -> None:
         """channels: of each column; None for combined k-ary response, which keeps a record with probability ``keep``."""
-        self.n_samples = int(codes.shape[0])
-        self._codes, self._cardinalities, self._channels, self._keep = codes, tuple(cardinalities), channels, keep
-        self._counts = PreparedTables(codes, self._cardinalities, _unused)
+        super().__init__(codes, cardinalities)
+        self._channels, self._keep = channels, keep
 
     def admissible(self, query: Query) -> bool:
-        return math.prod(self._cardinalities[j] for j in (query.x, query.y, *query.given)) <= MAX_QUERY_CELLS
-
-    def bucket(self, query: Query) -> TableShape:
-        return self._counts.bucket(query)
-
-    def batch_size(self, bucket: TableShape) -> int:
-        return self._counts.batch_size(bucket)
+        return self._n_strata((query.x, query.y, *query.given)) <= MAX_QUERY_CELLS
 
     def evaluate(self, bucket: TableShape, queries: Sequence[Query], *, alpha: float) -> Evaluation:
-        tables = self._counts.tables(bucket, queries)
+        tables = self.tables(bucket, queries)
         statistic, dof = np.zeros((2, len(queries)))
         for place, query in enumerate(queries):
             blur = self._blur(query)
@@ -193,7 +186,7 @@ class _PreparedChannelTest(PreparedTest):
 
     def _blur(self, query: Query) -> _Blur:
         if self._channels is None:
-            strata = math.prod(self._cardinalities[j] for j in query.given)
+            strata = self._n_strata(query.given)
             cells = strata * self._cardinalities[query.x] * self._cardinalities[query.y]
             return _Blur(self._keep * np.eye(strata), (1 - self._keep) / cells)
         matrix = np.ones((1, 1))
@@ -201,15 +194,8 @@ class _PreparedChannelTest(PreparedTest):
             matrix = np.kron(matrix, self._channels[j].T)
         return _Blur(matrix)
 
-    def view(self) -> np.ndarray:
-        return self._codes
-
     def restrict(self, rows: np.ndarray) -> _PreparedChannelTest:
         return _PreparedChannelTest(self._codes[rows], self._cardinalities, self._channels, self._keep)
-
-
-def _unused(tables: np.ndarray, alpha: float) -> Evaluation:
-    raise NotImplementedError
 
 
 @dataclass(frozen=True)

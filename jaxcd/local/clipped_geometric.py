@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,11 @@ from jaxcd.local.base import (
     DEEPEST,
     MAX_LEVELS,
     ROUNDING,
+    ColumnwiseMechanism,
     Distance,
     LocalGuarantee,
-    LocalMechanism,
     check_epsilon,
     checked_cardinalities,
-    kronecker,
 )
 from jaxcd.local.bounded_geometric import drawn_columns
 from jaxcd.local.uniforms import Uniforms
@@ -52,7 +51,7 @@ def _clipped_matrix(epsilon: float, n_levels: int) -> NDArray[np.float64]:
 
 @final
 @dataclass(frozen=True)
-class ClippedGeometric(LocalMechanism):
+class ClippedGeometric(ColumnwiseMechanism):
     """Two-sided geometric noise with clipping on each column by itself: its epsilon is its d-privacy.
 
     **Guarantee.** epsilon d-private for the Manhattan distance and epsilon sum (k_i - 1)-LDP, with :data:`ROUNDING` added to both.
@@ -66,7 +65,6 @@ class ClippedGeometric(LocalMechanism):
     """
 
     epsilon: float
-    is_combined: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
@@ -96,10 +94,6 @@ class ClippedGeometric(LocalMechanism):
     def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
         """See :meth:`LocalMechanism.attribute_channels`."""
         return tuple(_clipped_matrix(self.epsilon, k) for k in cardinalities)
-
-    def cell_channel(self, cardinalities: Sequence[int]) -> NDArray[np.float64]:
-        """See :meth:`LocalMechanism.cell_channel`."""
-        return kronecker(self.attribute_channels(cardinalities))
 
     def randomised_codes(self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms) -> NDArray[np.int32]:
         """See :meth:`LocalMechanism.randomised_codes`."""

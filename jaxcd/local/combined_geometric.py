@@ -31,7 +31,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,16 +41,15 @@ from jaxcd.errors import OptionError
 from jaxcd.local.base import (
     MAX_LEVELS,
     ROUNDING,
+    CombinedMechanism,
     Distance,
     LocalGuarantee,
-    LocalMechanism,
     check_probability,
     checked_cardinalities,
 )
 from jaxcd.local.bounded_geometric import TOO_SMALL, geometric_rows
 from jaxcd.local.combined_sampling import sample_records
 from jaxcd.local.distances import Layout, decay_rates
-from jaxcd.local.kary_response import no_attribute_channels
 from jaxcd.local.uniforms import Uniforms
 
 __all__ = ["ENUMERATED_CELLS", "CombinedGeometric"]
@@ -66,7 +65,7 @@ TABLE_SIZE = 2**23
 
 @final
 @dataclass(frozen=True)
-class CombinedGeometric(LocalMechanism):
+class CombinedGeometric(CombinedMechanism):
     """The geometric mechanism on whole records.
 
     **Guarantee.** epsilon_LDP and d-privacy of the module's docstring, with :data:`ROUNDING` added; upper bounds are marked as
@@ -82,7 +81,6 @@ class CombinedGeometric(LocalMechanism):
 
     p_max: float
     distance: Distance
-    is_combined: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p_max", check_probability(self.p_max))
@@ -118,10 +116,6 @@ class CombinedGeometric(LocalMechanism):
             proved=True,
             proof=PROOF,
         )
-
-    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
-        """Raise DomainError: there is none."""
-        no_attribute_channels("CombinedGeometric")
 
     def cell_channel(self, cardinalities: Sequence[int]) -> NDArray[np.float64]:
         """See :meth:`LocalMechanism.cell_channel`."""

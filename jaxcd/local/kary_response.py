@@ -19,18 +19,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxcd.data import Domain
-from jaxcd.errors import DomainError
-from jaxcd.local.base import Distance, LocalGuarantee, LocalMechanism, check_epsilon, checked_cardinalities, kronecker
+from jaxcd.local.base import (
+    ColumnwiseMechanism,
+    CombinedMechanism,
+    Distance,
+    LocalGuarantee,
+    check_epsilon,
+    checked_cardinalities,
+)
 from jaxcd.local.uniforms import Uniforms
 from jaxcd.privacy import split
 
-__all__ = ["CombinedKaryResponse", "KaryResponse", "no_attribute_channels", "split_epsilon"]
+__all__ = ["CombinedKaryResponse", "KaryResponse", "split_epsilon"]
 
 PROOF = "docstring of jaxcd.local.kary_response; PRIVACY.md J2"
 
@@ -54,11 +60,6 @@ def split_epsilon(epsilon: float, cardinalities: Sequence[int]) -> tuple[float, 
     return tuple(next(parts) if k > 1 else 0.0 for k in cardinalities)
 
 
-def no_attribute_channels(kind: str) -> NoReturn:
-    """Raise the error of a combined mechanism that is asked for the channels of single columns."""
-    raise DomainError(f"{kind} randomises whole records and has no channel for a single column; use joint_channel")
-
-
 def _response_matrix(epsilon: float, n_values: int) -> NDArray[np.float64]:
     keep = kept(epsilon, n_values)
     return keep * np.eye(n_values) + (1 - keep) / n_values
@@ -66,7 +67,7 @@ def _response_matrix(epsilon: float, n_values: int) -> NDArray[np.float64]:
 
 @final
 @dataclass(frozen=True)
-class KaryResponse(LocalMechanism):
+class KaryResponse(ColumnwiseMechanism):
     """k-ary randomised response on each column by itself ("C-wise"), with epsilon_i = epsilon k_i / sum k.
 
     **Guarantee.** epsilon-LDP for the whole record, max epsilon_i d-private for the Manhattan distance. Public: the declared
@@ -80,7 +81,6 @@ class KaryResponse(LocalMechanism):
     """
 
     epsilon: float
-    is_combined: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
@@ -102,10 +102,6 @@ class KaryResponse(LocalMechanism):
         parts = split_epsilon(self.epsilon, cardinalities)
         return tuple(_response_matrix(part, k) for part, k in zip(parts, cardinalities, strict=True))
 
-    def cell_channel(self, cardinalities: Sequence[int]) -> NDArray[np.float64]:
-        """See :meth:`LocalMechanism.cell_channel`."""
-        return kronecker(self.attribute_channels(cardinalities))
-
     def randomised_codes(self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms) -> NDArray[np.int32]:
         """See :meth:`LocalMechanism.randomised_codes`."""
         result = np.empty_like(codes, order="F")
@@ -117,7 +113,7 @@ class KaryResponse(LocalMechanism):
 
 @final
 @dataclass(frozen=True)
-class CombinedKaryResponse(LocalMechanism):
+class CombinedKaryResponse(CombinedMechanism):
     """k-ary randomised response on the whole record, a value of the product domain of prod k_i cells.
 
     **Guarantee.** epsilon-LDP, and epsilon d-private for the Manhattan distance. Public: the declared levels. Proof: the
@@ -131,7 +127,6 @@ class CombinedKaryResponse(LocalMechanism):
     """
 
     epsilon: float
-    is_combined: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
@@ -146,10 +141,6 @@ class CombinedKaryResponse(LocalMechanism):
         epsilon = self.epsilon if n_cells > 1 else 0.0
         p_truth = truth(self.epsilon, n_cells) if n_cells > 1 else 1.0
         return LocalGuarantee(epsilon, epsilon, Distance.MANHATTAN, p_truth, p_truth, True, True, True, PROOF)
-
-    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
-        """Raise DomainError: there is none."""
-        no_attribute_channels("CombinedKaryResponse")
 
     def cell_channel(self, cardinalities: Sequence[int]) -> NDArray[np.float64]:
         """See :meth:`LocalMechanism.cell_channel`."""

@@ -6,9 +6,10 @@ others they left out, and why.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -98,10 +99,8 @@ def tuebingen(folder: str | Path, *, version: TuebingenVersion = TuebingenVersio
     """
     if not isinstance(version, TuebingenVersion):
         raise OptionError(f"version = {version!r} is not a TuebingenVersion; use TuebingenVersion.PAIRS_108 or PAIRS_100")
-    place = Path(folder) / "cause_effect_pairs"
-    rows, arrays = _read(place / "tuebingen_meta.csv", place / "tuebingen_pairs.npz")
     pairs, skipped = [], []
-    with _format_of(place / "tuebingen_meta.csv"):
+    with _opened(folder, "cause_effect_pairs", meta="tuebingen_meta.csv", archive="tuebingen_pairs.npz") as (rows, arrays):
         for row in rows:
             name = f"pair{int(row['pair']):04d}"
             weight = float(row[version.value])
@@ -130,9 +129,7 @@ def simulated(folder: str | Path, which: Simulation) -> PairCollection:
     """
     if not isinstance(which, Simulation):
         raise OptionError(f"which = {which!r} is not a Simulation; use Simulation.SIM or Simulation.SIM_C")
-    place = Path(folder) / "cause_effect_pairs"
-    rows, arrays = _read(place / "mooij_sim_meta.csv", place / "mooij_sim_pairs.npz")
-    with _format_of(place / "mooij_sim_meta.csv"):
+    with _opened(folder, "cause_effect_pairs", meta="mooij_sim_meta.csv", archive="mooij_sim_pairs.npz") as (rows, arrays):
         names = {f"{which.value}_{int(row['pair']):04d}": row for row in rows if row["set"].replace("-", "_") == which.value}
         pairs = [_pair(name, arrays[name], int(row["cause_column"]), float(row["weight"])) for name, row in names.items()]
     return PairCollection(tuple(pairs))
@@ -151,11 +148,9 @@ def challenge(folder: str | Path, *, causal_only: bool = True) -> PairCollection
 
     Source: Guyon 2013, Cause-effect pairs challenge.
     """
-    place = Path(folder) / "kaggle_cause_effect"
-    rows, arrays = _read(place / "sup3_meta.csv", place / "sup3_pairs.npz")
     truth = {1: 1, -1: 2, 0: None}
     pairs, skipped = [], []
-    with _format_of(place / "sup3_meta.csv"):
+    with _opened(folder, "kaggle_cause_effect", meta="sup3_meta.csv", archive="sup3_pairs.npz") as (rows, arrays):
         for row in rows:
             cause = truth[int(row["target"])]
             if cause is None and causal_only:
@@ -180,18 +175,17 @@ def _pair(name: str, array: np.ndarray, cause: int | None, weight: float) -> Cau
     return CausePair(name, array[:, 0], array[:, 1], direction, weight)
 
 
-class _format_of:
-    """Turns what malformed files raise into one FormatError that names the file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (KeyError, ValueError, TypeError, AttributeError)):
-            raise FormatError(f"file {str(self._path)!r} does not fit its arrays ({error}); fetch the folder again") from None
+@contextlib.contextmanager
+def _opened(
+    folder: str | Path, collection: str, *, meta: str, archive: str
+) -> Iterator[tuple[list[dict[str, str]], dict[str, np.ndarray]]]:
+    """The rows and arrays of a collection; what malformed files raise in the block becomes one FormatError that names the file."""
+    place = Path(folder) / collection
+    rows, arrays = _read(place / meta, place / archive)
+    try:
+        yield rows, arrays
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise FormatError(f"file {str(place / meta)!r} does not fit its arrays ({error}); fetch the folder again") from None
 
 
 def _read(meta: Path, archive: Path) -> tuple[list[dict[str, str]], dict[str, np.ndarray]]:

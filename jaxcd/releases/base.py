@@ -29,7 +29,7 @@ from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, Option
 from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PureEvent, Relation
 from jaxcd.privacy.conversion import epsilon_to_rho
 
-__all__ = ["Release", "check_release_arguments"]
+__all__ = ["Release", "check_release_arguments", "ledger_rows"]
 
 _FORMAT = "jaxcd-release"
 _VERSION = 1
@@ -175,6 +175,13 @@ class Release(StatisticsSource):
         if names is not None:
             release.check_names(names)
         return release
+
+
+def ledger_rows(charges: Iterable[tuple[str, float]]) -> tuple[Mapping[str, object], ...]:
+    """The rows of a ledger's table for events in zCDP, given by label and rho."""
+    return tuple(
+        {"index": i, "label": label, "mechanism": "ZCDP", "epsilon": math.inf, "rho": rho} for i, (label, rho) in enumerate(charges)
+    )
 
 
 def check_release_arguments(data: Any, budget: Any, noise: Any) -> None:

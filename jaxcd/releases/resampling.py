@@ -24,12 +24,23 @@ from jaxcd.data.networks import BayesianNetwork
 from jaxcd.errors import OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource
 from jaxcd.releases.base import Release
+from jaxcd.releases.features import ReleasedFeatures
 from jaxcd.releases.histogram import Histogram, ReleasedHistogram
 from jaxcd.releases.marginals import Marginals, ReleasedMarginals
 from jaxcd.releases.second_moments import ReleasedSecondMoments, SecondMoments
 from jaxcd.releases.set_function import nearest_table
 
-__all__ = ["CellModel", "FittedModel", "LinearGaussianModel", "TableModel", "fit_linear_gaussian", "fit_tables", "kind_of", "release_again"]
+__all__ = [
+    "CellModel",
+    "FittedModel",
+    "LinearGaussianModel",
+    "TableModel",
+    "check_resampled",
+    "fit_linear_gaussian",
+    "fit_tables",
+    "kind_of",
+    "release_again",
+]
 
 Kind = Histogram | Marginals | SecondMoments
 
@@ -154,19 +165,36 @@ def fit_linear_gaussian(release: ReleasedSecondMoments, adjacency: np.ndarray) -
     return LinearGaussianModel(release.domain, release.mean, weights, scale * np.sqrt(variances), order)
 
 
+def check_resampled(release: Release) -> None:
+    """Refuses releases from which no rows can be drawn.
+
+    Covariances of features are no model of rows: they say which functions of the columns go together, not how columns are distributed
+    given one another.
+
+    Raises OptionError for feature covariances, and for what is no release.
+    """
+    if isinstance(release, ReleasedFeatures):
+        raise OptionError(
+            "release: covariances of features determine no distribution that rows could be drawn from; for edge confidence buy "
+            "Histogram, Marginals or SecondMoments"
+        )
+    if not isinstance(release, (ReleasedHistogram, ReleasedMarginals, ReleasedSecondMoments)):
+        raise OptionError(f"release: a {type(release).__name__} cannot be drawn again; use what jaxcd.release returns")
+
+
 def kind_of(release: Release) -> Kind:
     """The options a release was bought with, as far as it records them; the defaults otherwise.
 
     A histogram and second moments whose units were bought record theirs, marginals do not.
 
-    Raises OptionError for second moments with public centres and scales, which they do not record, and for other releases.
+    Raises OptionError for second moments with public centres and scales, which they do not record, and where :func:`check_resampled` does.
     """
+    check_resampled(release)
     if isinstance(release, ReleasedHistogram):
         return Histogram(max_cells=max(release.values.size, 1))
     if isinstance(release, ReleasedMarginals):
         return Marginals()
-    if not isinstance(release, ReleasedSecondMoments):
-        raise OptionError(f"release: a {type(release).__name__} cannot be drawn again; use what jaxcd.release returns")
+    assert isinstance(release, ReleasedSecondMoments)
     if not release.charges:
         return SecondMoments()
     units = [rho for label, rho in release.charges if label == _BOUGHT_UNITS]

@@ -30,7 +30,7 @@ from jaxcd.data import Dataset, Domain, Numeric
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.ops import tilted_moments as tilted
 from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, gaussian, split
-from jaxcd.releases.base import Release, check_release_arguments
+from jaxcd.releases.base import Release, check_release_arguments, ledger_rows
 from jaxcd.releases.bought_units import bought_units
 
 __all__ = ["ReleasedSecondMoments", "SecondMoments", "release_second_moments"]
@@ -189,10 +189,7 @@ class ReleasedSecondMoments(Release):
     @property
     def ledger(self) -> tuple[Mapping[str, object], ...]:
         """One row for each round, and for the centres and scales where they were bought."""
-        return tuple(
-            {"index": i, "label": label, "mechanism": "ZCDP", "epsilon": math.inf, "rho": rho}
-            for i, (label, rho) in enumerate(self.charges)
-        )
+        return ledger_rows(self.charges)
 
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
         from jaxcd.releases.noisy_fisher_z import moment_tests  # it knows the release

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from jaxcd.data import Dataset
-from jaxcd.scores.base import LocalScore, check_max_parents, several_levels
+from jaxcd.scores.base import BatchedScore, several_levels
 from jaxcd.scores.checks import check_positive
 from jaxcd.scores.counts import CountedSets, Counts, DataCounts
 
@@ -32,7 +32,7 @@ __all__ = ["BDeuScore"]
 
 
 @final
-class BDeuScore(LocalScore):
+class BDeuScore(BatchedScore):
     """BDeu from the counts of sets of columns.
 
     names: the variables.  counts: their counts; any not negative numbers.  equivalent_sample_size: a, positive, in records.
@@ -45,8 +45,7 @@ class BDeuScore(LocalScore):
         self, names: Sequence[str], counts: Counts, *, equivalent_sample_size: float = 10.0, max_parents: int = 3
     ) -> None:
         weight = check_positive("equivalent_sample_size", equivalent_sample_size, usual="10 is usual")
-        self._names = tuple(names)
-        self._max_parents = check_max_parents(max_parents)
+        super().__init__(names, max_parents=max_parents)
 
         def term(counted: np.ndarray, sizes: np.ndarray) -> np.ndarray:
             return gammaln(counted + weight / sizes) - gammaln(weight / sizes)
@@ -61,23 +60,9 @@ class BDeuScore(LocalScore):
         """
         return cls(data.names, DataCounts(data), equivalent_sample_size=equivalent_sample_size, max_parents=max_parents)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The variables."""
-        return self._names
-
-    @property
-    def max_parents(self) -> int:
-        """The largest number of parents that a search tries."""
-        return self._max_parents
-
     def candidates(self, node: int) -> tuple[int, ...]:
         """All others but constants: an arc from or to a column of one level says nothing."""
         return several_levels(self._sums.counts.cardinalities, node)
-
-    def local(self, node: int, parents: tuple[int, ...]) -> float:
-        """The log marginal likelihood of a node given its parents, in nats."""
-        return float(self.locals(node, [parents])[0])
 
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""

@@ -28,7 +28,7 @@ from scipy.special import gammaln
 from jaxcd.data import Dataset
 from jaxcd.errors import DataError, OptionError
 from jaxcd.releases import Release
-from jaxcd.scores.base import LocalScore, check_max_parents
+from jaxcd.scores.base import BatchedScore, LocalScore
 from jaxcd.scores.checks import check_positive
 from jaxcd.scores.configurations import ScoreConfig
 
@@ -36,7 +36,7 @@ __all__ = ["BGe", "BGeScore"]
 
 
 @final
-class BGeScore(LocalScore):
+class BGeScore(BatchedScore):
     """BGe from the mean and the covariance of the columns; made by :meth:`of_data` or of any moments.
 
     names: the d variables.  mean: (d,).  covariance: (d, d), that of the rows with denominator n, positive semidefinite.
@@ -67,7 +67,7 @@ class BGeScore(LocalScore):
         m, c = np.asarray(mean, dtype=np.float64), np.asarray(covariance, dtype=np.float64)
         if m.shape != (d,) or c.shape != (d, d) or not (np.isfinite(m).all() and np.isfinite(c).all()):
             raise DataError(f"mean and covariance must be finite and of shapes ({d},) and ({d}, {d}), not {m.shape} and {c.shape}")
-        self._names, self._max_parents = tuple(names), check_max_parents(max_parents)
+        super().__init__(names, max_parents=max_parents)
         n = float(n_samples)
         prior = weight * (freedom - d - 1) / (weight + 1)
         self._scatter = prior * np.eye(d) + n * (c + c.T) / 2 + n * weight / (n + weight) * np.outer(m, m)
@@ -95,20 +95,6 @@ class BGeScore(LocalScore):
         return cls(
             data.names, mean, covariance, n_samples=data.n_samples, alpha_mu=alpha_mu, alpha_w=alpha_w, max_parents=max_parents
         )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The variables."""
-        return self._names
-
-    @property
-    def max_parents(self) -> int:
-        """The largest number of parents that a search tries."""
-        return self._max_parents
-
-    def local(self, node: int, parents: tuple[int, ...]) -> float:
-        """The log marginal likelihood of a node given its parents, in nats."""
-        return float(self.locals(node, [parents])[0])
 
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""

@@ -21,14 +21,14 @@ from scipy.special import xlogy
 
 from jaxcd.data import Dataset
 from jaxcd.errors import OptionError
-from jaxcd.scores.base import LocalScore, check_max_parents, several_levels
+from jaxcd.scores.base import BatchedScore, several_levels
 from jaxcd.scores.counts import CountedSets, Counts, DataCounts, TableCounts
 
 __all__ = ["BICScore"]
 
 
 @final
-class BICScore(LocalScore):
+class BICScore(BatchedScore):
     """BIC from the counts of sets of columns; made by :meth:`of_data`, :meth:`of_table` or from any :class:`Counts`.
 
     names: the variables.  counts: their counts; n of the penalty is the number of rows these stand for.
@@ -40,8 +40,7 @@ class BICScore(LocalScore):
     def __init__(self, names: Sequence[str], counts: Counts, *, max_parents: int = 3, penalty: float = 1.0) -> None:
         if not (math.isfinite(penalty) and penalty >= 0):
             raise OptionError(f"penalty = {penalty!r} is not a finite number from 0; 1 is the BIC's")
-        self._names = tuple(names)
-        self._max_parents = check_max_parents(max_parents)
+        super().__init__(names, max_parents=max_parents)
         self._penalty = penalty
         # h(S) = sum N_S log N_S, of which the fit is a difference.
         self._sums = CountedSets(counts, lambda counted, sizes: xlogy(counted, counted))
@@ -70,23 +69,9 @@ class BICScore(LocalScore):
         other._sums = self._sums
         return other
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The variables."""
-        return self._names
-
-    @property
-    def max_parents(self) -> int:
-        """The largest number of parents that a search tries."""
-        return self._max_parents
-
     def candidates(self, node: int) -> tuple[int, ...]:
         """All others but constants: an arc from or to a column of one level costs nothing and says nothing."""
         return several_levels(self._sums.counts.cardinalities, node)
-
-    def local(self, node: int, parents: tuple[int, ...]) -> float:
-        """sum N log(N(x, p) / N(p)) less the penalty, in nats."""
-        return float(self.locals(node, [parents])[0])
 
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""

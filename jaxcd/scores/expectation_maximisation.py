@@ -20,10 +20,7 @@ import numpy as np
 from jaxcd.releases.set_function import nearest_table
 from jaxcd.scores.noisy_counts import TabulatedCounts, noisy_count
 
-__all__ = ["Fits", "NoisyTable", "simplex_projection"]
-
-#: The name that the searches import; the projection itself stands beside the set function of released tables.
-simplex_projection = nearest_table
+__all__ = ["Fits", "NoisyTable"]
 
 #: Expected counts never start or extrapolate to exactly zero, where expectation-maximisation would stay for ever.
 _FLOOR = 1e-9

@@ -17,13 +17,14 @@ import numpy as np
 
 from jaxcd.errors import OptionError
 from jaxcd.releases.second_moments import ReleasedSecondMoments
-from jaxcd.scores.base import LocalScore, check_max_parents
+from jaxcd.scores.base import BatchedScore, strongest
+from jaxcd.scores.checks import check_count, check_positive
 
 __all__ = ["GaussianScore", "log_conditional_variances"]
 
 
 @final
-class GaussianScore(LocalScore):
+class GaussianScore(BatchedScore):
     """BIC of normal columns on a release; post-processing, free.
 
     release: second moments.  max_parents: the largest number of parents a search should try.  n_candidates: the possible
@@ -38,38 +39,21 @@ class GaussianScore(LocalScore):
     ) -> None:
         if not isinstance(release, ReleasedSecondMoments):
             raise OptionError(f"release: a {type(release).__name__} is no release of second moments; use release_second_moments")
-        if isinstance(penalty, bool) or not isinstance(penalty, (int, float)) or not (math.isfinite(penalty) and penalty > 0):
-            raise OptionError(f"penalty = {penalty!r} is not a positive number; 2 is usual, 1 is the BIC's")
-        if isinstance(n_candidates, bool) or not isinstance(n_candidates, int) or not n_candidates >= 1:
-            raise OptionError(f"n_candidates = {n_candidates!r} is not a whole number from 1; 14 is usual")
+        penalty = check_positive("penalty", penalty, usual="2 is usual, 1 is the BIC's")
+        check_count("n_candidates", n_candidates, usual="14 is usual")
+        super().__init__(release.names, max_parents=max_parents)
         self._release = release
-        self._max_parents = check_max_parents(max_parents)
         rows = release.effective_samples
         self._half_rows, self._price = rows / 2, penalty / 2 * math.log(max(rows, 1.0))
         precision = np.linalg.inv(release.correlation)
         scale = np.sqrt(np.diag(precision))
         strength = np.abs(precision) / scale / scale[:, None]
         np.fill_diagonal(strength, -1.0)  # last in every order
-        best = np.argsort(-strength, axis=1, kind="stable")[:, : min(n_candidates, len(precision) - 1)]
-        self._candidates = tuple(tuple(sorted(row.tolist())) for row in best)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The variables."""
-        return self._release.names
-
-    @property
-    def max_parents(self) -> int:
-        """The largest number of parents a search should try."""
-        return self._max_parents
+        self._candidates = strongest(strength, n_candidates)
 
     def candidates(self, node: int) -> tuple[int, ...]:
         """The possible parents of a node, sorted; public."""
         return self._candidates[node]
-
-    def local(self, node: int, parents: tuple[int, ...]) -> float:
-        """The score of a node with the given parents, in nats."""
-        return float(self.locals(node, [parents])[0])
 
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from jaxcd.data import Dataset
 from jaxcd.ops import correlation, double_precision
-from jaxcd.scores.base import LocalScore, check_max_parents
+from jaxcd.scores.base import BatchedScore
 from jaxcd.scores.checks import check_positive
 from jaxcd.scores.gaussian import log_conditional_variances
 
@@ -32,7 +32,7 @@ _RIDGE = 1e-12
 
 
 @final
-class GaussianDataScore(LocalScore):
+class GaussianDataScore(BatchedScore):
     """BIC of normal columns from exact correlations; not private.
 
     data: numeric columns.  max_parents: the largest number of parents that a search tries.  penalty: times the BIC's, positive.
@@ -41,29 +41,14 @@ class GaussianDataScore(LocalScore):
     """
 
     def __init__(self, data: Dataset, *, max_parents: int = 6, penalty: float = 1.0) -> None:
-        self._max_parents = check_max_parents(max_parents)
+        super().__init__(data.names, max_parents=max_parents)
         price = check_positive("penalty", penalty, usual="1 is the BIC's")
-        self._names = data.names
         with double_precision():
             matrix = np.asarray(
                 correlation.correlation_matrix(np.column_stack([data.values(name) for name in data.names]))
             )
         self._correlation = matrix + _RIDGE * np.eye(len(matrix))
         self._half_rows, self._price = data.n_samples / 2, price / 2 * math.log(data.n_samples)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The variables."""
-        return self._names
-
-    @property
-    def max_parents(self) -> int:
-        """The largest number of parents that a search tries."""
-        return self._max_parents
-
-    def local(self, node: int, parents: tuple[int, ...]) -> float:
-        """The score of a node with the given parents, in nats."""
-        return float(self.locals(node, [parents])[0])
 
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""

@@ -226,6 +226,18 @@ def test_arguments_are_checked(discrete: jaxcd.Dataset) -> None:
         edge_confidence(discrete)  # type: ignore[arg-type]
 
 
+def test_covariances_of_features_are_refused_however_they_come() -> None:
+    data, _ = gaussian_data(0)
+    bought = jaxcd.release(data, jaxcd.Features(), budget=BUDGET, noise=noise(0))
+    run = jaxcd.search(bought)
+    for options in ({}, {"run": run}, {"kind": jaxcd.Features(), "search": jaxcd.search}):
+        with pytest.raises(OptionError, match="release: covariances of features") as refusal:
+            edge_confidence(bought, **options)  # type: ignore[arg-type]
+        assert "\n" not in str(refusal.value)
+    with pytest.raises(OptionError, match="release: covariances of features"):
+        kind_of(bought)
+
+
 def test_probable_edges_are_more_often_true() -> None:
     """Over many models and noises, edges that return in every draw are in the truth more often than edges that do not."""
     sure, unsure = [], []

@@ -23,11 +23,11 @@ from jaxcd.releases import (
     Marginals,
     Release,
     ReleasedMarginals,
+    marginal_purchase,
     marginal_screen,
-    marginals,
     release_marginals,
 )
-from jaxcd.releases.marginals import MarginalsNoise
+from jaxcd.releases.marginal_purchase import MarginalsNoise
 
 CARDINALITIES = [(2, 2), (2, 3), (2, 2, 2), (2, 3, 4), (3, 3, 3), (2, 2, 2, 2), (2, 3, 2, 3)]
 
@@ -98,7 +98,7 @@ def test_no_neighbours_exceed_the_sensitivities_of_the_rounds(k: tuple[int, ...]
     for _ in range(3):
         weights = {s: float(rng.uniform(0.1, 1)) for s in sets if len(s) >= 2}
         exact = largest(weights)
-        assert exact <= marginals.interactions_sensitivity(k, weights) <= exact * (1 + 1e-9)
+        assert exact <= marginal_purchase.interactions_sensitivity(k, weights) <= exact * (1 + 1e-9)
 
 
 def test_the_largest_changes_of_single_sets_do_not_occur_together():
@@ -106,7 +106,7 @@ def test_the_largest_changes_of_single_sets_do_not_occur_together():
     d = 14
     weights = {pair: 1.0 for pair in itertools.combinations(range(d), 2)}
     alone = sum(ops.interaction_sensitivity_squared((2, 2)) for _ in weights)
-    assert marginals.interactions_sensitivity((2,) * d, weights) ** 2 == pytest.approx((d // 2) ** 2)
+    assert marginal_purchase.interactions_sensitivity((2,) * d, weights) ** 2 == pytest.approx((d // 2) ** 2)
     assert alone == pytest.approx(d * (d - 1) / 2)
 
 
@@ -256,7 +256,7 @@ def test_later_rounds_see_released_numbers_only(monkeypatch: pytest.MonkeyPatch,
     asked: list[list[tuple[object, ...]]] = []
     truth = chain(5000, seed=6)
     exact = {s: ops.interaction(counts(truth, s, (2,) * 5)) for s in ops.subsets(tuple(range(5))) }
-    buy = marginals._Purchase.buy
+    buy = marginal_purchase.Purchase.buy
 
     def replaced(self, weights, *, tables=frozenset(), **options):  # type: ignore[no-untyped-def]
         asked[-1].append((options["label"], tuple(weights.items()), tables, options))
@@ -264,7 +264,7 @@ def test_later_rounds_see_released_numbers_only(monkeypatch: pytest.MonkeyPatch,
         for s in self.interactions:
             self.interactions[s] = exact[s]
 
-    monkeypatch.setattr(marginals._Purchase, "buy", replaced)
+    monkeypatch.setattr(marginal_purchase.Purchase, "buy", replaced)
     released = []
     for seed in (7, 8):
         asked.append([])

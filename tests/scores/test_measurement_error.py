@@ -18,8 +18,9 @@ from jaxcd.discovery import score_graph, search_histogram
 from jaxcd.errors import OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
 from jaxcd.releases import ReleasedHistogram, release_histogram
+from jaxcd.releases.set_function import nearest_table
 from jaxcd.scores import BICScore, MeasurementErrorScore
-from jaxcd.scores.expectation_maximisation import NoisyTable, simplex_projection
+from jaxcd.scores.expectation_maximisation import NoisyTable
 from jaxcd.scores.noisy_counts import TabulatedCounts, noisy_count
 
 
@@ -206,7 +207,7 @@ def test_max_parents_is_checked():
 def test_the_projection_is_the_nearest_point(values: list[float], total: float):
     """Optimality: a point of the simplex, and one threshold lies between the kept and the dropped coordinates."""
     x = np.array(values)
-    p = simplex_projection(x, total)
+    p = nearest_table(x, total)
     assert p.sum() == pytest.approx(total, rel=1e-9) and (p >= 0).all()
     threshold = (x - p)[p > 0]
     assert np.ptp(threshold) < 1e-9

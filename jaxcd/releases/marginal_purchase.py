@@ -1,0 +1,148 @@
+"""What a release of marginals buys: interactions and tables with noise, each combined with what was known before."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from jaxcd.ops import moments
+from jaxcd.ops.interactions import interaction, subsets
+from jaxcd.privacy import VECTOR_GRID, Accountant, gaussian, integer_sensitivity, laplace, noise_scale
+from jaxcd.queries import Session
+from jaxcd.releases import marginal_screen as screen
+
+__all__ = ["MarginalsNoise", "Purchase", "interactions_sensitivity"]
+
+Columns = tuple[int, ...]
+
+
+class MarginalsNoise(enum.Enum):
+    """The law of the noise of a release of marginals."""
+
+    GAUSSIAN = "discrete-gaussian"
+    LAPLACE = "discrete-laplace"
+
+
+def interactions_sensitivity(cardinalities: Columns, weights: Mapping[Columns, float]) -> float:
+    r"""The L2 sensitivity (replace-one) of the interactions R_S times ``weights[S]``, taken together.
+
+    The squared change is a sum over sets, and each set's is a function of which of its levels change; so the sensitivity is the root of
+
+        max over sets F of changed columns of  sum over S of  w_S^2 |R_S - R'_S|^2 (F and S),
+
+    see :func:`jaxcd.releases.marginal_screen.squared_changes` and, for the largest sum, :func:`jaxcd.releases.marginal_screen.largest_sum`
+    (exact, unless it says that it is a little more).  The largest changes of single sets do not occur together: their sum is up to twice as large.
+    """
+    kinds = {s: tuple(cardinalities[j] for j in s) for s in weights}
+    squared = screen.largest_sum((s, w**2 * screen.squared_changes(kinds[s])) for s, w in weights.items())
+    return math.sqrt(squared) * (1 + 2.0**-40)
+
+
+class Purchase:
+    """The data with its accountant: interactions go out with noise, nothing else does."""
+
+    def __init__(self, session: Session, accountant: Accountant, law: MarginalsNoise) -> None:
+        self._codes = np.asarray(session.view().expose(), dtype=np.int64)
+        self._accountant = accountant
+        self.law = law
+        self.cardinalities = session.view_cardinalities
+        self.n_samples = session.n_samples
+        self.interactions: dict[Columns, np.ndarray] = {}
+        self.variances: dict[Columns, float] = {}
+
+    def _counts(self, columns: Columns) -> np.ndarray:
+        shape = [self.cardinalities[j] for j in columns]
+        cells = np.ravel_multi_index(tuple(self._codes[:, j] for j in columns), shape)
+        return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+
+    def buy(
+        self,
+        weights: Mapping[Columns, float],
+        *,
+        sensitivity: float,
+        price: float,
+        label: str,
+        tables: frozenset[Columns] = frozenset(),
+    ) -> None:
+        """Releases the interactions, or the tables in their place, times their weights, and adds what was learnt to what is known.
+
+        sensitivity: in L2 for a price in rho, in L1 for one in epsilon, of all that is released here.
+        """
+        sets = [s for s in weights if min(self.cardinalities[j] for j in s) > 1]
+        for s in weights:
+            if s not in sets:  # a column with one level: its interactions are empty
+                self.interactions[s], self.variances[s] = np.zeros([self.cardinalities[j] - 1 for j in s]), 0.0
+        if not sets:
+            return
+        exact = [(self._counts(s) if s in tables else interaction(self._counts(s))) * weights[s] for s in sets]
+        noisy, variance = self._noisy(
+            np.concatenate([part.ravel() for part in exact]),
+            sensitivity,
+            price,
+            # An entry is a sum of integers that add up to n, each with a product of numbers below 1 as its factor.
+            self.n_samples * 2.0**-48 * max(weights.values()) * max(map(len, sets)) * (max(self.cardinalities) + 8),
+            label,
+        )
+        parts = np.split(noisy, np.cumsum([part.size for part in exact])[:-1])
+        for s, before, values in zip(sets, exact, parts, strict=True):
+            learnt, v = values.reshape(before.shape) / weights[s], variance / weights[s] ** 2
+            if s not in tables:
+                self._learn(s, learnt, v)
+                continue
+            for places in subsets(tuple(range(len(s)))):
+                others = tuple(place for place in range(len(s)) if place not in places)
+                folded = math.prod(learnt.shape[place] for place in others)
+                self._learn(tuple(s[place] for place in places), interaction(learnt.sum(axis=others)), v * folded)
+
+    def _noisy(
+        self, values: np.ndarray, sensitivity: float, price: float, pad: float, label: str
+    ) -> tuple[np.ndarray, float]:
+        """The values with noise, and its variance on each."""
+        if self.law is MarginalsNoise.GAUSSIAN:
+            noisy = gaussian(self._accountant, values, sensitivity=sensitivity, rho=price, pad=pad, label=label)
+            return noisy, 0.0 if math.isinf(price) else sensitivity**2 / (2 * price)
+        grid = VECTOR_GRID
+        noisy = laplace(self._accountant, values, sensitivity=sensitivity, epsilon=price, pad=pad, label=label, grid=grid)
+        steps = noise_scale(integer_sensitivity(sensitivity, grid=grid, pad=pad, dimension=values.size), price)
+        return noisy, 0.5 * (grid / math.sinh(0.5 / steps)) ** 2  # 2 q / (1 - q)^2 squared steps, q = exp(-1 / b)
+
+    def _learn(self, columns: Columns, values: np.ndarray, variance: float) -> None:
+        """The inverse-variance mean of what was known and the new values."""
+        before = self.variances.get(columns)
+        if before is None:
+            self.interactions[columns], self.variances[columns] = values, variance
+        elif before > 0:
+            share = before / (before + variance)
+            self.interactions[columns] = share * values + (1 - share) * self.interactions[columns]
+            self.variances[columns] = share * variance
+
+    def buy_pairs(self, *, price: float, label: str) -> float:
+        """Releases all columns and pairs of columns; returns the standard deviation of the noise on the entries of a pair."""
+        d = len(self.cardinalities)
+        singles: dict[Columns, float] = {(j,): 1.0 for j in range(d)}
+        weights = singles | {(i, j): 1.0 for i in range(d) for j in range(i + 1, d)}
+        tables: frozenset[Columns] = frozenset()
+        if self.law is MarginalsNoise.GAUSSIAN:
+            sensitivity = moments.contrast_sensitivity(self.cardinalities, 1.0)
+        else:
+            weights, tables, sensitivity = screen.pairs_for_laplace(self.cardinalities)
+        self.buy(weights, tables=tables, sensitivity=sensitivity, price=price, label=label)
+        return math.sqrt(max((v for s, v in self.variances.items() if len(s) == 2), default=0.0))
+
+    def buy_families(self, families: Sequence[Columns], *, price: float, label: str) -> None:
+        """Releases what the families' tables need, each interaction as precisely as it is worth."""
+        known = {s: v for s, v in self.variances.items() if v > 0}
+        precisions = screen.allocate(families, self.cardinalities, known, rho=price)
+        if precisions:
+            largest = max(precisions.values())
+            weights = {s: math.sqrt(x / largest) for s, x in precisions.items()}
+            self.buy(weights, sensitivity=interactions_sensitivity(self.cardinalities, weights), price=price, label=label)
+
+    def buy_tables(self, tables: Sequence[Columns], *, price: float, label: str) -> None:
+        """Releases whole tables of counts: each moves by 2 in L1, and all do if all levels change."""
+        if tables:
+            sensitivity = screen.COUNTED_CHANGE * len(tables)
+            self.buy(dict.fromkeys(tables, 1.0), tables=frozenset(tables), sensitivity=sensitivity, price=price, label=label)
