@@ -55,6 +55,7 @@ from jaxcd.discovery import (
     pc,
     tree_pc,
 )
+from jaxcd.discovery.score_doors import order_mcmc
 from jaxcd.doors import Algorithm, ci_test, discover, release, search
 from jaxcd.errors import (
     BudgetExhausted,
@@ -186,6 +187,7 @@ __all__ = [
     "metrics",
     "mmhc",
     "networks",
+    "order_mcmc",
     "pairwise",
     "pc",
     "plan",

@@ -36,7 +36,7 @@ ALLOWED = {
     "decisions": STATISTICS | {"queries", "releases"},
     "discovery": BASE | {"graphs", "data", "privacy", "citests", "queries", "decisions", "releases", "scores"},
     "pairwise": STATISTICS,
-    "local": STATISTICS,
+    "local": STATISTICS | {"releases", "scores"},
     "published": SEARCH | {"discovery"},
     "metrics": BASE | {"graphs"},
     "plotting": BASE | {"graphs", "metrics", "privacy"},

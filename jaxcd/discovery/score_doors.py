@@ -1,4 +1,4 @@
-"""What the score-based searches share: arguments checked, a score prepared, and the result; and the door of the exact search."""
+"""What the score-based searches share: arguments checked, a score prepared, and the result; and the doors of the exact search and of order MCMC."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ import jax
 import numpy as np
 
 from jaxcd.data import Dataset
+from jaxcd.discovery.confidence import EdgeConfidence
 from jaxcd.discovery.exact_search import exact_search as exact_search_on
+from jaxcd.discovery.order_mcmc import OrderPosterior, StructurePrior
+from jaxcd.discovery.order_mcmc import order_mcmc as order_mcmc_on
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, NoPrivacy
 from jaxcd.releases import Release
-from jaxcd.scores import BIC, LocalScore, ScoreConfig
+from jaxcd.scores import BIC, BDeu, LocalScore, ScoreConfig
 
-__all__ = ["SearchedData", "check_scored", "exact_search"]
+__all__ = ["SearchedData", "check_scored", "exact_search", "order_mcmc"]
 
 # A table of all families of this many variables takes seconds; above, parents are limited.
 _MOST_UNLIMITED = 10
@@ -137,3 +140,76 @@ def exact_search(
     graph = dag_to_cpdag(MixedGraph(data.names, np.where(best, 2, 0) + np.where(best.T, 3, 0)))
     options = {"score": searched.score.total(best), "max_parents": searched.score.max_parents}
     return searched.result(graph, algorithm="exact_search", options=options)
+
+
+def order_mcmc(
+    data: Dataset | Release,
+    *,
+    score: ScoreConfig = BDeu(),  # noqa: B008 - frozen
+    budget: Budget | NoPrivacy | None = None,
+    key: jax.Array | None,
+    max_parents: int | None = None,
+    n_steps: int = 10_000,
+    burn_in: int = 2_000,
+    thin: int = 10,
+    n_chains: int = 2,
+    prior: StructurePrior = StructurePrior.ORDER_MODULAR,
+    max_candidates: int = 12,
+) -> DiscoveryResult:
+    """Posterior probabilities of arcs, by Markov chain Monte Carlo over orders of the variables, and the class of the best DAG on the way.
+
+    P(i -> j | data) = sum over orders and DAGs of exp(score) prior / sum of all, estimated from the orders that the chains visit.
+
+    data: a Dataset, without privacy, or a release, which has been paid for.  score: ``BDeu()``, a log marginal likelihood; with ``BIC()``, which numeric
+    columns need, exp(score) is an approximation of one.
+    budget: NO_PRIVACY with a Dataset, left out with a release.  key: a typed key, required: the chains are random.
+    max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above, or the release's own.
+    n_steps, burn_in, thin, n_chains: moves of each chain that count, from 1; moves before them, from 0; one order in so many is kept; independent chains.
+    prior: over DAGs.  max_candidates: the most candidate parents of a node, 1 to 16; one more may come from outside.
+
+    Returns a result whose ``graph`` is the CPDAG of the best DAG seen and whose ``confidence`` holds the posterior: ``confidence.directed[i, j]`` is that of
+    i -> j, ``confidence.adjacency`` of either, and ``confidence.undirected`` is zero, a DAG having directions only.  ``info``: ``score`` of that DAG in nats;
+    ``disagreement``, the largest difference between two chains in the probability of an arc (large: take more steps); ``effective_samples``,
+    ``acceptance``, ``n_expansions``, ``left_out`` as in :class:`jaxcd.discovery.OrderPosterior`; and the settings.
+
+    Guarantee
+    ---------
+    On a release that of the release: the chains are post-processing of its score.  On a Dataset none, and a private budget is refused.
+
+    Raises OptionError, DomainError or PrivacyError where arguments do not fit.
+    Source: Friedman and Koller 2003; Kuipers, Suter, Moffa 2022.
+    """
+    check_scored(data, score, budget, key, max_parents)
+    if key is None:
+        raise OptionError("key is required, because the chains are random; use jax.random.key(seed)")
+    if max_parents is None and len(data.names) > _MOST_UNLIMITED and isinstance(data, Dataset):
+        max_parents = _FEW_PARENTS
+    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)
+    seed = int.from_bytes(np.asarray(jax.random.key_data(key)).tobytes(), "little")
+    found = order_mcmc_on(
+        searched.score, n_steps=n_steps, burn_in=burn_in, seed=seed, thin=thin, n_chains=n_chains, prior=prior, max_candidates=max_candidates
+    )
+    options = {
+        "score": found.score,
+        "max_parents": searched.score.max_parents,
+        "n_steps": n_steps,
+        "burn_in": burn_in,
+        "thin": thin,
+        "n_chains": n_chains,
+        "prior": prior.value,
+        "max_candidates": max_candidates,
+        "disagreement": found.disagreement,
+        "effective_samples": found.effective_samples,
+        "acceptance": {move.value: share for move, share in found.acceptance.items()},
+        "n_expansions": found.n_expansions,
+        "left_out": found.left_out,
+    }
+    return searched.result(found.cpdag, algorithm="order_mcmc", options=options).with_confidence(_posterior(found))
+
+
+def _posterior(found: OrderPosterior) -> EdgeConfidence:
+    """The posterior of arcs as the confidence of a result."""
+    directed = np.clip(found.edges, 0.0, 1.0)
+    adjacency = np.minimum(directed + directed.T, 1.0)
+    method = f"posterior probabilities by Markov chain Monte Carlo over orders, {found.prior.value} prior; {found.trace.size} orders kept"
+    return EdgeConfidence(found.names, adjacency, directed, np.zeros_like(directed), 0, method)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from jaxcd.local.base import Distance, LocalGuarantee, LocalMechanism
 from jaxcd.local.bounded_geometric import BoundedGeometric
 from jaxcd.local.calibration import calibrate
+from jaxcd.local.channel_scores import ChannelAwareBIC
 from jaxcd.local.channel_tests import ChannelAwareChiSquare
 from jaxcd.local.channels import channels, joint_channel
 from jaxcd.local.clipped_geometric import ClippedGeometric
@@ -21,6 +22,7 @@ from jaxcd.local.randomising import randomise
 
 __all__ = [
     "BoundedGeometric",
+    "ChannelAwareBIC",
     "ChannelAwareChiSquare",
     "ClippedGeometric",
     "CombinedGeometric",

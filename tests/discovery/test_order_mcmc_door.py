@@ -1,0 +1,142 @@
+"""The door of order MCMC: enumeration of all DAGs as the truth, releases, and refusals."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import jax
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import jaxcd
+from jaxcd.discovery import OrderPosterior, StructurePrior
+from jaxcd.discovery.order_mcmc import order_mcmc as order_mcmc_on
+from jaxcd.graphs import dag_to_cpdag
+from jaxcd.scores import LocalScore
+from jaxcd.scores.bge import BGe
+
+NONE = jaxcd.NO_PRIVACY
+QUICK = {"n_steps": 400, "burn_in": 100}
+
+
+def four_columns(n: int) -> jaxcd.Dataset:
+    """a -> c <- b, c -> d, weak enough that several classes are probable."""
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(2, size=(2, n))
+    c = np.where(rng.random(n) < 0.35, a | b, rng.integers(2, size=n))
+    d = np.where(rng.random(n) < 0.25, c, rng.integers(2, size=n))
+    domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in "abcd"})
+    return jaxcd.Dataset.from_codes(np.column_stack([a, b, c, d]).astype(np.int32), domain=domain)
+
+
+def posterior(score: LocalScore, *, uniform: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Arc probabilities and the best DAG by enumeration of the 543 DAGs on four nodes."""
+    pairs = list(itertools.permutations(range(4), 2))
+    graphs, logs, totals = [], [], []
+    for chosen in itertools.product((False, True), repeat=len(pairs)):
+        a = np.zeros((4, 4), dtype=bool)
+        a[tuple(np.array(pairs)[list(chosen)].T)] = True
+        graph = nx.from_numpy_array(a, create_using=nx.DiGraph)
+        if nx.is_directed_acyclic_graph(graph):
+            extensions = 1 if uniform else sum(1 for _ in nx.all_topological_sorts(graph))
+            graphs.append(a)
+            totals.append(score.total(a))
+            logs.append(totals[-1] + math.log(extensions))
+    assert len(graphs) == 543
+    return np.einsum("g,gij->ij", np.exp(np.array(logs) - logsumexp(logs)), np.array(graphs, float)), graphs[int(np.argmax(totals))]
+
+
+@pytest.mark.parametrize("prior", list(StructurePrior), ids=lambda prior: prior.name)
+def test_the_posterior_of_arcs_is_that_of_enumeration(prior: StructurePrior):
+    data = four_columns(300)
+    exact, best = posterior(jaxcd.BDeu().prepare(data), uniform=prior is StructurePrior.UNIFORM)
+    run = jaxcd.order_mcmc(data, budget=NONE, key=jax.random.key(0), n_steps=5000, burn_in=200, thin=2, prior=prior)
+    assert run.confidence is not None and run.confidence.directed is not None
+    assert 0.1 < exact.max() and np.abs(exact - exact.round()).max() > 0.2  # there is something to estimate
+    assert np.abs(run.confidence.directed - exact).max() < 0.04
+    np.testing.assert_allclose(run.confidence.adjacency, run.confidence.directed + run.confidence.directed.T, atol=1e-12)
+    assert run.graph == dag_to_cpdag(jaxcd.MixedGraph(data.names, np.where(best, 2, 0) + np.where(best.T, 3, 0)))
+    assert run.info["prior"] == prior.value and run.info["disagreement"] < 0.08
+    assert run.info["score"] == pytest.approx(jaxcd.BDeu().prepare(data).total(best))
+
+
+def test_it_is_the_search_on_the_prepared_score():
+    data = four_columns(200)
+    run = jaxcd.order_mcmc(data, score=jaxcd.BIC(), budget=NONE, key=jax.random.key(7), max_parents=2, max_candidates=2, **QUICK)
+    seed = int.from_bytes(np.asarray(jax.random.key_data(jax.random.key(7))).tobytes(), "little")
+    found = order_mcmc_on(jaxcd.BIC().prepare(data, max_parents=2), seed=seed, max_candidates=2, **QUICK)
+    assert isinstance(found, OrderPosterior)
+    np.testing.assert_allclose(run.confidence.directed, found.edges, atol=1e-12)
+    assert run.graph == found.cpdag and run.info["score"] == found.score
+    assert run.info["max_parents"] == 2 and run.info["algorithm"] == "order_mcmc"
+    assert run.info["score_function"] == "BIC(penalty_discount=1.0)"
+    other = jaxcd.order_mcmc(data, score=jaxcd.BIC(), budget=NONE, key=jax.random.key(8), max_parents=2, max_candidates=2, **QUICK)
+    assert not np.array_equal(other.confidence.directed, run.confidence.directed)
+
+
+def test_numeric_columns_by_bic_and_bge():
+    dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d")])
+    data = jaxcd.structural.linear_gaussian_sem(dag, key=jax.random.key(0)).sample(5000, key=jax.random.key(1))
+    for score in (jaxcd.BIC(), BGe()):
+        run = jaxcd.order_mcmc(data, score=score, budget=NONE, key=jax.random.key(2), **QUICK)
+        assert run.graph == dag_to_cpdag(dag).reordered(run.graph.names)
+        assert run.confidence.of("a", "c").forward > 0.9
+
+
+def test_many_columns_have_few_parents():
+    rng = np.random.default_rng(0)
+    names = [f"v{j}" for j in range(11)]
+    domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in names})
+    data = jaxcd.Dataset.from_codes(rng.integers(2, size=(60, 11)).astype(np.int32), domain=domain)
+    run = jaxcd.order_mcmc(data, budget=NONE, key=jax.random.key(0), n_steps=20, burn_in=5, max_candidates=3)
+    assert run.info["max_parents"] == 4 and run.confidence.directed.shape == (11, 11)
+
+
+def test_a_release_is_searched_at_its_own_cost(tmp_path):
+    network = jaxcd.networks.load("cancer")
+    data = network.sample(200_000, key=jax.random.key(0))
+    noise = jaxcd.SimulatedNoise(jax.random.key(1))
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(4.0), noise=noise)
+    run = jaxcd.order_mcmc(bought, key=jax.random.key(2), **QUICK)
+    assert run.cost == bought.cost and run.spent == bought.spent and run.info["release"] == bought.kind
+    exact = jaxcd.exact_search(bought, score=jaxcd.BDeu())
+    assert run.graph == exact.graph and run.info["score"] == pytest.approx(exact.info["score"])
+    folder = run.save(tmp_path / "run")
+    assert json.loads((folder / "graph.json").read_text(encoding="utf-8"))["confidence"]["method"].startswith("posterior")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"key": None}, "key is required"),
+        ({"key": 3}, "typed key"),
+        ({"score": "bdeu"}, "score = 'bdeu'"),
+        ({"budget": None}, "budget is required"),
+        ({"max_parents": -1}, "max_parents = -1"),
+        ({"n_steps": 0}, "n_steps = 0"),
+        ({"burn_in": math.nan}, "burn_in = nan"),
+        ({"thin": 500}, "thin = 500"),
+        ({"n_chains": 0}, "n_chains = 0"),
+        ({"prior": "uniform"}, "prior = 'uniform'"),
+        ({"max_candidates": 17}, "max_candidates = 17"),
+    ],
+)
+def test_wrong_arguments(wrong: dict, match: str):
+    arguments = {"budget": NONE, "key": jax.random.key(0), **QUICK} | wrong
+    with pytest.raises(jaxcd.OptionError, match=match):
+        jaxcd.order_mcmc(four_columns(20), **arguments)
+
+
+def test_other_refusals():
+    data, key = four_columns(20), jax.random.key(0)
+    with pytest.raises(jaxcd.PrivacyError, match="buy a release"):
+        jaxcd.order_mcmc(data, budget=jaxcd.Budget(1.0), key=key)
+    with pytest.raises(jaxcd.OptionError, match="neither a Dataset nor a Release"):
+        jaxcd.order_mcmc(np.zeros((3, 3)), budget=NONE, key=key)
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=jaxcd.SimulatedNoise(key))
+    with pytest.raises(jaxcd.OptionError, match="has been paid for"):
+        jaxcd.order_mcmc(bought, budget=jaxcd.Budget(1.0), key=key)
