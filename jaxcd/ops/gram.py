@@ -104,8 +104,8 @@ def _pivots(
     # About the first half of the pivots meets only the columns there are by then: a quarter of all products is saved.
     half = rank // (2 * block) * block
     state = (jnp.zeros((n, half + block), x.dtype), jnp.ones(n, x.dtype), jnp.zeros(rank + block, jnp.int32), jnp.zeros((), jnp.int32))
-    factor, *others = jax.lax.while_loop(partial(wanted, limit=half), partial(step, limit=half), state)
-    state = (jnp.pad(factor, ((0, 0), (0, rank - half))), *others)
+    factor, rest, index, n_used = jax.lax.while_loop(partial(wanted, limit=half), partial(step, limit=half), state)
+    state = (jnp.pad(factor, ((0, 0), (0, rank - half))), rest, index, n_used)
     factor, _, index, n_used = jax.lax.while_loop(partial(wanted, limit=rank), partial(step, limit=rank), state)
     factor, index, kept = factor[:, :rank], index[:rank], jnp.arange(rank) < n_used
     lower = jnp.tril(jnp.where(kept[:, None] & kept[None, :], factor[index], jnp.eye(rank, dtype=x.dtype)))
