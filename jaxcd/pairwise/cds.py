@@ -90,12 +90,13 @@ def conditional_variability(
     r"""The standard deviation of p_a(k) - mean_a p_a(k) over levels a of x and k of y; infinite with fewer than two levels a.
 
     Numbers with more than L = 2 b m + 1 distinct values are discretised: round(b (v - mean) / deviation) between -b m and b m,
-    with b bins a deviation and m deviations.  p_a is the distribution of y over the records with x in the level a: of
+    with b bins a deviation and m deviations; x by the mean and deviation of its values within m deviations of the mean of all,
+    so that a few values far out do not push the others into one level (of all where these are equal).  p_a is the distribution of y over the records with x in the level a: of
     round(b (y - mean_a) / deviation of y) where y has more than L distinct values; else of y's own values, shifted to where
     the sum of its products with y's distribution is largest.
     """
     edge = bins_per_deviation * max_deviation
-    levels = _discretise(x, bins_per_deviation, edge)
+    levels = _discretise(x, bins_per_deviation, max_deviation)
     n_levels = int(levels.max()) + 1
     counts = np.bincount(levels, minlength=n_levels)
     chosen = counts >= min_count
@@ -114,11 +115,15 @@ def conditional_variability(
     return float(np.sqrt(np.mean((shares - shares.mean(axis=0)) ** 2)))
 
 
-def _discretise(values: np.ndarray, bins_per_deviation: int, edge: int) -> np.ndarray:
+def _discretise(values: np.ndarray, bins_per_deviation: int, max_deviation: int) -> np.ndarray:
+    edge = bins_per_deviation * max_deviation
     distinct, codes = np.unique(values, return_inverse=True)
     if len(distinct) <= 2 * edge + 1:
         return codes
     standard = standardised(values)
+    inner = standard[np.abs(standard) < max_deviation]
+    if len(inner) and inner.std() > 0:
+        standard = (standard - inner.mean()) / inner.std()
     return np.clip(np.rint(bins_per_deviation * standard), -edge, edge).astype(np.int64) + edge
 
 

@@ -28,7 +28,11 @@ def by_hand(x, y, factor: int, deviations: int, least: int) -> float:
     def levels(values) -> list:
         if len(set(values)) <= 2 * edge + 1:
             return list(values)
-        return [level((v - np.mean(values)) / np.std(values)) for v in values]
+        scaled = [(v - np.mean(values)) / np.std(values) for v in values]
+        inner = [z for z in scaled if abs(z) < deviations]
+        if np.std(inner) > 0:
+            scaled = [(z - np.mean(inner)) / np.std(inner) for z in scaled]
+        return [level(z) for z in scaled]
 
     rows = []
     groups: dict = {}
@@ -60,11 +64,14 @@ def by_hand(x, y, factor: int, deviations: int, least: int) -> float:
     return float(np.std(table - table.mean(axis=0)))
 
 
-@given(st.integers(0, 10**6), st.sampled_from([1, 2, 3]), st.sampled_from([2, 5, 13]), st.booleans(), st.booleans())
-@settings(max_examples=40, deadline=None)
-def test_variability_is_the_sum_by_hand(seed: int, factor: int, least: int, discrete_x: bool, discrete_y: bool):
+@given(
+    st.integers(0, 10**6), st.sampled_from([1, 2, 3]), st.sampled_from([2, 5, 13]), st.booleans(), st.booleans(),
+    st.sampled_from(["normal", "standard_cauchy", "exponential"]),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_variability_is_the_sum_by_hand(seed: int, factor: int, least: int, discrete_x: bool, discrete_y: bool, law: str):
     rng = np.random.default_rng(seed)
-    x = rng.integers(0, 4, 120).astype(float) if discrete_x else rng.normal(size=120)
+    x = rng.integers(0, 4, 120).astype(float) if discrete_x else getattr(rng, law)(size=120)
     y = np.round(x + rng.integers(0, 3, 120)) if discrete_y else np.sin(x) + 0.3 * rng.normal(size=120)
     found = conditional_variability(x, y, bins_per_deviation=factor, max_deviation=2, min_count=least)
     assert found == pytest.approx(by_hand(x, y, factor, 2, least), rel=1e-9, abs=1e-12)
@@ -84,6 +91,24 @@ def test_discrete_shapes_are_moved_together():
     assert conditional_variability(levels, y, **OPTIONS) < 0.2
     y[:30] = np.tile([0.0, 3.0], 15)  # another shape
     assert conditional_variability(levels, y, **OPTIONS) > 0.05
+
+
+def test_values_far_out_do_not_widen_the_levels():
+    """Two records far from all others: the levels are those of the others, as the second standardisation leaves them out."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1, 1, 1000)
+    y = np.sin(3 * x) + 0.3 * rng.normal(size=1000)
+    clean = conditional_variability(x, y, **OPTIONS)
+    far = conditional_variability(np.append(x, [1e6, -1e6]), np.append(y, [0.0, 0.0]), **OPTIONS)
+    assert far == pytest.approx(clean, rel=0.02)
+
+
+def test_levels_where_all_but_the_far_values_are_equal():
+    """The deviation of the inner values is 0: the first standardisation stays."""
+    x = np.concatenate([np.zeros(500), 10.0 + np.arange(20.0)])
+    y = np.random.default_rng(6).normal(size=520)
+    found = conditional_variability(x, y, **{**OPTIONS, "min_count": 2})
+    assert found == pytest.approx(by_hand(x, y, 2, 3, 2), rel=1e-9) and math.isfinite(found)
 
 
 def test_direction_of_additive_noise():
