@@ -95,7 +95,7 @@ def bounds_of(pair: CausePair) -> tuple[tuple[float, float], tuple[float, float]
     return outwards(pair.x), outwards(pair.y)
 
 
-def undecided(direction: Direction = Direction.UNDECIDED) -> PairResult:
+def unscored(direction: Direction = Direction.UNDECIDED) -> PairResult:
     """An answer without a score."""
     ledger = Ledger(NO_PRIVACY)
     return PairResult(direction, 0.0, None, None, None, ledger.guarantee, ledger.spent)
@@ -108,7 +108,7 @@ def _each(function: Callable[..., PairResult], **options: Any) -> Callable[[Pair
             try:
                 results.append(function(pair.x, pair.y, budget=NO_PRIVACY, **options))
             except JaxcdError:
-                results.append(undecided())
+                results.append(unscored())
         return results, None
 
     return answer
@@ -151,7 +151,7 @@ def _lingam(pairs: Pairs) -> Answers:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             first = lingam.DirectLiNGAM().fit(np.column_stack([pair.x, pair.y])).causal_order_[0]
-        found.append(undecided(Direction.X_TO_Y if first == 0 else Direction.Y_TO_X))
+        found.append(unscored(Direction.X_TO_Y if first == 0 else Direction.Y_TO_X))
     return found, None
 
 
