@@ -148,7 +148,7 @@ def _candidates(score: BICScore, adjacency: np.ndarray, node: int) -> tuple[int,
 
 def _bic(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
     best = best_by_bic(data)
-    graph = dag_to_cpdag(jaxcd.MixedGraph(data.names, np.where(best, 2, 0) + np.where(best.T, 3, 0)))
+    graph = dag_to_cpdag(jaxcd.MixedGraph.from_arcs(data.names, best))
     nothing = PrivacyCost(math.inf, 0.0, jaxcd.Relation.REPLACE_ONE, False, "no privacy was asked for")
     return jaxcd.DiscoveryResult(graph, {}, nothing, nothing, False)
 

@@ -106,7 +106,7 @@ def mmhc(
         "n_families": cache.n_families,
         **session.work,
     }
-    graph = dag_to_cpdag(MixedGraph(searched.score.names, np.where(dag, 2, 0) + np.where(dag.T, 3, 0)))
+    graph = dag_to_cpdag(MixedGraph.from_arcs(searched.score.names, dag))
     return searched.result(graph, algorithm="mmhc", options=options)
 
 

@@ -277,7 +277,7 @@ def order_mcmc(
             sums[place] += weight * (chain.arcs() if arcs is None else arcs)
             weights[place] += weight
             squares += weight**2
-    dag = MixedGraph(score.names, np.where(top[1], 2, 0) + np.where(top[1].T, 3, 0))
+    dag = MixedGraph.from_arcs(score.names, top[1])
     final = np.zeros((d, d), dtype=bool)
     for v in range(d):
         final[families.inside[v], v] = True

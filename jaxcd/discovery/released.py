@@ -149,7 +149,7 @@ def result_on_release(release: Release, adjacency: np.ndarray, *, info: Mapping[
     facts = {"release": release.kind, "n_samples": release.n_samples, "n_variables": len(release.names)}
     paid = {"budget": str(release.cost), "secure_noise": release.cost.proven, "ledger": release.ledger}
     return DiscoveryResult(
-        graph=dag_to_cpdag(MixedGraph(release.names, np.where(adjacency, 2, 0) + np.where(adjacency.T, 3, 0))),
+        graph=dag_to_cpdag(MixedGraph.from_arcs(release.names, adjacency)),
         separating_sets={},
         cost=release.cost,
         spent=release.spent,

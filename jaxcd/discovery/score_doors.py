@@ -137,7 +137,7 @@ def exact_search(
         max_parents = _FEW_PARENTS
     searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)
     best = exact_search_on(searched.score)
-    graph = dag_to_cpdag(MixedGraph(data.names, np.where(best, 2, 0) + np.where(best.T, 3, 0)))
+    graph = dag_to_cpdag(MixedGraph.from_arcs(data.names, best))
     options = {"score": searched.score.total(best), "max_parents": searched.score.max_parents}
     return searched.result(graph, algorithm="exact_search", options=options)
 

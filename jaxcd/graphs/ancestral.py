@@ -72,8 +72,7 @@ def dag_to_mag(
         names = [nodes[v] for v in _bits(both)]
         raise GraphError(f"no node can be both latent and selected, got {names} as both; keep each in one of the two")
 
-    marks = np.where(adjacency, int(Mark.ARROW), 0) + np.where(adjacency.T, int(Mark.TAIL), 0)
-    trails = Trails(marks, nodes)
+    trails = Trails(MixedGraph.from_arcs([str(node) for node in nodes], adjacency).marks, nodes)
     observed = trails.all & ~hidden["latent"] & ~hidden["selected"]
     before_selected = trails.ancestors_of(hidden["selected"])
     places = list(_bits(observed))

@@ -103,8 +103,7 @@ def consistent_extension(pdag: MixedGraph) -> MixedGraph | None:
         for matrix in (directed, undirected):
             matrix[sink, :] = False
             matrix[:, sink] = False
-    marks = np.where(result, int(Mark.ARROW), 0) + np.where(result.T, int(Mark.TAIL), 0)
-    return MixedGraph(pdag.names, marks)
+    return MixedGraph.from_arcs(pdag.names, result)
 
 
 def _may_be_sink(x: int, directed: np.ndarray, undirected: np.ndarray, adjacency: np.ndarray) -> bool:

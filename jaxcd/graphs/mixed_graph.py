@@ -106,6 +106,30 @@ class MixedGraph:
         return cls(names, marks)
 
     @classmethod
+    def from_arcs(cls, names: Iterable[str], arcs: np.ndarray) -> MixedGraph:
+        """The graph on ``names`` with directed edges only.
+
+        Args:
+            names: The node names, in order.
+            arcs: (d, d), true at (i, j) for i -> j; cycles are not looked for.
+
+        Returns:
+            The graph.
+
+        Raises:
+            GraphError: If ``arcs`` is not (d, d), joins a node to itself, or two nodes both ways.
+        """
+        names = _checked_names(names)
+        arcs = np.asarray(arcs, dtype=bool)
+        if arcs.shape != (len(names), len(names)):
+            raise GraphError(f"arcs has the shape {arcs.shape}, and {len(names)} names want {(len(names), len(names))}")
+        twice = np.argwhere(arcs & arcs.T)
+        if len(twice):
+            i, j = twice[0]
+            raise GraphError(f"arcs joins {names[i]!r} and {names[j]!r} both ways; keep one of the two")
+        return cls(names, np.where(arcs, int(Mark.ARROW), np.where(arcs.T, int(Mark.TAIL), int(Mark.NONE))))
+
+    @classmethod
     def from_dag(cls, dag: nx.DiGraph) -> MixedGraph:
         """The mixed graph of a directed acyclic graph.
 
@@ -121,8 +145,7 @@ class MixedGraph:
         from jaxcd.graphs.dag import dag_adjacency
 
         nodes, adjacency = dag_adjacency(dag)
-        marks = np.where(adjacency, int(Mark.ARROW), 0) + np.where(adjacency.T, int(Mark.TAIL), 0)
-        return cls(tuple(str(node) for node in nodes), marks)
+        return cls.from_arcs((str(node) for node in nodes), adjacency)
 
     # ---- looking at it ----------------------------------------------------------------------------------------------
 

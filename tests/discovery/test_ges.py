@@ -273,8 +273,7 @@ def test_an_exact_search_takes_scores_and_data():
     best = exact_search(score)
     run = exact_search(data, budget=NONE)
     assert best.dtype == bool and run.info["score"] == pytest.approx(score.total(best), abs=1e-9)
-    marks = np.where(best, 2, 0) + np.where(best.T, 3, 0)
-    assert run.graph == dag_to_cpdag(MixedGraph(data.names, marks))
+    assert run.graph == dag_to_cpdag(MixedGraph.from_arcs(data.names, best))
 
 
 def test_refusals():

@@ -59,7 +59,7 @@ def test_the_posterior_of_arcs_is_that_of_enumeration(prior: StructurePrior):
     assert 0.1 < exact.max() and np.abs(exact - exact.round()).max() > 0.2  # there is something to estimate
     assert np.abs(run.confidence.directed - exact).max() < 0.04
     np.testing.assert_allclose(run.confidence.adjacency, run.confidence.directed + run.confidence.directed.T, atol=1e-12)
-    assert run.graph == dag_to_cpdag(jaxcd.MixedGraph(data.names, np.where(best, 2, 0) + np.where(best.T, 3, 0)))
+    assert run.graph == dag_to_cpdag(jaxcd.MixedGraph.from_arcs(data.names, best))
     assert run.info["prior"] == prior.value and run.info["disagreement"] < 0.08
     assert run.info["score"] == pytest.approx(jaxcd.BDeu().prepare(data).total(best))
 

@@ -42,6 +42,27 @@ def test_marks_follow_the_contract() -> None:
     assert circle.marks.tolist() == [[0, 2], [1, 0]]
 
 
+def test_from_arcs() -> None:
+    arcs = np.array([[0, 1, 0], [0, 0, 0], [1, 1, 0]], dtype=bool)
+    assert MixedGraph.from_arcs(LETTERS[:3], arcs) == MixedGraph.from_edges(LETTERS[:3], ["a --> b", "c --> a", "c --> b"])
+    assert MixedGraph.from_arcs([], np.zeros((0, 0))) == MixedGraph.empty([])
+    cycle = MixedGraph.from_arcs(LETTERS[:3], np.roll(np.eye(3), 1, axis=1))  # is not looked for here
+    assert cycle.n_edges == 3 and not cycle.is_dag()
+
+
+@pytest.mark.parametrize(
+    ("arcs", "words"),
+    [
+        (np.zeros((2, 3)), r"shape \(2, 3\), and 2 names want \(2, 2\)"),
+        ([[0, 1], [1, 0]], "'a' and 'b' both ways"),
+        (np.eye(2), "'a' and 'a' both ways"),
+    ],
+)
+def test_arcs_that_are_none(arcs: np.ndarray, words: str) -> None:
+    with pytest.raises(GraphError, match=words):
+        MixedGraph.from_arcs(LETTERS[:2], arcs)
+
+
 @settings(deadline=None)
 @given(edge_lists())
 def test_queries_agree_with_the_list_of_edges(model: tuple[tuple[str, ...], dict[tuple[str, str], str]]) -> None:

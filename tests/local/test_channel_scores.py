@@ -96,7 +96,7 @@ def test_equivalent_dags_have_equal_totals_and_others_have_not():
     score = ChannelAwareBIC(KaryResponse(4.0)).prepare(data)
     totals: dict[bytes, list[float]] = {}
     for a in dags(3):
-        graph = jaxcd.MixedGraph(data.names, np.where(a, 2, 0) + np.where(a.T, 3, 0))
+        graph = jaxcd.MixedGraph.from_arcs(data.names, a)
         totals.setdefault(dag_to_cpdag(graph).marks.tobytes(), []).append(score.total(a))
     assert len(totals) == 11 and sum(map(len, totals.values())) == 25
     for values in totals.values():
@@ -221,7 +221,7 @@ def test_with_enough_records_the_best_class_is_the_true_one(mechanism, arcs):
     score, n = limit_of(mechanism, dag, 10**8), 10**8
     best = jaxcd.exact_search(score)
     truth = nx.to_numpy_array(dag) > 0
-    as_class = [dag_to_cpdag(jaxcd.MixedGraph(tuple("abcd"), np.where(a, 2, 0) + np.where(a.T, 3, 0))) for a in (best, truth)]
+    as_class = [dag_to_cpdag(jaxcd.MixedGraph.from_arcs(tuple("abcd"), a)) for a in (best, truth)]
     assert as_class[0] == as_class[1]
     naive = jaxcd.exact_search(BICScore.of_table(score._joint, names=list("abcd"), n_samples=n))
     assert naive.sum() > truth.sum()

@@ -57,7 +57,7 @@ class TestScore:
         for a in dags(3):
             full = np.zeros((5, 5), dtype=bool)
             full[1:4, 1:4] = a
-            graph = dag_to_cpdag(MixedGraph(score.names, np.where(full, 2, 0) + np.where(full.T, 3, 0)))
+            graph = dag_to_cpdag(MixedGraph.from_arcs(score.names, full))
             classes.setdefault(graph.marks.tobytes(), []).append(score.total(full))
         assert len(classes) == 11
         for totals in classes.values():
