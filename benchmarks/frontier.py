@@ -254,8 +254,7 @@ def finish(record: common.Record, console: Console) -> Mapping[str, Path]:
     if record.left_out:
         console.print(frontier_pictures.left_out_table(record.left_out))
     written = frontier_pictures.draw(record.rows, summary, record.path)
-    for path in (record.path, *written.values()):
-        print(f"wrote {path}")
+    print(f"wrote {record.path}")
     return written
 
 

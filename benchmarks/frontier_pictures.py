@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.table import Table
 
+from benchmarks import common
 from benchmarks.frontier_methods import Regime
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def draw(rows: Rows, summary: Rows, path: Path) -> dict[str, Path]:
 
 
 def _save(figure: Figure, path: Path) -> Path:
-    figure.savefig(path, dpi=110)
+    common.save_picture(figure, path)
     return path
 
 

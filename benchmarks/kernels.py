@@ -180,8 +180,7 @@ def plot(rows: Sequence[Row], slopes: dict[str, float], path: Path) -> None:
         ax.plot(n, [row.limit for row in line], color=f"C{i}", linestyle=":", label="the machine's limit")
     ax.set(xscale="log", yscale="log", xlabel="records", ylabel="seconds")
     ax.legend(fontsize=8)
-    figure.savefig(path, dpi=130)
-    print(f"wrote {path}")
+    common.save_picture(figure, path)
 
 
 def table_of(rows: Sequence[Row], speeds: Machine) -> Table:

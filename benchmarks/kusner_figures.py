@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import common
 from benchmarks.kusner_table2 import begin, differences, options_of
 from benchmarks.pairs import SCORES
 from jaxcd.pairwise.anm_scores import Protect
@@ -81,8 +82,7 @@ def _figure(n_panels: int) -> tuple[Any, Any]:
 
 def _save(figure: Any, path: Path) -> None:
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
-    figure.savefig(path, dpi=130)
-    print(f"wrote {path}")
+    common.save_picture(figure, path)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -181,8 +181,7 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
     axes[0].set_ylabel("skeleton F1, mean")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize="small")
-    figure.savefig(path, dpi=120)
-    print(f"wrote {path}")
+    common.save_picture(figure, path)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

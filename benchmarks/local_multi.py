@@ -186,8 +186,7 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
             ax.set(ylim=(-0.05, 1.05))
             ax.set_title(f"{case}, {level} = {value:g}", fontsize="small")
         line[0].set_ylabel("skeleton F1")
-    figure.savefig(path, dpi=110)
-    print(f"wrote {path}")
+    common.save_picture(figure, path)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -170,8 +170,7 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
     for shift, method in enumerate(methods):
         axes[-1].plot([], [], color=f"C{shift}", linewidth=4, label=method)
     axes[-1].legend(fontsize="x-small")
-    figure.savefig(path, dpi=120)
-    print(f"wrote {path}")
+    common.save_picture(figure, path)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

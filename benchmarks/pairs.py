@@ -313,8 +313,7 @@ def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         ax.set(title=name, xlabel="decision rate", ylim=(0, 1.03))
     figure.axes[0].set_ylabel("weighted accuracy")
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
-    figure.savefig(path, dpi=130)
-    print(f"wrote {path}")
+    common.save_picture(figure, path)
 
 
 def data_option(options: argparse.ArgumentParser) -> None:

@@ -176,8 +176,7 @@ def plot(rows: Sequence[Row], path: Any) -> None:
         ax.set(title=name, xscale="log", xlabel="records", ylim=(0, 1.03))
     axes[0].set_ylabel("F1: arcs (solid), skeleton (dotted)")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
-    figure.savefig(path, dpi=130)
-    print(f"wrote {path}")
+    common.save_picture(figure, path)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

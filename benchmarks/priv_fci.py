@@ -287,8 +287,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         axes[-1, column].set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
         axes[-1, column].minorticks_off()
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
-    figure.savefig(path, dpi=110)
-    print(f"wrote {path}")
+    common.save_picture(figure, path)
 
 
 def picture(bench: _Bench, folder: Path, epsilons: Sequence[float]) -> None:

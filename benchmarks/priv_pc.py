@@ -222,8 +222,7 @@ def plot(rows: Sequence[Row], path: Any) -> None:
     for ax in axes[:, 0]:
         ax.set_ylabel("arc F1 against the true CPDAG")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
-    figure.savefig(path, dpi=130)
-    print(f"wrote {path}")
+    common.save_picture(figure, path)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
