@@ -310,6 +310,9 @@ def summary(estimate: MixedGraph, truth: MixedGraph) -> dict[str, F1Score | int]
 
 
 def _aligned(estimate: MixedGraph, truth: MixedGraph) -> tuple[MixedGraph, MixedGraph]:
+    for argument, graph in (("estimate", estimate), ("truth", truth)):
+        if not isinstance(graph, MixedGraph):
+            raise GraphError(f"{argument}: a {type(graph).__name__} is not a MixedGraph; make one with MixedGraph.from_dag or from_edges")
     missing = sorted(set(truth.names) - set(estimate.names))
     extra = sorted(set(estimate.names) - set(truth.names))
     if missing or extra:

@@ -34,7 +34,7 @@ from jaxcd.errors import DomainError, OptionError, PrivacyError, SensitivityErro
 from jaxcd.ops import moments, tails
 from jaxcd.ops import tilted_moments as tilted
 from jaxcd.privacy import THRESHOLD_SHARE, Budget, Ledger
-from jaxcd.releases import Histogram, Marginals, SecondMoments
+from jaxcd.releases import Features, Histogram, Marginals, SecondMoments
 from jaxcd.releases.histogram import HISTOGRAM_SENSITIVITY
 from jaxcd.releases.marginal_screen import pairs_for_laplace
 
@@ -100,7 +100,7 @@ class ReleasePlan:
 
 
 def plan_release(
-    domain: Domain, n_samples: int, *, kind: Histogram | Marginals | SecondMoments, budget: Budget
+    domain: Domain, n_samples: int, *, kind: Histogram | Marginals | SecondMoments | Features, budget: Budget
 ) -> ReleasePlan:
     r"""Plans a release: how large is its noise?
 
@@ -108,7 +108,7 @@ def plan_release(
 
     The noise is, for a histogram, that of a cell, sqrt(2) 2 / epsilon; for marginals, that of an interaction of the first round, when
     all pairs are bought; for second moments, that of an entry of the last round if the earlier ones found the right units, n times
-    the noise on a correlation.
+    the noise on a correlation; for features, n times that on a correlation of two features.
 
     Raises OptionError where an argument is not of its kind or the budget has no delta for Gaussian noise, DomainError where the
     release does not take the columns.
@@ -124,8 +124,10 @@ def plan_release(
     elif isinstance(kind, SecondMoments):
         kind.check(domain)
         noise, number = n_samples * math.sqrt(_moments_variance(domain, n_samples, kind, ledger)), "entry"
+    elif isinstance(kind, Features):
+        noise, number = _noise_of_features(domain, n_samples, kind, ledger), "correlation of two features"
     else:
-        raise OptionError(f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals() or SecondMoments()")
+        raise OptionError(f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), SecondMoments() or Features()")
     share = 3 * noise / n_samples
     words = f"Each {number} has noise of {noise:.3g} records; what is below {share:.2%} of the {n_samples:,} rows is noise."
     return ReleasePlan(noise, share, words)
@@ -165,6 +167,16 @@ def _moments_variance(domain: Domain, n_samples: int, kind: SecondMoments, ledge
     units = np.ones(domain.n_columns)
     rate = tilted.best_rate(units, n_samples=n_samples, anchor=1.0, rho=rho)
     return tilted.relative_variances(units, n_samples=n_samples, rate=rate, anchor=1.0, rho=rho)[1]
+
+
+def _noise_of_features(domain: Domain, n_samples: int, kind: Features, ledger: Ledger) -> float:
+    if not ledger.remaining_rho > 0:
+        raise OptionError("budget: features need Gaussian noise and delta > 0; give the budget a delta such as 1e-6")
+    rho = ledger.remaining_rho * kind.shares(domain)[1]
+    kind = kind.chosen(domain, n_samples, rho=rho)
+    sizes = [size for size in kind.sizes(domain) if size > 0]
+    # Features of length one: the variance of each is one over their number.
+    return kind.noise(domain, rho=rho) * sum(sizes) / max(len(sizes), 1)
 
 
 def _price(decider: Decider | TreeOptions, ledger: Ledger, n_columns: int, delta: float) -> tuple[int, float, float]:

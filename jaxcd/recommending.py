@@ -22,13 +22,17 @@ networks): 2,000, 10,000 and 100,000 rows of 256 cells .49 .60, .90 .84, .90 .90
 Gaussian models of 20 columns (3 runs), second moments and tree-guided PC on ranks at epsilon 1: .60 .19 and 1.0 .77 at 2,000 and
 10,000 rows.
 
+Mixed columns (``python -m benchmarks.mixed``: half numeric, half nominal, 10 and 20 columns, additive models; mean arc F1 of 6 runs at 3,000, 10,000
+and 100,000 rows), feature covariances at epsilon 1: TABLE10 and TABLE20; marginals of the same columns cut into 6 bins OTHER10 and OTHER20.
+
 1. Discrete columns, at most 4,096 cells together: a joint histogram.  One record moves it by 2 whatever the number of columns is,
    and its score knows the noise of every cell.
 2. Discrete columns, more cells: marginals.  They share their noise among all pairs, and are searched by a score rather than one
    test after the other.
 3. Numeric columns whose relations are declared to be linear, delta > 0: second moments.
-4. Other numeric columns, delta > 0: tree-guided PC on ranks within strata.
-5. No privacy: PC.  Add-remove neighbours, under which the number of rows, which a release states, is private: PC as well.
+4. Other numeric and ordered columns, delta > 0: tree-guided PC on ranks within strata.
+5. Numeric beside nominal columns, delta > 0 or no privacy: covariances of features.
+6. No privacy: PC.  Add-remove neighbours, under which the number of rows, which a release states, is private: PC as well.
 
 A recommendation warns where less than about half of the arcs were found in the runs of the table.
 """
@@ -45,11 +49,11 @@ from jaxcd.decisions import Decider, LevelwiseGaussian, SparseVector, Threshold,
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.planning import check_facts, plan, plan_release
 from jaxcd.privacy import Budget, NoPrivacy, Relation
-from jaxcd.releases import Histogram, Marginals, SecondMoments
+from jaxcd.releases import Features, Histogram, Marginals, SecondMoments
 
 __all__ = ["Algorithm", "Alternative", "Choice", "Method", "Recommendation", "choose", "kind_of_release", "recommend"]
 
-Kind = Histogram | Marginals | SecondMoments
+Kind = Histogram | Marginals | SecondMoments | Features
 
 # The exact score's starts are exact searches, which end at 22 columns; more than 12 have 4,096 cells only with columns of one level.
 _MOST_COLUMNS = 20
@@ -77,6 +81,7 @@ class Method(enum.Enum):
     HISTOGRAM = "joint histogram, and the graph of the highest exact score"
     MARGINALS = "marginal tables, and the graph of the highest set score"
     SECOND_MOMENTS = "second moments, and the graph of the highest Gaussian score"
+    FEATURES = "covariances of features, and the graph of the highest score of additive models"
     TREE = "tree-guided PC"
     LEVELWISE_PC = "PC with one noisy number for each pair and level"
     SPARSE_VECTOR_PC = "PC with the sparse vector"
@@ -154,17 +159,20 @@ def recommend(domain: Domain, n_samples: int, *, budget: Budget | NoPrivacy, lin
 
     Nothing is read but the arguments, so that nothing is spent.
 
-    Raises OptionError where an argument is not of its kind, DomainError for numeric beside nominal columns, and for numeric columns
-    under a budget without delta.
+    Raises OptionError where an argument is not of its kind, DomainError for numeric columns under a budget without delta, and for
+    numeric beside nominal columns under one with add-remove neighbours.
     """
     check_facts(domain, n_samples)
     if not isinstance(budget, (Budget, NoPrivacy)):
         raise OptionError(f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0, delta=1e-6), or jaxcd.NO_PRIVACY")
     if not isinstance(linear, bool):
         raise OptionError(f"linear = {linear!r} is not True or False; say True if relations among numeric columns are linear")
+    mixed = _nominal_beside_numeric(domain) is not None
     if isinstance(budget, NoPrivacy):
-        choice = choose(domain, budget=budget)
-        return _tests(Method.PC, choice, ("No privacy is asked for, so that no noise has to be planned.",), ())
+        no_noise = "No privacy is asked for, so that no noise has to be planned."
+        if mixed:
+            return _release(Method.FEATURES, Features(), (no_noise, _TAKES_BOTH), (_no_tests(domain),), None)
+        return _tests(Method.PC, choose(domain, budget=budget), (no_noise,), ())
     if budget.relation is not Relation.REPLACE_ONE:
         choice = choose(domain, budget=budget)
         why = f"Under {budget.relation.value} neighbours the number of rows is private, and a release states it."
@@ -172,11 +180,13 @@ def recommend(domain: Domain, n_samples: int, *, budget: Budget | NoPrivacy, lin
         return _tests(method, choice, (why,), ())
     if domain.is_discrete:
         return _discrete(domain, n_samples, budget)
+    if mixed and budget.delta > 0:
+        return _mixed(domain, n_samples, budget)
     return _numeric(domain, n_samples, budget, linear)
 
 
 # From this share of the rows on that noise hides, or below so many rows times epsilon, less than about half of the arcs were found.
-_HIDDEN = {Method.MARGINALS: 0.06, Method.SECOND_MOMENTS: 0.15, Method.TREE: 0.25}
+_HIDDEN = {Method.MARGINALS: 0.06, Method.SECOND_MOMENTS: 0.15, Method.TREE: 0.25, Method.FEATURES: 0.19}
 _LEAST_COUNT = 5_000
 
 
@@ -224,6 +234,24 @@ def _numeric(domain: Domain, n_samples: int, budget: Budget, linear: bool) -> Re
     return _tests(Method.TREE, choice, reasons, tuple(others), _noisy(Method.TREE, share))
 
 
+_TAKES_BOTH = "There are numeric beside nominal columns: features of ranks and of levels go together in one table of covariances."
+
+
+def _mixed(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
+    kind = Features()
+    planned = plan_release(domain, n_samples, kind=kind, budget=budget)
+    return _release(
+        Method.FEATURES, kind, (_TAKES_BOTH, planned.words), (_no_tests(domain),), _noisy(Method.FEATURES, planned.smallest_share)
+    )
+
+
+def _no_tests(domain: Domain) -> Alternative:
+    numeric = next(name for name in domain.names if not domain[name].is_discrete)
+    return Alternative(
+        Method.MARGINALS, f"they count levels: column {numeric!r} and its like would have to be declared ordinal with public bins, which found less"
+    )
+
+
 def _private_searches(domain: Domain, n_samples: int, budget: Budget) -> tuple[Alternative, ...]:
     """The searches by tests, with what they would see."""
     searches = []
@@ -247,9 +275,15 @@ def _cells(domain: Domain) -> int:
 def kind_of_release(domain: Domain) -> Kind:
     """The release that takes the columns, whatever the budget."""
     if not domain.is_discrete:
-        return SecondMoments()
+        return SecondMoments() if all(isinstance(column, Numeric) for column in domain.columns.values()) else Features()
     small = _cells(domain) <= Histogram().max_cells and domain.n_columns <= _MOST_COLUMNS
     return Histogram() if small else Marginals()
+
+
+def _nominal_beside_numeric(domain: Domain) -> str | None:
+    """The first nominal column of a domain that has numeric ones, too; else None."""
+    nominal = (name for name, column in domain.columns.items() if isinstance(column, Categorical))
+    return None if domain.is_discrete else next(nominal, None)
 
 
 def _few_rows(n_samples: int, epsilon: float) -> str | None:
@@ -316,11 +350,12 @@ def choose(
     if test is not None:
         reasons.append(f"test: {test.name}, as asked")
     elif not domain.is_discrete:
-        nominal = [name for name, column in domain.columns.items() if isinstance(column, Categorical)]
-        if nominal:
+        nominal = _nominal_beside_numeric(domain)
+        if nominal is not None:
             raise DomainError(
-                f"column {nominal[0]!r} is categorical while others are numeric, and no test here takes both; declare the numeric "
-                "ones ordinal with bins, select columns of one kind, or (delta > 0) buy a release of Features, which takes both"
+                f"column {nominal!r} is categorical while others are numeric, and no test here takes both; use a release of Features "
+                "(Algorithm.AUTO and Algorithm.RELEASE do; delta > 0, replace-one neighbours), declare the numeric ones ordinal with bins, or "
+                "select columns of one kind"
             )
         if private and not delta > 0:
             name = next(name for name in domain.names if not domain[name].is_discrete)

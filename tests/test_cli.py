@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 
 import jaxcd
@@ -415,12 +416,6 @@ def test_bad_input_is_one_line_and_exit_code_2(
             '{"columns": {"a": {"type": "ordinal", "levels": [1, 2]}, "b": {"type": "ordinal", "levels": [2]}}}',
             "'b', row 2",
         ),
-        (
-            "t.csv",
-            "a,b\n1,2\n2,1\n",
-            '{"columns": {"a": {"type": "numeric"}, "b": {"type": "categorical", "levels": [1, 2]}}}',
-            "no test here takes both",
-        ),
     ],
 )
 def test_bad_files(
@@ -511,3 +506,19 @@ def test_discover_takes_an_algorithm() -> None:
     ):
         with pytest.raises(jaxcd.OptionError, match="use|drop|give"):
             jaxcd.discover(data, **options, **wrong)
+
+
+def test_numeric_beside_nominal_columns(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A release of features takes both; under epsilon alone nothing does."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 3, 3_000)
+    x = np.array([0.0, 3.0, -1.0])[label] + rng.normal(size=3_000)
+    rows = "\n".join(f"{'abc'[k]},{value:.6f}" for k, value in zip(label, x, strict=True))
+    (tmp_path / "t.csv").write_text(f"label,x\n{rows}\n")
+    columns = {"label": {"type": "categorical", "levels": ["a", "b", "c"]}, "x": {"type": "numeric"}}
+    (tmp_path / "domain.json").write_text(json.dumps({"columns": columns}))
+    words = ["discover", str(tmp_path / "t.csv"), "--domain", str(tmp_path / "domain.json")]
+    code, out, err = call(capsys, *words, *BUDGET)
+    assert (code, err) == (0, "") and "covariances of features" in out and "label --- x" in out
+    code, out, err = call(capsys, *words, "--epsilon", "1")
+    assert (code, out) == (2, "") and "no test here takes both" in err and "delta > 0" in err

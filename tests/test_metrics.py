@@ -7,6 +7,7 @@ import itertools
 import json
 import pickle
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -128,3 +129,12 @@ def test_f1_is_a_frozen_float() -> None:
     for counts in ((-1, 1, 1), (2, 1, 3), (2, 3, 1)):
         with pytest.raises(OptionError):
             F1Score(*counts)
+
+
+def test_graphs_of_another_kind():
+    graph = MixedGraph.from_edges(["a", "b"], ["a --> b"])
+    for metric in (skeleton_f1, orientation_f1, arc_f1, shd):
+        with pytest.raises(GraphError, match="estimate: a DiGraph is not a MixedGraph"):
+            metric(nx.DiGraph([("a", "b")]), graph)
+        with pytest.raises(GraphError, match="truth: a DiGraph is not a MixedGraph"):
+            metric(graph, nx.DiGraph([("a", "b")]))

@@ -40,6 +40,9 @@ def numeric(n_columns: int, **others: jaxcd.Categorical | jaxcd.Ordinal) -> jaxc
         (numeric(4), BOTH, True, Method.SECOND_MOMENTS, Algorithm.RELEASE),
         (numeric(3, o=jaxcd.Ordinal((1, 2, 3))), BOTH, True, Method.TREE, Algorithm.TREE),
         (numeric(4), jaxcd.NO_PRIVACY, True, Method.PC, Algorithm.PC),
+        (numeric(3, c=jaxcd.Categorical(("a", "b"))), BOTH, False, Method.FEATURES, Algorithm.RELEASE),
+        (numeric(3, c=jaxcd.Categorical(("a", "b"))), BOTH, True, Method.FEATURES, Algorithm.RELEASE),
+        (numeric(3, c=jaxcd.Categorical(("a", "b"))), jaxcd.NO_PRIVACY, False, Method.FEATURES, Algorithm.RELEASE),
         (discrete(2, 2), jaxcd.Budget(1.0, 1e-6, jaxcd.Relation.ADD_REMOVE), False, Method.LEVELWISE_PC, Algorithm.PC),
         (discrete(2, 2), jaxcd.Budget(1.0, 0.0, jaxcd.Relation.ADD_REMOVE), False, Method.SPARSE_VECTOR_PC, Algorithm.PC),
     ],
@@ -57,18 +60,20 @@ def test_every_rule(domain, budget, linear, method, algorithm):
 
 CALLS = [
     (discrete(2, 3, 2), BOTH, False), (discrete(*[3] * 8), BOTH, False), (numeric(3), BOTH, False), (numeric(3), BOTH, True),
-    (discrete(2, 3), jaxcd.NO_PRIVACY, False),
+    (discrete(2, 3), jaxcd.NO_PRIVACY, False), (numeric(2, c=jaxcd.Categorical((0, 1, 2))), BOTH, False),
+    (numeric(2, c=jaxcd.Categorical((0, 1, 2))), jaxcd.NO_PRIVACY, False),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("domain", "budget", "linear"), CALLS, ids=["histogram", "marginals", "tree", "moments", "pc"])
+@pytest.mark.parametrize(("domain", "budget", "linear"), CALLS, ids=["histogram", "marginals", "tree", "moments", "pc", "features", "features-exact"])
 def test_the_call_that_is_shown_runs_and_is_what_discover_does(domain, budget, linear):
     found = jaxcd.recommend(domain, 400, budget=budget, linear=linear)
     rng = np.random.default_rng(0)
     if domain.is_discrete:
         data = jaxcd.Dataset.from_codes(np.stack([rng.integers(0, k, 400) for k in domain.cardinalities], axis=1), domain=domain)
     else:
-        data = jaxcd.Dataset.from_array(rng.normal(size=(400, domain.n_columns)), domain=domain)
+        columns = [rng.normal(size=400) if k is None else rng.integers(0, k, 400) for k in domain.cardinalities]
+        data = jaxcd.Dataset.from_array(np.stack(columns, axis=1), domain=domain)
     noise = None if budget is jaxcd.NO_PRIVACY else jaxcd.SimulatedNoise(jax.random.key(1))
     call = found.call.replace("budget=budget", "budget=budget, noise=noise")
     by_hand = eval(call, {"jaxcd": jaxcd, "data": data, "budget": budget, "noise": noise, "key": None})
@@ -81,7 +86,7 @@ def test_the_call_that_is_shown_runs_and_is_what_discover_does(domain, budget, l
         assert run.spent.epsilon <= budget.epsilon and len({row["index"] for row in run.info["ledger"]}) == len(run.info["ledger"])
 
 
-@pytest.mark.parametrize(("domain", "linear"), [(discrete(2, 3, 2), False), (discrete(*[3] * 8), False), (numeric(3), True), (numeric(3), False)])
+@pytest.mark.parametrize(("domain", "linear"), [(discrete(2, 3, 2), False), (discrete(*[3] * 8), False), (numeric(3), True), (numeric(3), False), (numeric(3, c=jaxcd.Categorical((0, 1))), False)])
 def test_the_warning_goes_where_rows_or_epsilon_grow(domain, linear):
     def warned(n: int, epsilon: float) -> bool:
         return jaxcd.recommend(domain, n, budget=jaxcd.Budget(epsilon, 1e-6), linear=linear).warning is not None
@@ -127,11 +132,24 @@ def test_what_is_refused():
         arguments = {"domain": domain, "n_samples": 100, "budget": BOTH, **wrong}
         with pytest.raises(jaxcd.OptionError, match="give|declare|use|say"):
             jaxcd.recommend(arguments.pop("domain"), arguments.pop("n_samples"), **arguments)
-    with pytest.raises(jaxcd.DomainError, match="no test here takes both"):
-        jaxcd.recommend(numeric(2, c=jaxcd.Categorical(("a", "b"))), 100, budget=BOTH)
+    mixed = numeric(2, c=jaxcd.Categorical(("a", "b")))
+    for budget in (PURE, jaxcd.Budget(1.0, 1e-6, jaxcd.Relation.ADD_REMOVE)):
+        with pytest.raises(jaxcd.DomainError, match="'c' is categorical while others are numeric.*Features.*delta > 0"):
+            jaxcd.recommend(mixed, 100, budget=budget)
     for linear in (False, True):
         with pytest.raises(jaxcd.DomainError, match="delta > 0"):
             jaxcd.recommend(numeric(3), 100, budget=PURE, linear=linear)
+
+
+def test_what_features_cannot_do_is_refused_before_anything_is_bought(monkeypatch):
+    monkeypatch.setattr(jaxcd.Ledger, "charge", lambda *_: pytest.fail("charged"))
+    domain = numeric(2, c=jaxcd.Categorical((0, 1)))
+    data = jaxcd.Dataset.from_array(np.tile([[0.5, 1.5, 0.0], [1.0, 0.0, 1.0]], (50, 1)), domain=domain)
+    with pytest.raises(jaxcd.OptionError, match="n_confidence_draws = 5: feature covariances are no model of rows"):
+        jaxcd.discover(data, budget=BOTH, key=None, n_confidence_draws=5)
+    for options in ({"test": jaxcd.StratifiedRanks()}, {"algorithm": Algorithm.FCI}):
+        with pytest.raises(jaxcd.DomainError, match="categor|nominal"):
+            jaxcd.discover(data, budget=BOTH, key=jax.random.key(0), **options)
 
 
 def test_private_rows_decide_nothing():
@@ -172,6 +190,17 @@ class TestPlanOfRelease:
         planned = plan_release(data.domain, 20_000, kind=kind, budget=BOTH)
         # sampling alone costs 1 / n or a little more; the rest of the variance is the noise
         assert (planned.noise / 20_000) ** 2 == pytest.approx(1 / bought.effective_samples - 1 / 20_000, rel=0.4)
+
+    @pytest.mark.parametrize("n", [500, 20_000])
+    def test_features(self, n):
+        rng = np.random.default_rng(0)
+        data = jaxcd.Dataset.from_array(rng.normal(size=(n, 4)), domain=numeric(4))
+        bought = jaxcd.release(data, jaxcd.Features(), budget=BOTH, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+        planned = plan_release(data.domain, n, kind=jaxcd.Features(), budget=BOTH)
+        # features of length one: a correlation is r covariances
+        assert planned.noise == pytest.approx(bought.sigma * bought.sizes[0], rel=1e-9)
+        with pytest.raises(jaxcd.OptionError, match="delta"):
+            plan_release(data.domain, n, kind=jaxcd.Features(), budget=PURE)
 
     def test_what_is_refused(self):
         with pytest.raises(jaxcd.OptionError, match="no kind of release"):

@@ -57,6 +57,10 @@ _SERIES_SLACK = 1e-6
 _LARGEST_ANALYTIC_ALPHA = 0.215
 
 
+# Far below it penalties and bandwidths underflow, and 0 / 0 would tell of a record.
+_LEAST_NUMBER = 1e-12
+
+
 class Null(enum.Enum):
     """What the statistic is compared with."""
 
@@ -194,8 +198,8 @@ class BoundedRCIT(PermutationTest):
     def __post_init__(self) -> None:
         for argument in ("penalty", "norm_bound", "bandwidth", "raw_bandwidth", "ridge_bandwidth"):
             value = getattr(self, argument)
-            if not (math.isfinite(value) and value > 0):
-                raise OptionError(f"{argument} = {value!r} is not a positive number; give one")
+            if not (math.isfinite(value) and value >= _LEAST_NUMBER):
+                raise OptionError(f"{argument} = {value!r} is not a finite number from {_LEAST_NUMBER:g}; give one")
         for argument in ("n_features", "n_permutations"):
             value = getattr(self, argument)
             if isinstance(value, bool) or not isinstance(value, int) or not value >= 2:
@@ -252,7 +256,7 @@ class BoundedRCIT(PermutationTest):
             if not isinstance(column, Numeric) or column.lower is None or column.upper is None:
                 raise DomainError(f"{self.name} needs public bounds, but {name!r} has none; declare it numeric with lower and upper")
             values = np.clip(data.values(name), column.lower, column.upper)
-            scaled.append(2 * (values - column.lower) / (column.upper - column.lower) - 1)
+            scaled.append(2 * ((values - column.lower) / (column.upper - column.lower)) - 1)
         return data, scaled, key
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:

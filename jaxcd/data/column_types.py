@@ -192,6 +192,10 @@ class Numeric:
         assert self.lower is not None and self.upper is not None
         if not self.lower < self.upper:
             raise DomainError(f"lower bound {self.lower!r} must be below upper bound {self.upper!r}; widen the bounds")
+        if not math.isfinite(self.upper - self.lower):
+            raise DomainError(
+                f"bounds {self.lower!r} and {self.upper!r} are farther apart than the largest float; narrow them, or declare neither"
+            )
 
     @property
     def is_bounded(self) -> bool:

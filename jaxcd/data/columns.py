@@ -217,8 +217,12 @@ def _sorted_levels(levels: Iterable[Level]) -> list[Level]:
     return sorted(levels, key=lambda level: (isinstance(level, str), level))
 
 
+# Up to here every whole number is a float of its own, so that a level is what stands in the cell.
+_LARGEST_LEVEL = 2.0**53
+
+
 def _infer_numbers(values: NDArray[np.float64]) -> Column:
-    if np.array_equal(values, np.floor(values)):
+    if np.array_equal(values, np.floor(values)) and np.abs(values).max(initial=0.0) <= _LARGEST_LEVEL:
         levels = np.unique(values)
         if levels.size <= MAX_INFERRED_LEVELS:
             return Ordinal(tuple(int(level) for level in levels))

@@ -231,6 +231,8 @@ def from_raw_columns(raws: Sequence[RawColumn], *, domain: Domain | None, clip: 
         raise DataError(f"the data must have at least 2 rows, not {raws[0].n_samples}; add rows")
     if domain is None:
         domain = infer_domain(raws)
+    if not isinstance(domain, Domain):
+        raise DomainError(f"domain: a {type(domain).__name__} is not a Domain; make one with jaxcd.Domain(...), or read one with Domain.read")
     by_name = {raw.name: raw for raw in raws}
     for name in domain.names:
         if name not in by_name:

@@ -37,6 +37,9 @@ def checked_names(names: Sequence[object]) -> tuple[str, ...]:
 
 def raw_columns_of_array(values: Any, *, names: Sequence[str] | None) -> tuple[RawColumn, ...]:
     """The columns of an n_samples x n_columns array; without names they are x1, x2, ..."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        row, column = np.argwhere(np.atleast_2d(np.ma.getmaskarray(values)))[0] + 1
+        raise DataError(f"column {column}, row {row}: the value is masked, which says that it is missing; leave such rows out, or fill them")
     array = values if isinstance(values, np.ndarray) else _array(values)
     if array.ndim != 2:
         raise DataError(f"values must be a two-dimensional array (n_samples x n_columns), not of shape {array.shape}")

@@ -14,6 +14,8 @@ from jaxcd.queries import Queue, Session
 __all__ = ["SieveAndExamine", "optimal_rate"]
 
 _SMALLEST_RATE = 1 / 20
+# Above this e^epsilon overflows; the best rate is 1 long before.
+_LARGEST = 700.0
 # Margins on a subsample are lost with it, so the look-ahead starts small and grows while nothing passes.
 _FIRST_LOOK_AHEAD = 32
 _LOOK_AHEAD = 1024
@@ -26,7 +28,7 @@ def optimal_rate(epsilon: float) -> float:
     subsample; the signal, which shrinks as well, is not in it (PRIVACY.md N.1).
     Source: Wang, Pang, Song 2020, section 5.2.
     """
-    if math.isinf(epsilon):
+    if epsilon > _LARGEST:
         return 1.0
     from scipy import optimize  # slow to import, and needed here only
 

@@ -37,7 +37,7 @@ def check_arguments(test: Any, budget: Any, key: Any, noise: Any) -> None:
     if key is not None and not (isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)):
         raise OptionError(f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed), or None")
     if noise is not None and not isinstance(noise, NoiseSource):
-        raise OptionError(f"noise = {noise!r} is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
+        raise OptionError(f"noise = <{type(noise).__name__}> is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
 
 
 def _check_search(decider: Any, max_level: Any, stable: Any, colliders: Any, knowledge: Any, progress: Any) -> None:

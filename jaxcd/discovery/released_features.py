@@ -12,7 +12,6 @@ count, because features and additive regressions are not exact.  A difference of
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -27,7 +26,7 @@ from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import OptionError
 from jaxcd.releases.canonical_correlation import CanonicalCorrelation, raised
 from jaxcd.releases.features import ReleasedFeatures
-from jaxcd.scores.base import BatchedScore, strongest
+from jaxcd.scores.base import BatchedScore, log_rows, strongest
 from jaxcd.scores.checks import check_count, check_positive
 
 __all__ = ["FeatureScore", "pc_features", "search_features"]
@@ -66,7 +65,7 @@ class FeatureScore(BatchedScore):
         scales = np.where(self._sizes > 0, self._sizes / np.maximum(traces, _LEAST_VARIANCE), 0.0)
         spread = release.noise * float(scales.sum()) / max(int((self._sizes > 0).sum()), 1)
         self.effective_samples = release.n_samples / (1 + release.n_samples * spread**2)
-        self._parameter_price = penalty / 2 * math.log(max(self.effective_samples, 1.0))
+        self._parameter_price = penalty / 2 * log_rows(self.effective_samples)
         self._edge_price = self.effective_samples / 2 * CanonicalCorrelation(effect).effect ** 2
         self._determinants: dict[Columns, float] = {(): 0.0}
         self._candidates = strongest(_partial_strengths(self._covariance, release.blocks), n_candidates)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jaxcd.frozen import FrozenDict
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import PrivacyCost
 
@@ -58,6 +59,10 @@ class DiscoveryResult:
     exhausted: bool
     info: Mapping[str, Any] = field(default_factory=dict)
     confidence: EdgeConfidence | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "separating_sets", FrozenDict(self.separating_sets))
+        object.__setattr__(self, "info", FrozenDict(self.info))
 
     def with_confidence(self, confidence: EdgeConfidence) -> DiscoveryResult:
         """The same result with the probabilities of its edges, which pictures and reports then show.

@@ -12,8 +12,11 @@ __all__ = ["correlation_matrix", "partial_correlations"]
 def correlation_matrix(values: jax.Array) -> jax.Array:
     """Pearson's correlation matrix of the columns, (n, d) -> (d, d); a constant column has correlation 0 with the others.
 
-    The columns are centred and scaled before the product, so that a large mean does not cost digits.
+    The columns are centred and scaled before the product, so that a large mean does not cost digits, and first brought near 1 by powers
+    of two, so that no square overflows or vanishes.
     """
+    largest = jnp.abs(values).max(axis=0)
+    values = jnp.ldexp(values, -jnp.frexp(largest)[1])
     centred = values - values.mean(axis=0)
     norm = jnp.sqrt((centred**2).sum(axis=0))
     # A column whose spread is lost in the rounding of its mean is constant for every purpose.

@@ -7,6 +7,7 @@ depend on a record, so only shapes, kinds and options are looked at, and every m
 from __future__ import annotations
 
 import math
+import numbers
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def check_pair(x: ArrayLike, y: ArrayLike, *, least: int = 8, private: bool = Fa
     Args:
         x, y: one number a record, in the same order of records.
         least: the smallest number of records that is accepted.
-        private: look at shapes and dtypes only, never at values (they may be NaN or constant).
+        private: look at shapes and at whether these are numbers only, never at values (they may be NaN or constant).
 
     Raises:
         DataError: not one column each, not numbers, of unequal lengths, fewer than ``least`` records; and, unless ``private``,
@@ -68,9 +69,19 @@ def _column(name: str, values: ArrayLike) -> np.ndarray:
             f"{name} must be one column, got an array of shape {array.shape}: a pair is of two scalar variables, so give "
             "one-dimensional arrays (multivariate pairs are not handled)"
         )
+    if array.dtype == object and all(value is None or isinstance(value, numbers.Real) for value in array):
+        # Python's whole numbers have no limit, and one beyond int64 must not change what becomes of the others.
+        array = np.array([_as_float(value) for value in array])
     if array.dtype.kind not in "biuf":
         raise DataError(f"{name} must hold numbers, got dtype {array.dtype}: convert it to float64 first")
     return array.astype(np.float64)
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return math.nan if value is None else float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def check_pair_arguments(budget: Any, noise: Any) -> bool:
@@ -81,7 +92,7 @@ def check_pair_arguments(budget: Any, noise: Any) -> bool:
     if not isinstance(budget, (Budget, NoPrivacy)):
         raise OptionError(f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0), or jaxcd.NO_PRIVACY")
     if noise is not None and not isinstance(noise, NoiseSource):
-        raise OptionError(f"noise = {noise!r} is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
+        raise OptionError(f"noise = <{type(noise).__name__}> is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
     if isinstance(budget, Budget) and budget.relation is not Relation.REPLACE_ONE:
         raise OptionError(
             f"budget: under {budget.relation.value} neighbours the number of records is private, and the noise depends on it; "

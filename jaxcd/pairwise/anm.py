@@ -162,6 +162,10 @@ def _check_key(key: Any) -> None:
         raise OptionError(f"key must be one typed JAX key, got {type(key).__name__}: use jax.random.key(0)")
 
 
+# Far below it penalties and bandwidths underflow, and 0 / 0 would tell of a record.
+_LEAST_NUMBER = 1e-12
+
+
 def _check_options(
     score: Any, protect: Any, release: Any, budget: Budget | NoPrivacy, test_share: Any, numbers: dict[str, Any]
 ) -> None:
@@ -174,9 +178,9 @@ def _check_options(
         if not isinstance(value, kind):
             raise OptionError(f"{name} = {value!r} is not a {kind.__name__}; use one of {', '.join(map(str, kind))}")
     for name, value in numbers.items():
-        fine = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 and math.isfinite(value)
+        fine = isinstance(value, (int, float)) and not isinstance(value, bool) and value >= _LEAST_NUMBER and math.isfinite(value)
         if value is not None and not fine:
-            raise OptionError(f"{name} = {value!r} is not a positive number; give one such as 0.1")
+            raise OptionError(f"{name} = {value!r} is not a finite number from {_LEAST_NUMBER:g}; give one such as 0.1")
     fine = isinstance(test_share, float) and 0 < test_share < 1
     if test_share is not None and not fine:
         raise OptionError(

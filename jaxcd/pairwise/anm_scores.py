@@ -175,7 +175,7 @@ class LogIQRScore(AnmScore):
     """log IQR(cause) + log IQR(residual): the joint entropy of an additive noise model, by a robust proxy.
 
     mechanism: None takes FLIP_DISTANCE for a direction, EXPONENTIAL for scores of the test side, else PROPOSE_TEST_RELEASE.
-    width: of the bins of propose-test-release, positive: the local sensitivity that is proposed (1 in the paper).
+    width: of the bins of propose-test-release, from 1e-6: the local sensitivity that is proposed (1 in the paper).
     resolution: points of the exponential mechanism's grid, at least 10.
     """
 
@@ -195,8 +195,8 @@ class LogIQRScore(AnmScore):
         if (
             isinstance(self.width, bool)
             or not isinstance(self.width, (int, float))
-            or not (self.width > 0 and math.isfinite(self.width))
+            or not (self.width >= 1e-6 and math.isfinite(self.width))
         ):
-            raise OptionError(f"width = {self.width!r} is not a positive number; give one such as 1.0")
+            raise OptionError(f"width = {self.width!r} is not a finite number from 1e-6; give one such as 1.0")
         if isinstance(self.resolution, bool) or not isinstance(self.resolution, int) or not self.resolution >= 10:
             raise OptionError(f"resolution = {self.resolution!r} is not a whole number from 10; give one such as 1000")

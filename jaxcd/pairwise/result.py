@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxcd.frozen import FrozenDict
 from jaxcd.privacy import PrivacyCost
 
 __all__ = ["Direction", "PairResult"]
@@ -49,6 +50,9 @@ class PairResult:
     cost: PrivacyCost
     spent: PrivacyCost
     info: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "info", FrozenDict(self.info))
 
     def __str__(self) -> str:
         sure = "" if self.confidence is None else f" (confidence {self.confidence:.3f})"

@@ -46,7 +46,7 @@ def check_scale(name: str, value: float) -> float:
     if not value <= SCALE_LIMIT:
         raise OptionError(
             f"{name} must be at most 2**56 steps of the grid for int64, got {value!r}: "
-            "use a coarser grid or a larger epsilon"
+            "the budget is too small for it; use a larger epsilon (a mechanism's own caller: or a coarser grid)"
         )
     return value
 

@@ -60,8 +60,11 @@ class Release(StatisticsSource):
         if math.isinf(self.spent.epsilon):
             return ()
         mechanism = "Pure" if self.spent.delta == 0 else "ZCDP"
-        rho = PureEvent(self.spent.epsilon).rho if self.spent.delta == 0 else epsilon_to_rho(self.spent.epsilon, self.spent.delta)
         epsilon = self.spent.epsilon if self.spent.delta == 0 else math.inf
+        if not self.spent.epsilon > 0:
+            rho = 0.0  # delta alone covers it: what was bought is too little to show
+        else:
+            rho = PureEvent(self.spent.epsilon).rho if self.spent.delta == 0 else epsilon_to_rho(self.spent.epsilon, self.spent.delta)
         return ({"index": 0, "label": f"release: {self.kind}", "mechanism": mechanism, "epsilon": epsilon, "rho": rho},)
 
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
@@ -110,8 +113,11 @@ class Release(StatisticsSource):
     def save(self, path: str | Path) -> Path:
         """Writes the release as one file, which may be published if :attr:`cost` is proved; returns the path.
 
-        An existing file is replaced.
+        An existing file is replaced.  Raises OptionError where the folder does not exist.
         """
+        path = Path(path)
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            raise OptionError(f"path = {str(path)!r} is no file in a folder that exists; give one such as 'release.npz'")
         own, arrays = self._parts()
         header = {
             "format": _FORMAT,
@@ -124,7 +130,6 @@ class Release(StatisticsSource):
             "spent": _cost_to_json(self.spent),
             "own": own,
         }
-        path = Path(path)
         with path.open("wb") as file:  # savez would add a suffix to a name
             np.savez_compressed(file, allow_pickle=False, header=np.array(json.dumps(header, allow_nan=False)), **arrays)
         return path
@@ -193,7 +198,7 @@ def check_release_arguments(data: Any, budget: Any, noise: Any) -> None:
             f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0) (the whole price of the release), or jaxcd.NO_PRIVACY"
         )
     if noise is not None and not isinstance(noise, NoiseSource):
-        raise OptionError(f"noise = {noise!r} is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
+        raise OptionError(f"noise = <{type(noise).__name__}> is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
     if isinstance(budget, Budget) and budget.relation is not Relation.REPLACE_ONE:
         raise OptionError(
             f"budget: under {budget.relation.value} neighbours the number of rows is private, and a release states it; "

@@ -2,7 +2,8 @@ r"""Centres and scales of numeric columns, bought from noisy histograms.
 
 Each column is cut into 256 bins: of equal width between the bounds of a column that declares them, else of width 1/8 on asinh scale from
 -16 to 16 (numbers up to 4.4 million, and down to about 0.1 in size).  The shortest run of bins whose noisy counts reach half the rows
-gives the centre, its middle, and the scale, half its width over 0.674, which is the standard deviation of a normal.
+gives the centre, its middle, and the scale, half its width over 0.674, which is the standard deviation of a normal.  Where bounds are so
+close that floats between them are fewer than bins, some bins have no width; a run is taken to be as wide as the narrowest that has one.
 
 *Sensitivity.*  Replacing a record moves one row of each column from one bin to another: sqrt(2 p) in L2.
 """
@@ -48,7 +49,8 @@ def bought_units(data: Dataset, accountant: Accountant, *, rho: float) -> tuple[
     runs = [shortest_half(column, n_samples=data.n_samples) for column in noisy]
     low = np.array([cuts[first] for cuts, (first, _) in zip(edges, runs, strict=True)])
     high = np.array([cuts[end] for cuts, (_, end) in zip(edges, runs, strict=True)])
-    return (low + high) / 2, (high - low) / (2 * _UPPER_QUARTILE)
+    narrowest = np.array([min(width for width in np.diff(cuts) if width > 0) for cuts in edges])
+    return low + (high - low) / 2, np.maximum(high - low, narrowest) / (2 * _UPPER_QUARTILE)
 
 
 def _edges(data: Dataset, name: str) -> np.ndarray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import abc
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ import numpy as np
 
 from jaxcd.errors import GraphError, OptionError
 
-__all__ = ["BatchedScore", "FamilyTable", "GraphScore", "LocalScore", "check_max_parents", "several_levels", "strongest"]
+__all__ = ["BatchedScore", "FamilyTable", "GraphScore", "LocalScore", "check_max_parents", "log_rows", "several_levels", "strongest"]
 
 
 class GraphScore(abc.ABC):
@@ -151,6 +152,15 @@ class BatchedScore(LocalScore):
     @abc.abstractmethod
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""
+
+
+# Where noise leaves fewer rows than this, log N would make edges cheap, and at one row free: a search would join everything.
+_LEAST_ROWS = 8.0
+
+
+def log_rows(effective_samples: float) -> float:
+    """The log N of a BIC whose N is what noise leaves of the rows, and at least 8."""
+    return math.log(max(effective_samples, _LEAST_ROWS))
 
 
 def strongest(strength: np.ndarray, n_candidates: int) -> tuple[tuple[int, ...], ...]:

@@ -9,7 +9,6 @@ Source: Schwarz 1978; Geiger and Heckerman 1994 for normal networks.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import final
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from jaxcd.errors import OptionError
 from jaxcd.releases.second_moments import ReleasedSecondMoments
-from jaxcd.scores.base import BatchedScore, strongest
+from jaxcd.scores.base import BatchedScore, log_rows, strongest
 from jaxcd.scores.checks import check_count, check_positive
 
 __all__ = ["GaussianScore", "log_conditional_variances"]
@@ -44,7 +43,7 @@ class GaussianScore(BatchedScore):
         super().__init__(release.names, max_parents=max_parents)
         self._release = release
         rows = release.effective_samples
-        self._half_rows, self._price = rows / 2, penalty / 2 * math.log(max(rows, 1.0))
+        self._half_rows, self._price = rows / 2, penalty / 2 * log_rows(rows)
         precision = np.linalg.inv(release.correlation)
         scale = np.sqrt(np.diag(precision))
         strength = np.abs(precision) / scale / scale[:, None]

@@ -12,7 +12,7 @@ and factoring the Poisson probabilities at y and y + 1 out of them
     S = sum_{j=0}^{y} y!/(y-j)! (q/mu)^j = P(Pois(mu/q) <= y) / pois(y; mu/q),
     T = sum_{j>=0} (y+1)!/(y+1+j)! (mu q)^j = P(Pois(mu q) > y) / pois(y + 1; mu q),
 
-which neither overflow nor cancel.  Given y, N is a mixture of the two sides, with means (mu/q) (1 - 1/S) and
+which neither overflow nor cancel.  Given y, N is a mixture of the two sides, with means (mu/q) (1 - 1/S) = y S_{y-1} / S_y and
 mu q + (y + 1)/T.  For y < 0 the first side is empty and the second is q^{-y} e^{mu q - mu}: N is Poisson(mu q) then.
 """
 
@@ -29,6 +29,8 @@ __all__ = ["TabulatedCounts", "noisy_count"]
 #: Below this a tail probability may have lost digits to underflow, and the ratio is summed term by term.
 _TINY = 1e-290
 _MAX_TERMS = 4000
+#: Below this log S the difference 1 - 1 / S loses digits (all of them where the noise is small), and y S_{y-1} / (l S_y) is taken for it.
+_CANCELS = 0.1
 #: Step of the table in sqrt(mu), in which a Poisson count has the standard deviation 1/2 everywhere, and the half-width of the
 #: table about sqrt(y), beside what the noise adds.
 _STEP = 0.125
@@ -83,7 +85,11 @@ def _nonnegative(y: np.ndarray, mu: np.ndarray, q: float, log_norm: float) -> tu
     second = log_pois + log_mu - np.log(y + 1) + np.log(q) + log_t
     log_f = np.logaddexp(first, second)
     weight = np.exp(first - log_f)
-    mean = weight * np.maximum(-low * np.expm1(-log_s), 0) + (1 - weight) * (high + (y + 1) * np.exp(-log_t))
+    below = -low * np.expm1(-log_s)  # l (1 - 1 / S_y) = y S_{y-1} / S_y
+    cancels = log_s < _CANCELS
+    if cancels.any():
+        below[cancels] = y[cancels] * _low_ratio(np.maximum(y[cancels] - 1, 0), low[cancels]) * np.exp(-log_s[cancels])
+    mean = weight * below + (1 - weight) * (high + (y + 1) * np.exp(-log_t))
     # At mu = 0 the count is 0, and y is the noise.
     return np.where(positive, log_norm + log_f, log_norm + y * np.log(q)), np.where(positive, mean, 0.0)
 

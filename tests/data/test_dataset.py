@@ -384,3 +384,22 @@ def test_the_limit_of_inference() -> None:
     with pytest.raises(DataError, match="'y' holds text with more than 50 distinct values") as caught:
         Domain.infer(pd.DataFrame({"x": many, "y": words}))
     assert "name1" not in str(caught.value)
+
+
+def test_masked_values_are_missing():
+    values = np.ma.masked_array([[1.0, 10], [2, 20], [3.5, 30]], mask=[[0, 0], [1, 0], [0, 0]])
+    with pytest.raises(DataError, match="column 1, row 2: the value is masked"):
+        Dataset.from_array(values)
+    assert Dataset.from_array(np.ma.masked_array(values.data, mask=False)).n_samples == 3
+
+
+def test_whole_numbers_beyond_floats_are_no_levels():
+    many = np.array([[2**60 + i, i % 3] for i in range(100)])
+    found = Dataset.from_array(many)
+    assert isinstance(found.domain["x1"], Numeric) and isinstance(found.domain["x2"], Ordinal)
+
+
+def test_a_domain_of_another_kind():
+    for wrong in ({"a": 2}, "domain.json"):
+        with pytest.raises(DomainError, match="is not a Domain; make one"):
+            Dataset.from_array(np.zeros((3, 2)), names=["a", "b"], domain=wrong)

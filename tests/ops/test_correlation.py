@@ -42,6 +42,14 @@ def test_large_means_do_not_cost_digits():
     np.testing.assert_allclose(far, np.corrcoef(values.T), atol=1e-5)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-20, 1e200, 1e300])
+def test_units_do_not_matter(scale: float):
+    values = correlated(50, 3, 2)
+    with double_precision():
+        expected = np.asarray(correlation_matrix(jnp.asarray(values)))
+        assert np.asarray(correlation_matrix(jnp.asarray(scale * values))) == pytest.approx(expected, abs=1e-12)
+
+
 def test_single_precision():
     values = correlated(300, 5, 9).astype(np.float32)
     matrix = correlation_matrix(jnp.asarray(values))

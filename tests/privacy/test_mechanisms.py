@@ -214,9 +214,9 @@ def test_scale_limits():
     assert noise_scale(Fraction(1), math.inf) == gaussian_sigma(Fraction(1), math.inf) == 0.0
     assert noise_scale(Fraction(1), 1e300) == gaussian_sigma(Fraction(1), 1e300) == 2.0**-10
     for call in (lambda: noise_scale(Fraction(2**60), 1e-3), lambda: noise_scale(Fraction(2**60), 1e-320)):
-        with pytest.raises(OptionError, match="coarser grid"):
+        with pytest.raises(OptionError, match="budget is too small"):
             call()
-    with pytest.raises(OptionError, match="coarser grid"):
+    with pytest.raises(OptionError, match="budget is too small"):
         gaussian_sigma(Fraction(2**60), 1e-3)
 
 

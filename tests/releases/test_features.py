@@ -75,6 +75,46 @@ class TestFeatures:
         np.testing.assert_allclose(same.covariance[np.ix_(first, second)], same.covariance[np.ix_(first, first)], atol=1e-9)
 
 
+class TestTheNumberOfFeatures:
+    DOMAIN = Domain({**{f"x{i}": Numeric() for i in range(10)}, **{f"c{i}": Categorical((0, 1, 2)) for i in range(10)}})
+
+    @staticmethod
+    def number(domain: Domain, n: int, rho: float) -> int:
+        return Features().chosen(domain, n, rho=rho).n_features
+
+    def test_more_rows_and_more_budget_buy_more(self):
+        by_rows = [self.number(self.DOMAIN, n, 0.02) for n in (1_000, 3_000, 10_000, 20_000, 30_000, 100_000)]
+        by_rho = [self.number(self.DOMAIN, 10_000, rho) for rho in (1e-6, 0.005, 0.02, 0.05, 0.2, math.inf)]
+        for numbers in (by_rows, by_rho):
+            assert numbers == sorted(numbers) and (numbers[0], numbers[-1]) == (2, 6) and len(set(numbers)) >= 4
+
+    @pytest.mark.parametrize(("n", "rho"), [(10_000, 0.02), (20_000, 0.02), (3_000, 0.3)])
+    def test_it_is_the_largest_under_which_noise_is_half_of_a_variance(self, n: int, rho: float):
+        def spectrum(r: int) -> float:
+            """Of symmetric noise of the size of the moments, largest eigenvalue over the mean variance 1 / r."""
+            options = Features(n_features=r)
+            size = sum(options.sizes(self.DOMAIN))
+            noise = np.random.default_rng(r).normal(size=(size, size))
+            noise = options.noise(self.DOMAIN, rho=rho) / n * (np.triu(noise) + np.triu(noise, 1).T)
+            return float(np.linalg.eigvalsh(noise)[-1]) * r
+
+        chosen = self.number(self.DOMAIN, n, rho)
+        assert 2 < chosen < 6
+        assert spectrum(chosen) < 0.52 and spectrum(chosen + 1) > 0.48  # the largest eigenvalue is near its limit 2 sqrt(D)
+
+    def test_the_release_has_it_and_asked_numbers_stay(self):
+        values = collider(2_000, seed=0)
+        small = release_features(dataset(values), budget=jaxcd.Budget(0.3, 1e-6), noise=simulated(0))
+        large = release_features(dataset(values), budget=jaxcd.Budget(50.0, 1e-6), noise=simulated(0))
+        assert small.sizes == (2,) * 4 and large.sizes == (6,) * 4
+        assert release_features(dataset(values), budget=jaxcd.NO_PRIVACY).sizes == (6,) * 4
+        asked = release_features(dataset(values), budget=jaxcd.Budget(0.3, 1e-6), options=Features(n_features=5), noise=simulated(0))
+        assert asked.sizes == (5,) * 4
+
+    def test_few_rows_get_fewer_features_than_rows(self):
+        assert release_features(dataset(collider(20, seed=0)), budget=jaxcd.NO_PRIVACY).sizes == (4,) * 4
+
+
 class TestNoise:
     def test_it_has_the_variance_that_is_stated(self):
         """The maps are drawn anew each time, so discrete columns, which have none."""
@@ -163,6 +203,13 @@ class TestSearches:
         graph = search_features(release_features(data, budget=BUDGET, noise=simulated(0))).graph
         assert graph.adjacency.tolist() == [[False, True, False], [True, False, True], [False, True, False]]
 
+    @pytest.mark.parametrize("epsilon", [1.0, 0.1, 0.01])
+    def test_nothing_is_found_in_noise(self, epsilon: float):
+        independent = dataset(np.random.default_rng(4).normal(size=(1000, 6)))
+        for seed in range(3):
+            found = release_features(independent, budget=jaxcd.Budget(epsilon, 1e-6), noise=simulated(seed))
+            assert search_features(found).graph.n_edges == 0
+
     def test_the_score_is_equal_for_equivalent_graphs(self):
         release = release_features(dataset(collider(1000, seed=6)), budget=BUDGET, noise=simulated(0))
         score = FeatureScore(release)
@@ -216,7 +263,7 @@ class TestFileAndErrors:
         np.testing.assert_array_equal(loaded.moments, release.moments)
         for part in ("sizes", "sigma", "anchor", "charges", "cost", "spent", "domain", "n_samples"):
             assert getattr(loaded, part) == getattr(release, part)
-        assert "array" not in repr(release) and "24 features" in repr(release)
+        assert "array" not in repr(release) and f"{sum(release.sizes)} features" in repr(release)
         arrays = dict(np.load(tmp_path / "features.npz"))
         arrays["moments"] = arrays["moments"][:3]
         np.savez(tmp_path / "bad.npz", **arrays)
@@ -249,8 +296,10 @@ class TestFileAndErrors:
                 release_features(data, budget=budget)
         with pytest.raises(jaxcd.OptionError, match="Features"):
             release_features(data, budget=BUDGET, options=3)
+        with pytest.raises(jaxcd.DataError, match="8 features"):
+            release_features(dataset(collider(9, seed=0)), budget=BUDGET)
         with pytest.raises(jaxcd.DataError, match="24 features"):
-            release_features(dataset(collider(20, seed=0)), budget=BUDGET)
+            release_features(dataset(collider(20, seed=0)), budget=BUDGET, options=Features(n_features=6))
         with pytest.raises(jaxcd.PrivacyError, match="inferred"):
             release_features(dataset(collider(300, seed=0), declared=False), budget=BUDGET)
 

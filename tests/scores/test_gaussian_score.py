@@ -117,6 +117,17 @@ class TestSearches:
             n_edges.append(int(search_second_moments(found).graph.adjacency.sum()) // 2)
         assert sum(n_edges) <= 2  # of 150 pairs
 
+    def test_nothing_is_found_where_noise_leaves_less_than_a_row(self):
+        """log N is taken of at least 8 rows: at one row and less an edge would cost nothing."""
+        rng = np.random.default_rng(4)
+        independent = Dataset.from_array(rng.normal(size=(1000, 6)), domain=Domain({f"x{i}": Numeric() for i in range(6)}))
+        for epsilon in (0.2, 0.1, 0.01):
+            found = release_second_moments(
+                independent, budget=jaxcd.Budget(epsilon, 1e-6), noise=jaxcd.SimulatedNoise(jax.random.key(5))
+            )
+            assert found.effective_samples < 1
+            assert search_second_moments(found).graph.n_edges == jaxcd.ges(found, score=jaxcd.BIC()).graph.n_edges == 0
+
     def test_another_thing_than_a_release(self):
         for search in (search_second_moments, pc_second_moments):
             with pytest.raises(jaxcd.OptionError, match="release"):

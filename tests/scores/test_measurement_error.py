@@ -45,7 +45,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("scale", [0.2, 2.0, 6.7, 20.0])
+@pytest.mark.parametrize("scale", [0.0015, 0.005, 0.02, 0.027, 0.05, 0.2, 2.0, 6.7, 20.0])
 def test_likelihood_and_mean_are_the_sums(scale: float):
     for y, mu in CASES:
         log_f, mean = noisy_count(np.array([float(y)]), np.array([mu]), scale)
