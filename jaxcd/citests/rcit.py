@@ -212,6 +212,12 @@ class RCIT(CITest):
     ridge_bandwidth: of the kernel on the normal scores of Z, times sqrt(2 |Z|).  dtype: of the features (the regression is in
     float64).
     Columns: numeric, or ordinal by their level codes.  Sensitivity: none stated; mechanisms refuse it.
+
+    Assumes x = f(Z) + e with a law of e that does not depend on Z and has a variance.  Else residuals share what Z does to their spread, and
+    true nulls are rejected: at n = 300 and alpha .05 .95 of them for binary x and y, 1.0 for three levels, .2 where the spread grows with |z|, .5 for
+    Cauchy errors and .9 for Cauchy z.  Cut such columns into levels and use ChiSquare, or StratifiedRanks.  (Clipping the columns would mend Cauchy
+    errors and break what works: exp(z_1 + z_2 + z_3) clipped at 5 robust units was rejected in .99 of runs, unclipped in .23.)
+
     Source: Zhang et al. 2023 for the test (there with lambda = 1); An, Liu, Venkatesh 2007 for the leave-one-out penalty.
     """
 

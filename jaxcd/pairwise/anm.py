@@ -306,9 +306,7 @@ def _values(score: AnmScore, split: Sequence[tuple[DirectionColumns, DirectionCo
 
 def _plain_result(value: tuple[float, float], info: dict[str, Any]) -> PairResult:
     forward, backward = value
-    direction = (
-        Direction.X_TO_Y if forward < backward else Direction.Y_TO_X if backward < forward else Direction.UNDECIDED
-    )
-    margin = abs(backward - forward) if forward != backward else 0.0
+    direction = Direction.of_scores(forward, backward)
+    margin = 0.0 if direction is Direction.UNDECIDED else abs(backward - forward)
     accountant = Accountant(Ledger(NoPrivacy()))
     return PairResult(direction, margin, forward, backward, 1.0, accountant.guarantee, accountant.ledger.spent, info)

@@ -68,13 +68,11 @@ def cds(
     forward = conditional_variability(first, second, **options)
     backward = conditional_variability(second, first, **options)
     compared = math.isfinite(forward) and math.isfinite(backward)
-    direction = Direction.UNDECIDED
-    if compared and forward != backward:
-        direction = Direction.X_TO_Y if forward < backward else Direction.Y_TO_X
+    direction = Direction.of_scores(forward, backward) if compared else Direction.UNDECIDED
     ledger = Ledger(budget)
     return PairResult(
         direction=direction,
-        margin=abs(forward - backward) if compared else 0.0,
+        margin=0.0 if direction is Direction.UNDECIDED else abs(forward - backward),
         forward=forward if compared else None,
         backward=backward if compared else None,
         confidence=1.0,

@@ -86,11 +86,11 @@ def igci(
     else:
         forward = spacing_entropy(second) - spacing_entropy(first)
         backward = -forward
-    direction = Direction.X_TO_Y if forward < backward else Direction.Y_TO_X if backward < forward else Direction.UNDECIDED
+    direction = Direction.of_scores(forward, backward)
     ledger = Ledger(budget)
     return PairResult(
         direction=direction,
-        margin=abs(forward - backward),
+        margin=0.0 if direction is Direction.UNDECIDED else abs(forward - backward),
         forward=forward,
         backward=backward,
         confidence=1.0,

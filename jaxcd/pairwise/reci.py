@@ -221,9 +221,10 @@ def reci(
         assert isinstance(method, BoundedPolynomial) and isinstance(budget, Budget)
         return _private(method, first, second, epsilon=budget.epsilon, accountant=accountant, info=info)
     forward, backward = method.error(first, second), method.error(second, first)
+    direction = Direction.of_scores(forward, backward)
     return PairResult(
-        direction=_direction(backward - forward),
-        margin=abs(backward - forward),
+        direction=direction,
+        margin=0.0 if direction is Direction.UNDECIDED else abs(backward - forward),
         forward=forward,
         backward=backward,
         confidence=1.0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,13 @@ class Direction(enum.Enum):
     X_TO_Y = "x -> y"
     Y_TO_X = "y -> x"
     UNDECIDED = "undecided"
+
+    @classmethod
+    def of_scores(cls, forward: float, backward: float) -> Direction:
+        """The direction whose score is smaller; UNDECIDED where the two agree to 12 digits or to 1e-28, since rounding would decide."""
+        if math.isclose(forward, backward, rel_tol=1e-12, abs_tol=1e-28):
+            return cls.UNDECIDED
+        return cls.X_TO_Y if forward < backward else cls.Y_TO_X
 
     @property
     def reversed(self) -> Direction:

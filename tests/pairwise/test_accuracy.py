@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import jaxcd
 from jaxcd.errors import DataError, OptionError
 from jaxcd.pairwise import CausePair, Direction, PairResult, pair_accuracy, pair_accuracy_of
 from jaxcd.privacy import NO_PRIVACY, Ledger
@@ -112,3 +113,16 @@ def test_bad_input(results, truths, weights):
 def test_bad_confidence(confidence: float):
     with pytest.raises(OptionError, match="confidence"):
         pair_accuracy([answer(RIGHT)], [RIGHT], confidence=confidence)
+
+
+def test_rounding_decides_nothing():
+    from jaxcd.pairwise import reci
+
+    infinite = float("inf")
+    assert Direction.of_scores(1.0, 1.0 + 1e-15) is Direction.of_scores(-infinite, -infinite) is Direction.UNDECIDED
+    assert Direction.of_scores(1.0, 1.0 + 1e-9) is Direction.of_scores(-infinite, 1.0) is Direction.X_TO_Y
+    assert Direction.of_scores(1.0, 0.0) is Direction.of_scores(infinite, 1.0) is Direction.Y_TO_X
+    x, y = np.repeat([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [61, 39, 39, 61], axis=0).T  # a table that is its own mirror
+    for pair in ((x, y), (x, 1 - x)):
+        result = reci(*pair, budget=jaxcd.NO_PRIVACY)
+        assert result.direction is Direction.UNDECIDED and result.margin == 0
