@@ -71,7 +71,7 @@ def test_links_and_paths_exist() -> None:
     modules = re.findall(r"`python -m (benchmarks\.\w+) --quick`", TEXT)
     assert modules == [f"benchmarks.{name}" for name in (
         "priv_pc", "frontier", "releases", "robustness", "run_time", "private_nonlinear", "kernels", "calibration", "rcit_pc", "fci_oracle",
-        "priv_fci", "search_peers", "pairs", "pairs_published", "kusner_table2", "local_frontier", "local_multi", "local_pairs",
+        "priv_fci", "mixed", "search_peers", "pairs", "pairs_published", "kusner_table2", "local_frontier", "local_multi", "local_pairs",
     )]
     assert not [module for module in modules if not (ROOT / (module.replace(".", "/") + ".py")).is_file()]
 
