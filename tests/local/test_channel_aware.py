@@ -112,6 +112,24 @@ def test_type_one_errors(k, n_given, epsilon, n):
         assert np.mean(naive) > 0.15
 
 
+@pytest.mark.parametrize(("k", "n", "keep"), [(3, 300, None), (4, 300, None), (3, 300, 0.06), (3, 1000, 0.06), (4, 1000, 0.05)])
+def test_few_kept_records_reject_no_more_than_the_level(k, n, keep):
+    """Where noise is all that there is the statistic is a square of errors; 400 draws.  keep: of combined response; None: by column at epsilon 1."""
+    rng = np.random.default_rng([k, n])
+    blur = response(k, 1.0).T if keep is None else keep * np.eye(k)
+    constant = 0.0 if keep is None else (1 - keep) / k**3
+    rejected = []
+    for draw in range(400):
+        if draw % 10 == 0:
+            truth = independent(rng, k, k, k)
+            if keep is None:
+                truth = np.einsum("kxy,xa,yb->kab", truth, response(k, 1.0), response(k, 1.0))
+            q = np.tensordot(blur, truth, axes=1) + constant
+        tables = rng.multinomial(n, q.ravel() / q.sum()).reshape(q.shape)
+        rejected.append(stats.chi2.sf(*channel_chi_square(tables, blur, constant=constant)) < 0.05)
+    assert np.mean(rejected) <= 0.085
+
+
 @pytest.mark.parametrize("mechanism", [KaryResponse(8.0), BoundedGeometric(0.7), CombinedKaryResponse(4.0)], ids=lambda m: type(m).__name__)
 def test_a_chain_is_found_where_the_naive_test_adds_an_edge(mechanism):
     rng, n = np.random.default_rng(3), 200_000
