@@ -129,7 +129,8 @@ def plan_release(
     else:
         raise OptionError(f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), SecondMoments() or Features()")
     share = 3 * noise / n_samples
-    words = f"Each {number} has noise of {noise:.3g} records; what is below {share:.2%} of the {n_samples:,} rows is noise."
+    seen = f"what is below {share:.2%} of the {n_samples:,} rows is noise" if share < 1 else f"nothing in {n_samples:,} rows stands out of it"
+    words = f"Each {number} has noise of {noise:.3g} records; {seen}."
     return ReleasePlan(noise, share, words)
 
 

@@ -202,6 +202,10 @@ class TestPlanOfRelease:
         with pytest.raises(jaxcd.OptionError, match="delta"):
             plan_release(data.domain, n, kind=jaxcd.Features(), budget=PURE)
 
+    def test_words_where_noise_is_all(self):
+        small, large = (plan_release(numeric(4), n, kind=jaxcd.Features(), budget=BOTH).words for n in (20, 100_000))
+        assert "nothing in 20 rows stands out" in small and "of the 100,000 rows is noise" in large and "nothing" not in large
+
     def test_what_is_refused(self):
         with pytest.raises(jaxcd.OptionError, match="no kind of release"):
             plan_release(discrete(2, 2), 100, kind="histogram", budget=BOTH)
