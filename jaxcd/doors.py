@@ -115,7 +115,8 @@ def discover(
     levels to report.
     linear: as for :func:`jaxcd.recommend`.
     release_out: a file for what was bought, written before it is searched; ``Release.load`` reads it.  n_confidence_draws: draws of
-    :func:`jaxcd.discovery.edge_confidence`, which says how sure the edges are; 0 for none.  Both only with a release.
+    :func:`jaxcd.discovery.edge_confidence`, which says how sure the edges are; 0 for none.  Both only with a release, draws not with one of
+    features.
 
     Guarantee
     ---------

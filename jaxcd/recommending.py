@@ -165,7 +165,7 @@ def recommend(domain: Domain, n_samples: int, *, budget: Budget | NoPrivacy, lin
     Nothing is read but the arguments, so that nothing is spent.
 
     Raises OptionError where an argument is not of its kind, DomainError for numeric columns under a budget without delta, and for
-    numeric beside nominal columns under one with add-remove neighbours.
+    numeric beside nominal columns under one with add-remove neighbours; DataError for these where there are no more rows than features.
     """
     check_facts(domain, n_samples)
     if not isinstance(budget, (Budget, NoPrivacy)):
@@ -240,24 +240,27 @@ def _numeric(domain: Domain, n_samples: int, budget: Budget, linear: bool) -> Re
 
 
 _ADDITIVE_ONLY = (
-    "they see sums of functions of single columns: with such relations they found as much or more from 10,000 rows on, and less where a "
-    "child is a function of its parents together"
+    "they see sums of functions of single columns: they found more where relations are linear, and less where a child is a function of a weighted "
+    "sum of its parents, but for few rows"
 )
 _TAKES_BOTH = "There are numeric beside nominal columns: features of ranks and of levels go together in one table of covariances."
 
 
 def _mixed(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     kind = Features()
+    kind.check(domain, n_samples)
     planned = plan_release(domain, n_samples, kind=kind, budget=budget)
-    return _release(
-        Method.FEATURES, kind, (_TAKES_BOTH, planned.words), (_no_tests(domain),), _noisy(Method.FEATURES, planned.smallest_share)
-    )
+    # More features are chosen where there is less noise, so that the noise on a correlation of the chosen ones says less.
+    hidden = plan_release(domain, n_samples, kind=replace(kind, n_features=2), budget=budget).smallest_share
+    return _release(Method.FEATURES, kind, (_TAKES_BOTH, planned.words), (_no_tests(domain),), _noisy(Method.FEATURES, hidden))
 
 
 def _no_tests(domain: Domain) -> Alternative:
     numeric = next(name for name in domain.names if not domain[name].is_discrete)
     return Alternative(
-        Method.MARGINALS, f"they count levels: column {numeric!r} and its like would have to be declared ordinal with public bins, which found less"
+        Method.MARGINALS,
+        f"they count levels: column {numeric!r} and its like would have to be declared ordinal with public bins, which found less wherever much "
+        "was found at all",
     )
 
 
@@ -363,8 +366,8 @@ def choose(
         if nominal is not None:
             raise DomainError(
                 f"column {nominal!r} is categorical while others are numeric, and no test here takes both; use a release of Features "
-                "(Algorithm.AUTO and Algorithm.RELEASE do; delta > 0, replace-one neighbours), declare the numeric ones ordinal with bins, or "
-                "select columns of one kind"
+                "(discover buys one where no test, decider, level or knowledge is given; delta > 0, replace-one neighbours), declare the numeric ones "
+                "ordinal with bins, or select columns of one kind"
             )
         if private and not delta > 0:
             name = next(name for name in domain.names if not domain[name].is_discrete)

@@ -92,6 +92,8 @@ def test_the_warning_goes_where_rows_or_epsilon_grow(domain, linear):
         return jaxcd.recommend(domain, n, budget=jaxcd.Budget(epsilon, 1e-6), linear=linear).warning is not None
 
     by_rows = [warned(n, 1.0) for n in (20, 200, 2_000, 20_000, 200_000, 2_000_000)]
+    between = [warned(n, 1.0) for n in np.unique(np.geomspace(100, 20_000, 60).astype(int)).tolist()]
+    assert sorted(between, reverse=True) == between
     by_epsilon = [warned(2_000, epsilon) for epsilon in (0.01, 0.1, 1.0, 10.0, 100.0)]
     for warnings in (by_rows, by_epsilon):
         assert warnings[0] and not warnings[-1] and sorted(warnings, reverse=True) == warnings
@@ -150,6 +152,12 @@ def test_what_features_cannot_do_is_refused_before_anything_is_bought(monkeypatc
     for options in ({"test": jaxcd.StratifiedRanks()}, {"algorithm": Algorithm.FCI}):
         with pytest.raises(jaxcd.DomainError, match="categor|nominal"):
             jaxcd.discover(data, budget=BOTH, key=jax.random.key(0), **options)
+
+
+def test_fewer_rows_than_features_are_refused_at_once():
+    domain = numeric(3, c=jaxcd.Categorical(tuple(range(40))))
+    with pytest.raises(jaxcd.DataError, match="30 rows for 45 features; give more rows than features, or fewer columns$"):
+        jaxcd.recommend(domain, 30, budget=BOTH)
 
 
 def test_private_rows_decide_nothing():

@@ -130,6 +130,8 @@ class Dataset:
         """
         if not domain.is_discrete:
             raise DomainError("from_codes needs a domain of discrete columns; use from_frame for numeric columns")
+        if np.ma.is_masked(codes):
+            raise DataError("codes holds masked values, which says that they are missing; leave such rows out, or fill them")
         codes = np.asarray(codes)
         if codes.ndim != 2 or codes.shape[1] != domain.n_columns:
             raise DataError(

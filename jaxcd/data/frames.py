@@ -35,14 +35,19 @@ def checked_names(names: Sequence[object]) -> tuple[str, ...]:
     return tuple(str(name) for name in names)
 
 
+def check_unmasked(values: Any) -> None:
+    """Raises DataError for a two-dimensional array in which a value is masked."""
+    if np.ma.is_masked(values):
+        row, column = np.argwhere(np.ma.getmaskarray(values))[0] + 1
+        raise DataError(f"column {column}, row {row}: the value is masked, which says that it is missing; leave such rows out, or fill them")
+
+
 def raw_columns_of_array(values: Any, *, names: Sequence[str] | None) -> tuple[RawColumn, ...]:
     """The columns of an n_samples x n_columns array; without names they are x1, x2, ..."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
-        row, column = np.argwhere(np.atleast_2d(np.ma.getmaskarray(values)))[0] + 1
-        raise DataError(f"column {column}, row {row}: the value is masked, which says that it is missing; leave such rows out, or fill them")
     array = values if isinstance(values, np.ndarray) else _array(values)
     if array.ndim != 2:
         raise DataError(f"values must be a two-dimensional array (n_samples x n_columns), not of shape {array.shape}")
+    check_unmasked(values)
     if names is None:
         names = [f"x{j}" for j in range(1, array.shape[1] + 1)]
     if isinstance(names, str) or len(names) != array.shape[1]:

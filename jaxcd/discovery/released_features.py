@@ -65,7 +65,7 @@ class FeatureScore(BatchedScore):
         scales = np.where(self._sizes > 0, self._sizes / np.maximum(traces, _LEAST_VARIANCE), 0.0)
         spread = release.noise * float(scales.sum()) / max(int((self._sizes > 0).sum()), 1)
         self.effective_samples = release.n_samples / (1 + release.n_samples * spread**2)
-        self._parameter_price = penalty / 2 * log_rows(self.effective_samples)
+        self._parameter_price = penalty / 2 * log_rows(self.effective_samples, n_samples=release.n_samples)
         self._edge_price = self.effective_samples / 2 * CanonicalCorrelation(effect).effect ** 2
         self._determinants: dict[Columns, float] = {(): 0.0}
         self._candidates = strongest(_partial_strengths(self._covariance, release.blocks), n_candidates)

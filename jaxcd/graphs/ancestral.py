@@ -27,7 +27,7 @@ from jaxcd.errors import GraphError
 from jaxcd.graphs.dag import dag_adjacency
 from jaxcd.graphs.edges import Edge, Mark
 from jaxcd.graphs.m_separation import Trails, edge_masks
-from jaxcd.graphs.mixed_graph import MixedGraph
+from jaxcd.graphs.mixed_graph import MixedGraph, arc_marks
 from jaxcd.graphs.separation import _bitmask, _bits
 
 
@@ -72,7 +72,7 @@ def dag_to_mag(
         names = [nodes[v] for v in _bits(both)]
         raise GraphError(f"no node can be both latent and selected, got {names} as both; keep each in one of the two")
 
-    trails = Trails(MixedGraph.from_arcs([str(node) for node in nodes], adjacency).marks, nodes)
+    trails = Trails(arc_marks(adjacency), nodes)
     observed = trails.all & ~hidden["latent"] & ~hidden["selected"]
     before_selected = trails.ancestors_of(hidden["selected"])
     places = list(_bits(observed))

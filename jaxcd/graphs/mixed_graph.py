@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from jaxcd.graphs.converters import PcalgGraph, PcalgKind
 
 
+def arc_marks(arcs: np.ndarray) -> np.ndarray:
+    """The marks of a graph with the arcs i -> j where ``arcs``, bool (d, d), is true, and no others."""
+    return np.where(arcs, int(Mark.ARROW), np.where(arcs.T, int(Mark.TAIL), int(Mark.NONE)))
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MixedGraph:
@@ -127,7 +132,7 @@ class MixedGraph:
         if len(twice):
             i, j = twice[0]
             raise GraphError(f"arcs joins {names[i]!r} and {names[j]!r} both ways; keep one of the two")
-        return cls(names, np.where(arcs, int(Mark.ARROW), np.where(arcs.T, int(Mark.TAIL), int(Mark.NONE))))
+        return cls(names, arc_marks(arcs))
 
     @classmethod
     def from_dag(cls, dag: nx.DiGraph) -> MixedGraph:

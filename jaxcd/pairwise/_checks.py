@@ -60,6 +60,8 @@ def check_pair(x: ArrayLike, y: ArrayLike, *, least: int = 8, private: bool = Fa
 
 
 def _column(name: str, values: ArrayLike) -> np.ndarray:
+    if np.ma.is_masked(values):
+        raise DataError(f"{name} holds masked values, which says that they are missing: leave those records out of both columns")
     try:
         array = np.asarray(values)
     except (TypeError, ValueError):

@@ -120,7 +120,7 @@ def _discretise(values: np.ndarray, bins_per_deviation: int, max_deviation: int)
         return codes
     standard = standardised(values)
     inner = standard[np.abs(standard) < max_deviation]
-    if len(inner) and inner.std() > 0:
+    if len(inner) and np.ptp(inner) > 0:
         standard = (standard - inner.mean()) / inner.std()
     return np.clip(np.rint(bins_per_deviation * standard), -edge, edge).astype(np.int64) + edge
 

@@ -26,7 +26,7 @@ class Direction(enum.Enum):
         """The direction whose score is smaller; UNDECIDED where the two agree to 12 digits or to 1e-28, since rounding would decide."""
         if math.isclose(forward, backward, rel_tol=1e-12, abs_tol=1e-28):
             return cls.UNDECIDED
-        return cls.X_TO_Y if forward < backward else cls.Y_TO_X
+        return cls.X_TO_Y if forward < backward else cls.Y_TO_X if backward < forward else cls.UNDECIDED
 
     @property
     def reversed(self) -> Direction:

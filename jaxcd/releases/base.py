@@ -61,10 +61,10 @@ class Release(StatisticsSource):
             return ()
         mechanism = "Pure" if self.spent.delta == 0 else "ZCDP"
         epsilon = self.spent.epsilon if self.spent.delta == 0 else math.inf
-        if not self.spent.epsilon > 0:
-            rho = 0.0  # delta alone covers it: what was bought is too little to show
-        else:
-            rho = PureEvent(self.spent.epsilon).rho if self.spent.delta == 0 else epsilon_to_rho(self.spent.epsilon, self.spent.delta)
+        if self.spent.delta == 0:
+            rho = PureEvent(self.spent.epsilon).rho
+        else:  # where delta alone covers it (epsilon 0), the largest rho of which that is true to a billionth
+            rho = epsilon_to_rho(max(self.spent.epsilon, 1e-9), self.spent.delta)
         return ({"index": 0, "label": f"release: {self.kind}", "mechanism": mechanism, "epsilon": epsilon, "rho": rho},)
 
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:

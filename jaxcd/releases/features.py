@@ -150,7 +150,8 @@ class Features:
         total = sum(self.sizes(domain))
         if not n_samples > total + 1:
             raise DataError(
-                f"data: {n_samples} rows for {total} features; give more rows than features, fewer columns, or a smaller n_features"
+                f"data: {n_samples} rows for {total} features; give more rows than features, or fewer columns"
+                f"{'' if self.n_features in (None, 2) else ', or a smaller n_features'}"
             )
 
     def release(self, data: Dataset, *, budget: Budget | NoPrivacy, noise: NoiseSource | None = None) -> ReleasedFeatures:

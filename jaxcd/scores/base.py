@@ -158,9 +158,9 @@ class BatchedScore(LocalScore):
 _LEAST_ROWS = 8.0
 
 
-def log_rows(effective_samples: float) -> float:
-    """The log N of a BIC whose N is what noise leaves of the rows, and at least 8."""
-    return math.log(max(effective_samples, _LEAST_ROWS))
+def log_rows(effective_samples: float, *, n_samples: int) -> float:
+    """The log N of a BIC whose N is what noise leaves of the rows, and at least 8 (or all of fewer rows)."""
+    return math.log(max(effective_samples, min(_LEAST_ROWS, n_samples)))
 
 
 def strongest(strength: np.ndarray, n_candidates: int) -> tuple[tuple[int, ...], ...]:

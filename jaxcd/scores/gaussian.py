@@ -43,7 +43,7 @@ class GaussianScore(BatchedScore):
         super().__init__(release.names, max_parents=max_parents)
         self._release = release
         rows = release.effective_samples
-        self._half_rows, self._price = rows / 2, penalty / 2 * log_rows(rows)
+        self._half_rows, self._price = rows / 2, penalty / 2 * log_rows(rows, n_samples=release.n_samples)
         precision = np.linalg.inv(release.correlation)
         scale = np.sqrt(np.diag(precision))
         strength = np.abs(precision) / scale / scale[:, None]

@@ -391,6 +391,11 @@ def test_masked_values_are_missing():
     with pytest.raises(DataError, match="column 1, row 2: the value is masked"):
         Dataset.from_array(values)
     assert Dataset.from_array(np.ma.masked_array(values.data, mask=False)).n_samples == 3
+    with pytest.raises(DataError, match="two-dimensional"):
+        Dataset.from_array(np.ma.masked_array(np.zeros((2, 2, 2)), mask=True))
+    domain = Domain({"a": Categorical((0, 1)), "b": Categorical((0, 1))})
+    with pytest.raises(DataError, match="masked"):
+        Dataset.from_codes(np.ma.masked_array(np.zeros((3, 2), dtype=np.int32), mask=[[0, 1], [0, 0], [0, 0]]), domain=domain)
 
 
 def test_whole_numbers_beyond_floats_are_no_levels():

@@ -362,3 +362,8 @@ def test_known_visible_edges() -> None:
         (["c o-> q", "q <-> r", "r <-> a", "q --> b", "r <-> b", "a --> b"], ["q --> b"]),  # r is no parent of b
     ):
         assert [str(edge) for edge in visible_edges(MixedGraph.from_edges(names, edges))] == visible
+
+
+def test_labels_that_read_alike_are_no_matter_while_one_is_hidden() -> None:
+    mag = dag_to_mag(nx.DiGraph([(1, "1"), (1, "b")]), latent=[1])
+    assert mag == MixedGraph.from_edges(["1", "b"], ["1 <-> b"])

@@ -121,6 +121,7 @@ def test_rounding_decides_nothing():
     infinite = float("inf")
     assert Direction.of_scores(1.0, 1.0 + 1e-15) is Direction.of_scores(-infinite, -infinite) is Direction.UNDECIDED
     assert Direction.of_scores(1.0, 1.0 + 1e-9) is Direction.of_scores(-infinite, 1.0) is Direction.X_TO_Y
+    assert Direction.of_scores(float("nan"), 1.0) is Direction.of_scores(1.0, float("nan")) is Direction.UNDECIDED
     assert Direction.of_scores(1.0, 0.0) is Direction.of_scores(infinite, 1.0) is Direction.Y_TO_X
     x, y = np.repeat([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [61, 39, 39, 61], axis=0).T  # a table that is its own mirror
     for pair in ((x, y), (x, 1 - x)):

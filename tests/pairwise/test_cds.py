@@ -30,7 +30,7 @@ def by_hand(x, y, factor: int, deviations: int, least: int) -> float:
             return list(values)
         scaled = [(v - np.mean(values)) / np.std(values) for v in values]
         inner = [z for z in scaled if abs(z) < deviations]
-        if np.std(inner) > 0:
+        if len(set(inner)) > 1:
             scaled = [(z - np.mean(inner)) / np.std(inner) for z in scaled]
         return [level(z) for z in scaled]
 
@@ -111,6 +111,14 @@ def test_levels_where_all_but_the_far_values_are_equal():
     assert found == pytest.approx(by_hand(x, y, 2, 3, 2), rel=1e-9) and math.isfinite(found)
 
 
+@pytest.mark.parametrize("count", [20, 33, 80, 120])
+def test_equal_inner_values_leave_no_spread_by_rounding(count: int):
+    x = np.append(np.full(count, 1 / 3), 10.0 + np.arange(20.0))
+    y = np.tile([0.0, 1.0], (count + 20) // 2 + 1)[: count + 20]
+    found = conditional_variability(x, y, bins_per_deviation=1, max_deviation=1, min_count=2)
+    assert found == pytest.approx(by_hand(x, y, 1, 1, 2), rel=1e-9)
+
+
 def test_direction_of_additive_noise():
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -159,8 +167,9 @@ def test_a_budget_is_refused_with_a_way_out():
         (np.arange(7.0), np.arange(7.0), "7 records, and 8 are the least"),
         (np.full(20, 2.0), np.arange(20.0), "x is constant"),
         (np.append(np.arange(19.0), np.nan), np.arange(20.0), "x holds 1 values that are NaN"),
+        (np.arange(20.0), np.ma.masked_array(np.arange(20.0), mask=np.arange(20) == 3), "y holds masked values"),
     ],
-    ids=["2-D", "lengths", "few", "constant", "nan"],
+    ids=["2-D", "lengths", "few", "constant", "nan", "masked"],
 )
 def test_bad_data(x, y, words: str):
     with pytest.raises(DataError, match=words):
