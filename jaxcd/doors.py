@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxcd.choosing import Algorithm, Choice, choose, kind_of_release
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset, Domain
 from jaxcd.decisions import Decider, Threshold, TreeOptions
@@ -32,7 +33,7 @@ from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
 from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, Relation, laplace
 from jaxcd.queries import Session
-from jaxcd.recommending import Algorithm, Choice, choose, kind_of_release, recommend
+from jaxcd.recommending import recommend
 from jaxcd.releases import (
     Features,
     Histogram,

@@ -22,7 +22,7 @@ MODULES = {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) f
 BASE = {"errors", "frozen"}
 STATISTICS = BASE | {"ops", "graphs", "data", "privacy", "citests"}
 SEARCH = STATISTICS | {"queries", "releases", "decisions", "scores"}
-EVERYTHING = SEARCH | {"discovery", "pairwise", "local", "published", "metrics", "plotting", "report", "planning", "recommending", "doors", "guarantees"}
+EVERYTHING = SEARCH | {"discovery", "pairwise", "local", "published", "metrics", "plotting", "report", "planning", "choosing", "recommending", "doors", "guarantees"}
 ALLOWED = {
     "errors": set(),
     "frozen": set(),
@@ -43,7 +43,8 @@ ALLOWED = {
     "plotting": BASE | {"graphs", "metrics", "privacy"},
     "report": BASE | {"graphs", "metrics", "privacy", "plotting"},
     "planning": SEARCH,
-    "recommending": SEARCH | {"planning"},
+    "choosing": SEARCH,
+    "recommending": SEARCH | {"planning", "choosing"},
     "doors": EVERYTHING - {"doors", "guarantees"},
     "guarantees": EVERYTHING - {"doors", "guarantees"},
     "cli": EVERYTHING,
