@@ -116,8 +116,7 @@ def discover(
     levels to report.
     linear: as for :func:`jaxcd.recommend`.
     release_out: a file for what was bought, written before it is searched; ``Release.load`` reads it.  n_confidence_draws: draws of
-    :func:`jaxcd.discovery.edge_confidence`, which says how sure the edges are; 0 for none.  Both only with a release, draws not with one of
-    features.
+    :func:`jaxcd.discovery.edge_confidence`, which says how sure the edges are; 0 for none.  Both only with a release.
 
     Guarantee
     ---------
@@ -140,8 +139,9 @@ def discover(
         if release_out is not None:
             bought.save(release_out)
         run = search(bought)
-        if n_confidence_draws > 0 and not isinstance(choice.kind, Features):
-            run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws, kind=choice.kind))
+        if n_confidence_draws > 0:
+            kind = None if isinstance(choice.kind, Features) else choice.kind
+            run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws, kind=kind))
         run = replace(run, info={**_facts(bought), **run.info})
     elif isinstance(choice.decider, TreeOptions):
         assert choice.test is not None
@@ -164,11 +164,6 @@ def _check_afterwards(choice: Choice, release_out: str | Path | None, n_confiden
     for argument, is_given in (("release_out", release_out is not None), ("n_confidence_draws", n_confidence_draws > 0)):
         if is_given and choice.kind is None:
             raise OptionError(f"{argument}: {choice.algorithm.value} releases nothing; drop it, or use Algorithm.RELEASE")
-    if n_confidence_draws > 0 and isinstance(choice.kind, Features):
-        raise OptionError(
-            f"n_confidence_draws = {n_confidence_draws}: feature covariances are no model of rows to draw from; use 0, the confidence of a "
-            "Histogram, Marginals or SecondMoments, or tree_pc"
-        )
     if release_out is not None and (Path(release_out).is_dir() or not Path(release_out).absolute().parent.is_dir()):
         raise OptionError(f"release_out = {str(release_out)!r} is no file in a folder that exists; give one such as 'release.npz'")
 

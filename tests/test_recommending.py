@@ -143,12 +143,12 @@ def test_what_is_refused():
             jaxcd.recommend(numeric(3), 100, budget=PURE, linear=linear)
 
 
-def test_what_features_cannot_do_is_refused_before_anything_is_bought(monkeypatch):
-    monkeypatch.setattr(jaxcd.Ledger, "charge", lambda *_: pytest.fail("charged"))
+def test_mixed_columns_have_confidence_and_no_tests(monkeypatch):
     domain = numeric(2, c=jaxcd.Categorical((0, 1)))
     data = jaxcd.Dataset.from_array(np.tile([[0.5, 1.5, 0.0], [1.0, 0.0, 1.0]], (50, 1)), domain=domain)
-    with pytest.raises(jaxcd.OptionError, match="n_confidence_draws = 5: feature covariances are no model of rows"):
-        jaxcd.discover(data, budget=BOTH, key=None, n_confidence_draws=5)
+    run = jaxcd.discover(data, budget=BOTH, key=None, n_confidence_draws=2, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+    assert run.confidence.n_draws == 2
+    monkeypatch.setattr(jaxcd.Ledger, "charge", lambda *_: pytest.fail("charged"))
     for options in ({"test": jaxcd.StratifiedRanks()}, {"algorithm": Algorithm.FCI}):
         with pytest.raises(jaxcd.DomainError, match="categor|nominal"):
             jaxcd.discover(data, budget=BOTH, key=jax.random.key(0), **options)

@@ -26,6 +26,7 @@ import numpy as np
 from scipy import special
 
 from jaxcd.discovery.released import histogram_score, search_histogram, search_marginals
+from jaxcd.discovery.released_features import search_features
 from jaxcd.discovery.released_moments import search_second_moments
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import GraphError, OptionError
@@ -35,11 +36,13 @@ from jaxcd.releases import (
     Histogram,
     Marginals,
     Release,
+    ReleasedFeatures,
     ReleasedHistogram,
     ReleasedMarginals,
     ReleasedSecondMoments,
     SecondMoments,
 )
+from jaxcd.releases.feature_resampling import fit_features
 from jaxcd.releases.resampling import (
     CellModel,
     FittedModel,
@@ -59,11 +62,13 @@ _SEARCHES: dict[str, tuple[Search, tuple[str, ...]]] = {
     "search_histogram": (search_histogram, ("max_parents", "n_climbs", "patience", "max_members")),
     "search_marginals": (search_marginals, ("max_parents", "noise_price", "inflation_cap", "restarts", "seed")),
     "search_second_moments": (search_second_moments, ("penalty", "max_parents", "n_candidates")),
+    "search_features": (search_features, ("penalty", "effect", "max_parents", "n_candidates")),
 }
 _DEFAULTS: tuple[tuple[type[Release], str], ...] = (
     (ReleasedHistogram, "search_histogram"),
     (ReleasedMarginals, "search_marginals"),
     (ReleasedSecondMoments, "search_second_moments"),
+    (ReleasedFeatures, "search_features"),
 )
 _ROUNDING = 1e-9
 
@@ -182,9 +187,10 @@ def edge_confidence(
     r"""How often the edges of a released graph would return, by a parametric bootstrap of release and search.
 
     1. A DAG of the found class is fitted to the release: of a histogram by maximum likelihood under its noise
-       (expectation-maximisation), of marginals by the conditional tables of its families, of second moments by its regressions.
+       (expectation-maximisation), of marginals by the conditional tables of its families, of second moments and features by its regressions.
     2. In each draw n rows come from the fit, a release of the same kind, options and budget is bought from them with
-       noise drawn anew, and the same search finds a CPDAG.
+       noise drawn anew, and the same search finds a CPDAG.  Of features no rows but the moments are drawn, as of jointly normal features
+       (:mod:`jaxcd.releases.feature_resampling`).
     3. Shares: in how many draws i and j are adjacent, i -> j, j -> i, i - j.
 
     It is the frequency with which the pipeline returns an edge if the found graph with its fitted parameters were the truth: a
@@ -192,20 +198,19 @@ def edge_confidence(
     invents the edge (type I).  Nothing sensitive is touched: rows are drawn from released numbers, so the noise may be simulated.
 
     Args:
-        release: a histogram, marginals, or second moments.
+        release: what :func:`jaxcd.release` returned.
         run: what a search found on it; None searches by the default.
         n_draws: draws, from 1.  Each costs a release and a search.
         seed: of all draws, from 0; public.
         kind: the options the release was bought with, where it does not record them and they were not the defaults (marginals;
-            public centres and scales of second moments).
+            public centres and scales of second moments); features need none.
         search: how a release is searched; None reads search and options off ``run``.
 
     Returns:
         The shares; equal arguments give equal shares.
 
     Raises:
-        OptionError: an argument is out of its range or not of its kind (feature covariances are no model of rows), or ``run`` does not
-            say how it searched.
+        OptionError: an argument is out of its range or not of its kind, or ``run`` does not say how it searched.
         GraphError: the graph has other names, or no DAG has its adjacencies and v-structures.
 
     Source: Friedman, Goldszmidt, Wyner 1999.
@@ -216,16 +221,12 @@ def edge_confidence(
     if run is not None and not isinstance(run, DiscoveryResult):
         raise OptionError(f"run: a {type(run).__name__} is not a DiscoveryResult; use what the search returned, or None")
     check_resampled(release)
-    kind = kind_of(release) if kind is None else kind
     search = _search_of(release, run) if search is None else search
     run = search(release) if run is None else run
-    model = _fitted(release, run.graph)
+    draw_again = _drawing(release, run.graph, kind)
     adjacent, directed = np.zeros((2, len(release.names), len(release.names)))
     for draw in range(n_draws):
-        data_key, noise_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), draw))
-        data = model.sample(release.n_samples, key=data_key)
-        graph = search(release_again(release, data, kind=kind, noise=SimulatedNoise(noise_key))).graph
-        graph = graph.reordered(release.names)
+        graph = search(draw_again(jax.random.fold_in(jax.random.key(seed), draw))).graph.reordered(release.names)
         adjacent += graph.adjacency
         directed += graph.directed
     return EdgeConfidence(
@@ -293,15 +294,38 @@ def _search_of(release: Release, run: DiscoveryResult | None) -> Search:
     return functools.partial(function, **{option: run.info[option] for option in options})
 
 
-def _fitted(release: Release, graph: MixedGraph) -> FittedModel:
-    """The model of a DAG of the class, fitted to the release; the members of a class have the same fits.
+def _drawing(
+    release: Release, graph: MixedGraph, kind: Histogram | Marginals | SecondMoments | None
+) -> Callable[[jax.Array], Release]:
+    """Fresh releases by keys, under the model of a DAG of the class that is fitted to the release."""
+    adjacency = _member(release, graph)
+    if isinstance(release, ReleasedFeatures):
+        features = fit_features(release, adjacency)
+        return lambda key: features.again(key=key)
+    bought = kind_of(release) if kind is None else kind
+    model = _fitted(release, adjacency)
+
+    def again(key: jax.Array) -> Release:
+        data_key, noise_key = jax.random.split(key)
+        data = model.sample(release.n_samples, key=data_key)
+        return release_again(release, data, kind=bought, noise=SimulatedNoise(noise_key))
+
+    return again
+
+
+def _member(release: Release, graph: MixedGraph) -> np.ndarray:
+    """A DAG of the class, bool (d, d); its members have the same fits.
 
     Where the tables of one member were measured, those of all were: turning a covered arc asks for no larger table.
     """
     extension = consistent_extension(graph)
     if extension is None:
         raise GraphError("run: no DAG has the adjacencies and v-structures of the graph, so there is no model to fit; search by a score")
-    adjacency = extension.reordered(release.names).directed
+    return extension.reordered(release.names).directed
+
+
+def _fitted(release: Release, adjacency: np.ndarray) -> FittedModel:
+    """The model of a DAG that rows can be drawn from."""
     if isinstance(release, ReleasedHistogram):
         largest = max(1, int(adjacency.sum(axis=0).max(initial=0)))
         fit = histogram_score(release, max_parents=largest).fit(adjacency)

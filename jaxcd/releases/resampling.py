@@ -166,19 +166,8 @@ def fit_linear_gaussian(release: ReleasedSecondMoments, adjacency: np.ndarray) -
 
 
 def check_resampled(release: Release) -> None:
-    """Refuses releases from which no rows can be drawn.
-
-    Covariances of features are no model of rows: they say which functions of the columns go together, not how columns are distributed
-    given one another.
-
-    Raises OptionError for feature covariances, and for what is no release.
-    """
-    if isinstance(release, ReleasedFeatures):
-        raise OptionError(
-            "release: covariances of features determine no distribution that rows could be drawn from; for edge confidence buy "
-            "Histogram, Marginals or SecondMoments"
-        )
-    if not isinstance(release, (ReleasedHistogram, ReleasedMarginals, ReleasedSecondMoments)):
+    """Raises OptionError for what is no release that can be drawn anew."""
+    if not isinstance(release, (ReleasedHistogram, ReleasedMarginals, ReleasedSecondMoments, ReleasedFeatures)):
         raise OptionError(f"release: a {type(release).__name__} cannot be drawn again; use what jaxcd.release returns")
 
 
@@ -187,9 +176,12 @@ def kind_of(release: Release) -> Kind:
 
     A histogram and second moments whose units were bought record theirs, marginals do not.
 
-    Raises OptionError for second moments with public centres and scales, which they do not record, and where :func:`check_resampled` does.
+    Raises OptionError for second moments with public centres and scales, which they do not record, for features, of which no rows are
+    drawn, and where :func:`check_resampled` does.
     """
     check_resampled(release)
+    if isinstance(release, ReleasedFeatures):
+        raise OptionError("release: covariances of features determine no distribution of rows; draw them by jaxcd.releases.feature_resampling")
     if isinstance(release, ReleasedHistogram):
         return Histogram(max_cells=max(release.values.size, 1))
     if isinstance(release, ReleasedMarginals):

@@ -226,15 +226,22 @@ def test_arguments_are_checked(discrete: jaxcd.Dataset) -> None:
         edge_confidence(discrete)  # type: ignore[arg-type]
 
 
-def test_covariances_of_features_are_refused_however_they_come() -> None:
-    data, _ = gaussian_data(0)
-    bought = jaxcd.release(data, jaxcd.Features(), budget=BUDGET, noise=noise(0))
+def test_features_are_drawn_without_rows() -> None:
+    """A strong chain of mixed columns comes back in every draw, what is not there in none; and rows cannot be had."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 3, 20_000)
+    x = np.array([0.0, 2.0, -1.5])[label] + rng.normal(size=20_000)
+    columns = np.column_stack([label, x, np.abs(x) + 0.5 * rng.normal(size=20_000), rng.normal(size=20_000)])
+    domain = jaxcd.Domain({"label": jaxcd.Categorical((0, 1, 2)), "x": jaxcd.Numeric(), "y": jaxcd.Numeric(), "z": jaxcd.Numeric()})
+    bought = jaxcd.release(jaxcd.Dataset.from_array(columns, domain=domain), jaxcd.Features(), budget=BUDGET, noise=noise(0))
     run = jaxcd.search(bought)
-    for options in ({}, {"run": run}, {"kind": jaxcd.Features(), "search": jaxcd.search}):
-        with pytest.raises(OptionError, match="release: covariances of features") as refusal:
-            edge_confidence(bought, **options)  # type: ignore[arg-type]
-        assert "\n" not in str(refusal.value)
-    with pytest.raises(OptionError, match="release: covariances of features"):
+    found = edge_confidence(bought, run, n_draws=8)
+    assert {frozenset((edge.a, edge.b)) for edge in run.graph.edges()} == {frozenset(("label", "x")), frozenset(("x", "y"))}
+    assert found.of("label", "x").adjacent == found.of("x", "y").adjacent == 1
+    assert max(found.of("z", other).adjacent for other in ("label", "x", "y")) <= 0.25
+    again = edge_confidence(bought, n_draws=8)
+    assert np.array_equal(again.adjacency, found.adjacency) and np.array_equal(again.directed, found.directed)
+    with pytest.raises(OptionError, match="release: covariances of features determine no distribution of rows"):
         kind_of(bought)
 
 
