@@ -56,6 +56,7 @@ class Choice:
 
 
 def n_cells(domain: Domain) -> int:
+    """The number of joint cells of the discrete columns."""
     return math.prod(cardinality or 1 for cardinality in domain.cardinalities)
 
 

@@ -300,7 +300,8 @@ def release_features(
 
     Guarantee
     ---------
-    Relation: replace-one; n, the declared domain and the options are public.  Sensitivity: that of the rank maps of the numeric
+    Relation: replace-one; n, the declared domain and the options are public, and the number of features follows from these and the
+    budget.  Sensitivity: that of the rank maps of the numeric
     columns, and then, the maps being public, p + a^2 in L2 (:func:`feature_sensitivity`).  Events: one ``ZCDPEvent`` each; their sizes are
     fixed before the data is read.  Proof: module docstring, :mod:`jaxcd.privacy.rank_maps`, :func:`jaxcd.privacy.gaussian`.
 

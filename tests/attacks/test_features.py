@@ -138,3 +138,25 @@ def test_charges_and_shapes_do_not_depend_on_the_data():
     assert first.charges == second.charges and [label for label, _ in first.charges] == ["rank maps", "feature covariances"]
     assert (first.spent, first.cost, first.sigma, first.sizes) == (second.spent, second.cost, second.sigma, (4, 4, 2))
     assert np.isfinite(second.moments).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
+def test_the_number_of_features_and_the_charges_tell_nothing_about_rows(epsilon: float):
+    """Rows that have nothing in common but their number get the same features, noise, charges and shapes."""
+    n = 1_500
+    rng = np.random.default_rng(0)
+    domain = Domain({"a": Numeric(), "b": Numeric(), "c": Categorical((0, 1, 2))})
+    tables = [
+        np.zeros((n, 3)),
+        np.column_stack([rng.standard_cauchy(n), rng.normal(size=n), rng.integers(0, 3, n)]),
+        np.column_stack([np.arange(n), np.arange(n) ** 3.0, np.arange(n) % 3]),
+    ]
+    found = [
+        release_features(
+            Dataset.from_array(table, domain=domain), budget=jaxcd.Budget(epsilon, 1e-6), noise=jaxcd.SimulatedNoise(jax.random.key(0))
+        )
+        for table in tables
+    ]
+    facts = [(release.sizes, release.sigma, release.anchor, release.charges, release.spent, release.moments.shape) for release in found]
+    assert facts[0] == facts[1] == facts[2]
+    assert not np.array_equal(found[0].moments, found[1].moments)
