@@ -60,10 +60,9 @@ def check_pair(x: ArrayLike, y: ArrayLike, *, least: int = 8, private: bool = Fa
 
 
 def _column(name: str, values: ArrayLike) -> np.ndarray:
-    if np.ma.is_masked(values):
-        raise DataError(f"{name} holds masked values, which says that they are missing: leave those records out of both columns")
     try:
-        array = np.asarray(values)
+        # A masked value is missing, as NaN is; whether there is one must not show in a private run.
+        array = np.ma.filled(values.astype(np.float64), np.nan) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
     except (TypeError, ValueError):
         raise DataError(f"{name} is not one column of numbers: give a one-dimensional array") from None
     if array.ndim != 1:

@@ -64,6 +64,13 @@ def test_a_whole_number_beyond_int64_in_a_list_is_a_number(first):
     assert np.isfinite(result.margin)
 
 
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_masked_value_does_not_show_in_a_private_run(hidden: bool):
+    x = np.ma.masked_array(np.linspace(-1, 1, 20), mask=[hidden] + 19 * [False])
+    result = reci(x, np.linspace(-1, 1, 20) ** 2, budget=BUDGET, bounds=BOUNDS, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+    assert np.isfinite(result.margin)
+
+
 @pytest.mark.parametrize("budget", [(0.001, 0.001), (0.1, 0.1), (1e-6, 1e-6)], ids=str)
 def test_a_release_that_delta_alone_covers_has_a_ledger(budget):
     data = jaxcd.networks.load("cancer").sample(100, key=jax.random.key(0))

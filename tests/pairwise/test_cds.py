@@ -167,7 +167,7 @@ def test_a_budget_is_refused_with_a_way_out():
         (np.arange(7.0), np.arange(7.0), "7 records, and 8 are the least"),
         (np.full(20, 2.0), np.arange(20.0), "x is constant"),
         (np.append(np.arange(19.0), np.nan), np.arange(20.0), "x holds 1 values that are NaN"),
-        (np.arange(20.0), np.ma.masked_array(np.arange(20.0), mask=np.arange(20) == 3), "y holds masked values"),
+        (np.arange(20.0), np.ma.masked_array(np.arange(20.0), mask=np.arange(20) == 3), "y holds 1 values that are NaN"),
     ],
     ids=["2-D", "lengths", "few", "constant", "nan", "masked"],
 )
