@@ -1,4 +1,4 @@
-"""The folder of public data files: ``--data FOLDER``, else ``JAXCD_DATA``, else ``../shared/data``."""
+"""Options: the folder of public data files (``--data FOLDER``, else ``JAXCD_DATA``, else ``../shared/data``), and ``--slow``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,18 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run also the tests that are marked slow (minutes)")
     parser.addoption(
         "--data", default=os.environ.get("JAXCD_DATA"), help="folder of public data files (default: $JAXCD_DATA)"
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--slow"):
+        return
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxcd.errors import OptionError
 from jaxcd.scores import GraphScore
+from jaxcd.scores.base import first_best, tie
 from jaxcd.scores.equivalence import equivalence_keys
 
 __all__ = ["EquivalenceSearch", "class_members", "equivalence_search", "neighbours"]
@@ -57,9 +58,9 @@ def equivalence_search(
     d = len(score.names)
     if starts.ndim != 3 or starts.shape[1:] != (d, d) or len(starts) == 0:
         raise OptionError(f"starts must have the shape (G, {d}, {d}) with G at least 1, not {starts.shape}")
-    for name, value, least in (("n_climbs", n_climbs, 1), ("patience", patience, 0), ("max_members", max_members, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or not value >= least:
-            raise OptionError(f"{name} = {value!r} is not a whole number from {least}; the defaults are 3, 5 and 8")
+    for name, value, lowest in (("n_climbs", n_climbs, 1), ("patience", patience, 0), ("max_members", max_members, 1)):
+        if isinstance(value, bool) or not isinstance(value, int) or not value >= lowest:
+            raise OptionError(f"{name} = {value!r} is not a whole number from {lowest}; the defaults are 3, 5 and 8")
     seen: set[bytes] = set()
     possible = np.zeros((d, d), dtype=bool)
     for v in range(d):
@@ -68,7 +69,10 @@ def equivalence_search(
     keys = equivalence_keys(starts)
     seen.update(keys)
     order = list({key: i for i, key in reversed(list(enumerate(keys)))}.values())
-    order.sort(key=lambda i: -values[i])
+    ranked = []
+    while order:
+        ranked.append(order.pop(first_best(values[order])))
+    order, least = ranked, tie(float(values.max()))
     best, best_value = starts[order[0]], float(values[order[0]])
     visited: set[bytes] = set()
     for i in order[:n_climbs]:
@@ -87,16 +91,16 @@ def equivalence_search(
                 if fresh:
                     seen.update(keys)
                     j, worth = score.best(around[fresh])
-                    if step is None or worth > step[2]:
+                    if step is None or worth > step[2] + least:
                         step = around[fresh[j]], keys[fresh[j]], worth
-                    if worth > top:
+                    if worth > top + least:
                         break
             if step is None:
                 break
             current, key, worth = step
-            if worth > top:
+            if worth > top + least:
                 top, waited = worth, 0
-                if top > best_value:
+                if top > best_value + least:
                     best, best_value = current, top
             else:
                 waited += 1

@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxcd.errors import OptionError
 from jaxcd.scores import FamilyTable, LocalScore
+from jaxcd.scores.base import first_best, tie
 
 __all__ = ["exact_search"]
 
@@ -42,6 +43,7 @@ def exact_search(score: LocalScore) -> np.ndarray:
             f"use ordering_search above {_MAX_VARIABLES}"
         )
     tables = [score.table(v) for v in range(d)]
+    gain = tie(sum(float(np.max(table.scores)) for table in tables))
     best = np.full(1 << d, -np.inf)
     best[0] = 0.0
     sink = np.zeros(1 << d, dtype=np.int8)
@@ -51,7 +53,7 @@ def exact_search(score: LocalScore) -> np.ndarray:
             with_v = subsets[(subsets >> v) & 1 == 1]
             rest = with_v ^ (1 << v)
             value = best[rest] + family[v][_without_bit(rest, v)]
-            better = value > best[with_v]
+            better = value > best[with_v] + gain
             improved = with_v[better]
             best[improved], sink[improved] = value[better], v
     return _read_back(tables, sink, d)
@@ -90,5 +92,5 @@ def _read_back(tables: list[FamilyTable], sink: np.ndarray, d: int) -> np.ndarra
         left ^= 1 << v
         table = tables[v]
         allowed = np.where(table.masks & ~left, -np.inf, table.scores)
-        adjacency[list(table.families[int(np.argmax(allowed))]), v] = True
+        adjacency[list(table.families[first_best(allowed)]), v] = True
     return adjacency

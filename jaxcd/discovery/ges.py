@@ -42,10 +42,16 @@ from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import Budget, NoPrivacy
 from jaxcd.releases import Release
 from jaxcd.scores import BIC, LocalScore, ScoreConfig
+from jaxcd.scores.base import tie
 
 __all__ = ["FamilyCache", "GreedySearch", "ges", "greedy_equivalence_search"]
 
 Scored = tuple[float, Move]
+
+
+def _place(move: Move) -> tuple[int, int, int, int]:
+    """Where a move stands among moves of equal gain."""
+    return list(MoveKind).index(move.kind), move.y, move.x, move.clique
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,7 @@ class _Climb:
         self.cache.fill((v, 0) for v in range(d))
         self.total = sum(self.cache.get(v, 0) for v in range(d))
         # Equal totals differ by rounding, and moves back and forth between them would never end.
-        self._least_gain = 1e-9 + 1e-12 * abs(self.total)
+        self._least_gain = tie(self.total)
         self._insertable = list(self._pairs)
         if effect_edges_only:
             first = [self._list(MoveKind.INSERT, y) for y in range(d)]
@@ -158,21 +164,22 @@ class _Climb:
     def _best(
         self, kinds: Sequence[MoveKind], *, least: float, but: Container[ClassGraph] = ()
     ) -> tuple[float, Move, ClassGraph] | None:
-        """The valid move of the largest gain above ``least``, to none of the classes ``but``."""
+        """The valid move of the largest gain above ``least``, to none of the classes ``but``; of equal ones the first by columns."""
         for kind in kinds:
             lists = self._lists[kind]
             for y, kept in enumerate(lists):
                 if kept is None:
                     lists[y] = self._list(kind, y)
         listed = (kept for kind in kinds for kept in self._lists[kind] if kept)
+        equal: list[tuple[float, Move, ClassGraph]] = []
         for gain, move in heapq.merge(*listed, key=lambda scored: -scored[0]):
-            if not gain > least:
-                return None
+            if not gain > least or (equal and gain < equal[0][0] - self._least_gain):
+                break
             if is_open(self.graph, move):
                 graph = apply_move(self.graph, move)
                 if graph is not None and graph not in but:
-                    return gain, move, graph
-        return None
+                    equal.append((gain, move, graph))
+        return min(equal, key=lambda step: _place(step[1]), default=None)
 
     def _list(self, kind: MoveKind, y: int) -> list[Scored]:
         """The moves into y with their gains, the best first."""

@@ -39,13 +39,13 @@ from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy
 from jaxcd.queries import Session
 from jaxcd.releases import Release
 from jaxcd.scores import BDeu, ScoreConfig
+from jaxcd.scores.base import tie
 
 __all__ = ["climb_hills", "max_min_parents_children", "mmhc"]
 
 # Tables with fewer rows a cell are not tested: their pairs count as dependent.  Both numbers below are those of the paper.
 _ROWS_PER_CELL = 5.0
 _REMEMBERED = 100
-_LEAST_GAIN = 1e-9
 
 
 def mmhc(
@@ -223,18 +223,21 @@ def climb_hills(
     total = sum(cache.get(v, 0) for v in range(d))
     best, highest, waited = tuple(parents), total, 0
     recent: deque[tuple[int, ...]] = deque([best], maxlen=_REMEMBERED)
-    least = _LEAST_GAIN + 1e-12 * abs(total)
+    least = tie(total)
     while waited <= patience:
-        steps = sorted(_steps(cache, parents, allowed, max_parents), key=lambda step: -step.gain)
-        for step in steps:
+        equal: list[tuple[_Step, list[int]]] = []
+        for step in sorted(_steps(cache, parents, allowed, max_parents), key=lambda step: -step.gain):
+            if equal and step.gain < equal[0][0].gain - least:
+                break
             tried = parents.copy()
             for node, family in step.changes:
                 tried[node] = family
             if tuple(tried) not in recent and _is_acyclic(tried, step.changes):
-                break
-        else:
+                equal.append((step, tried))
+        if not equal:
             break
-        parents, total = tried, total + step.gain
+        step, parents = min(equal, key=lambda found: found[0].changes)
+        total += step.gain
         recent.append(tuple(parents))
         if total > highest + least:
             best, highest, waited = tuple(parents), total, 0

@@ -16,6 +16,7 @@ import numpy as np
 from jaxcd.discovery.exact_search import _by_size
 from jaxcd.errors import OptionError
 from jaxcd.scores import LocalScore
+from jaxcd.scores.base import first_best
 
 __all__ = ["MOST_COUNTED", "OrderFamilies", "first_candidates", "linear_extensions"]
 
@@ -108,7 +109,7 @@ class OrderFamilies:
         """The best family and its score."""
         if (v, before) not in self._best:
             masks, allowed, scores = self._listed(v, before)
-            row, column = np.unravel_index(int(scores.argmax()), scores.shape)
+            row, column = np.unravel_index(first_best(scores.ravel()), scores.shape)
             if len(self._best) > _MOST_KEPT:
                 self._best.clear()
             self._best[v, before] = float(scores[row, column]), self._parents(v, int(masks[row]), allowed[int(column)])

@@ -34,6 +34,7 @@ from jaxcd.discovery.order_families import MOST_COUNTED, OrderFamilies, first_ca
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.scores import LocalScore
+from jaxcd.scores.base import tie
 
 __all__ = ["Move", "OrderPosterior", "StructurePrior", "linear_extensions", "order_mcmc"]
 
@@ -267,7 +268,7 @@ def order_mcmc(
             for _ in range(thin):
                 chain.step()
             trace[place, kept] = chain.log_weight
-            top = max(top, chain.best(), key=lambda pair: pair[0])
+            top = _better(top, chain.best())
             weight, arcs = 1.0, None
             if prior is StructurePrior.UNIFORM:
                 arcs = chain.draw()
@@ -299,6 +300,11 @@ def order_mcmc(
     )
 
 
+def _better(first: tuple[float, np.ndarray], second: tuple[float, np.ndarray]) -> tuple[float, np.ndarray]:
+    """The pair of the higher score; the first unless the second is higher by more than rounding."""
+    return second if second[0] > first[0] + tie(first[0]) else first
+
+
 def _expanded(
     score: LocalScore, candidates: np.ndarray, most: int, n_steps: int, rng: np.random.Generator
 ) -> tuple[OrderFamilies, tuple[float, np.ndarray], int, list[tuple[int, int]]]:
@@ -309,11 +315,11 @@ def _expanded(
     for round_ in itertools.count():
         families = OrderFamilies(score, candidates)
         chain = _Chain(families, order, rng)
-        top = max(top, chain.best(), key=lambda pair: pair[0])
+        top = _better(top, chain.best())
         seen = np.zeros(candidates.shape)
         for _ in range(n_steps):
             chain.step()
-            top = max(top, chain.best(), key=lambda pair: pair[0])
+            top = _better(top, chain.best())
             seen += chain.arcs()
         order = chain.order
         wanted = top[1] | (seen > _LIKELY * max(n_steps, 1))

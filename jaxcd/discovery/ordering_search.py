@@ -14,12 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxcd.errors import OptionError
-from jaxcd.scores.base import LocalScore
+from jaxcd.scores.base import LocalScore, first_best, tie
 
 __all__ = ["OrderingResult", "ordering_search"]
 
 _MOST_CANDIDATES = 16  # 65,536 subsets a node
-_TOLERANCE = 1e-9
 _KICKS = (0.2, 0.5)  # insertions of a kick, as shares of the nodes
 
 
@@ -42,13 +41,14 @@ class _BestFamilies:
     """For each node and subset of its candidates the best family inside it.
 
     scores, chosen: (d, 2^m): the score, and the family as bits over the candidates.  bits[x, v]: the bit of x among the candidates
-    of v, 0 where it is none.
+    of v, 0 where it is none.  tie: what totals may differ by and count as equal.
     """
 
     candidates: tuple[tuple[int, ...], ...]
     scores: np.ndarray
     chosen: np.ndarray
     bits: np.ndarray
+    tie: float
 
     @staticmethod
     def of(score: LocalScore) -> _BestFamilies:
@@ -64,6 +64,7 @@ class _BestFamilies:
         chosen = np.zeros((d, 1 << most), dtype=np.int64)
         bits = np.zeros((d, d), dtype=np.int64)
         subsets = np.arange(1 << most)
+        least = tie(sum(float(score.table(v).scores.max()) for v in range(d)))
         for v in range(d):
             place = {x: 1 << i for i, x in enumerate(candidates[v])}
             for x, bit in place.items():
@@ -74,10 +75,10 @@ class _BestFamilies:
                 scores[v, mask], chosen[v, mask] = value, mask
             for bit in place.values():
                 above = subsets[(subsets & bit) > 0]
-                better = scores[v, above ^ bit] >= scores[v, above]
+                better = scores[v, above ^ bit] >= scores[v, above] - least
                 scores[v, above] = np.where(better, scores[v, above ^ bit], scores[v, above])
                 chosen[v, above] = np.where(better, chosen[v, above ^ bit], chosen[v, above])
-        return _BestFamilies(candidates, scores, chosen, bits)
+        return _BestFamilies(candidates, scores, chosen, bits, least)
 
     def masks(self, orders: np.ndarray) -> np.ndarray:
         """For orders (R, d) the candidates before each node, as bits, in the places of the order."""
@@ -138,8 +139,9 @@ def _climb(families: _BestFamilies, orders: np.ndarray) -> tuple[np.ndarray, np.
     active = np.arange(len(orders))
     while active.size:
         gains = families.gains(orders[active]).reshape(active.size, -1)
-        best = gains.argmax(axis=1)
-        moving = gains[np.arange(active.size), best] > _TOLERANCE
+        highest = gains.max(axis=1)
+        best = (gains >= highest[:, None] - families.tie).argmax(axis=1)
+        moving = highest > 2 * families.tie
         for run, move in zip(active[moving], best[moving], strict=True):
             _insert(orders[run], *divmod(int(move), d))
         active = active[moving]
@@ -174,8 +176,8 @@ def ordering_search(score: LocalScore, *, restarts: int = 40, rounds: int = 25, 
             for _ in range(int(rng.integers(least, most + 1))):
                 _insert(order, int(rng.integers(d)), int(rng.integers(d)))
         tried, new = _climb(families, tried)
-        better = new > totals
+        better = new > totals + families.tie
         orders[better], totals[better] = tried[better], new[better]
-    best = int(totals.argmax())
-    reached = int(np.sum(totals > totals[best] - 1e-6))
+    best = first_best(totals)
+    reached = int(np.sum(totals >= totals[best] - families.tie))
     return OrderingResult(families.graph(orders[best]), float(totals[best]), tuple(orders[best].tolist()), reached)

@@ -17,6 +17,7 @@ from jaxcd.graphs import MixedGraph, consistent_extension, dag_to_cpdag
 from jaxcd.releases import Release, ReleasedHistogram, ReleasedMarginals
 from jaxcd.releases.set_function import nearest_table
 from jaxcd.scores import BICScore, GraphScore, LocalScore, MeasurementErrorScore, SetScore
+from jaxcd.scores.base import first_best, tie
 
 __all__ = ["histogram_score", "marginals_score", "result_on_release", "score_graph", "score_subgraphs", "search_histogram", "search_marginals"]
 
@@ -54,14 +55,14 @@ def search_histogram(
     score = histogram_score(release, max_parents=max_parents)
     graphs = _starts(release, max_parents)
     values = score.totals(graphs)
-    best = graphs[int(np.argmax(values))]
-    top = float(values.max())
+    place = first_best(values)
+    best, top = graphs[place], float(values[place])
     for _ in range(_REFITS):
         expected = score.fit(best).counts[0].reshape(release.cardinalities)
         refit = exact_search(_bic(release, expected, max_parents))
         graphs = np.concatenate([graphs, refit[None]])
         value = score.total(refit)
-        if not value > top:
+        if not value > top + tie(top):
             break
         best, top = refit, value
     found = equivalence_search(score, starts=graphs, n_climbs=n_climbs, patience=patience, max_members=max_members)

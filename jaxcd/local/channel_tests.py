@@ -52,6 +52,7 @@ from jaxcd.local.kary_response import CombinedKaryResponse, kept
 from jaxcd.local.randomising import check_mechanism
 from jaxcd.ops import tails
 from jaxcd.ops.moments import contrast_basis
+from jaxcd.ops.standardising import quotient
 
 __all__ = ["ChannelAwareChiSquare", "MAX_QUERY_CELLS", "channel_chi_square"]
 
@@ -77,7 +78,7 @@ class _Blur:
 def _split(p: np.ndarray) -> np.ndarray:
     """Each stratum, (K, r, c), replaced by the product of its margins; zero where it is empty."""
     total = p.sum(axis=(1, 2))[:, None, None]
-    return p.sum(axis=2)[:, :, None] * p.sum(axis=1)[:, None, :] / np.where(total > 0, total, 1.0)
+    return quotient(p.sum(axis=2)[:, :, None] * p.sum(axis=1)[:, None, :], total)
 
 
 def _fit(shares: np.ndarray, corrected: np.ndarray, blur: _Blur) -> np.ndarray:
@@ -86,7 +87,7 @@ def _fit(shares: np.ndarray, corrected: np.ndarray, blur: _Blur) -> np.ndarray:
     p /= p.sum()
     for _ in range(_STEPS):
         reported = np.tensordot(blur.matrix, p, axes=1) + blur.constant
-        ratio = shares / np.where(reported > 0, reported, 1.0)
+        ratio = quotient(shares, reported)
         # A report that was drawn uniformly says nothing about the record.
         updated = _split(p * (np.tensordot(blur.matrix.T, ratio, axes=1) + blur.constant * ratio.sum()))
         updated /= updated.sum()
@@ -137,8 +138,10 @@ def _chi_square(tables: np.ndarray, blur: _Blur) -> tuple[float, int]:
     s, t, u, v = ((first + offset).ravel() for offset in (rows * c + columns, 0 * rows, rows * c, columns))
     contrasts = observed[s] * observed[t] - observed[u] * observed[v] - (omega[s, t] - omega[u, v])
     linear, quadratic = _linear(omega, fitted, (s, t, u, v)), _quadratic(omega, (s, t, u, v))
-    weight = float(np.trace(quadratic)) / max(float(np.trace(linear)), np.finfo(np.float64).tiny)
-    covariance = linear + min(max(weight, _QUADRATIC_SHARE), 1.0) * quadratic
+    # Their ratio between a least share and 1; where the linear part is the smaller it may vanish, and is not divided by.
+    first_order, second_order = float(np.trace(linear)), float(np.trace(quadratic))
+    weight = max(second_order / first_order, _QUADRATIC_SHARE) if first_order > second_order else 1.0
+    covariance = linear + weight * quadratic
     scale = np.trace(covariance) / dof
     if not scale > 0:
         return 0.0, dof

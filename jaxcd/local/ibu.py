@@ -30,6 +30,7 @@ from jaxcd.local.channels import MAX_CHANNEL_CELLS, joint_channel
 from jaxcd.local.channels import channels as attribute_channels
 from jaxcd.local.kary_response import CombinedKaryResponse, kept
 from jaxcd.local.randomising import check_mechanism
+from jaxcd.ops.standardising import quotient
 
 __all__ = ["MAX_TABLE_CELLS", "denoised_joint", "ibu", "resample"]
 
@@ -87,7 +88,7 @@ def ibu(
     for _ in range(int(n_iterations)):
         expected = through(estimate, matrices)
         # A cell that no possible record reports has no share either, but for rounding.
-        updated = estimate * through(shares / np.where(expected > 0, expected, 1.0), back)
+        updated = estimate * through(quotient(shares, expected), back)
         updated /= updated.sum()
         moved = np.abs(updated - estimate).sum() / 2
         estimate = updated

@@ -12,18 +12,24 @@ __all__ = ["correlation_matrix", "partial_correlations"]
 def correlation_matrix(values: jax.Array) -> jax.Array:
     """Pearson's correlation matrix of the columns, (n, d) -> (d, d); a constant column has correlation 0 with the others.
 
-    The columns are centred and scaled before the product, so that a large mean does not cost digits, and first brought near 1 by powers
-    of two, so that no square overflows or vanishes.
+    The columns are centred and scaled before the product, so that a large mean does not cost digits, and brought near 1 by powers
+    of two, before and after, so that no square overflows or vanishes.  A column is constant if its range, which is exact, is at most
+    2^-40 of its size (in single precision 2^-20): no sum, whose rounding depends on the processor, decides that.
     """
-    largest = jnp.abs(values).max(axis=0)
-    values = jnp.ldexp(values, -jnp.frexp(largest)[1])
-    centred = values - values.mean(axis=0)
+    values = _near_one(values)
+    lost = 2.0**-40 if values.dtype == jnp.float64 else 2.0**-20
+    constant = values.max(axis=0) - values.min(axis=0) <= lost * jnp.abs(values).max(axis=0)
+    moved = values - values[0]
+    centred = _near_one(jnp.where(constant, 0, moved - moved.mean(axis=0)))
     norm = jnp.sqrt((centred**2).sum(axis=0))
-    # A column whose spread is lost in the rounding of its mean is constant for every purpose.
-    floor = jnp.finfo(values.dtype).eps * jnp.sqrt(values.shape[0]) * jnp.abs(values).max(axis=0)
-    scaled = jnp.where(norm > floor, centred / jnp.where(norm > floor, norm, 1), 0)
+    scaled = jnp.where(constant, 0, centred / jnp.where(constant, 1, norm))
     matrix = jnp.matmul(scaled.T, scaled, precision=jax.lax.Precision.HIGHEST)
     return jnp.clip(matrix.at[jnp.diag_indices(matrix.shape[0])].set(1), -1, 1)
+
+
+def _near_one(values: jax.Array) -> jax.Array:
+    """The columns times the power of two that brings their largest size into [1/2, 1)."""
+    return jnp.ldexp(values, -jnp.frexp(jnp.abs(values).max(axis=0))[1])
 
 
 @jax.jit

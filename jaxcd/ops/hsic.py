@@ -49,9 +49,13 @@ N_LEADING = 16
 
 @partial(jax.jit, static_argnames="kernel")
 def centred_features(values: jax.Array, kernel: FourierKernel) -> jax.Array:
-    """Features of values (n,), centred over the rows, transposed: (2 J, n); the constant feature, centred, is zero."""
+    """Features of values (n,), centred over the rows, transposed: (2 J, n); the constant feature, centred, is zero.
+
+    They are moved by those of the first row before the mean is taken: of equal values all are exactly 0, however a mean is rounded.
+    """
     features = fourier_features(values, kernel)[:, 1:].T
-    return features - features.mean(axis=1, keepdims=True)
+    moved = features - features[:, :1]
+    return moved - moved.mean(axis=1, keepdims=True)
 
 
 @partial(jax.jit, static_argnames="count")

@@ -23,7 +23,6 @@ __all__ = [
     "check_pair",
     "check_pair_arguments",
     "min_max_scaled",
-    "standardised",
     "to_unit_interval",
 ]
 
@@ -155,8 +154,3 @@ def min_max_scaled(values: np.ndarray) -> np.ndarray:
     lowest = near_one.min()
     return (near_one - lowest) / (near_one.max() - lowest)
 
-
-def standardised(values: np.ndarray) -> np.ndarray:
-    """(values - mean) / standard deviation of a column that is not constant."""
-    unit = min_max_scaled(values)
-    return (unit - unit.mean()) / unit.std()

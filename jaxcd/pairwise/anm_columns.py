@@ -31,6 +31,7 @@ import jax
 import numpy as np
 
 from jaxcd.citests.bounded_rcit import residual_shift
+from jaxcd.ops.standardising import is_constant
 from jaxcd.pairwise.anm_regression import fit_pairs, series_grid
 from jaxcd.pairwise.anm_scores import Protect
 
@@ -123,8 +124,9 @@ def _adapted(values: np.ndarray, training: np.ndarray) -> tuple[np.ndarray, np.n
     size = float(np.abs(half).max())
     with np.errstate(over="ignore", invalid="ignore"):  # test rows may be larger by any factor; infinity is clipped below
         half, values = (half / size, values / size) if size > 0 else (half, values)  # no square of the training rows overflows
-        deviation = float(half.std())
-        standard = (values - half.mean()) / deviation if deviation > 1e-14 else np.zeros_like(values)
+        # Moved by one value first: the mean of what is left has the rounding of the spread, not that of the size.
+        moved = half - half[0]
+        standard = np.zeros_like(values) if is_constant(half) else (values - half[0] - moved.mean()) / moved.std()
     standard = np.clip(np.nan_to_num(standard), -1e6, 1e6)
     clipped = np.clip(standard, -_SCALE_LIMIT, _SCALE_LIMIT)
     low, high = clipped[training].min(), clipped[training].max()

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxcd.errors import OptionError
-from jaxcd.pairwise._checks import check_not_private, check_pair, standardised
+from jaxcd.ops.standardising import standardised
+from jaxcd.pairwise._checks import check_not_private, check_pair
 from jaxcd.pairwise.result import Direction, PairResult
 from jaxcd.privacy import Budget, Ledger, NoPrivacy
 

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from jaxcd.errors import DataError, OptionError
-from jaxcd.pairwise._checks import check_not_private, check_pair, min_max_scaled, standardised
+from jaxcd.ops.standardising import standardised
+from jaxcd.pairwise._checks import check_not_private, check_pair, min_max_scaled
 from jaxcd.pairwise.result import Direction, PairResult
 from jaxcd.privacy import Budget, Ledger, NoPrivacy
 

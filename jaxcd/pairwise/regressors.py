@@ -17,6 +17,7 @@ import numpy as np
 from scipy import special
 
 from jaxcd.errors import OptionError
+from jaxcd.ops.standardising import is_constant
 from jaxcd.ops.threads import one_blas_thread
 
 __all__ = ["Logistic", "Monomial", "NeuralNetwork", "Polynomial", "Regressor", "SupportVector", "check_whole"]
@@ -196,10 +197,10 @@ class NeuralNetwork(Regressor):
         except ImportError:
             raise _missing(self) from None
         rows = _drawn(len(x), self.max_rows, self.seed)
+        if is_constant(y[rows]):
+            return float(np.mean((y - y[rows[0]]) ** 2))
         centre, spread = float(y[rows].mean()), float(y[rows].std())
-        if not spread > 0:
-            return float(np.mean((y - centre) ** 2))
-        inputs = ((x - x[rows].mean()) / (x[rows].std() or 1.0))[:, None]
+        inputs = ((x - x[rows].mean()) / (1.0 if is_constant(x[rows]) else x[rows].std()))[:, None]
         targets = (y[rows] - centre) / spread
         # Threads cost more than these products; and a fit that stops at the limit of iterations is a fit all the same.
         with one_blas_thread(), warnings.catch_warnings():

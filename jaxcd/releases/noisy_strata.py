@@ -26,6 +26,7 @@ import numpy as np
 
 from jaxcd.citests import Query
 from jaxcd.ops.interactions import subsets
+from jaxcd.ops.standardising import quotient
 
 if TYPE_CHECKING:
     from jaxcd.releases.histogram import ReleasedHistogram
@@ -82,26 +83,21 @@ class IndependenceFit:
     @property
     def shares(self) -> tuple[np.ndarray, np.ndarray]:
         """The margins as shares, (..., K, A) and (..., K, B); zeros in an empty stratum."""
-        return _over(self.rows, self.rows.sum(axis=-1, keepdims=True)), _over(self.columns, self.columns.sum(axis=-1, keepdims=True))
-
-
-def _over(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """numerator / denominator, and 0 where the denominator is not positive."""
-    return np.where(denominator > 0, numerator / np.where(denominator > 0, denominator, 1.0), 0.0)
+        return quotient(self.rows, self.rows.sum(axis=-1, keepdims=True)), quotient(self.columns, self.columns.sum(axis=-1, keepdims=True))
 
 
 def fit_independence(strata: NoisyStrata) -> IndependenceFit:
     """Fits every stratum by a product of non-negative margins; total: an empty stratum gets zeros."""
     y, u = strata.tables, strata.per_cell
     a, b = (np.maximum(y.sum(axis=axis), 0.0) for axis in (-1, -2))
-    b = _over(b, b.sum(axis=-1, keepdims=True))
+    b = quotient(b, b.sum(axis=-1, keepdims=True))
     for _ in range(_STEPS):
-        weight = _over(np.ones_like(y), a[..., :, None] * b[..., None, :] + u) * b[..., None, :]
-        a = np.maximum(_over((weight * y).sum(axis=-1), (weight * b[..., None, :]).sum(axis=-1)), 0.0)
-        weight = _over(np.ones_like(y), a[..., :, None] * b[..., None, :] + u) * a[..., :, None]
-        b = np.maximum(_over((weight * y).sum(axis=-2), (weight * a[..., :, None]).sum(axis=-2)), 0.0)
+        weight = quotient(np.ones_like(y), a[..., :, None] * b[..., None, :] + u) * b[..., None, :]
+        a = np.maximum(quotient((weight * y).sum(axis=-1), (weight * b[..., None, :]).sum(axis=-1)), 0.0)
+        weight = quotient(np.ones_like(y), a[..., :, None] * b[..., None, :] + u) * a[..., :, None]
+        b = np.maximum(quotient((weight * y).sum(axis=-2), (weight * a[..., :, None]).sum(axis=-2)), 0.0)
     total = np.sqrt(a.sum(axis=-1, keepdims=True) * b.sum(axis=-1, keepdims=True))
-    return IndependenceFit(*(_over(part, part.sum(axis=-1, keepdims=True)) * total for part in (a, b)))
+    return IndependenceFit(*(quotient(part, part.sum(axis=-1, keepdims=True)) * total for part in (a, b)))
 
 
 def histogram_strata(release: ReleasedHistogram, query: Query) -> NoisyStrata:

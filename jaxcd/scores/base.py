@@ -16,7 +16,26 @@ import numpy as np
 
 from jaxcd.errors import GraphError, OptionError
 
-__all__ = ["BatchedScore", "FamilyTable", "GraphScore", "LocalScore", "check_max_parents", "log_rows", "several_levels", "strongest"]
+__all__ = ["BatchedScore", "FamilyTable", "GraphScore", "LocalScore", "check_max_parents", "first_best", "log_rows", "several_levels", "strongest", "tie"]
+
+
+_TIE, _RELATIVE_TIE = 1e-6, 1e-12
+
+
+def tie(score: float) -> float:
+    """What two scores of this size may differ by and count as equal, in nats: 1e-6, or 1e-12 of a large score.
+
+    Scores that are equal on paper (of equivalent graphs, or of columns that are copies of each other) differ by the rounding of sums whose
+    order depends on the processor.  Among those the first in the order of the columns is taken, so that no rounding decides.
+    """
+    return max(_TIE, _RELATIVE_TIE * abs(score)) if math.isfinite(score) else _TIE
+
+
+def first_best(scores: Sequence[float] | np.ndarray) -> int:
+    """The place of the first score that is as high as the highest but for a :func:`tie`; scores: (n,), n at least 1."""
+    array = np.asarray(scores, dtype=np.float64)
+    highest = float(array.max())
+    return int(np.argmax(array >= highest - tie(highest)))
 
 
 class GraphScore(abc.ABC):
@@ -43,7 +62,7 @@ class GraphScore(abc.ABC):
     def best(self, adjacencies: np.ndarray) -> tuple[int, float]:
         """The place and the score of the best of many DAGs, bool (G, d, d), G at least 1; the first of equals."""
         totals = self.totals(adjacencies)
-        place = int(np.argmax(totals))
+        place = first_best(totals)
         return place, float(totals[place])
 
     def total(self, adjacency: np.ndarray) -> float:

@@ -27,6 +27,7 @@ from scipy.special import gammaln
 
 from jaxcd.data import Dataset
 from jaxcd.errors import DataError, OptionError
+from jaxcd.ops import standardising
 from jaxcd.releases import Release
 from jaxcd.scores.base import BatchedScore, LocalScore
 from jaxcd.scores.checks import check_positive
@@ -86,11 +87,11 @@ class BGeScore(BatchedScore):
         Raises DomainError, naming the column, where one is not numeric.
         """
         values = np.column_stack([data.values(name) for name in data.names])
+        # A constant column is moved to 0, as standardising does: no rounding of a mean is taken for a spread.
         if standardised:
-            spread = values.std(axis=0)
-            values = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+            values = standardising.standardised(values)
         mean = values.mean(axis=0)
-        centred = values - mean
+        centred = standardising.centred(values)
         covariance = centred.T @ centred / len(values)
         return cls(
             data.names, mean, covariance, n_samples=data.n_samples, alpha_mu=alpha_mu, alpha_w=alpha_w, max_parents=max_parents
