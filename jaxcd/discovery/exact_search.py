@@ -74,10 +74,15 @@ def _without_bit(masks: np.ndarray, v: int) -> np.ndarray:
     return low | ((masks >> (v + 1)) << v)
 
 
+def _masks(table: FamilyTable) -> np.ndarray:
+    """The families as bits, int64 (F,)."""
+    return np.array([sum(1 << parent for parent in family) for family in table.families], dtype=np.int64)
+
+
 def _best_within(table: FamilyTable, d: int) -> np.ndarray:
     """B_v(S) for all S of the other variables, float64 (2^(d-1),): the best score of a family inside S."""
     best = np.full(1 << (d - 1), -np.inf)
-    np.maximum.at(best, _without_bit(table.masks, table.node), table.scores)
+    np.maximum.at(best, _without_bit(_masks(table), table.node), table.scores)
     for bit in range(d - 1):
         pairs = best.reshape(-1, 2, 1 << bit)  # [:, 0]: without the bit, [:, 1]: with it
         np.maximum(pairs[:, 1], pairs[:, 0], out=pairs[:, 1])
@@ -91,6 +96,6 @@ def _read_back(tables: list[FamilyTable], sink: np.ndarray, d: int) -> np.ndarra
         v = int(sink[left])
         left ^= 1 << v
         table = tables[v]
-        allowed = np.where(table.masks & ~left, -np.inf, table.scores)
+        allowed = np.where(_masks(table) & ~left, -np.inf, table.scores)
         adjacency[list(table.families[first_best(allowed)]), v] = True
     return adjacency

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["LevelMasks", "cell_counts", "count_tables", "pack_levels", "scatter_counts"]
+__all__ = ["LevelMasks", "cell_counts", "count_sets", "count_tables", "pack_levels", "scatter_counts"]
 
 _WORD = 32
 # Words are padded to a multiple of this, so that data sets of nearly equal length share compiled code and the adder's
@@ -220,3 +220,19 @@ def _fill_small(masks: LevelMasks, variables: np.ndarray, tables: np.ndarray, pl
     where = (place[query], stratum, index[:, 0].copy(), index[:, 1].copy())
     index += offsets[query]
     tables[where] = cell_counts(masks.words, index)
+
+
+def count_sets(masks: LevelMasks, sets: np.ndarray) -> np.ndarray:
+    """The joint counts of many sets of columns that have the same cardinalities, place by place.
+
+    sets: integers (n_sets, depth).  Returns int64 (n_sets, k_1, ..., k_depth).
+    """
+    cards = tuple(int(k) for k in masks.cardinalities[sets[0]])
+    n_cells = int(np.prod(cards, dtype=np.int64))
+    if n_cells > _LARGE:
+        return np.stack([scatter_counts(masks, columns) for columns in sets]).reshape(len(sets), *cards)
+    levels = np.indices(cards).reshape(len(cards), n_cells).T
+    index = (masks.offsets[sets][:, None, :] + levels).reshape(-1, len(cards)).astype(np.int32)
+    if len(cards) == 1:  # the counter takes two masks at least; row 0 is neutral
+        index = np.column_stack([index, np.zeros_like(index)])
+    return cell_counts(masks.words, index).reshape(len(sets), *cards)

@@ -24,7 +24,7 @@ import numpy as np
 
 from jaxcd.ops.moments import contrast_basis
 
-__all__ = ["cell_variance", "interaction", "interaction_sensitivity_squared", "subsets", "table_of_interactions"]
+__all__ = ["cell_variance", "interaction", "interaction_sensitivity_squared", "interactions", "subsets", "table_of_interactions"]
 
 Columns = tuple[int, ...]
 
@@ -44,6 +44,14 @@ def interaction(table: np.ndarray) -> np.ndarray:
     result = np.asarray(table, dtype=np.float64)
     for axis, k in enumerate(table.shape):
         result = _along(contrast_basis(k).T, result, axis)
+    return result
+
+
+def interactions(tables: np.ndarray) -> np.ndarray:
+    """R_S of many tables of one shape, (n, k_1, ...) -> float64 (n, k_1 - 1, ...)."""
+    result = np.asarray(tables, dtype=np.float64)
+    for axis, k in enumerate(result.shape[1:], start=1):
+        result = np.moveaxis(np.moveaxis(result, axis, -1) @ contrast_basis(k), -1, axis)
     return result
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from jaxcd.ops import moments
-from jaxcd.ops.interactions import interaction, subsets
+from jaxcd.ops import contingency, moments
+from jaxcd.ops.interactions import interaction, interactions, subsets
 from jaxcd.privacy import VECTOR_GRID, Accountant, gaussian, integer_sensitivity, laplace, noise_scale
 from jaxcd.queries import Session
 from jaxcd.releases import marginal_screen as screen
@@ -45,18 +46,24 @@ class Purchase:
     """The data with its accountant: interactions go out with noise, nothing else does."""
 
     def __init__(self, session: Session, accountant: Accountant, law: MarginalsNoise) -> None:
-        self._codes = np.asarray(session.view().expose(), dtype=np.int64)
         self._accountant = accountant
         self.law = law
         self.cardinalities = session.view_cardinalities
+        self._masks = contingency.pack_levels(session.view().expose(), self.cardinalities)
         self.n_samples = session.n_samples
         self.interactions: dict[Columns, np.ndarray] = {}
         self.variances: dict[Columns, float] = {}
 
-    def _counts(self, columns: Columns) -> np.ndarray:
-        shape = [self.cardinalities[j] for j in columns]
-        cells = np.ravel_multi_index(tuple(self._codes[:, j] for j in columns), shape)
-        return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+    def _exact(self, sets: Sequence[Columns], tables: frozenset[Columns]) -> dict[Columns, np.ndarray]:
+        """The interactions of the sets, or the counts of those among ``tables``; those of the same cardinalities together."""
+        alike: defaultdict[tuple[Columns, bool], list[Columns]] = defaultdict(list)
+        for s in sets:
+            alike[tuple(self.cardinalities[j] for j in s), s in tables].append(s)
+        found: dict[Columns, np.ndarray] = {}
+        for (_, counted), members in alike.items():
+            counts = contingency.count_sets(self._masks, np.array(members))
+            found.update(zip(members, counts if counted else interactions(counts), strict=True))
+        return found
 
     def buy(
         self,
@@ -73,11 +80,12 @@ class Purchase:
         """
         sets = [s for s in weights if min(self.cardinalities[j] for j in s) > 1]
         for s in weights:
-            if s not in sets:  # a column with one level: its interactions are empty
+            if min(self.cardinalities[j] for j in s) == 1:  # a column with one level: its interactions are empty
                 self.interactions[s], self.variances[s] = np.zeros([self.cardinalities[j] - 1 for j in s]), 0.0
         if not sets:
             return
-        exact = [(self._counts(s) if s in tables else interaction(self._counts(s))) * weights[s] for s in sets]
+        known = self._exact(sets, tables)
+        exact = [known[s] * weights[s] for s in sets]
         noisy, variance = self._noisy(
             np.concatenate([part.ravel() for part in exact]),
             sensitivity,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -56,18 +56,23 @@ _MOST_JOINED = 14  # columns of a sum that is tabulated: 16,384 numbers
 _MOST_ENUMERATED = 200_000
 
 
-def shifted_deviance(observed: np.ndarray, expected: np.ndarray, variance: float) -> float:
-    """2 sum (O + v) log((O + v) / (E + v)) - (O - E) over the cells.
+def shifted_deviance(observed: np.ndarray, expected: np.ndarray, variance: np.ndarray | float) -> np.ndarray:
+    """2 sum (O + v) log((O + v) / (E + v)) - (O - E) over the cells of each table.
 
-    observed, expected: tables in records, of one shape; expected positive.  variance: v >= 0 of the noise on a cell.
+    observed, expected: tables in records, (..., a, b); expected positive.  variance: v >= 0 of the noise on a cell, (...).
     A noisy cell below -v counts as -v: no count can have been lower.
     """
-    shifted = np.maximum(observed + variance, 1e-9)
-    return float(2 * np.sum(shifted * np.log(shifted / (expected + variance)) - (observed - expected)))
+    v = np.asarray(variance, dtype=np.float64)[..., None, None]
+    shifted = np.maximum(observed + v, 1e-9)
+    return 2 * np.sum(shifted * np.log(shifted / (expected + v)) - (observed - expected), axis=(-2, -1))
 
 
 class _Pairs:
-    """The pairwise tables of a release with their margins fixed, and the variance that noise leaves in their interaction."""
+    """The pairwise tables of a release with their margins fixed, and the variance that noise leaves in their interaction.
+
+    variances, deviances: float64 (d, d), of the noise on a cell and of independence; log_pvalues: of the pairs (i, j), i < j, of columns
+    with two levels or more.
+    """
 
     def __init__(self, release: ReleasedMarginals) -> None:
         n, k = release.n_samples, release.cardinalities
@@ -78,36 +83,47 @@ class _Pairs:
             margin = np.maximum(nearest_table(release.table((j,)), self.n), _LEAST_COUNT)
             self.margins.append(margin * (self.n / margin.sum()))
         means = [contrast_basis(k[j]).T @ margin for j, margin in enumerate(self.margins)]
-        self.tables: dict[Pair, np.ndarray] = {}
-        self.variances: dict[Pair, float] = {}
-        self.deviances: dict[Pair, float] = {}
-        rescaled: dict[Pair, float] = {}
-        self.degrees: dict[Pair, int] = {}
-        for i, j in itertools.combinations(range(len(k)), 2):
-            dof = (k[i] - 1) * (k[j] - 1)
-            if dof == 0:
-                continue
-            excess = release.interactions[i, j] - np.outer(means[i], means[j]) / self.n
-            expected = np.outer(self.margins[i], self.margins[j]) / self.n
-            table = expected + contrast_basis(k[i]) @ excess @ contrast_basis(k[j]).T
+        self.variances, self.deviances = np.zeros((2, len(k), len(k)))
+        self._tables: dict[Pair, np.ndarray] = {}
+        self.log_pvalues: dict[Pair, float] = {}
+        alike: defaultdict[Pair, list[Pair]] = defaultdict(list)
+        for i, j in itertools.combinations([j for j, levels in enumerate(k) if levels > 1], 2):
+            alike[k[i], k[j]].append((i, j))
+        for (a, b), pairs in alike.items():
+            first, second = np.array(pairs).T
+            mean_a, mean_b = (np.stack([means[j] for j in columns.tolist()]) for columns in (first, second))
+            margin_a, margin_b = (np.stack([self.margins[j] for j in columns.tolist()]) for columns in (first, second))
+            product = np.stack([release.interactions[pair] for pair in pairs])
+            excess = product - mean_a[:, :, None] * mean_b[:, None, :] / self.n
+            expected = margin_a[:, :, None] * margin_b[:, None, :] / self.n
+            tables = expected + contrast_basis(a) @ excess @ contrast_basis(b).T
             # An entry of the excess carries the noise of R_ij and, to first order, that of both means.
-            noise = release.variances[i, j] * dof
-            noise += release.variances[(i,)] * float(means[j] @ means[j]) / self.n**2 * (k[i] - 1)
-            noise += release.variances[(j,)] * float(means[i] @ means[i]) / self.n**2 * (k[j] - 1)
-            variance = noise / (k[i] * k[j])
-            deviance = shifted_deviance(table, expected, variance)
-            sampling = expected * np.outer(1 - self.margins[i] / self.n, 1 - self.margins[j] / self.n)
-            null_mean = float(np.sum((sampling + variance) / (expected + variance)))
-            self.tables[i, j], self.tables[j, i] = table, table.T
-            self.variances[i, j] = self.variances[j, i] = variance
-            self.deviances[i, j] = self.deviances[j, i] = deviance
-            rescaled[i, j], self.degrees[i, j] = deviance * dof / null_mean, dof
-        log_pvalues = tails.chi_square_log_sf(np.array(list(rescaled.values())), np.array(list(self.degrees.values())))
-        self.log_pvalues: dict[Pair, float] = dict(zip(rescaled, log_pvalues.tolist(), strict=True))
+            of_pair, of_a, of_b = (
+                np.array([release.variances[s] for s in sets])
+                for sets in (pairs, [(i,) for i, _ in pairs], [(j,) for _, j in pairs])
+            )
+            noise = of_pair * (a - 1) * (b - 1)
+            noise += of_a * np.sum(mean_b**2, axis=1) / self.n**2 * (a - 1)
+            noise += of_b * np.sum(mean_a**2, axis=1) / self.n**2 * (b - 1)
+            variance = noise / (a * b)
+            deviance = shifted_deviance(tables, expected, variance)
+            sampling = expected * (1 - margin_a / self.n)[:, :, None] * (1 - margin_b / self.n)[:, None, :]
+            v = variance[:, None, None]
+            null_mean = np.sum((sampling + v) / (expected + v), axis=(1, 2))
+            degrees = np.full(len(pairs), (a - 1) * (b - 1))
+            log_pvalues = tails.chi_square_log_sf(deviance * degrees / null_mean, degrees)
+            self.variances[first, second] = self.variances[second, first] = variance
+            self.deviances[first, second] = self.deviances[second, first] = deviance
+            self._tables.update(zip(pairs, tables, strict=True))
+            self.log_pvalues.update(zip(pairs, log_pvalues.tolist(), strict=True))
+
+    def table(self, i: int, j: int) -> np.ndarray:
+        """The table of a pair, (levels of i, levels of j)."""
+        return self._tables[i, j] if i < j else self._tables[j, i].T
 
     def conditional(self, target: int, given: int) -> np.ndarray:
         """P(target | given), (levels of target, levels of given), clipped and normalised."""
-        shares = np.maximum(self.tables[target, given], 0.0)
+        shares = np.maximum(self.table(target, given), 0.0)
         return shares / np.maximum(shares.sum(axis=0), 1e-9)
 
 
@@ -125,7 +141,7 @@ def mediation_statistic(pairs: _Pairs, i: int, j: int, k: int) -> float:
     noise = noise + pairs.variances[j, k] * np.sum(a**2, axis=1)[:, None]
     scatter = np.maximum(spread + noise, 1e-9)
     degrees = (pairs.cardinalities[i] - 1) * (pairs.cardinalities[j] - 1)
-    return degrees / expected.size * float(np.sum((pairs.tables[i, j] - expected) ** 2 / scatter))
+    return degrees / expected.size * float(np.sum((pairs.table(i, j) - expected) ** 2 / scatter))
 
 
 def unmediated_pairs(release: ReleasedMarginals, options: Marginals) -> list[Pair]:
@@ -135,16 +151,14 @@ def unmediated_pairs(release: ReleasedMarginals, options: Marginals) -> list[Pai
     exceeds half of theirs (data processing, with room for noise), and does if p >= ``mediation_alpha``.
     """
     pairs = _Pairs(release)
-    deviance = np.zeros((len(pairs.cardinalities),) * 2)
-    for (i, j), value in pairs.deviances.items():
-        deviance[i, j] = value
+    deviance, k = pairs.deviances, pairs.cardinalities
     kept = []
     for (i, j), log_p in pairs.log_pvalues.items():
         if not log_p < math.log(options.dependence_alpha):
             continue
-        own, degrees = deviance[i, j], pairs.degrees[i, j]
+        own, degrees = deviance[i, j], (k[i] - 1) * (k[j] - 1)
         mediators = np.flatnonzero(np.minimum(deviance[i], deviance[j]) > own / 2)
-        misfits = np.array([mediation_statistic(pairs, i, j, int(k)) for k in mediators if k not in (i, j)])
+        misfits = np.array([mediation_statistic(pairs, i, j, int(v)) for v in mediators if v not in (i, j)])
         least = float(misfits.min(initial=math.inf))
         worst = float(tails.chi_square_log_sf(misfits, np.full(misfits.shape, degrees)).max(initial=-math.inf))
         if worst < math.log(options.mediation_alpha):
@@ -290,14 +304,30 @@ def largest_sum(terms: Iterable[tuple[Columns, np.ndarray]]) -> float:
     that has more than 14 columns it is taken in parts (Dechter and Rish 2003): the largest sum is at most the sum of the largest.
     """
     factors: dict[Columns, np.ndarray] = {}
-    for columns, values in terms:
+    holding_of: defaultdict[int, set[Columns]] = defaultdict(set)
+    around: defaultdict[int, set[int]] = defaultdict(set)
+
+    def add(columns: Columns, values: np.ndarray) -> None:
         factors[columns] = factors.get(columns, 0.0) + values
-    remaining = {column for columns in factors for column in columns}
+        for column in columns:
+            holding_of[column].add(columns)
+            around[column].update(columns)
+
+    def take(columns: Columns) -> np.ndarray:
+        for column in columns:
+            holding_of[column].discard(columns)
+        return factors.pop(columns)
+
+    for columns, values in terms:
+        add(columns, values)
+    remaining = set(holding_of)
     while remaining:
-        scopes = {v: len({w for columns in factors if v in columns for w in columns}) for v in remaining}
-        column = min(remaining, key=lambda v: (scopes[v], v))
+        # The columns that a column shares a term with; those eliminated are taken out as they go.
+        column = min(remaining, key=lambda v: (len(around[v]), v))
         remaining.remove(column)
-        holding = sorted((c for c in factors if column in c), key=lambda c: (-len(c), c))
+        for other in around.pop(column) - {column}:
+            around[other].discard(column)
+        holding = sorted(holding_of.pop(column), key=lambda c: (-len(c), c))
         parts: list[set[int]] = []
         members: list[list[Columns]] = []
         for columns in holding:
@@ -311,9 +341,9 @@ def largest_sum(terms: Iterable[tuple[Columns, np.ndarray]]) -> float:
             scope = tuple(sorted(part))
             total = np.zeros((2,) * len(scope))
             for columns in inside:
-                total = total + factors.pop(columns).reshape([2 if v in columns else 1 for v in scope])
+                total = total + take(columns).reshape([2 if v in columns else 1 for v in scope])
             left = tuple(v for v in scope if v != column)
-            factors[left] = factors.get(left, 0.0) + total.max(axis=scope.index(column))
+            add(left, total.max(axis=scope.index(column)))
     return float(factors.get((), 0.0))
 
 

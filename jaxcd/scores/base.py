@@ -81,13 +81,11 @@ class GraphScore(abc.ABC):
 class FamilyTable:
     """All families of one node and their scores.
 
-    node: its position.  families: the parent sets, sorted tuples of positions; the first is empty.
-    masks: int64 (F,); bit i of masks[k] is one iff i is in families[k].  scores: float64 (F,), nats.
+    node: its position.  families: the parent sets, sorted tuples of positions; the first is empty.  scores: float64 (F,), nats.
     """
 
     node: int
     families: tuple[tuple[int, ...], ...]
-    masks: np.ndarray
     scores: np.ndarray
 
     @cached_property
@@ -122,8 +120,7 @@ class LocalScore(GraphScore):
         kept: dict[int, FamilyTable] = self.__dict__.setdefault("_tables", {})
         if node not in kept:
             families = self.families(node)
-            masks = np.array([sum(1 << parent for parent in family) for family in families], dtype=np.int64)
-            kept[node] = FamilyTable(node, families, masks, np.asarray(self.locals(node, families), dtype=np.float64))
+            kept[node] = FamilyTable(node, families, np.asarray(self.locals(node, families), dtype=np.float64))
         return kept[node]
 
     def totals(self, adjacencies: np.ndarray) -> np.ndarray:
