@@ -130,6 +130,7 @@ def exact_anm(pairs: Pairs, *, score: AnmScore, protect: Protect, seed: int = 0,
         anm_batch(
             [(pair.x, pair.y) for pair in pairs], budget=Budget(EXACT), key=jax.random.key(seed), score=score, protect=protect,
             bounds=[bounds_of(pair) for pair in pairs], noise=SimulatedNoise(jax.random.key(1)), penalty=penalty,
+            same_people=False,
         )
     )  # fmt: skip
 

@@ -31,7 +31,7 @@ from jaxcd.discovery import (
 from jaxcd.discovery.constraint import check_arguments
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
-from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, Relation, laplace
+from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, NoPrivacy, PrivacyCost, PrivacyFilter, laplace, open_account
 from jaxcd.queries import Session
 from jaxcd.recommending import recommend
 from jaxcd.releases import (
@@ -61,10 +61,7 @@ def resolve(
     knowledge: Knowledge | None = None,
     linear: bool = False,
 ) -> Choice:
-    """What :func:`discover` will run, from public facts; arguments as there.  Refuses options that the algorithm does not have.
-
-    n_samples: not used under add-remove neighbours, where it is private.
-    """
+    """What :func:`discover` will run, from public facts; arguments as there.  Refuses options that the algorithm does not have."""
     given = {"test": test, "decider": decider, "max_level": max_level, "knowledge": knowledge}
     asked = [argument for argument, value in given.items() if value is not None]
     if algorithm is Algorithm.AUTO and isinstance(decider, TreeOptions):
@@ -72,10 +69,6 @@ def resolve(
     if algorithm is Algorithm.AUTO and asked:
         choice = choose(domain, budget=budget, test=test, decider=decider)
         why = f"chosen: PC, because {' and '.join(asked)} {'is' if len(asked) == 1 else 'are'} given, which a release has no use for"
-        return replace(choice, reasons=(why, *choice.reasons))
-    if algorithm is Algorithm.AUTO and isinstance(budget, Budget) and budget.relation is Relation.ADD_REMOVE:
-        choice = choose(domain, budget=budget)
-        why = "chosen: PC, because the number of rows is private under add-remove neighbours, and a release states it"
         return replace(choice, reasons=(why, *choice.reasons))
     if algorithm is Algorithm.AUTO:
         return recommend(domain, n_samples, budget=budget, linear=linear).choice
@@ -98,6 +91,7 @@ def discover(
     budget: Budget | NoPrivacy,
     key: jax.Array | None,
     noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
     test: CITest | None = None,
     decider: Decider | TreeOptions | None = None,
     algorithm: Algorithm = Algorithm.AUTO,
@@ -114,16 +108,17 @@ def discover(
     max_level or knowledge is given; ``test`` and ``decider`` override the choice of :func:`choose`.  With ``Algorithm.FCI`` the graph
     is a PAG.  What is free is there: ``confidence`` of a search by tests that released its margins.  ``Algorithm.TREE`` takes no max_level and no knowledge, ``Algorithm.RELEASE`` none of these four; both have no
     levels to report.
-    linear: as for :func:`jaxcd.recommend`.
+    linear: as for :func:`jaxcd.recommend`.  ledger: a LedgerFile (or Ledger) that every event is charged to as well: one total for many runs.
     release_out: a file for what was bought, written before it is searched; ``Release.load`` reads it.  n_confidence_draws: draws of
     :func:`jaxcd.discovery.edge_confidence`, which says how sure the edges are; 0 for none.  Both only with a release.
 
     Guarantee
     ---------
-    That of :func:`release`, :func:`jaxcd.pc`, :func:`jaxcd.tree_pc` or :func:`jaxcd.fci`: the choice reads the domain, the budget and,
-    under replace-one neighbours, the number of rows only.
+    That of :func:`release`, :func:`jaxcd.pc`, :func:`jaxcd.tree_pc` or :func:`jaxcd.fci`: the choice reads the domain, the budget and
+    the number of rows only.
 
-    Raises what the chosen method raises, and OptionError for an option that it does not have, before anything is charged.
+    Raises what the chosen method raises, and OptionError for an option that it does not have, before anything is charged.  Whatever ends
+    the call after the first charge, an interrupt included, carries what was bought: :func:`jaxcd.receipt_of`.
     """
     if isinstance(data, Release):
         raise OptionError("data: a release has been paid for, and there is nothing to choose; use jaxcd.search(data), or jaxcd.pc(data, test=...)")
@@ -135,21 +130,22 @@ def discover(
     )  # fmt: skip
     _check_afterwards(choice, release_out, n_confidence_draws)
     if choice.kind is not None:
-        bought = release(data, choice.kind, budget=budget, noise=noise)
-        if release_out is not None:
-            bought.save(release_out)
-        run = search(bought)
-        if n_confidence_draws > 0:
-            kind = None if isinstance(choice.kind, Features) else choice.kind
-            run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws, kind=kind))
-        run = replace(run, info={**_facts(bought), **run.info})
+        bought = release(data, choice.kind, budget=budget, noise=noise, ledger=ledger)
+        with bought.keeping():
+            if release_out is not None:
+                bought.save(release_out)
+            run = search(bought)
+            if n_confidence_draws > 0:
+                kind = None if isinstance(choice.kind, Features) else choice.kind
+                run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws, kind=kind))
+            run = replace(run, info={**_facts(bought), **run.info})
     elif isinstance(choice.decider, TreeOptions):
         assert choice.test is not None
-        run = tree_pc(data, test=choice.test, budget=budget, key=key, noise=noise, options=choice.decider)
+        run = tree_pc(data, test=choice.test, budget=budget, key=key, noise=noise, ledger=ledger, options=choice.decider)
     else:
         assert choice.test is not None and choice.decider is not None
         run = (fci if choice.algorithm is Algorithm.FCI else pc)(
-            data, test=choice.test, decider=choice.decider, budget=budget, key=key, noise=noise,
+            data, test=choice.test, decider=choice.decider, budget=budget, key=key, noise=noise, ledger=ledger,
             max_level=max_level, knowledge=knowledge, progress=progress,
         )  # fmt: skip
     if choice.kind is None and isinstance(budget, Budget) and "released_margins" in run.info:
@@ -196,11 +192,12 @@ def ci_test(
     budget: Budget | NoPrivacy | None = None,
     key: jax.Array | None = None,
     noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
     alpha: float = 0.05,
 ) -> CITestResult:
     """One conditional independence test: is x independent of y given ``given``?
 
-    data, budget: as for :func:`jaxcd.pc`; a release is tested at no further cost.  x, y, given: different names.  Independent iff the margin (statistic minus critical value at level alpha), under a budget
+    data, budget, ledger: as for :func:`jaxcd.pc`; a release is tested at no further cost.  x, y, given: different names.  Independent iff the margin (statistic minus critical value at level alpha), under a budget
     with Laplace noise, is at most zero.
 
     Guarantee
@@ -226,22 +223,24 @@ def ci_test(
         raise OptionError(f"x, y and given must be different columns, not {chosen!r}")
     place = {name: i for i, name in enumerate(session.names)}
     query = Query.of(place[x], place[y], [place[name] for name in given])
-    accountant = Accountant(Ledger(budget), noise)
+    accountant = open_account(budget, noise, ledger=ledger, parts=(test,), analysis="ci_test")
     if isinstance(budget, Budget):
         session.sensitivity()  # refuses before anything is charged
-    session.open(accountant)
-    if not session.admissible(query):
-        raise OptionError(f"given: {test.name} cannot condition on {given!r}: too many cells or columns; give fewer")
+    with accountant.keeping():
+        session.open(accountant)
+        if not session.admissible(query):
+            raise OptionError(f"given: {test.name} cannot condition on {given!r}: too many cells or columns; give fewer")
     if isinstance(budget, NoPrivacy):
         answer = session.evaluate([query])
         statistic, log_pvalue, margin = (float(part[0]) for part in answer)
         cost = data.cost if isinstance(data, Release) else accountant.guarantee
         return CITestResult(statistic, float(np.exp(log_pvalue)), log_pvalue, margin, margin <= 0, cost)
     bound = session.sensitivity()
-    noisy = laplace(
-        accountant, session.margins([query]).expose(), sensitivity=bound.value, pad=bound.pad, epsilon=equal_pure_events(accountant.ledger, 1),
-        label="margin", relation=session.relation,
-    )  # fmt: skip
+    with accountant.keeping():
+        noisy = laplace(
+            accountant, session.margins([query]), sensitivity=bound.value, pad=bound.pad, epsilon=equal_pure_events(accountant.ledger, 1),
+            label="margin", relation=session.relation,
+        )  # fmt: skip
     return CITestResult(None, None, None, float(noisy[0]), bool(noisy[0] <= 0), accountant.guarantee)
 
 
@@ -251,11 +250,13 @@ def release(
     *,
     budget: Budget | NoPrivacy,
     noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
 ) -> Release:
     """Buys noisy statistics of the data once; whatever is computed from them later is free.
 
     data: with a declared domain.  kind: ``Histogram()`` of all columns together (discrete, up to 4,096 cells), ``Marginals()`` (discrete,
     many columns), ``SecondMoments()`` (numeric, linear) or ``Features()`` (numeric or mixed, additive models).  budget: the total; all of it is spent.  noise: None for secure noise.
+    ledger: a LedgerFile (or Ledger) that every event is charged to as well.
     Returns a release, which can be saved, published and loaded; :func:`search` finds graphs in it.
 
     Guarantee
@@ -265,7 +266,7 @@ def release(
     """
     if not isinstance(kind, (Histogram, Marginals, SecondMoments, Features)):
         raise OptionError(f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), SecondMoments() or Features()")
-    return kind.release(data, budget=budget, noise=noise)
+    return kind.release(data, budget=budget, noise=noise, ledger=ledger)
 
 
 def search(bought: Release) -> DiscoveryResult:

@@ -37,7 +37,7 @@ weighted sums of the parents .74 .65 .86, .51 .77 .93 and .66 .67 .66.
 3. Numeric columns whose relations are declared to be linear, delta > 0: second moments.
 4. Other numeric and ordered columns, delta > 0: tree-guided PC on ranks within strata.
 5. Numeric beside nominal columns, delta > 0 or no privacy: covariances of features.
-6. No privacy: PC.  Add-remove neighbours, under which the number of rows, which a release states, is private: PC as well.
+6. No privacy: PC.
 
 A recommendation warns where less than about half of the arcs were found in the runs of the table.
 """
@@ -52,7 +52,7 @@ from jaxcd.data import Domain, Numeric
 from jaxcd.decisions import LevelwiseGaussian
 from jaxcd.errors import OptionError
 from jaxcd.planning import check_facts, plan, plan_release
-from jaxcd.privacy import Budget, NoPrivacy, Relation
+from jaxcd.privacy import Budget, NoPrivacy
 from jaxcd.releases import Features, Histogram, SecondMoments
 
 __all__ = ["Alternative", "Method", "Recommendation", "recommend"]
@@ -128,7 +128,7 @@ def recommend(domain: Domain, n_samples: int, *, budget: Budget | NoPrivacy, lin
     Nothing is read but the arguments, so that nothing is spent.
 
     Raises OptionError where an argument is not of its kind, DomainError for numeric columns under a budget without delta, and for
-    numeric beside nominal columns under one with add-remove neighbours; DataError for these where there are no more rows than features.
+    DataError for these where there are no more rows than features.
     """
     check_facts(domain, n_samples)
     if not isinstance(budget, (Budget, NoPrivacy)):
@@ -141,11 +141,6 @@ def recommend(domain: Domain, n_samples: int, *, budget: Budget | NoPrivacy, lin
         if mixed:
             return _release(Method.FEATURES, Features(), (no_noise, _TAKES_BOTH), (_no_tests(domain),), None)
         return _tests(Method.PC, choose(domain, budget=budget), (no_noise,), ())
-    if budget.relation is not Relation.REPLACE_ONE:
-        choice = choose(domain, budget=budget)
-        why = f"Under {budget.relation.value} neighbours the number of rows is private, and a release states it."
-        method = Method.LEVELWISE_PC if isinstance(choice.decider, LevelwiseGaussian) else Method.SPARSE_VECTOR_PC
-        return _tests(method, choice, (why,), ())
     if domain.is_discrete:
         return _discrete(domain, n_samples, budget)
     if mixed and budget.delta > 0:

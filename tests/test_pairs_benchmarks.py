@@ -113,7 +113,7 @@ def test_the_law_of_the_noise_is_that_of_the_mechanism(kind: str) -> None:
             for pair in made
             for result in anm_batch(
                 [(pair.x, pair.y)] * runs, budget=jaxcd.Budget(epsilon), bounds=pairs.bounds_of(pair), key=jax.random.key(0),
-                noise=jaxcd.SimulatedNoise(jax.random.key(3)),
+                noise=jaxcd.SimulatedNoise(jax.random.key(3)), same_people=False,
             )
         ]  # fmt: skip
     rng = np.random.default_rng(0)

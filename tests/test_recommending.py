@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd import Method
-from jaxcd.doors import Algorithm, resolve
+from jaxcd.doors import Algorithm
 from jaxcd.planning import plan_release
 
 PURE, BOTH = jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6)
@@ -43,8 +43,6 @@ def numeric(n_columns: int, **others: jaxcd.Categorical | jaxcd.Ordinal) -> jaxc
         (numeric(3, c=jaxcd.Categorical(("a", "b"))), BOTH, False, Method.FEATURES, Algorithm.RELEASE),
         (numeric(3, c=jaxcd.Categorical(("a", "b"))), BOTH, True, Method.FEATURES, Algorithm.RELEASE),
         (numeric(3, c=jaxcd.Categorical(("a", "b"))), jaxcd.NO_PRIVACY, False, Method.FEATURES, Algorithm.RELEASE),
-        (discrete(2, 2), jaxcd.Budget(1.0, 1e-6, jaxcd.Relation.ADD_REMOVE), False, Method.LEVELWISE_PC, Algorithm.PC),
-        (discrete(2, 2), jaxcd.Budget(1.0, 0.0, jaxcd.Relation.ADD_REMOVE), False, Method.SPARSE_VECTOR_PC, Algorithm.PC),
     ],
 )
 def test_every_rule(domain, budget, linear, method, algorithm):
@@ -135,9 +133,8 @@ def test_what_is_refused():
         with pytest.raises(jaxcd.OptionError, match="give|declare|use|say"):
             jaxcd.recommend(arguments.pop("domain"), arguments.pop("n_samples"), **arguments)
     mixed = numeric(2, c=jaxcd.Categorical(("a", "b")))
-    for budget in (PURE, jaxcd.Budget(1.0, 1e-6, jaxcd.Relation.ADD_REMOVE)):
-        with pytest.raises(jaxcd.DomainError, match="'c' is categorical while others are numeric.*Features.*delta > 0"):
-            jaxcd.recommend(mixed, 100, budget=budget)
+    with pytest.raises(jaxcd.DomainError, match="'c' is categorical while others are numeric.*Features.*delta > 0"):
+        jaxcd.recommend(mixed, 100, budget=PURE)
     for linear in (False, True):
         with pytest.raises(jaxcd.DomainError, match="delta > 0"):
             jaxcd.recommend(numeric(3), 100, budget=PURE, linear=linear)
@@ -158,13 +155,6 @@ def test_fewer_rows_than_features_are_refused_at_once():
     domain = numeric(3, c=jaxcd.Categorical(tuple(range(40))))
     with pytest.raises(jaxcd.DataError, match="30 rows for 45 features; give more rows than features, or fewer columns$"):
         jaxcd.recommend(domain, 30, budget=BOTH)
-
-
-def test_private_rows_decide_nothing():
-    """Under add-remove neighbours the number of rows is private: the choice must not depend on it."""
-    budget = jaxcd.Budget(1.0, 1e-6, jaxcd.Relation.ADD_REMOVE)
-    choices = {resolve(discrete(2, 2), n, budget=budget) for n in (2, 100, 10**6)}
-    assert len(choices) == 1 and "private" in choices.pop().reasons[0]
 
 
 class TestPlanOfRelease:

@@ -403,11 +403,11 @@ def test_infinity_and_unknown_values_are_json() -> None:
         "a": np.float64("inf"),
         "b": float("nan"),
         "c": np.int64(3),
-        "d": jaxcd.Relation.ADD_REMOVE,
+        "d": jaxcd.Relation.REPLACE_ONE,
         "e": {1: (2, object)},
     }
     content = privacy_json(_stub(["a", "b", "c"], info=info))
-    assert content["settings"] == {"a": "inf", "b": "nan", "c": 3, "d": "add-remove", "e": {"1": [2, str(object)]}}
+    assert content["settings"] == {"a": "inf", "b": "nan", "c": 3, "d": "replace-one", "e": {"1": [2, str(object)]}}
     json.dumps(content, allow_nan=False)
 
 

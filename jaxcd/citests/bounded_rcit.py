@@ -276,8 +276,6 @@ class BoundedRCIT(PermutationTest):
         return _PreparedKernel(np.column_stack(scaled), scales, self, key)
 
     def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
-        if relation is not Relation.REPLACE_ONE:
-            return None
         if self.null is Null.ANALYTIC:
             self.analytic_quantile(alpha)
         else:

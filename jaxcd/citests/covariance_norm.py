@@ -102,8 +102,6 @@ class _CovarianceTest(DiscreteTest):
         return PreparedTables(data.codes, cardinalities, lambda t, a: _evaluate(t, a, self._pooled))
 
     def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
-        if relation is not Relation.REPLACE_ONE:
-            return None  # under add/remove n itself is private, and the pad is not
         return Sensitivity(self._between + 3 - _BETWEEN, rounding_pad(n_samples), _PROOF)
 
 

@@ -30,8 +30,6 @@ def evaluation_of_score(score: np.ndarray, variance: np.ndarray, alpha: float) -
 def score_sensitivity(*, alpha: float, n_samples: int, relation: Relation, proof: str) -> Sensitivity | None:
     """2 + z / 45 for the margin of :func:`evaluation_of_score`: a score that a replaced record moves by less than 2, and a variance
     that it moves by less than 4 / 9 under sqrt(max(., 100)); None for other neighbours than replace-one."""
-    if relation is not Relation.REPLACE_ONE:
-        return None
     return Sensitivity(2 + tails.normal_quantile(alpha / 2) / 45, rounding_pad(n_samples), proof)
 
 

@@ -170,8 +170,6 @@ class StratifiedRanks(CITest):
         return (self.value_bins,) * domain.n_columns
 
     def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
-        if relation is not Relation.REPLACE_ONE:
-            return None
         floor = max(_SMALLEST_FLOOR, self.effect * n_samples)
         value = 4 + (3 + 2 * math.sqrt(2) * critical_constant(alpha)) / (2 * floor)
         return Sensitivity(value, rounding_pad(n_samples), "jaxcd.citests.stratified_ranks")

@@ -165,12 +165,14 @@ class Domain:
         except (FormatError, DomainError) as error:
             raise type(error)(f"domain file {str(path)!r}: {error}") from None
 
+    def to_json_dict(self) -> dict[str, Any]:
+        """The content of a domain file."""
+        columns = {name: _column_to_json(column) for name, column in self.columns.items()}
+        return {"columns": columns} if self.declared else {"declared": False, "columns": columns}
+
     def write(self, path: str | Path) -> None:
         """Write the domain as JSON; :meth:`read` gives an equal domain back."""
-        columns = {name: _column_to_json(column) for name, column in self.columns.items()}
-        content: dict[str, Any] = {"columns": columns}
-        if not self.declared:
-            content = {"declared": False, **content}
+        content = self.to_json_dict()
         Path(path).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -32,7 +32,7 @@ from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question
 from jaxcd.decisions.measurements import margins_of
 from jaxcd.decisions.rounds import answer_one_by_one, check_count, equal_pure_events
 from jaxcd.errors import OptionError
-from jaxcd.privacy import Accountant, Ledger, rho_to_exponential, select_max
+from jaxcd.privacy import Accountant, PrivacyFilter, Sensitive, rho_to_exponential, select_max
 from jaxcd.queries import Session
 
 __all__ = ["ExponentialSelect", "equal_selections"]
@@ -43,7 +43,7 @@ _LOOK_AHEAD = 128
 _MOST_CANDIDATES = 1 << 18
 
 
-def equal_selections(ledger: Ledger, n_events: int) -> float:
+def equal_selections(ledger: PrivacyFilter, n_events: int) -> float:
     """The largest epsilon such that ``n_events`` exponential mechanisms of it fit into what is left: sqrt(8 rho / n) under zCDP."""
     return equal_pure_events(ledger, n_events, of_rho=rho_to_exponential)
 
@@ -67,14 +67,14 @@ class _SelectRun(DecisionRun):
         for question, margins in zip(questions, margins_of(self._session, questions), strict=True):
             yield self._select(question, margins)
 
-    def _select(self, question: Question, margins: np.ndarray) -> tuple[int, ...] | None:
+    def _select(self, question: Question, margins: Sensitive) -> tuple[int, ...] | None:
         """The set that separates the pair, or None to keep the edge."""
         bound = self._sensitivity
         n_sets = len(question.candidates)
         prior = 0.0 if math.isinf(self._price) else 2 * bound.value / self._price * (math.log(n_sets) + self._log_odds)
         # "Keep" last: without noise a margin of exactly 0 separates, as under Threshold.
         chosen = select_max(
-            self._accountant, np.append(-margins, margins.min() + prior), sensitivity=bound.value, pad=bound.pad,
+            self._accountant, margins.map(lambda m: np.append(-m, m.min() + prior)), sensitivity=bound.value, pad=bound.pad,
             epsilon=self._price, label=f"answer and set, {n_sets} candidates", relation=self._session.relation,
         )  # fmt: skip
         return question.candidates[chosen] if chosen < n_sets else None

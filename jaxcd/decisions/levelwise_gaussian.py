@@ -12,7 +12,7 @@ from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question
 from jaxcd.decisions.measurements import margins_of, smallest_margins
 from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.ops import tails
-from jaxcd.privacy import Accountant, NoPrivacy, rho_to_exponential, select_max, split
+from jaxcd.privacy import Accountant, NoPrivacy, Sensitive, rho_to_exponential, select_max, split
 from jaxcd.queries import Session
 from jaxcd.releases import ContrastMoments, release_contrast_moments
 
@@ -131,13 +131,13 @@ class _LevelwiseRun(DecisionRun):
             return math.inf
         return rho_to_exponential(split(rho, [1.0] * n_choices)[0])
 
-    def _select(self, question: Question, margins: np.ndarray, price: float, level: int) -> tuple[int, ...]:
+    def _select(self, question: Question, margins: Sensitive, price: float, level: int) -> tuple[int, ...]:
         """The separating set, chosen by the exponential mechanism among the candidates by minus their margins."""
         if len(question.candidates) == 1:
             return question.candidates[0]
         chosen = select_max(
             self._accountant,
-            -margins,
+            margins.map(np.negative),
             sensitivity=self._sensitivity.value,
             pad=self._sensitivity.pad,
             epsilon=price,

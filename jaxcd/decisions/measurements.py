@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxcd.citests import Query
 from jaxcd.decisions.base import Question, queries_of
-from jaxcd.privacy import Accountant, gaussian
+from jaxcd.privacy import Accountant, Sensitive, gaussian
 from jaxcd.queries import Session
 
 __all__ = ["Measured", "margins_of", "openings", "smallest_margins"]
@@ -31,17 +31,17 @@ class Measured(NamedTuple):
     sigma: float
 
 
-def margins_of(session: Session, questions: Sequence[Question]) -> list[np.ndarray]:
-    """Margins of every candidate, one array a question: sensitive, for the arguments of mechanisms only."""
+def margins_of(session: Session, questions: Sequence[Question]) -> list[Sensitive]:
+    """Margins of every candidate, one array a question: for the arguments of mechanisms."""
     if not questions:
         return []
-    values = session.margins([query for question in questions for query in queries_of(question)]).expose()
-    return np.split(values, np.cumsum([len(question.candidates) for question in questions])[:-1])
+    values = session.margins([query for question in questions for query in queries_of(question)])
+    return values.groups([len(question.candidates) for question in questions])
 
 
-def _measure(session: Session, accountant: Accountant, exact: np.ndarray, *, rho: float, label: str) -> Measured:
+def _measure(session: Session, accountant: Accountant, exact: Sensitive, *, rho: float, label: str) -> Measured:
     if not len(exact):
-        return Measured(exact, 0.0)
+        return Measured(np.zeros(0), 0.0)
     bound = session.sensitivity()
     sensitivity = bound.value * math.sqrt(len(exact))
     noisy = gaussian(
@@ -51,7 +51,7 @@ def _measure(session: Session, accountant: Accountant, exact: np.ndarray, *, rho
 
 
 def smallest_margins(
-    session: Session, accountant: Accountant, margins: Sequence[np.ndarray], *, rho: float, label: str
+    session: Session, accountant: Accountant, margins: Sequence[Sensitive], *, rho: float, label: str
 ) -> Measured:
     r"""The smallest of each array of margins, with Gaussian noise.
 
@@ -60,14 +60,14 @@ def smallest_margins(
     Relation: the session's.  Sensitivity: Delta sqrt(N) in L2 for N arrays.  Event: ``ZCDPEvent(rho)`` (none for N = 0).  Public: N and
     the candidates behind the margins.  Proof: module docstring.
     """
-    exact = np.array([part.min() for part in margins])
+    exact = Sensitive.joined(margins, lambda *parts: np.array([part.min() for part in parts], dtype=np.float64))
     return _measure(session, accountant, exact, rho=rho, label=label)
 
 
 def openings(
     session: Session,
     accountant: Accountant,
-    differences: Sequence[tuple[np.ndarray, np.ndarray]],
+    differences: Sequence[tuple[Sensitive, Sensitive]],
     projections: Sequence[tuple[Query, np.ndarray]],
     *,
     rho: float,
@@ -86,11 +86,16 @@ def openings(
     <U, C> moves by at most 2, by at most 4 if a record is replaced, and Delta / 4 of it by at most Delta.
     """
     bound = session.sensitivity()
-    halves = np.array([(first.min() - second.min()) / 2 for first, second in differences], dtype=np.float64)
-    scale = bound.value / PROJECTION_SENSITIVITY
-    projected = session.projections([query for query, _ in projections], [u for _, u in projections]).expose() * scale
-    values, sigma = _measure(session, accountant, np.concatenate([halves, projected]), rho=rho, label=label)
+    scale, n_halves = bound.value / PROJECTION_SENSITIVITY, len(differences)
+    projected = session.projections([query for query, _ in projections], [u for _, u in projections])
+
+    def halves_and_projections(projected: np.ndarray, *margins: np.ndarray) -> np.ndarray:
+        halves = [(first.min() - second.min()) / 2 for first, second in zip(margins[::2], margins[1::2], strict=True)]
+        return np.concatenate([np.array(halves, dtype=np.float64), projected * scale])
+
+    exact = Sensitive.joined([projected, *(part for pair in differences for part in pair)], halves_and_projections)
+    values, sigma = _measure(session, accountant, exact, rho=rho, label=label)
     return (
-        Measured(2 * values[: len(halves)], 2 * sigma),
-        Measured(values[len(halves) :] / scale, sigma / scale),
+        Measured(2 * values[:n_halves], 2 * sigma),
+        Measured(values[n_halves:] / scale, sigma / scale),
     )

@@ -30,7 +30,19 @@ from jaxcd.citests import PermutationTest, Query, critical_rank
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
 from jaxcd.decisions.rounds import answer_one_by_one, check_count, equal_pure_events, first_independent
 from jaxcd.errors import OptionError
-from jaxcd.privacy import GRID, Accountant, PureEvent, Relation, integer_sensitivity, noise_scale, quantise
+from jaxcd.privacy import (
+    GRID,
+    Accountant,
+    Law,
+    MechanismRecord,
+    PureEvent,
+    Relation,
+    Sensitive,
+    integer_sensitivity,
+    noise_scale,
+    quantise,
+)
+from jaxcd.privacy.sensitive import exact_values
 from jaxcd.queries import Session
 
 __all__ = ["NoisyRank", "critical_noise", "noisy_rank"]
@@ -38,7 +50,7 @@ __all__ = ["NoisyRank", "critical_noise", "noisy_rank"]
 
 def noisy_rank(
     accountant: Accountant,
-    statistics: np.ndarray,
+    statistics: Sensitive | np.ndarray,
     *,
     rank: int,
     sensitivity: float,
@@ -59,15 +71,18 @@ def noisy_rank(
     Raises BudgetExhausted where the event does not fit (nothing was drawn); OptionError for an argument out of range;
     SensitivityError for NaN.
     """
-    values = quantise(statistics, grid=GRID)
+    values = quantise(exact_values(statistics), grid=GRID)
     if values.ndim != 1 or not 1 <= rank < len(values):
         raise OptionError(f"rank = {rank!r} is not between 1 and the number of permuted statistics, {values.size - 1}")
     bound = integer_sensitivity(sensitivity, grid=GRID, pad=2 * pad) + 1
     scale = noise_scale(bound, epsilon)
-    index = accountant.charge(PureEvent(epsilon, label, relation))
+    record = MechanismRecord(Law.NOISY_RANK, float(sensitivity), float(pad), GRID, len(values), False, (scale,))
+    index = accountant.charge(PureEvent(epsilon, label, relation, record))
     # Values are clamped to 2^61 and draws to 2^62: the sums fit into int64.
     noisy = values + accountant.noise.discrete_laplace(scale, len(values), index=index) if scale else values
-    return bool(noisy[0] > np.sort(noisy[1:])[-rank])
+    answer = bool(noisy[0] > np.sort(noisy[1:])[-rank])
+    accountant.bought(index, label, answer)
+    return answer
 
 
 class _NoisyRankRun(DecisionRun):
@@ -78,13 +93,13 @@ class _NoisyRankRun(DecisionRun):
         self._sensitivity = session.sensitivity()
         session.open(accountant)
         self._price = equal_pure_events(accountant.ledger, n_queries)
-        self._known: dict[Query, np.ndarray] = {}
+        self._known: dict[Query, Sensitive] = {}
 
     def _compute(self, queries: Sequence[Query]) -> None:
         missing = [query for query in dict.fromkeys(queries) if query not in self._known]
         if missing:
-            rows = self._session.permuted_statistics(missing).expose()
-            self._known.update(zip(missing, rows, strict=True))
+            rows = self._session.permuted_statistics(missing)
+            self._known.update((query, rows[place]) for place, query in enumerate(missing))
 
     def _ask(self, query: Query) -> bool:
         """Whether the answer is "independent"."""

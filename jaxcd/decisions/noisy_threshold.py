@@ -44,7 +44,7 @@ class _NoisyRun(DecisionRun):
             raise OptionError("noise: Gaussian noise needs delta > 0; give the budget a delta, or use Noise.LAPLACE")
 
     def _ask(self, query: Query) -> bool:
-        margin = self._session.margins([query]).expose()
+        margin = self._session.margins([query])
         bound = self._sensitivity
         if self._noise is Noise.LAPLACE:
             noisy = laplace(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from jaxcd.citests import Query
 from jaxcd.decisions.base import Frontier, Question, queries_of
 from jaxcd.errors import BudgetExhausted, OptionError
-from jaxcd.privacy import Ledger, NoPrivacy, rho_to_pure, split
+from jaxcd.privacy import NoPrivacy, PrivacyFilter, rho_to_pure, split
 
 __all__ = ["answer_one_by_one", "check_count", "default_rounds", "equal_pure_events", "first_independent"]
 
@@ -28,7 +28,7 @@ def check_count(argument: str, value: int | None) -> None:
         raise OptionError(f"{argument} = {value!r} is not a positive whole number; give one, or None for the default")
 
 
-def equal_pure_events(ledger: Ledger, n_events: int, *, of_rho: Callable[[float], float] = rho_to_pure) -> float:
+def equal_pure_events(ledger: PrivacyFilter, n_events: int, *, of_rho: Callable[[float], float] = rho_to_pure) -> float:
     """The largest epsilon such that ``n_events`` pure events of it fit into what is left of the budget.
 
     The larger of epsilon / n (pure composition) and what rho / n allows (zCDP), each rounded down; infinite without privacy.

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any, cast
 
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier
@@ -28,57 +27,13 @@ from jaxcd.decisions.noisy_rank import NoisyRank
 from jaxcd.decisions.noisy_threshold import NoisyThreshold
 from jaxcd.decisions.sieve_and_examine import SieveAndExamine
 from jaxcd.decisions.sparse_vector import SparseVector
-from jaxcd.errors import BudgetExhausted, OptionError
-from jaxcd.privacy import Accountant, Budget, Ledger, NoPrivacy, PrivacyEvent, split
-from jaxcd.privacy.rounding import round_down
+from jaxcd.errors import OptionError
+from jaxcd.privacy import Accountant, NoPrivacy, split
 from jaxcd.queries import Session
 
 __all__ = ["Scheduled"]
 
 Inner = ExponentialSelect | NoisyRank | NoisyThreshold | SieveAndExamine | SparseVector
-
-
-class _LevelLedger:
-    """A level's view of the run's ledger: every charge goes there, but the level's events must fit into its share."""
-
-    def __init__(self, ledger: Ledger, weights: Sequence[float]) -> None:
-        """weights: of this level, and of everything after it."""
-        self._ledger = ledger
-        self._epsilon_share, self._rho_share = (_share(left, weights) for left in (ledger.remaining_epsilon, ledger.remaining_rho))
-        self._epsilon: Fraction | None = Fraction(0)
-        self._rho: Fraction | None = Fraction(0)
-
-    @property
-    def budget(self) -> Budget | NoPrivacy:
-        return self._ledger.budget
-
-    @property
-    def remaining_epsilon(self) -> float:
-        return _room(self._epsilon, self._epsilon_share)
-
-    @property
-    def remaining_rho(self) -> float:
-        return _room(self._rho, self._rho_share)
-
-    def charge(self, event: PrivacyEvent) -> int:
-        epsilon, rho = _add(self._epsilon, event.epsilon), _add(self._rho, event.rho)
-        fits = [total is not None and total <= limit for total, limit in ((epsilon, self._epsilon_share), (rho, self._rho_share))]
-        if not any(fits) and not isinstance(self.budget, NoPrivacy):
-            raise BudgetExhausted(f"event {event.label!r} does not fit into its level's share; give the level a larger weight")
-        index = self._ledger.charge(event)
-        self._epsilon, self._rho = epsilon, rho
-        return index
-
-
-def _add(total: Fraction | None, part: float) -> Fraction | None:
-    """Exact sum; None stands for infinity."""
-    return None if total is None or math.isinf(part) else total + Fraction(part)
-
-
-def _room(total: Fraction | None, limit: float) -> float:
-    if total is None:
-        return 0.0
-    return limit if math.isinf(limit) else max(0.0, round_down(Fraction(limit) - total))
 
 
 def _share(left: float, weights: Sequence[float]) -> float:
@@ -119,10 +74,9 @@ class _ScheduledRun(DecisionRun):
         if frontier.another_pass_follows:
             share = self._config.later_pass_share
             later.append(sum(weights) * share / (1 - share))
-        level = _LevelLedger(ledger, [weights[frontier.level], *later])
-        decider = _counted(self._config.decider, frontier)
-        # Deciders and mechanisms need of a ledger what _LevelLedger has: the budget, what is left, and to charge it.
-        run = decider.start(self._session, Accountant(cast(Ledger, level), self._accountant.noise))
+        parts = [weights[frontier.level], *later]
+        stage = self._accountant.stage(epsilon=_share(ledger.remaining_epsilon, parts), rho=_share(ledger.remaining_rho, parts))
+        run = _counted(self._config.decider, frontier).start(self._session, stage)
         self._levels.append(run)
         run.answer(frontier)
         self.unanswered |= run.exhausted

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
 from jaxcd.decisions.rounds import check_count, default_rounds, equal_pure_events
 from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.privacy import AboveThreshold, Accountant, laplace
-from jaxcd.queries import Queue, Session
+from jaxcd.queries import Session, Subsample
 
 __all__ = ["SieveAndExamine", "optimal_rate"]
 
@@ -48,10 +50,10 @@ class _SieveRun(DecisionRun):
         self._size = min(n, max(2, math.floor(n * (optimal_rate(self._epsilon) if rate is None else rate))))
         self._on_subset = session.sensitivity(self._size)
         self._sieve: AboveThreshold | None = None
-        self._queue: Queue | None = None
+        self._queue: Subsample | None = None
         self._look_ahead = _FIRST_LOOK_AHEAD
 
-    def _current_sieve(self) -> tuple[AboveThreshold, Queue]:
+    def _current_sieve(self) -> tuple[AboveThreshold, Subsample]:
         if self._sieve is None or self._queue is None or self._sieve.spent:
             n = self._session.n_samples
             self._sieve = AboveThreshold(
@@ -71,7 +73,7 @@ class _SieveRun(DecisionRun):
         query = queries_of(question._replace(candidates=(given,)))
         noisy = laplace(
             self._accountant,
-            self._session.margins(query).expose(),
+            self._session.margins(query),
             sensitivity=self._on_all.value,
             pad=self._on_all.pad,
             epsilon=self._epsilon,
@@ -97,8 +99,8 @@ class _SieveRun(DecisionRun):
         if not asked:
             frontier.keep()
             return 0
-        margins = queue.evaluate([queries_of(q._replace(candidates=(given,)))[0] for q, given in asked]).margin
-        hit = sieve.first_above(-margins, threshold=sieve.noise_mean)
+        margins = queue.margins([queries_of(q._replace(candidates=(given,)))[0] for q, given in asked])
+        hit = sieve.first_above(margins.map(np.negative), threshold=sieve.noise_mean)
         self._look_ahead = min(2 * self._look_ahead, _LOOK_AHEAD)
         if hit is None:
             for _ in questions:

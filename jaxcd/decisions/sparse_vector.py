@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, queries_of
 from jaxcd.decisions.rounds import check_count, default_rounds, equal_pure_events
 from jaxcd.errors import BudgetExhausted
@@ -45,14 +47,14 @@ class _SparseVectorRun(DecisionRun):
 
     def _walk(self, frontier: Frontier, questions: list) -> None:
         asked = [queries_of(question) for question in questions]
-        margins = self._session.margins([query for queries in asked for query in queries]).expose()
+        margins = self._session.margins([query for queries in asked for query in queries]).map(np.negative)
         starts = [0]
         for queries in asked:
             starts.append(starts[-1] + len(queries))
         first = 0
         while first < len(questions):
             current = self._current_round()
-            hit = current.first_above(-margins[starts[first] :], threshold=current.noise_mean)
+            hit = current.first_above(margins[starts[first] :], threshold=current.noise_mean)
             if hit is None:
                 for _ in range(first, len(questions)):
                     frontier.keep()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, final
 
 import jax
@@ -17,7 +18,7 @@ from jaxcd.discovery.skeleton import SearchSpace, Skeleton, search_pools, search
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
-from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, NoiseSource, NoPrivacy
+from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, NoPrivacy, PrivacyFilter, open_account
 from jaxcd.queries import Session
 from jaxcd.releases import Release
 
@@ -75,6 +76,7 @@ class ConstraintSearch:
         budget: Budget | NoPrivacy | None,
         key: jax.Array | None,
         noise: NoiseSource | None,
+        ledger: PrivacyFilter | None,
         max_level: int | None,
         stable: bool,
         colliders: ColliderRule,
@@ -95,7 +97,7 @@ class ConstraintSearch:
         test.check_search(self._session.domain, max_level=max_level)
         if knowledge is not None:
             knowledge.check(self.names, ancestral=latent)
-        self._accountant = Accountant(Ledger(budget), noise)
+        self._accountant = open_account(budget, noise, ledger=ledger, parts=(test, decider), analysis="fci" if latent else "pc")
         if colliders.asks and not decider.answers_queries:
             raise OptionError(
                 f"colliders: the {colliders.value} rule asks single queries, which {decider.name} does not answer; "
@@ -103,8 +105,14 @@ class ConstraintSearch:
             )
         self._test, self._decider = test, decider
         self._max_level, self._stable, self._rule, self._progress = max_level, stable, colliders, progress
-        self._run = decider.start(self._session, self._accountant)
         self._levels: list[LevelRecord] = []
+        self._skeleton: Skeleton | None = None
+        with self._accountant.keeping():  # a test may buy its preparation
+            self._run = decider.start(self._session, self._accountant)
+
+    def keeping(self) -> AbstractContextManager[None]:
+        """Whatever ends the block carries what was bought, and the skeleton as far as it is known (:func:`jaxcd.receipt_of`)."""
+        return self._accountant.keeping(self._unfinished)
 
     @property
     def exhausted(self) -> bool:
@@ -113,9 +121,11 @@ class ConstraintSearch:
 
     def skeleton(self, space: SearchSpace, *, another_pass_follows: bool = False) -> Skeleton:
         """The skeleton by sets of neighbours."""
+        self._skeleton = Skeleton(self._session.n_variables, absent=space.absent)
         return search_skeleton(
             self._run,
             self._session.n_variables,
+            skeleton=self._skeleton,
             admissible=self._admissible,
             max_level=self._max_level,
             stable=self._stable,
@@ -159,9 +169,22 @@ class ConstraintSearch:
         options: Mapping[str, Any],
     ) -> DiscoveryResult:
         """The result: settings, levels and charges are public or released; counts of work are not, in a private run."""
+        return self._result(
+            graph,
+            skeleton,
+            {"algorithm": algorithm, "ambiguous_triples": judgement.unfaithful, "knowledge_conflicts": conflicts, **options},
+            exhausted=self._run.exhausted or self._run.unanswered,
+        )
+
+    def _unfinished(self) -> DiscoveryResult:
+        """The skeleton as far as it got, without arrows: pairs that were not decided keep their edges."""
+        assert self._skeleton is not None
+        undirected = MixedGraph(self.names, 3 * self._skeleton.adjacency.astype("int8"))
+        return self._result(undirected, self._skeleton, {"algorithm": "unfinished"}, exhausted=True)
+
+    def _result(self, graph: MixedGraph, skeleton: Skeleton, facts: Mapping[str, Any], *, exhausted: bool) -> DiscoveryResult:
         session, accountant = self._session, self._accountant
         info = {
-            "algorithm": algorithm,
             "test": repr(self._test) if self._test.name != "Oracle" else "Oracle",
             "decider": repr(self._decider),
             "n_samples": session.n_samples,
@@ -173,10 +196,10 @@ class ConstraintSearch:
             "stable": self._stable,
             "max_level": self._max_level,
             "colliders": self._rule.value,
-            "ambiguous_triples": judgement.unfaithful,
-            "knowledge_conflicts": conflicts,
-            **options,
+            **facts,
         }
+        if session.domain is not None and session.domain.declared:
+            info["domain"] = session.domain.to_json_dict()
         if self._run.released_margins is not None:
             info["released_margins"] = self._run.released_margins
         if not session.private:
@@ -195,7 +218,7 @@ class ConstraintSearch:
             separating_sets=named_sets(self.names, skeleton),
             cost=cost,
             spent=spent,
-            exhausted=self._run.exhausted or self._run.unanswered,
+            exhausted=exhausted,
             info=info,
         )
 

@@ -23,7 +23,7 @@ from jaxcd.errors import OptionError
 from jaxcd.graphs import Mark, MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
 from jaxcd.graphs.possible_paths import possible_d_sep as possible_d_sep_of
-from jaxcd.privacy import Budget, NoiseSource, NoPrivacy
+from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyFilter
 from jaxcd.releases import Release
 
 __all__ = ["fci"]
@@ -37,6 +37,7 @@ def fci(
     budget: Budget | NoPrivacy | None = None,
     key: jax.Array | None,
     noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
     max_level: int | None = None,
     max_path_length: int | None = None,
     stable: bool = True,
@@ -90,38 +91,39 @@ def fci(
         if not isinstance(value, bool):
             raise OptionError(f"{argument} = {value!r} is not True or False")
     search = ConstraintSearch(
-        data, test=test, decider=decider, budget=budget, key=key, noise=noise, max_level=max_level, stable=stable,
+        data, test=test, decider=decider, budget=budget, key=key, noise=noise, ledger=ledger, max_level=max_level, stable=stable,
         colliders=colliders, knowledge=knowledge, latent=True, progress=progress,
     )  # fmt: skip
-    place = {name: i for i, name in enumerate(sorted(search.names))}
-    space = search_space(knowledge, search.names, latent=True, rank=tuple(place[name] for name in search.names))
-    skeleton = search.skeleton(space, another_pass_follows=possible_d_sep)
-    if possible_d_sep and not search.exhausted:
-        pools = _pools(search.names, skeleton, max_path_length)
-        search.second_pass(skeleton, pools, _on_paths_between(space, skeleton))
-    circles = _circles(search.names, skeleton)
-    judgement = search.judge(skeleton, circles, space)
-    oriented = orient_pag(
-        circles,
-        separating_sets=judgement.separating_sets,
-        ambiguous=judgement.ambiguous,
-        selection_bias=selection_bias,
-        max_path_length=max_path_length,
-        knowledge=knowledge,
-    )
-    return search.result(
-        oriented.graph,
-        skeleton,
-        algorithm="fci",
-        judgement=judgement,
-        conflicts=oriented.knowledge_conflicts,
-        options={
-            "possible_d_sep": possible_d_sep,
-            "selection_bias": selection_bias,
-            "max_path_length": max_path_length,
-            "rule_counts": oriented.rule_counts,
-        },
-    )
+    with search.keeping():
+        place = {name: i for i, name in enumerate(sorted(search.names))}
+        space = search_space(knowledge, search.names, latent=True, rank=tuple(place[name] for name in search.names))
+        skeleton = search.skeleton(space, another_pass_follows=possible_d_sep)
+        if possible_d_sep and not search.exhausted:
+            pools = _pools(search.names, skeleton, max_path_length)
+            search.second_pass(skeleton, pools, _on_paths_between(space, skeleton))
+        circles = _circles(search.names, skeleton)
+        judgement = search.judge(skeleton, circles, space)
+        oriented = orient_pag(
+            circles,
+            separating_sets=judgement.separating_sets,
+            ambiguous=judgement.ambiguous,
+            selection_bias=selection_bias,
+            max_path_length=max_path_length,
+            knowledge=knowledge,
+        )
+        return search.result(
+            oriented.graph,
+            skeleton,
+            algorithm="fci",
+            judgement=judgement,
+            conflicts=oriented.knowledge_conflicts,
+            options={
+                "possible_d_sep": possible_d_sep,
+                "selection_bias": selection_bias,
+                "max_path_length": max_path_length,
+                "rule_counts": oriented.rule_counts,
+            },
+        )
 
 
 def _circles(names: tuple[str, ...], skeleton: Skeleton) -> MixedGraph:

@@ -17,7 +17,7 @@ from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
-from jaxcd.privacy import Budget, NoiseSource, NoPrivacy
+from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyFilter
 from jaxcd.releases import Release
 
 __all__ = ["check_conflicts", "pc"]
@@ -37,6 +37,7 @@ def pc(
     budget: Budget | NoPrivacy | None = None,
     key: jax.Array | None,
     noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
     max_level: int | None = None,
     stable: bool = True,
     colliders: ColliderRule = ColliderRule.SEPARATING_SET,
@@ -51,7 +52,7 @@ def pc(
     decider is Threshold, a query whose table was not bought counts as dependent, and the result carries the release's cost.
     budget: the total (epsilon, delta), fixed here, or NO_PRIVACY; required with a Dataset, left out with a release.  key: a typed key for tests that draw permutations (None for
     the others).  noise: None for secure noise from the operating system, or SimulatedNoise(key) for
-    experiments.  max_level: the largest conditioning set.  stable: whether answers of one level leave each other alone.
+    experiments.  ledger: a LedgerFile (or Ledger) that every event is charged to as well, so that many runs share one total.  max_level: the largest conditioning set.  stable: whether answers of one level leave each other alone.
     colliders, conflicts: how colliders are judged, and what becomes of an edge with two arrowheads.
     knowledge: what is known before; public.  A pair that is forbidden both ways is not joined and not asked, and a pair with a required
     edge is joined and not asked; a forbidden direction orients its edge the other way.  Knowledge wins over the data: a
@@ -74,29 +75,30 @@ def pc(
     """
     check_conflicts(conflicts)
     search = ConstraintSearch(
-        data, test=test, decider=decider, budget=budget, key=key, noise=noise, max_level=max_level, stable=stable,
+        data, test=test, decider=decider, budget=budget, key=key, noise=noise, ledger=ledger, max_level=max_level, stable=stable,
         colliders=colliders, knowledge=knowledge, latent=False, progress=progress,
     )  # fmt: skip
-    space = search_space(knowledge, search.names, latent=False)
-    skeleton = search.skeleton(space)
-    undirected = MixedGraph(search.names, 3 * skeleton.adjacency.astype("int8"))
-    judgement = search.judge(skeleton, undirected, space)
-    known = known_marks(knowledge, undirected, latent=False)
-    differing = conflicting_triples(
-        known, undirected, separating_sets=judgement.separating_sets, ambiguous=judgement.ambiguous
-    )
-    graph = orient_colliders(
-        undirected,
-        separating_sets=judgement.separating_sets,
-        rule=conflicts,
-        ambiguous=(*judgement.ambiguous, *differing.colliders),
-    )
-    graph = apply_meek_rules(with_arrowheads(graph, known.arrow), ambiguous=judgement.ambiguous)
-    return search.result(
-        graph,
-        skeleton,
-        algorithm="pc",
-        judgement=judgement,
-        conflicts=(*differing.colliders, *differing.noncolliders),
-        options={},
-    )
+    with search.keeping():
+        space = search_space(knowledge, search.names, latent=False)
+        skeleton = search.skeleton(space)
+        undirected = MixedGraph(search.names, 3 * skeleton.adjacency.astype("int8"))
+        judgement = search.judge(skeleton, undirected, space)
+        known = known_marks(knowledge, undirected, latent=False)
+        differing = conflicting_triples(
+            known, undirected, separating_sets=judgement.separating_sets, ambiguous=judgement.ambiguous
+        )
+        graph = orient_colliders(
+            undirected,
+            separating_sets=judgement.separating_sets,
+            rule=conflicts,
+            ambiguous=(*judgement.ambiguous, *differing.colliders),
+        )
+        graph = apply_meek_rules(with_arrowheads(graph, known.arrow), ambiguous=judgement.ambiguous)
+        return search.result(
+            graph,
+            skeleton,
+            algorithm="pc",
+            judgement=judgement,
+            conflicts=(*differing.colliders, *differing.noncolliders),
+            options={},
+        )

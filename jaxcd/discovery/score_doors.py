@@ -17,7 +17,7 @@ from jaxcd.discovery.order_mcmc import order_mcmc as order_mcmc_on
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
-from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, NoPrivacy
+from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, open_account
 from jaxcd.releases import Release
 from jaxcd.scores import BIC, BDeu, LocalScore, ScoreConfig
 
@@ -55,7 +55,7 @@ class SearchedData:
                 "ledger": tuple(data.ledger),
             }
         else:
-            accountant = Accountant(Ledger(NO_PRIVACY), None)
+            accountant = open_account(NO_PRIVACY)
             cost, spent = accountant.guarantee, accountant.ledger.spent
             info |= {"budget": str(NO_PRIVACY), "secure_noise": accountant.noise.secure, "ledger": ()}
         return DiscoveryResult(graph=graph, separating_sets={}, cost=cost, spent=spent, exhausted=False, info=info)

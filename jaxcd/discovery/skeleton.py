@@ -93,6 +93,10 @@ class _Frontier(Frontier):
         self.n_asked = 0
 
     @abc.abstractmethod
+    def close(self) -> None:
+        """Ends the level: what was separated and is still joined is taken out of the skeleton."""
+
+    @abc.abstractmethod
     def _questions(self) -> Iterator[_Waiting]:
         """The level's questions, in order."""
 
@@ -213,6 +217,14 @@ def _mask(columns: Iterable[int]) -> int:
     return mask
 
 
+def _answered(run: DecisionRun, frontier: _Frontier) -> None:
+    """Has a frontier answered; what was separated is taken out of the skeleton even where the run breaks off."""
+    try:
+        run.answer(frontier)
+    finally:
+        frontier.close()
+
+
 def search_skeleton(
     run: DecisionRun,
     n_variables: int,
@@ -223,24 +235,24 @@ def search_skeleton(
     report: Report,
     space: SearchSpace | None = None,
     another_pass_follows: bool = False,
+    skeleton: Skeleton | None = None,
 ) -> Skeleton:
     """PC's skeleton by the answers of a decider.
 
     admissible: whether a query may be asked (public).  max_level: the largest |S|, or None.  report: called after each level
     with (level, pairs asked, pairs separated).  space: what is known before (default: nothing).  another_pass_follows: whether
-    :func:`search_pools` is called afterwards, told to the decider.
+    :func:`search_pools` is called afterwards, told to the decider.  skeleton: of all pairs, to be worked on in place; None for a new one.
     Stops when no pair has enough neighbours, or when the budget is exhausted.
     """
     space = space or SearchSpace()
-    skeleton = Skeleton(n_variables, absent=space.absent)
+    skeleton = Skeleton(n_variables, absent=space.absent) if skeleton is None else skeleton
     level = 0
     while max_level is None or level <= max_level:
         frontier = (_StableFrontier if stable else _OriginalFrontier)(skeleton, level, admissible, space)
         frontier.another_pass_follows = another_pass_follows
         if not frontier.peek(1):
             break
-        run.answer(frontier)
-        frontier.close()
+        _answered(run, frontier)
         report(level, frontier.n_asked, frontier.n_separated)
         if run.exhausted:
             break
@@ -269,6 +281,5 @@ def search_pools(
         if run.exhausted:
             return
         if frontier.peek(1):
-            run.answer(frontier)
-            frontier.close()
+            _answered(run, frontier)
             report(level, frontier.n_asked, frontier.n_separated)

@@ -42,7 +42,7 @@ from jaxcd.discovery.orientation import ConflictRule, apply_meek_rules, orient_c
 from jaxcd.discovery.pc import check_conflicts
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.graphs import MixedGraph
-from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy
+from jaxcd.privacy import Accountant, Budget, NoiseSource, NoPrivacy, PrivacyFilter, open_account
 from jaxcd.queries import Session
 
 __all__ = ["tree_pc"]
@@ -153,6 +153,7 @@ def tree_pc(
     budget: Budget | NoPrivacy,
     key: jax.Array | None,
     noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
     options: TreeOptions | None = None,
     conflicts: ConflictRule = ConflictRule.UNDIRECTED,
 ) -> DiscoveryResult:
@@ -160,7 +161,7 @@ def tree_pc(
 
     data: a Dataset whose columns the test sees as codes (discrete columns, or numeric ones with StratifiedRanks).
     test: a test of bounded sensitivity: CovarianceNorm, PooledCovariance, KendallTau, StratifiedRanks.
-    budget: the total, with delta > 0, or NO_PRIVACY.  key, noise, conflicts: as for :func:`jaxcd.pc`.  options: public constants.
+    budget: the total, with delta > 0, or NO_PRIVACY.  key, noise, ledger, conflicts: as for :func:`jaxcd.pc`.  options: public constants.
     Returns a DiscoveryResult; ``separating_sets`` holds, for the ends of each unshielded triple, the middles that are not colliders.
 
     Guarantee
@@ -176,7 +177,14 @@ def tree_pc(
     check_arguments(test, budget, key, noise)
     check_conflicts(conflicts)
     session = Session(data, test, alpha=options.alpha, budget=budget, key=key)
-    accountant = Accountant(Ledger(budget), noise)
+    accountant = open_account(budget, noise, ledger=ledger, parts=(test, options), analysis="tree_pc")
+    with accountant.keeping():
+        return _searched(session, accountant, options, conflicts, test)
+
+
+def _searched(
+    session: Session, accountant: Accountant, options: TreeOptions, conflicts: ConflictRule, test: CITest
+) -> DiscoveryResult:
     run = TreeGuided(session, accountant, options)
     edges = _shrink(run, options, _grow(run, options, session.n_variables), session.n_variables)
     names = session.names
@@ -198,8 +206,9 @@ def tree_pc(
             "options": repr(options),
             "n_samples": session.n_samples,
             "n_variables": session.n_variables,
-            "budget": str(budget),
+            "budget": str(accountant.ledger.budget),
             "secure_noise": accountant.noise.secure,
+            **({"domain": session.domain.to_json_dict()} if session.domain is not None and session.domain.declared else {}),
             "forest": tuple((names[x], names[y]) for x, y in sorted(run.forest)),
             "ledger": tuple(accountant.ledger.to_table()),
             "released_margins": tuple(run.released_margins),

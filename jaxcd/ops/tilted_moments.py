@@ -12,6 +12,11 @@ t = 1/s - c^2 (at 0 if that is negative).  So the L2 sensitivity of all p (p + 3
 reached by orthogonal rows: tight, and the diagonal comes free.  (Entrywise clipping to [-1, 1] has sqrt((p + 1)^2 + p), for a
 signal that is smaller.)
 
+*Rounding.*  Each number of g is rounded to a multiple of a public step, a power of two of 2^-18 to 2^-17 of max |g|.  Then products are whole
+multiples of its square below 2^36, those of 4,096 rows add up below 2^48 without error in double precision, in any order, and blocks
+are added as integers: the sum is exact for any number of rows.  A rounded row is longer by at most sqrt(p + 1) / 2 steps, which is
+counted in the sensitivity; what is left is the rounding of the one conversion at the end.
+
 *Untilting.*  For y normal with mean mu and covariance Sigma, E[exp(-s |y|^2) h(y)] = kappa E h(y~) with y~ normal of covariance
 T = (Sigma^{-1} + 2 s I)^{-1} and mean nu = T Sigma^{-1} mu.  The moments hold kappa, kappa nu and kappa (T + nu nu^T), so
 
@@ -32,30 +37,73 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Untilted", "best_rate", "gram", "gram_sensitivity", "pack", "relative_variances", "unpack", "untilt"]
+__all__ = ["ExactSum", "Untilted", "best_rate", "conversion_error", "gram", "gram_sensitivity", "pack", "relative_variances", "unpack", "untilt"]
 
 # Rows are taken in blocks that stay in the cache.
 _BLOCK = 1 << 12
 
 
 def gram(values: np.ndarray, *, rate: float, anchor: float) -> np.ndarray:
-    """The tilted moments, (n, p) -> (p + 1, p + 1); a row whose numbers overflow when squared counts as infinitely far: zero."""
-    total = np.zeros((values.shape[1] + 1, values.shape[1] + 1))
+    """The tilted moments, (n, p) -> (p + 1, p + 1), of rows rounded to the grid: exact but for their conversion to double precision.
+
+    A row whose numbers overflow when squared counts as infinitely far: zero.
+    """
+    step = _step(rate, anchor)
+    whole = ExactSum((values.shape[1] + 1, values.shape[1] + 1))
     for start in range(0, len(values), _BLOCK):
         block = np.ascontiguousarray(values[start : start + _BLOCK])
         with np.errstate(over="ignore"):
             weight = np.exp(-rate / 2 * np.einsum("ij,ij->i", block, block))
         # A row that far out has the weight 0 exactly; its numbers are replaced, because infinity times 0 is not 0.
         rows = np.column_stack([anchor * weight, np.where(weight[:, None] > 0, block, 0.0) * weight[:, None]])
-        total += rows.T @ rows
-    return total
+        steps = np.rint(rows / step)
+        whole.add(steps.T @ steps)
+    return whole.value() * step**2
 
 
-def gram_sensitivity(*, rate: float, anchor: float) -> float:
-    """L2 sensitivity (replace-one) of :func:`pack` of the moments: exp(s c^2 - 1) / s, or c^2 where s c^2 > 1; rounded up."""
+def _longest(rate: float, anchor: float) -> float:
+    """max |g|^2, rounded up."""
     inner = rate * anchor**2
     value = math.exp(inner - 1) / rate if inner <= 1 else anchor**2
     return value * (1 + 2.0**-40)  # for the rounding of |y|^2 and exp, in rows of up to some thousand numbers
+
+
+def _step(rate: float, anchor: float) -> float:
+    """The grid of the rows: a power of two, at most 2^-17 of the longest row."""
+    return 2.0 ** (math.ceil(math.log2(math.sqrt(_longest(rate, anchor)))) - 18)
+
+
+def gram_sensitivity(*, rate: float, anchor: float, n_columns: int) -> float:
+    """L2 sensitivity (replace-one) of :func:`pack` of the moments: exp(s c^2 - 1) / s, or c^2 where s c^2 > 1, and what rounding the
+    rows of p numbers to the grid may add; rounded up.
+
+    n_columns: p.
+    """
+    longer = math.sqrt(n_columns + 1) / 2 * _step(rate, anchor)
+    return (math.sqrt(_longest(rate, anchor)) + longer) ** 2 * (1 + 2.0**-40)
+
+
+def conversion_error(n_samples: int, bound: float) -> float:
+    """A bound on the error of an exact sum of n products of size at most ``bound`` after conversion and packing: three roundings."""
+    return n_samples * bound * 2.0**-51
+
+
+class ExactSum:
+    """A sum of arrays of whole numbers of size below 2^53, exact however many they are: two int64 words an entry."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._high, self._low = np.zeros((2, *shape), dtype=np.int64)
+
+    def add(self, part: np.ndarray) -> None:
+        """part: float64 of whole numbers, (shape)."""
+        whole = part.astype(np.int64)
+        self._high += whole >> 32
+        self._low += whole & 0xFFFFFFFF
+
+    def value(self) -> np.ndarray:
+        """The sum in float64: rounded once."""
+        carried = self._high + (self._low >> 32)
+        return carried.astype(np.float64) * 2.0**32 + (self._low & 0xFFFFFFFF).astype(np.float64)
 
 
 def pack(moments: np.ndarray) -> np.ndarray:
@@ -130,7 +178,7 @@ def relative_variances(
     sampling = q / n_samples * float(np.mean(stretch**2 / shrunk)) ** 2
     if math.isinf(rho):
         return sampling, 0.0
-    tau = gram_sensitivity(rate=rate, anchor=anchor) / math.sqrt(2 * rho) / n_samples * math.exp(-log_kappa)
+    tau = gram_sensitivity(rate=rate, anchor=anchor, n_columns=len(variances)) / math.sqrt(2 * rho) / n_samples * math.exp(-log_kappa)
     return sampling, tau**2 * float(np.mean(stretch**2 / variances)) ** 2
 
 

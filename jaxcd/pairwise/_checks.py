@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxcd.errors import DataError, OptionError, PrivacyError, SensitivityError
-from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, NoPrivacy, Relation
+from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, NoPrivacy
 
 __all__ = [
     "Bounds",
@@ -87,17 +87,12 @@ def _as_float(value: Any) -> float:
 def check_pair_arguments(budget: Any, noise: Any) -> bool:
     """Whether the run is private.
 
-    Raises OptionError where budget or noise is not of its kind, or the relation is add-remove (n would be private).
+    Raises OptionError where budget or noise is not of its kind.
     """
     if not isinstance(budget, (Budget, NoPrivacy)):
         raise OptionError(f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0), or jaxcd.NO_PRIVACY")
     if noise is not None and not isinstance(noise, NoiseSource):
         raise OptionError(f"noise = <{type(noise).__name__}> is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
-    if isinstance(budget, Budget) and budget.relation is not Relation.REPLACE_ONE:
-        raise OptionError(
-            f"budget: under {budget.relation.value} neighbours the number of records is private, and the noise depends on it; "
-            "use Relation.REPLACE_ONE"
-        )
     return budget is not NO_PRIVACY
 
 

@@ -8,6 +8,7 @@ score wins (Kusner et al. 2016, algorithm 1).  Scores: :mod:`jaxcd.pairwise.anm_
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +24,7 @@ from jaxcd.pairwise.anm_hsic import hsic_pairs
 from jaxcd.pairwise.anm_release import PrivateRun, default_mechanism, hsic_series, log_range, private_result
 from jaxcd.pairwise.anm_scores import AnmScore, HSICScore, IQRMechanism, LogIQRScore, Protect, ScoreRelease, _RankScore
 from jaxcd.pairwise.result import Direction, PairResult
-from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, SecureNoise
+from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, NoPrivacy, PrivacyFilter, SecureNoise, open_account, split
 from jaxcd.privacy.propose_test_release import no_stability_budget
 
 __all__ = ["anm", "anm_batch"]
@@ -40,6 +41,7 @@ def anm(
     key: jax.Array,
     score: AnmScore | None = None,
     noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
     bounds: Bounds | None = None,
     protect: Protect = Protect.BOTH,
     release: ScoreRelease = ScoreRelease.DIRECTION,
@@ -58,6 +60,7 @@ def anm(
         key: a typed key; it draws the split, and is public.
         score: :class:`HSICScore` (default), :class:`SpearmanScore`, :class:`KendallScore` or :class:`LogIQRScore`.
         noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+        ledger: a LedgerFile (or Ledger) that every event is charged to as well.
         bounds: public ``((x_lower, x_upper), (y_lower, y_upper))``, required with a budget; values beyond them are clipped.
         protect: whose records the guarantee is about, with a budget.  ``Protect.TEST`` gives by far the best answers, for data whose
             training half is public; ``Protect.BOTH`` is for all records.  Rank scores have no bounded sensitivity to the training half.
@@ -94,9 +97,10 @@ def anm(
     results = _run(
         [(x, y)],
         [key],
-        budget,
+        [budget],
         score,
         noise,
+        ledger,
         [bounds],
         protect,
         release,
@@ -115,6 +119,8 @@ def anm_batch(
     key: jax.Array,
     score: AnmScore | None = None,
     noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
+    same_people: bool = True,
     bounds: Bounds | Sequence[Bounds] | None = None,
     protect: Protect = Protect.BOTH,
     release: ScoreRelease = ScoreRelease.DIRECTION,
@@ -129,16 +135,19 @@ def anm_batch(
 
     Args:
         pairs: (x, y) each.
-        budget: of **each pair** by itself: pairs are taken to be of different people; where they are not, costs add up.
+        budget: the total for all pairs, divided among them equally; with ``same_people=False`` that of each pair by itself.
+        same_people: whether the pairs may be of the same people, such as columns of one table, so that costs add up; False only where
+            nobody is in two of them.
         bounds: one for all pairs, or a list of one a pair.
-        key, score, noise, protect, release, test_share, penalty, ridge_bandwidth, norm_bound: as for :func:`anm`.
+        key, score, noise, ledger, protect, release, test_share, penalty, ridge_bandwidth, norm_bound: as for :func:`anm`.
 
     Returns:
         One result a pair, in order.
 
     Guarantee
     ---------
-    That of :func:`anm`, for each pair.
+    That of :func:`anm` with its part of the budget, for each pair: epsilon / k and delta / k of k pairs, which add up to the budget (basic
+    composition).  With ``same_people=False`` each record is in one pair, so that the whole has the budget of one (parallel composition).
 
     Raises:
         OptionError: as many bounds as pairs are needed; and what :func:`anm` raises.
@@ -151,9 +160,16 @@ def anm_batch(
             f"bounds are for {len(each)} pairs, and there are {len(listed)}; give one for all, or one a pair"
         )
     _check_key(key)
+    if not isinstance(same_people, bool):
+        raise OptionError(f"same_people = {same_people!r} is not True or False")
     keys = [jax.random.fold_in(key, i) for i in range(len(listed))]
+    budgets = [budget] * len(listed)
+    if isinstance(budget, Budget) and same_people and len(listed) > 1:
+        weights = [1.0] * len(listed)
+        deltas = split(budget.delta, weights) if budget.delta > 0 else [0.0] * len(listed)
+        budgets = [dataclasses.replace(budget, epsilon=e, delta=d) for e, d in zip(split(budget.epsilon, weights), deltas, strict=True)]
     return _run(
-        listed, keys, budget, score, noise, each, protect, release, test_share, penalty, ridge_bandwidth, norm_bound
+        listed, keys, budgets, score, noise, ledger, each, protect, release, test_share, penalty, ridge_bandwidth, norm_bound
     )
 
 
@@ -226,9 +242,10 @@ def _plan(
 def _run(
     pairs: Sequence[tuple[ArrayLike, ArrayLike]],
     keys: Sequence[jax.Array],
-    budget: Budget | NoPrivacy,
+    budgets: Sequence[Budget | NoPrivacy],
     score: AnmScore | None,
     noise: NoiseSource | None,
+    ledger: PrivacyFilter | None,
     bounds: Sequence[Any],
     protect: Protect,
     release: ScoreRelease,
@@ -237,6 +254,9 @@ def _run(
     ridge_bandwidth: float | None,
     norm_bound: float,
 ) -> tuple[PairResult, ...]:
+    if not pairs:
+        return ()
+    budget = budgets[0]
     private = check_pair_arguments(budget, noise)
     score = HSICScore() if score is None else score
     numbers = {
@@ -249,8 +269,6 @@ def _run(
     columns = [check_pair(x, y, private=private) for x, y in pairs]
     for key in keys:
         _check_key(key)
-    if not columns:
-        return ()
     plans = [_plan(len(x), private, protect, test_share, penalty, norm_bound) for x, _ in columns]
     ready = [
         pair
@@ -258,11 +276,11 @@ def _run(
         else tuple(2 * to_unit_interval(column, *edge) - 1 for column, edge in zip(pair, edges, strict=True))
         for pair, edges in zip(columns, known, strict=True)
     ]
-    split = pair_columns(ready, keys, plans, RidgeOptions(penalty, ridge_bandwidth, norm_bound))  # type: ignore[arg-type]
-    values = _values(score, split)
+    halves = pair_columns(ready, keys, plans, RidgeOptions(penalty, ridge_bandwidth, norm_bound))  # type: ignore[arg-type]
+    values = _values(score, halves)
     sampler = (SecureNoise() if noise is None else noise).start()
     results = []
-    for pair, value, plan, edges in zip(split, values, plans, known, strict=True):
+    for pair, value, plan, edges, budget in zip(halves, values, plans, known, budgets, strict=True):
         info = {
             "method": "anm",
             "score": score.name,
@@ -275,7 +293,7 @@ def _run(
             "joint": plan.joint,
         }
         if isinstance(budget, Budget):
-            results.append(private_result(score, PrivateRun(release, budget, sampler, plan, info), pair, value))
+            results.append(private_result(score, PrivateRun(release, budget, sampler, plan, info, ledger), pair, value))
         else:
             results.append(_plain_result(value, info))
     return tuple(results)
@@ -308,5 +326,5 @@ def _plain_result(value: tuple[float, float], info: dict[str, Any]) -> PairResul
     forward, backward = value
     direction = Direction.of_scores(forward, backward)
     margin = 0.0 if direction is Direction.UNDECIDED else abs(backward - forward)
-    accountant = Accountant(Ledger(NoPrivacy()))
+    accountant = open_account(NO_PRIVACY)
     return PairResult(direction, margin, forward, backward, 1.0, accountant.guarantee, accountant.ledger.spent, info)

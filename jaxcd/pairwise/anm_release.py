@@ -33,9 +33,19 @@ from jaxcd.pairwise.anm_hsic import HSIC_NUMERICAL_ERROR, Series, hsic_record_se
 from jaxcd.pairwise.anm_quartiles import QuartileRange, Reach, bin_exits, flip_distance, quartile_places
 from jaxcd.pairwise.anm_scores import AnmScore, HSICScore, IQRMechanism, LogIQRScore, Protect, ScoreRelease, _RankScore
 from jaxcd.pairwise.result import Direction, PairResult
-from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSampler, PrivacyCost, laplace, select_max, split
+from jaxcd.privacy import (
+    Accountant,
+    Budget,
+    NoiseSampler,
+    PrivacyCost,
+    PrivacyFilter,
+    laplace,
+    open_account,
+    select_max,
+    split,
+)
 from jaxcd.privacy.conversion import rho_to_exponential
-from jaxcd.privacy.propose_test_release import StabilityAccountant, propose_test_release, stable_release
+from jaxcd.privacy.propose_test_release import propose_test_release, stable_release
 
 __all__ = [
     "PrivateRun",
@@ -55,18 +65,25 @@ Pair = tuple[DirectionColumns, DirectionColumns]
 
 @dataclass(frozen=True)
 class PrivateRun:
-    """The public part of a private run: what is released, the budget, the noise, the plan and what the report says of it."""
+    """The public part of a private run: what is released, the budget, the noise, the plan, what the report says of it, and the ledger
+    above it."""
 
     release: ScoreRelease
     budget: Budget
     noise: NoiseSampler
     plan: Plan
     info: Mapping[str, Any]
+    ledger: PrivacyFilter | None = None
+
+    def account(self, score: AnmScore, *, failures: bool = False) -> Accountant:
+        """The accountant of this run; ``failures``: all of delta is for mechanisms that may fail."""
+        part = self.budget.delta if failures else 0.0
+        return open_account(self.budget, self.noise, ledger=self.ledger, parts=(score,), failure_delta=part, pure=True, analysis="anm")
 
     def answer(
         self,
         difference: float | None,
-        accountant: Accountant | StabilityAccountant,
+        accountant: Accountant,
         *,
         n_noises: int,
         scale: float,
@@ -80,7 +97,7 @@ class PrivateRun:
             margin = abs(difference)
             wrong = error_probability(margin / scale, n_noises=n_noises) if scale > 0 else 0.0
             confidence = 1 - wrong if n_noises else None
-        account = accountant if isinstance(accountant, StabilityAccountant) else accountant.ledger
+        account = accountant.ledger
         shown = scores if self.release is ScoreRelease.SCORES else None
         return PairResult(
             direction=direction,
@@ -155,7 +172,7 @@ def _whose(cost: PrivacyCost, plan: Plan) -> PrivacyCost:
 
 def private_result(score: AnmScore, run: PrivateRun, pair: Pair, values: tuple[float, float]) -> PairResult:
     """Charge, draw and answer.  values: the exact forward and backward scores (of rank and kernel scores); sensitive."""
-    budget, plan = run.budget, run.plan
+    plan = run.plan
     if isinstance(score, LogIQRScore):
         mechanism = score.mechanism or default_mechanism(run.release, plan.protect)
         by = {
@@ -166,11 +183,12 @@ def private_result(score: AnmScore, run: PrivateRun, pair: Pair, values: tuple[f
         return by[mechanism](score, run, pair)
     sensitivity = score_sensitivity(score, plan)
     if sensitivity is None:
-        return _stable(run, pair, values)
-    accountant = Accountant(Ledger(budget), run.noise)
+        return _stable(score, run, pair, values)
+    accountant = run.account(score)
     pad = HSIC_NUMERICAL_ERROR
-    scale = 2 * (sensitivity + 4 * pad) / budget.epsilon
-    shared: dict[str, Any] = dict(epsilon=budget.epsilon, sensitivity=2 * sensitivity)
+    epsilon = accountant.ledger.epsilon_limit
+    scale = 2 * (sensitivity + 4 * pad) / epsilon
+    shared: dict[str, Any] = dict(epsilon=epsilon, sensitivity=2 * sensitivity)
     if run.release is ScoreRelease.SCORES:
         noisy = laplace(accountant, np.array(values), pad=pad, label=f"{score.name} scores", **shared)
         scores = float(noisy[0]), float(noisy[1])
@@ -189,14 +207,14 @@ def default_mechanism(release: ScoreRelease, protect: Protect | None) -> IQRMech
     return IQRMechanism.EXPONENTIAL if protect is Protect.TEST else IQRMechanism.PROPOSE_TEST_RELEASE
 
 
-def _stable(run: PrivateRun, pair: Pair, values: tuple[float, float]) -> PairResult:
+def _stable(score: AnmScore, run: PrivateRun, pair: Pair, values: tuple[float, float]) -> PairResult:
     """Rank scores under training changes, exactly or not at all; only for Protect.TRAIN, where the test rows are not protected."""
-    accountant = StabilityAccountant(run.budget, run.noise)
+    accountant = run.account(score, failures=True)
     answer = stable_release(
         accountant,
         values[1] - values[0],
         distance=stable_distance(pair, run.plan.sup_shift),
-        epsilon=run.budget.epsilon,
+        epsilon=accountant.ledger.epsilon_limit,
         delta=run.budget.delta,
         label="rank scores",
     )
@@ -221,19 +239,20 @@ def _ranges(pair: Pair, plan: Plan) -> tuple[tuple[QuartileRange, QuartileRange]
 
 
 def _flip(score: LogIQRScore, run: PrivateRun, pair: Pair) -> PairResult:
-    accountant = Accountant(Ledger(run.budget), run.noise)
+    accountant = run.account(score)
     doubled = np.array(flip_distance(*_ranges(pair, run.plan)), dtype=np.int64)  # in half records: sensitivity 2
     label = "records to turn the answer over"
-    noisy = laplace(accountant, doubled, sensitivity=2.0, epsilon=run.budget.epsilon, grid=1.0, label=label)
-    return run.answer(float(noisy) / 2, accountant, n_noises=1, scale=1 / run.budget.epsilon, mechanism="flip distance")
+    epsilon = accountant.ledger.epsilon_limit
+    noisy = laplace(accountant, doubled, sensitivity=2.0, epsilon=epsilon, grid=1.0, label=label)
+    return run.answer(float(noisy) / 2, accountant, n_noises=1, scale=1 / epsilon, mechanism="flip distance")
 
 
 def _proposed(score: LogIQRScore, run: PrivateRun, pair: Pair) -> PairResult:
-    accountant = StabilityAccountant(run.budget, run.noise)
+    accountant = run.account(score, failures=True)
     columns = [column for direction in _ranges(pair, run.plan) for column in direction]
     # The causes of the test half are public numbers where only the training half is protected.
     charged = [place for place, column in enumerate(columns) if column.reach is not Reach.SHIFT or place % 2 == 1]
-    epsilon = split(run.budget.epsilon, [1.0] * (3 * len(charged)))[0]
+    epsilon = split(accountant.ledger.epsilon_limit, [1.0] * (3 * len(charged)))[0]
     delta = split(run.budget.delta, [1.0] * len(charged))[0]
     labels = ("log IQR of x", "log IQR of y given x", "log IQR of y", "log IQR of x given y")
     logs: list[float | None] = []
@@ -251,7 +270,7 @@ def _proposed(score: LogIQRScore, run: PrivateRun, pair: Pair) -> PairResult:
 
 
 def _from_logs(
-    logs: list[float | None], run: PrivateRun, accountant: Accountant | StabilityAccountant, **facts: Any
+    logs: list[float | None], run: PrivateRun, accountant: Accountant, **facts: Any
 ) -> PairResult:
     """The answer from four released log ranges; none if one of them is missing."""
     known = [log for log in logs if log is not None]
@@ -266,9 +285,9 @@ def _quartiles(score: LogIQRScore, run: PrivateRun, pair: Pair) -> PairResult:
 
     The grid covers four standard deviations of the training rows, which are not protected here, so it is as good as public.
     """
-    accountant = Accountant(Ledger(run.budget), run.noise)
-    epsilon = split(run.budget.epsilon, [1.0] * 8)[0]
-    if run.budget.delta > 0:
+    accountant = run.account(score)
+    epsilon = split(accountant.ledger.epsilon_limit, [1.0] * 8)[0]
+    if accountant.ledger.remaining_rho > 0:
         epsilon = max(epsilon, rho_to_exponential(split(accountant.ledger.remaining_rho, [1.0] * 8)[0]))
     grid = np.linspace(-_RANGE_LIMIT, _RANGE_LIMIT, score.resolution)
     logs: list[float | None] = []

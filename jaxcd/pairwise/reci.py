@@ -40,7 +40,7 @@ from jaxcd.pairwise.regressors import (
     check_whole,
 )
 from jaxcd.pairwise.result import Direction, PairResult
-from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, laplace, noise_scale
+from jaxcd.privacy import Accountant, Budget, NoiseSource, NoPrivacy, PrivacyFilter, laplace, noise_scale, open_account
 from jaxcd.privacy.mechanisms import integer_sensitivity
 
 __all__ = [
@@ -155,6 +155,7 @@ def reci(
     bounds: Bounds | None = None,
     key: jax.Array | None = None,
     noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
 ) -> PairResult:
     r"""Regression error based causal inference: x -> y if y is the better predicted, both on [0, 1].
 
@@ -170,6 +171,7 @@ def reci(
             of both variables should be about equally tight.
         key: not used; a regressor that draws rows or starting points has a seed of its own.
         noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+        ledger: a LedgerFile (or Ledger) that the event is charged to as well.
 
     Returns:
         margin: abs(backward - forward), in squared units of the bounds.  confidence, in a private run: with integer difference d, noise
@@ -189,7 +191,7 @@ def reci(
 
     Raises:
         DataError: as :func:`check_pair` says; in a private run for shapes, lengths and dtypes only.
-        OptionError: an option is not of its kind, or the relation is add-remove (n would be private).
+        OptionError: an option is not of its kind.
         PrivacyError: the run is private and has no bounds.
         SensitivityError: the run is private and the regressor has no bounded sensitivity.
 
@@ -206,7 +208,7 @@ def reci(
         )
     known = check_bounds(bounds, private=private)
     columns = check_pair(x, y, private=private)
-    accountant = Accountant(Ledger(budget), noise)
+    accountant = open_account(budget, noise, ledger=ledger, parts=(method,), pure=True, analysis="reci")
     info: dict[str, Any] = {
         "method": "reci",
         "regressor": str(method),
@@ -219,7 +221,7 @@ def reci(
         first, second = (to_unit_interval(column, *edges) for column, edges in zip(columns, known, strict=True))
     if private:
         assert isinstance(method, BoundedPolynomial) and isinstance(budget, Budget)
-        return _private(method, first, second, epsilon=budget.epsilon, accountant=accountant, info=info)
+        return _private(method, first, second, epsilon=accountant.ledger.epsilon_limit, accountant=accountant, info=info)
     forward, backward = method.error(first, second), method.error(second, first)
     direction = Direction.of_scores(forward, backward)
     return PairResult(
@@ -256,7 +258,7 @@ def _private(
         info={
             **info,
             "noise_scale": scale * step,
-            "ledger": tuple((entry.label, entry.event.epsilon) for entry in accountant.ledger.entries),
+            "ledger": tuple(accountant.ledger.to_table()),
         },
     )
 

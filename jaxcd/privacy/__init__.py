@@ -8,8 +8,10 @@ what comes out is private.
 from __future__ import annotations
 
 from .above_threshold import THRESHOLD_SHARE, AboveThreshold, ThresholdNoise
+from .accountant import Accountant, Purchase, Receipt, open_account, receipt_of
 from .audit import SensitivityWitness, epsilon_lower_bound, search_sensitivity
 from .budget import NO_PRIVACY, Budget, NoPrivacy, PrivacyCost, Relation
+from .claims import PUBLIC, GuaranteeClaim
 from .conversion import (
     amplified_epsilon,
     epsilon_to_rho,
@@ -20,12 +22,12 @@ from .conversion import (
     rho_to_pure,
     subsampled_epsilon,
 )
-from .events import ExponentialMechanismEvent, PrivacyEvent, PureEvent, ZCDPEvent
-from .ledger import Ledger, LedgerEntry
+from .events import ExponentialMechanismEvent, FailureEvent, Law, MechanismRecord, PrivacyEvent, PureEvent, ZCDPEvent
+from .ledger import Ledger, LedgerEntry, LedgerPart, PrivacyFilter
+from .ledger_file import LedgerFile
 from .mechanisms import (
     GRID,
     VECTOR_GRID,
-    Accountant,
     gaussian,
     gaussian_sigma,
     integer_sensitivity,
@@ -35,27 +37,43 @@ from .mechanisms import (
     select_max,
 )
 from .noise import NoiseSampler, NoiseSource, SecureNoise, SimulatedNoise
+from .registry import REGISTRY, Entry, Role, unregistered
 from .rounding import split
+from .sensitive import Sensitive
 
 __all__ = [
     "GRID",
     "NO_PRIVACY",
+    "PUBLIC",
+    "REGISTRY",
     "THRESHOLD_SHARE",
     "VECTOR_GRID",
     "AboveThreshold",
     "Accountant",
     "Budget",
+    "Entry",
     "ExponentialMechanismEvent",
+    "FailureEvent",
+    "GuaranteeClaim",
+    "Law",
     "Ledger",
     "LedgerEntry",
+    "LedgerFile",
+    "LedgerPart",
+    "MechanismRecord",
     "NoPrivacy",
     "NoiseSampler",
     "NoiseSource",
     "PrivacyCost",
     "PrivacyEvent",
+    "PrivacyFilter",
+    "Purchase",
     "PureEvent",
+    "Receipt",
     "Relation",
+    "Role",
     "SecureNoise",
+    "Sensitive",
     "SensitivityWitness",
     "SimulatedNoise",
     "ThresholdNoise",
@@ -69,8 +87,10 @@ __all__ = [
     "integer_sensitivity",
     "laplace",
     "noise_scale",
+    "open_account",
     "pure_to_rho",
     "quantise",
+    "receipt_of",
     "rho_to_epsilon",
     "rho_to_exponential",
     "rho_to_pure",
@@ -78,4 +98,5 @@ __all__ = [
     "select_max",
     "split",
     "subsampled_epsilon",
+    "unregistered",
 ]

@@ -46,12 +46,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import OptionError, PrivacyError
 from ._checks import check_count, check_share
+from .accountant import Accountant
 from .budget import Relation
 from .conversion import amplified_epsilon
-from .events import PureEvent
-from .mechanisms import GRID, Accountant, integer_sensitivity, noise_scale, quantise
+from .events import Law, MechanismRecord, PureEvent
+from .mechanisms import GRID, integer_sensitivity, noise_scale, quantise
 from .noise import NOISE_LIMIT, NoiseSampler
 from .rounding import round_down
+from .sensitive import Sensitive, exact_values
 
 THRESHOLD_SHARE = 1 / (1 + 2 ** (2 / 3))
 """Share of epsilon for the threshold that makes the noise's variance smallest (Lyu, Su, Li 2017)."""
@@ -143,12 +145,7 @@ class AboveThreshold:
             raise OptionError(f"noise must be a ThresholdNoise, got {noise!r}: use ThresholdNoise.ONE_SIDED")
         check_share("threshold_share", threshold_share, cure="0.386 gives the least noise")
         check_share("rate", rate, closed=True, cure="give n_subsample / n_samples")
-        if rate < 1 and relation is not Relation.REPLACE_ONE:
-            raise OptionError(
-                f"rate must be 1 under {relation}, got {rate!r}: the amplification is proved for REPLACE_ONE"
-            )
         bound = integer_sensitivity(sensitivity, grid=grid, pad=pad, integral=integral)
-        event = PureEvent(epsilon, label, relation)
         inner = amplified_epsilon(epsilon, rate)
         first = second = math.inf
         if math.isfinite(inner):
@@ -165,7 +162,11 @@ class AboveThreshold:
         )
         self._subset_drawn = False
         self._spent = False
-        self._index = accountant.charge(event)
+        self._label, self._n_below = label, 0
+        law = Law.SPARSE_VECTOR if noise is ThresholdNoise.ONE_SIDED else Law.SPARSE_VECTOR_LAPLACE
+        scales = (self._threshold_scale, self._query_scale)
+        record = MechanismRecord(law, float(sensitivity), float(pad), float(grid), 1, integral, scales, float(rate))
+        self._index = accountant.charge(PureEvent(epsilon, label, relation, record))
         self._threshold_noise = int(self._draw(self._threshold_scale, 1)[0])
 
     def _draw(self, scale: float, size: int) -> NDArray[Any]:
@@ -231,7 +232,7 @@ class AboveThreshold:
         self._subset_drawn = True
         return self._accountant.noise.subset(n, m, index=self._index)
 
-    def first_above(self, values: ArrayLike, *, threshold: ArrayLike) -> int | None:
+    def first_above(self, values: Sensitive | ArrayLike, *, threshold: ArrayLike) -> int | None:
         """Return the position of the first value whose noisy version reaches the noisy threshold, or None.
 
         May be called again, with further queries, until it has returned a position.
@@ -256,7 +257,7 @@ class AboveThreshold:
             raise PrivacyError(
                 f"rate={self._rate!r} needs a secret subset: call draw_subset and evaluate the queries on it"
             )
-        array, limit = np.asarray(values), np.asarray(threshold)
+        array, limit = exact_values(values), np.asarray(threshold)
         if array.ndim != 1 or limit.shape not in ((), array.shape):
             raise OptionError(
                 f"threshold must be a scalar or one for each query, got shape {limit.shape} for values of "
@@ -278,6 +279,9 @@ class AboveThreshold:
             above = np.flatnonzero(noisy >= limits[block] + self._threshold_noise)
             if len(above):
                 self._spent = True
-                return start + int(above[0])
+                place = start + int(above[0])
+                self._accountant.bought(self._index, self._label, self._n_below + place)
+                return place
             start, length = start + length, min(2 * length, _LONGEST_BLOCK)
+        self._n_below += len(queries)
         return None

@@ -7,28 +7,26 @@ all sets E of outputs P[M(D) in E] <= exp(epsilon) P[M(D') in E] + delta (Dwork,
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from ..errors import OptionError
-from ._checks import check_positive
+from ._checks import check_count, check_positive
 
 
 class Relation(Enum):
     """Which data sets are neighbours."""
 
     REPLACE_ONE = "replace-one"
-    """One record, all its columns, is replaced by another; the number of records is the same, and public."""
+    """One record, all its columns, is replaced by another; the number of records is the same, and public.
 
-    ADD_REMOVE = "add-remove"
-    """One record is added or removed; the number of records is private."""
+    It is the only one: noise here is scaled by the number of records, and statistics are bounded for data sets of equal size.
+    """
 
 
 def _check_relation(relation: Relation) -> None:
     if not isinstance(relation, Relation):
-        raise OptionError(
-            f"relation must be a Relation, got {relation!r}: use Relation.REPLACE_ONE or Relation.ADD_REMOVE"
-        )
+        raise OptionError(f"relation must be Relation.REPLACE_ONE, got {relation!r}: every mechanism here is proved for that one")
 
 
 def _check_delta(delta: float) -> float:
@@ -51,6 +49,8 @@ class Budget:
         epsilon: positive and finite, in nats.
         delta: in [0, 1); 0 asks for pure differential privacy.  Choose it far below one over the number of records.
         relation: the neighbouring relation under which both hold.
+        max_rows_per_person: k, the most rows that one person has in the table, from 1; public.  Both numbers then hold for a person
+            with all of up to k rows, and each event costs more (:mod:`jaxcd.privacy.groups`).
 
     Raises:
         OptionError: an argument is out of its range.
@@ -59,15 +59,22 @@ class Budget:
     epsilon: float
     delta: float = 0.0
     relation: Relation = Relation.REPLACE_ONE
+    max_rows_per_person: int = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
         cure = "give a positive number such as 1.0, or use NO_PRIVACY to run without privacy"
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon, cure=cure))
         object.__setattr__(self, "delta", _check_delta(self.delta))
         _check_relation(self.relation)
+        rows = check_count("max_rows_per_person", self.max_rows_per_person, minimum=1, cure="give the most rows that one person has")
+        object.__setattr__(self, "max_rows_per_person", rows)
 
     def __str__(self) -> str:
-        return f"epsilon={self.epsilon:g}, delta={self.delta:g} ({self.relation.value})"
+        return f"epsilon={self.epsilon:g}, delta={self.delta:g} ({_unit(self.relation, self.max_rows_per_person)})"
+
+
+def _unit(relation: Relation, rows: int) -> str:
+    return relation.value if rows == 1 else f"{relation.value}, a person with up to {rows} rows"
 
 
 class NoPrivacy:
@@ -101,6 +108,10 @@ class PrivacyCost:
         relation: the neighbouring relation.
         proven: whether the claim stands on a proof.
         reason: the proof in a phrase, or why there is none.
+        max_rows_per_person: the claim is about a person with up to so many rows.
+        rho: where known, the zCDP of everything that epsilon does not bound by itself, for the same person; None where not.
+
+    :meth:`for_group` says what holds for people with more rows.
     """
 
     epsilon: float
@@ -108,6 +119,8 @@ class PrivacyCost:
     relation: Relation
     proven: bool
     reason: str
+    max_rows_per_person: int = 1
+    rho: float | None = None
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:
@@ -116,9 +129,21 @@ class PrivacyCost:
             )
         _check_delta(self.delta)
         _check_relation(self.relation)
+        check_count("max_rows_per_person", self.max_rows_per_person, minimum=1)
+
+    def for_group(self, rows: int) -> PrivacyCost:
+        """Return what holds for a person (or a household) with ``rows`` rows: see :mod:`jaxcd.privacy.groups`.
+
+        Raises:
+            OptionError: ``rows`` is no whole number from 1.
+        """
+        from .groups import group_cost  # it knows the conversions, which know checks only
+
+        return group_cost(self, rows)
 
     def __str__(self) -> str:
         if math.isinf(self.epsilon):
             return f"no privacy (epsilon=inf): {self.reason}"
         claim = "proved" if self.proven else "NOT proved"
-        return f"epsilon={self.epsilon:.6g}, delta={self.delta:g} ({self.relation.value}; {claim}: {self.reason})"
+        unit = _unit(self.relation, self.max_rows_per_person)
+        return f"epsilon={self.epsilon:.6g}, delta={self.delta:g} ({unit}; {claim}: {self.reason})"

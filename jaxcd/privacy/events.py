@@ -1,20 +1,60 @@
 """Events: what a mechanism tells the ledger before it draws its noise.
 
-Every event states two bounds on what is about to happen, both valid: ``epsilon``, pure differential privacy, and
-``rho``, zero-concentrated differential privacy (zCDP); either may be infinite. It also carries a label for the
-report, and the relation under which both hold.
+Every event states bounds on what is about to happen, all valid: ``epsilon``, pure differential privacy, and ``rho``,
+zero-concentrated differential privacy (zCDP); either may be infinite.  ``delta`` is the probability of failure of the few mechanisms
+that have one (:mod:`jaxcd.privacy.propose_test_release`), else 0.  An event carries a label for the report, the relation under which
+the bounds hold, and the record of the mechanism: the public numbers that the bounds follow from, so that anyone can compute them again.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 
-from ._checks import check_positive
+from ._checks import check_positive, check_share
 from .budget import Relation, _check_relation
 from .conversion import exponential_to_rho, pure_to_rho
 
 _CURE = "give a positive number; infinity only for a run without privacy"
+
+
+class Law(Enum):
+    """The law of a mechanism's noise."""
+
+    LAPLACE = "discrete Laplace"
+    GAUSSIAN = "discrete Gaussian"
+    GUMBEL = "exponential mechanism"
+    SPARSE_VECTOR = "sparse vector, one-sided geometric"
+    SPARSE_VECTOR_LAPLACE = "sparse vector, discrete Laplace"
+    NOISY_RANK = "noisy rank, discrete Laplace"
+    LOCAL = "randomised response of each record"
+    FAILURE = "failure probability"
+
+
+@dataclass(frozen=True)
+class MechanismRecord:
+    """What a price follows from; all of it public.
+
+    Args:
+        law: of the noise.
+        sensitivity: that the statistic was claimed to have, in its own units: L1 (Laplace), L2 (Gaussian), or of each value.
+        pad: bound on the numerical error of each value.
+        grid: step on which values are rounded.
+        dimension: the number of values.
+        integral: whether the values are integers by their type, so that nothing is added for rounding.
+        scales: of the noise, in steps of the grid: one, or threshold and queries of a sparse vector.
+        rate: the share of the records that a sparse vector looked at.
+    """
+
+    law: Law
+    sensitivity: float
+    pad: float = 0.0
+    grid: float = 1.0
+    dimension: int = 1
+    integral: bool = False
+    scales: tuple[float, ...] = ()
+    rate: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -25,11 +65,15 @@ class PureEvent:
         epsilon: positive; infinity fits no budget.
         label: a few public words for the report.
         relation: the neighbouring relation of the mechanism's sensitivity.
+        record: what the price follows from; None where the price is somebody's word.
     """
 
     epsilon: float
     label: str = ""
     relation: Relation = Relation.REPLACE_ONE
+    record: MechanismRecord | None = field(default=None, compare=False)
+
+    delta = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon, allow_infinity=True, cure=_CURE))
@@ -49,11 +93,15 @@ class ZCDPEvent:
         rho: positive; infinity fits no budget.
         label: a few public words for the report.
         relation: the neighbouring relation of the mechanism's sensitivity.
+        record: what the price follows from; None where the price is somebody's word.
     """
 
     rho: float
     label: str = ""
     relation: Relation = Relation.REPLACE_ONE
+    record: MechanismRecord | None = field(default=None, compare=False)
+
+    delta = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", check_positive("rho", self.rho, allow_infinity=True, cure=_CURE))
@@ -78,11 +126,15 @@ class ExponentialMechanismEvent:
         epsilon: positive; infinity fits no budget.
         label: a few public words for the report.
         relation: the neighbouring relation of the mechanism's sensitivity.
+        record: what the price follows from; None where the price is somebody's word.
     """
 
     epsilon: float
     label: str = ""
     relation: Relation = Relation.REPLACE_ONE
+    record: MechanismRecord | None = field(default=None, compare=False)
+
+    delta = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon, allow_infinity=True, cure=_CURE))
@@ -94,5 +146,29 @@ class ExponentialMechanismEvent:
         return exponential_to_rho(self.epsilon)
 
 
-PrivacyEvent = PureEvent | ZCDPEvent | ExponentialMechanismEvent
+@dataclass(frozen=True)
+class FailureEvent:
+    """The failure probability of a tame mechanism (:mod:`jaxcd.privacy.propose_test_release`): delta, and no epsilon of its own.
+
+    Args:
+        delta: in (0, 1).
+        label: a few public words for the report.
+        relation: the neighbouring relation.
+        record: made here.
+    """
+
+    delta: float
+    label: str = ""
+    relation: Relation = Relation.REPLACE_ONE
+    record: MechanismRecord | None = field(default=MechanismRecord(Law.FAILURE, 0.0), compare=False)
+
+    epsilon = 0.0
+    rho = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", check_share("delta", self.delta, cure="give a small probability such as 1e-6"))
+        _check_relation(self.relation)
+
+
+PrivacyEvent = PureEvent | ZCDPEvent | ExponentialMechanismEvent | FailureEvent
 """Any event that a ledger accepts."""

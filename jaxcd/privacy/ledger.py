@@ -8,6 +8,8 @@ only if after it
 
     (P)  the sum of the pure epsilons is at most budget.epsilon,  or  (Z)  the sum of the rhos is at most rho*.
 
+(A budget for people with up to k rows has epsilon / k and rho* / k^2 in their places: :mod:`jaxcd.privacy.groups`.)
+
 **Guarantee.** Everything drawn under the ledger together is (budget.epsilon, budget.delta)-DP under the budget's
 relation, for events chosen adaptively, depending on everything drawn so far and on refusals, and for any stopping
 rule. Needed: each event is a valid bound (pure epsilon and rho) for its mechanism given the past; data reach the
@@ -28,27 +30,44 @@ the transcripts that satisfy (Z) at the end, B the others: these satisfy (P).
    (epsilon, delta)-DP: the sum over t in A of max(0, P(t) - exp(epsilon) P'(t)) is at most delta.
 3. A and B are disjoint, and the hockey-stick divergence is the sum over both: at most delta + 0. QED.
 
+*Failures.*  A few mechanisms fail with a small probability (:mod:`jaxcd.privacy.propose_test_release`).  A part F of delta is set aside
+for them when the ledger is made, rho* is that of delta - F, and their failure probabilities may add up to F.  Except on an event of
+probability at most F under D (the union bound, as the sum never exceeds F) every step is within its epsilon and rho; with
+"approximate zCDP" in the place of zCDP (Bun and Steinke 2016, section 8; Whitehouse et al. 2023 for the filter) step 2 gives
+delta - F for the rest, and step 1 holds off that event.  Together (epsilon, delta).
+
+*Ledgers under ledgers.*  A ledger may stand under another one, which has its own budget: an event must fit both, and is charged to the
+other first.  The proof of the ledger above covers everything under it.  The proof of the ledger below is about its own run given what the
+other analyses released, on which its refusals may depend.  So many analyses, each with its budget, share one total.
+
 An interactive mechanism (AboveThreshold) is one event from the moment it is charged, also when other events come
 between its answers: the mechanisms' noises are independent, so the probability of a transcript is a product over
 mechanisms, and step 1 stands with one factor a mechanism; for step 2 see Haney et al. 2023 (concurrent composition).
 
 Sums are exact (rational numbers), and compared with the budget without a tolerance. To let k equal events fill a
-budget, take their sizes from :func:`jaxcd.privacy.rounding.split`, which rounds down.
+budget, take their sizes from :func:`jaxcd.privacy.rounding.split`, which rounds down.  A charge is atomic: threads that share a
+ledger never admit more than fits.
 """
 
 from __future__ import annotations
 
 import math
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from ..errors import BudgetExhausted, OptionError, PrivacyError
 from .budget import Budget, NoPrivacy, PrivacyCost, Relation
 from .conversion import epsilon_to_rho, rho_to_epsilon
-from .events import ExponentialMechanismEvent, PrivacyEvent, PureEvent, ZCDPEvent
+from .events import ExponentialMechanismEvent, FailureEvent, PrivacyEvent, PureEvent, ZCDPEvent
+from .groups import share_of_row, share_of_row_rho
 from .rounding import round_down, round_up
 
 _NO_PRIVACY_REASON = "no privacy was asked for"
+_EVENTS = (PureEvent, ZCDPEvent, ExponentialMechanismEvent, FailureEvent)
 
 
 @dataclass(frozen=True)
@@ -60,34 +79,163 @@ class LedgerEntry:
     event: PrivacyEvent
 
 
+class Sums(NamedTuple):
+    """Exact sums of events' epsilons, rhos and failure probabilities; None stands for infinity."""
+
+    epsilon: Fraction | None = Fraction(0)
+    rho: Fraction | None = Fraction(0)
+    failures: Fraction = Fraction(0)
+
+    def plus(self, event: PrivacyEvent) -> Sums:
+        """The sums after one more event."""
+        return Sums(_add(self.epsilon, event.epsilon), _add(self.rho, event.rho), self.failures + Fraction(event.delta))
+
+
+class Limits(NamedTuple):
+    """What the sums may reach for one row: epsilon under rule (P), rho under rule (Z), and failure probabilities."""
+
+    epsilon: float
+    rho: float
+    failures: float = 0.0
+
+    @staticmethod
+    def of(budget: Budget | NoPrivacy, *, failure_delta: float = 0.0) -> Limits:
+        """The limits of a budget, of whose delta ``failure_delta`` is set aside."""
+        if isinstance(budget, NoPrivacy):
+            return Limits(math.inf, math.inf, math.inf)
+        left = round_down(Fraction(budget.delta) - Fraction(failure_delta))
+        rho = epsilon_to_rho(budget.epsilon, left) if left > 0 else 0.0
+        rows = budget.max_rows_per_person
+        return Limits(share_of_row(budget.epsilon, rows), share_of_row_rho(rho, rows), failure_delta)
+
+    def admit(self, sums: Sums) -> bool:
+        """Rule (P) or (Z), and the failures within their part."""
+        pure, concentrated = _within(sums.epsilon, self.epsilon), _within(sums.rho, self.rho)
+        return (pure or concentrated) and _within(sums.failures, self.failures)
+
+
+def _within(total: Fraction | None, limit: float) -> bool:
+    return math.isinf(limit) or (total is not None and total <= Fraction(limit))
+
+
 def _add(total: Fraction | None, part: float) -> Fraction | None:
-    """Exact sum; None stands for infinity."""
     return None if total is None or math.isinf(part) else total + Fraction(part)
 
 
-class Ledger:
+def _room(total: Fraction | None, limit: float) -> float:
+    if math.isinf(limit):
+        return math.inf
+    return 0.0 if total is None else max(0.0, round_down(Fraction(limit) - total))
+
+
+class PrivacyFilter(ABC):
+    """What admits events or refuses them: a ledger, a part of one, a ledger in a file."""
+
+    @property
+    @abstractmethod
+    def budget(self) -> Budget | NoPrivacy:
+        """The total that is kept."""
+
+    @property
+    @abstractmethod
+    def remaining_epsilon(self) -> float:
+        """What pure events may still add under rule (P), rounded down; 0 where that rule has no room."""
+
+    @property
+    @abstractmethod
+    def remaining_rho(self) -> float:
+        """What rhos may still add under rule (Z), rounded down; 0 where that rule has no room."""
+
+    @property
+    @abstractmethod
+    def remaining_failures(self) -> float:
+        """What failure probabilities may still add, rounded down."""
+
+    @abstractmethod
+    def charge(self, event: PrivacyEvent) -> int:
+        """Admit and record an event, or refuse it; must be called before the mechanism draws."""
+
+    def part(self, *, epsilon: float, rho: float) -> LedgerPart:
+        """A filter for a part of what is left here: at most ``epsilon`` by rule (P), or ``rho`` by rule (Z)."""
+        return LedgerPart(self, epsilon=epsilon, rho=rho)
+
+
+class LedgerPart(PrivacyFilter):
+    """A share of what is left of another filter, for a stage of a run; every event is charged to the whole as well.
+
+    An event fits where it is within the share of epsilon, or within the share of rho, by the sums of this part alone.  Indices are
+    those of the whole: the stages draw from one sampler.
+    """
+
+    def __init__(self, whole: PrivacyFilter, *, epsilon: float, rho: float) -> None:
+        self._whole, self._limits, self._sums = whole, Limits(epsilon, rho, math.inf), Sums()
+        self._lock = threading.RLock()
+
+    @property
+    def budget(self) -> Budget | NoPrivacy:
+        """The budget of the whole."""
+        return self._whole.budget
+
+    @property
+    def remaining_epsilon(self) -> float:
+        """What is left of the share of epsilon."""
+        return _room(self._sums.epsilon, self._limits.epsilon)
+
+    @property
+    def remaining_rho(self) -> float:
+        """What is left of the share of rho."""
+        return _room(self._sums.rho, self._limits.rho)
+
+    @property
+    def remaining_failures(self) -> float:
+        """What is left of the whole's part for failures."""
+        return self._whole.remaining_failures
+
+    def charge(self, event: PrivacyEvent) -> int:
+        """Charge an event to this part and to the whole; returns the whole's index.
+
+        Raises BudgetExhausted where it fits one of the two only; nothing is recorded then.
+        """
+        with self._lock:
+            sums = self._sums.plus(event)
+            if not isinstance(self.budget, NoPrivacy) and not self._limits.admit(sums):
+                raise BudgetExhausted(f"event {event.label!r} does not fit into its level's share; give the level a larger weight")
+            index = self._whole.charge(event)
+            self._sums = sums
+            return index
+
+
+class Ledger(PrivacyFilter):
     """A privacy filter: charge an event, and only then draw.  The module's docstring has the rule and its proof.
 
     Args:
         budget: a :class:`Budget`, or ``NO_PRIVACY``: then every event is admitted and recorded, nothing is guaranteed.
+        failure_delta: the part of delta that is set aside for mechanisms that may fail, from 0 to delta; a budget for people with several
+            rows has none.
+        under: another ledger that every event must fit as well.
 
     Raises:
-        OptionError: ``budget`` is neither.
+        OptionError: an argument is not of its kind or out of its range.
     """
 
-    def __init__(self, budget: Budget | NoPrivacy) -> None:
+    def __init__(
+        self, budget: Budget | NoPrivacy, *, failure_delta: float = 0.0, under: PrivacyFilter | None = None
+    ) -> None:
         if not isinstance(budget, (Budget, NoPrivacy)):
             raise OptionError(
                 f"budget must be a Budget or NO_PRIVACY, got {budget!r}: use Budget(epsilon=1.0, delta=1e-6)"
             )
-        self._budget = budget
+        if isinstance(budget, Budget) and failure_delta and budget.max_rows_per_person > 1:
+            raise OptionError(
+                f"max_rows_per_person = {budget.max_rows_per_person}: a mechanism that fails with a small probability has no bound for "
+                "several rows here; use another mechanism, or one row a person"
+            )
+        self._budget, self._under, self._failure_delta = budget, under, float(failure_delta)
+        self._limits = Limits.of(budget, failure_delta=self._failure_delta)
         self._entries: list[LedgerEntry] = []
-        self._epsilon: Fraction | None = Fraction(0)
-        self._rho: Fraction | None = Fraction(0)
+        self._sums = Sums()
         self._exhausted = False
-        self._rho_limit = math.inf
-        if isinstance(budget, Budget):
-            self._rho_limit = epsilon_to_rho(budget.epsilon, budget.delta) if budget.delta > 0 else 0.0
+        self._lock = threading.RLock()
 
     def __repr__(self) -> str:
         return f"Ledger({self._budget!r}, {len(self._entries)} events, exhausted={self._exhausted})"
@@ -104,8 +252,13 @@ class Ledger:
 
     @property
     def rho_limit(self) -> float:
-        """rho*, what zCDP events may add up to: 0 for a budget without delta, infinity for ``NO_PRIVACY``."""
-        return self._rho_limit
+        """What zCDP events may add up to: 0 for a budget without delta, infinity for ``NO_PRIVACY``."""
+        return self._limits.rho
+
+    @property
+    def epsilon_limit(self) -> float:
+        """What pure events may add up to, for one row; infinity for ``NO_PRIVACY``."""
+        return self._limits.epsilon
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -120,48 +273,43 @@ class Ledger:
     @property
     def epsilon_total(self) -> float:
         """The sum of the pure epsilons, rounded up; infinite once an event had none."""
-        return math.inf if self._epsilon is None else round_up(self._epsilon)
+        return math.inf if self._sums.epsilon is None else round_up(self._sums.epsilon)
 
     @property
     def rho_total(self) -> float:
         """The sum of the rhos, rounded up."""
-        return math.inf if self._rho is None else round_up(self._rho)
+        return math.inf if self._sums.rho is None else round_up(self._sums.rho)
 
     @property
     def remaining_epsilon(self) -> float:
-        """What pure events may still add under rule (P), rounded down; 0 where that rule has no room."""
-        if isinstance(self._budget, NoPrivacy):
-            return math.inf
-        return _room(self._epsilon, self._budget.epsilon)
+        """What pure events may still add under rule (P), here and in the ledger above; 0 where that rule has no room."""
+        own = _room(self._sums.epsilon, self._limits.epsilon)
+        return own if self._under is None else min(own, self._under.remaining_epsilon)
 
     @property
     def remaining_rho(self) -> float:
-        """What rhos may still add under rule (Z), rounded down; 0 where that rule has no room."""
-        return math.inf if isinstance(self._budget, NoPrivacy) else _room(self._rho, self._rho_limit)
+        """What rhos may still add under rule (Z), here and in the ledger above; 0 where that rule has no room."""
+        own = _room(self._sums.rho, self._limits.rho)
+        return own if self._under is None else min(own, self._under.remaining_rho)
+
+    @property
+    def remaining_failures(self) -> float:
+        """What failure probabilities may still add, here and in the ledger above."""
+        own = _room(self._sums.failures, self._limits.failures)
+        return own if self._under is None else min(own, self._under.remaining_failures)
 
     def can_afford(self, event: PrivacyEvent) -> bool:
-        """Return whether :meth:`charge` would admit the event now; changes nothing.
+        """Return whether the event fits this ledger's budget now; changes nothing, and does not ask the ledger above.
 
         Raises:
             OptionError: not an event.
             PrivacyError: the event's relation is not the budget's.
         """
-        if not isinstance(event, (PureEvent, ZCDPEvent, ExponentialMechanismEvent)):
-            raise OptionError(f"event must be a privacy event, got {type(event).__name__}: use PureEvent or ZCDPEvent")
-        if isinstance(self._budget, NoPrivacy):
-            return True
-        if event.relation is not self._budget.relation:
-            raise PrivacyError(
-                f"relation of the event {event.label!r} is {event.relation.value}, "
-                f"the budget's is {self._budget.relation.value}: state the sensitivity for the budget's relation"
-            )
-        epsilon, rho = _add(self._epsilon, event.epsilon), _add(self._rho, event.rho)
-        pure = epsilon is not None and epsilon <= Fraction(self._budget.epsilon)
-        concentrated = rho is not None and rho <= Fraction(self._rho_limit)
-        return pure or concentrated
+        check_event(event, self._budget)
+        return self._limits.admit(self._sums.plus(event))
 
     def charge(self, event: PrivacyEvent) -> int:
-        """Admit and record an event; the mechanism draws only after this returns.
+        """Admit and record an event; must be called before the mechanism draws.  Atomic.
 
         Args:
             event: what is about to be drawn.
@@ -173,26 +321,28 @@ class Ledger:
             BudgetExhausted: the event does not fit; nothing was recorded, and :attr:`exhausted` is set.
             PrivacyError: the event's relation is not the budget's.
         """
-        if not self.can_afford(event):
-            self._exhausted = True
-            raise BudgetExhausted(
-                f"event {event.label!r} (epsilon={event.epsilon:.6g}, rho={event.rho:.6g}) does not fit: "
-                f"{self.remaining_epsilon:.6g} of epsilon and {self.remaining_rho:.6g} of rho are left of the budget "
-                f"{self._budget}; ask for fewer or smaller events, or start with a larger budget"
-            )
-        index = len(self._entries)
-        self._entries.append(LedgerEntry(index, event.label, event))
-        self._epsilon, self._rho = _add(self._epsilon, event.epsilon), _add(self._rho, event.rho)
-        return index
+        with self._lock:
+            check_event(event, self._budget)
+            sums = self._sums.plus(event)
+            if not self._limits.admit(sums):
+                self._exhausted = True
+                raise BudgetExhausted(refusal(event, self._budget, self.remaining_epsilon, self.remaining_rho, self.remaining_failures))
+            if self._under is not None:
+                try:
+                    self._under.charge(event)
+                except BudgetExhausted:
+                    self._exhausted = True
+                    raise
+            index = len(self._entries)
+            self._entries.append(LedgerEntry(index, event.label, event))
+            self._sums = sums
+            return index
 
     @property
     def guarantee(self) -> PrivacyCost:
-        """What holds for everything drawn under this ledger, however its events were chosen: the budget itself,
-        proved."""
-        if isinstance(self._budget, NoPrivacy):
-            return PrivacyCost(math.inf, 0.0, self.relation, False, _NO_PRIVACY_REASON)
-        reason = "total fixed in advance and kept by the ledger's filter"
-        return PrivacyCost(self._budget.epsilon, self._budget.delta, self.relation, True, reason)
+        """What holds for everything drawn under this ledger, however its events were chosen: the budget itself; proved where
+        every event has the record of its mechanism."""
+        return total_guarantee(self._budget, self._limits, [entry.event for entry in self._entries])
 
     @property
     def spent(self) -> PrivacyCost:
@@ -200,51 +350,112 @@ class Ledger:
         delta.
 
         Never above the budget. It is accounting (``proven=False``): where the number or the size of the events
-        depended on the data, the sum does too, and the guarantee is :attr:`guarantee`. Where the schedule was public,
-        :meth:`planned_cost` says so.
+        depended on the data, the sum does too, and the guarantee is :attr:`guarantee`.
         """
-        if isinstance(self._budget, NoPrivacy):
-            return self.guarantee
-        return self._total(
-            False, "sum of the events charged; what is guaranteed is the budget, unless the schedule was public"
-        )
-
-    def planned_cost(self) -> PrivacyCost:
-        """Return the events' sum as a proved cost, for a run whose events were all fixed before it by public facts.
-
-        The caller vouches for that: no event's presence, size or order depended on the data or on earlier outputs.
-        Then the sum is ordinary composition, pure or zCDP, and holds by itself.
-        """
-        if isinstance(self._budget, NoPrivacy):
-            return self.guarantee
-        return self._total(True, "composition of events that were all fixed in advance")
-
-    def _total(self, proven: bool, reason: str) -> PrivacyCost:
-        assert isinstance(self._budget, Budget)
-        delta = self._budget.delta
-        pure = self.epsilon_total
-        converted = rho_to_epsilon(self.rho_total, delta) if delta > 0 else math.inf
-        if pure <= converted:
-            return PrivacyCost(min(pure, self._budget.epsilon), 0.0, self.relation, proven, reason)
-        # An exact sum <= limit (a float) still is <= limit after rounding up, so neither minimum below cuts off a
-        # real cost.
-        return PrivacyCost(min(converted, self._budget.epsilon), delta, self.relation, proven, reason)
+        return total_spent(self._budget, self._sums, self._failure_delta)
 
     def to_table(self) -> list[dict[str, object]]:
-        """Return one row an event, for reports: index, label, mechanism, epsilon, rho.  It holds no data."""
-        return [
-            {
-                "index": entry.index,
-                "label": entry.label,
-                "mechanism": type(entry.event).__name__.removesuffix("Event"),
-                "epsilon": entry.event.epsilon,
-                "rho": entry.event.rho,
-            }
-            for entry in self._entries
-        ]
+        """Return one row an event, for reports: index, label, mechanism, epsilon, rho, and what they follow from.  It holds no data."""
+        return [{"index": entry.index, **event_row(entry.event)} for entry in self._entries]
 
 
-def _room(total: Fraction | None, limit: float) -> float:
-    if total is None:
-        return 0.0
-    return max(0.0, round_down(Fraction(limit) - total))
+def check_event(event: PrivacyEvent, budget: Budget | NoPrivacy) -> None:
+    """Raise OptionError for what is no event, PrivacyError for an event of another relation."""
+    if not isinstance(event, _EVENTS):
+        raise OptionError(f"event must be a privacy event, got {type(event).__name__}: use PureEvent or ZCDPEvent")
+    if isinstance(budget, Budget) and event.relation is not budget.relation:
+        raise PrivacyError(
+            f"relation of the event {event.label!r} is {event.relation.value}, "
+            f"the budget's is {budget.relation.value}: state the sensitivity for the budget's relation"
+        )
+
+
+def refusal(event: PrivacyEvent, budget: Budget | NoPrivacy, epsilon: float, rho: float, failures: float) -> str:
+    """The words for an event that does not fit what is left."""
+    failing = f", delta={event.delta:.6g}" if event.delta else ""
+    room = f" and {failures:.6g} of delta for failures" if event.delta else ""
+    return (
+        f"event {event.label!r} (epsilon={event.epsilon:.6g}, rho={event.rho:.6g}{failing}) does not fit: "
+        f"{epsilon:.6g} of epsilon and {rho:.6g} of rho{room} are left of the budget "
+        f"{budget}; ask for fewer or smaller events, or start with a larger budget"
+    )
+
+
+def total_guarantee(budget: Budget | NoPrivacy, limits: Limits, events: list[PrivacyEvent]) -> PrivacyCost:
+    """The budget as a cost; proved where every event says what its price follows from."""
+    if isinstance(budget, NoPrivacy):
+        return PrivacyCost(math.inf, 0.0, Relation.REPLACE_ONE, False, _NO_PRIVACY_REASON)
+    rows = budget.max_rows_per_person
+    proven, reason = True, "total fixed in advance and kept by the ledger's filter"
+    for event in events:
+        if event.record is None:
+            proven = False
+            reason = f"event {event.label!r} was charged without a mechanism of jaxcd: its price is the word of whoever charged it"
+            break
+    # For the whole person: the limits are those of a row.
+    rho = None if limits.failures or not budget.delta > 0 else min(limits.rho * rows**2, epsilon_to_rho(budget.epsilon, budget.delta))
+    return PrivacyCost(budget.epsilon, budget.delta, budget.relation, proven, reason, rows, rho)
+
+
+def total_spent(budget: Budget | NoPrivacy, sums: Sums, failure_delta: float = 0.0) -> PrivacyCost:
+    """The sums of the admitted events as a cost for the budget's person; never above the budget."""
+    if isinstance(budget, NoPrivacy):
+        return total_guarantee(budget, Limits.of(budget), [])
+    rows, delta = budget.max_rows_per_person, budget.delta - failure_delta
+    reason = "sum of the events charged; what is guaranteed is the budget"
+    pure = math.inf if sums.epsilon is None else round_up(sums.epsilon * rows)
+    failures = min(round_up(sums.failures), failure_delta)
+    rho = math.inf if sums.rho is None else round_up(sums.rho * rows**2)
+    converted = rho_to_epsilon(rho, delta) if delta > 0 else math.inf
+    if pure <= converted:
+        return PrivacyCost(min(pure, budget.epsilon), failures, budget.relation, False, reason, rows)
+    # An exact sum <= limit (a float) still is <= limit after rounding up, so neither minimum below cuts off a
+    # real cost.
+    return PrivacyCost(min(converted, budget.epsilon), min(delta + failures, budget.delta), budget.relation, False, reason, rows, rho)
+
+
+def event_row(event: PrivacyEvent) -> dict[str, object]:
+    """An event in a report's table: label, mechanism, epsilon, rho, delta where there is one, and what they follow from."""
+    row: dict[str, object] = {
+        "label": event.label,
+        "mechanism": type(event).__name__.removesuffix("Event"),
+        "epsilon": event.epsilon,
+        "rho": event.rho,
+    }
+    if event.delta:
+        row["delta"] = event.delta
+    if event.record is not None:
+        record = event.record
+        row |= {
+            "law": record.law.value,
+            "sensitivity": record.sensitivity,
+            "pad": record.pad,
+            "grid": record.grid,
+            "dimension": record.dimension,
+            "integral": record.integral,
+            "scales": record.scales,
+            "rate": record.rate,
+        }
+    return row
+
+
+def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
+    """The inverse of :func:`event_row`; KeyError, TypeError or ValueError where a part is missing or of another kind."""
+    from .events import Law, MechanismRecord
+
+    record = None
+    if "law" in row:
+        record = MechanismRecord(
+            Law(row["law"]),
+            float(row["sensitivity"]),  # type: ignore[arg-type]
+            float(row["pad"]),  # type: ignore[arg-type]
+            float(row["grid"]),  # type: ignore[arg-type]
+            int(row["dimension"]),  # type: ignore[call-overload]
+            bool(row["integral"]),
+            tuple(float(scale) for scale in row["scales"]),  # type: ignore[attr-defined]
+            float(row["rate"]),  # type: ignore[arg-type]
+        )
+    kinds = {"Pure": PureEvent, "ExponentialMechanism": ExponentialMechanismEvent, "ZCDP": ZCDPEvent, "Failure": FailureEvent}
+    kind = kinds[str(row["mechanism"])]
+    size = float(row[{"ZCDP": "rho", "Failure": "delta"}.get(str(row["mechanism"]), "epsilon")])  # type: ignore[arg-type]
+    return kind(size, str(row["label"]), record=record)  # type: ignore[operator, return-value]

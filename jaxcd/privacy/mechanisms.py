@@ -13,14 +13,13 @@ Noise scales are rounded up, so that d / scale <= epsilon holds for the very flo
 Saturation. Samplers return x clipped to +-2^62. A released integer is clip(v + clip(x, 2^62), 2^61), and that equals
 clip(v + x, 2^61) for every abs(v) <= 2^61: it is post-processing of the unclipped mechanism.
 
-Order. Each mechanism checks its options, charges the ledger, and only then draws. ``epsilon=inf`` (``rho=inf``) adds
+Order. Each mechanism checks its options, charges the ledger, and only then draws; the event carries what its price follows from. ``epsilon=inf`` (``rho=inf``) adds
 no noise; only a ledger over ``NO_PRIVACY`` admits it. A value of NaN is refused: a statistic that is not total has no
-sensitivity at all.
+sensitivity at all.  Values come as :class:`Sensitive`, or as arrays.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from fractions import Fraction
 
@@ -29,11 +28,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import OptionError, SensitivityError
 from ._checks import check_nonnegative, check_positive
-from .budget import PrivacyCost, Relation
-from .events import ExponentialMechanismEvent, PrivacyEvent, PureEvent, ZCDPEvent
-from .ledger import Ledger
-from .noise import Integers, NoiseSampler, NoiseSource, SecureNoise, check_scale
+from .accountant import Accountant
+from .budget import Relation
+from .events import ExponentialMechanismEvent, Law, MechanismRecord, PureEvent, ZCDPEvent
+from .noise import Integers, check_scale
 from .rounding import round_up, sqrt_up
+from .sensitive import Sensitive, exact_values
 
 GRID = 2.0**-30
 """Default step for scalar scores: values up to 2^31 in size."""
@@ -46,42 +46,6 @@ VALUE_LIMIT = 2**61
 
 _LEAST_SCALE = 2.0**-10
 """Smaller scales are rounded up to this, which is always safe; P[draw != 0] is below exp(-1000) already there."""
-
-
-class Accountant:
-    """The ledger and the noise of one run, handed together to every mechanism.
-
-    Args:
-        ledger: what the run may spend.
-        noise: a :class:`NoiseSource` (started here), a sampler already started, or None for :class:`SecureNoise`.
-    """
-
-    def __init__(self, ledger: Ledger, noise: NoiseSource | NoiseSampler | None = None) -> None:
-        source = SecureNoise() if noise is None else noise
-        self._ledger = ledger
-        self._noise = source.start() if isinstance(source, NoiseSource) else source
-
-    @property
-    def ledger(self) -> Ledger:
-        """What was spent."""
-        return self._ledger
-
-    @property
-    def noise(self) -> NoiseSampler:
-        """The sampler of this run."""
-        return self._noise
-
-    def charge(self, event: PrivacyEvent) -> int:
-        """Charge the ledger and return the event's index; see :meth:`Ledger.charge`."""
-        return self._ledger.charge(event)
-
-    @property
-    def guarantee(self) -> PrivacyCost:
-        """The ledger's guarantee; not proved if the noise was simulated, because who knows the key can take it off."""
-        cost = self._ledger.guarantee
-        if self._noise.secure or math.isinf(cost.epsilon):
-            return cost
-        return dataclasses.replace(cost, proven=False, reason="the noise was simulated from a key: not for release")
 
 
 def check_grid(grid: float) -> Fraction:
@@ -188,14 +152,19 @@ def noise_scale(bound: Fraction, epsilon: float) -> float:
     return check_scale("noise scale", max(round_up(scale), _LEAST_SCALE) if scale < 2**1000 else math.inf)
 
 
-def _release(values: Integers, noise: Integers | None, grid: float) -> NDArray[np.float64]:
+def _release(
+    accountant: Accountant | None, index: int, label: str, values: Integers, noise: Integers | None, grid: float
+) -> NDArray[np.float64]:
     total = values if noise is None else np.clip(values + noise.reshape(values.shape), -VALUE_LIMIT, VALUE_LIMIT)
-    return np.asarray(total, dtype=np.float64) * grid
+    released = np.asarray(total, dtype=np.float64) * grid
+    if accountant is not None:
+        accountant.bought(index, label, released)
+    return released
 
 
 def laplace(
     accountant: Accountant,
-    values: ArrayLike,
+    values: Sensitive | ArrayLike,
     *,
     sensitivity: float,
     epsilon: float,
@@ -203,6 +172,7 @@ def laplace(
     label: str,
     grid: float = GRID,
     relation: Relation = Relation.REPLACE_ONE,
+    withheld: bool = False,
 ) -> NDArray[np.float64]:
     r"""Release values with discrete Laplace noise of scale d / epsilon on the grid.
 
@@ -221,6 +191,7 @@ def laplace(
         label: public words for the report.
         grid: step, a power of two.
         relation: neighbouring relation of ``sensitivity``.
+        withheld: whether the caller may yet withhold the result, because its guarantee depends on that; then the accountant does not keep it.
 
     Returns:
         Noisy values on the grid, float64, of the same shape.
@@ -232,18 +203,20 @@ def laplace(
 
     Source: Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009.
     """
-    array = np.asarray(values)
-    bound = integer_sensitivity(sensitivity, grid=grid, pad=pad, dimension=array.size, norm=1, integral=_on_grid(array))
+    array = exact_values(values)
+    integral = _on_grid(array)
+    bound = integer_sensitivity(sensitivity, grid=grid, pad=pad, dimension=array.size, norm=1, integral=integral)
     scale = noise_scale(bound, epsilon)
     quantised = quantise(array, grid=grid)
-    index = accountant.charge(PureEvent(epsilon, label, relation))
+    record = MechanismRecord(Law.LAPLACE, float(sensitivity), float(pad), float(grid), array.size, integral, (scale,))
+    index = accountant.charge(PureEvent(epsilon, label, relation, record))
     noise = accountant.noise.discrete_laplace(scale, array.size, index=index) if scale else None
-    return _release(quantised, noise, grid)
+    return _release(None if withheld else accountant, index, label, quantised, noise, grid)
 
 
 def gaussian(
     accountant: Accountant,
-    values: ArrayLike,
+    values: Sensitive | ArrayLike,
     *,
     sensitivity: float,
     rho: float,
@@ -280,13 +253,15 @@ def gaussian(
 
     Source: Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy.
     """
-    array = np.asarray(values)
-    bound = integer_sensitivity(sensitivity, grid=grid, pad=pad, dimension=array.size, norm=2, integral=_on_grid(array))
+    array = exact_values(values)
+    integral = _on_grid(array)
+    bound = integer_sensitivity(sensitivity, grid=grid, pad=pad, dimension=array.size, norm=2, integral=integral)
     sigma = gaussian_sigma(bound, rho)
     quantised = quantise(array, grid=grid)
-    index = accountant.charge(ZCDPEvent(rho, label, relation))
+    record = MechanismRecord(Law.GAUSSIAN, float(sensitivity), float(pad), float(grid), array.size, integral, (sigma,))
+    index = accountant.charge(ZCDPEvent(rho, label, relation, record))
     noise = accountant.noise.discrete_gaussian(sigma, array.size, index=index) if sigma else None
-    return _release(quantised, noise, grid)
+    return _release(accountant, index, label, quantised, noise, grid)
 
 
 def gaussian_sigma(bound: Fraction, rho: float) -> float:
@@ -306,7 +281,7 @@ def gaussian_sigma(bound: Fraction, rho: float) -> float:
 
 def select_max(
     accountant: Accountant,
-    scores: ArrayLike,
+    scores: Sensitive | ArrayLike,
     *,
     sensitivity: float,
     epsilon: float,
@@ -344,13 +319,17 @@ def select_max(
 
     Source: McSherry and Talwar 2007; Cesar and Rogers 2021 for the zCDP constant.
     """
-    array = np.asarray(scores)
+    array = exact_values(scores)
     if array.ndim != 1 or array.size == 0:
         raise OptionError(
             f"scores must be one-dimensional and not empty, got shape {array.shape}: give one score a candidate"
         )
-    bound = integer_sensitivity(sensitivity, grid=grid, pad=pad, integral=_on_grid(array))
+    integral = _on_grid(array)
+    bound = integer_sensitivity(sensitivity, grid=grid, pad=pad, integral=integral)
     scale = noise_scale(2 * bound, epsilon)
     quantised = quantise(array, grid=grid)
-    index = accountant.charge(ExponentialMechanismEvent(epsilon, label, relation))
-    return accountant.noise.gumbel_max(quantised, scale, index=index) if scale else int(np.argmax(quantised))
+    record = MechanismRecord(Law.GUMBEL, float(sensitivity), float(pad), float(grid), array.size, integral, (scale,))
+    index = accountant.charge(ExponentialMechanismEvent(epsilon, label, relation, record))
+    chosen = accountant.noise.gumbel_max(quantised, scale, index=index) if scale else int(np.argmax(quantised))
+    accountant.bought(index, label, chosen)
+    return chosen

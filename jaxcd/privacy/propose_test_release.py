@@ -1,16 +1,15 @@
 r"""Propose-test-release and stability-based release: exact-looking answers on data sets that are far from any trouble.
 
-Both fail with a small probability, the delta of the budget, which the ledger's rules do not add up.  A :class:`StabilityAccountant`
-splits the budget for them: its ledger runs on Budget(epsilon, 0), where every event is pure, and delta is a second account that each
-mechanism is charged before it draws.
+Both fail with a small probability, which is charged as a :class:`jaxcd.privacy.events.FailureEvent` beside their pure events, to a ledger
+that has set a part of delta aside for failures.
 
-**Guarantee of the two accounts together.**  Call a mechanism (e, d)-tame if, for every pair of neighbours D, D' and given the past, either
+**Guarantee.**  Call a mechanism (e, d)-tame if, for every pair of neighbours D, D' and given the past, either
 it is e-DP between them, or both its runs are the same random output, except on an event that has probability at most d under each.
 Then for adaptively chosen tame mechanisms with sum e_i <= epsilon and sum d_i <= delta the whole is (epsilon, delta)-DP.  *Proof.*  Let
 F be the transcripts in which an exceptional event happens.  Under D, P[F] <= sum d_i <= delta, by the union bound over the (at most
 sum d_i) conditional probabilities.  Outside F the conditional likelihood ratio of each step is at most e^{e_i} (in the first case) or 1 (in
 the second), hence P[S \ F] <= e^epsilon P'[S \ F] for all S, and P[S] <= delta + e^epsilon P'[S].  The number of steps may depend on the past:
-the two accounts are filters.  QED.  A pure mechanism is tame with d = 0.
+both sums are kept by filters.  QED.  A pure mechanism is tame with d = 0; :mod:`jaxcd.privacy.ledger` has the case beside zCDP events.
 
 Source: Dwork and Lei 2009; Dwork and Roth 2014, section 7 (algorithm 13); Kusner, Sun, Sridharan, Weinberger 2016.
 """
@@ -18,83 +17,23 @@ Source: Dwork and Lei 2009; Dwork and Roth 2014, section 7 (algorithm 13); Kusne
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import BudgetExhausted, OptionError
+from ..errors import OptionError
 from ._checks import check_count, check_positive, check_share
-from .budget import Budget, NoPrivacy, PrivacyCost, Relation
-from .ledger import Ledger
-from .mechanisms import Accountant, laplace
-from .noise import NoiseSampler, NoiseSource
-from .rounding import round_down
+from .accountant import Accountant
+from .budget import Budget, NoPrivacy, Relation
+from .events import FailureEvent
+from .mechanisms import laplace
 
 __all__ = [
-    "StabilityAccountant",
     "StableAnswer",
     "propose_test_release",
     "stability_threshold",
     "stable_release",
 ]
-
-
-class StabilityAccountant:
-    """An epsilon account (a ledger of pure events) and a delta account side by side; the module's docstring has the proof.
-
-    budget: ``Budget(epsilon, delta)``, or ``NO_PRIVACY``.  noise: a source, a started sampler, or None for secure noise.
-
-    Raises OptionError for anything else as a budget.
-    """
-
-    def __init__(self, budget: Budget | NoPrivacy, noise: NoiseSource | NoiseSampler | None = None) -> None:
-        pure = replace(budget, delta=0.0) if isinstance(budget, Budget) else budget
-        self._pure = Accountant(Ledger(pure), noise)
-        self._budget = budget
-        self._charges: list[tuple[str, float]] = []
-
-    @property
-    def pure(self) -> Accountant:
-        """The accountant of the pure events; every mechanism without a delta takes this one."""
-        return self._pure
-
-    @property
-    def remaining_delta(self) -> float:
-        """What failure probabilities may still add, rounded down; infinite without privacy."""
-        if not isinstance(self._budget, Budget):
-            return math.inf
-        return max(0.0, round_down(Fraction(self._budget.delta) - sum(Fraction(delta) for _, delta in self._charges)))
-
-    def charge_delta(self, delta: float, *, label: str) -> None:
-        """Pay for a failure probability; raises BudgetExhausted where it does not fit, and nothing is recorded then."""
-        if isinstance(self._budget, Budget):
-            total = sum(Fraction(part) for _, part in self._charges) + Fraction(delta)
-            if total > Fraction(self._budget.delta):
-                raise BudgetExhausted(
-                    f"event {label!r} needs delta={delta:.6g}, and {self.remaining_delta:.6g} is left of the budget {self._budget}: "
-                    "start with a budget of larger delta"
-                )
-        self._charges.append((label, delta))
-
-    @property
-    def guarantee(self) -> PrivacyCost:
-        """(epsilon, delta) of the budget, proved (module docstring); not proved with simulated noise."""
-        cost = self._pure.guarantee
-        return replace(cost, delta=self._budget.delta) if isinstance(self._budget, Budget) else cost
-
-    @property
-    def spent(self) -> PrivacyCost:
-        """The sums of both accounts: never above the budget."""
-        spent = self._pure.ledger.spent
-        if not isinstance(self._budget, Budget):
-            return spent
-        return replace(spent, delta=min(math.fsum(delta for _, delta in self._charges), self._budget.delta))
-
-    def to_table(self) -> list[dict[str, object]]:
-        """The ledger's rows, then one row for each delta charged: label, mechanism, delta."""
-        failures = [{"label": label, "mechanism": "Failure", "delta": delta} for label, delta in self._charges]
-        return [*self._pure.ledger.to_table(), *failures]
 
 
 @dataclass(frozen=True)
@@ -119,11 +58,11 @@ def stability_threshold(epsilon: float, probability: float) -> int:
 
 
 def _noisy_distance(
-    accountant: StabilityAccountant, distance: int, *, epsilon: float, label: str, relation: Relation
+    accountant: Accountant, distance: int, *, epsilon: float, label: str, relation: Relation
 ) -> int:
     array = np.array(distance, dtype=np.int64)
     noisy = laplace(
-        accountant.pure,
+        accountant,
         array,
         sensitivity=1.0,
         epsilon=epsilon,
@@ -135,7 +74,7 @@ def _noisy_distance(
 
 
 def propose_test_release(
-    accountant: StabilityAccountant,
+    accountant: Accountant,
     value: float | None,
     *,
     exits: tuple[int, int],
@@ -167,7 +106,7 @@ def propose_test_release(
     neighbour with a value must have A_1 = A_2 = 1, and the same case applies.
 
     Args:
-        accountant: of both accounts.
+        accountant: its ledger has a part of delta for failures.
         value: sensitive; None where there is none.
         exits: A_1 and A_2; sensitive.
         width: w, positive: the local sensitivity that is proposed.
@@ -189,25 +128,26 @@ def propose_test_release(
     threshold = 1 + stability_threshold(epsilon, delta / 2)
     for place in exits:
         check_count("exits", place, minimum=1, cure="count the records to replace, 1 for a neighbour outside the bin")
-    accountant.charge_delta(delta, label=label)
+    accountant.charge(FailureEvent(delta, label, relation))
     distances = [
         _noisy_distance(accountant, int(place), epsilon=epsilon, label=f"{label}, bins {j + 1}", relation=relation)
         for j, place in enumerate(exits)
     ]
     noisy = laplace(
-        accountant.pure,
+        accountant,
         np.array(0.0 if value is None else value, dtype=np.float64),
         sensitivity=width,
         epsilon=epsilon,
         label=f"{label}: value",
         relation=relation,
+        withheld=True,  # where a test says no it has no bound, and nobody may see it
     )
     passed = value is not None and max(distances) >= threshold
     return StableAnswer(float(noisy) if passed else None, width / epsilon)
 
 
 def stable_release(
-    accountant: StabilityAccountant,
+    accountant: Accountant,
     value: float,
     *,
     distance: int,
@@ -228,7 +168,7 @@ def stable_release(
     d = 0 for both, and each releases with the same probability P[X >= k] <= delta: tame (module docstring).
 
     Args:
-        accountant: of both accounts.
+        accountant: its ledger has a part of delta for failures.
         value: sensitive, any number.
         distance: d >= 0; sensitive.
         epsilon: positive.
@@ -247,7 +187,7 @@ def stable_release(
     """
     threshold = stability_threshold(epsilon, check_share("delta", delta))
     check_count("distance", distance, cure="count records, 0 for an unstable data set")
-    accountant.charge_delta(delta, label=label)
+    accountant.charge(FailureEvent(delta, label, relation))
     noisy = _noisy_distance(accountant, int(distance), epsilon=epsilon, label=label, relation=relation)
     return StableAnswer(float(value) if noisy >= threshold else None, 0.0)
 

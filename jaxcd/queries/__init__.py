@@ -2,7 +2,6 @@
 
 from jaxcd.citests import Query
 from jaxcd.queries.queue import Queue
-from jaxcd.queries.sensitive import Sensitive
-from jaxcd.queries.session import Session
+from jaxcd.queries.session import Session, Subsample
 
-__all__ = ["Query", "Queue", "Sensitive", "Session"]
+__all__ = ["Query", "Queue", "Session", "Subsample"]

@@ -11,11 +11,27 @@ from jaxcd.citests import CITest, Evaluation, PreparedPermutationTest, PreparedT
 from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError, PrivacyError, SensitivityError
-from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, NoPrivacy, Relation
+from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, NoPrivacy, Relation, Sensitive
 from jaxcd.queries.queue import Queue
-from jaxcd.queries.sensitive import Sensitive
 
-__all__ = ["Session"]
+__all__ = ["Session", "Subsample"]
+
+
+class Subsample:
+    """A test on a part of the rows, behind the same door: margins come out sensitive."""
+
+    def __init__(self, queue: Queue, *, private: bool) -> None:
+        self._queue, self._private = queue, private
+
+    def margins(self, queries: Sequence[Query]) -> Sensitive:
+        """Margins of the queries on these rows, float64 (n_queries,)."""
+        return Sensitive(self._queue.evaluate(queries).margin, open_to_all=not self._private)
+
+    def evaluate(self, queries: Sequence[Query]) -> Evaluation:
+        """Statistics, log p-values and margins in plain numbers, for runs without privacy; PrivacyError in a private run."""
+        if self._private:
+            raise PrivacyError("statistics of a private run are released by mechanisms only; use budget=NO_PRIVACY to see them")
+        return self._queue.evaluate(queries)
 
 
 class Session:
@@ -125,14 +141,17 @@ class Session:
         """Whether the query can be evaluated (public); a pair is never separated by a set that cannot."""
         return self._prepared.admissible(query)
 
+    def _wrapped(self, array: np.ndarray) -> Sensitive:
+        return Sensitive(array, open_to_all=not self.private)
+
     def margins(self, queries: Sequence[Query]) -> Sensitive:
         """Margins of the queries, float64 (n_queries,); positive means dependent."""
-        return Sensitive(self._queue.evaluate(queries).margin)
+        return self._wrapped(self._queue.evaluate(queries).margin)
 
     def projections(self, queries: Sequence[Query], directions: Sequence[np.ndarray]) -> Sensitive:
         """<U, C> in records, float64 (n_queries,): C the covariance of the codes of x and y within the strata, U (k_x, k_y)."""
         covariances = self._prepared.pooled_covariances(queries)
-        return Sensitive(np.array([np.sum(u * c) for u, c in zip(directions, covariances, strict=True)], dtype=np.float64))
+        return self._wrapped(np.array([np.sum(u * c) for u, c in zip(directions, covariances, strict=True)], dtype=np.float64))
 
     def permuted_statistics(self, queries: Sequence[Query]) -> Sensitive:
         """The statistic and its k permuted versions, in the margin's units, float64 (n_queries, 1 + k).
@@ -152,7 +171,7 @@ class Session:
                 answers = prepared.permuted_statistics(bucket, [queries[i] for i in batch])
                 for i, row in zip(batch, answers, strict=True):
                     rows[i] = row
-        return Sensitive(np.array(rows))
+        return self._wrapped(np.array(rows))
 
     def evaluate(self, queries: Sequence[Query]) -> Evaluation:
         """Statistics, log p-values and margins in plain numbers, for runs without privacy.
@@ -163,9 +182,9 @@ class Session:
             raise PrivacyError("statistics of a private run are released by mechanisms only; use budget=NO_PRIVACY to see them")
         return self._queue.evaluate(queries)
 
-    def restrict(self, rows: np.ndarray) -> Queue:
-        """A queue over the rows of a mask, bool (n_samples,): for subsampled mechanisms; its answers are sensitive."""
-        return Queue(self._prepared.restrict(rows), alpha=self.alpha)
+    def restrict(self, rows: np.ndarray) -> Subsample:
+        """The test on the rows of a mask, bool (n_samples,): for subsampled mechanisms."""
+        return Subsample(Queue(self._prepared.restrict(rows), alpha=self.alpha), private=self.private)
 
     @property
     def view_cardinalities(self) -> tuple[int, ...]:
@@ -184,4 +203,4 @@ class Session:
 
     def view(self) -> Sensitive:
         """The data as codes, integers (n_samples, n_variables), for releases of whole tables."""
-        return Sensitive(self._prepared.view())
+        return self._wrapped(self._prepared.view())

@@ -13,7 +13,8 @@ import abc
 import json
 import math
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,20 +27,25 @@ from jaxcd.data import Dataset, Domain
 from jaxcd.data.column_types import Numeric
 from jaxcd.data.domain import domain_from_json
 from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, OptionError
-from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PureEvent, Relation
+from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PureEvent, Receipt, Relation
+from jaxcd.privacy.accountant import attach
+from jaxcd.privacy.certificate import TOLERANCE, price_again
 from jaxcd.privacy.conversion import epsilon_to_rho
+from jaxcd.privacy.groups import share_of_row, share_of_row_rho
 
-__all__ = ["Release", "check_release_arguments", "ledger_rows"]
+__all__ = ["Release", "check_release_arguments", "first_edition_charges"]
 
 _FORMAT = "jaxcd-release"
-_VERSION = 1
+_VERSION = 2
+_READ = (1, 2)
 
 
 class Release(StatisticsSource):
     """Noisy statistics that were paid for; public.
 
     domain: the declared columns.  n_samples: the number of rows (public).  cost: the guarantee, that is the budget fixed in
-    advance.  spent: what the events charged add up to.
+    advance.  spent: what the events charged add up to.  charges: the ledger's rows, one an event; empty without privacy, and for
+    files of version 1.
     """
 
     kind: ClassVar[str]
@@ -48,6 +54,7 @@ class Release(StatisticsSource):
 
     cost: PrivacyCost
     spent: PrivacyCost
+    charges: tuple[Mapping[str, object], ...]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -56,7 +63,9 @@ class Release(StatisticsSource):
 
     @property
     def ledger(self) -> tuple[Mapping[str, object], ...]:
-        """What was charged, as a ledger's table has it: one row an event, or one for all where a release keeps their sum only."""
+        """What was charged, as a ledger's table has it: one row an event, or one for all where a file of version 1 kept their sum only."""
+        if self.charges:
+            return self.charges
         if math.isinf(self.spent.epsilon):
             return ()
         mechanism = "Pure" if self.spent.delta == 0 else "ZCDP"
@@ -66,6 +75,16 @@ class Release(StatisticsSource):
         else:  # where delta alone covers it (epsilon 0), the largest rho of which that is true to a billionth
             rho = epsilon_to_rho(max(self.spent.epsilon, 1e-9), self.spent.delta)
         return ({"index": 0, "label": f"release: {self.kind}", "mechanism": mechanism, "epsilon": epsilon, "rho": rho},)
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Whatever ends the block carries this release (:func:`jaxcd.receipt_of`), which has been paid for."""
+        try:
+            yield
+        except BaseException as error:
+            if not math.isinf(self.cost.epsilon):
+                attach(error, lambda partial: Receipt(self.cost, self.spent, self.ledger, (), partial), lambda: self)
+            raise
 
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
         """The tests that this kind answers, and how each is prepared."""
@@ -98,6 +117,31 @@ class Release(StatisticsSource):
             "variables, or buy one"
         )
 
+    def _check_cost(self) -> None:
+        """Raises FormatError where the noise that a file states is less than the cost that it states has bought."""
+        if math.isinf(self.cost.epsilon):
+            return
+        for row in self.charges:
+            if "law" not in row:  # a file of version 1
+                continue
+            price, stated = price_again(row), (float(str(row["epsilon"])), float(str(row["rho"])))
+            if price.epsilon > stated[0] * (1 + TOLERANCE) or price.rho > stated[1] * (1 + TOLERANCE):
+                raise FormatError(f"event {row['label']!r} has less noise than it was charged for")
+        epsilon, delta, rows = self.cost.epsilon, self.cost.delta, self.cost.max_rows_per_person
+        room = 1 + 1e-6
+        epsilons, rhos = ([float(str(row[name])) for row in self.charges] for name in ("epsilon", "rho"))
+        rho = epsilon_to_rho(epsilon, delta) if delta > 0 else 0.0
+        if sum(epsilons) * rows > epsilon * room and sum(rhos) * rows**2 > rho * room:
+            raise FormatError("the events add up to more than the cost")
+        least = self._least_variance(share_of_row(epsilon, rows) * room, share_of_row_rho(rho, rows) * room)
+        if least is not None and not least[0] >= least[1] * (1 - 1e-6):
+            raise FormatError(f"the noise has the variance {least[0]:.6g}, and the cost has bought no less than {least[1]:.6g}")
+
+    @abc.abstractmethod
+    def _least_variance(self, epsilon: float, rho: float) -> tuple[float, float] | None:
+        """The smallest variance of the noise on a released number, and a bound below it for any release of this price; None where
+        nothing was released.  epsilon, rho: for one row."""
+
     @abc.abstractmethod
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Own header entries (what JSON takes) and arrays, beside domain, n_samples, cost and spent."""
@@ -128,6 +172,7 @@ class Release(StatisticsSource):
             "n_samples": self.n_samples,
             "cost": _cost_to_json(self.cost),
             "spent": _cost_to_json(self.spent),
+            "charges": [{name: _number_to_json(part) for name, part in row.items()} for row in self.charges],
             "own": own,
         }
         with path.open("wb") as file:  # savez would add a suffix to a name
@@ -158,8 +203,8 @@ class Release(StatisticsSource):
             raise FormatError(f"file {str(path)!r} is not a release: it has no header; give a file that save() wrote") from None
         if found[0] != _FORMAT:
             raise FormatError(f"file {str(path)!r} is of the format {found[0]!r}, not {_FORMAT!r}; give a file that save() wrote")
-        if found[1] != _VERSION:
-            raise FormatError(f"file {str(path)!r} has version {found[1]!r}, this jaxcd reads {_VERSION}; update jaxcd")
+        if found[1] not in _READ:
+            raise FormatError(f"file {str(path)!r} has version {found[1]!r}, this jaxcd reads {_VERSION} and {_READ[0]}; update jaxcd")
         kind = Release._kinds.get(found[2])
         if kind is None or not issubclass(kind, cls):
             wanted = "any of " + ", ".join(sorted(Release._kinds)) if cls is Release else cls.kind
@@ -173,8 +218,10 @@ class Release(StatisticsSource):
                 "n_samples": rows,
                 "cost": _cost_from_json(header["cost"]),
                 "spent": _cost_from_json(header["spent"]),
+                "charges": tuple(_row_from_json(row) for row in header.get("charges", ())),
             }
             release = kind._from_parts(common, header["own"], arrays)
+            release._check_cost()
         except (KeyError, TypeError, ValueError, AttributeError, JaxcdError) as error:
             raise FormatError(f"file {str(path)!r}: the release is damaged ({error}); save it again") from None
         if names is not None:
@@ -182,11 +229,27 @@ class Release(StatisticsSource):
         return release
 
 
-def ledger_rows(charges: Iterable[tuple[str, float]]) -> tuple[Mapping[str, object], ...]:
-    """The rows of a ledger's table for events in zCDP, given by label and rho."""
-    return tuple(
-        {"index": i, "label": label, "mechanism": "ZCDP", "epsilon": math.inf, "rho": rho} for i, (label, rho) in enumerate(charges)
+def _row_from_json(row: Mapping[str, Any]) -> Mapping[str, object]:
+    """A row of a ledger's table as it was before it was written."""
+    numbers: dict[str, object] = {name: float(row[name]) for name in ("epsilon", "rho")}
+    if "scales" in row:
+        numbers["scales"] = tuple(float(scale) for scale in row["scales"])
+    return {**row, **numbers}
+
+
+def first_edition_charges(header: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Any]:
+    """``common`` with the charges of a file of version 1, which kept label and rho of each event beside its own parts."""
+    if common["charges"] or "charges" not in header:
+        return dict(common)
+    rows = tuple(
+        {"index": i, "label": str(label), "mechanism": "ZCDP", "epsilon": math.inf, "rho": float(rho)}
+        for i, (label, rho) in enumerate(header["charges"])
     )
+    return {**common, "charges": rows}
+
+
+def _number_to_json(value: object) -> object:
+    return str(value) if isinstance(value, float) and math.isinf(value) else value  # JSON has no infinity
 
 
 def check_release_arguments(data: Any, budget: Any, noise: Any) -> None:
@@ -199,11 +262,6 @@ def check_release_arguments(data: Any, budget: Any, noise: Any) -> None:
         )
     if noise is not None and not isinstance(noise, NoiseSource):
         raise OptionError(f"noise = <{type(noise).__name__}> is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
-    if isinstance(budget, Budget) and budget.relation is not Relation.REPLACE_ONE:
-        raise OptionError(
-            f"budget: under {budget.relation.value} neighbours the number of rows is private, and a release states it; "
-            "use Relation.REPLACE_ONE"
-        )
 
 
 def _column(domain: Domain, name: str) -> dict[str, Any]:
@@ -220,11 +278,14 @@ def _cost_to_json(cost: PrivacyCost) -> dict[str, Any]:
         "relation": cost.relation.value,
         "proven": cost.proven,
         "reason": cost.reason,
+        "max_rows_per_person": cost.max_rows_per_person,
+        "rho": cost.rho,
     }
 
 
 def _cost_from_json(entry: Mapping[str, Any]) -> PrivacyCost:
     epsilon = math.inf if entry["epsilon"] == "infinity" else float(entry["epsilon"])
     return PrivacyCost(
-        epsilon, float(entry["delta"]), Relation(entry["relation"]), bool(entry["proven"]), str(entry["reason"])
-    )
+        epsilon, float(entry["delta"]), Relation(entry["relation"]), bool(entry["proven"]), str(entry["reason"]),
+        int(entry.get("max_rows_per_person", 1)), None if entry.get("rho") is None else float(entry["rho"]),
+    )  # fmt: skip

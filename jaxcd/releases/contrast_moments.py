@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import combinations
 
 import networkx as nx
 import numpy as np
@@ -159,17 +160,21 @@ def release_contrast_moments(
     Raises BudgetExhausted where rho does not fit, DomainError where a column is numeric.
     """
     cardinalities = session.view_cardinalities
-    means, products = moments.contrast_moments(session.view().expose(), cardinalities)
-    pairs = list(products)
-    vector = np.concatenate(
-        [np.zeros(0), *(products[pair].ravel() for pair in pairs), *(mean_weight * mean for mean in means)]
-    )
-    if not vector.size:
-        return ContrastMoments(session.n_samples, cardinalities, tuple(means), products, 0.0, 0.0)
+    pairs = list(combinations(range(len(cardinalities)), 2))
+    shapes = [(cardinalities[j] - 1, cardinalities[k] - 1) for j, k in pairs]
+    sizes = [*(a * b for a, b in shapes), *(k - 1 for k in cardinalities)]
+    if not sum(sizes):
+        empty = {pair: np.zeros(shape) for pair, shape in zip(pairs, shapes, strict=True)}
+        return ContrastMoments(session.n_samples, cardinalities, tuple(np.zeros(0) for _ in cardinalities), empty, 0.0, 0.0)
+
+    def vector(codes: np.ndarray) -> np.ndarray:
+        means, products = moments.contrast_moments(codes, cardinalities)
+        return np.concatenate([*(products[pair].ravel() for pair in pairs), *(mean_weight * mean for mean in means)])
+
     sensitivity = moments.contrast_sensitivity(cardinalities, mean_weight)
     noisy = gaussian(
         accountant,
-        vector,
+        session.view().map(vector),
         sensitivity=sensitivity,
         rho=rho,
         # Each entry is a sum of at most k products of integers below n with numbers below 1, in float64, times the weight.
@@ -177,12 +182,12 @@ def release_contrast_moments(
         label=label,
     )
     sigma = sensitivity / math.sqrt(2 * rho)
-    split = np.split(noisy, np.cumsum([products[pair].size for pair in pairs] + [mean.size for mean in means])[:-1])
+    split = np.split(noisy, np.cumsum(sizes)[:-1])
     return ContrastMoments(
         session.n_samples,
         cardinalities,
         tuple(part / mean_weight for part in split[len(pairs) :]),
-        {pair: part.reshape(products[pair].shape) for pair, part in zip(pairs, split, strict=False)},
+        {pair: part.reshape(shape) for pair, shape, part in zip(pairs, shapes, split, strict=False)},
         sigma,
         sigma / mean_weight,
     )

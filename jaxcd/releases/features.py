@@ -46,10 +46,10 @@ from jaxcd.citests import CITest, PreparedTest
 from jaxcd.data import Dataset, Domain, Numeric
 from jaxcd.errors import DataError, OptionError, PrivacyError
 from jaxcd.ops.moments import contrast_basis
-from jaxcd.ops.tilted_moments import pack, unpack
-from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, gaussian, split
+from jaxcd.ops.tilted_moments import ExactSum, conversion_error, pack, unpack
+from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PrivacyFilter, gaussian, open_account, split
 from jaxcd.privacy.rank_maps import release_rank_maps
-from jaxcd.releases.base import Release, check_release_arguments, ledger_rows
+from jaxcd.releases.base import Release, check_release_arguments, first_edition_charges
 
 __all__ = [
     "Features",
@@ -154,9 +154,16 @@ class Features:
                 f"{'' if self.n_features in (None, 2) else ', or a smaller n_features'}"
             )
 
-    def release(self, data: Dataset, *, budget: Budget | NoPrivacy, noise: NoiseSource | None = None) -> ReleasedFeatures:
+    def release(
+        self,
+        data: Dataset,
+        *,
+        budget: Budget | NoPrivacy,
+        noise: NoiseSource | None = None,
+        ledger: PrivacyFilter | None = None,
+    ) -> ReleasedFeatures:
         """Buys the covariances: :func:`release_features`."""
-        return release_features(data, budget=budget, noise=noise, options=self)
+        return release_features(data, budget=budget, noise=noise, ledger=ledger, options=self)
 
 
 @final
@@ -167,7 +174,7 @@ class ReleasedFeatures(Release):
     domain: the declared columns.  n_samples: n (public).  sizes: the number of features of each column.
     moments: float64 (1 + D, 1 + D), D the sum of the sizes: the sum over rows of f f^T, f = (anchor, features).  sigma: standard
     deviation of its noise off the diagonal (sqrt 2 times that on it); 0 without privacy.  anchor: a, positive.
-    charges: label and rho of each event, in order; empty without privacy.  cost, spent: as in :class:`Release`.
+    cost, spent, charges: as in :class:`Release`.
 
     Raises OptionError where the parts do not fit together.
     """
@@ -178,9 +185,9 @@ class ReleasedFeatures(Release):
     moments: np.ndarray = field(repr=False)
     sigma: float
     anchor: float
-    charges: tuple[tuple[str, float], ...]
     cost: PrivacyCost
     spent: PrivacyCost
+    charges: tuple[Mapping[str, object], ...] = ()
 
     kind: ClassVar[str] = "features"
 
@@ -221,11 +228,6 @@ class ReleasedFeatures(Release):
         """The covariance of the features, (D, D), symmetric; unbiased up to the noise in the means, possibly indefinite."""
         return self.moments[1:, 1:] / self.n_samples - np.outer(self.means, self.means)
 
-    @property
-    def ledger(self) -> tuple[Mapping[str, object], ...]:
-        """One row for the covariances, and one for the rank maps where they were bought."""
-        return ledger_rows(self.charges)
-
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
         """Canonical correlations only."""
         from jaxcd.releases.canonical_correlation import feature_tests  # it knows the release
@@ -238,10 +240,12 @@ class ReleasedFeatures(Release):
             f"noise {self.noise:.3g}; {self.cost})"
         )
 
+    def _least_variance(self, epsilon: float, rho: float) -> tuple[float, float] | None:
+        return self.sigma**2, feature_sensitivity(self.sizes, anchor=self.anchor) ** 2 / (2 * rho)
+
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        charges = [list(charge) for charge in self.charges]
         return (
-            {"sizes": list(self.sizes), "sigma": self.sigma, "anchor": self.anchor, "charges": charges},
+            {"sizes": list(self.sizes), "sigma": self.sigma, "anchor": self.anchor},
             {"moments": self.moments},
         )
 
@@ -254,8 +258,7 @@ class ReleasedFeatures(Release):
             moments=arrays["moments"],
             sigma=float(header["sigma"]),
             anchor=float(header["anchor"]),
-            charges=tuple((str(label), float(rho)) for label, rho in header["charges"]),
-            **common,
+            **first_edition_charges(header, common),
         )
 
 
@@ -269,14 +272,18 @@ def _spread(data: Dataset, name: str) -> np.ndarray:
 
 
 def feature_moments(vectors: list[np.ndarray], *, anchor: float) -> np.ndarray:
-    """The sum over rows of f f^T, float64 (1 + D, 1 + D), of features (n, r_j) that are rounded to multiples of 2^-15 first."""
+    """The sum over rows of f f^T, float64 (1 + D, 1 + D), of features (n, r_j) that are rounded to multiples of 2^-15 first; exact but
+    for the conversion to double precision and the anchor's factor."""
     n = len(vectors[0])
-    total = np.zeros((1 + sum(v.shape[1] for v in vectors),) * 2)
+    total = ExactSum((1 + sum(v.shape[1] for v in vectors),) * 2)
     for start in range(0, n, _BLOCK):
-        block = np.column_stack([v[start : start + _BLOCK] for v in vectors])
-        rows = np.column_stack([np.full(len(block), anchor), np.rint(block / _GRID) * _GRID])
-        total += rows.T @ rows
-    return total
+        block = np.column_stack([np.ones((min(_BLOCK, n - start), 1)), *(v[start : start + _BLOCK] for v in vectors)])
+        steps = np.rint(block / _GRID)
+        total.add(steps.T @ steps)
+    moments = total.value() * _GRID**2
+    moments[0] *= anchor
+    moments[:, 0] *= anchor
+    return moments
 
 
 def release_features(
@@ -284,6 +291,7 @@ def release_features(
     *,
     budget: Budget | NoPrivacy,
     noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
     options: Features | None = None,
 ) -> ReleasedFeatures:
     r"""Releases means and covariances of features of all columns.
@@ -293,6 +301,7 @@ def release_features(
             numbers beyond 1490 are clipped, and near 0 they are told apart by 0.008; with bounds, by a 2048th of their distance.
         budget: its whole price, with delta > 0; or NO_PRIVACY.
         noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+        ledger: a LedgerFile (or Ledger) that every event is charged to as well.
         options: features and shares; None takes the defaults.
 
     Returns:
@@ -306,7 +315,7 @@ def release_features(
     fixed before the data is read.  Proof: module docstring, :mod:`jaxcd.privacy.rank_maps`, :func:`jaxcd.privacy.gaussian`.
 
     Raises:
-        OptionError: budget, noise or options is not of its kind, delta is 0, or the relation is add-remove (n would be private).
+        OptionError: budget, noise or options is not of its kind, or delta is 0.
         DataError: there are no more rows than features.
         PrivacyError: the domain was inferred from the data.
     """
@@ -322,7 +331,7 @@ def release_features(
         )
     if isinstance(budget, Budget) and not budget.delta > 0:
         raise OptionError(f"budget: {budget} has delta = 0, and Gaussian noise needs delta > 0; give one such as 1e-6")
-    accountant = Accountant(Ledger(budget), noise)
+    accountant = open_account(budget, noise, ledger=ledger, parts=(options,), analysis="release: features")
     numeric = [name for name in data.names if not data.domain[name].is_discrete]
     total = accountant.ledger.remaining_rho
     if math.isinf(total):
@@ -331,32 +340,32 @@ def release_features(
         map_rho, rho = split(total, options.shares(data.domain)) if numeric else (0.0, total)
     options = options.chosen(data.domain, data.n_samples, rho=rho)
     n_features = options.n_features or 2
-    vectors = dict.fromkeys(data.names, np.zeros((data.n_samples, 0)))
-    if numeric:
-        columns = [_spread(data, name) for name in numeric]
-        maps = release_rank_maps(columns, accountant, rho=map_rho, log_range=_LOG_RANGE)
-        for place, name in enumerate(numeric):
-            ranks = maps.rank(place, columns[place])
-            vectors[name] = cosine_features(ranks, n_features=n_features, decay=options.decay)
-    discrete = [name for name in data.names if name not in numeric]
-    for name, codes in zip(discrete, np.asarray(data.discrete).T, strict=True):
-        k = data.domain[name].cardinality or 1
-        if k > 1:
-            vectors[name] = (contrast_basis(k) / math.sqrt(1 - 1 / k))[codes]
-    sizes = options.sizes(data.domain)
-    sensitivity = feature_sensitivity(sizes, anchor=options.anchor)
-    exact = pack(feature_moments(list(vectors.values()), anchor=options.anchor))
-    # Sums of multiples of 2^-30 are exact up to 2^23 rows; the diagonal's factor and longer sums round in their last places.
-    pad = data.n_samples * 2.0**-48
-    noisy = gaussian(accountant, exact, sensitivity=sensitivity, rho=rho, pad=pad, label="feature covariances")
-    return ReleasedFeatures(
-        domain=data.domain,
-        n_samples=data.n_samples,
-        sizes=sizes,
-        moments=unpack(noisy, 1 + sum(sizes)),
-        sigma=0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho),
-        anchor=options.anchor,
-        charges=tuple((entry.label, entry.event.rho) for entry in accountant.ledger.entries if not math.isinf(total)),
-        cost=accountant.guarantee,
-        spent=accountant.ledger.spent,
-    )
+    with accountant.keeping():
+        vectors = dict.fromkeys(data.names, np.zeros((data.n_samples, 0)))
+        if numeric:
+            columns = [_spread(data, name) for name in numeric]
+            maps = release_rank_maps(columns, accountant, rho=map_rho, log_range=_LOG_RANGE)
+            for place, name in enumerate(numeric):
+                ranks = maps.rank(place, columns[place])
+                vectors[name] = cosine_features(ranks, n_features=n_features, decay=options.decay)
+        discrete = [name for name in data.names if name not in numeric]
+        for name, codes in zip(discrete, np.asarray(data.discrete).T, strict=True):
+            k = data.domain[name].cardinality or 1
+            if k > 1:
+                vectors[name] = (contrast_basis(k) / math.sqrt(1 - 1 / k))[codes]
+        sizes = options.sizes(data.domain)
+        sensitivity = feature_sensitivity(sizes, anchor=options.anchor)
+        exact = pack(feature_moments(list(vectors.values()), anchor=options.anchor))
+        pad = conversion_error(data.n_samples, 1.0 + options.anchor**2)
+        noisy = gaussian(accountant, exact, sensitivity=sensitivity, rho=rho, pad=pad, label="feature covariances")
+        return ReleasedFeatures(
+            domain=data.domain,
+            n_samples=data.n_samples,
+            sizes=sizes,
+            moments=unpack(noisy, 1 + sum(sizes)),
+            sigma=0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho),
+            anchor=options.anchor,
+            cost=accountant.guarantee,
+            spent=accountant.ledger.spent,
+            charges=tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else (),
+        )

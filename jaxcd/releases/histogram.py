@@ -19,7 +19,7 @@ import numpy as np
 from jaxcd.citests import CITest, CovarianceNorm, PreparedTest
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
-from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, laplace, noise_scale
+from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PrivacyFilter, laplace, noise_scale, open_account
 from jaxcd.privacy.mechanisms import integer_sensitivity
 from jaxcd.queries import Session
 from jaxcd.releases.base import Release, check_release_arguments
@@ -67,10 +67,15 @@ class Histogram:
             )
 
     def release(
-        self, data: Dataset, *, budget: Budget | NoPrivacy, noise: NoiseSource | None = None
+        self,
+        data: Dataset,
+        *,
+        budget: Budget | NoPrivacy,
+        noise: NoiseSource | None = None,
+        ledger: PrivacyFilter | None = None,
     ) -> ReleasedHistogram:
         """Buys the histogram: :func:`release_histogram`."""
-        return release_histogram(data, budget=budget, noise=noise, max_cells=self.max_cells)
+        return release_histogram(data, budget=budget, noise=noise, ledger=ledger, max_cells=self.max_cells)
 
 
 @final
@@ -82,7 +87,7 @@ class ReleasedHistogram(Release):
     values: y, int64, one axis a column; unbiased, and possibly negative.
     scale: b of the discrete Laplace noise on each cell; 0 without privacy.  Variance of the noise:
     2 q / (1 - q)^2 with q = exp(-1/b), which is 2 b^2 - 1/6 for large b.
-    cost, spent: as in :class:`Release`.
+    cost, spent, charges: as in :class:`Release`.
 
     Raises OptionError where the parts do not fit together.
     """
@@ -93,6 +98,7 @@ class ReleasedHistogram(Release):
     scale: float
     cost: PrivacyCost
     spent: PrivacyCost
+    charges: tuple[Mapping[str, object], ...] = ()
 
     kind: ClassVar[str] = "histogram"
 
@@ -126,6 +132,9 @@ class ReleasedHistogram(Release):
             f"noise scale {self.scale:.4g}; {self.cost})"
         )
 
+    def _least_variance(self, epsilon: float, rho: float) -> tuple[float, float] | None:
+        return self.scale, HISTOGRAM_SENSITIVITY / epsilon  # discrete Laplace noise: its scale says as much
+
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return {"scale": self.scale}, {"values": self.values}
 
@@ -140,7 +149,12 @@ class ReleasedHistogram(Release):
 
 
 def release_histogram(
-    data: Dataset, *, budget: Budget | NoPrivacy, noise: NoiseSource | None = None, max_cells: int = 4096
+    data: Dataset,
+    *,
+    budget: Budget | NoPrivacy,
+    noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
+    max_cells: int = 4096,
 ) -> ReleasedHistogram:
     r"""Releases the joint histogram of all columns, y = N + discrete Laplace noise of scale 2 / epsilon on every cell.
 
@@ -148,6 +162,7 @@ def release_histogram(
         data: discrete columns with a declared domain.
         budget: its epsilon is the price, spent whole (delta is not used); or NO_PRIVACY, which releases the counts themselves.
         noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+        ledger: a LedgerFile (or Ledger) that the event is charged to as well.
         max_cells: the largest joint domain accepted.
 
     Returns:
@@ -162,30 +177,34 @@ def release_histogram(
     (:func:`jaxcd.privacy.laplace`).
 
     Raises:
-        OptionError: budget, noise or max_cells is not of its kind, or the relation is add-remove (n would be private).
+        OptionError: budget, noise or max_cells is not of its kind.
         DomainError: a column is numeric, or the joint domain has more than ``max_cells`` cells.
         PrivacyError: the domain was inferred from the data.
 
     Source: Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009 for integers.
     """
     check_release_arguments(data, budget, noise)
-    Histogram(max_cells).check(data.domain)
+    kind = Histogram(max_cells)
+    kind.check(data.domain)
     # The session is the door to the data; of its test only the discrete view (the codes themselves) is used.
     session = Session(data, CovarianceNorm(), alpha=0.05, budget=budget)
-    accountant = Accountant(Ledger(budget), noise)
+    accountant = open_account(budget, noise, ledger=ledger, parts=(kind,), pure=True, analysis="release: histogram")
     cardinalities = session.view_cardinalities
-    cells = np.ravel_multi_index(tuple(session.view().expose().T), cardinalities)
-    counts = np.bincount(cells, minlength=math.prod(cardinalities)).astype(np.int64)
-    epsilon = budget.epsilon if isinstance(budget, Budget) else math.inf
+
+    def counted(codes: np.ndarray) -> np.ndarray:
+        cells = np.ravel_multi_index(tuple(codes.T), cardinalities)
+        return np.bincount(cells, minlength=math.prod(cardinalities)).astype(np.int64)
+
+    epsilon = accountant.ledger.epsilon_limit
     noisy = laplace(
         accountant,
-        counts,
+        session.view().map(counted),
         sensitivity=HISTOGRAM_SENSITIVITY,
         epsilon=epsilon,
         grid=1.0,  # counts are whole numbers, and so is their noise
         label="joint histogram",
     )
-    bound = integer_sensitivity(HISTOGRAM_SENSITIVITY, grid=1.0, dimension=counts.size, norm=1, integral=True)
+    bound = integer_sensitivity(HISTOGRAM_SENSITIVITY, grid=1.0, dimension=math.prod(cardinalities), norm=1, integral=True)
     return ReleasedHistogram(
         domain=data.domain,
         n_samples=session.n_samples,
@@ -193,4 +212,5 @@ def release_histogram(
         scale=noise_scale(bound, epsilon),
         cost=accountant.guarantee,
         spent=accountant.ledger.spent,
+        charges=tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else (),
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxcd.ops import contingency, moments
 from jaxcd.ops.interactions import interaction, interactions, subsets
-from jaxcd.privacy import VECTOR_GRID, Accountant, gaussian, integer_sensitivity, laplace, noise_scale
+from jaxcd.privacy import VECTOR_GRID, Accountant, Sensitive, gaussian, integer_sensitivity, laplace, noise_scale
 from jaxcd.queries import Session
 from jaxcd.releases import marginal_screen as screen
 
@@ -49,21 +49,23 @@ class Purchase:
         self._accountant = accountant
         self.law = law
         self.cardinalities = session.view_cardinalities
-        self._masks = contingency.pack_levels(session.view().expose(), self.cardinalities)
+        self._masks = session.view().map(lambda codes: contingency.pack_levels(codes, self.cardinalities))
         self.n_samples = session.n_samples
         self.interactions: dict[Columns, np.ndarray] = {}
         self.variances: dict[Columns, float] = {}
 
-    def _exact(self, sets: Sequence[Columns], tables: frozenset[Columns]) -> dict[Columns, np.ndarray]:
-        """The interactions of the sets, or the counts of those among ``tables``; those of the same cardinalities together."""
+    def _exact(
+        self, masks: contingency.LevelMasks, weights: Mapping[Columns, float], sets: Sequence[Columns], tables: frozenset[Columns]
+    ) -> np.ndarray:
+        """The interactions of the sets, or the counts of those among ``tables``, times their weights, one after the other."""
         alike: defaultdict[tuple[Columns, bool], list[Columns]] = defaultdict(list)
         for s in sets:
             alike[tuple(self.cardinalities[j] for j in s), s in tables].append(s)
         found: dict[Columns, np.ndarray] = {}
         for (_, counted), members in alike.items():
-            counts = contingency.count_sets(self._masks, np.array(members))
+            counts = contingency.count_sets(masks, np.array(members))
             found.update(zip(members, counts if counted else interactions(counts), strict=True))
-        return found
+        return np.concatenate([(found[s] * weights[s]).ravel() for s in sets])
 
     def buy(
         self,
@@ -84,19 +86,18 @@ class Purchase:
                 self.interactions[s], self.variances[s] = np.zeros([self.cardinalities[j] - 1 for j in s]), 0.0
         if not sets:
             return
-        known = self._exact(sets, tables)
-        exact = [known[s] * weights[s] for s in sets]
+        shapes = [tuple(self.cardinalities[j] - (s not in tables) for j in s) for s in sets]
         noisy, variance = self._noisy(
-            np.concatenate([part.ravel() for part in exact]),
+            self._masks.map(lambda masks: self._exact(masks, weights, sets, tables)),
             sensitivity,
             price,
             # An entry is a sum of integers that add up to n, each with a product of numbers below 1 as its factor.
             self.n_samples * 2.0**-48 * max(weights.values()) * max(map(len, sets)) * (max(self.cardinalities) + 8),
             label,
         )
-        parts = np.split(noisy, np.cumsum([part.size for part in exact])[:-1])
-        for s, before, values in zip(sets, exact, parts, strict=True):
-            learnt, v = values.reshape(before.shape) / weights[s], variance / weights[s] ** 2
+        parts = np.split(noisy, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+        for s, shape, values in zip(sets, shapes, parts, strict=True):
+            learnt, v = values.reshape(shape) / weights[s], variance / weights[s] ** 2
             if s not in tables:
                 self._learn(s, learnt, v)
                 continue
@@ -106,7 +107,7 @@ class Purchase:
                 self._learn(tuple(s[place] for place in places), interaction(learnt.sum(axis=others)), v * folded)
 
     def _noisy(
-        self, values: np.ndarray, sensitivity: float, price: float, pad: float, label: str
+        self, values: Sensitive, sensitivity: float, price: float, pad: float, label: str
     ) -> tuple[np.ndarray, float]:
         """The values with noise, and its variance on each."""
         if self.law is MarginalsNoise.GAUSSIAN:
@@ -114,7 +115,7 @@ class Purchase:
             return noisy, 0.0 if math.isinf(price) else sensitivity**2 / (2 * price)
         grid = VECTOR_GRID
         noisy = laplace(self._accountant, values, sensitivity=sensitivity, epsilon=price, pad=pad, label=label, grid=grid)
-        steps = noise_scale(integer_sensitivity(sensitivity, grid=grid, pad=pad, dimension=values.size), price)
+        steps = noise_scale(integer_sensitivity(sensitivity, grid=grid, pad=pad, dimension=len(values)), price)
         return noisy, 0.5 * (grid / math.sinh(0.5 / steps)) ** 2  # 2 q / (1 - q)^2 squared steps, q = exp(-1 / b)
 
     def _learn(self, columns: Columns, values: np.ndarray, variance: float) -> None:

@@ -34,16 +34,17 @@ from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops.interactions import (
     cell_variance,
+    interaction_sensitivity_squared,
     subsets,
     table_of_interactions,
 )
 from jaxcd.privacy import (
-    Accountant,
     Budget,
-    Ledger,
     NoiseSource,
     NoPrivacy,
     PrivacyCost,
+    PrivacyFilter,
+    open_account,
     split,
 )
 from jaxcd.queries import Session
@@ -100,9 +101,16 @@ class Marginals:
             if not (math.isfinite(value) and value > 0):
                 raise OptionError(f"{argument} = {value!r} is not a positive number; 10 is usual")
 
-    def release(self, data: Dataset, *, budget: Budget | NoPrivacy, noise: NoiseSource | None = None) -> ReleasedMarginals:
+    def release(
+        self,
+        data: Dataset,
+        *,
+        budget: Budget | NoPrivacy,
+        noise: NoiseSource | None = None,
+        ledger: PrivacyFilter | None = None,
+    ) -> ReleasedMarginals:
         """Buys the marginals: :func:`release_marginals`."""
-        return release_marginals(data, budget=budget, noise=noise, options=self)
+        return release_marginals(data, budget=budget, noise=noise, ledger=ledger, options=self)
 
 
 @final
@@ -113,7 +121,7 @@ class ReleasedMarginals(Release):
     domain: the declared columns, all discrete.  n_samples: n (public).
     interactions: for each measured set of columns (sorted positions) R_S, float64 (k_j - 1 for each), in records.
     variances: the variance of the independent noise on every entry of R_S; 0 without privacy.
-    candidates: for each column its possible neighbours, sorted.  cost, spent: as in :class:`Release`.
+    candidates: for each column its possible neighbours, sorted.  cost, spent, charges: as in :class:`Release`.
     noise: the law of the noise.  Laplace noise on a table reaches its interactions as sums of independent draws, uncorrelated and of
     equal variance.
 
@@ -128,6 +136,7 @@ class ReleasedMarginals(Release):
     cost: PrivacyCost
     spent: PrivacyCost
     noise: MarginalsNoise = MarginalsNoise.GAUSSIAN
+    charges: tuple[Mapping[str, object], ...] = ()
 
     kind: ClassVar[str] = "marginals"
 
@@ -177,6 +186,13 @@ class ReleasedMarginals(Release):
     def __repr__(self) -> str:
         return f"ReleasedMarginals({len(self.names)} columns, {len(self.interactions)} sets, n_samples={self.n_samples}; {self.cost})"
 
+    def _least_variance(self, epsilon: float, rho: float) -> tuple[float, float] | None:
+        """Any measurement of R_S of squared sensitivity m costs at least m / (2 v) of rho, or the root of 2 m / v of epsilon; several add up."""
+        squared = {s: interaction_sensitivity_squared(tuple(sorted(self.cardinalities[j] for j in s))) for s in self.variances}
+        price = 1 / (2 * rho) if self.noise is MarginalsNoise.GAUSSIAN else 2 / epsilon**2
+        found = [(self.variances[s], m * price) for s, m in squared.items() if m > 0]
+        return min(found, key=lambda pair: pair[0] / pair[1], default=None)
+
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         sets = list(self.interactions)
         header = {"sets": [list(s) for s in sets], "candidates": [list(c) for c in self.candidates], "noise": self.noise.value}
@@ -201,7 +217,12 @@ class ReleasedMarginals(Release):
 
 
 def release_marginals(
-    data: Dataset, *, budget: Budget | NoPrivacy, noise: NoiseSource | None = None, options: Marginals | None = None
+    data: Dataset,
+    *,
+    budget: Budget | NoPrivacy,
+    noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
+    options: Marginals | None = None,
 ) -> ReleasedMarginals:
     r"""Releases marginal tables in three rounds (the module's docstring).
 
@@ -209,6 +230,7 @@ def release_marginals(
         data: discrete columns with a declared domain.
         budget: its (epsilon, delta) is the price, spent whole: with delta = 0 by Laplace noise, else by Gaussian; or NO_PRIVACY.
         noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+        ledger: a LedgerFile (or Ledger) that every event is charged to as well.
         options: public constants.
 
     Returns:
@@ -225,7 +247,7 @@ def release_marginals(
     Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and :func:`jaxcd.privacy.laplace`.
 
     Raises:
-        OptionError: budget, noise or options are not of their kind, or the relation is add-remove.
+        OptionError: budget, noise or options are not of their kind.
         DomainError: a column is numeric.
         PrivacyError: the domain was inferred from the data.
 
@@ -242,7 +264,7 @@ def release_marginals(
             "advance, or leave them out with data.select(names)"
         )
     session = Session(data, CovarianceNorm(), alpha=0.05, budget=budget)
-    accountant = Accountant(Ledger(budget), noise)
+    accountant = open_account(budget, noise, ledger=ledger, parts=(options,), analysis="release: marginals")
     law = MarginalsNoise.GAUSSIAN
     prices: tuple[float, ...] = (math.inf,) * 3
     if isinstance(budget, Budget):
@@ -256,7 +278,8 @@ def release_marginals(
     def so_far(candidates: tuple[Columns, ...]) -> ReleasedMarginals:
         interactions, variances = dict(shop.interactions), dict(shop.variances)
         cost, spent = accountant.guarantee, accountant.ledger.spent
-        return ReleasedMarginals(data.domain, shop.n_samples, interactions, variances, candidates, cost, spent, law)
+        charges = tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else ()
+        return ReleasedMarginals(data.domain, shop.n_samples, interactions, variances, candidates, cost, spent, law, charges)
 
     def measure(pairs: list[tuple[int, int]], most_parents: int, price: float, label: str) -> tuple[Columns, ...]:
         candidates = screen.candidates_of(pairs, d, most=options.max_candidates)
@@ -274,10 +297,18 @@ def release_marginals(
         return candidates
 
     nobody: tuple[Columns, ...] = ((),) * d
-    sigma = shop.buy_pairs(price=prices[0], label="round 1: all pairs")  # 0 without privacy
-    pairs = screen.unmediated_pairs(so_far(nobody), options)
-    wide = measure(pairs, 2, prices[1], "round 2: triples")
-    pairs = screen.unexplained_pairs(so_far(nobody), pairs, options)
-    narrow = measure(pairs, options.max_parents, prices[2], "round 3: families")
-    # What was dropped before round 3 was measured less precisely, but the search may still want it.
-    return so_far(tuple(tuple(sorted({*first, *second})) for first, second in zip(wide, narrow, strict=True)))
+    wide = nobody
+
+    def unfinished() -> ReleasedMarginals:
+        """What was bought before a run broke off: with round 1 it can be searched, by pairs."""
+        pairs = screen.unmediated_pairs(so_far(nobody), options)
+        return so_far(wide if any(wide) else screen.candidates_of(pairs, d, most=options.max_candidates))
+
+    with accountant.keeping(unfinished):
+        sigma = shop.buy_pairs(price=prices[0], label="round 1: all pairs")  # 0 without privacy
+        pairs = screen.unmediated_pairs(so_far(nobody), options)
+        wide = measure(pairs, 2, prices[1], "round 2: triples")
+        pairs = screen.unexplained_pairs(so_far(nobody), pairs, options)
+        narrow = measure(pairs, options.max_parents, prices[2], "round 3: families")
+        # What was dropped before round 3 was measured less precisely, but the search may still want it.
+        return so_far(tuple(tuple(sorted({*first, *second})) for first, second in zip(wide, narrow, strict=True)))

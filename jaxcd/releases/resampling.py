@@ -189,8 +189,8 @@ def kind_of(release: Release) -> Kind:
     assert isinstance(release, ReleasedSecondMoments)
     if not release.charges:
         return SecondMoments()
-    units = [rho for label, rho in release.charges if label == _BOUGHT_UNITS]
-    rounds = tuple(rho for label, rho in release.charges if label != _BOUGHT_UNITS)
+    units = [float(str(row["rho"])) for row in release.charges if row["label"] == _BOUGHT_UNITS]
+    rounds = tuple(float(str(row["rho"])) for row in release.charges if row["label"] != _BOUGHT_UNITS)
     if not units or not rounds:
         raise OptionError("kind: the release does not record its public centres and scales; give kind=SecondMoments(centres=..., scales=...)")
     return SecondMoments(shares=rounds, scale_share=units[0] / (units[0] + sum(rounds)))
@@ -222,5 +222,5 @@ def _precision(release: Release) -> np.ndarray:
         return np.array([release.variances[j,] for j in columns])
     assert isinstance(release, ReleasedSecondMoments)
     # One entry a round; their number first, so that shapes agree.
-    rhos = [rho for _, rho in release.charges]
+    rhos = [float(str(row["rho"])) for row in release.charges]
     return np.array([len(rhos), math.fsum(rhos), *(rhos[:1])])

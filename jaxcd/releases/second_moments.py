@@ -29,8 +29,18 @@ from jaxcd.citests import CITest, PreparedTest
 from jaxcd.data import Dataset, Domain, Numeric
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.ops import tilted_moments as tilted
-from jaxcd.privacy import Accountant, Budget, Ledger, NoiseSource, NoPrivacy, PrivacyCost, gaussian, split
-from jaxcd.releases.base import Release, check_release_arguments, ledger_rows
+from jaxcd.privacy import (
+    Accountant,
+    Budget,
+    NoiseSource,
+    NoPrivacy,
+    PrivacyCost,
+    PrivacyFilter,
+    gaussian,
+    open_account,
+    split,
+)
+from jaxcd.releases.base import Release, check_release_arguments, first_edition_charges
 from jaxcd.releases.bought_units import bought_units
 
 __all__ = ["ReleasedSecondMoments", "SecondMoments", "release_second_moments"]
@@ -97,10 +107,15 @@ class SecondMoments:
                 raise OptionError(f"{argument}: missing {missing}, unknown {unknown}; give a number for each column, {list(domain.names)}")
 
     def release(
-        self, data: Dataset, *, budget: Budget | NoPrivacy, noise: NoiseSource | None = None
+        self,
+        data: Dataset,
+        *,
+        budget: Budget | NoPrivacy,
+        noise: NoiseSource | None = None,
+        ledger: PrivacyFilter | None = None,
     ) -> ReleasedSecondMoments:
         """Buys the moments: :func:`release_second_moments`."""
-        return release_second_moments(data, budget=budget, noise=noise, options=self)
+        return release_second_moments(data, budget=budget, noise=noise, ledger=ledger, options=self)
 
 
 @final
@@ -111,8 +126,8 @@ class ReleasedSecondMoments(Release):
     domain: the declared columns, all numeric.  n_samples: the number of rows n (public).
     moments: float64 (p + 1, p + 1), the sum over rows of g g^T.  sigma: standard deviation of its noise off the diagonal
     (sqrt 2 times that on it); 0 without privacy.  rate: s, positive.
-    location: m, (p,), and factor: L, (p, p), invertible, in the columns' units.  charges: label and rho of each event, in
-    order; empty without privacy.  cost, spent: as in :class:`Release`.
+    location: m, (p,), and factor: L, (p, p), invertible, in the columns' units.  cost,
+    spent, charges: as in :class:`Release`.
 
     Raises OptionError where the parts do not fit together.
     """
@@ -124,9 +139,9 @@ class ReleasedSecondMoments(Release):
     rate: float
     location: np.ndarray = field(repr=False)
     factor: np.ndarray = field(repr=False)
-    charges: tuple[tuple[str, float], ...]
     cost: PrivacyCost
     spent: PrivacyCost
+    charges: tuple[Mapping[str, object], ...] = ()
 
     kind: ClassVar[str] = "second-moments"
 
@@ -180,16 +195,11 @@ class ReleasedSecondMoments(Release):
 
         1 / (sampling + noise variance) of an entry of the covariance in units where the covariance is the identity.
         """
-        free = math.inf if self.sigma == 0 else tilted.gram_sensitivity(rate=self.rate, anchor=_ANCHOR) ** 2 / (2 * self.sigma**2)
+        free = math.inf if self.sigma == 0 else tilted.gram_sensitivity(rate=self.rate, anchor=_ANCHOR, n_columns=self.domain.n_columns) ** 2 / (2 * self.sigma**2)
         parts = tilted.relative_variances(
             self.untilted.variances, n_samples=self.n_samples, rate=self.rate, anchor=_ANCHOR, rho=free
         )
         return 1 / sum(parts)
-
-    @property
-    def ledger(self) -> tuple[Mapping[str, object], ...]:
-        """One row for each round, and for the centres and scales where they were bought."""
-        return ledger_rows(self.charges)
 
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
         from jaxcd.releases.noisy_fisher_z import moment_tests  # it knows the release
@@ -202,9 +212,14 @@ class ReleasedSecondMoments(Release):
             f"{self.effective_samples:.0f} rows without noise; {self.cost})"
         )
 
+    def _least_variance(self, epsilon: float, rho: float) -> tuple[float, float] | None:
+        # Of the exact rows: releases of the first edition did not round theirs to a grid.
+        exact = tilted.gram_sensitivity(rate=self.rate, anchor=_ANCHOR, n_columns=0)
+        return self.sigma**2, exact**2 / (2 * rho) * (1 - 1e-4)
+
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return (
-            {"sigma": self.sigma, "rate": self.rate, "charges": [list(charge) for charge in self.charges]},
+            {"sigma": self.sigma, "rate": self.rate},
             {"moments": self.moments, "location": self.location, "factor": self.factor},
         )
 
@@ -213,22 +228,21 @@ class ReleasedSecondMoments(Release):
         cls, common: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     ) -> ReleasedSecondMoments:
         parts: dict[str, Any] = {name: arrays[name] for name in ("moments", "location", "factor")}
-        charges = tuple((str(label), float(rho)) for label, rho in header["charges"])
-        return cls(sigma=float(header["sigma"]), rate=float(header["rate"]), charges=charges, **parts, **common)
+        known = first_edition_charges(header, common)
+        return cls(sigma=float(header["sigma"]), rate=float(header["rate"]), **parts, **known)
 
 
 def _moments(values: np.ndarray, accountant: Accountant, *, rate: float, rho: float, label: str) -> tuple[np.ndarray, float]:
     """Noisy tilted moments of the rows y, and the standard deviation of their noise."""
     n, p = values.shape
-    sensitivity = tilted.gram_sensitivity(rate=rate, anchor=_ANCHOR)
+    sensitivity = tilted.gram_sensitivity(rate=rate, anchor=_ANCHOR, n_columns=p)
     noisy = gaussian(
         accountant,
         tilted.pack(tilted.gram(values, rate=rate, anchor=_ANCHOR)),
         sensitivity=sensitivity,
         rho=rho,
-        # The rounding of y is the same in both data sets, for all rows but the replaced one; what is left is that of a sum of
-        # n products no larger than the sensitivity.
-        pad=n * 2.0**-48 * sensitivity,
+        # The rounding of y is the same in both data sets, for all rows but the replaced one, and the sum is exact.
+        pad=tilted.conversion_error(n, sensitivity),
         label=label,
     )
     return tilted.unpack(noisy, p + 1), 0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho)
@@ -239,6 +253,7 @@ def release_second_moments(
     *,
     budget: Budget | NoPrivacy,
     noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
     options: SecondMoments | None = None,
 ) -> ReleasedSecondMoments:
     r"""Releases means and covariances of numeric columns, by tilted second moments.
@@ -247,6 +262,7 @@ def release_second_moments(
         data: numeric columns with a declared domain; bounds need not be declared.
         budget: its whole price, with delta > 0; or NO_PRIVACY.
         noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+        ledger: a LedgerFile (or Ledger) that every event is charged to as well.
         options: public centres and scales, and the shares of the rounds; None takes the defaults.
 
     Returns:
@@ -260,7 +276,7 @@ def release_second_moments(
     Proof: there, module docstring, :func:`jaxcd.privacy.gaussian`.
 
     Raises:
-        OptionError: budget, noise or options is not of its kind, delta is 0, or the relation is add-remove (n would be private).
+        OptionError: budget, noise or options is not of its kind, or delta is 0.
         DomainError: a column is not numeric.
         PrivacyError: the domain was inferred from the data.
     """
@@ -276,46 +292,47 @@ def release_second_moments(
         )
     if isinstance(budget, Budget) and not budget.delta > 0:
         raise OptionError(f"budget: {budget} has delta = 0, and Gaussian noise needs delta > 0; give one such as 1e-6")
-    accountant = Accountant(Ledger(budget), noise)
+    accountant = open_account(budget, noise, ledger=ledger, parts=(options,), analysis="release: second-moments")
     buys = options.centres is None or options.scales is None
     weights = list(options.shares)
     if buys:  # the scales' share of the whole, beside the rounds' shares of the rest
         weights.append(sum(weights) * options.scale_share / (1 - options.scale_share))
     total = accountant.ledger.remaining_rho
     prices = (math.inf,) * len(weights) if math.isinf(total) else split(total, weights)
-    if options.centres is None or options.scales is None:
-        centres, scales = bought_units(data, accountant, rho=prices[-1])
-    else:
-        centres = np.array([options.centres[name] for name in data.names], dtype=np.float64)
-        scales = np.array([options.scales[name] for name in data.names], dtype=np.float64)
-    n, p = data.n_samples, data.n_columns
-    # A row beyond a million scales has no weight; here it cannot overflow either.  Still a fixed function of each row.
-    with np.errstate(over="ignore"):
-        units = (np.column_stack([data.values(name) for name in data.names]) - centres) / scales
-    units = np.clip(units, -_REACH, _REACH)
-    location, factor, expected = np.zeros(p), np.eye(p), np.ones(p)
-    rounds = prices[: len(options.shares)]
-    for k, rho in enumerate(rounds, start=1):
-        rate = tilted.best_rate(expected, n_samples=n, anchor=_ANCHOR, rho=rho)
-        rows = np.linalg.solve(factor, (units - location).T).T
-        moments, sigma = _moments(rows, accountant, rate=rate, rho=rho, label=f"tilted second moments, round {k}")
-        if k == len(rounds):
-            break
-        # Units in which this estimate is the identity, but for directions that its noise hides: they stay short.
-        found = tilted.untilt(moments, n_samples=n, rate=rate, anchor=_ANCHOR, sigma=sigma)
-        ridge = found.tau * math.sqrt(p)
-        location = location + factor @ found.mean
-        factor = factor @ found.directions * np.sqrt(found.variances + ridge)
-        expected = found.variances / (found.variances + ridge)
-    return ReleasedSecondMoments(
-        domain=data.domain,
-        n_samples=n,
-        moments=moments,
-        sigma=sigma,
-        rate=rate,
-        location=centres + scales * location,
-        factor=scales[:, None] * factor,
-        charges=tuple((e.label, e.event.rho) for e in accountant.ledger.entries) if isinstance(budget, Budget) else (),
-        cost=accountant.guarantee,
-        spent=accountant.ledger.spent,
-    )
+    with accountant.keeping():
+        if options.centres is None or options.scales is None:
+            centres, scales = bought_units(data, accountant, rho=prices[-1])
+        else:
+            centres = np.array([options.centres[name] for name in data.names], dtype=np.float64)
+            scales = np.array([options.scales[name] for name in data.names], dtype=np.float64)
+        n, p = data.n_samples, data.n_columns
+        # A row beyond a million scales has no weight; here it cannot overflow either.  Still a fixed function of each row.
+        with np.errstate(over="ignore"):
+            units = (np.column_stack([data.values(name) for name in data.names]) - centres) / scales
+        units = np.clip(units, -_REACH, _REACH)
+        location, factor, expected = np.zeros(p), np.eye(p), np.ones(p)
+        rounds = prices[: len(options.shares)]
+        for k, rho in enumerate(rounds, start=1):
+            rate = tilted.best_rate(expected, n_samples=n, anchor=_ANCHOR, rho=rho)
+            rows = np.linalg.solve(factor, (units - location).T).T
+            moments, sigma = _moments(rows, accountant, rate=rate, rho=rho, label=f"tilted second moments, round {k}")
+            if k == len(rounds):
+                break
+            # Units in which this estimate is the identity, but for directions that its noise hides: they stay short.
+            found = tilted.untilt(moments, n_samples=n, rate=rate, anchor=_ANCHOR, sigma=sigma)
+            ridge = found.tau * math.sqrt(p)
+            location = location + factor @ found.mean
+            factor = factor @ found.directions * np.sqrt(found.variances + ridge)
+            expected = found.variances / (found.variances + ridge)
+        return ReleasedSecondMoments(
+            domain=data.domain,
+            n_samples=n,
+            moments=moments,
+            sigma=sigma,
+            rate=rate,
+            location=centres + scales * location,
+            factor=scales[:, None] * factor,
+            cost=accountant.guarantee,
+            spent=accountant.ledger.spent,
+            charges=tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else (),
+        )

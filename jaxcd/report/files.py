@@ -190,7 +190,7 @@ def grouped_ledger(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         kept = {name: value for name, value in row.items() if name != "index"}
-        groups.setdefault(tuple(kept.items()), {**kept, "count": 0})["count"] += 1
+        groups.setdefault(tuple(map(str, kept.items())), {**kept, "count": 0})["count"] += 1
     return list(groups.values())
 
 

@@ -135,7 +135,7 @@ def test_charges_and_shapes_do_not_depend_on_the_data():
         for rows in (ordinary, constant)
     ]
     first, second = releases
-    assert first.charges == second.charges and [label for label, _ in first.charges] == ["rank maps", "feature covariances"]
+    assert first.charges == second.charges and [row["label"] for row in first.charges] == ["rank maps", "feature covariances"]
     assert (first.spent, first.cost, first.sigma, first.sizes) == (second.spent, second.cost, second.sigma, (4, 4, 2))
     assert np.isfinite(second.moments).all()
 

@@ -25,8 +25,8 @@ from jaxcd.citests import CITest, PreparedTest, Query
 from jaxcd.citests.tables import PreparedTables
 from jaxcd.cli import main
 from jaxcd.decisions import Decider, DecisionRun, Noise
-from jaxcd.privacy import AboveThreshold, Accountant, Ledger, NoiseSampler, NoiseSource, SecureNoise
-from jaxcd.queries import Queue, Sensitive, Session
+from jaxcd.privacy import AboveThreshold, Accountant, Ledger, NoiseSampler, NoiseSource, SecureNoise, Sensitive
+from jaxcd.queries import Queue, Session
 
 FAR = 2**60
 

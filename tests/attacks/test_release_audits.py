@@ -215,7 +215,7 @@ class TestSecondMoments:
         rate = jaxcd.release(probe, self.KIND, budget=budget, noise=Source(0)).rate
         first, second = (np.vstack([row, rest]) for row in orthogonal_rows(rate))
         here, there = (tilted.pack(tilted.gram(rows, rate=rate, anchor=1.0)) for rows in (first, second))
-        assert np.linalg.norm(here - there) > 0.95 * tilted.gram_sensitivity(rate=rate, anchor=1.0)
+        assert np.linalg.norm(here - there) > 0.95 * tilted.gram_sensitivity(rate=rate, anchor=1.0, n_columns=2)
 
         def event(release: Any) -> bool:
             return bool((tilted.pack(np.asarray(release.moments)) - (here + there) / 2) @ (here - there) >= 0)
@@ -235,7 +235,7 @@ class TestSecondMoments:
             other = np.array([0.5, -1.0])
             sides = [tilted.pack(tilted.gram(np.array([row, other]), rate=rate, anchor=1.0)) for row in rows]
             largest = max(float(np.linalg.norm(a - b)) for a, b in itertools.combinations(sides, 2))
-            assert 0.7 < largest / tilted.gram_sensitivity(rate=rate, anchor=1.0) <= 1
+            assert 0.7 < largest / tilted.gram_sensitivity(rate=rate, anchor=1.0, n_columns=2) <= 1
 
     def _shown(self, budget: jaxcd.Budget, *, runs: int = RUNS, factor: float = 1.0) -> float:
         here, there, event = self._sides(budget)

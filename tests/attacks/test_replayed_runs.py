@@ -31,6 +31,7 @@ from jaxcd.citests import Evaluation, PreparedTest, Query, Sensitivity
 from jaxcd.citests.tables import DiscreteTest
 from jaxcd.decisions import Noise
 from jaxcd.privacy import GRID, AboveThreshold, NoiseSampler, NoiseSource, integer_sensitivity, mechanisms
+from jaxcd.privacy.sensitive import exact_values
 from jaxcd.report import graph_json, privacy_json
 
 LEVELS = (2, 3, 2, 4)
@@ -64,7 +65,7 @@ class Tapping:
 
         def tapped_first_above(round_: AboveThreshold, values: Any, *, threshold: Any) -> int | None:
             before = sum(len(part) for part in self.tape.asked[round_.index])
-            self.tape.asked[round_.index].append(np.array(values))
+            self.tape.asked[round_.index].append(np.array(exact_values(values)))
             self.tape.thresholds[round_.index] = float(threshold)
             hit = first_above(round_, values, threshold=threshold)
             if hit is not None:

@@ -66,12 +66,6 @@ class TestBeforeAnyCharge:
         with pytest.raises(PrivacyError, match="(?i)declar"):
             private(data=frame, decider=decider)
 
-    @pytest.mark.parametrize("decider", PRIVATE, ids=str)
-    def test_relations_without_a_proof(self, decider):
-        budget = jaxcd.Budget(1.0, 1e-6, relation=jaxcd.Relation.ADD_REMOVE)
-        with pytest.raises((SensitivityError, PrivacyError)):
-            private(decider=decider, budget=budget)
-
     def test_gaussian_noise_needs_delta(self):
         for decider in (jaxcd.LevelwiseGaussian(), jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN)):
             with pytest.raises(OptionError, match="delta"):

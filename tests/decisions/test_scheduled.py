@@ -16,7 +16,7 @@ import jaxcd
 from jaxcd.decisions import Frontier, Noise, Question
 from jaxcd.discovery import SearchPass, fci
 from jaxcd.errors import OptionError, PrivacyError, SensitivityError
-from jaxcd.privacy import Accountant, Ledger
+from jaxcd.privacy import Accountant, Ledger, LedgerPart
 from jaxcd.queries import Session
 
 LEVELS = (2, 3, 2, 4, 3)
@@ -203,9 +203,7 @@ def test_levels_after_the_last_are_not_asked():
 def test_counts_that_follow_from_the_level_never_run_dry(inner: Any, data: jaxcd.Dataset, stable: bool, monkeypatch: pytest.MonkeyPatch):
     """No charge is refused by a level: every pair of every level in the split is answered."""
     refused: list[str] = []
-    from jaxcd.decisions import scheduled
-
-    charge = scheduled._LevelLedger.charge
+    charge = LedgerPart.charge
 
     def watched(self: Any, event: Any) -> int:
         try:
@@ -214,7 +212,7 @@ def test_counts_that_follow_from_the_level_never_run_dry(inner: Any, data: jaxcd
             refused.append(str(error))
             raise
 
-    monkeypatch.setattr(scheduled._LevelLedger, "charge", watched)
+    monkeypatch.setattr(LedgerPart, "charge", watched)
     for seed in range(4):
         private(data=data, decider=jaxcd.Scheduled(inner), stable=stable, noise=jaxcd.SimulatedNoise(jax.random.key(seed)))
     assert refused == []

@@ -170,8 +170,8 @@ def test_a_release_is_bought_again_as_it_was(discrete: jaxcd.Dataset) -> None:
     data, _ = gaussian_data(0)
     moments = jaxcd.release(data, jaxcd.SecondMoments(shares=(0.3, 0.7), scale_share=0.2), budget=BUDGET, noise=noise(1))
     fresh = release_again(moments, data, kind=kind_of(moments), noise=noise(2))
-    assert [label for label, _ in fresh.charges] == [label for label, _ in moments.charges]
-    np.testing.assert_allclose([rho for _, rho in fresh.charges], [rho for _, rho in moments.charges], rtol=1e-6)
+    assert [row["label"] for row in fresh.charges] == [row["label"] for row in moments.charges]
+    np.testing.assert_allclose([row["rho"] for row in fresh.charges], [row["rho"] for row in moments.charges], rtol=1e-6)
     units = {name: 1.0 for name in data.names}
     public = jaxcd.release(data, jaxcd.SecondMoments(centres=units, scales=units), budget=BUDGET, noise=noise(1))
     with pytest.raises(OptionError, match="centres"):

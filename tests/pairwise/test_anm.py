@@ -28,7 +28,7 @@ from jaxcd.pairwise.anm_scores import (
     SpearmanScore,
 )
 from jaxcd.pairwise.result import Direction
-from jaxcd.privacy import NO_PRIVACY, Budget, Relation, SimulatedNoise
+from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
 
 KEY = jax.random.key(11)
 BOUNDS = ((-3.0, 3.0), (-3.0, 3.0))
@@ -178,7 +178,12 @@ BROKEN = {
 @pytest.mark.parametrize(("score", "protect"), PRIVATE, ids=str)
 def test_private_runs_are_total_and_keep_their_budget(score, protect):
     budget = Budget(1.0, 1e-5)
-    results = anm_batch([*BROKEN.values(), cubic(0, 20)], score=score, budget=budget, key=KEY, bounds=BOUNDS, protect=protect, noise=SIMULATED)
+    pairs = [*BROKEN.values(), cubic(0, 20)]
+    options = dict(score=score, budget=budget, key=KEY, bounds=BOUNDS, protect=protect, noise=SIMULATED)
+    shared = anm_batch(pairs, **options)
+    assert math.fsum(result.cost.epsilon for result in shared) <= 1.0 and math.fsum(result.cost.delta for result in shared) <= 1e-5
+    assert all(result.cost.epsilon == pytest.approx(1 / len(pairs)) for result in shared)
+    results = anm_batch(pairs, same_people=False, **options)
     for result in results:
         assert math.isfinite(result.margin) and result.forward is None and result.backward is None
         assert (result.cost.epsilon, result.cost.delta) == (1.0, 1e-5) and not result.cost.proven
@@ -320,7 +325,6 @@ def test_ties_everywhere_have_an_answer_without_privacy():
         (dict(norm_bound=-1.0), OptionError, "norm_bound"),
         (dict(key=0), OptionError, "key"),
         (dict(budget=1.0), OptionError, "budget"),
-        (dict(budget=Budget(1.0, relation=Relation.ADD_REMOVE)), OptionError, "number of records"),
     ],
     ids=str,
 )

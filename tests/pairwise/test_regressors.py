@@ -168,8 +168,7 @@ def test_refused_with_a_budget_before_any_charge(regressor: Regressor, monkeypat
     def charged(*arguments: object, **options: object) -> None:
         raise AssertionError("an account was opened")
 
-    monkeypatch.setattr(RECI, "Accountant", charged)
-    monkeypatch.setattr(RECI, "Ledger", charged)
+    monkeypatch.setattr(RECI, "open_account", charged)
     monkeypatch.setattr(type(regressor), "error", charged)
     with pytest.raises(SensitivityError, match=rf"regressor = {type(regressor).__name__}\(.*BoundedPolynomial") as refusal:
         reci(*cubed(0), budget=Budget(1.0), bounds=UNIT, regressor=regressor, noise=SimulatedNoise(jax.random.key(0)))

@@ -15,7 +15,6 @@ from jaxcd.privacy import (
     Budget,
     Ledger,
     PureEvent,
-    Relation,
     SecureNoise,
     SimulatedNoise,
     ThresholdNoise,
@@ -183,8 +182,6 @@ def test_subsampling():
     mechanism.first_above([0.0], threshold=0.0)
     for n, m in ((7, 3), (49, 48), (10, 1), (1000, 700)):  # rates that are no floats
         AboveThreshold(room(), sensitivity=1.0, epsilon=1.0, rate=m / n, label="x").draw_subset(n, m)
-    with pytest.raises(OptionError, match="rate"):
-        AboveThreshold(room(), sensitivity=1.0, epsilon=1.0, rate=0.5, label="x", relation=Relation.ADD_REMOVE)
 
 
 def test_subsampled_privacy_by_enumeration():

@@ -349,8 +349,7 @@ def test_accountant():
     assert laplace(one, 0.0, sensitivity=1.0, epsilon=0.5, label="x") != first
 
 
-def test_relation_is_passed_on():
-    ledger = Ledger(Budget(1.0, 1e-6, Relation.ADD_REMOVE))
-    accountant = Accountant(ledger, SEED)
-    laplace(accountant, 0.0, sensitivity=1.0, epsilon=0.5, label="x", relation=Relation.ADD_REMOVE)
-    assert ledger.entries[0].event.relation is Relation.ADD_REMOVE
+def test_the_relation_is_the_one_that_is_proved():
+    with pytest.raises(OptionError, match="REPLACE_ONE"):
+        Budget(1.0, 1e-6, "add-remove")  # type: ignore[arg-type]
+    assert [relation.value for relation in Relation] == ["replace-one"]

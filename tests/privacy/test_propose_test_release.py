@@ -12,9 +12,9 @@ from scipy import stats
 
 from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.pairwise.anm_quartiles import QuartileRange, Reach, bin_exits
-from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
+from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, SimulatedNoise, open_account
+from jaxcd.privacy.conversion import epsilon_to_rho
 from jaxcd.privacy.propose_test_release import (
-    StabilityAccountant,
     no_stability_budget,
     propose_test_release,
     stability_threshold,
@@ -22,8 +22,8 @@ from jaxcd.privacy.propose_test_release import (
 )
 
 
-def accountant(seed: int) -> StabilityAccountant:
-    return StabilityAccountant(NO_PRIVACY, SimulatedNoise(jax.random.key(seed)))
+def accountant(seed: int) -> Accountant:
+    return open_account(NO_PRIVACY, SimulatedNoise(jax.random.key(seed)))
 
 
 def tail(epsilon: float, k: int) -> mpmath.mpf:
@@ -81,7 +81,7 @@ def test_a_range_of_zero_has_no_answer():
     account = accountant(3)
     answers = [propose_test_release(account, None, exits=(1, 1), width=1.0, epsilon=1.0, delta=0.9, label="x") for _ in range(200)]
     assert all(answer.value is None for answer in answers)
-    assert len(account.pure.ledger.entries) == 600  # charged all the same
+    assert len(account.ledger.entries) == 800  # charged all the same: three pure events and the failure
 
 
 def test_a_stable_value_comes_with_laplace_noise_of_one_bin():
@@ -118,19 +118,36 @@ def test_neighbouring_distances_keep_epsilon():
 
 
 def test_both_accounts_are_kept():
-    account = StabilityAccountant(Budget(1.0, 1e-5), SimulatedNoise(jax.random.key(0)))
-    assert account.pure.ledger.budget == Budget(1.0, 0.0)
+    account = open_account(Budget(1.0, 1e-5), SimulatedNoise(jax.random.key(0)), failure_delta=1e-5)
+    assert account.ledger.remaining_rho == 0 and account.ledger.remaining_failures == 1e-5
     stable_release(account, 1.0, distance=0, epsilon=0.5, delta=6e-6, label="first")
-    assert account.spent.epsilon == 0.5 and account.spent.delta == 6e-6
-    assert account.remaining_delta == pytest.approx(4e-6)
+    assert account.ledger.spent.epsilon == 0.5 and account.ledger.spent.delta == 6e-6
+    assert account.ledger.remaining_failures == pytest.approx(4e-6)
     with pytest.raises(BudgetExhausted, match="delta"):
         stable_release(account, 1.0, distance=0, epsilon=0.1, delta=5e-6, label="second")
     with pytest.raises(BudgetExhausted, match="epsilon"):
         stable_release(account, 1.0, distance=0, epsilon=0.6, delta=1e-6, label="third")
     assert account.guarantee.epsilon == 1.0 and account.guarantee.delta == 1e-5
     assert not account.guarantee.proven  # simulated noise
-    assert StabilityAccountant(Budget(1.0, 1e-5)).guarantee.proven
-    assert {row["label"] for row in account.to_table()} == {"first: stability", "first", "third"}
+    assert open_account(Budget(1.0, 1e-5), failure_delta=1e-5).guarantee.proven
+    assert {row["label"] for row in account.ledger.to_table()} == {"first: stability", "first", "third"}
+
+
+def test_what_a_test_withholds_is_not_kept():
+    """A value that is not stable has no bound: it must not be in what an interrupted run hands over."""
+    account = accountant(8)
+    answer = propose_test_release(account, 1000.0, exits=(1, 1), width=1.0, epsilon=1.0, delta=1e-9, label="x")
+    assert answer.value is None
+    assert all(abs(float(purchase.values)) < 500 for purchase in account.purchases)
+    assert {purchase.label for purchase in account.purchases} == {"x, bins 1: stability", "x, bins 2: stability"}
+
+
+def test_failures_beside_gaussian_noise():
+    """A part of delta is set aside, and rho* is that of the rest."""
+    account = open_account(Budget(1.0, 1e-5), failure_delta=4e-6)
+    assert account.ledger.rho_limit == pytest.approx(epsilon_to_rho(1.0, 6e-6))
+    with pytest.raises(OptionError, match="several rows"):
+        open_account(Budget(1.0, 1e-5, max_rows_per_person=2), failure_delta=4e-6)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +159,7 @@ def test_bad_options_are_refused_before_anything_is_charged(bad: dict):
     options = {"exits": (1, 1), "width": 1.0, "epsilon": 1.0, "delta": 0.1, "label": "x", **bad}
     with pytest.raises(OptionError):
         propose_test_release(account, 0.0, **options)
-    assert account.to_table() == []
+    assert account.ledger.to_table() == []
 
 
 def test_a_budget_without_delta_is_refused():

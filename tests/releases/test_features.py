@@ -290,7 +290,6 @@ class TestFileAndErrors:
         for budget, word in (
             (None, "budget"),
             (jaxcd.Budget(1.0), "delta"),
-            (jaxcd.Budget(1.0, 1e-6, jaxcd.Relation.ADD_REMOVE), "private"),
         ):
             with pytest.raises(jaxcd.OptionError, match=word):
                 release_features(data, budget=budget)

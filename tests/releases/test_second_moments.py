@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import jax
 import numpy as np
@@ -50,16 +51,24 @@ class TestSensitivity:
     def test_no_pair_of_rows_exceeds_it_and_some_pair_reaches_it(self, p: int, rate: float, anchor: float):
         others = np.random.default_rng(0).normal(size=(3, p))
 
-        def minus_change(rows: np.ndarray) -> float:
+        def change(rows: np.ndarray, gram: Any) -> float:
             here, there = rows.reshape(2, 1, p)
-            moments = [tilted.gram(np.concatenate([row, others]), rate=rate, anchor=anchor) for row in (here, there)]
-            return -float(np.linalg.norm(tilted.pack(moments[0]) - tilted.pack(moments[1])))
+            moments = [gram(np.concatenate([row, others])) for row in (here, there)]
+            return float(np.linalg.norm(tilted.pack(moments[0]) - tilted.pack(moments[1])))
+
+        def smooth(rows: np.ndarray) -> np.ndarray:  # without the grid, for the search
+            g = np.exp(-rate / 2 * (rows**2).sum(axis=1))[:, None] * np.column_stack([np.full(len(rows), anchor), rows])
+            return g.T @ g
+
+        def rounded(rows: np.ndarray) -> np.ndarray:
+            return tilted.gram(rows, rate=rate, anchor=anchor)
 
         rng = np.random.default_rng(p)
         starts = rng.normal(size=(6, 2 * p)) / math.sqrt(rate * p)
-        largest = -min(optimize.minimize(minus_change, start, method="BFGS").fun for start in starts)
-        bound = tilted.gram_sensitivity(rate=rate, anchor=anchor)
-        assert largest <= bound * (1 + 1e-9)
+        found = [optimize.minimize(lambda rows: -change(rows, smooth), start, method="BFGS").x for start in starts]
+        largest = max(change(rows, rounded) for rows in found)
+        bound = tilted.gram_sensitivity(rate=rate, anchor=anchor, n_columns=p)
+        assert largest <= bound * (1 + 1e-12)
         if p > 1 and rate * anchor**2 <= 0.5:  # orthogonal rows of the largest norm exist
             assert largest >= bound * (1 - 1e-4)
 
@@ -67,7 +76,7 @@ class TestSensitivity:
         distance = np.linspace(0, 400, 400_001)
         for rate, anchor in ((0.03, 1.0), (0.5, 0.7), (1.0, 1.0), (2.0, 1.5)):
             norms = (anchor**2 + distance) * np.exp(-rate * distance)
-            assert tilted.gram_sensitivity(rate=rate, anchor=anchor) == pytest.approx(norms.max(), rel=1e-6)
+            assert tilted.gram_sensitivity(rate=rate, anchor=anchor, n_columns=1) == pytest.approx(norms.max(), rel=2e-5)
 
     def test_pack_halves_the_squared_norm_and_unpack_inverts_it(self):
         a = np.random.default_rng(0).normal(size=(5, 5))
@@ -192,15 +201,15 @@ class TestCost:
         assert release.cost.epsilon == 1.0 and release.cost.delta == 1e-6
         assert release.spent.epsilon == pytest.approx(1.0, rel=1e-9) and release.spent.epsilon <= 1.0
         ledger = jaxcd.Ledger(BUDGET)
-        assert [label for label, _ in release.charges][0].startswith("centres" if bought else "tilted")
+        assert str(release.charges[0]["label"]).startswith("centres" if bought else "tilted")
         assert len(release.charges) == 3 + bought
-        assert 0.999999 * ledger.rho_limit < math.fsum(rho for _, rho in release.charges) <= ledger.rho_limit
+        assert 0.999999 * ledger.rho_limit < math.fsum(row["rho"] for row in release.charges) <= ledger.rho_limit
 
     def test_the_last_round_has_the_noise_of_its_share(self):
         values = chain(500, np.random.default_rng(0))
         release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated(0), options=public(values))
         rho = 0.7 * jaxcd.Ledger(BUDGET).rho_limit
-        assert release.sigma == pytest.approx(math.exp(release.rate - 1) / release.rate / math.sqrt(2 * rho))
+        assert release.sigma == pytest.approx(math.exp(release.rate - 1) / release.rate / math.sqrt(2 * rho), rel=3e-5)  # rows on a grid
 
     def test_secure_noise_is_the_default_and_proved(self):
         values = chain(300, np.random.default_rng(0))
@@ -308,7 +317,7 @@ class TestErrors:
             dataset(np.array([[0.0, math.nan], [1.0, 2.0]]))
 
     @pytest.mark.parametrize(
-        "budget", [None, 1.0, jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6, jaxcd.Relation.ADD_REMOVE)]
+        "budget", [None, 1.0, jaxcd.Budget(1.0)]
     )
     def test_budgets(self, budget):
         with pytest.raises(jaxcd.OptionError, match="budget"):

@@ -49,7 +49,7 @@ class TestScore:
             p = list(parents)
             residual = c[node, node] - c[node, p] @ np.linalg.pinv(c[np.ix_(p, p)]) @ c[p, node]
             expected = -rows / 2 * math.log(residual) - 1.5 * math.log(rows) * len(p)
-            assert score.local(node, parents) == pytest.approx(expected)
+            assert score.local(node, parents) == pytest.approx(expected, abs=1e-9)
 
     def test_it_is_score_equivalent_and_distinguishes_classes(self):
         score = GaussianScore(release(2000))

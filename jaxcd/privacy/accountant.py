@@ -1,0 +1,279 @@
+"""The accountant of one run: its ledger, its noise, who took part, and what it has bought.
+
+**What "proved" is printed on.**  Python cannot keep a class from reading what it was handed.  A guarantee is therefore called proved only
+where every class that touched sensitive values is one of :mod:`jaxcd.privacy.registry`, the noise is :class:`SecureNoise` itself, and
+every event has the record of its mechanism.  Otherwise the claims are their authors', and the cost says whose.
+
+**What is paid for is never lost.**  Every mechanism hands its result to the accountant as well.  Whatever ends a run after its first
+charge (an error, an interrupt, memory that runs out), the exception carries all of it: ``error.receipt``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import OptionError
+from .budget import Budget, NoPrivacy, PrivacyCost
+from .events import PrivacyEvent
+from .ledger import Ledger, LedgerPart, PrivacyFilter
+from .ledger_file import LedgerFile
+from .noise import NoiseSampler, NoiseSource, SecureNoise
+from .registry import unregistered
+
+__all__ = ["Accountant", "Purchase", "Receipt", "open_account", "receipt_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Purchase:
+    """What one mechanism released: the index and the label of its event, and the noisy result; public."""
+
+    index: int
+    label: str
+    values: np.ndarray = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Receipt:
+    """What a run had bought when it ended before its time; public, as its result would have been.
+
+    cost: the guarantee.  spent: what the events add up to.  ledger: the rows of the ledger's table.  purchases: what each mechanism
+    released.  partial: what can be used of it: a release that can be searched, or the result of a search as far as it got; else None.
+    """
+
+    cost: PrivacyCost
+    spent: PrivacyCost
+    ledger: tuple[Mapping[str, object], ...]
+    purchases: tuple[Purchase, ...] = field(repr=False)
+    partial: Any = None
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to one archive (.npz): the purchases, and the ledger in the entry ``ledger`` (JSON); returns the path.
+
+        A release (``partial``) is saved as itself instead, and ``Release.load`` reads it.
+
+        Raises:
+            OptionError: the folder does not exist.
+        """
+        path = Path(path)
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            raise OptionError(f"path = {str(path)!r} is no file in a folder that exists; give one such as 'bought.npz'")
+        if hasattr(self.partial, "tests"):  # a release, which this room does not know
+            return Path(self.partial.save(path))
+        arrays = {f"{purchase.index}: {purchase.label}": purchase.values for purchase in self.purchases}
+        rows = json.dumps([{name: str(part) for name, part in row.items()} for row in self.ledger])
+        with path.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, ledger=np.array(rows), **arrays)
+        return path
+
+
+class Accountant:
+    """The ledger and the noise of one run, handed together to every mechanism.
+
+    Args:
+        ledger: what the run may spend.
+        noise: a :class:`NoiseSource` (started here), a sampler already started, or None for :class:`SecureNoise`.
+        parts: the objects whose claims the run rests on: test, decider, kind of release.
+    """
+
+    def __init__(
+        self, ledger: PrivacyFilter, noise: NoiseSource | NoiseSampler | None = None, *, parts: tuple[object, ...] = ()
+    ) -> None:
+        source = SecureNoise() if noise is None else noise
+        self._ledger: Any = ledger
+        self._source = source
+        self._noise = source.start() if isinstance(source, NoiseSource) else source
+        self._claims = unregistered(*parts)
+        self._purchases: list[Purchase] = []
+
+    @property
+    def ledger(self) -> Any:
+        """What was spent."""
+        return self._ledger
+
+    @property
+    def noise(self) -> NoiseSampler:
+        """The sampler of this run."""
+        return self._noise
+
+    @property
+    def purchases(self) -> tuple[Purchase, ...]:
+        """What mechanisms have released so far."""
+        return tuple(self._purchases)
+
+    def involve(self, *parts: object) -> None:
+        """Note further objects whose claims the run rests on."""
+        self._claims = tuple(sorted({*self._claims, *unregistered(*parts)}))
+
+    def charge(self, event: PrivacyEvent) -> int:
+        """Charge the ledger and return the event's index; see :meth:`Ledger.charge`."""
+        return self._ledger.charge(event)
+
+    def bought(self, index: int, label: str, values: Any) -> None:
+        """Keep what a mechanism released; called by mechanisms."""
+        self._purchases.append(Purchase(index, label, np.array(values)))
+
+    def stage(self, *, epsilon: float, rho: float) -> Accountant:
+        """An accountant for a stage of the run, with a share of what is left; noise, claims and purchases are the run's."""
+        stage = Accountant(self._ledger.part(epsilon=epsilon, rho=rho), self._noise)
+        stage._source, stage._claims, stage._purchases = self._source, self._claims, self._purchases
+        return stage
+
+    @property
+    def guarantee(self) -> PrivacyCost:
+        """The ledger's guarantee; not proved if the noise was simulated, because who knows the key can take it off, nor if a class
+        took part whose claims are not jaxcd's own."""
+        cost = self._ledger.guarantee
+        if math.isinf(cost.epsilon):
+            return cost
+        if not self._noise.secure:
+            return dataclasses.replace(cost, proven=False, reason="the noise was simulated from a key: not for release")
+        claims = tuple(sorted({*self._claims, *unregistered(self._source)}))
+        if claims:
+            return dataclasses.replace(cost, proven=False, reason=f"the claims of {', '.join(claims)} are their authors'")
+        return cost
+
+    def receipt(self, partial: Any = None) -> Receipt:
+        """What was bought so far."""
+        whole = self._ledger
+        return Receipt(self.guarantee, whole.spent, tuple(whole.to_table()), self.purchases, partial)
+
+    @contextmanager
+    def keeping(self, partial: Callable[[], Any] | None = None) -> Iterator[None]:
+        """Whatever ends the block after a charge carries what was bought: ``error.receipt`` (:func:`receipt_of`).
+
+        partial: makes of what was bought so far a release that can be searched, or a result; where it raises there is none.
+        """
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(self._ledger.budget, NoPrivacy) and self._ledger.entries:
+                attach(error, self.receipt, partial)
+            raise
+
+
+def attach(error: BaseException, receipt_with: Callable[[Any], Receipt], partial: Callable[[], Any] | None = None) -> None:
+    """Put a receipt on an exception, unless an inner block has put a fuller one."""
+    if receipt_of(error) is not None:
+        return
+    made = None
+    if partial is not None:
+        try:
+            made = partial()
+        except Exception:  # what is missing for it has not been bought yet
+            made = None
+    receipt = receipt_with(made)
+    try:
+        error.receipt = receipt  # type: ignore[attr-defined]
+        error.add_note(
+            f"jaxcd: {receipt.spent.epsilon:.6g} of epsilon was spent before this; what it bought is in the exception's receipt "
+            "(jaxcd.receipt_of(error).save(path))"
+        )
+    except Exception:  # an exception without room for attributes: nothing more can be done
+        return
+
+
+def receipt_of(error: BaseException) -> Receipt | None:
+    """What the run that ended with this exception had bought, or None where nothing was charged."""
+    found = getattr(error, "receipt", None)
+    return found if isinstance(found, Receipt) else None
+
+
+class _Noted(PrivacyFilter):
+    """A ledger file seen by one analysis."""
+
+    def __init__(self, file: LedgerFile, notes: Callable[[], Mapping[str, Any]]) -> None:
+        self._file, self._notes = file, notes
+
+    @property
+    def budget(self) -> Budget:
+        return self._file.budget
+
+    @property
+    def remaining_epsilon(self) -> float:
+        return self._file.remaining_epsilon
+
+    @property
+    def remaining_rho(self) -> float:
+        return self._file.remaining_rho
+
+    @property
+    def remaining_failures(self) -> float:
+        return self._file.remaining_failures
+
+    def charge(self, event: PrivacyEvent) -> int:
+        return self._file.charge_for(event, self._notes())
+
+
+def open_account(
+    budget: Budget | NoPrivacy,
+    noise: NoiseSource | NoiseSampler | None = None,
+    *,
+    ledger: PrivacyFilter | None = None,
+    parts: tuple[object, ...] = (),
+    failure_delta: float = 0.0,
+    pure: bool = False,
+    analysis: str = "",
+) -> Accountant:
+    """The accountant of a new run.
+
+    Args:
+        budget, noise: the run's own.
+        ledger: a :class:`LedgerFile` or :class:`Ledger` that every event is charged to as well: one total for many runs.
+        parts: the objects whose claims the run rests on.
+        failure_delta: the part of delta for mechanisms that may fail.
+        pure: whether the run is made of pure events that add up to epsilon, whatever delta is.
+        analysis: a few public words for the ledger file.
+
+    Raises:
+        OptionError: ``ledger`` is none, the run has no budget, or there is not enough left for the run's budget.
+    """
+    if ledger is None:
+        return Accountant(Ledger(budget, failure_delta=failure_delta), noise, parts=parts)
+    if not isinstance(ledger, PrivacyFilter) or isinstance(ledger, LedgerPart):
+        raise OptionError(f"ledger: a {type(ledger).__name__} is no ledger; use jaxcd.LedgerFile(path, data_set=..., budget=...), or None")
+    if isinstance(budget, NoPrivacy):
+        raise OptionError("ledger: a run without privacy is no charge that a ledger can keep; give the run a budget, or leave the ledger out")
+    _check_room(budget, ledger, failure_delta, pure=pure)
+    if not isinstance(ledger, LedgerFile):
+        return Accountant(Ledger(budget, failure_delta=failure_delta, under=ledger), noise, parts=parts)
+    name = f"{analysis} {uuid.uuid4().hex[:12]}".strip()
+
+    def notes() -> Mapping[str, Any]:
+        claims = [*accountant._claims, *unregistered(accountant._source)] if accountant.noise.secure else []
+        return {"analysis": name, "secure": accountant.noise.secure, **({"claims": claims} if claims else {})}
+
+    accountant = Accountant(Ledger(budget, failure_delta=failure_delta, under=_Noted(ledger, notes)), noise, parts=parts)
+    return accountant
+
+
+def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, pure: bool) -> None:
+    """Refuse, before anything is charged, a budget that could not be spent."""
+    if isinstance(ledger.budget, NoPrivacy):
+        return
+    if ledger.budget.relation is not budget.relation:
+        raise OptionError(f"ledger: it keeps {ledger.budget.relation.value}, and the budget is {budget.relation.value}; use the same relation")
+    own = Ledger(budget, failure_delta=failure_delta)
+    epsilon, rho = ledger.remaining_epsilon, ledger.remaining_rho
+    fits = own.remaining_rho <= rho
+    if pure or not budget.delta > failure_delta:
+        fits = own.remaining_epsilon <= epsilon or own.remaining_epsilon**2 / 2 <= rho
+    if failure_delta > ledger.remaining_failures:
+        raise OptionError(
+            f"ledger: the run needs {failure_delta:g} of delta for failures, and the ledger has {ledger.remaining_failures:g} set aside; "
+            "make the ledger with failure_delta, or use a mechanism that does not fail"
+        )
+    if not fits:
+        raise OptionError(
+            f"ledger: {epsilon:.6g} of epsilon and {rho:.6g} of rho are left, which is less than the run's budget {budget} "
+            f"(epsilon {own.remaining_epsilon:.6g} or rho {own.remaining_rho:.6g}); ask for less"
+        )
