@@ -108,28 +108,46 @@ def _checked_levels(levels: object, kind: str) -> tuple[Level, ...]:
     return tuple(plain)
 
 
+def _check_other(other: object, levels: tuple[Level, ...], kind: str) -> None:
+    if other is not None and not any(type(other) is type(level) and other == level for level in levels):
+        raise DomainError(f"other = {other!r} of a {kind} column is none of its levels; declare it as a level, or leave it out")
+
+
 @dataclass(frozen=True, slots=True)
 class Categorical:
     """A nominal column: one of a declared set of levels without an order.
 
     Args:
         levels: The levels; the code of a level is its position.  One level declares a constant.
+        other: The level that missing and undeclared cells count as, where a table is read without errors; None is the first level.
 
     Raises:
-        DomainError: If there is no level, a level twice, or a level that is not text, a finite number or a truth value.
+        DomainError: If there is no level, a level twice, or a level that is not text, a finite number or a truth value, or if
+            ``other`` is no level.
+
+    Example:
+        >>> Categorical(("yes", "no", "unknown"), other="unknown").catch_all
+        2
     """
 
     levels: tuple[Level, ...]
+    other: Level | None = None
     kind: ClassVar[str] = "categorical"
     is_discrete: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", _checked_levels(self.levels, self.kind))
+        _check_other(self.other, self.levels, self.kind)
 
     @property
     def cardinality(self) -> int:
         """The number of declared levels."""
         return len(self.levels)
+
+    @property
+    def catch_all(self) -> int:
+        """The code of the level that missing and undeclared cells count as."""
+        return 0 if self.other is None else self.levels.index(self.other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,22 +156,49 @@ class Ordinal:
 
     Args:
         levels: The levels in ascending order; the code of a level is its position.
+        other: The level that missing and undeclared cells count as, where a table is read without errors; None is the middle level
+            (of an even number, the lower one of the two).
 
     Raises:
         DomainError: As for :class:`Categorical`.
+
+    Example:
+        >>> Ordinal((1, 2, 3)).catch_all
+        1
     """
 
     levels: tuple[Level, ...]
+    other: Level | None = None
     kind: ClassVar[str] = "ordinal"
     is_discrete: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", _checked_levels(self.levels, self.kind))
+        _check_other(self.other, self.levels, self.kind)
 
     @property
     def cardinality(self) -> int:
         """The number of declared levels."""
         return len(self.levels)
+
+    @property
+    def catch_all(self) -> int:
+        """The code of the level that missing and undeclared cells count as."""
+        return (len(self.levels) - 1) // 2 if self.other is None else self.levels.index(self.other)
+
+
+def _finite(what: str, value: object) -> float:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise DomainError(f"{what} of a numeric column is {value!r}, not a number; give both bounds or neither")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise DomainError(f"{what} of a numeric column must be finite, not {value!r}")
+    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,32 +208,35 @@ class Numeric:
     Args:
         lower: The lowest value the column could take, in the column's units; None with ``upper`` None: not declared.
         upper: The highest value the column could take.
+        other: The value that a cell without a number counts as, where a table is read without errors; None is the middle of the bounds,
+            or 0 where none are declared.
 
     Raises:
-        DomainError: If only one bound is given, a bound is not finite, or lower >= upper.
+        DomainError: If only one bound is given, a bound is not finite, lower >= upper, or ``other`` is no finite number between them.
+
+    Example:
+        >>> Numeric(0, 120).catch_all
+        60.0
     """
 
     lower: float | None = None
     upper: float | None = None
+    other: float | None = None
     kind: ClassVar[str] = "numeric"
     is_discrete: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.lower is None and self.upper is None:
+        if not (self.lower is None and self.upper is None):
+            self._check_bounds()
+        if self.other is None:
             return
+        object.__setattr__(self, "other", _finite("other", self.other))
+        if self.is_bounded and not self.lower <= self.other <= self.upper:  # type: ignore[operator]
+            raise DomainError(f"other = {self.other:g} of a numeric column is outside its bounds [{self.lower:g}, {self.upper:g}]")
+
+    def _check_bounds(self) -> None:
         for name in ("lower", "upper"):
-            bound = getattr(self, name)
-            if isinstance(bound, np.generic):
-                bound = bound.item()
-            if isinstance(bound, bool) or not isinstance(bound, (int, float)):
-                raise DomainError(f"{name} bound of a numeric column is {bound!r}, not a number; give both or neither")
-            try:
-                finite = math.isfinite(float(bound))
-            except OverflowError:
-                finite = False
-            if not finite:
-                raise DomainError(f"{name} bound of a numeric column must be finite, not {bound!r}")
-            object.__setattr__(self, name, float(bound))
+            object.__setattr__(self, name, _finite(f"{name} bound", getattr(self, name)))
         assert self.lower is not None and self.upper is not None
         if not self.lower < self.upper:
             raise DomainError(f"lower bound {self.lower!r} must be below upper bound {self.upper!r}; widen the bounds")
@@ -201,6 +249,13 @@ class Numeric:
     def is_bounded(self) -> bool:
         """Whether bounds are declared."""
         return self.lower is not None
+
+    @property
+    def catch_all(self) -> float:
+        """The value that a cell without a number counts as."""
+        if self.other is not None:
+            return self.other
+        return 0.0 if self.lower is None or self.upper is None else self.lower + 0.5 * (self.upper - self.lower)
 
     @property
     def cardinality(self) -> None:

@@ -1,4 +1,10 @@
-"""Columns as they come from a file or frame, and how they become codes and numbers."""
+"""Columns as they come from a file or frame, and how they become codes and numbers.
+
+A cell that fits no declaration (missing, an undeclared level, no number, out of bounds) is handled in one of two ways.  *Strict*
+reading raises an error that shows the cell.  *Total* reading never fails on a cell: it counts as the column's ``other``, and a number
+out of bounds as the nearest bound.  A private analysis reads totally, because an error that one record decides is an answer about that
+record, for which nobody paid.  The rule looks at one record at a time, so neighbouring tables stay neighbours (PRIVACY.md S).
+"""
 
 from __future__ import annotations
 
@@ -53,6 +59,13 @@ class RawColumn:
         uniques, inverse = np.unique(self.numbers, return_inverse=True)
         return tuple(uniques.tolist()), inverse.reshape(-1)
 
+    def cell(self, row: int) -> object:
+        """The cell of a row, counted from 0."""
+        if self.numbers is not None:
+            return self.numbers[row]
+        assert self.inverse is not None
+        return self.uniques[self.inverse[row]]
+
     @property
     def n_samples(self) -> int:
         """The number of rows."""
@@ -61,30 +74,33 @@ class RawColumn:
         return int(cells.shape[0])
 
 
-def factorise(cells: Sequence[object], name: str) -> tuple[tuple[object, ...], NDArray]:
+@dataclass(frozen=True)
+class Unreadable:
+    """Stands for a cell that cannot be a level or a number, such as a list."""
+
+    kind: str
+
+
+def factorise(cells: Sequence[object]) -> tuple[tuple[object, ...], NDArray]:
     """Distinct cells, in order of first appearance, and the position of every cell among them."""
     try:
         index = {cell: position for position, cell in enumerate(dict.fromkeys(cells))}
-        inverse = np.fromiter(map(index.__getitem__, cells), np.int32, len(cells))  # type: ignore[arg-type]
     except TypeError:
-        row = next(i for i, cell in enumerate(cells, start=1) if not isinstance(cell, Hashable))
-        raise DataError(
-            f"column {name!r}, row {row}: a cell holds a {type(cells[row - 1]).__name__}; "
-            "turn the column into text or numbers"
-        ) from None
-    return tuple(index), inverse
+        return factorise([cell if isinstance(cell, Hashable) and _hashes(cell) else Unreadable(type(cell).__name__) for cell in cells])
+    return tuple(index), np.fromiter(map(index.__getitem__, cells), np.int32, len(cells))
+
+
+def _hashes(cell: object) -> bool:
+    try:
+        hash(cell)
+    except TypeError:  # a tuple that holds a list
+        return False
+    return True
 
 
 def _shown(value: object) -> str:
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def missing_value(name: str, row: int) -> DataError:
-    """The error for a missing cell; ``row`` counts data rows from 1."""
-    return DataError(
-        f"column {name!r}, row {row}: the value is missing; drop the row, impute the value or declare a level for it"
-    )
 
 
 def _is_missing(value: object) -> bool:
@@ -93,52 +109,68 @@ def _is_missing(value: object) -> bool:
     return value is None or (isinstance(value, (float, np.floating)) and math.isnan(value))
 
 
-def encode(raw: RawColumn, column: Column, *, clip: bool) -> NDArray:
-    """Turn a raw column into int32 codes (discrete) or float64 values (numeric).
+def fitted(raw: RawColumn, column: Column, *, clip: bool = False) -> tuple[NDArray, NDArray[np.bool_]]:
+    """int32 codes (discrete) or float64 values (numeric) by the rule of total reading, and which rows fit no declaration.
 
-    Raises:
-        DataError: Naming column, row (from 1), value and cure, for the first row that does not fit the column.
+    clip: whether numbers beyond the bounds count as fitting.
     """
     if isinstance(column, Numeric):
-        return _bounded(raw.name, _numbers(raw), column, clip)
+        return _fitted_numbers(raw, column, clip)
     uniques, inverse = raw.factorised()
     index = LevelIndex(column.levels)
     codes = np.array([-1 if (code := index.code(value)) is None else code for value in uniques], dtype=np.int32)
-    result = codes[inverse]
-    unmatched = result < 0
-    if unmatched.any():
-        row = int(unmatched.argmax())
-        value = uniques[inverse[row]]
-        if _is_missing(value):
-            raise missing_value(raw.name, row + 1)
-        raise DataError(
-            f"column {raw.name!r}, row {row + 1}: the value {_shown(value)} is not a declared level; "
-            "add it to the levels in the domain or correct the cell"
-        )
-    return result
+    misfits = (codes < 0)[inverse]
+    codes[codes < 0] = column.catch_all
+    return codes[inverse], misfits
 
 
-def _numbers(raw: RawColumn) -> NDArray[np.float64]:
-    """The cells as finite float64 numbers."""
-    if raw.numbers is not None:
-        values = raw.numbers.astype(np.float64)
-        cells: tuple[object, ...] | NDArray = raw.numbers
-        inverse = None
-    else:
-        cells, inverse = raw.factorised()
-        values = np.array([_float(cell) for cell in cells], dtype=np.float64)[inverse]
-    wrong = ~np.isfinite(values)
-    if not wrong.any():
-        return values
-    row = int(wrong.argmax())
-    cell = cells[row if inverse is None else inverse[row]]
+def encode(raw: RawColumn, column: Column, *, clip: bool = False, strict: bool = True) -> NDArray:
+    """Turn a raw column into int32 codes (discrete) or float64 values (numeric).
+
+    Raises:
+        DataError: If ``strict``, naming column, row (from 1), value and cure, for the first row that does not fit the column.
+    """
+    cells, misfits = fitted(raw, column, clip=clip)
+    if strict and misfits.any():
+        row = int(misfits.argmax())
+        raise DataError(f"column {raw.name!r}, row {row + 1}: {misfit_words(raw.cell(row), column)}")
+    return cells
+
+
+def misfit_words(cell: object, column: Column | None = None) -> str:
+    """What is wrong with a cell that fits no declaration, and the cure."""
+    if isinstance(cell, Unreadable):
+        return f"a cell holds a {cell.kind}; turn the column into text or numbers"
     if _is_missing(cell):
-        raise missing_value(raw.name, row + 1)
-    what = "infinite" if np.isinf(values[row]) else "not a number, but the column is numeric"
-    raise DataError(
-        f"column {raw.name!r}, row {row + 1}: the value {_shown(cell)} is {what}; "
-        "correct the cell or declare the column with levels"
+        return "the value is missing; a private run counts it as the column's \"other\", and without privacy the row can be dropped"
+    if not isinstance(column, Numeric):
+        return f"the value {_shown(cell)} is not a declared level; add it to the levels in the domain or correct the cell"
+    number = _float(cell)
+    if not math.isfinite(number):
+        what = "not a number, but the column is numeric" if math.isnan(number) else "infinite"
+        return f"the value {_shown(cell)} is {what}; correct the cell or declare the column with levels"
+    return (
+        f"the value {_shown(number)} is outside the declared bounds [{column.lower:g}, {column.upper:g}]; "
+        "widen the bounds in the domain or read with clip=True"
     )
+
+
+def _read_numbers(raw: RawColumn) -> NDArray[np.float64]:
+    """The numbers in the cells, infinities included; NaN where there is none."""
+    if raw.numbers is not None:
+        return raw.numbers.astype(np.float64)
+    uniques, inverse = raw.factorised()
+    return np.array([_float(cell) for cell in uniques], dtype=np.float64)[inverse]
+
+
+def _fitted_numbers(raw: RawColumn, column: Numeric, clip: bool) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    values = _read_numbers(raw)
+    misfits = ~np.isfinite(values)
+    if column.lower is None or column.upper is None:
+        return np.where(misfits, column.catch_all, values), misfits
+    if not clip:
+        misfits |= ~((values >= column.lower) & (values <= column.upper))
+    return np.clip(np.where(np.isnan(values), column.catch_all, values), column.lower, column.upper), misfits
 
 
 def _float(cell: object) -> float:
@@ -156,21 +188,6 @@ def _float(cell: object) -> float:
     return math.nan
 
 
-def _bounded(name: str, values: NDArray[np.float64], column: Numeric, clip: bool) -> NDArray[np.float64]:
-    if column.lower is None or column.upper is None:
-        return values
-    if clip:
-        return np.clip(values, column.lower, column.upper)
-    outside = ~((values >= column.lower) & (values <= column.upper))
-    if outside.any():
-        row = int(outside.argmax())
-        raise DataError(
-            f"column {name!r}, row {row + 1}: the value {_shown(values[row])} is outside the declared bounds "
-            f"[{column.lower:g}, {column.upper:g}]; widen the bounds in the domain or read with clip=True"
-        )
-    return values
-
-
 def infer_domain(raws: Sequence[RawColumn]) -> Domain:
     """The domain of the cells themselves, with ``declared=False``; the rule is stated at :meth:`Domain.infer`."""
     return Domain({raw.name: _infer_column(raw) for raw in raws}, declared=False)
@@ -182,13 +199,13 @@ def _infer_column(raw: RawColumn) -> Column:
     if raw.numbers is not None:
         if raw.numbers.dtype == np.bool_:
             return Categorical((False, True))
-        return _infer_numbers(_numbers(raw))
+        return _infer_numbers(encode(raw, Numeric()))
     uniques, inverse = raw.factorised()
     missing = np.array([_is_missing(cell) for cell in uniques])[inverse]
     if missing.any():
-        raise missing_value(raw.name, int(missing.argmax()) + 1)
+        raise DataError(f"column {raw.name!r}, row {int(missing.argmax()) + 1}: {misfit_words(None)}")
     if raw.untyped and all(_spells_number(cell) for cell in uniques):
-        return _infer_numbers(_numbers(raw))
+        return _infer_numbers(encode(raw, Numeric()))
     if len(uniques) > MAX_INFERRED_LEVELS:
         raise DataError(
             f"column {raw.name!r} holds text with more than {MAX_INFERRED_LEVELS} distinct values; "
@@ -199,10 +216,8 @@ def _infer_column(raw: RawColumn) -> Column:
         value = cell.item() if isinstance(cell, np.generic) else cell
         if not isinstance(value, (str, bool, int, float)):
             row = int((inverse == position).argmax()) + 1
-            raise DataError(
-                f"column {raw.name!r}, row {row}: a cell holds a {type(value).__name__}; "
-                "turn the column into text or numbers"
-            )
+            odd = value if isinstance(value, Unreadable) else Unreadable(type(value).__name__)
+            raise DataError(f"column {raw.name!r}, row {row}: {misfit_words(odd)}")
         levels.append(value)
     return Categorical(tuple(_sorted_levels(levels)))
 

@@ -62,25 +62,30 @@ class Dataset:
     # Reading -----------------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_frame(cls, frame: Any, *, domain: Domain | None = None, clip: bool = False) -> Dataset:
+    def from_frame(
+        cls, frame: Any, *, domain: Domain | None = None, strict: bool | None = None, clip: bool = False
+    ) -> Dataset:
         """Take a data frame of pandas, polars, arrow or any other eager frame that narwhals understands.
 
         Args:
             frame: n_samples rows, one column for each in the domain, in any order.
             domain: The declared type of every column; None infers one (``declared=False``), for use without privacy.
-            clip: Move numbers outside the declared bounds onto the bounds, rather than raise.
+            strict: Whether a cell that fits no declaration is an error.  None: not where the domain is declared.  Then a missing cell,
+                an undeclared level or a text in a column of numbers counts as the column's ``other``, and a number beyond a bound as
+                the bound: a private analysis must not fail or succeed because of one record.  ``jaxcd check`` lists such cells.
+            clip: Of strict reading: move numbers outside the declared bounds onto the bounds, rather than raise.
 
         Returns:
             The data with its columns in the domain's order.
 
         Raises:
-            DataError: Naming column, row (data rows count from 1), value and cure: a missing value, an unknown level,
-                a value out of bounds, infinite or not a number, too few rows or columns, a repeated name, a column
-                that is only in the domain or only in the frame.
+            DataError: Too few rows or columns, a repeated name, a column that is only in the domain or only in the frame.  With
+                ``strict`` also, naming column, row (data rows count from 1), value and cure: a missing value, an undeclared level,
+                a value out of bounds, infinite or not a number.
         """
         from jaxcd.data.frames import raw_columns_of_frame
 
-        return from_raw_columns(raw_columns_of_frame(frame), domain=domain, clip=clip)
+        return from_raw_columns(raw_columns_of_frame(frame), domain=domain, strict=strict, clip=clip)
 
     @classmethod
     def from_array(
@@ -89,6 +94,7 @@ class Dataset:
         *,
         names: Sequence[str] | None = None,
         domain: Domain | None = None,
+        strict: bool | None = None,
         clip: bool = False,
     ) -> Dataset:
         """Take a two-dimensional array (or rows as lists); cells are levels and numbers, not codes.
@@ -96,8 +102,7 @@ class Dataset:
         Args:
             values: n_samples x n_columns.
             names: One name a column; None takes the domain's names, or x1, x2, ... without a domain.
-            domain: As for :meth:`from_frame`.
-            clip: As for :meth:`from_frame`.
+            domain, strict, clip: As for :meth:`from_frame`.  Without ``strict``, rows given as lists are filled up or cut to the names.
 
         Returns:
             The data with its columns in the domain's order.
@@ -109,10 +114,11 @@ class Dataset:
 
         if names is None and domain is not None:
             names = domain.names
-        return from_raw_columns(raw_columns_of_array(values, names=names), domain=domain, clip=clip)
+        raws = raw_columns_of_array(values, names=names, strict=reads_strictly(domain, strict))
+        return from_raw_columns(raws, domain=domain, strict=strict, clip=clip)
 
     @classmethod
-    def from_codes(cls, codes: NDArray, *, domain: Domain) -> Dataset:
+    def from_codes(cls, codes: NDArray, *, domain: Domain, strict: bool | None = None) -> Dataset:
         """Take level codes as they are: the fast way for data made by a program.
 
         A read-only, column-major int32 array is kept without a copy.
@@ -120,25 +126,30 @@ class Dataset:
         Args:
             codes: Integers, n_samples x n_columns; 0 <= codes[i, j] < the number of levels of column j.
             domain: A domain of discrete columns only.
+            strict: As for :meth:`from_frame`: whether a code outside its range (such as -1 for a missing value) or a masked one is an
+                error; else it counts as the column's ``other``.
 
         Returns:
             The data.
 
         Raises:
             DomainError: If a column of the domain is numeric.
-            DataError: If the shape or type is wrong, or a code is outside its range.
+            DataError: If the shape or type is wrong, or, with ``strict``, a code is outside its range.
         """
         if not domain.is_discrete:
             raise DomainError("from_codes needs a domain of discrete columns; use from_frame for numeric columns")
-        if np.ma.is_masked(codes):
+        strictly = reads_strictly(domain, strict)
+        if strictly and np.ma.is_masked(codes):
             raise DataError("codes holds masked values, which says that they are missing; leave such rows out, or fill them")
-        codes = np.asarray(codes)
-        if codes.ndim != 2 or codes.shape[1] != domain.n_columns:
+        plain = np.asarray(codes)
+        if plain.ndim != 2 or plain.shape[1] != domain.n_columns:
             raise DataError(
                 f"codes must have the shape (n_samples, {domain.n_columns}), one column for each in the domain, "
-                f"not {codes.shape}"
+                f"not {plain.shape}"
             )
-        return cls(domain, codes, np.empty((codes.shape[0], 0)))
+        if not strictly and plain.dtype.kind in "iu":
+            plain = _caught(plain, np.ma.getmaskarray(codes) if np.ma.is_masked(codes) else None, domain)
+        return cls(domain, plain, np.empty((plain.shape[0], 0)))
 
     # Looking -----------------------------------------------------------------------------------------------------
 
@@ -227,7 +238,24 @@ class Dataset:
         return f"Dataset(n_samples={self.n_samples}; {describe(self.domain)}{inferred})"
 
 
-def from_raw_columns(raws: Sequence[RawColumn], *, domain: Domain | None, clip: bool) -> Dataset:
+def reads_strictly(domain: object, strict: bool | None) -> bool:
+    """Whether a cell that fits no declaration is an error."""
+    return not (isinstance(domain, Domain) and domain.declared) if strict is None else strict
+
+
+def _caught(codes: NDArray, masked: NDArray | None, domain: Domain) -> NDArray:
+    """The codes, with the catch-all in the place of those outside their range; the same array where there are none."""
+    limits = np.array(domain.cardinalities)
+    wrong = (codes < 0) | (codes >= limits) if masked is None else (codes < 0) | (codes >= limits) | masked
+    if not wrong.any():
+        return codes
+    catch_alls = np.array([domain[name].catch_all for name in domain.names])
+    return np.where(wrong, catch_alls, codes).astype(np.int32)
+
+
+def from_raw_columns(
+    raws: Sequence[RawColumn], *, domain: Domain | None, strict: bool | None = None, clip: bool = False
+) -> Dataset:
     """Apply a domain, given or inferred, to raw columns of distinct names."""
     if not raws[0].n_samples >= 2:
         raise DataError(f"the data must have at least 2 rows, not {raws[0].n_samples}; add rows")
@@ -244,7 +272,7 @@ def from_raw_columns(raws: Sequence[RawColumn], *, domain: Domain | None, clip: 
     for name in by_name:
         if name not in domain:
             raise DataError(f"column {name!r} is in the data but not in the domain; declare it or drop it")
-    return _assembled(domain, [encode(by_name[name], domain[name], clip=clip) for name in domain.names])
+    return _assembled(domain, [encode(by_name[name], domain[name], clip=clip, strict=reads_strictly(domain, strict)) for name in domain.names])
 
 
 def _assembled(domain: Domain, columns: Sequence[NDArray]) -> Dataset:

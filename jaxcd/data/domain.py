@@ -8,6 +8,7 @@ bounds are declared by a person or read from a file.  A domain file is JSON::
                  "age":   {"type": "numeric", "lower": 0, "upper": 120}}}
 
 The order of the columns is the order in the file.  ``lower`` and ``upper`` may both be left out (bounds not declared).
+Any column may have ``"other"``: the level, or the number, that a cell counts as when it is missing or fits no declaration.
 A file written from an inferred domain also says ``"declared": false``; deleting that line, after looking at every level
 and bound, is the act of declaring.  Which cell of the data matches which level (the text "1" matches the level 1) is
 stated in :mod:`jaxcd.data.column_types`.
@@ -189,9 +190,10 @@ def describe(domain: Domain) -> str:
 
 
 def _column_to_json(column: Column) -> dict[str, Any]:
+    other = {} if column.other is None else {"other": column.other}
     if not isinstance(column, Numeric):
-        return {"type": column.kind, "levels": list(column.levels)}
-    return {"type": column.kind, **({"lower": column.lower, "upper": column.upper} if column.is_bounded else {})}
+        return {"type": column.kind, "levels": list(column.levels), **other}
+    return {"type": column.kind, **({"lower": column.lower, "upper": column.upper} if column.is_bounded else {}), **other}
 
 
 def _pairs_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -230,14 +232,14 @@ def _column_from_json(name: str, entry: Any) -> Column:
     keys = {"categorical": {"levels"}, "ordinal": {"levels"}, "numeric": {"lower", "upper"}}.get(str(kind))
     if keys is None:
         raise DomainError(f"column {name!r} is of the unknown type {kind!r}; use categorical, ordinal or numeric")
-    unknown = set(entry) - keys - {"type"}
+    unknown = set(entry) - keys - {"type", "other"}
     if unknown:
-        raise FormatError(f"column {name!r} has the unknown key {min(unknown)!r}; a {kind} column has {sorted(keys)}")
+        raise FormatError(f"column {name!r} has the unknown key {min(unknown)!r}; a {kind} column has {sorted(keys | {'other'})}")
     if kind != "numeric" and not isinstance(entry.get("levels"), list):
         raise FormatError(f'column {name!r} needs "levels", a list')
     try:
         if kind == "numeric":
-            return Numeric(entry.get("lower"), entry.get("upper"))
-        return Categorical(tuple(entry["levels"])) if kind == "categorical" else Ordinal(tuple(entry["levels"]))
+            return Numeric(entry.get("lower"), entry.get("upper"), entry.get("other"))
+        return (Categorical if kind == "categorical" else Ordinal)(tuple(entry["levels"]), entry.get("other"))
     except DomainError as error:
         raise DomainError(f"column {name!r}: {error}") from None

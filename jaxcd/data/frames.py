@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.data.columns import RawColumn, factorise, missing_value
+from jaxcd.data.columns import RawColumn, factorise
 from jaxcd.errors import DataError
 
 
@@ -35,19 +35,16 @@ def checked_names(names: Sequence[object]) -> tuple[str, ...]:
     return tuple(str(name) for name in names)
 
 
-def check_unmasked(values: Any) -> None:
-    """Raises DataError for a two-dimensional array in which a value is masked."""
-    if np.ma.is_masked(values):
-        row, column = np.argwhere(np.ma.getmaskarray(values))[0] + 1
-        raise DataError(f"column {column}, row {row}: the value is masked, which says that it is missing; leave such rows out, or fill them")
+def raw_columns_of_array(values: Any, *, names: Sequence[str] | None, strict: bool = True) -> tuple[RawColumn, ...]:
+    """The columns of an n_samples x n_columns array; without names they are x1, x2, ...
 
-
-def raw_columns_of_array(values: Any, *, names: Sequence[str] | None) -> tuple[RawColumn, ...]:
-    """The columns of an n_samples x n_columns array; without names they are x1, x2, ..."""
-    array = values if isinstance(values, np.ndarray) else _array(values)
+    Masked values are missing.  strict: whether rows given as lists must have one length; else they are filled up, or cut.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.where(np.ma.getmaskarray(values), None, values.data.astype(object)) if np.ma.is_masked(values) else values.data
+    array = values if isinstance(values, np.ndarray) else _array(values, None if strict or names is None else len(names))
     if array.ndim != 2:
         raise DataError(f"values must be a two-dimensional array (n_samples x n_columns), not of shape {array.shape}")
-    check_unmasked(values)
     if names is None:
         names = [f"x{j}" for j in range(1, array.shape[1] + 1)]
     if isinstance(names, str) or len(names) != array.shape[1]:
@@ -56,10 +53,15 @@ def raw_columns_of_array(values: Any, *, names: Sequence[str] | None) -> tuple[R
     return tuple(_raw_of_cells(name, array[:, j]) for j, name in enumerate(checked))
 
 
-def _array(values: Any) -> NDArray:
-    """Rows given as lists keep their cells' types: numpy would turn a mixed table into text."""
+def _array(values: Any, width: int | None) -> NDArray:
+    """Rows given as lists keep their cells' types: numpy would turn a mixed table into text.
+
+    width: what rows are filled up or cut to; None: they must be of one length.
+    """
     if hasattr(values, "__array__"):
         return np.asarray(values)
+    if width is not None:
+        return _filled(list(values), width)
     if any(isinstance(row, (str, bytes)) or not hasattr(row, "__len__") for row in values):
         return np.asarray(values, dtype=object)
     if len({len(row) for row in values}) > 1:
@@ -70,6 +72,16 @@ def _array(values: Any) -> NDArray:
     return array if array.dtype.kind in "biuf" else np.asarray(values, dtype=object)
 
 
+def _filled(rows: list[Any], width: int) -> NDArray:
+    """Rows of any length in a table of objects; a row that is no sequence has no cells."""
+    array = np.full((len(rows), width), None, dtype=object)
+    for i, row in enumerate(rows):
+        if not isinstance(row, (str, bytes)) and hasattr(row, "__len__"):
+            for j, cell in enumerate(list(row)[:width]):
+                array[i, j] = cell
+    return array
+
+
 def _raw_of_cells(name: str, cells: NDArray) -> RawColumn:
     if cells.dtype.kind in "biuf":
         return RawColumn(name, numbers=np.array(cells))
@@ -78,7 +90,7 @@ def _raw_of_cells(name: str, cells: NDArray) -> RawColumn:
     plain = cells.tolist()
     if plain and all(isinstance(cell, (bool, np.bool_)) for cell in plain):
         return RawColumn(name, numbers=np.array(plain, dtype=np.bool_))
-    uniques, inverse = factorise(plain, name)
+    uniques, inverse = factorise(plain)
     return RawColumn(name, uniques=uniques, inverse=inverse, untyped=True)
 
 
@@ -106,23 +118,24 @@ def raw_columns_of_frame(frame: Any) -> tuple[RawColumn, ...]:
 def _raw_of_series(name: str, series: Any) -> RawColumn:
     import narwhals as nw
 
-    missing = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
-    if missing.any():
-        raise missing_value(name, int(missing.argmax()) + 1)
     dtype = series.dtype
-    if dtype == nw.Boolean:
-        return RawColumn(name, numbers=np.array(series.to_numpy(), dtype=np.bool_))
-    if dtype.is_integer():
-        return RawColumn(name, numbers=np.array(series.to_numpy()))
-    if dtype.is_numeric():
+    if dtype.is_float() or dtype.is_decimal():
         return RawColumn(name, numbers=np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64))
+    if dtype == nw.Boolean or dtype.is_integer():
+        if bool(series.is_null().any()):
+            return RawColumn(name, **_factorised(series.to_list()))
+        return RawColumn(name, numbers=np.array(series.to_numpy(), dtype=np.bool_ if dtype == nw.Boolean else None))
     if dtype == nw.Object:
         return _raw_of_cells(name, _objects(series.to_list()))
     if dtype not in (nw.String, nw.Categorical, nw.Enum):
         raise DataError(f"column {name!r} holds values of type {dtype}; turn the column into text or numbers")
-    uniques, inverse = factorise(series.to_list(), name)
     order = tuple(dtype.categories) if dtype == nw.Enum else None
-    return RawColumn(name, uniques=uniques, inverse=inverse, ordered_levels=order)
+    return RawColumn(name, **_factorised(series.to_list()), ordered_levels=order)
+
+
+def _factorised(cells: list[object]) -> dict[str, Any]:
+    uniques, inverse = factorise(cells)
+    return {"uniques": uniques, "inverse": inverse}
 
 
 def _objects(cells: list[object]) -> NDArray:

@@ -1,7 +1,11 @@
 """Reading data files: csv, csv.gz and parquet.
 
 The csv reader is the standard library's, not a data frame's: data frames rename repeated headers, fill short rows and
-turn the text NA into a missing value, all in silence, and jaxcd reports each of them.
+turn the text NA into a missing value, all in silence.
+
+Strict reading reports each of these.  Total reading (:mod:`jaxcd.data.columns`) fails on no record: a short row is filled with missing
+cells, a long one cut, a blank line between rows is a row of missing cells, a byte that is no UTF-8 is replaced, and a line with a broken
+quote is split at its commas, with the quotes at the ends of its cells dropped.
 """
 
 from __future__ import annotations
@@ -10,7 +14,8 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from itertools import count, islice
 from pathlib import Path
 from typing import IO
@@ -19,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxcd.data.columns import RawColumn
-from jaxcd.data.dataset import Dataset, from_raw_columns
+from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
 from jaxcd.data.domain import Domain
 from jaxcd.data.frames import checked_names, raw_columns_of_frame
 from jaxcd.errors import DataError
@@ -27,7 +32,9 @@ from jaxcd.errors import DataError
 ROWS_AT_A_TIME = 20_000
 
 
-def read_csv(path: str | Path, *, domain: Domain | str | Path | None = None, clip: bool = False) -> Dataset:
+def read_csv(
+    path: str | Path, *, domain: Domain | str | Path | None = None, strict: bool | None = None, clip: bool = False
+) -> Dataset:
     """Read a data file: comma-separated UTF-8 text with a header (.csv, .csv.gz), or parquet (.parquet, .pq).
 
     An empty cell, NA, N/A, NaN or null is a missing value unless the domain declares it as a level.
@@ -36,25 +43,33 @@ def read_csv(path: str | Path, *, domain: Domain | str | Path | None = None, cli
         path: The file.
         domain: A :class:`Domain` or the path of a domain file.  None infers one from the data with ``declared=False``
             (the rule is stated at :meth:`Domain.infer`), for use without privacy only.
-        clip: Move numbers outside the declared bounds onto the bounds, rather than raise.
+        strict, clip: As for :meth:`Dataset.from_frame`.
 
     Returns:
         The data with its columns in the domain's order.
 
     Raises:
-        DataError: As for :meth:`Dataset.from_frame`; also a missing or empty file and a row of another length.
+        DataError: As for :meth:`Dataset.from_frame`; also a missing or empty file and, with ``strict``, a row of another length.
         FormatError, DomainError: If the domain file is malformed.
     """
-    path = Path(path)
     if isinstance(domain, (str, Path)):
         domain = Domain.read(domain)
+    raws, _ = read_columns(path, strict=reads_strictly(domain, strict))
+    return from_raw_columns(raws, domain=domain, strict=strict, clip=clip)
+
+
+def read_columns(path: str | Path, *, strict: bool) -> tuple[tuple[RawColumn, ...], tuple[str, ...]]:
+    """The columns of a data file, and what total reading had to repair in the file's layout (sensitive: it names rows)."""
+    path = Path(path)
     name = path.name.lower()
     if not name.endswith((".csv", ".csv.gz", ".parquet", ".pq")):
         raise DataError(f"file {str(path)!r} is of an unknown kind; use .csv, .csv.gz or .parquet")
     if not path.is_file():
         raise DataError(f"file {str(path)!r} does not exist; check the path")
-    raws = _read_parquet(path) if name.endswith((".parquet", ".pq")) else _read_csv_columns(path)
-    return from_raw_columns(raws, domain=domain, clip=clip)
+    if name.endswith((".parquet", ".pq")):
+        return _read_parquet(path), ()
+    layout = _Layout(strict)
+    return _read_csv_columns(path, layout), tuple(layout.repairs)
 
 
 def _read_parquet(path: Path) -> tuple[RawColumn, ...]:
@@ -71,16 +86,33 @@ def _read_parquet(path: Path) -> tuple[RawColumn, ...]:
     return raw_columns_of_frame(table)
 
 
-def open_text(path: Path) -> IO[str]:
+def open_text(path: Path, *, errors: str = "strict") -> IO[str]:
     """Open a text file, unpacking it where the name ends in .gz; a leading byte-order mark is dropped."""
     binary: IO[bytes] = gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")  # type: ignore[assignment]
-    return io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline="")
 
 
-def _read_csv_columns(path: Path) -> tuple[RawColumn, ...]:
+class _Layout:
+    """What becomes of records that a csv file does not write as the header says: an error, or a repair that is noted."""
+
+    def __init__(self, strict: bool) -> None:
+        self.strict = strict
+        self.repairs: list[str] = []
+
+    def defect(self, words: str, cure: str) -> None:
+        if self.strict:
+            raise DataError(f"{words}; {cure}")
+        if len(self.repairs) < _MOST_REPAIRS:
+            self.repairs.append(words)
+
+
+_MOST_REPAIRS = 1000
+
+
+def _read_csv_columns(path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
     try:
-        with open_text(path) as handle:
-            return _columns_of_rows(_counted(csv.reader(handle, strict=True)), path)
+        with open_text(path, errors="strict" if layout.strict else "replace") as handle:
+            return _columns_of_rows(_records(handle, layout), path, layout)
     except UnicodeDecodeError:
         raise DataError(f"file {str(path)!r} is not UTF-8 text; save it as UTF-8") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
@@ -89,8 +121,12 @@ def _read_csv_columns(path: Path) -> tuple[RawColumn, ...]:
         raise DataError(f"file {str(path)!r} cannot be read: {error.strerror or type(error).__name__}") from None
 
 
-def _counted(reader: Iterator[list[str]]) -> Iterator[list[str]]:
-    """The rows of a csv reader, header first; broken quotes are reported with the row they are in."""
+def _records(handle: Iterable[str], layout: _Layout) -> Iterator[list[str]]:
+    """The records of a csv file, header first."""
+    if not layout.strict:
+        yield from _all_records(handle, layout)
+        return
+    reader = csv.reader(handle, strict=True)
     for row in count():
         try:
             cells = next(reader, None)
@@ -102,7 +138,45 @@ def _counted(reader: Iterator[list[str]]) -> Iterator[list[str]]:
         yield cells
 
 
-def _columns_of_rows(rows: Iterator[list[str]], path: Path) -> tuple[RawColumn, ...]:
+class _Source:
+    """Lines for a csv reader, one record's at a time, so that a record can be read again in another way."""
+
+    def __init__(self, handle: Iterable[str]) -> None:
+        self._lines = iter(handle)
+        self.returned: deque[str] = deque()
+        self.taken: list[str] = []
+
+    def __iter__(self) -> _Source:
+        return self
+
+    def __next__(self) -> str:
+        line = self.returned.popleft() if self.returned else next(self._lines)
+        self.taken.append(line)
+        return line
+
+
+def _all_records(handle: Iterable[str], layout: _Layout) -> Iterator[list[str]]:
+    """Every record, whatever its quotes are."""
+    source = _Source(handle)
+    reader = csv.reader(source, strict=True)
+    for row in count():
+        source.taken.clear()
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            if row == 0:
+                raise DataError(f"the header cannot be read as csv ({error}); correct its quotes") from None
+            layout.defect(f"row {row} cannot be read as csv ({error})", "correct its quotes")
+            line, *later = source.taken
+            source.returned.extendleft(reversed(later))
+            cells = [cell.strip().strip('"') for cell in line.rstrip("\r\n").split(",")]
+            reader = csv.reader(source, strict=True)
+        if cells is None:
+            return
+        yield cells
+
+
+def _columns_of_rows(rows: Iterator[list[str]], path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
     header = next(rows, None)
     if not header:
         raise DataError(f"file {str(path)!r} is empty; it must start with a header of column names")
@@ -110,9 +184,7 @@ def _columns_of_rows(rows: Iterator[list[str]], path: Path) -> tuple[RawColumn, 
     indices: list[dict[str, int]] = [{} for _ in names]
     parts: list[list[NDArray]] = [[] for _ in names]
     n_rows = 0
-    while chunk := list(islice(rows, ROWS_AT_A_TIME)):
-        if set(map(len, chunk)) != {len(names)}:
-            chunk = _without_last_blanks(chunk, rows, len(names), n_rows)
+    for chunk in _chunks(rows, len(names), layout):
         for column, index, part in zip(zip(*chunk, strict=True), indices, parts, strict=False):
             for cell in dict.fromkeys(column):
                 index.setdefault(cell, len(index))
@@ -124,12 +196,29 @@ def _columns_of_rows(rows: Iterator[list[str]], path: Path) -> tuple[RawColumn, 
     )
 
 
-def _without_last_blanks(chunk: list[list[str]], rows: Iterator[list[str]], width: int, n_rows: int) -> list[list[str]]:
-    """Drop blank lines at the end of the file; any other row of a wrong length is an error."""
-    ragged = next(i for i, row in enumerate(chunk) if len(row) != width)
-    if not any(chunk[ragged:]) and not any(row for row in rows):
-        return chunk[:ragged]
-    raise DataError(
-        f"row {n_rows + ragged + 1} has {len(chunk[ragged])} values, but the header has {width} columns; "
-        "add or remove values (or commas) in that row"
-    )
+def _chunks(rows: Iterator[list[str]], width: int, layout: _Layout) -> Iterator[list[list[str]]]:
+    """Blocks of rows of the header's width; blank lines at the end of the file are no rows."""
+    n_rows, blanks = 0, 0
+    while chunk := list(islice(rows, ROWS_AT_A_TIME)):
+        if blanks or set(map(len, chunk)) != {width}:
+            kept: list[list[str]] = []
+            for cells in chunk:
+                if not cells:
+                    blanks += 1
+                    continue
+                for blank in [[]] * blanks:
+                    kept.append(_of_width(blank, width, n_rows + len(kept) + 1, layout))
+                blanks = 0
+                kept.append(_of_width(cells, width, n_rows + len(kept) + 1, layout))
+            chunk = kept
+        if chunk:
+            yield chunk
+        n_rows += len(chunk)
+
+
+def _of_width(cells: list[str], width: int, row: int, layout: _Layout) -> list[str]:
+    if len(cells) != width:
+        layout.defect(
+            f"row {row} has {len(cells)} values, but the header has {width} columns", "add or remove values (or commas) in that row"
+        )
+    return cells if len(cells) == width else [*cells[:width], *[""] * (width - len(cells))]

@@ -42,7 +42,7 @@ def check_pair(x: ArrayLike, y: ArrayLike, *, least: int = 8, private: bool = Fa
         DataError: not one column each, not numbers, of unequal lengths, fewer than ``least`` records; and, unless ``private``,
         a value that is not finite or a column with a single value.
     """
-    columns = _column("x", x), _column("y", y)
+    columns = _column("x", x, private), _column("y", y, private)
     lengths = len(columns[0]), len(columns[1])
     if lengths[0] != lengths[1]:
         raise DataError(f"x and y must have one value a record each, got lengths {lengths[0]} and {lengths[1]}: give paired records")
@@ -58,10 +58,13 @@ def check_pair(x: ArrayLike, y: ArrayLike, *, least: int = 8, private: bool = Fa
     return columns
 
 
-def _column(name: str, values: ArrayLike) -> np.ndarray:
+def _column(name: str, values: ArrayLike, private: bool) -> np.ndarray:
+    """One column as float64.  Of a private column a cell that is no number is NaN: an error about it would tell of a record."""
+    if private and isinstance(values, (list, tuple)) and not all(isinstance(cell, (list, tuple, np.ndarray)) for cell in values):
+        values = _cells(values)  # numpy's choice of a type for the whole would depend on each cell
     try:
         # A masked value is missing, as NaN is; whether there is one must not show in a private run.
-        array = np.ma.filled(values.astype(np.float64), np.nan) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+        array = np.where(np.ma.getmaskarray(values), np.nan, values.data) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
     except (TypeError, ValueError):
         raise DataError(f"{name} is not one column of numbers: give a one-dimensional array") from None
     if array.ndim != 1:
@@ -69,19 +72,31 @@ def _column(name: str, values: ArrayLike) -> np.ndarray:
             f"{name} must be one column, got an array of shape {array.shape}: a pair is of two scalar variables, so give "
             "one-dimensional arrays (multivariate pairs are not handled)"
         )
-    if array.dtype == object and all(value is None or isinstance(value, numbers.Real) for value in array):
+    if array.dtype == object and (private or all(value is None or isinstance(value, numbers.Real) for value in array)):
         # Python's whole numbers have no limit, and one beyond int64 must not change what becomes of the others.
-        array = np.array([_as_float(value) for value in array])
+        array = np.array([_number_in(value) for value in array])
     if array.dtype.kind not in "biuf":
         raise DataError(f"{name} must hold numbers, got dtype {array.dtype}: convert it to float64 first")
     return array.astype(np.float64)
 
 
-def _as_float(value: Any) -> float:
+def _cells(values: Any) -> np.ndarray:
+    cells = np.empty(len(values), dtype=object)
+    for i, cell in enumerate(values):
+        cells[i] = cell
+    return cells
+
+
+def _number_in(cell: Any) -> float:
+    """The number in a cell of any kind, or NaN."""
+    if not isinstance(cell, (str, numbers.Real)):
+        return math.nan
     try:
-        return math.nan if value is None else float(value)
+        return float(cell)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
+    except ValueError:
+        return math.nan
 
 
 def check_pair_arguments(budget: Any, noise: Any) -> bool:

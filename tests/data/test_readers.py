@@ -95,7 +95,7 @@ def test_without_a_domain_one_is_inferred_and_not_declared(tmp_path: Path) -> No
 )
 def test_defects_are_reported(tmp_path: Path, text: str, parts: list[str]) -> None:
     with pytest.raises(DataError) as caught:
-        read_csv(write(tmp_path, text), domain=DOMAIN)
+        read_csv(write(tmp_path, text), domain=DOMAIN, strict=True)
     for part in parts:
         assert part in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -135,11 +135,11 @@ def test_rows_beyond_the_first_block_are_counted_and_checked(tmp_path: Path) -> 
     assert np.array_equal(data.column("a"), np.arange(n) % 2)
     for wrong, part in (("1", f"row {n} has 1 values"), ("2,0", f"'a', row {n}:"), ('"', f"row {n} cannot")):
         with pytest.raises(DataError, match=part):
-            read_csv(write(tmp_path, "a,b\n" + "\n".join([*rows[:-1], wrong]) + "\n"), domain=domain)
+            read_csv(write(tmp_path, "a,b\n" + "\n".join([*rows[:-1], wrong]) + "\n"), domain=domain, strict=True)
     # A blank line that ends the first block is not the end of the file.
     blank = [*rows[: ROWS_AT_A_TIME - 1], "", *rows[ROWS_AT_A_TIME - 1 :]]
     with pytest.raises(DataError, match=f"row {ROWS_AT_A_TIME} has 0 values"):
-        read_csv(write(tmp_path, "a,b\n" + "\n".join(blank) + "\n"), domain=domain)
+        read_csv(write(tmp_path, "a,b\n" + "\n".join(blank) + "\n"), domain=domain, strict=True)
 
 
 words = st.text(alphabet="ab ,\"\n'é;", min_size=1, max_size=6).filter(str.strip)
@@ -159,7 +159,7 @@ def test_csv_agrees_with_the_frame_it_was_written_from(
 
 
 def test_clip_reaches_the_reader(tmp_path: Path) -> None:
-    data = read_csv(write(tmp_path, GOOD.replace("47.5", "400")), domain=DOMAIN, clip=True)
+    data = read_csv(write(tmp_path, GOOD.replace("47.5", "400")), domain=DOMAIN, strict=True, clip=True)
     assert data.values("age").tolist() == [33.0, 120.0, 0.0]
 
 
