@@ -86,7 +86,19 @@ from jaxcd.pairwise import (
     reci,
 )
 from jaxcd.planning import Plan, ReleasePlan, plan, plan_release
-from jaxcd.privacy import NO_PRIVACY, Budget, Ledger, PrivacyCost, Relation, SecureNoise, SimulatedNoise
+from jaxcd.privacy import (
+    NO_PRIVACY,
+    Budget,
+    Ledger,
+    LedgerFile,
+    PrivacyCost,
+    Receipt,
+    Relation,
+    SecureNoise,
+    SimulatedNoise,
+    receipt_of,
+)
+from jaxcd.privacy.certificate import verify
 from jaxcd.recommending import Method, Recommendation, recommend
 from jaxcd.releases import CanonicalCorrelation, Features, Histogram, Marginals, NoisyFisherZ, Release, SecondMoments
 from jaxcd.scores import BIC, BDeu
@@ -131,6 +143,7 @@ __all__ = [
     "KendallTau",
     "Knowledge",
     "Ledger",
+    "LedgerFile",
     "LevelwiseGaussian",
     "LogIQRScore",
     "Marginals",
@@ -151,6 +164,7 @@ __all__ = [
     "PrivacyCost",
     "PrivacyError",
     "Protect",
+    "Receipt",
     "Recommendation",
     "Relation",
     "Release",
@@ -194,10 +208,12 @@ __all__ = [
     "plan_release",
     "published",
     "read_csv",
+    "receipt_of",
     "reci",
     "recommend",
     "release",
     "search",
     "structural",
     "tree_pc",
+    "verify",
 ]

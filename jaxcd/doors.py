@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,13 @@ from jaxcd.discovery import (
     tree_pc,
 )
 from jaxcd.discovery.constraint import check_arguments
+from jaxcd.discovery.facts import facts_of_release, facts_of_run
 from jaxcd.errors import OptionError
+from jaxcd.frozen import FrozenDict
 from jaxcd.graphs import Knowledge
 from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, NoPrivacy, PrivacyCost, PrivacyFilter, laplace, open_account
+from jaxcd.privacy.accountant import Accountant
+from jaxcd.privacy.certificate import Certified
 from jaxcd.queries import Session
 from jaxcd.recommending import recommend
 from jaxcd.releases import (
@@ -138,7 +142,6 @@ def discover(
             if n_confidence_draws > 0:
                 kind = None if isinstance(choice.kind, Features) else choice.kind
                 run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws, kind=kind))
-            run = replace(run, info={**_facts(bought), **run.info})
     elif isinstance(choice.decider, TreeOptions):
         assert choice.test is not None
         run = tree_pc(data, test=choice.test, budget=budget, key=key, noise=noise, ledger=ledger, options=choice.decider)
@@ -164,15 +167,13 @@ def _check_afterwards(choice: Choice, release_out: str | Path | None, n_confiden
         raise OptionError(f"release_out = {str(release_out)!r} is no file in a folder that exists; give one such as 'release.npz'")
 
 
-def _facts(bought: Release) -> Mapping[str, Any]:
-    """What a report says about every run, where the search on a release does not."""
-    return {"budget": str(bought.cost), "secure_noise": bought.cost.proven, "ledger": tuple(bought.ledger)}
-
-
 @dataclass(frozen=True)
-class CITestResult:
+class CITestResult(Certified):
     """One answer.  Without privacy: statistic, pvalue (and its logarithm) and margin.  Under a budget only the noisy margin and
-    what follows from it are released: statistic, pvalue and log_pvalue are None."""
+    what follows from it are released: statistic, pvalue and log_pvalue are None.
+
+    cost: the guarantee.  spent: what the events charged add up to.  info: what was public of the data, and the ledger's table.
+    """
 
     statistic: float | None
     pvalue: float | None
@@ -180,6 +181,11 @@ class CITestResult:
     margin: float
     independent: bool
     cost: PrivacyCost
+    spent: PrivacyCost
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "info", FrozenDict(self.info))
 
 
 def ci_test(
@@ -223,7 +229,7 @@ def ci_test(
         raise OptionError(f"x, y and given must be different columns, not {chosen!r}")
     place = {name: i for i, name in enumerate(session.names)}
     query = Query.of(place[x], place[y], [place[name] for name in given])
-    accountant = open_account(budget, noise, ledger=ledger, parts=(test,), analysis="ci_test")
+    accountant = open_account(budget, noise, ledger=ledger, parts=(test,), analysis="ci_test", n_samples=session.n_samples)
     if isinstance(budget, Budget):
         session.sensitivity()  # refuses before anything is charged
     with accountant.keeping():
@@ -233,15 +239,23 @@ def ci_test(
     if isinstance(budget, NoPrivacy):
         answer = session.evaluate([query])
         statistic, log_pvalue, margin = (float(part[0]) for part in answer)
-        cost = data.cost if isinstance(data, Release) else accountant.guarantee
-        return CITestResult(statistic, float(np.exp(log_pvalue)), log_pvalue, margin, margin <= 0, cost)
+        values = statistic, float(np.exp(log_pvalue)), log_pvalue, margin, margin <= 0
+        if isinstance(data, Release):
+            return CITestResult(*values, data.cost, data.spent, facts_of_release(data))
+        return CITestResult(*values, accountant.guarantee, accountant.ledger.spent, _facts(accountant, session))
     bound = session.sensitivity()
     with accountant.keeping():
         noisy = laplace(
             accountant, session.margins([query]), sensitivity=bound.value, pad=bound.pad, epsilon=equal_pure_events(accountant.ledger, 1),
             label="margin", relation=session.relation,
         )  # fmt: skip
-    return CITestResult(None, None, None, float(noisy[0]), bool(noisy[0] <= 0), accountant.guarantee)
+    return CITestResult(
+        None, None, None, float(noisy[0]), bool(noisy[0] <= 0), accountant.guarantee, accountant.ledger.spent, _facts(accountant, session)
+    )
+
+
+def _facts(accountant: Accountant, session: Session) -> Mapping[str, Any]:
+    return facts_of_run(accountant, domain=session.domain, n_samples=session.n_samples, n_variables=session.n_variables)
 
 
 def release(

@@ -40,5 +40,9 @@ class SensitivityError(PrivacyError, ValueError):
     """A mechanism needs a statistic of bounded sensitivity and was given one that has none."""
 
 
+class PrivacyWarning(UserWarning):
+    """A budget is legal, and promises less than its owner may think; made from public facts alone."""
+
+
 class BudgetExhausted(PrivacyError):
     """An event does not fit into what is left of the budget; nothing was drawn and nothing was charged."""

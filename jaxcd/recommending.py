@@ -53,6 +53,7 @@ from jaxcd.decisions import LevelwiseGaussian
 from jaxcd.errors import OptionError
 from jaxcd.planning import check_facts, plan, plan_release
 from jaxcd.privacy import Budget, NoPrivacy
+from jaxcd.privacy.budget import delta_warning
 from jaxcd.releases import Features, Histogram, SecondMoments
 
 __all__ = ["Alternative", "Method", "Recommendation", "recommend"]
@@ -88,7 +89,7 @@ class Recommendation:
 
     method: the choice in one word.  choice: the same as objects: algorithm, kind of release, or test and decider.
     reasons: sentences with the numbers that decided.  alternatives: what was considered besides.  warning: where this budget is too
-    small for so many rows to find much, else None.
+    small for so many rows to find much, else None.  delta_warning: where delta is not below 1 / n_samples, else None.
     """
 
     method: Method
@@ -96,6 +97,7 @@ class Recommendation:
     reasons: tuple[str, ...]
     alternatives: tuple[Alternative, ...]
     warning: str | None
+    delta_warning: str | None = None
 
     @property
     def kind(self) -> Kind | None:
@@ -104,7 +106,7 @@ class Recommendation:
 
     def __str__(self) -> str:
         lines = [f"Recommended: {self.method.value}", f"  {self.call}", *(f"  - {reason}" for reason in self.reasons)]
-        lines += [f"Warning: {self.warning}"] if self.warning else []
+        lines += [f"Warning: {words}" for words in (self.warning, self.delta_warning) if words]
         lines += ["Considered:"] if self.alternatives else []
         return "\n".join([*lines, *(f"  - {alternative}" for alternative in self.alternatives)])
 
@@ -142,10 +144,13 @@ def recommend(domain: Domain, n_samples: int, *, budget: Budget | NoPrivacy, lin
             return _release(Method.FEATURES, Features(), (no_noise, _TAKES_BOTH), (_no_tests(domain),), None)
         return _tests(Method.PC, choose(domain, budget=budget), (no_noise,), ())
     if domain.is_discrete:
-        return _discrete(domain, n_samples, budget)
-    if mixed and budget.delta > 0:
-        return _mixed(domain, n_samples, budget)
-    return _numeric(domain, n_samples, budget, linear)
+        found = _discrete(domain, n_samples, budget)
+    elif mixed and budget.delta > 0:
+        found = _mixed(domain, n_samples, budget)
+    else:
+        found = _numeric(domain, n_samples, budget, linear)
+    words = delta_warning(budget.epsilon, budget.delta, n_samples)
+    return replace(found, delta_warning=words)
 
 
 # From this share of the rows on that noise hides, or below so many rows times epsilon, less than about half of the arcs were found.

@@ -6,7 +6,12 @@ import os
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# How long an example takes says nothing of whether it is right.
+hypothesis.settings.register_profile("jaxcd", deadline=None)
+hypothesis.settings.load_profile("jaxcd")
 
 # ``benchmarks`` is not installed.  At the end of the path, so that an installed jaxcd is what is tested.
 sys.path.append(str(Path(__file__).resolve().parents[1]))

@@ -132,7 +132,7 @@ def test_privacy_knows_no_test_and_no_graph(module: Path):
 @pytest.mark.parametrize("module", of_part("discovery"), ids=str)
 def test_discovery_sees_types_not_data(module: Path):
     """Of data, tests and the session only the names of types: what a search computes is post-processing."""
-    types = {"data": {"Dataset"}, "citests": {"CITest", "Query", "check_alpha"}, "queries": {"Session"}}
+    types = {"data": {"Dataset", "Domain"}, "citests": {"CITest", "Query", "check_alpha"}, "queries": {"Session"}}
     for found in imports(module, MODULES[module]):
         if found.target in types:
             assert set(found.names) <= types[found.target], f"{module}:{found.line}"

@@ -25,7 +25,8 @@ from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import Mark, MixedGraph, from_dot, random_dag
 from jaxcd.plotting import comparison_figure, comparison_png, graph_figure, graph_png, plot_graph
 from jaxcd.plotting.layout import layered_layout
-from jaxcd.report import FILES, check_folder, grouped_ledger, metrics_json, privacy_json, write_report
+from jaxcd.privacy.certificate import Certified
+from jaxcd.report import FILES, check_folder, grouped_ledger, metrics_json, write_report
 
 EVIL = '<script>alert("x")</script> & \'$y$'
 PAG = MixedGraph.from_edges(["a", "b", "c", "d", "e"], ["a o-> b", "b <-> c", "c o-o d", "a --> d"])
@@ -281,11 +282,16 @@ def test_files_hold_the_result(secure: jaxcd.DiscoveryResult, tmp_path: Path) ->
         "relation": "replace-one",
         "proven": True,
         "reason": secure.cost.reason,
+        "rho": secure.cost.rho,
+        "unit": "one row",
+        "max_rows_per_person": 1,
+        "failure_delta": 0.0,
     }
+    assert jaxcd.verify(privacy).holds
     assert privacy["secure_noise"] is True
     assert privacy["settings"]["n_samples"] == 200
     assert [row["label"] for row in privacy["ledger"]] == [row["label"] for row in secure.info["ledger"]]
-    assert {row["epsilon"] for row in privacy["ledger"]} >= {"inf"}  # Gaussian noise has no pure epsilon
+    assert any("epsilon" not in row for row in privacy["ledger"])  # Gaussian noise has no pure epsilon
 
     page = _Page((folder / "report.html").read_text(encoding="utf-8"))
     sources = [value or "" for name, value in page.attributes if name in ("src", "href", "srcset", "data", "action")]
@@ -341,7 +347,7 @@ def test_a_report_tells_how_sure_the_edges_are(secure: jaxcd.DiscoveryResult, tm
 def test_a_confidence_in_adjacencies_alone_is_reported(secure: jaxcd.DiscoveryResult, tmp_path: Path) -> None:
     confidence = EdgeConfidence(secure.graph.names, secure.graph.adjacency * 0.75, None, None, 0, "margins")
     released = {"released_margins": ({"pair": secure.graph.names[:2], "margin": 1.0},)}
-    result = SimpleNamespace(
+    result = _Stub(
         **{field: getattr(secure, field) for field in ("graph", "separating_sets", "cost", "spent", "exhausted")},
         info={**secure.info, **released}, confidence=confidence,
     )  # fmt: skip
@@ -363,7 +369,11 @@ def test_simulated_noise_and_no_privacy_are_shouted(tmp_path: Path) -> None:
     assert _strict(exact / "privacy.json")["secure_noise"] is None
 
 
-def _stub(names: list[str], **changes: Any) -> SimpleNamespace:
+class _Stub(Certified, SimpleNamespace):
+    pass
+
+
+def _stub(names: list[str], **changes: Any) -> _Stub:
     cost = jaxcd.PrivacyCost(1.0, 0.0, jaxcd.Relation.REPLACE_ONE, True, f"because {EVIL}")
     row = {"label": EVIL, "mechanism": "Pure", "epsilon": 0.1, "rho": 0.005}
     fields = {
@@ -379,7 +389,7 @@ def _stub(names: list[str], **changes: Any) -> SimpleNamespace:
             "secure_noise": True,
         },
     }
-    return SimpleNamespace(**(fields | changes))
+    return _Stub(**(fields | changes))
 
 
 def test_names_are_escaped(tmp_path: Path) -> None:
@@ -406,7 +416,7 @@ def test_infinity_and_unknown_values_are_json() -> None:
         "d": jaxcd.Relation.REPLACE_ONE,
         "e": {1: (2, object)},
     }
-    content = privacy_json(_stub(["a", "b", "c"], info=info))
+    content = _stub(["a", "b", "c"], info=info).certificate()
     assert content["settings"] == {"a": "inf", "b": "nan", "c": 3, "d": "replace-one", "e": {"1": [2, str(object)]}}
     json.dumps(content, allow_nan=False)
 

@@ -9,15 +9,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from jaxcd.cli.checking import check, verify
 from jaxcd.cli.direction import direction
+from jaxcd.cli.ledger import ledger
 from jaxcd.cli.privatize import privatize
-from jaxcd.errors import JaxcdError, OptionError
+from jaxcd.errors import JaxcdError, OptionError, PrivacyWarning
 
 __all__ = ["app", "main"]
 
@@ -40,7 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show must not end the run
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = app(args=None if argv is None else list(argv), prog_name="jaxcd", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("once", PrivacyWarning)
+            warnings.showwarning = _warn
+            code = app(args=None if argv is None else list(argv), prog_name="jaxcd", standalone_mode=False)
         sys.stdout.flush()
         if code == _INTERRUPTED:  # some versions of typer turn an interrupt into this code
             return _interrupted()
@@ -62,6 +68,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if type(error).__name__ == "Abort":
             return _interrupted()
         raise
+
+
+def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    print(f"jaxcd: warning: {message}" if issubclass(category, PrivacyWarning) else f"{category.__name__}: {message}", file=sys.stderr)
 
 
 def _refuse(message: str) -> int:
@@ -110,6 +120,12 @@ def discover(
     delta: Annotated[
         float | None, typer.Option(help="Total delta, from 0, far below 1 / rows. (Default: 0.)", show_default=False)
     ] = None,
+    max_rows_per_person: Annotated[
+        int | None, typer.Option(help="Most rows that one person has; the budget then holds for a person. (Default: 1.)", show_default=False)
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Ledger file that the run is charged to as well (see `jaxcd ledger`).", show_default=False)
+    ] = None,
     no_privacy: Annotated[bool, typer.Option("--no-privacy", help="Run without a budget.")] = False,
     hide: Annotated[
         list[str] | None,
@@ -155,7 +171,9 @@ def discover(
         bool,
         typer.Option("--simulated-noise", help="Repeatable noise, for experiments: the result is not for release."),
     ] = False,
-    clip: Annotated[bool, typer.Option("--clip", help="Move numbers outside declared bounds onto the bounds.")] = False,
+    clip: Annotated[
+        bool, typer.Option("--clip", help="Without privacy: move numbers outside declared bounds onto the bounds (a private run always does).")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for picture, graph and report.", show_default=False)] = None,
     release_out: Annotated[
         Path | None, typer.Option(help="File (.npz) for the release that was bought, to be searched again later.", show_default=False)
@@ -174,7 +192,7 @@ def discover(
     ] = None,
 ) -> None:
     """Discover a causal graph in a table, or in a sample from a network."""
-    from jaxcd.cli import options, running, screen
+    from jaxcd.cli import options, paid, running, screen
     from jaxcd.doors import Algorithm
     from jaxcd.report import check_folder, write_report
 
@@ -184,7 +202,10 @@ def discover(
     if out is not None:
         check_folder(out, force=force)
     running.check_release_out(release_out, force=force)
-    budget = options.budget(epsilon=epsilon, delta=delta, no_privacy=no_privacy, simulated_noise=simulated_noise)
+    budget = options.budget(
+        epsilon=epsilon, delta=delta, no_privacy=no_privacy, simulated_noise=simulated_noise, max_rows_per_person=max_rows_per_person
+    )
+    total = options.ledger(ledger, budget=budget)
     asked = running.Asked(
         algorithm=options.algorithm(algorithm), test=test, mechanism=mechanism, alpha=alpha, max_level=max_level, knowledge=knowledge,
         linear=linear, release_out=release_out, n_confidence_draws=confidence,
@@ -198,13 +219,15 @@ def discover(
     plan = running.plan(loaded, asked, budget=budget, knowledge=known)
     noise, key = options.randomness(seed=seed, simulated=simulated_noise)
     talkative = not (as_json or quiet)
-    screen.warn_of_delta(budget, loaded)
     if talkative:
         screen.show_plan(loaded, budget, plan, noise, knowledge)
     shown = sys.stderr.isatty() and not quiet if progress is None else progress
     # FCI goes through the levels twice: how far that is nobody knows.
-    with screen.Progress(shown, max_level=None if asked.algorithm is Algorithm.FCI else max_level) as bar:
-        run = running.run(loaded, plan, asked, budget=budget, key=key, noise=noise, knowledge=known, progress=bar.report)
+    progress_bar = screen.Progress(shown, max_level=None if asked.algorithm is Algorithm.FCI else max_level)
+    with paid.kept(), progress_bar as bar:
+        run = running.run(
+            loaded, plan, asked, budget=budget, key=key, noise=noise, ledger=total, knowledge=known, progress=bar.report
+        )
     if talkative:
         # Before the files are written: what was paid for is on the screen whatever happens next.
         screen.show_result(run, loaded)
@@ -254,6 +277,9 @@ def recommend(
 
 
 app.command()(privatize)
+app.command(name="ledger")(ledger)
+app.command()(verify)
+app.command()(check)
 
 
 @app.command(name="domain")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import sys
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jaxcd.errors import DataError, DomainError, OptionError, PrivacyError, SensitivityError
+from jaxcd.errors import DomainError, OptionError, PrivacyError, SensitivityError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,13 +60,19 @@ def direction(
     simulated_noise: Annotated[
         bool, typer.Option("--simulated-noise", help="Repeatable noise, for experiments: the result is not for release.")
     ] = False,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Ledger file that the run is charged to as well (see `jaxcd ledger`).", show_default=False)
+    ] = None,
+    certificate_out: Annotated[
+        Path | None, typer.Option(help="File for the certificate, which `jaxcd verify` checks.", show_default=False)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Say which of two columns causes the other, and how sure that is.
 
     In a private run a cell that is no number counts as the middle of the bounds: saying where it stands would tell of a record.
     """
-    from jaxcd.cli import options
+    from jaxcd.cli import options, paid
 
     if x is None or y is None or x == y:
         raise OptionError("--x and --y must name two different columns; give both, such as --x dose --y response")
@@ -78,11 +83,16 @@ def direction(
     if not 0 <= seed < 2**63:
         raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
     known = _bounds(bounds, domain, x=x, y=y, private=not no_privacy)
+    paid.check_certificate_out(certificate_out)
+    total = options.ledger(ledger, budget=budget)
     noise, key = options.randomness(seed=seed, simulated=simulated_noise)
-    columns = _columns(file, x, y, private=not no_privacy)
-    result = _run(
-        method, columns, budget=budget, known=known, noise=noise, key=key, score=score or "hsic", protect=protect or "both"
-    )
+    columns = _columns(file, x, y, known=known, private=not no_privacy)
+    with paid.kept():
+        result = _run(
+            method, columns, budget=budget, known=known, noise=noise, ledger=total, key=key, score=score or "hsic", protect=protect or "both"
+        )
+        if certificate_out is not None:
+            paid.write_certificate(result, certificate_out)
     if as_json:
         print(json.dumps(_content(result, x, y), indent=2, allow_nan=False))
     else:
@@ -148,61 +158,19 @@ def _bounds(
     return found[0], found[1]
 
 
-def _columns(file: Path, x: str, y: str, *, private: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The two columns.  In a private run only the shape of the file can be refused, not what stands in a cell."""
-    import numpy as np
-    import pandas as pd
+def _columns(file: Path, x: str, y: str, *, known: _Bounds | None, private: bool) -> list[np.ndarray]:
+    """The two columns as numbers.  In a private run no cell can be refused."""
+    from jaxcd.data.column_types import Numeric
+    from jaxcd.data.columns import encode
+    from jaxcd.data.readers import read_columns
 
-    table = _table(file, x, y)
-    columns: list[np.ndarray] = []
-    for name in (x, y):
-        # By position: from here on names do not matter, and a frame with odd names stays harmless.
-        raw = table.iloc[:, len(columns)]
-        values = pd.to_numeric(raw, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        if not private and not np.isfinite(values).all():
-            row = int((~np.isfinite(values)).argmax())
-            raise DataError(f"column {name!r}, row {row + 1}: {raw.iloc[row]!r} is not a finite number; correct the cell or drop the row")
-        columns.append(values)
-    return columns[0], columns[1]
-
-
-def _table(file: Path, x: str, y: str) -> Any:
-    """A data frame of the columns x and y, in this order, cells of text files as text."""
-    import pandas as pd
-    import pyarrow
-    from pyarrow import parquet
-
-    from jaxcd.data.readers import open_text
-
-    if not file.name.lower().endswith((".csv", ".csv.gz", ".parquet", ".pq")):
-        raise DataError(f"file {str(file)!r} is of an unknown kind; use .csv, .csv.gz or .parquet")
-    if not file.is_file():
-        raise DataError(f"file {str(file)!r} does not exist; check the path")
-    is_parquet = file.name.lower().endswith((".parquet", ".pq"))
-    try:
-        if is_parquet:
-            names = parquet.ParquetFile(file).schema_arrow.names
-        else:
-            with open_text(file) as handle:
-                names = next(csv.reader(handle), [])
-        for option, name in (("--x", x), ("--y", y)):
-            if names.count(name) != 1:
-                problem = "has no such column" if name not in names else "has several such columns"
-                raise DataError(f"{option} {name!r}: {file} {problem}; its columns are {', '.join(names) or 'none'}")
-        if is_parquet:
-            return parquet.ParquetFile(file).read(columns=[x, y]).select([x, y]).to_pandas()
-        with open_text(file) as handle:
-            places = [names.index(x), names.index(y)]
-            frame = pd.read_csv(handle, header=None, skiprows=1, usecols=places, dtype=str, names=range(len(names)), index_col=False)
-        return frame[places]
-    except DataError:  # also a ValueError
-        raise
-    except (ValueError, EOFError, OSError, csv.Error, pyarrow.ArrowException):  # what broken text, gzip and parquet raise
-        raise DataError(f"file {str(file)!r} cannot be read as a table; write it again") from None
+    raws, _ = read_columns(file, strict=not private, only=(x, y))
+    columns = [Numeric(), Numeric()] if known is None or not private else [Numeric(*edges) for edges in known]
+    return [encode(raw, column, strict=not private) for raw, column in zip(raws, columns, strict=True)]
 
 
 def _run(
-    method: str, columns: tuple[np.ndarray, np.ndarray], *, budget: Any, known: _Bounds | None, noise: Any, key: Any, score: str, protect: str
+    method: str, columns: list[np.ndarray], *, budget: Any, known: _Bounds | None, noise: Any, ledger: Any, key: Any, score: str, protect: str
 ) -> PairResult:
     from jaxcd import pairwise
     from jaxcd.pairwise import anm_scores
@@ -211,9 +179,9 @@ def _run(
     if method == "anm":
         chosen = getattr(anm_scores, SCORES[score])()
         whose = anm_scores.Protect(protect)
-        return anm(*columns, budget=budget, key=key, noise=noise, bounds=known, score=chosen, protect=whose)
+        return anm(*columns, budget=budget, key=key, noise=noise, ledger=ledger, bounds=known, score=chosen, protect=whose)
     if method == "reci":
-        return pairwise.reci(*columns, budget=budget, bounds=known, noise=noise)
+        return pairwise.reci(*columns, budget=budget, bounds=known, noise=noise, ledger=ledger)
     if method == "igci":
         return pairwise.igci(*columns, budget=budget)
     return pairwise.cds(*columns, budget=budget)

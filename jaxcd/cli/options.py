@@ -31,6 +31,7 @@ __all__ = [
     "draft_domain",
     "is_auto",
     "knowledge",
+    "ledger",
     "public_facts",
     "randomness",
     "test",
@@ -73,9 +74,12 @@ _DRAFT = (
 
 
 def budget(
-    *, epsilon: float | None, delta: float | None, no_privacy: bool, simulated_noise: bool
+    *, epsilon: float | None, delta: float | None, no_privacy: bool, simulated_noise: bool, max_rows_per_person: int | None = None
 ) -> jaxcd.Budget | NoPrivacy:
-    """The budget of ``--epsilon``, ``--delta`` and ``--no-privacy``."""
+    """The budget of ``--epsilon``, ``--delta``, ``--max-rows-per-person`` and ``--no-privacy``."""
+    if max_rows_per_person is not None and (no_privacy or not max_rows_per_person >= 1):
+        problem = "a run with --no-privacy protects nobody" if no_privacy else "is no number of rows; give a whole number from 1"
+        raise OptionError(f"--max-rows-per-person {max_rows_per_person}: {problem}")
     if no_privacy:
         if epsilon is not None or delta is not None:
             raise OptionError("--no-privacy does not go with --epsilon or --delta; drop one of them")
@@ -88,7 +92,22 @@ def budget(
         raise OptionError(f"--epsilon {epsilon:g} is no budget; give a positive number such as 1, or --no-privacy")
     if delta is not None and not 0 <= delta < 1:
         raise OptionError(f"--delta {delta:g} is out of range; give 0, or far less than 1 / rows, such as 1e-6")
-    return jaxcd.Budget(epsilon=epsilon, delta=0.0 if delta is None else delta)
+    return jaxcd.Budget(
+        epsilon=epsilon, delta=0.0 if delta is None else delta, max_rows_per_person=1 if max_rows_per_person is None else max_rows_per_person
+    )
+
+
+def ledger(path: Path | None, *, budget: jaxcd.Budget | NoPrivacy) -> jaxcd.LedgerFile | None:
+    """The ledger of ``--ledger``, which must be there."""
+    if path is None:
+        return None
+    if isinstance(budget, NoPrivacy):
+        raise OptionError("--ledger: a run with --no-privacy is no charge that a ledger can keep; drop one of the two")
+    if not path.is_file():
+        raise OptionError(
+            f"--ledger: there is no file {str(path)!r}; make one with `jaxcd ledger {path} --data-set NAME --epsilon E --delta D`"
+        )
+    return jaxcd.LedgerFile(path)
 
 
 def algorithm(name: str) -> Algorithm:
@@ -223,7 +242,8 @@ class Source:
         if private and domain is not None and not domain.declared:
             raise PrivacyError(_DRAFT.format(domain=self.domain))
         try:
-            data = jaxcd.read_csv(file, domain=domain, clip=self.clip)
+            # Without privacy every cell that does not fit is reported; in a private run such an error would tell of a record.
+            data = jaxcd.read_csv(file, domain=domain, clip=self.clip, strict=not private)
         except DataError as error:
             raise DataError(str(error).replace("clip=True", "--clip")) from None
         kind = "" if domain is None or not domain.declared else " of a declared domain"

@@ -64,9 +64,12 @@ def privatize(
         list[str] | None,
         typer.Option(help="Bins of numeric columns between their declared bounds: N for all, or COLUMN=N; may be repeated.", show_default=False),
     ] = None,
-    clip: Annotated[bool, typer.Option("--clip", help="Move numbers outside declared bounds onto the bounds.")] = False,
+    clip: Annotated[bool, typer.Option("--clip", help="Kept for old scripts: numbers outside declared bounds always count as the bounds.")] = False,
     guarantee_out: Annotated[
         Path | None, typer.Option(help="The guarantee (JSON) to write. (Default: OUT with .guarantee.json.)", show_default=False)
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Ledger file that epsilon-LDP is charged to (see `jaxcd ledger`).", show_default=False)
     ] = None,
     simulated_noise: Annotated[
         bool, typer.Option("--simulated-noise", help="Repeatable noise, for experiments: the result is not for release.")
@@ -80,6 +83,7 @@ def privatize(
 
     import jaxcd
     from jaxcd import local
+    from jaxcd.cli import options, paid
 
     promise = out.with_name(out.name.removesuffix(".csv") + ".guarantee.json") if guarantee_out is None else guarantee_out
     _check_files(file, domain, out, promise, force=force)
@@ -96,14 +100,14 @@ def privatize(
     chosen = _mechanism(
         mechanism, _binned(declared, numbers), p_max=p_max, epsilon_ldp=epsilon_ldp, d_privacy=d_privacy, distance=_distance(mechanism, distance)
     )
-    try:
-        data = jaxcd.read_csv(file, domain=declared, clip=clip)
-    except DataError as error:
-        raise DataError(str(error).replace("clip=True", "--clip")) from None
+    total = None if ledger is None else options.ledger(ledger, budget=jaxcd.Budget(1.0))
+    # Totally: whether a cell fits its declaration must not show.
+    data = jaxcd.read_csv(file, domain=declared)
     noise = jaxcd.SimulatedNoise(jax.random.key(seed)) if simulated_noise else None
-    found = local.privatize(
-        local.discretise_columns(data, bins=numbers), chosen, out=out, guarantee_out=promise, noise=noise, force=force
-    )
+    with paid.kept():
+        found = local.privatize(
+            local.discretise_columns(data, bins=numbers), chosen, out=out, guarantee_out=promise, noise=noise, ledger=total, force=force
+        )
     if as_json:
         print(promise.read_text(encoding="utf-8"), end="")
     else:

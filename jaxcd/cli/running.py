@@ -138,12 +138,13 @@ def run(
     budget: jaxcd.Budget | NoPrivacy,
     key: jax.Array,
     noise: NoiseSource | None,
+    ledger: jaxcd.LedgerFile | None,
     knowledge: Knowledge | None,
     progress: Callable[[Any], None],
 ) -> jaxcd.DiscoveryResult:
     """The discovery, with the reasons of the choice in its info."""
     result = jaxcd.discover(
-        loaded.data, budget=budget, key=key, noise=noise, test=choice.test, decider=choice.decider, algorithm=choice.algorithm,
+        loaded.data, budget=budget, key=key, noise=noise, ledger=ledger, test=choice.test, decider=choice.decider, algorithm=choice.algorithm,
         max_level=asked.max_level, knowledge=knowledge, release_out=asked.release_out,
         n_confidence_draws=asked.n_confidence_draws, progress=progress,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from rich.text import Text
 import jaxcd
 from jaxcd.cli.options import Loaded
 from jaxcd.doors import Choice
-from jaxcd.report import FILES, graph_json, grouped_ledger, metrics_json, privacy_json
+from jaxcd.report import FILES, graph_json, grouped_ledger, metrics_json
 
 __all__ = [
     "Progress",
@@ -28,7 +28,6 @@ __all__ = [
     "show_release",
     "show_result",
     "warn",
-    "warn_of_delta",
 ]
 
 _SCORES = {"arc_f1": "arcs", "skeleton_f1": "skeleton", "orientation_f1": "orientations", "mark_f1": "marks"}
@@ -145,13 +144,14 @@ def print_recommendation(found: jaxcd.Recommendation) -> None:
         "reasons": list(found.reasons),
         "alternatives": [{"method": other.method.value, "reason": other.reason} for other in found.alternatives],
         "warning": found.warning,
+        "delta_warning": found.delta_warning,
     }
     print(json.dumps(content, indent=2))
 
 
 def print_json(run: jaxcd.DiscoveryResult, loaded: Loaded, folder: Path | None) -> None:
     """Everything as one JSON object on stdout; an infinite epsilon or rho is the text "inf"."""
-    privacy = privacy_json(run)
+    privacy = run.certificate()
     content = {
         "graph": graph_json(run),
         **{name: value for name, value in privacy.items() if name not in ("format", "version")},
@@ -165,13 +165,6 @@ def warn(run: jaxcd.DiscoveryResult) -> None:
     """One line on stderr where a budget was given and the result is no private release."""
     if not math.isinf(run.cost.epsilon) and not run.cost.proven:
         print(f"jaxcd: warning: this result is not for release: {run.cost.reason}", file=sys.stderr)
-
-
-def warn_of_delta(budget: Any, loaded: Loaded) -> None:
-    """One line on stderr where delta would allow the publication of a whole record."""
-    if isinstance(budget, jaxcd.Budget) and budget.delta * loaded.data.n_samples >= 1:
-        words = f"--delta {budget.delta:g} is not below 1 / rows: a mechanism with it may publish whole records"
-        print(f"jaxcd: warning: {words}", file=sys.stderr)
 
 
 def show_guarantees(guarantees: Iterable[Any]) -> None:

@@ -41,7 +41,10 @@ def raw_columns_of_array(values: Any, *, names: Sequence[str] | None, strict: bo
     Masked values are missing.  strict: whether rows given as lists must have one length; else they are filled up, or cut.
     """
     if isinstance(values, np.ma.MaskedArray):
-        values = np.where(np.ma.getmaskarray(values), None, values.data.astype(object)) if np.ma.is_masked(values) else values.data
+        plain = values.data.astype(object) if np.ma.is_masked(values) else values.data
+        if np.ma.is_masked(values):
+            plain[np.ma.getmaskarray(values)] = None
+        values = plain
     array = values if isinstance(values, np.ndarray) else _array(values, None if strict or names is None else len(names))
     if array.ndim != 2:
         raise DataError(f"values must be a two-dimensional array (n_samples x n_columns), not of shape {array.shape}")

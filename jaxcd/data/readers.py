@@ -15,7 +15,7 @@ import gzip
 import io
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
 from typing import IO
@@ -58,8 +58,13 @@ def read_csv(
     return from_raw_columns(raws, domain=domain, strict=strict, clip=clip)
 
 
-def read_columns(path: str | Path, *, strict: bool) -> tuple[tuple[RawColumn, ...], tuple[str, ...]]:
-    """The columns of a data file, and what total reading had to repair in the file's layout (sensitive: it names rows)."""
+def read_columns(
+    path: str | Path, *, strict: bool, only: Sequence[str] | None = None
+) -> tuple[tuple[RawColumn, ...], tuple[str, ...]]:
+    """The columns of a data file, and what total reading had to repair in the file's layout (sensitive: it names rows).
+
+    only: the names of the wanted columns, in the order wanted; DataError where the file has none of a name, or several.
+    """
     path = Path(path)
     name = path.name.lower()
     if not name.endswith((".csv", ".csv.gz", ".parquet", ".pq")):
@@ -67,12 +72,21 @@ def read_columns(path: str | Path, *, strict: bool) -> tuple[tuple[RawColumn, ..
     if not path.is_file():
         raise DataError(f"file {str(path)!r} does not exist; check the path")
     if name.endswith((".parquet", ".pq")):
-        return _read_parquet(path), ()
-    layout = _Layout(strict)
+        return _read_parquet(path, only), ()
+    layout = _Layout(strict, only)
     return _read_csv_columns(path, layout), tuple(layout.repairs)
 
 
-def _read_parquet(path: Path) -> tuple[RawColumn, ...]:
+def _wanted(path: Path, names: Sequence[str], only: Sequence[str]) -> tuple[int, ...]:
+    """Where the wanted columns stand."""
+    for name in only:
+        if names.count(name) != 1:
+            problem = "has no such column" if name not in names else "has several such columns"
+            raise DataError(f"column {name!r}: {path} {problem}; its columns are {', '.join(names) or 'none'}")
+    return tuple(names.index(name) for name in only)
+
+
+def _read_parquet(path: Path, only: Sequence[str] | None) -> tuple[RawColumn, ...]:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -80,7 +94,11 @@ def _read_parquet(path: Path) -> tuple[RawColumn, ...]:
         raise DataError(f"reading {str(path)!r} needs pyarrow; install it or convert the file to csv") from None
     try:
         with path.open("rb") as handle:
-            table = pyarrow.parquet.ParquetFile(handle).read()
+            file = pyarrow.parquet.ParquetFile(handle)
+            if only is not None:
+                _wanted(path, file.schema_arrow.names, only)
+            table = file.read(columns=None if only is None else list(only))
+            table = table if only is None else table.select(list(only))
     except (pyarrow.ArrowException, OSError):
         raise DataError(f"file {str(path)!r} is not a readable parquet file; write it again") from None
     return raw_columns_of_frame(table)
@@ -95,8 +113,9 @@ def open_text(path: Path, *, errors: str = "strict") -> IO[str]:
 class _Layout:
     """What becomes of records that a csv file does not write as the header says: an error, or a repair that is noted."""
 
-    def __init__(self, strict: bool) -> None:
+    def __init__(self, strict: bool, only: Sequence[str] | None) -> None:
         self.strict = strict
+        self.only = only
         self.repairs: list[str] = []
 
     def defect(self, words: str, cure: str) -> None:
@@ -180,12 +199,19 @@ def _columns_of_rows(rows: Iterator[list[str]], path: Path, layout: _Layout) -> 
     header = next(rows, None)
     if not header:
         raise DataError(f"file {str(path)!r} is empty; it must start with a header of column names")
-    names = checked_names(header)
+    width = len(header)
+    if layout.only is None:
+        names = checked_names(header)
+        places: tuple[int, ...] = tuple(range(width))
+    else:
+        names, places = tuple(layout.only), _wanted(path, header, layout.only)
     indices: list[dict[str, int]] = [{} for _ in names]
     parts: list[list[NDArray]] = [[] for _ in names]
     n_rows = 0
-    for chunk in _chunks(rows, len(names), layout):
-        for column, index, part in zip(zip(*chunk, strict=True), indices, parts, strict=False):
+    for chunk in _chunks(rows, width, layout):
+        cells = tuple(zip(*chunk, strict=True))
+        for place, index, part in zip(places, indices, parts, strict=True):
+            column = cells[place]
             for cell in dict.fromkeys(column):
                 index.setdefault(cell, len(index))
             part.append(np.fromiter(map(index.__getitem__, column), np.int32, len(column)))
@@ -206,8 +232,8 @@ def _chunks(rows: Iterator[list[str]], width: int, layout: _Layout) -> Iterator[
                 if not cells:
                     blanks += 1
                     continue
-                for blank in [[]] * blanks:
-                    kept.append(_of_width(blank, width, n_rows + len(kept) + 1, layout))
+                for _ in range(blanks):
+                    kept.append(_of_width([], width, n_rows + len(kept) + 1, layout))
                 blanks = 0
                 kept.append(_of_width(cells, width, n_rows + len(kept) + 1, layout))
             chunk = kept

@@ -12,6 +12,7 @@ from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset
 from jaxcd.decisions import Decider, Threshold
 from jaxcd.discovery.colliders import ColliderRule, Judgement, judge_triples, named_sets
+from jaxcd.discovery.facts import facts_of_release, facts_of_run
 from jaxcd.discovery.orientation import Triple
 from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
 from jaxcd.discovery.skeleton import SearchSpace, Skeleton, search_pools, search_skeleton
@@ -97,7 +98,7 @@ class ConstraintSearch:
         test.check_search(self._session.domain, max_level=max_level)
         if knowledge is not None:
             knowledge.check(self.names, ancestral=latent)
-        self._accountant = open_account(budget, noise, ledger=ledger, parts=(test, decider), analysis="fci" if latent else "pc")
+        self._accountant = open_account(budget, noise, ledger=ledger, parts=(test, decider), analysis="fci" if latent else "pc", n_samples=self._session.n_samples)
         if colliders.asks and not decider.answers_queries:
             raise OptionError(
                 f"colliders: the {colliders.value} rule asks single queries, which {decider.name} does not answer; "
@@ -187,32 +188,22 @@ class ConstraintSearch:
         info = {
             "test": repr(self._test) if self._test.name != "Oracle" else "Oracle",
             "decider": repr(self._decider),
-            "n_samples": session.n_samples,
-            "n_variables": session.n_variables,
-            "budget": str(accountant.ledger.budget),
-            "secure_noise": accountant.noise.secure,
             "levels": tuple(self._levels),
-            "ledger": tuple(accountant.ledger.to_table()),
             "stable": self._stable,
             "max_level": self._max_level,
             "colliders": self._rule.value,
             **facts,
         }
-        if session.domain is not None and session.domain.declared:
-            info["domain"] = session.domain.to_json_dict()
         if self._run.released_margins is not None:
             info["released_margins"] = self._run.released_margins
         if not session.private:
             info |= session.work
-        cost, spent = accountant.guarantee, accountant.ledger.spent
         if (release := self._release) is not None:
             cost, spent = release.cost, release.spent
-            info |= {
-                "release": release.kind,
-                "budget": str(release.cost),
-                "secure_noise": release.cost.proven,
-                "ledger": tuple(release.ledger),
-            }
+            info |= facts_of_release(release)
+        else:
+            cost, spent = accountant.guarantee, accountant.ledger.spent
+            info |= facts_of_run(accountant, domain=session.domain, n_samples=session.n_samples, n_variables=session.n_variables)
         return DiscoveryResult(
             graph=graph,
             separating_sets=named_sets(self.names, skeleton),

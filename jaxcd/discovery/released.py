@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxcd.discovery.equivalence_search import equivalence_search
 from jaxcd.discovery.exact_search import exact_search
+from jaxcd.discovery.facts import facts_of_release
 from jaxcd.discovery.ordering_search import ordering_search
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import GraphError, OptionError
@@ -147,15 +148,13 @@ def result_on_release(release: Release, adjacency: np.ndarray, *, info: Mapping[
 
     adjacency: bool (d, d), a DAG.  info: the algorithm, its settings and what it found; what the release is comes behind the name.
     """
-    facts = {"release": release.kind, "n_samples": release.n_samples, "n_variables": len(release.names)}
-    paid = {"budget": str(release.cost), "secure_noise": release.cost.proven, "ledger": release.ledger}
     return DiscoveryResult(
         graph=dag_to_cpdag(MixedGraph.from_arcs(release.names, adjacency)),
         separating_sets={},
         cost=release.cost,
         spent=release.spent,
         exhausted=False,
-        info={"algorithm": info["algorithm"], **facts, **info, **paid},
+        info={**info, **facts_of_release(release)},
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jaxcd.frozen import FrozenDict
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import PrivacyCost
+from jaxcd.privacy.certificate import Certified
 
 if TYPE_CHECKING:
     from jaxcd.discovery.confidence import EdgeConfidence
@@ -40,7 +41,7 @@ class LevelRecord:
 
 
 @dataclass(frozen=True)
-class DiscoveryResult:
+class DiscoveryResult(Certified):
     """The result of :func:`jaxcd.pc` or :func:`jaxcd.fci`; frozen.  In a private run every field is safe to publish.
 
     graph: the CPDAG, or the PAG.  separating_sets: for each separated pair the set that separated it (the empty tuple where the pair is

@@ -12,6 +12,7 @@ import numpy as np
 from jaxcd.data import Dataset
 from jaxcd.discovery.confidence import EdgeConfidence
 from jaxcd.discovery.exact_search import exact_search as exact_search_on
+from jaxcd.discovery.facts import facts_of_release, facts_of_run
 from jaxcd.discovery.order_mcmc import OrderPosterior, StructurePrior
 from jaxcd.discovery.order_mcmc import order_mcmc as order_mcmc_on
 from jaxcd.discovery.result import DiscoveryResult
@@ -39,25 +40,14 @@ class SearchedData:
     def result(self, graph: MixedGraph, *, algorithm: str, options: Mapping[str, Any]) -> DiscoveryResult:
         """The result: at no cost on data, at the release's on a release."""
         data = self.data
-        info: dict[str, Any] = {
-            "algorithm": algorithm,
-            "score_function": repr(self.config),
-            "n_samples": data.n_samples,
-            "n_variables": len(data.names),
-            **options,
-        }
+        info: dict[str, Any] = {"algorithm": algorithm, "score_function": repr(self.config), **options}
         if isinstance(data, Release):
             cost, spent = data.cost, data.spent
-            info |= {
-                "release": data.kind,
-                "budget": str(data.cost),
-                "secure_noise": data.cost.proven,
-                "ledger": tuple(data.ledger),
-            }
+            info |= facts_of_release(data)
         else:
             accountant = open_account(NO_PRIVACY)
             cost, spent = accountant.guarantee, accountant.ledger.spent
-            info |= {"budget": str(NO_PRIVACY), "secure_noise": accountant.noise.secure, "ledger": ()}
+            info |= facts_of_run(accountant, domain=data.domain, n_samples=data.n_samples, n_variables=data.n_columns)
         return DiscoveryResult(graph=graph, separating_sets={}, cost=cost, spent=spent, exhausted=False, info=info)
 
 

@@ -38,6 +38,7 @@ from jaxcd.citests import CITest
 from jaxcd.data import Dataset
 from jaxcd.decisions import Question, TreeGuided, TreeOptions
 from jaxcd.discovery.constraint import check_arguments
+from jaxcd.discovery.facts import facts_of_run
 from jaxcd.discovery.orientation import ConflictRule, apply_meek_rules, orient_colliders, unshielded_triples
 from jaxcd.discovery.pc import check_conflicts
 from jaxcd.discovery.result import DiscoveryResult
@@ -177,7 +178,7 @@ def tree_pc(
     check_arguments(test, budget, key, noise)
     check_conflicts(conflicts)
     session = Session(data, test, alpha=options.alpha, budget=budget, key=key)
-    accountant = open_account(budget, noise, ledger=ledger, parts=(test, options), analysis="tree_pc")
+    accountant = open_account(budget, noise, ledger=ledger, parts=(test, options), analysis="tree_pc", n_samples=session.n_samples)
     with accountant.keeping():
         return _searched(session, accountant, options, conflicts, test)
 
@@ -204,13 +205,8 @@ def _searched(
             "algorithm": "tree-pc",
             "test": repr(test),
             "options": repr(options),
-            "n_samples": session.n_samples,
-            "n_variables": session.n_variables,
-            "budget": str(accountant.ledger.budget),
-            "secure_noise": accountant.noise.secure,
-            **({"domain": session.domain.to_json_dict()} if session.domain is not None and session.domain.declared else {}),
+            **facts_of_run(accountant, domain=session.domain, n_samples=session.n_samples, n_variables=session.n_variables),
             "forest": tuple((names[x], names[y]) for x, y in sorted(run.forest)),
-            "ledger": tuple(accountant.ledger.to_table()),
             "released_margins": tuple(run.released_margins),
         },
     )

@@ -1,12 +1,13 @@
 """Randomised data as files: a csv, and a guarantee that says what it promises to each person.
 
 The guarantee file is JSON: ``mechanism`` (kind and parameters), ``guarantee`` (:class:`LocalGuarantee`), ``columns`` (the declared
-levels, as in a domain file), ``n_samples`` and ``secure_noise``. It depends on the mechanism, the domain and the number of rows
+levels, as in a domain file), ``n_samples``, ``secure_noise`` and ``certificate`` (what ``jaxcd verify`` checks). It depends on the mechanism, the domain and the number of rows
 only, and whoever analyses the csv needs it: the channel follows from mechanism and columns.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import json
@@ -17,8 +18,9 @@ from typing import Any
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import OptionError
 from jaxcd.local.base import LocalGuarantee, LocalMechanism
-from jaxcd.local.randomising import check_mechanism, randomise
-from jaxcd.privacy import NoiseSource
+from jaxcd.local.randomising import charged_randomise, check_mechanism
+from jaxcd.privacy import NoiseSource, PrivacyFilter, SecureNoise
+from jaxcd.privacy.certificate import certificate_of
 
 __all__ = ["guarantee_json", "privatize"]
 
@@ -30,6 +32,7 @@ def privatize(
     out: str | Path,
     guarantee_out: str | Path,
     noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
     force: bool = False,
 ) -> LocalGuarantee:
     """Write a randomised copy of the data and the guarantee that goes with it.
@@ -42,6 +45,7 @@ def privatize(
         out: the csv to write: the names in the first line, then one record a line, levels as declared.
         guarantee_out: the JSON to write.
         noise: None for the operating system's entropy; ``SimulatedNoise(key)`` in experiments.
+        ledger: a LedgerFile (or Ledger) that epsilon_LDP is charged to.
         force: overwrite files that exist.
 
     Returns:
@@ -60,14 +64,18 @@ def privatize(
             raise OptionError(f"{name}: file {str(path)!r} exists; give another name, or force=True to overwrite it")
     if csv.resolve() == promise.resolve():
         raise OptionError(f"out and guarantee_out must be two files, got {str(csv)!r} twice; give another name")
-    guarantee = mechanism.guarantee(data.domain)
-    secure = noise is None or getattr(noise, "secure", False)
-    if not secure:
-        guarantee = dataclasses.replace(guarantee, proved=False, proof="none: the noise was simulated from a key; not for release")
-    content = guarantee_json(mechanism, guarantee, data.domain, n_samples=data.n_samples, secure_noise=secure)
-    randomised = randomise(data, mechanism, noise=noise)
-    randomised.to_frame().to_csv(csv, index=False)
-    promise.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    randomised, guarantee, account = charged_randomise(data, mechanism, noise=noise, ledger=ledger)
+    with contextlib.nullcontext() if account is None else account.keeping():
+        content = guarantee_json(
+            mechanism, guarantee, data.domain, n_samples=data.n_samples, secure_noise=noise is None or isinstance(noise, SecureNoise)
+        )
+        if account is not None:
+            content["certificate"] = certificate_of(
+                cost=account.guarantee, spent=account.ledger.spent, rows=account.ledger.to_table(), n_samples=data.n_samples,
+                domain=data.domain.to_json_dict(),
+            )  # fmt: skip
+        randomised.to_frame().to_csv(csv, index=False)
+        promise.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
     return guarantee
 
 

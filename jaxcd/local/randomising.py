@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from jaxcd.data import Dataset
+import dataclasses
+import enum
+
+from jaxcd.data import Dataset, Domain
 from jaxcd.errors import OptionError
-from jaxcd.local.base import LocalMechanism
+from jaxcd.local.base import LocalGuarantee, LocalMechanism
 from jaxcd.local.uniforms import Uniforms
-from jaxcd.privacy import NoiseSource
+from jaxcd.privacy import Budget, Law, MechanismRecord, NoiseSource, PrivacyFilter, PureEvent, open_account
+from jaxcd.privacy.accountant import Accountant
 
 __all__ = ["randomise"]
 
 
-def randomise(data: Dataset, mechanism: LocalMechanism, *, noise: NoiseSource | None = None) -> Dataset:
+def randomise(
+    data: Dataset, mechanism: LocalMechanism, *, noise: NoiseSource | None = None, ledger: PrivacyFilter | None = None
+) -> Dataset:
     """Randomise each record by itself.
 
     Each row of the result depends on the same row of ``data`` only, and is drawn afresh: randomising the same people twice
@@ -25,6 +31,7 @@ def randomise(data: Dataset, mechanism: LocalMechanism, *, noise: NoiseSource | 
         data: declared discrete columns.
         mechanism: how.
         noise: None for the operating system's entropy; ``SimulatedNoise(key)`` in experiments.
+        ledger: a LedgerFile (or Ledger) that epsilon_LDP is charged to.
 
     Returns:
         A data set of the same domain and number of rows.
@@ -34,10 +41,42 @@ def randomise(data: Dataset, mechanism: LocalMechanism, *, noise: NoiseSource | 
         PrivacyError: the domain is not declared.
         OptionError: a parameter does not fit the domain, or an argument is of the wrong kind.
     """
+    return charged_randomise(data, mechanism, noise=noise, ledger=ledger)[0]
+
+
+def charged_randomise(
+    data: Dataset, mechanism: LocalMechanism, *, noise: NoiseSource | None, ledger: PrivacyFilter | None
+) -> tuple[Dataset, LocalGuarantee, Accountant | None]:
+    """The randomised data, what holds for them, and the account; None where nothing had to be charged (all columns are constant)."""
     check_mechanism(mechanism)
     cardinalities = mechanism.check(data.domain)
-    codes = mechanism.randomised_codes(data.codes, cardinalities, Uniforms(noise))
-    return Dataset.from_codes(codes, domain=data.domain)
+    uniforms = Uniforms(noise)
+    guarantee = mechanism.guarantee(data.domain)
+    account = None
+    if guarantee.epsilon_ldp > 0:
+        account = open_account(
+            Budget(guarantee.epsilon_ldp), noise, ledger=ledger, parts=(mechanism,), pure=True, analysis="randomised records"
+        )
+        record = MechanismRecord(Law.LOCAL, guarantee.epsilon_ldp, channel=tuple(channel_json(mechanism, data.domain).items()))
+        index = account.charge(PureEvent(guarantee.epsilon_ldp, type(mechanism).__name__, record=record))
+        cost = account.guarantee
+        if not cost.proven:
+            guarantee = dataclasses.replace(guarantee, proved=False, proof=f"none: {cost.reason}")
+    codes = mechanism.randomised_codes(data.codes, cardinalities, uniforms)
+    if account is not None:
+        account.bought(index, type(mechanism).__name__, codes)
+    randomised = Dataset.from_codes(codes, domain=data.domain)
+    return randomised, guarantee, account
+
+
+def channel_json(mechanism: LocalMechanism, domain: Domain) -> dict[str, object]:
+    """Kind, parameters and the number of levels of each column: what the channel of a record follows from."""
+    parameters: dict[str, object] = {}
+    names: list[str] = [field.name for field in dataclasses.fields(mechanism)] if dataclasses.is_dataclass(mechanism) else []
+    for name in names:
+        value = getattr(mechanism, name)
+        parameters[name] = value.value if isinstance(value, enum.Enum) else list(value) if isinstance(value, tuple) else value
+    return {"kind": type(mechanism).__name__, **parameters, "levels": list(domain.cardinalities)}
 
 
 def check_mechanism(mechanism: LocalMechanism) -> None:

@@ -18,6 +18,7 @@ from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, NoPrivacy
 
 __all__ = [
     "Bounds",
+    "bounds_json",
     "check_bounds",
     "check_not_private",
     "check_pair",
@@ -109,6 +110,14 @@ def check_pair_arguments(budget: Any, noise: Any) -> bool:
     if noise is not None and not isinstance(noise, NoiseSource):
         raise OptionError(f"noise = <{type(noise).__name__}> is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
     return budget is not NO_PRIVACY
+
+
+def bounds_json(bounds: Bounds | None) -> dict[str, Any]:
+    """The bounds as the domain that a certificate names; nothing where there are none."""
+    if bounds is None:
+        return {}
+    columns = {name: {"type": "numeric", "lower": float(lower), "upper": float(upper)} for name, (lower, upper) in zip("xy", bounds, strict=True)}
+    return {"domain": {"columns": columns}}
 
 
 def check_not_private(budget: Any, *, method: str, reason: str) -> None:

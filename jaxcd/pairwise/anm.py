@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxcd.errors import OptionError, SensitivityError
-from jaxcd.pairwise._checks import Bounds, check_bounds, check_pair, check_pair_arguments, to_unit_interval
+from jaxcd.pairwise._checks import Bounds, bounds_json, check_bounds, check_pair, check_pair_arguments, to_unit_interval
 from jaxcd.pairwise.anm_columns import DirectionColumns, Plan, RidgeOptions, pair_columns
 from jaxcd.pairwise.anm_hsic import hsic_pairs
 from jaxcd.pairwise.anm_release import PrivateRun, default_mechanism, hsic_series, log_range, private_result
@@ -287,6 +287,7 @@ def _run(
             "release": release.value,
             "protect": None if plan.protect is None else plan.protect.value,
             "bounds": edges,
+            **bounds_json(edges),
             "n_samples": plan.n_samples,
             "n_test": plan.n_test,
             "n_training": plan.n_training,

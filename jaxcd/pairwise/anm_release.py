@@ -78,7 +78,7 @@ class PrivateRun:
     def account(self, score: AnmScore, *, failures: bool = False) -> Accountant:
         """The accountant of this run; ``failures``: all of delta is for mechanisms that may fail."""
         part = self.budget.delta if failures else 0.0
-        return open_account(self.budget, self.noise, ledger=self.ledger, parts=(score,), failure_delta=part, pure=True, analysis="anm")
+        return open_account(self.budget, self.noise, ledger=self.ledger, parts=(score,), failure_delta=part, pure=True, analysis="anm", n_samples=self.plan.n_samples)
 
     def answer(
         self,

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.pairwise._checks import (
     Bounds,
+    bounds_json,
     check_bounds,
     check_pair,
     check_pair_arguments,
@@ -208,11 +209,12 @@ def reci(
         )
     known = check_bounds(bounds, private=private)
     columns = check_pair(x, y, private=private)
-    accountant = open_account(budget, noise, ledger=ledger, parts=(method,), pure=True, analysis="reci")
+    accountant = open_account(budget, noise, ledger=ledger, parts=(method,), pure=True, analysis="reci", n_samples=len(columns[0]))
     info: dict[str, Any] = {
         "method": "reci",
         "regressor": str(method),
         "bounds": known,
+        **bounds_json(known),
         "n_samples": len(columns[0]),
     }
     if known is None:

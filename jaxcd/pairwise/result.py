@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxcd.frozen import FrozenDict
 from jaxcd.privacy import PrivacyCost
+from jaxcd.privacy.certificate import Certified
 
 __all__ = ["Direction", "PairResult"]
 
@@ -36,7 +37,7 @@ class Direction(enum.Enum):
 
 
 @dataclass(frozen=True)
-class PairResult:
+class PairResult(Certified):
     """The answer of a pairwise method; in a private run every field is safe to publish.
 
     direction: the answer.

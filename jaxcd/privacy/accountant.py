@@ -14,6 +14,7 @@ import dataclasses
 import json
 import math
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OptionError
-from .budget import Budget, NoPrivacy, PrivacyCost
+from ..errors import OptionError, PrivacyWarning
+from .budget import Budget, NoPrivacy, PrivacyCost, delta_warning
 from .events import PrivacyEvent
 from .ledger import Ledger, LedgerPart, PrivacyFilter
 from .ledger_file import LedgerFile
@@ -31,6 +32,10 @@ from .noise import NoiseSampler, NoiseSource, SecureNoise
 from .registry import unregistered
 
 __all__ = ["Accountant", "Purchase", "Receipt", "open_account", "receipt_of"]
+
+
+SIMULATED = "the noise was simulated from a key: not for release"
+"""Why a cost is not proved: whoever knows the key can take the noise off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +141,7 @@ class Accountant:
         if math.isinf(cost.epsilon):
             return cost
         if not self._noise.secure:
-            return dataclasses.replace(cost, proven=False, reason="the noise was simulated from a key: not for release")
+            return dataclasses.replace(cost, proven=False, reason=SIMULATED)
         claims = tuple(sorted({*self._claims, *unregistered(self._source)}))
         if claims:
             return dataclasses.replace(cost, proven=False, reason=f"the claims of {', '.join(claims)} are their authors'")
@@ -223,6 +228,7 @@ def open_account(
     failure_delta: float = 0.0,
     pure: bool = False,
     analysis: str = "",
+    n_samples: int | None = None,
 ) -> Accountant:
     """The accountant of a new run.
 
@@ -233,10 +239,13 @@ def open_account(
         failure_delta: the part of delta for mechanisms that may fail.
         pure: whether the run is made of pure events that add up to epsilon, whatever delta is.
         analysis: a few public words for the ledger file.
+        n_samples: the public number of rows; a delta that is not below 1 / n_samples warns (:class:`jaxcd.errors.PrivacyWarning`).
 
     Raises:
         OptionError: ``ledger`` is none, the run has no budget, or there is not enough left for the run's budget.
     """
+    if isinstance(budget, Budget) and (words := delta_warning(budget.epsilon, budget.delta, n_samples)):
+        warnings.warn(words, PrivacyWarning, stacklevel=4)
     if ledger is None:
         return Accountant(Ledger(budget, failure_delta=failure_delta), noise, parts=parts)
     if not isinstance(ledger, PrivacyFilter) or isinstance(ledger, LedgerPart):

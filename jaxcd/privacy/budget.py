@@ -73,6 +73,16 @@ class Budget:
         return f"epsilon={self.epsilon:g}, delta={self.delta:g} ({_unit(self.relation, self.max_rows_per_person)})"
 
 
+def delta_warning(epsilon: float, delta: float, n_samples: int | None) -> str | None:
+    """Words for a delta that would allow a mechanism to publish whole records, or None; from public numbers alone."""
+    if n_samples is None or math.isinf(epsilon) or not delta * n_samples >= 1:
+        return None
+    return (
+        f"delta = {delta:g} is not below 1 / {n_samples:,} rows: a mechanism with this delta may publish whole records; "
+        f"use one far below, such as {10.0 ** math.floor(-math.log10(n_samples) - 1):g}"
+    )
+
+
 def _unit(relation: Relation, rows: int) -> str:
     return relation.value if rows == 1 else f"{relation.value}, a person with up to {rows} rows"
 

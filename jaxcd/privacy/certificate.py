@@ -1,7 +1,8 @@
 r"""Checking a certificate: every price is computed again from public numbers, and the total from the prices.
 
-A certificate (``privacy.json``) lists the events of a run, each with the sensitivity that was claimed, the numerical pad, the grid and
-the scale of the noise.  Nothing here calls the ledger or the mechanisms: the formulas are written down a second time, in rational
+A certificate (``privacy.json``) says what was promised (``guarantee``), to whom (``unit``, ``relation``, and ``groups`` for people with
+several rows), what was taken as public (``public``: domain and number of rows), with which versions of the software, and what was charged
+(``spent`` and ``ledger``): each event with the sensitivity that was claimed, the numerical pad, the grid and the scale of the noise.  Nothing here calls the ledger or the mechanisms: the formulas are written down a second time, in rational
 numbers, and the total is composed by Google's dp-accounting.
 
 With d the change of the values in steps of the grid g, s the sensitivity, D values and pad p (d = s / g for integers, which have no pad):
@@ -11,6 +12,7 @@ With d the change of the values in steps of the grid g, s the sensitivity, D val
     exponential mechanism    d = ceil((s + 2 p) / g) + 1            epsilon = 2 d / scale, rho = epsilon^2 / 8
     sparse vector            d as above                             epsilon = log(1 + rate (exp(d / b_1 + 2 d / b_2) - 1))
     noisy rank               d = ceil((s + 4 p) / g) + 2            epsilon = d / scale
+    local mechanisms         largest log ratio of the channel of a record, from its kind, parameters and numbers of levels
 
 What it cannot check: that the statistic has the sensitivity that is claimed (the proofs do, and ``jaxcd audit`` tries to break them),
 and that the run was the one that the certificate describes.
@@ -21,6 +23,8 @@ that fit the scales.
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import hashlib
 import json
 import math
@@ -28,11 +32,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ..errors import FormatError
+from ..errors import DataError, FormatError
+from .ledger_file import MAGIC as LEDGER_MAGIC
 
-__all__ = ["Check", "Price", "certificate_digest", "dp_event", "price_again", "verify_certificate"]
+if TYPE_CHECKING:
+    from .budget import PrivacyCost
+
+__all__ = ["Certified", "Check", "Price", "certificate_digest", "certificate_of", "dp_event", "Verification", "plain", "price_again", "verify"]
+
+FORMAT = "jaxcd.privacy"
+VERSION = 2
 
 TOLERANCE = 1e-9
 """Relative difference of numbers that count as equal."""
@@ -56,8 +68,85 @@ class Check:
     words: str
 
 
+@dataclass(frozen=True)
+class Verification:
+    """The result of :func:`verify`.
+
+    Args:
+        checks: in order: digest, the price of each event, total, its conversion by dp-accounting, claim, groups.
+        claim: the guarantee in words.
+        proven: whether the certificate calls it proved, which a verification of prices cannot see.
+        reason: the proof in a phrase, or why there is none.
+    """
+
+    checks: tuple[Check, ...]
+    claim: str
+    proven: bool
+    reason: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether every check does."""
+        return all(check.holds for check in self.checks)
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def __str__(self) -> str:
+        lines = [f"{'ok  ' if check.holds else 'FAIL'}  {check.what}: {check.words}" for check in self.checks]
+        n_wrong = sum(not check.holds for check in self.checks)
+        verdict = f"{n_wrong} of {len(self.checks)} checks FAIL" if n_wrong else f"all {len(self.checks)} checks hold"
+        proof = f"stated as proved: {self.reason}" if self.proven else f"NOT for release: {self.reason}"
+        return "\n".join([*lines, f"{verdict}: {self.claim}", proof])
+
+
+def verify(source: Mapping[str, Any] | str | Path) -> Verification:
+    """Computes every price and the total of a certificate again, from sensitivities and scales.
+
+    Args:
+        source: the content of a privacy.json, or its path; the guarantee file of ``jaxcd privatize``; a ledger file.
+
+    Returns:
+        The checks; true if all hold.
+
+    Raises:
+        DataError: there is no such file.
+        FormatError: it is no certificate, is incomplete, or is of a run without privacy.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(500, key=jax.random.key(0))
+        >>> bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0))
+        >>> jaxcd.verify(bought.certificate()).holds
+        True
+    """
+    content = source if isinstance(source, Mapping) else _read(Path(source))
+    if isinstance(content.get("certificate"), Mapping):  # of a file that holds more
+        content = content["certificate"]
+    return _verified(content)
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    if not path.is_file():
+        raise DataError(f"file {str(path)!r} does not exist; check the path")
+    try:
+        text = path.read_text(encoding="utf-8")
+        if text.startswith(LEDGER_MAGIC):
+            from .ledger_file import LedgerFile
+
+            return LedgerFile(path).certificate()
+        content = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise FormatError(f"file {str(path)!r} is no certificate: {error}") from None
+    if not isinstance(content, dict):
+        raise FormatError(f"file {str(path)!r} is no certificate: it holds a {type(content).__name__}; give a privacy.json that save() wrote")
+    return content
+
+
 def _number(row: Mapping[str, Any], name: str) -> float:
-    value = row[name]
+    value = row.get(name)
+    if value is None and name in ("epsilon", "rho"):
+        return math.inf  # it has none of its own
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise FormatError(f"event {row.get('label')!r}: {name} = {value!r} is no number")
     try:
@@ -116,7 +205,7 @@ def price_again(row: Mapping[str, Any]) -> Price:
                 raise FormatError(f"event {row.get('label')!r}: rate = {rate} is no share of the records")
             return _pure(Fraction(math.log1p(rate * math.expm1(inner)) if inner < 700 else inner + math.log(rate)))
         if law == "randomised response of each record":
-            return _pure(Fraction(_number(row, "sensitivity")))
+            return _pure(Fraction(_local_epsilon(row["channel"])))
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise FormatError(f"event {row.get('label')!r} is incomplete: {error}") from None
     raise FormatError(f"event {row.get('label')!r} has the unknown law {law!r}; update jaxcd")
@@ -125,6 +214,55 @@ def price_again(row: Mapping[str, Any]) -> Price:
 def _pure(epsilon: Fraction) -> Price:
     value = float(epsilon)
     return Price(value, value**2 / 2)
+
+
+_LOCAL_ROUNDING = 2.0**-30
+"""What the geometric mechanisms state more, for the rounding of their channels."""
+
+
+def _local_epsilon(channel: Mapping[str, Any]) -> float:
+    """The largest log ratio of two probabilities of one outcome, for the whole record."""
+    kind, levels = channel["kind"], [int(k) for k in channel["levels"] if int(k) > 1]
+    if not levels:
+        return 0.0
+    if kind in ("KaryResponse", "CombinedKaryResponse"):  # the columns' shares of epsilon add up to it
+        return float(channel["epsilon"])
+    if kind == "ClippedGeometric":  # end to end of every column, epsilon a step
+        return float(channel["epsilon"]) * sum(k - 1 for k in levels) + _LOCAL_ROUNDING
+    if kind == "BoundedGeometric":
+        given = channel["p_max"]
+        chances = [float(p) for p, k in zip(given, channel["levels"], strict=True) if k > 1] if isinstance(given, list) else [float(given)] * len(levels)
+        return math.fsum(_geometric_epsilon((k,), "manhattan", p) for k, p in zip(levels, chances, strict=True)) + _LOCAL_ROUNDING
+    if kind == "CombinedGeometric":
+        return _geometric_epsilon(tuple(levels), str(channel["distance"]), float(channel["p_max"])) + _LOCAL_ROUNDING
+    raise FormatError(f"the channel of {kind!r} is not known here; update jaxcd")
+
+
+_MOST_CELLS = 4096
+
+
+def _geometric_epsilon(levels: tuple[int, ...], distance: str, p_max: float) -> float:
+    """max over x of r ecc(x), where p_max times the sum over all records y of exp(-r d(x, y)) is 1; by going through all records."""
+    import numpy as np
+    from scipy.optimize import brentq
+
+    if math.prod(levels) > _MOST_CELLS:
+        raise FormatError(f"the domain has more than {_MOST_CELLS:,} records, which is more than this verifier goes through")
+    records = np.stack(np.meshgrid(*map(np.arange, levels), indexing="ij"), axis=-1).reshape(-1, len(levels)).astype(float)
+    # Mirror images have the same distances: records in the lower half of every column are enough.
+    corner = records[(records <= (np.array(levels) - 1) // 2).all(axis=1)]
+    losses = [0.0]
+    for record in corner:
+        apart = np.abs(records - record)
+        d = {"manhattan": apart.sum(1), "euclidean": np.sqrt((apart**2).sum(1)), "chebyshev": apart.max(1)}[distance]
+        if p_max * len(records) <= 1:  # uniform: the rate is zero
+            continue
+        high = 1.0
+        while p_max * np.exp(-high * d).sum() > 1:
+            high *= 2
+        rate = brentq(lambda r, d=d: math.log(p_max * np.exp(-r * d).sum()), 0.0, high, xtol=1e-15, rtol=1e-14)
+        losses.append(rate * float(d.max()))
+    return max(losses)
 
 
 def zcdp_epsilon(rho: float, delta: float) -> tuple[float, float]:
@@ -151,8 +289,11 @@ def zcdp_epsilon(rho: float, delta: float) -> tuple[float, float]:
     return max(0.0, at(x)), 1 + math.exp(x)
 
 
-def dp_event(rows: Iterable[Mapping[str, Any]]) -> Any:
-    """The events as a ``dp_accounting`` event: Gaussian noise as itself, everything else by its zCDP."""
+def dp_event(rows: Iterable[Mapping[str, Any]], *, group: int = 1) -> Any:
+    """The events as a ``dp_accounting`` event: Gaussian noise as itself, everything else by its zCDP.
+
+    group: rows of one person; the event is the one that this person meets.
+    """
     import dp_accounting
     from dp_accounting.dp_event import ZCDpEvent
 
@@ -160,7 +301,7 @@ def dp_event(rows: Iterable[Mapping[str, Any]]) -> Any:
     for row in rows:
         price = price_again(row)
         if not price.delta:  # failures are counted by themselves
-            counts[row["law"] == "discrete Gaussian", price.rho] += 1
+            counts[row["law"] == "discrete Gaussian", price.rho * group**2] += 1
     return dp_accounting.ComposedDpEvent(
         [
             dp_accounting.SelfComposedDpEvent(
@@ -171,21 +312,145 @@ def dp_event(rows: Iterable[Mapping[str, Any]]) -> Any:
     )
 
 
-def composed_epsilon(rows: Iterable[Mapping[str, Any]], delta: float) -> float:
+def composed_epsilon(rows: Iterable[Mapping[str, Any]], delta: float, *, group: int = 1) -> float:
     """The epsilon that dp-accounting's Renyi accountant gives for the events at this delta."""
     import dp_accounting
     import numpy as np
     from dp_accounting.rdp import RdpAccountant
 
     rows = list(rows)
-    rho = math.fsum(price_again(row).rho for row in rows)
+    rho = math.fsum(price_again(row).rho for row in rows) * group**2
     if rho == 0:
         return 0.0
     # Orders closely around the best one: the minimum is flat, so that a step of 1e-5 costs 1e-10 of epsilon.
     orders = 1 + (zcdp_epsilon(rho, delta)[1] - 1) * np.exp(np.linspace(-0.02, 0.02, 4001))
     accountant = RdpAccountant(orders.tolist(), dp_accounting.NeighboringRelation.REPLACE_ONE)
-    accountant.compose(dp_event(rows))
+    accountant.compose(dp_event(rows, group=group))
     return float(accountant.get_epsilon(delta))
+
+
+class Certified:
+    """Mixed into results: what has ``cost``, ``spent`` and ``info`` has a certificate."""
+
+    cost: PrivacyCost
+    spent: PrivacyCost
+    info: Mapping[str, Any]
+
+    def certificate(self) -> dict[str, Any]:
+        """The content of privacy.json, which ``jaxcd verify`` and :func:`jaxcd.verify` check: what was promised, charged and public."""
+        info, noisy = self.info, not math.isinf(self.cost.epsilon)
+        return certificate_of(
+            cost=self.cost,
+            spent=self.spent,
+            rows=info.get("ledger", ()),
+            n_samples=info.get("n_samples"),
+            domain=info.get("domain"),
+            more={
+                "exhausted": bool(getattr(self, "exhausted", False)),
+                "secure_noise": bool(info["secure_noise"]) if noisy and "secure_noise" in info else None,
+                "settings": {name: plain(value) for name, value in info.items() if name not in _APART},
+                "warnings": plain(info.get("warnings", ())),
+                "reasons": plain(info.get("reasons", ())),
+                "levels": plain(info.get("levels", ())),
+            },
+        )
+
+
+# Parts of a result's info that have a place of their own.
+_APART = ("ledger", "levels", "reasons", "released_margins", "secure_noise", "domain", "warnings")
+
+GROUPS = (2, 3, 5, 10, 20, 50)
+"""Numbers of rows of one person for which a certificate says what holds."""
+
+
+def certificate_of(
+    *,
+    cost: PrivacyCost,
+    spent: PrivacyCost,
+    rows: Iterable[Mapping[str, object]],
+    n_samples: int | None = None,
+    domain: Mapping[str, Any] | None = None,
+    failure_delta: float = 0.0,
+    more: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The certificate of a run, fit for JSON.
+
+    Args:
+        cost, spent: the guarantee, and what the events add up to.
+        rows: of the ledger's table.
+        n_samples, domain: what was public of the data; None where there was none.
+        failure_delta: the part of delta that was set aside for mechanisms that may fail.
+        more: further entries, such as the settings of a search.
+    """
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "guarantee": {**_cost_json(cost), "failure_delta": failure_delta},
+        "groups": [] if math.isinf(cost.epsilon) else [_group_json(cost, k) for k in GROUPS if k > cost.max_rows_per_person],
+        "spent": {"epsilon": plain(spent.epsilon), "delta": spent.delta, "words": spent.reason},
+        "public": {"n_samples": n_samples, "domain": domain},
+        "versions": versions(),
+        **(more or {}),
+        "ledger": [_row_json(row) for row in rows],
+    }
+    return {**content, "digest": certificate_digest(content)}
+
+
+def _cost_json(cost: PrivacyCost) -> dict[str, Any]:
+    rows = cost.max_rows_per_person
+    return {
+        "epsilon": plain(cost.epsilon),
+        "delta": cost.delta,
+        "rho": cost.rho,
+        "relation": cost.relation.value,
+        "unit": "one row" if rows == 1 else f"a person with up to {rows} rows",
+        "max_rows_per_person": rows,
+        "proven": cost.proven,
+        "reason": cost.reason,
+    }
+
+
+def _group_json(cost: PrivacyCost, rows: int) -> dict[str, Any]:
+    group = cost.for_group(rows)
+    return {"rows": rows, "epsilon": plain(group.epsilon), "delta": group.delta}
+
+
+def _row_json(row: Mapping[str, object]) -> dict[str, Any]:
+    """A row of a ledger's table; without an epsilon of its own (Gaussian noise) it has none in the file."""
+    return {name: plain(value) for name, value in row.items() if not (name in ("epsilon", "rho") and math.isinf(float(str(value))))}
+
+
+def versions() -> dict[str, str]:
+    """The software that a run rests on."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": platform.python_version()}
+    for name in ("jaxcd", "jax", "numpy", "scipy", "opendp"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # run from a folder that was not installed
+            found[name] = "unknown"
+    return found
+
+
+def plain(value: Any) -> Any:
+    """As JSON: infinities and NaN as text, dataclasses as objects, what is unknown as its text."""
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        value = value.item()
+    if isinstance(value, enum.Enum):
+        return value.value
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [plain(part) for part in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return str(value)
 
 
 def certificate_digest(content: Mapping[str, Any]) -> str:
@@ -198,75 +463,109 @@ def _close(a: float, b: float) -> bool:
     return a == b or abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
 
 
-def verify_certificate(content: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Every price and the total of a certificate, computed again; it holds if every check does.
-
-    Args:
-        content: of privacy.json, version 2.
-
-    Returns:
-        The checks in order: digest, prices, total, conversion by dp-accounting, claim.
-
-    Raises:
-        FormatError: it is no certificate, or one of a run without privacy.
-    """
-    if content.get("format") != "jaxcd.privacy" or content.get("version") != 2:
-        raise FormatError("this is no certificate of jaxcd (format jaxcd.privacy, version 2); give a privacy.json that save() wrote")
+def _verified(content: Mapping[str, Any]) -> Verification:
+    if content.get("format") != FORMAT or content.get("version") != VERSION:
+        raise FormatError(f"this is no certificate of jaxcd (format {FORMAT}, version {VERSION}); give a privacy.json that save() wrote")
     try:
-        guarantee, spent, rows = content["guarantee"], content["spent"], content["ledger"]
-        epsilon, delta = float(guarantee["epsilon"]), float(guarantee["delta"])
-        group = int(guarantee["max_rows_per_person"])
-    except (KeyError, TypeError, ValueError) as error:
+        guarantee = content["guarantee"]
+        if math.isinf(float(guarantee["epsilon"])):
+            raise FormatError("this run had no privacy, so there is nothing to verify")
+        claim = f"epsilon={float(guarantee['epsilon']):g}, delta={float(guarantee['delta']):g} ({guarantee['relation']}, {guarantee['unit']})"
+        return Verification(_checks(content), claim, guarantee["proven"] is True, str(guarantee["reason"]))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        if isinstance(error, FormatError):
+            raise
         raise FormatError(f"the certificate is incomplete: {error}") from None
-    if math.isinf(epsilon):
-        raise FormatError("this run had no privacy, so there is nothing to verify")
-    checks = [
-        Check(
-            "digest",
-            content.get("digest") == certificate_digest(content),
-            "the content is as it was written" if content.get("digest") == certificate_digest(content) else "the content was changed",
-        )
-    ]
-    prices = []
+
+
+def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
+    guarantee, spent, rows = content["guarantee"], content["spent"], content["ledger"]
+    epsilon, delta = float(guarantee["epsilon"]), float(guarantee["delta"])
+    group, aside = int(guarantee["max_rows_per_person"]), float(guarantee["failure_delta"])
+    same = content.get("digest") == certificate_digest(content)
+    checks = [Check("digest", same, "the content is as it was written" if same else "the content was changed")]
+    complete = True
     for row in rows:
         try:
-            price = price_again(row)
-        except FormatError as error:
-            checks.append(Check(f"event {row.get('index')}", False, str(error)))
-            continue
-        prices.append(price)
-        stated = Price(_number(row, "epsilon"), _number(row, "rho"), _number(row, "delta") if "delta" in row else 0.0)
-        # Noise may be more than was paid for (the least scale), never less.
-        enough = all(
-            again <= said * (1 + TOLERANCE)
-            for again, said in ((price.epsilon, stated.epsilon), (price.rho, stated.rho), (price.delta, stated.delta))
-        )
-        words = f"{row['label']}: epsilon {price.epsilon:.6g}, rho {price.rho:.6g} from scale {row['scales']}; stated {stated.epsilon:.6g}, {stated.rho:.6g}"
-        checks.append(Check(f"event {row.get('index')}", enough, words))
-    if len(prices) == len(rows):
-        checks += _totals(rows, epsilon, delta, group, float(spent["epsilon"]), float(spent["delta"]))
+            checks.append(_event_check(row))
+        except (FormatError, AttributeError) as error:
+            complete = False
+            where = row.get("index") if isinstance(row, Mapping) else "?"
+            checks.append(Check(f"event {where}", False, str(error)))
+    if complete:
+        checks += _totals(rows, _Claim(epsilon, delta, group, aside, float(spent["epsilon"]), float(spent["delta"])))
+        checks += _group_checks(content)
     return tuple(checks)
 
 
-def _totals(
-    rows: list[Mapping[str, Any]], epsilon: float, delta: float, group: int, spent: float, spent_delta: float
-) -> list[Check]:
-    """The stated events' sums against what was spent and claimed, for a person with ``group`` rows."""
-    pure = math.fsum(_number(row, "epsilon") for row in rows) * group
-    rho = math.fsum(_number(row, "rho") for row in rows) * group**2
+def _event_check(row: Mapping[str, Any]) -> Check:
+    price = price_again(row)
+    stated = Price(_number(row, "epsilon"), _number(row, "rho"), _number(row, "delta") if "delta" in row else 0.0)
+    # Noise may be more than was paid for (the least scale), never less.
+    enough = all(
+        again <= said * (1 + TOLERANCE)
+        for again, said in ((price.epsilon, stated.epsilon), (price.rho, stated.rho), (price.delta, stated.delta))
+    )
+    words = f"{row.get('label')}: {_price_words(price)} from scale {list(row.get('scales', ()))}; stated {_price_words(stated)}"
+    return Check(f"event {row.get('index')}", enough, words)
+
+
+def _price_words(price: Price) -> str:
+    if price.delta:
+        return f"delta {price.delta:.6g}"
+    return f"rho {price.rho:.6g}" if math.isinf(price.epsilon) else f"epsilon {price.epsilon:.6g}, rho {price.rho:.6g}"
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What a certificate says of the whole: the guarantee, its rows a person, the delta set aside for failures, and what was spent."""
+
+    epsilon: float
+    delta: float
+    group: int
+    aside: float
+    spent: float
+    spent_delta: float
+
+
+def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
+    """The stated events' sums against what was spent and claimed."""
+    pure = math.fsum(_number(row, "epsilon") for row in rows) * claim.group
+    rho = math.fsum(_number(row, "rho") for row in rows) * claim.group**2
     failures = math.fsum(_number(row, "delta") for row in rows if "delta" in row)
-    left = delta - failures
+    left = claim.delta - max(failures, claim.aside)
     converted = zcdp_epsilon(rho, left)[0] if left > 0 and math.isfinite(rho) else math.inf
     total = min(pure, converted)
     by_pure = pure <= converted
-    rule = f"sum of epsilons {pure:.9g}" if by_pure else f"sum of rhos {rho:.9g}, which is epsilon {converted:.9g} at delta {left:g}"
-    checks = [Check("total", _close(total, spent) or total <= TOLERANCE, f"{rule}; the ledger has {spent:.9g}")]
-    if not by_pure and group == 1:
-        outside = composed_epsilon(rows, left)
+    delta = failures if by_pure else claim.delta
+    rule = f"sum of epsilons {pure:.12g}" if by_pure else f"sum of rhos {rho:.12g}, which is epsilon {converted:.12g} at delta {left:g}"
+    same = (_close(total, claim.spent) or total <= TOLERANCE) and _close(delta, claim.spent_delta)
+    checks = [Check("total", same, f"{rule}; the ledger has epsilon {claim.spent:.12g}, delta {claim.spent_delta:g}")]
+    if not by_pure:
+        outside = composed_epsilon(rows, left, group=claim.group)
         # It composes Gaussian noise by itself and anything else by its zCDP, which is the same curve; its own shortcut gives 0 where a
         # bound by the Kullback-Leibler divergence does.
         same = _close(outside, converted) or outside < converted
-        checks.append(Check("dp-accounting", same, f"epsilon {outside:.9g} at delta {left:g}"))
-    holds = total <= epsilon * (1 + TOLERANCE) and (failures if by_pure else delta) <= delta * (1 + TOLERANCE)
-    checks.append(Check("claim", holds, f"epsilon {total:.6g} of {epsilon:g}, delta {failures if by_pure else delta:g} of {delta:g}"))
-    return checks
+        checks.append(Check("dp-accounting", same, f"epsilon {outside:.12g} at delta {left:g}"))
+    holds = total <= claim.epsilon * (1 + TOLERANCE) and delta <= claim.delta * (1 + TOLERANCE)
+    return [*checks, Check("claim", holds, f"epsilon {total:.6g} of {claim.epsilon:g}, delta {delta:g} of {claim.delta:g}")]
+
+
+def _group_checks(content: Mapping[str, Any]) -> list[Check]:
+    """What is said of people with several rows: k epsilon where only that is known, else the larger of k epsilon and that of k^2 rho."""
+    guarantee, wrong, largest = content["guarantee"], [], ""
+    epsilon, delta, rho, unit = (guarantee[name] for name in ("epsilon", "delta", "rho", "max_rows_per_person"))
+    for entry in content.get("groups", ()):
+        k = -(-int(entry["rows"]) // int(unit))
+        again, failing = k * epsilon, delta
+        if delta and rho is not None:
+            again = max(again, zcdp_epsilon(rho * k**2, delta)[0])
+        elif delta:
+            failing = delta * math.expm1(k * epsilon) / math.expm1(epsilon) if k * epsilon < 700 else math.inf
+            again = again if failing < 1 else math.inf
+        stated = float(entry["epsilon"]), float(entry["delta"])
+        if not (_close(stated[0], again) and (math.isinf(again) or abs(stated[1] - failing) <= 1e-6 * failing)):
+            wrong.append(str(entry["rows"]))
+        largest = f"{entry['rows']} rows: epsilon {again:.6g}, delta {stated[1]:g}"
+    words = f"of {', '.join(wrong)} rows do not follow" if wrong else f"up to {largest}" if largest else "none stated"
+    return [Check("groups", not wrong, words)]

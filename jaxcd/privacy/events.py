@@ -45,6 +45,7 @@ class MechanismRecord:
         integral: whether the values are integers by their type, so that nothing is added for rounding.
         scales: of the noise, in steps of the grid: one, or threshold and queries of a sparse vector.
         rate: the share of the records that a sparse vector looked at.
+        channel: of a mechanism that randomises each record: its kind, parameters, and the number of levels of each column.
     """
 
     law: Law
@@ -55,6 +56,7 @@ class MechanismRecord:
     integral: bool = False
     scales: tuple[float, ...] = ()
     rate: float = 1.0
+    channel: tuple[tuple[str, object], ...] = ()
 
 
 @dataclass(frozen=True)

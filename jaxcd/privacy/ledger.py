@@ -436,6 +436,8 @@ def event_row(event: PrivacyEvent) -> dict[str, object]:
             "scales": record.scales,
             "rate": record.rate,
         }
+        if record.channel:
+            row["channel"] = dict(record.channel)
     return row
 
 
@@ -454,6 +456,7 @@ def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
             bool(row["integral"]),
             tuple(float(scale) for scale in row["scales"]),  # type: ignore[attr-defined]
             float(row["rate"]),  # type: ignore[arg-type]
+            tuple(dict(row.get("channel", {})).items()),  # type: ignore[call-overload]
         )
     kinds = {"Pure": PureEvent, "ExponentialMechanism": ExponentialMechanismEvent, "ZCDP": ZCDPEvent, "Failure": FailureEvent}
     kind = kinds[str(row["mechanism"])]

@@ -51,9 +51,9 @@ from .ledger import (
 
 __all__ = ["LedgerFile"]
 
-_MAGIC, _VERSION = "jaxcd-ledger", 1
+MAGIC, _VERSION = "jaxcd-ledger", 1
 _DIGITS = 12
-_TIP = len(f"{_MAGIC} {_VERSION} {'0' * _DIGITS} {'0' * 64}\n")
+_TIP = len(f"{MAGIC} {_VERSION} {'0' * _DIGITS} {'0' * 64}\n")
 _START = "0" * 64
 
 
@@ -62,7 +62,7 @@ def _digest(before: str, content: str) -> str:
 
 
 def _tip(count: int, digest: str) -> bytes:
-    return f"{_MAGIC} {_VERSION} {count:0{_DIGITS}d} {digest}\n".encode()
+    return f"{MAGIC} {_VERSION} {count:0{_DIGITS}d} {digest}\n".encode()
 
 
 def _number(value: float) -> float | str:
@@ -150,7 +150,7 @@ class LedgerFile(PrivacyFilter):
                 confirmed = int(count)
             except ValueError:
                 raise self._damaged("it does not begin as a ledger does") from None
-            if magic != _MAGIC or len(tip) != _TIP:
+            if magic != MAGIC or len(tip) != _TIP:
                 raise self._damaged("it does not begin as a ledger does")
             if version != str(_VERSION):
                 raise FormatError(f"file {str(self._path)!r} has version {version}, this jaxcd reads {_VERSION}; update jaxcd")
@@ -318,6 +318,15 @@ class LedgerFile(PrivacyFilter):
         """The charges in order: label, mechanism, epsilon, rho, analysis, time, and what the price follows from."""
         self._current()
         return tuple(dict(record) for record in self._records)
+
+    def certificate(self) -> dict[str, Any]:
+        """What :func:`jaxcd.verify` checks: the total, and every charge with what its price follows from."""
+        from .certificate import certificate_of
+
+        cost, rows = self.guarantee, [{"index": i, **record} for i, record in enumerate(self._records)]
+        return certificate_of(
+            cost=cost, spent=self.spent, rows=rows, failure_delta=self._failure_delta, more={"data_set": self._data_set}
+        )
 
     def __repr__(self) -> str:
         return f"LedgerFile({str(self._path)!r}, data_set={self._data_set!r}, {self._budget}, {len(self._records)} charges)"

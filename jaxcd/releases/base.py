@@ -23,13 +23,12 @@ import numpy as np
 
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.base import StatisticsSource
-from jaxcd.data import Dataset, Domain
-from jaxcd.data.column_types import Numeric
+from jaxcd.data import Dataset
 from jaxcd.data.domain import domain_from_json
 from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, OptionError
 from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PureEvent, Receipt, Relation
-from jaxcd.privacy.accountant import attach
-from jaxcd.privacy.certificate import TOLERANCE, price_again
+from jaxcd.privacy.accountant import SIMULATED, attach
+from jaxcd.privacy.certificate import TOLERANCE, certificate_of, price_again
 from jaxcd.privacy.conversion import epsilon_to_rho
 from jaxcd.privacy.groups import share_of_row, share_of_row_rho
 
@@ -75,6 +74,18 @@ class Release(StatisticsSource):
         else:  # where delta alone covers it (epsilon 0), the largest rho of which that is true to a billionth
             rho = epsilon_to_rho(max(self.spent.epsilon, 1e-9), self.spent.delta)
         return ({"index": 0, "label": f"release: {self.kind}", "mechanism": mechanism, "epsilon": epsilon, "rho": rho},)
+
+    @property
+    def secure_noise(self) -> bool:
+        """Whether the noise was drawn from the operating system; False without noise."""
+        return not math.isinf(self.cost.epsilon) and self.cost.reason != SIMULATED
+
+    def certificate(self) -> dict[str, Any]:
+        """The content of a privacy.json for this release; ``jaxcd verify`` and :func:`jaxcd.verify` check it."""
+        return certificate_of(
+            cost=self.cost, spent=self.spent, rows=self.ledger, n_samples=self.n_samples, domain=self.domain.to_json_dict(),
+            more={"release": self.kind, "secure_noise": self.secure_noise},
+        )  # fmt: skip
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -167,7 +178,7 @@ class Release(StatisticsSource):
             "format": _FORMAT,
             "version": _VERSION,
             "kind": self.kind,
-            "columns": {name: _column(self.domain, name) for name in self.names},
+            "columns": self.domain.to_json_dict()["columns"],
             "declared": self.domain.declared,
             "n_samples": self.n_samples,
             "cost": _cost_to_json(self.cost),
@@ -262,13 +273,6 @@ def check_release_arguments(data: Any, budget: Any, noise: Any) -> None:
         )
     if noise is not None and not isinstance(noise, NoiseSource):
         raise OptionError(f"noise = <{type(noise).__name__}> is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
-
-
-def _column(domain: Domain, name: str) -> dict[str, Any]:
-    column = domain[name]
-    if isinstance(column, Numeric):
-        return {"type": column.kind, **({"lower": column.lower, "upper": column.upper} if column.is_bounded else {})}
-    return {"type": column.kind, "levels": list(column.levels)}
 
 
 def _cost_to_json(cost: PrivacyCost) -> dict[str, Any]:

@@ -331,7 +331,7 @@ def release_features(
         )
     if isinstance(budget, Budget) and not budget.delta > 0:
         raise OptionError(f"budget: {budget} has delta = 0, and Gaussian noise needs delta > 0; give one such as 1e-6")
-    accountant = open_account(budget, noise, ledger=ledger, parts=(options,), analysis="release: features")
+    accountant = open_account(budget, noise, ledger=ledger, parts=(options,), analysis="release: features", n_samples=data.n_samples)
     numeric = [name for name in data.names if not data.domain[name].is_discrete]
     total = accountant.ledger.remaining_rho
     if math.isinf(total):

@@ -188,7 +188,7 @@ def release_histogram(
     kind.check(data.domain)
     # The session is the door to the data; of its test only the discrete view (the codes themselves) is used.
     session = Session(data, CovarianceNorm(), alpha=0.05, budget=budget)
-    accountant = open_account(budget, noise, ledger=ledger, parts=(kind,), pure=True, analysis="release: histogram")
+    accountant = open_account(budget, noise, ledger=ledger, parts=(kind,), pure=True, analysis="release: histogram", n_samples=data.n_samples)
     cardinalities = session.view_cardinalities
 
     def counted(codes: np.ndarray) -> np.ndarray:

@@ -264,7 +264,7 @@ def release_marginals(
             "advance, or leave them out with data.select(names)"
         )
     session = Session(data, CovarianceNorm(), alpha=0.05, budget=budget)
-    accountant = open_account(budget, noise, ledger=ledger, parts=(options,), analysis="release: marginals")
+    accountant = open_account(budget, noise, ledger=ledger, parts=(options,), analysis="release: marginals", n_samples=data.n_samples)
     law = MarginalsNoise.GAUSSIAN
     prices: tuple[float, ...] = (math.inf,) * 3
     if isinstance(budget, Budget):

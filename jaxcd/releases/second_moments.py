@@ -292,7 +292,7 @@ def release_second_moments(
         )
     if isinstance(budget, Budget) and not budget.delta > 0:
         raise OptionError(f"budget: {budget} has delta = 0, and Gaussian noise needs delta > 0; give one such as 1e-6")
-    accountant = open_account(budget, noise, ledger=ledger, parts=(options,), analysis="release: second-moments")
+    accountant = open_account(budget, noise, ledger=ledger, parts=(options,), analysis="release: second-moments", n_samples=data.n_samples)
     buys = options.centres is None or options.scales is None
     weights = list(options.shares)
     if buys:  # the scales' share of the whole, beside the rounds' shares of the rest

@@ -6,8 +6,7 @@ from jaxcd.report.files import (
     graph_json,
     grouped_ledger,
     metrics_json,
-    privacy_json,
     write_report,
 )
 
-__all__ = ["FILES", "check_folder", "graph_json", "grouped_ledger", "metrics_json", "privacy_json", "write_report"]
+__all__ = ["FILES", "check_folder", "graph_json", "grouped_ledger", "metrics_json", "write_report"]

@@ -5,8 +5,9 @@ graph.png      the picture; compared with the truth where one is given
 graph.json     ``MixedGraph.to_json_dict()`` (``from_json_dict`` reads it back), ``separating_sets``, and ``confidence``: the
                probabilities of the edges and of the likelier missing ones, or null
 graph.dot      the graph for Graphviz
-privacy.json   guarantee, spent, exhausted, secure_noise, settings, reasons, levels, ledger.  JSON has no infinity: an
-               infinite epsilon or rho is the text ``"inf"``.  ``secure_noise`` is null where no noise was asked for.
+privacy.json   the certificate (:mod:`jaxcd.privacy.certificate`; ``jaxcd verify`` checks it), with exhausted, secure_noise, settings,
+               reasons and levels of the search.  JSON has no infinity: an infinite epsilon is the text ``"inf"``.
+               ``secure_noise`` is null where no noise was asked for.
 report.html    one page that needs no other file and loads nothing
 =============  ======================================================================================================
 
@@ -16,10 +17,7 @@ what was protected.
 
 from __future__ import annotations
 
-import dataclasses
-import enum
 import json
-import math
 import os
 import shutil
 import uuid
@@ -27,22 +25,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from jaxcd import metrics
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Mark, MixedGraph
 from jaxcd.plotting import graph_png
+from jaxcd.privacy.certificate import plain
 from jaxcd.report.page import report_page
 
-__all__ = ["FILES", "check_folder", "graph_json", "grouped_ledger", "metrics_json", "privacy_json", "write_report"]
+__all__ = ["FILES", "check_folder", "graph_json", "grouped_ledger", "metrics_json", "write_report"]
 
 FILES = ("graph.png", "graph.json", "graph.dot", "privacy.json", "report.html")
 """What :func:`write_report` writes."""
-
-# Parts of a result's info that have a place of their own.
-_APART = ("ledger", "levels", "reasons", "released_margins", "secure_noise")
-
 
 def check_folder(folder: str | Path, *, force: bool = False) -> Path:
     """Returns the folder as a path if a report can be written there; called before a run, so that no budget is spent.
@@ -73,8 +66,8 @@ def write_report(result: Any, folder: str | Path, *, truth: MixedGraph | None = 
     Everything is made before anything is written; a new folder appears under its name only when it is complete.
 
     Args:
-        result: A DiscoveryResult, or anything with graph, separating_sets, cost, spent, exhausted and info; its confidence, if
-            there is one, is shown.
+        result: A DiscoveryResult, or anything with graph, separating_sets and certificate(); its confidence, if there is one, is
+            shown.
         folder: Made with its parents.
         truth: A graph over the same names to compare with.
         force: Whether an existing folder is written to; of what is in it, only files of the same names are replaced.
@@ -89,7 +82,7 @@ def write_report(result: Any, folder: str | Path, *, truth: MixedGraph | None = 
     path = check_folder(folder, force=force)
     confidence = getattr(result, "confidence", None)
     picture = graph_png(result.graph, truth=truth, strengths=None if confidence is None else confidence.adjacency)
-    graph, privacy = graph_json(result), privacy_json(result)
+    graph, privacy = graph_json(result), result.certificate()
     scores = None if truth is None else metrics_json(result.graph, truth)
     contents = {
         "graph.png": picture,
@@ -147,28 +140,10 @@ def _confidence(confidence: Any, graph: MixedGraph) -> dict[str, Any]:
             {
                 "pair": [row.a, row.b],
                 "found": None if found is None else found.symbol,
-                **{name: _plain(value) for name, value in numbers.items() if value is not None},
+                **{name: plain(value) for name, value in numbers.items() if value is not None},
             }
         )
     return {"method": confidence.method, "n_draws": int(confidence.n_draws), "pairs": pairs}
-
-
-def privacy_json(result: Any) -> dict[str, Any]:
-    """What privacy.json holds; the module's docstring names the parts."""
-    info = result.info
-    noisy = not math.isinf(result.cost.epsilon)
-    return {
-        "format": "jaxcd.privacy",
-        "version": 1,
-        "guarantee": _cost(result.cost),
-        "spent": _cost(result.spent),
-        "exhausted": bool(result.exhausted),
-        "secure_noise": bool(info["secure_noise"]) if noisy and "secure_noise" in info else None,
-        "settings": {name: _plain(value) for name, value in info.items() if name not in _APART},
-        "reasons": _plain(info.get("reasons", ())),
-        "levels": _plain(info.get("levels", ())),
-        "ledger": _plain(info.get("ledger", ())),
-    }
 
 
 def metrics_json(estimate: MixedGraph, truth: MixedGraph) -> dict[str, Any]:
@@ -192,35 +167,6 @@ def grouped_ledger(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         kept = {name: value for name, value in row.items() if name != "index"}
         groups.setdefault(tuple(map(str, kept.items())), {**kept, "count": 0})["count"] += 1
     return list(groups.values())
-
-
-def _cost(cost: Any) -> dict[str, Any]:
-    return {
-        "epsilon": _plain(cost.epsilon),
-        "delta": _plain(cost.delta),
-        "relation": _plain(cost.relation),
-        "proven": bool(cost.proven),
-        "reason": cost.reason,
-    }
-
-
-def _plain(value: Any) -> Any:
-    """As JSON: infinities and NaN as text, dataclasses as objects, what is unknown as its text."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, enum.Enum):
-        return value.value
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else str(float(value))
-    if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_plain(part) for part in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    return str(value)
 
 
 def _json_text(content: dict[str, Any]) -> str:

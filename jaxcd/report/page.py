@@ -84,6 +84,8 @@ def _banners(privacy: Mapping[str, Any]) -> Iterable[str]:
         )
     elif not guarantee["proven"]:
         yield _banner(f"NOT PROVED: {escape(guarantee['reason'])}.")
+    for words in privacy["warnings"]:
+        yield _banner(f"WARNING: {escape(words)}.")
     if privacy["exhausted"]:
         yield _banner("THE BUDGET WAS EXHAUSTED: pairs that were not paid for any more kept their edges.")
 
@@ -157,10 +159,11 @@ def _guarantee(privacy: Mapping[str, Any]) -> str:
     else:
         factor = f"e<sup>{epsilon:g}</sup>" + (f" = {math.exp(epsilon):.4g}" if epsilon < 20 else "")
         extra = f", plus {delta:g}" if delta else ""
+        rows = guarantee["max_rows_per_person"]
+        who = "any one row were replaced by any other" if rows == 1 else f"the rows of any one person (up to {rows}) were replaced by any others"
         text = (
-            f'<p class="promise"><b>{pair}</b> ({escape(guarantee["relation"])} neighbours), fixed before the data was read '
-            f"({escape(guarantee['reason'])}). "
-            f"{_NEIGHBOURS.get(guarantee['relation'], 'If one record were another')}, the probability of any outcome of this "
+            f'<p class="promise"><b>{pair}</b> ({escape(guarantee["relation"])} neighbours; the unit is {escape(guarantee["unit"])}), fixed '
+            f"before the data was read ({escape(guarantee['reason'])}). If {who}, the probability of any outcome of this "
             f"run (graph, separating sets, this page) would change by a factor of at most {factor}{extra}.</p>"
         )
     used = (
@@ -168,13 +171,19 @@ def _guarantee(privacy: Mapping[str, Any]) -> str:
         if spent["epsilon"] != "inf"
         else "no finite sum"
     )
-    return text + f"<p>The ledger used {used}; that is accounting ({escape(spent['reason'])}).</p>"
+    return text + f"<p>The ledger used {used}; that is accounting ({escape(spent['words'])}).</p>" + _groups(privacy)
 
 
-_NEIGHBOURS = {
-    "replace-one": "If any one record were replaced by any other",
-    "add-remove": "If any one record were added or left out",
-}
+def _groups(privacy: Mapping[str, Any]) -> str:
+    """What holds for people with several rows."""
+    if not privacy["groups"] or not privacy["guarantee"]["proven"]:
+        return ""
+    rows = [[str(entry["rows"]), _number(entry["epsilon"]), _number(entry["delta"])] for entry in privacy["groups"]]
+    return _table(
+        ["rows of one person", "epsilon", "delta"], rows, numbers=(0, 1, 2),
+        caption="What the same run guarantees to a person, or a household, with several rows. A budget with max_rows_per_person is "
+        "priced for them from the start.",
+    )  # fmt: skip
 
 
 def _ledger(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -237,14 +246,23 @@ def _separating_sets(sets: Sequence[Mapping[str, Any]]) -> str:
     return "<h2>Separating sets</h2>" + _table(["pair", "independent given"], rows)
 
 
+def _group_words(privacy: Mapping[str, Any]) -> str:
+    guarantee = privacy["guarantee"]
+    several = "A person with k times as many rows is protected less: epsilon grows to k times"
+    if not guarantee["delta"]:
+        return f"{several} (the table above)."
+    if guarantee["rho"] is None:
+        return f"{several}, and delta even more (the table above)."
+    return f"{several} or, if that is more, to the epsilon of k squared times rho (the table above; rho is {guarantee['rho']:.4g})."
+
+
 def _limits(privacy: Mapping[str, Any]) -> str:
     proven = _private(privacy) and privacy["guarantee"]["proven"]
     kept = [
         "Differential privacy bounds what anybody, whatever else they know, can learn from this run about a single record, "
         "and nothing that is done later with the graph alone can undo it.",
-        "One record is one row, with all its columns. A person with k rows is protected only as much as a group of k: "
-        "epsilon grows to k times.",
-        "Other private runs on the same people add up with this one.",
+        f"The unit is {privacy['guarantee']['unit']}, with all its columns. {_group_words(privacy)}",
+        "Other private runs on the same people add up with this one. A ledger file (LedgerFile) keeps one total for all of them.",
     ]
     held = [
         "The number of rows, the names of the columns, their declared levels and bounds, and all settings are taken as "
@@ -256,8 +274,7 @@ def _limits(privacy: Mapping[str, Any]) -> str:
         "there are. An undirected edge means that these data cannot tell the direction.",
         "Facts about everybody. That two columns depend on each other is what a graph is made to tell, and it may be used to "
         "draw conclusions about a person who is not in the data.",
-        "Side channels. How long the run took, how much memory it used, and error messages at reading time are not "
-        "protected.",
+        "Side channels. How long the run took and how much memory it used are not protected.",
     ]
     if not proven:
         kept = ["Nothing, for this run: see the top of the page."]

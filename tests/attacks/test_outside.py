@@ -233,6 +233,7 @@ def test_degenerate_data_end_normally_and_in_silence(n: int, levels: tuple[int, 
     tests: list[CITest] = [jaxcd.CovarianceNorm(), jaxcd.PooledCovariance(), jaxcd.KendallTau()]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", jaxcd.errors.PrivacyWarning)  # of public numbers: delta and the number of rows
         for test, decider in zip(itertools.cycle(tests), DECIDERS, strict=False):
             for budget in (jaxcd.Budget(1e-6, 1e-6), jaxcd.Budget(1e4, 0.5)):
                 result = jaxcd.pc(data, test=test, decider=decider, budget=budget, key=None, noise=jaxcd.SimulatedNoise(jax.random.key(n)))

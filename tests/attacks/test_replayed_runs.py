@@ -32,7 +32,7 @@ from jaxcd.citests.tables import DiscreteTest
 from jaxcd.decisions import Noise
 from jaxcd.privacy import GRID, AboveThreshold, NoiseSampler, NoiseSource, integer_sensitivity, mechanisms
 from jaxcd.privacy.sensitive import exact_values
-from jaxcd.report import graph_json, privacy_json
+from jaxcd.report import graph_json
 
 LEVELS = (2, 3, 2, 4)
 DOMAIN = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(LEVELS)])
@@ -223,7 +223,7 @@ def run(data: Any, sampler: NoiseSampler, folder: Any = None, door: Any = jaxcd.
         print(result)
     seen = [repr(result), out.getvalue(), err.getvalue(), [str(w.message) for w in warned], records, pickle.dumps(result)]
     if isinstance(result, jaxcd.DiscoveryResult):
-        seen += [list(result.separating_sets), graph_json(result), privacy_json(result)]
+        seen += [list(result.separating_sets), graph_json(result), result.certificate()]
     if folder is not None:
         result.save(folder)
         seen.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})

@@ -241,7 +241,7 @@ def test_other_refusals():
     with pytest.raises(OptionError, match="noise must be None"):
         randomise(every_cell((2, 2), 1), KaryResponse(1.0), noise=0)
     with pytest.raises(DataError, match="outside 0 to 1"):
-        Dataset.from_codes(np.array([[0, 2], [0, 0]]), domain=ordinal(2, 2))
+        Dataset.from_codes(np.array([[0, 2], [0, 0]]), domain=ordinal(2, 2), strict=True)
 
 
 # Bins ------------------------------------------------------------------------------------------------------------------

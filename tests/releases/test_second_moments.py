@@ -313,8 +313,10 @@ class TestErrors:
             release_second_moments(data, budget=BUDGET)
 
     def test_values_that_are_no_numbers_do_not_come_so_far(self):
+        values = np.array([[0.0, math.nan], [1.0, 2.0]])
+        assert np.isfinite(dataset(values).numeric).all()
         with pytest.raises(jaxcd.DataError):
-            dataset(np.array([[0.0, math.nan], [1.0, 2.0]]))
+            jaxcd.Dataset(dataset(values).domain, np.empty((2, 0), dtype=np.int32), values)
 
     @pytest.mark.parametrize(
         "budget", [None, 1.0, jaxcd.Budget(1.0)]

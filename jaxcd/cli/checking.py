@@ -1,0 +1,53 @@
+"""``jaxcd check`` (cells that fit no declaration) and ``jaxcd verify`` (prices that follow from the noise)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["check", "verify"]
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)],
+    domain: Annotated[Path, typer.Option(help="Domain file: the declared levels and bounds of FILE's columns.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """List the cells that fit no declaration, for the owner of the data: what this prints is NOT private.
+
+    A private run never fails on a cell: it reads such a cell as the column's "other", and a number beyond a bound as the bound.
+    Exit code 1 if there is such a cell, else 0.
+    """
+    import jaxcd
+    from jaxcd.data.checking import check_file
+
+    found = check_file(file, domain=jaxcd.Domain.read(domain))
+    if as_json:
+        print(json.dumps(found.to_json_dict(), indent=2, allow_nan=False))
+    else:
+        print(found)
+    if not found.clean:
+        raise typer.Exit(1)
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(help="privacy.json, the guarantee file of `jaxcd privatize`, or a ledger file.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Compute every price of a certificate again from its sensitivities and scales, and the total with Google's dp-accounting.
+
+    Exit code 1 if a check fails, else 0.
+    """
+    import jaxcd
+
+    found: Any = jaxcd.verify(file)
+    if as_json:
+        checks = [{"what": part.what, "holds": part.holds, "words": part.words} for part in found.checks]
+        print(json.dumps({"holds": found.holds, "proven": found.proven, "claim": found.claim, "reason": found.reason, "checks": checks}, indent=2))
+    else:
+        print(found)
+    if not found.holds:
+        raise typer.Exit(1)

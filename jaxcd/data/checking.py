@@ -1,0 +1,139 @@
+"""What in a data file fits no declaration: for the owner of the data, before a private run.  What it says is not private."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxcd.data.column_types import Numeric
+from jaxcd.data.columns import RawColumn, fitted, misfit_words
+from jaxcd.data.domain import Domain
+from jaxcd.data.readers import read_columns
+from jaxcd.errors import DomainError
+
+__all__ = ["CheckedFile", "Misfit", "check_file"]
+
+_MOST_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """Cells of one column with the same defect.
+
+    Args:
+        column: its name.
+        words: what is wrong with the cells.
+        n_cells: how many there are.
+        first_row: the first of them, data rows from 1.
+        becomes: what a private run reads instead.
+    """
+
+    column: str
+    words: str
+    n_cells: int
+    first_row: int
+    becomes: str
+
+
+@dataclass(frozen=True)
+class CheckedFile:
+    """What :func:`check_file` found.  Sensitive: it shows single records.
+
+    Args:
+        n_samples: the number of rows.
+        layout: rows that are not written as the header says.
+        undeclared: columns of the file that the domain does not have.
+        lacking: columns of the domain that the file does not have.
+        misfits: cells that fit no declaration.
+    """
+
+    n_samples: int
+    layout: tuple[str, ...]
+    undeclared: tuple[str, ...]
+    lacking: tuple[str, ...]
+    misfits: tuple[Misfit, ...]
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing was found."""
+        return not (self.layout or self.undeclared or self.lacking or self.misfits)
+
+    def __str__(self) -> str:
+        lines = ["NOT PRIVATE: this list shows single records; do not publish it."]
+        lines += [f"column {name!r} is in the data but not in the domain; declare it or drop it" for name in self.undeclared]
+        lines += [f"column {name!r} is in the domain but not in the data; add it or take it out of the domain" for name in self.lacking]
+        lines += list(self.layout[:_MOST_SHOWN])
+        if len(self.layout) > _MOST_SHOWN:
+            lines.append(f"... and {len(self.layout) - _MOST_SHOWN} more such rows")
+        for found in self.misfits:
+            cells = "1 cell" if found.n_cells == 1 else f"{found.n_cells:,} cells"
+            lines.append(f"column {found.column!r}, {cells}, first in row {found.first_row}: {found.words}; a private run reads {found.becomes}")
+        verdict = "every cell fits its declaration" if self.clean else f"{sum(found.n_cells for found in self.misfits):,} cells fit no declaration"
+        return "\n".join([*lines, f"{self.n_samples:,} rows: {verdict}."])
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {
+            "private": False,
+            "n_samples": self.n_samples,
+            "clean": self.clean,
+            "layout": list(self.layout),
+            "undeclared": list(self.undeclared),
+            "lacking": list(self.lacking),
+            "misfits": [dict(vars(found)) for found in self.misfits],
+        }
+
+
+def check_file(path: str | Path, *, domain: Domain) -> CheckedFile:
+    """Find every cell of a data file that fits no declaration; the counterpart of total reading (:mod:`jaxcd.data.columns`).
+
+    Args:
+        path: as for ``read_csv``.
+        domain: the declaration, or a draft of one.
+
+    Returns:
+        What was found; not private.
+
+    Raises:
+        DataError: The file cannot be read at all.
+        DomainError: ``domain`` is none.
+    """
+    if not isinstance(domain, Domain):
+        raise DomainError(f"domain: a {type(domain).__name__} is not a Domain; read one with Domain.read")
+    raws, layout = read_columns(path, strict=False)
+    by_name = {raw.name: raw for raw in raws}
+    misfits = [found for name in domain.names if name in by_name for found in _misfits(by_name[name], domain)]
+    return CheckedFile(
+        raws[0].n_samples,
+        layout,
+        tuple(name for name in by_name if name not in domain),
+        tuple(name for name in domain.names if name not in by_name),
+        tuple(misfits),
+    )
+
+
+def _misfits(raw: RawColumn, domain: Domain) -> list[Misfit]:
+    column = domain[raw.name]
+    cells, wrong = fitted(raw, column)
+    rows: Mapping[str, list[int]] = {}
+    for row in np.flatnonzero(wrong).tolist():
+        words = misfit_words(raw.cell(row), column).partition(";")[0]
+        if isinstance(column, Numeric) and "outside" in words:
+            words = f"values outside the declared bounds [{column.lower:g}, {column.upper:g}]"
+        rows.setdefault(words, []).append(row)  # type: ignore[attr-defined]
+    found = []
+    for words, places in sorted(rows.items(), key=lambda item: (-len(item[1]), item[1][0])):
+        if isinstance(column, Numeric):
+            becomes = "the nearest bound" if "bounds" in words else f"{column.catch_all:g}"
+        else:
+            becomes = repr(column.levels[column.catch_all])
+        found.append(Misfit(raw.name, words, len(places), places[0] + 1, becomes))
+    if len(found) > _MOST_SHOWN:
+        rest = found[_MOST_SHOWN:]
+        words = f"{len(rest)} further values that fit no declaration"
+        found = [*found[:_MOST_SHOWN], Misfit(raw.name, words, sum(part.n_cells for part in rest), rest[0].first_row, rest[0].becomes)]
+    return found

@@ -1,0 +1,45 @@
+"""What every result says of its run: the data's public facts, the budget and the ledger.  One place writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxcd.data import Domain
+from jaxcd.privacy import PrivacyCost
+from jaxcd.privacy.accountant import Accountant
+from jaxcd.privacy.budget import delta_warning
+from jaxcd.releases import Release
+
+__all__ = ["facts_of_release", "facts_of_run"]
+
+
+def facts_of_run(accountant: Accountant, *, domain: Domain | None, n_samples: int, n_variables: int) -> dict[str, Any]:
+    """Of a search on data.  A domain that nobody declared is left out: its levels are data."""
+    return {
+        "n_samples": n_samples,
+        "n_variables": n_variables,
+        **({"domain": domain.to_json_dict()} if domain is not None and domain.declared else {}),
+        "budget": str(accountant.ledger.budget),
+        "secure_noise": accountant.noise.secure,
+        **_warnings(accountant.guarantee, n_samples),
+        "ledger": tuple(accountant.ledger.to_table()),
+    }
+
+
+def facts_of_release(release: Release) -> dict[str, Any]:
+    """Of a search on a release, which was paid for."""
+    return {
+        "release": release.kind,
+        "n_samples": release.n_samples,
+        "n_variables": len(release.names),
+        **({"domain": release.domain.to_json_dict()} if release.domain.declared else {}),
+        "budget": str(release.cost),
+        "secure_noise": release.secure_noise,
+        **_warnings(release.cost, release.n_samples),
+        "ledger": tuple(release.ledger),
+    }
+
+
+def _warnings(cost: PrivacyCost, n_samples: int) -> dict[str, Any]:
+    words = delta_warning(cost.epsilon, cost.delta, n_samples)
+    return {} if words is None else {"warnings": (words,)}
