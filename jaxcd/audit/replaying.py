@@ -221,7 +221,7 @@ def outside(call: Callable[[], Any], folder: Path | None = None) -> tuple[Any, l
         warnings.simplefilter("always")
         result = call()
         print(result)
-    seen = [repr(result), out.getvalue(), err.getvalue(), [str(w.message) for w in warned], pickle.dumps(result)]
+    seen: list[Any] = [repr(result), out.getvalue(), err.getvalue(), [str(w.message) for w in warned], pickle.dumps(result)]
     if hasattr(result, "certificate"):
         seen.append(result.certificate())
     if folder is not None:

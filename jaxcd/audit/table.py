@@ -120,6 +120,16 @@ def _all_pairs(match: re.Match[str], facts: Facts, dimension: int) -> Stated | N
     return None if facts.pure else Stated("discrete Gaussian", farthest_moments(_discrete(facts)))
 
 
+def _tilted(match: re.Match[str], facts: Facts, dimension: int) -> Stated:
+    # Its sensitivity follows from a rate that was released.  A sum of n products of size up to 1 and more, converted three times.
+    return Stated("discrete Gaussian", math.nan, facts.n * 2.0**-51)
+
+
+def _features(match: re.Match[str], facts: Facts, dimension: int) -> Stated:
+    # Unit vectors of p columns and the constant 1/2: |f|^2 = p + 1/4, and packed moments of two rows are at most that far apart.
+    return Stated("discrete Gaussian", len(facts.levels) + 0.25, facts.n * 2.0**-51)
+
+
 def _scores(match: re.Match[str], facts: Facts, dimension: int) -> Stated:
     return Stated("discrete Laplace", 2 * facts.record, 1e-9)
 
@@ -134,6 +144,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str], Facts, int], Stated | None]], 
     (r"level \d+: separating set|answer and set, .*", _single("exponential")),
     (r"bandwidth of .*", _fixed("exponential", lambda facts: 2 + 1e-6, pad=1e-6)),
     (r"rank maps", _fixed("discrete Gaussian", lambda facts: math.sqrt(2 * (facts.map_levels + 1) * _n_numeric(facts)), integral=True)),
+    (r"tilted second moments, round \d+", _tilted),
+    (r"feature covariances", _features),
     (r"joint histogram", _fixed("discrete Laplace", lambda facts: 2.0, integral=True)),
     (r"round 1: all pairs", _all_pairs),
     (r"centres and scales", _fixed("discrete Gaussian", lambda facts: math.sqrt(2 * _n_numeric(facts)), integral=True)),

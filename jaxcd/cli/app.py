@@ -16,6 +16,7 @@ from typing import Annotated
 
 import typer
 
+from jaxcd.cli.auditing import audit
 from jaxcd.cli.checking import check, verify
 from jaxcd.cli.direction import direction
 from jaxcd.cli.ledger import ledger
@@ -279,6 +280,7 @@ def recommend(
 app.command()(privatize)
 app.command(name="ledger")(ledger)
 app.command()(verify)
+app.command()(audit)
 app.command()(check)
 
 

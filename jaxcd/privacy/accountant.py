@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OptionError, PrivacyWarning
+from ..errors import BudgetExhausted, OptionError, PrivacyWarning
 from .budget import Budget, NoPrivacy, PrivacyCost, delta_warning
 from .events import PrivacyEvent
 from .ledger import Ledger, LedgerPart, PrivacyFilter
@@ -282,7 +282,7 @@ def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, 
             "make the ledger with failure_delta, or use a mechanism that does not fail"
         )
     if not fits:
-        raise OptionError(
+        raise BudgetExhausted(
             f"ledger: {epsilon:.6g} of epsilon and {rho:.6g} of rho are left, which is less than the run's budget {budget} "
             f"(epsilon {own.remaining_epsilon:.6g} or rho {own.remaining_rho:.6g}); ask for less"
         )
