@@ -70,7 +70,8 @@ def direction(
 ) -> None:
     """Say which of two columns causes the other, and how sure that is.
 
-    In a private run a cell that is no number counts as the middle of the bounds: saying where it stands would tell of a record.
+    In a private run a cell that is no number counts as the domain's "other", else as the middle of the bounds: saying where it stands
+    would tell of a record.
     """
     from jaxcd.cli import options, paid
 
@@ -82,11 +83,12 @@ def direction(
     _check(method, score=score, protect=protect, private=not no_privacy, has_bounds=bounds is not None or domain is not None)
     if not 0 <= seed < 2**63:
         raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
-    known = _bounds(bounds, domain, x=x, y=y, private=not no_privacy)
+    declared = _declared(bounds, domain, x=x, y=y, private=not no_privacy)
+    known = None if declared is None else (_edges(declared[0]), _edges(declared[1]))
     paid.check_certificate_out(certificate_out)
     total = options.ledger(ledger, budget=budget)
     noise, key = options.randomness(seed=seed, simulated=simulated_noise)
-    columns = _columns(file, x, y, known=known, private=not no_privacy)
+    columns = _columns(file, x, y, declared=declared, private=not no_privacy)
     with paid.kept():
         result = _run(
             method, columns, budget=budget, known=known, noise=noise, ledger=total, key=key, score=score or "hsic", protect=protect or "both"
@@ -131,9 +133,14 @@ def _check(method: str, *, score: str | None, protect: str | None, private: bool
         )
 
 
-def _bounds(
+def _edges(column: Any) -> tuple[float, float]:
+    return float(column.lower), float(column.upper)
+
+
+def _declared(
     given: tuple[float, float, float, float] | None, domain: Path | None, *, x: str, y: str, private: bool
-) -> _Bounds | None:
+) -> tuple[Any, Any] | None:
+    """The two columns as declared, with bounds; None where nothing is given."""
     import jaxcd
 
     if given is not None and domain is not None:
@@ -143,7 +150,7 @@ def _bounds(
         for name, (lower, upper) in zip((x, y), edges, strict=True):
             if not (math.isfinite(upper - lower) and lower < upper):
                 raise OptionError(f"--bounds of {name!r} = {lower:g} {upper:g} are not finite and in order; give the lowest value first")
-        return edges
+        return jaxcd.Numeric(*edges[0]), jaxcd.Numeric(*edges[1])
     if domain is None:
         return None
     declared = jaxcd.Domain.read(domain)
@@ -154,18 +161,18 @@ def _bounds(
         column: Any = declared[name] if name in declared.names else None
         if not isinstance(column, jaxcd.Numeric) or column.lower is None or column.upper is None:
             raise DomainError(f"--domain: {str(domain)!r} has no bounds of a numeric column {name!r}; declare them, or give --bounds")
-        found.append((float(column.lower), float(column.upper)))
+        found.append(column)
     return found[0], found[1]
 
 
-def _columns(file: Path, x: str, y: str, *, known: _Bounds | None, private: bool) -> list[np.ndarray]:
+def _columns(file: Path, x: str, y: str, *, declared: tuple[Any, Any] | None, private: bool) -> list[np.ndarray]:
     """The two columns as numbers.  In a private run no cell can be refused."""
     from jaxcd.data.column_types import Numeric
     from jaxcd.data.columns import encode
     from jaxcd.data.readers import read_columns
 
     raws, _ = read_columns(file, strict=not private, only=(x, y))
-    columns = [Numeric(), Numeric()] if known is None or not private else [Numeric(*edges) for edges in known]
+    columns = (Numeric(), Numeric()) if declared is None or not private else declared
     return [encode(raw, column, strict=not private) for raw, column in zip(raws, columns, strict=True)]
 
 

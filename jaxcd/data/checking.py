@@ -128,7 +128,8 @@ def _misfits(raw: RawColumn, domain: Domain) -> list[Misfit]:
     found = []
     for words, places in sorted(rows.items(), key=lambda item: (-len(item[1]), item[1][0])):
         if isinstance(column, Numeric):
-            becomes = "the nearest bound" if "bounds" in words else f"{column.catch_all:g}"
+            near = column.lower is not None and cells[places[0]] in (column.lower, column.upper) and ("bounds" in words or "infinite" in words)
+            becomes = "the nearest bound" if near else f"{column.catch_all:g}"
         else:
             becomes = repr(column.levels[column.catch_all])
         found.append(Misfit(raw.name, words, len(places), places[0] + 1, becomes))

@@ -6,6 +6,10 @@ turn the text NA into a missing value, all in silence.
 Strict reading reports each of these.  Total reading (:mod:`jaxcd.data.columns`) fails on no record: a short row is filled with missing
 cells, a long one cut, a blank line between rows is a row of missing cells, a byte that is no UTF-8 is replaced, and a line with a broken
 quote is split at its commas, with the quotes at the ends of its cells dropped.
+
+*What stays with its record.*  In a file that a csv writer wrote, whatever its cells hold, a record is a record.  A quote that was never
+closed is read so far as its own line; it can be mistaken for another record's only where that has line breaks in quotes too.  A carriage
+return ends a line only where it ends the header.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -104,10 +109,10 @@ def _read_parquet(path: Path, only: Sequence[str] | None) -> tuple[RawColumn, ..
     return raw_columns_of_frame(table)
 
 
-def open_text(path: Path, *, errors: str = "strict") -> IO[str]:
+def open_text(path: Path, *, errors: str = "strict", newline: str = "") -> IO[str]:
     """Open a text file, unpacking it where the name ends in .gz; a leading byte-order mark is dropped."""
     binary: IO[bytes] = gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")  # type: ignore[assignment]
-    return io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline="")
+    return io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline=newline)
 
 
 class _Layout:
@@ -130,8 +135,11 @@ _MOST_REPAIRS = 1000
 
 def _read_csv_columns(path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
     try:
-        with open_text(path, errors="strict" if layout.strict else "replace") as handle:
-            return _columns_of_rows(_records(handle, layout), path, layout)
+        if layout.strict:
+            with open_text(path) as handle:
+                return _columns_of_rows(_strict_records(handle), path, layout)
+        with open_text(path, errors="replace", newline=_line_end(path)) as handle:
+            return _columns_of_rows(_all_records(handle, layout), path, layout)
     except UnicodeDecodeError:
         raise DataError(f"file {str(path)!r} is not UTF-8 text; save it as UTF-8") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
@@ -140,11 +148,14 @@ def _read_csv_columns(path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
         raise DataError(f"file {str(path)!r} cannot be read: {error.strerror or type(error).__name__}") from None
 
 
-def _records(handle: Iterable[str], layout: _Layout) -> Iterator[list[str]]:
+def _line_end(path: Path) -> str:
+    """What ends a line, by the header, which is public: a line feed, or a carriage return where the header ends with one alone."""
+    with open_text(path, errors="replace", newline="\n") as handle:
+        return "\r" if "\r" in handle.readline().rstrip("\r\n") else "\n"
+
+
+def _strict_records(handle: Iterable[str]) -> Iterator[list[str]]:
     """The records of a csv file, header first."""
-    if not layout.strict:
-        yield from _all_records(handle, layout)
-        return
     reader = csv.reader(handle, strict=True)
     for row in count():
         try:
@@ -158,7 +169,7 @@ def _records(handle: Iterable[str], layout: _Layout) -> Iterator[list[str]]:
 
 
 class _Source:
-    """Lines for a csv reader, one record's at a time, so that a record can be read again in another way."""
+    """Lines for a csv reader, up to ``allowed`` for a record, so that a record can be read again in another way."""
 
     def __init__(self, handle: Iterable[str]) -> None:
         self._lines = iter(handle)
@@ -169,29 +180,42 @@ class _Source:
         return self
 
     def __next__(self) -> str:
+        if len(self.taken) == _MOST_LINES:
+            raise StopIteration
         line = self.returned.popleft() if self.returned else next(self._lines)
         self.taken.append(line)
         return line
 
 
+_MOST_LINES = 1_000  # of one record
+_PROPER = re.compile(r'(?:"(?:[^"]|"")*"|[^",\r\n]*)(?:,(?:"(?:[^"]|"")*"|[^",\r\n]*))*(?:\r?\n|\r)?')
+
+
 def _all_records(handle: Iterable[str], layout: _Layout) -> Iterator[list[str]]:
     """Every record, whatever its quotes are."""
-    source = _Source(handle)
+    source, width = _Source(handle), 0
     reader = csv.reader(source, strict=True)
     for row in count():
         source.taken.clear()
+        broken = ""
         try:
             cells = next(reader, None)
         except csv.Error as error:
             if row == 0:
                 raise DataError(f"the header cannot be read as csv ({error}); correct its quotes") from None
-            layout.defect(f"row {row} cannot be read as csv ({error})", "correct its quotes")
+            broken = str(error)
+        else:
+            # A quote that takes in the next line may be one that was never closed.
+            if row and cells is not None and len(source.taken) > 1 and not (len(cells) == width and _PROPER.fullmatch("".join(source.taken))):
+                broken = "a quote is not closed in its record"
+        if broken:
+            layout.defect(f"row {row} cannot be read as csv ({broken})", "correct its quotes")
             line, *later = source.taken
             source.returned.extendleft(reversed(later))
             cells = [cell.strip().strip('"') for cell in line.rstrip("\r\n").split(",")]
-            reader = csv.reader(source, strict=True)
         if cells is None:
             return
+        width = width or len(cells)
         yield cells
 
 

@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, FormatError
+from .budget import Relation
 from .ledger_file import MAGIC as LEDGER_MAGIC
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ FORMAT = "jaxcd.privacy"
 VERSION = 2
 
 TOLERANCE = 1e-9
+_LEAST_SCALE = 2.0**-10  # of noise: where less would do, there is more than was paid for
 """Relative difference of numbers that count as equal."""
 
 
@@ -136,7 +138,7 @@ def _read(path: Path) -> Mapping[str, Any]:
 
             return LedgerFile(path).certificate()
         content = json.loads(text)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FormatError(f"file {str(path)!r} is no certificate: {error}") from None
     if not isinstance(content, dict):
         raise FormatError(f"file {str(path)!r} is no certificate: it holds a {type(content).__name__}; give a privacy.json that save() wrote")
@@ -159,6 +161,11 @@ def _change(row: Mapping[str, Any], *, norm: int, pads: int = 2) -> Fraction:
     """d: how far the integers can move, in steps of the grid."""
     s, p, g = (Fraction(_number(row, name)) for name in ("sensitivity", "pad", "grid"))
     count = int(_number(row, "dimension"))
+    if not (s > 0 and p >= 0 and g > 0 and count >= 1 and count == _number(row, "dimension")):
+        raise FormatError(
+            f"event {row.get('label')!r}: sensitivity {float(s)}, pad {float(p)}, grid {float(g)} and dimension {row['dimension']} are not in "
+            "their ranges"
+        )
     if row["integral"]:
         exact = s / g
         return Fraction(math.floor(exact)) if norm == 1 and exact >= 1 else exact
@@ -300,7 +307,7 @@ def dp_event(rows: Iterable[Mapping[str, Any]], *, group: int = 1) -> Any:
     counts: Counter[tuple[bool, float]] = Counter()
     for row in rows:
         price = price_again(row)
-        if not price.delta:  # failures are counted by themselves
+        if price.rho > 0:  # failures, which have none, are counted by themselves
             counts[row["law"] == "discrete Gaussian", price.rho * group**2] += 1
     return dp_accounting.ComposedDpEvent(
         [
@@ -403,11 +410,15 @@ def _cost_json(cost: PrivacyCost) -> dict[str, Any]:
         "delta": cost.delta,
         "rho": cost.rho,
         "relation": cost.relation.value,
-        "unit": "one row" if rows == 1 else f"a person with up to {rows} rows",
+        "unit": _unit(rows),
         "max_rows_per_person": rows,
         "proven": cost.proven,
         "reason": cost.reason,
     }
+
+
+def _unit(rows: int) -> str:
+    return "one row" if rows == 1 else f"a person with up to {rows} rows"
 
 
 def _group_json(cost: PrivacyCost, rows: int) -> dict[str, Any]:
@@ -460,7 +471,7 @@ def certificate_digest(content: Mapping[str, Any]) -> str:
 
 
 def _close(a: float, b: float) -> bool:
-    return a == b or abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
+    return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= TOLERANCE * max(abs(a), abs(b)))
 
 
 def _verified(content: Mapping[str, Any]) -> Verification:
@@ -482,6 +493,8 @@ def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
     guarantee, spent, rows = content["guarantee"], content["spent"], content["ledger"]
     epsilon, delta = float(guarantee["epsilon"]), float(guarantee["delta"])
     group, aside = int(guarantee["max_rows_per_person"]), float(guarantee["failure_delta"])
+    if group < 1 or group != guarantee["max_rows_per_person"] or not 0 <= delta < 1 or not 0 <= aside <= delta or not epsilon > 0:
+        raise FormatError("the guarantee has an epsilon, a delta or a number of rows a person that is out of its range")
     same = content.get("digest") == certificate_digest(content)
     checks = [Check("digest", same, "the content is as it was written" if same else "the content was changed")]
     complete = True
@@ -493,7 +506,11 @@ def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
             where = row.get("index") if isinstance(row, Mapping) else "?"
             checks.append(Check(f"event {where}", False, str(error)))
     if complete:
-        checks += _totals(rows, _Claim(epsilon, delta, group, aside, float(spent["epsilon"]), float(spent["delta"])))
+        rho = None if guarantee["rho"] is None else float(guarantee["rho"])
+        checks += _totals(rows, _Claim(epsilon, delta, rho, group, aside, float(spent["epsilon"]), float(spent["delta"])))
+        words = guarantee["relation"], guarantee["unit"]
+        known = words[0] in [relation.value for relation in Relation] and words[1] == _unit(group)
+        checks.append(Check("unit", known, f"{words[0]}, {words[1]}"))
         checks += _group_checks(content)
     return tuple(checks)
 
@@ -501,9 +518,10 @@ def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
 def _event_check(row: Mapping[str, Any]) -> Check:
     price = price_again(row)
     stated = Price(_number(row, "epsilon"), _number(row, "rho"), _number(row, "delta") if "delta" in row else 0.0)
-    # Noise may be more than was paid for (the least scale), never less.
+    # The price follows from the noise, but where the noise is more than was paid for: of the least scale, or of a channel's bound.
+    more = row["law"] == "randomised response of each record" or any(float(scale) <= _LEAST_SCALE for scale in row.get("scales", ()))
     enough = all(
-        again <= said * (1 + TOLERANCE)
+        _close(again, said) or (more and again <= said)
         for again, said in ((price.epsilon, stated.epsilon), (price.rho, stated.rho), (price.delta, stated.delta))
     )
     words = f"{row.get('label')}: {_price_words(price)} from scale {list(row.get('scales', ()))}; stated {_price_words(stated)}"
@@ -522,6 +540,7 @@ class _Claim:
 
     epsilon: float
     delta: float
+    rho: float | None
     group: int
     aside: float
     spent: float
@@ -539,7 +558,7 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
     by_pure = pure <= converted
     delta = failures if by_pure else claim.delta
     rule = f"sum of epsilons {pure:.12g}" if by_pure else f"sum of rhos {rho:.12g}, which is epsilon {converted:.12g} at delta {left:g}"
-    same = (_close(total, claim.spent) or total <= TOLERANCE) and _close(delta, claim.spent_delta)
+    same = (_close(total, claim.spent) or 0 <= max(total, claim.spent) <= TOLERANCE) and _close(delta, claim.spent_delta)
     checks = [Check("total", same, f"{rule}; the ledger has epsilon {claim.spent:.12g}, delta {claim.spent_delta:g}")]
     if not by_pure:
         outside = composed_epsilon(rows, left, group=claim.group)
@@ -548,6 +567,9 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
         same = _close(outside, converted) or outside < converted
         checks.append(Check("dp-accounting", same, f"epsilon {outside:.12g} at delta {left:g}"))
     holds = total <= claim.epsilon * (1 + TOLERANCE) and delta <= claim.delta * (1 + TOLERANCE)
+    if claim.rho is not None:  # what is said of groups follows from it, or from pure epsilons that keep within the claim
+        kept = rho <= claim.rho * (1 + TOLERANCE) or pure <= claim.epsilon * (1 + TOLERANCE)
+        checks.append(Check("rho", kept, f"rho {rho:.6g} of {claim.rho:g}"))
     return [*checks, Check("claim", holds, f"epsilon {total:.6g} of {claim.epsilon:g}, delta {delta:g} of {claim.delta:g}")]
 
 

@@ -120,6 +120,24 @@ def test_quoted_line_breaks_and_compression(tmp_path: Path) -> None:
     text = GOOD.replace("no,3", '"no\n",3', 1)
     assert read(tmp_path, text).n_samples == 5
     assert read(tmp_path, gzip.compress(text.encode()), "t.csv.gz").n_samples == 5
+    path = tmp_path / "t.csv"
+    path.write_text(GOOD.replace("no", '"no"', 1).replace(",a,", ',"a",'))
+    assert read_csv(path, domain=DOMAIN, strict=True).n_samples == 5
+    header = GOOD.replace("age", '"a\nge"', 1)  # the header is public: there a quote may take in a line
+    domain = Domain({("a\nge" if name == "age" else name): column for name, column in DOMAIN.columns.items()})
+    path.write_text(header)
+    assert read_csv(path, domain=domain).n_samples == 5
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_what_ends_the_header_ends_every_line(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(GOOD.replace("\n", end).encode())
+    totally, strictly = read_csv(path, domain=DOMAIN), read_csv(path, domain=DOMAIN, strict=True)
+    assert all(totally.column(name).tolist() == strictly.column(name).tolist() for name in DOMAIN.names)
+    if end == "\n":
+        path.write_bytes(GOOD.replace(",3,", ",3\r,", 2).replace(",a,", ',"a"\rb,', 1).encode())
+        assert read_csv(path, domain=DOMAIN).n_samples == 5
 
 
 def test_strict_reading_is_there_when_asked_for_or_inferred(tmp_path: Path) -> None:
