@@ -33,7 +33,17 @@ from jaxcd.discovery.facts import facts_of_release, facts_of_run
 from jaxcd.errors import OptionError
 from jaxcd.frozen import FrozenDict
 from jaxcd.graphs import Knowledge
-from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, NoPrivacy, PrivacyCost, PrivacyFilter, laplace, open_account
+from jaxcd.privacy import (
+    NO_PRIVACY,
+    Budget,
+    NoiseSource,
+    NoPrivacy,
+    PrivacyCost,
+    PrivacyFilter,
+    keeps_what_is_paid,
+    laplace,
+    open_account,
+)
 from jaxcd.privacy.accountant import Accountant
 from jaxcd.privacy.certificate import Certified
 from jaxcd.queries import Session
@@ -89,6 +99,7 @@ def resolve(
     return choice
 
 
+@keeps_what_is_paid
 def discover(
     data: Dataset,
     *,
@@ -135,13 +146,12 @@ def discover(
     _check_afterwards(choice, release_out, n_confidence_draws)
     if choice.kind is not None:
         bought = release(data, choice.kind, budget=budget, noise=noise, ledger=ledger)
-        with bought.keeping():
-            if release_out is not None:
-                bought.save(release_out)
-            run = search(bought)
-            if n_confidence_draws > 0:
-                kind = None if isinstance(choice.kind, Features) else choice.kind
-                run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws, kind=kind))
+        if release_out is not None:
+            bought.save(release_out)
+        run = search(bought)
+        if n_confidence_draws > 0:
+            kind = None if isinstance(choice.kind, Features) else choice.kind
+            run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws, kind=kind))
     elif isinstance(choice.decider, TreeOptions):
         assert choice.test is not None
         run = tree_pc(data, test=choice.test, budget=budget, key=key, noise=noise, ledger=ledger, options=choice.decider)
@@ -188,6 +198,7 @@ class CITestResult(Certified):
         object.__setattr__(self, "info", FrozenDict(self.info))
 
 
+@keeps_what_is_paid
 def ci_test(
     data: Dataset | Release | None,
     x: str,
@@ -232,10 +243,9 @@ def ci_test(
     accountant = open_account(budget, noise, ledger=ledger, parts=(test,), analysis="ci_test", n_samples=session.n_samples)
     if isinstance(budget, Budget):
         session.sensitivity()  # refuses before anything is charged
-    with accountant.keeping():
-        session.open(accountant)
-        if not session.admissible(query):
-            raise OptionError(f"given: {test.name} cannot condition on {given!r}: too many cells or columns; give fewer")
+    session.open(accountant)
+    if not session.admissible(query):
+        raise OptionError(f"given: {test.name} cannot condition on {given!r}: too many cells or columns; give fewer")
     if isinstance(budget, NoPrivacy):
         answer = session.evaluate([query])
         statistic, log_pvalue, margin = (float(part[0]) for part in answer)
@@ -244,11 +254,10 @@ def ci_test(
             return CITestResult(*values, data.cost, data.spent, facts_of_release(data))
         return CITestResult(*values, accountant.guarantee, accountant.ledger.spent, _facts(accountant, session))
     bound = session.sensitivity()
-    with accountant.keeping():
-        noisy = laplace(
-            accountant, session.margins([query]), sensitivity=bound.value, pad=bound.pad, epsilon=equal_pure_events(accountant.ledger, 1),
-            label="margin", relation=session.relation,
-        )  # fmt: skip
+    noisy = laplace(
+        accountant, session.margins([query]), sensitivity=bound.value, pad=bound.pad, epsilon=equal_pure_events(accountant.ledger, 1),
+        label="margin", relation=session.relation,
+    )  # fmt: skip
     return CITestResult(
         None, None, None, float(noisy[0]), bool(noisy[0] <= 0), accountant.guarantee, accountant.ledger.spent, _facts(accountant, session)
     )
@@ -258,6 +267,7 @@ def _facts(accountant: Accountant, session: Session) -> Mapping[str, Any]:
     return facts_of_run(accountant, domain=session.domain, n_samples=session.n_samples, n_variables=session.n_variables)
 
 
+@keeps_what_is_paid
 def release(
     data: Dataset,
     kind: Histogram | Marginals | SecondMoments | Features,

@@ -225,24 +225,25 @@ def discover(
     shown = sys.stderr.isatty() and not quiet if progress is None else progress
     # FCI goes through the levels twice: how far that is nobody knows.
     progress_bar = screen.Progress(shown, max_level=None if asked.algorithm is Algorithm.FCI else max_level)
-    with paid.kept(), progress_bar as bar:
-        run = running.run(
-            loaded, plan, asked, budget=budget, key=key, noise=noise, ledger=total, knowledge=known, progress=bar.report
-        )
-    if talkative:
-        # Before the files are written: what was paid for is on the screen whatever happens next.
-        screen.show_result(run, loaded)
-    elif quiet and not as_json:
-        print(run.graph)
-    if out is not None:
-        write_report(run, out, truth=loaded.truth, force=force)
-    if talkative and out is not None:
-        screen.show_files(out)
-    if talkative and release_out is not None:
-        screen.show_release(release_out)
-    if as_json:
-        screen.print_json(run, loaded, out)
-    screen.warn(run)
+    with paid.kept():
+        with progress_bar as bar:
+            run = running.run(
+                loaded, plan, asked, budget=budget, key=key, noise=noise, ledger=total, knowledge=known, progress=bar.report
+            )
+        if talkative:
+            # Before the files are written: what was paid for is on the screen whatever happens next.
+            screen.show_result(run, loaded)
+        elif quiet and not as_json:
+            print(run.graph)
+        if out is not None:
+            write_report(run, out, truth=loaded.truth, force=force)
+        if talkative and out is not None:
+            screen.show_files(out)
+        if talkative and release_out is not None:
+            screen.show_release(release_out)
+        if as_json:
+            screen.print_json(run, loaded, out)
+        screen.warn(run)
 
 
 app.command()(direction)

@@ -95,10 +95,10 @@ def direction(
         )
         if certificate_out is not None:
             paid.write_certificate(result, certificate_out)
-    if as_json:
-        print(json.dumps(_content(result, x, y), indent=2, allow_nan=False))
-    else:
-        _show(result, x, y, file=file, n=len(columns[0]), private=not no_privacy, secure=noise is None)
+        if as_json:
+            print(json.dumps(_content(result, x, y), indent=2, allow_nan=False))
+        else:
+            _show(result, x, y, file=file, n=len(columns[0]), private=not no_privacy, secure=noise is None)
     if not no_privacy and not result.cost.proven:
         print(f"jaxcd: warning: this result is not for release: {result.cost.reason}", file=sys.stderr)
 

@@ -18,11 +18,12 @@ __all__ = ["check_certificate_out", "kept", "write_certificate"]
 @contextmanager
 def kept() -> Iterator[None]:
     """Whatever ends the block after a charge: what was bought is written to a file of the working folder, and stderr says where."""
-    try:
-        yield
-    except BaseException as error:
-        from jaxcd.privacy import receipt_of
+    from jaxcd.privacy import paying, receipt_of
 
+    try:
+        with paying():
+            yield
+    except BaseException as error:
         receipt = receipt_of(error)
         if receipt is not None:
             _save(receipt)

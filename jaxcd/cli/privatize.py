@@ -108,10 +108,10 @@ def privatize(
         found = local.privatize(
             local.discretise_columns(data, bins=numbers), chosen, out=out, guarantee_out=promise, noise=noise, ledger=total, force=force
         )
-    if as_json:
-        print(promise.read_text(encoding="utf-8"), end="")
-    else:
-        _show(chosen, found, data.n_samples, data.n_columns, out, promise)
+        if as_json:
+            print(promise.read_text(encoding="utf-8"), end="")
+        else:
+            _show(chosen, found, data.n_samples, data.n_columns, out, promise)
 
 
 def _check_files(file: Path, domain: Path, out: Path, promise: Path, *, force: bool) -> None:

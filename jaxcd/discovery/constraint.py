@@ -108,8 +108,7 @@ class ConstraintSearch:
         self._max_level, self._stable, self._rule, self._progress = max_level, stable, colliders, progress
         self._levels: list[LevelRecord] = []
         self._skeleton: Skeleton | None = None
-        with self._accountant.keeping():  # a test may buy its preparation
-            self._run = decider.start(self._session, self._accountant)
+        self._run = decider.start(self._session, self._accountant)
 
     def keeping(self) -> AbstractContextManager[None]:
         """Whatever ends the block carries what was bought, and the skeleton as far as it is known (:func:`jaxcd.receipt_of`)."""

@@ -23,12 +23,13 @@ from jaxcd.errors import OptionError
 from jaxcd.graphs import Mark, MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
 from jaxcd.graphs.possible_paths import possible_d_sep as possible_d_sep_of
-from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyFilter
+from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyFilter, keeps_what_is_paid
 from jaxcd.releases import Release
 
 __all__ = ["fci"]
 
 
+@keeps_what_is_paid
 def fci(
     data: Dataset | Release | None,
     *,

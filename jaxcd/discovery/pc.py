@@ -17,7 +17,7 @@ from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
-from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyFilter
+from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyFilter, keeps_what_is_paid
 from jaxcd.releases import Release
 
 __all__ = ["check_conflicts", "pc"]
@@ -29,6 +29,7 @@ def check_conflicts(conflicts: Any) -> None:
         raise OptionError(f"conflicts = {conflicts!r} is not a rule; use ConflictRule.UNDIRECTED or ConflictRule.BIDIRECTED")
 
 
+@keeps_what_is_paid
 def pc(
     data: Dataset | Release | None,
     *,

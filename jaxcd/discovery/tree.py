@@ -43,7 +43,7 @@ from jaxcd.discovery.orientation import ConflictRule, apply_meek_rules, orient_c
 from jaxcd.discovery.pc import check_conflicts
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.graphs import MixedGraph
-from jaxcd.privacy import Accountant, Budget, NoiseSource, NoPrivacy, PrivacyFilter, open_account
+from jaxcd.privacy import Accountant, Budget, NoiseSource, NoPrivacy, PrivacyFilter, keeps_what_is_paid, open_account
 from jaxcd.queries import Session
 
 __all__ = ["tree_pc"]
@@ -147,6 +147,7 @@ def _non_colliders(
     return {pair: tuple(names) for pair, names in middles.items()}
 
 
+@keeps_what_is_paid
 def tree_pc(
     data: Dataset | None,
     *,
@@ -179,8 +180,7 @@ def tree_pc(
     check_conflicts(conflicts)
     session = Session(data, test, alpha=options.alpha, budget=budget, key=key)
     accountant = open_account(budget, noise, ledger=ledger, parts=(test, options), analysis="tree_pc", n_samples=session.n_samples)
-    with accountant.keeping():
-        return _searched(session, accountant, options, conflicts, test)
+    return _searched(session, accountant, options, conflicts, test)
 
 
 def _searched(

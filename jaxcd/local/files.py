@@ -7,7 +7,6 @@ only, and whoever analyses the csv needs it: the channel follows from mechanism 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import enum
 import json
@@ -19,12 +18,13 @@ from jaxcd.data import Dataset, Domain
 from jaxcd.errors import OptionError
 from jaxcd.local.base import LocalGuarantee, LocalMechanism
 from jaxcd.local.randomising import charged_randomise, check_mechanism
-from jaxcd.privacy import NoiseSource, PrivacyFilter, SecureNoise
+from jaxcd.privacy import NoiseSource, PrivacyFilter, SecureNoise, keeps_what_is_paid
 from jaxcd.privacy.certificate import certificate_of
 
 __all__ = ["guarantee_json", "privatize"]
 
 
+@keeps_what_is_paid
 def privatize(
     data: Dataset,
     mechanism: LocalMechanism,
@@ -65,17 +65,16 @@ def privatize(
     if csv.resolve() == promise.resolve():
         raise OptionError(f"out and guarantee_out must be two files, got {str(csv)!r} twice; give another name")
     randomised, guarantee, account = charged_randomise(data, mechanism, noise=noise, ledger=ledger)
-    with contextlib.nullcontext() if account is None else account.keeping():
-        content = guarantee_json(
-            mechanism, guarantee, data.domain, n_samples=data.n_samples, secure_noise=noise is None or isinstance(noise, SecureNoise)
-        )
-        if account is not None:
-            content["certificate"] = certificate_of(
-                cost=account.guarantee, spent=account.ledger.spent, rows=account.ledger.to_table(), n_samples=data.n_samples,
-                domain=data.domain.to_json_dict(),
-            )  # fmt: skip
-        randomised.to_frame().to_csv(csv, index=False)
-        promise.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    content = guarantee_json(
+        mechanism, guarantee, data.domain, n_samples=data.n_samples, secure_noise=noise is None or isinstance(noise, SecureNoise)
+    )
+    if account is not None:
+        content["certificate"] = certificate_of(
+            cost=account.guarantee, spent=account.ledger.spent, rows=account.ledger.to_table(), n_samples=data.n_samples,
+            domain=data.domain.to_json_dict(),
+        )  # fmt: skip
+    randomised.to_frame().to_csv(csv, index=False)
+    promise.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
     return guarantee
 
 

@@ -9,12 +9,22 @@ from jaxcd.data import Dataset, Domain
 from jaxcd.errors import OptionError
 from jaxcd.local.base import LocalGuarantee, LocalMechanism
 from jaxcd.local.uniforms import Uniforms
-from jaxcd.privacy import Budget, Law, MechanismRecord, NoiseSource, PrivacyFilter, PureEvent, open_account
+from jaxcd.privacy import (
+    Budget,
+    Law,
+    MechanismRecord,
+    NoiseSource,
+    PrivacyFilter,
+    PureEvent,
+    keeps_what_is_paid,
+    open_account,
+)
 from jaxcd.privacy.accountant import Accountant
 
 __all__ = ["randomise"]
 
 
+@keeps_what_is_paid
 def randomise(
     data: Dataset, mechanism: LocalMechanism, *, noise: NoiseSource | None = None, ledger: PrivacyFilter | None = None
 ) -> Dataset:

@@ -24,7 +24,17 @@ from jaxcd.pairwise.anm_hsic import hsic_pairs
 from jaxcd.pairwise.anm_release import PrivateRun, default_mechanism, hsic_series, log_range, private_result
 from jaxcd.pairwise.anm_scores import AnmScore, HSICScore, IQRMechanism, LogIQRScore, Protect, ScoreRelease, _RankScore
 from jaxcd.pairwise.result import Direction, PairResult
-from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, NoPrivacy, PrivacyFilter, SecureNoise, open_account, split
+from jaxcd.privacy import (
+    NO_PRIVACY,
+    Budget,
+    NoiseSource,
+    NoPrivacy,
+    PrivacyFilter,
+    SecureNoise,
+    keeps_what_is_paid,
+    open_account,
+    split,
+)
 from jaxcd.privacy.propose_test_release import no_stability_budget
 
 __all__ = ["anm", "anm_batch"]
@@ -33,6 +43,7 @@ DEFAULT_PENALTY = 0.03
 """lambda where the training rows are protected."""
 
 
+@keeps_what_is_paid
 def anm(
     x: ArrayLike,
     y: ArrayLike,
@@ -112,6 +123,7 @@ def anm(
     return results[0]
 
 
+@keeps_what_is_paid
 def anm_batch(
     pairs: Sequence[tuple[ArrayLike, ArrayLike]],
     *,

@@ -41,7 +41,17 @@ from jaxcd.pairwise.regressors import (
     check_whole,
 )
 from jaxcd.pairwise.result import Direction, PairResult
-from jaxcd.privacy import Accountant, Budget, NoiseSource, NoPrivacy, PrivacyFilter, laplace, noise_scale, open_account
+from jaxcd.privacy import (
+    Accountant,
+    Budget,
+    NoiseSource,
+    NoPrivacy,
+    PrivacyFilter,
+    keeps_what_is_paid,
+    laplace,
+    noise_scale,
+    open_account,
+)
 from jaxcd.privacy.mechanisms import integer_sensitivity
 
 __all__ = [
@@ -147,6 +157,7 @@ def _functions(degree: int, levels: int, resolution: int) -> np.ndarray:
     return table
 
 
+@keeps_what_is_paid
 def reci(
     x: ArrayLike,
     y: ArrayLike,

@@ -8,7 +8,7 @@ what comes out is private.
 from __future__ import annotations
 
 from .above_threshold import THRESHOLD_SHARE, AboveThreshold, ThresholdNoise
-from .accountant import Accountant, Purchase, Receipt, open_account, receipt_of
+from .accountant import Accountant, Purchase, Receipt, keeps_what_is_paid, open_account, paying, receipt_of
 from .audit import SensitivityWitness, epsilon_lower_bound, search_sensitivity
 from .budget import NO_PRIVACY, Budget, NoPrivacy, PrivacyCost, Relation
 from .claims import PUBLIC, GuaranteeClaim
@@ -87,7 +87,9 @@ __all__ = [
     "integer_sensitivity",
     "laplace",
     "noise_scale",
+    "keeps_what_is_paid",
     "open_account",
+    "paying",
     "pure_to_rho",
     "quantise",
     "receipt_of",

@@ -11,15 +11,17 @@ charge (an error, an interrupt, memory that runs out), the exception carries all
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -33,6 +35,9 @@ from .registry import unregistered
 
 __all__ = ["Accountant", "Purchase", "Receipt", "open_account", "receipt_of"]
 
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 SIMULATED = "the noise was simulated from a key: not for release"
 """Why a cost is not proved: whoever knows the key can take the noise off."""
@@ -166,6 +171,75 @@ class Accountant:
             raise
 
 
+@contextmanager
+def paying(*, rehearsal: bool = False) -> Iterator[list[_Opened]]:
+    """Whatever ends the block after a charge carries what was bought by the accounts opened in it (:func:`open_account`).
+
+    Inside another such block its accounts become the outer one's, with the results that were made of them; not those of a
+    ``rehearsal``, whose data are simulated.
+    """
+    outer, opened = _OPENED.get(), list[_Opened]()
+    token = _OPENED.set(opened)
+    try:
+        yield opened
+    except BaseException as error:
+        charged = [] if rehearsal else [each for each in opened if not isinstance(each.accountant.ledger.budget, NoPrivacy) and each.accountant.ledger.entries]
+        if charged:
+            attach(error, lambda partial: _joined([each.accountant.receipt() for each in charged], partial), charged[-1].made)
+        raise
+    finally:
+        _OPENED.reset(token)
+        if outer is not None and not rehearsal:
+            outer.extend(opened)
+
+
+def keeps_what_is_paid(door: Callable[P, R]) -> Callable[P, R]:
+    """The function in a :func:`paying` block; its result is what was made of what it bought."""
+
+    @functools.wraps(door)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        with paying() as opened:
+            result = door(*args, **kwargs)
+            for each in opened:
+                if each.result is None:  # what was made first is nearest to what was bought: a release before its search
+                    each.result = result
+            return result
+
+    return wrapped
+
+
+@dataclass(eq=False)
+class _Opened:
+    """An account, and what a function that has returned since made of it."""
+
+    accountant: Accountant
+    result: Any = None
+
+    def made(self) -> Any:
+        return self.result
+
+
+_OPENED: ContextVar[list[_Opened] | None] = ContextVar("accounts opened by the functions that are running", default=None)
+
+
+def _joined(receipts: Sequence[Receipt], partial: Any) -> Receipt:
+    """One receipt for several accounts: what they spent adds up."""
+    last = receipts[-1]
+    if len(receipts) == 1:
+        return dataclasses.replace(last, partial=partial)
+    costs = [receipt.cost for receipt in receipts], [receipt.spent for receipt in receipts]
+    cost, spent = (
+        dataclasses.replace(each[-1], epsilon=math.fsum(c.epsilon for c in each), delta=min(1.0, math.fsum(c.delta for c in each)), rho=None)
+        for each in costs
+    )
+    rows = [row for receipt in receipts for row in receipt.ledger]
+    purchases = [purchase for receipt in receipts for purchase in receipt.purchases]
+    return Receipt(
+        cost, spent, tuple({**row, "index": place} for place, row in enumerate(rows)),
+        tuple(dataclasses.replace(purchase, index=place) for place, purchase in enumerate(purchases)), partial,
+    )  # fmt: skip
+
+
 def attach(error: BaseException, receipt_with: Callable[[Any], Receipt], partial: Callable[[], Any] | None = None) -> None:
     """Put a receipt on an exception, unless an inner block has put a fuller one."""
     if receipt_of(error) is not None:
@@ -242,10 +316,27 @@ def open_account(
         n_samples: the public number of rows; a delta that is not below 1 / n_samples warns (:class:`jaxcd.errors.PrivacyWarning`).
 
     Raises:
-        OptionError: ``ledger`` is none, the run has no budget, or there is not enough left for the run's budget.
+        OptionError: ``ledger`` is none, or the run has no budget.
+        BudgetExhausted: there is not enough left in ``ledger`` for the run's budget; nothing was charged.
     """
+    accountant = _new_account(budget, noise, ledger=ledger, parts=parts, failure_delta=failure_delta, pure=pure, analysis=analysis)
     if isinstance(budget, Budget) and (words := delta_warning(budget.epsilon, budget.delta, n_samples)):
-        warnings.warn(words, PrivacyWarning, stacklevel=4)
+        warnings.warn(words, PrivacyWarning, stacklevel=5)
+    if (opened := _OPENED.get()) is not None:
+        opened.append(_Opened(accountant))
+    return accountant
+
+
+def _new_account(
+    budget: Budget | NoPrivacy,
+    noise: NoiseSource | NoiseSampler | None,
+    *,
+    ledger: PrivacyFilter | None,
+    parts: tuple[object, ...],
+    failure_delta: float,
+    pure: bool,
+    analysis: str,
+) -> Accountant:
     if ledger is None:
         return Accountant(Ledger(budget, failure_delta=failure_delta), noise, parts=parts)
     if not isinstance(ledger, PrivacyFilter) or isinstance(ledger, LedgerPart):

@@ -569,7 +569,7 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
     holds = total <= claim.epsilon * (1 + TOLERANCE) and delta <= claim.delta * (1 + TOLERANCE)
     if claim.rho is not None:  # what is said of groups follows from it, or from pure epsilons that keep within the claim
         kept = rho <= claim.rho * (1 + TOLERANCE) or pure <= claim.epsilon * (1 + TOLERANCE)
-        checks.append(Check("rho", kept, f"rho {rho:.6g} of {claim.rho:g}"))
+        checks.append(Check("rho", kept, f"rho {rho:.6g} of {claim.rho:g}, or epsilons {pure:.6g} of {claim.epsilon:g}: one of them fits"))
     return [*checks, Check("claim", holds, f"epsilon {total:.6g} of {claim.epsilon:g}, delta {delta:g} of {claim.delta:g}")]
 
 

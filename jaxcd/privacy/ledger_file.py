@@ -108,7 +108,7 @@ class LedgerFile(PrivacyFilter):
         self._sums, self._count, self._digest, self._end = Sums(), 0, _START, 0
         self._analysis: dict[str, Any] = {}
         with self._lock:
-            if not self._path.exists() or self._path.stat().st_size == 0:
+            if not self._path.exists():
                 self._make(data_set, budget, failure_delta)
             self._read()
         self._check_same(data_set, budget)
@@ -205,10 +205,15 @@ class LedgerFile(PrivacyFilter):
         self._limits = Limits.of(self._budget, failure_delta=self._failure_delta)
 
     def _append(self, record: Mapping[str, Any]) -> None:
+        """Writes a record and then the tip; a tip that a crash has left behind is mended first, so that it is never behind by two."""
         content = json.dumps(record, ensure_ascii=False)
         digest = _digest(self._digest, content)
         line = f"{digest} {content}\n".encode()
         with self._path.open("r+b") as file:
+            if file.read(_TIP) != (known := _tip(self._count, self._digest)):
+                file.seek(0)
+                file.write(known)
+                _force(file)
             file.seek(self._end)
             file.truncate()  # what was broken off
             file.write(line)

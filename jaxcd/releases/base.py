@@ -12,9 +12,10 @@ from __future__ import annotations
 import abc
 import json
 import math
+import os
+import uuid
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,8 +27,8 @@ from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Dataset
 from jaxcd.data.domain import domain_from_json
 from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, OptionError
-from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PureEvent, Receipt, Relation
-from jaxcd.privacy.accountant import SIMULATED, attach
+from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PureEvent, Relation
+from jaxcd.privacy.accountant import SIMULATED
 from jaxcd.privacy.certificate import TOLERANCE, certificate_of, price_again
 from jaxcd.privacy.conversion import epsilon_to_rho
 from jaxcd.privacy.groups import share_of_row, share_of_row_rho
@@ -86,16 +87,6 @@ class Release(StatisticsSource):
             cost=self.cost, spent=self.spent, rows=self.ledger, n_samples=self.n_samples, domain=self.domain.to_json_dict(),
             more={"release": self.kind, "secure_noise": self.secure_noise},
         )  # fmt: skip
-
-    @contextmanager
-    def keeping(self) -> Iterator[None]:
-        """Whatever ends the block carries this release (:func:`jaxcd.receipt_of`), which has been paid for."""
-        try:
-            yield
-        except BaseException as error:
-            if not math.isinf(self.cost.epsilon):
-                attach(error, lambda partial: Receipt(self.cost, self.spent, self.ledger, (), partial), lambda: self)
-            raise
 
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
         """The tests that this kind answers, and how each is prepared."""
@@ -168,7 +159,8 @@ class Release(StatisticsSource):
     def save(self, path: str | Path) -> Path:
         """Writes the release as one file, which may be published if :attr:`cost` is proved; returns the path.
 
-        An existing file is replaced.  Raises OptionError where the folder does not exist.
+        An existing file is replaced, in one step: what goes wrong while writing leaves it as it was.  Raises OptionError where the folder
+        does not exist.
         """
         path = Path(path)
         if path.is_dir() or not path.absolute().parent.is_dir():
@@ -186,8 +178,13 @@ class Release(StatisticsSource):
             "charges": [{name: _number_to_json(part) for name, part in row.items()} for row in self.charges],
             "own": own,
         }
-        with path.open("wb") as file:  # savez would add a suffix to a name
-            np.savez_compressed(file, allow_pickle=False, header=np.array(json.dumps(header, allow_nan=False)), **arrays)
+        draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        try:
+            with draft.open("wb") as file:  # savez would add a suffix to a name
+                np.savez_compressed(file, allow_pickle=False, header=np.array(json.dumps(header, allow_nan=False)), **arrays)
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
         return path
 
     @classmethod

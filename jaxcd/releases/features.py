@@ -47,7 +47,17 @@ from jaxcd.data import Dataset, Domain, Numeric
 from jaxcd.errors import DataError, OptionError, PrivacyError
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.tilted_moments import ExactSum, conversion_error, pack, unpack
-from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PrivacyFilter, gaussian, open_account, split
+from jaxcd.privacy import (
+    Budget,
+    NoiseSource,
+    NoPrivacy,
+    PrivacyCost,
+    PrivacyFilter,
+    gaussian,
+    keeps_what_is_paid,
+    open_account,
+    split,
+)
 from jaxcd.privacy.rank_maps import release_rank_maps
 from jaxcd.releases.base import Release, check_release_arguments, first_edition_charges
 
@@ -286,6 +296,7 @@ def feature_moments(vectors: list[np.ndarray], *, anchor: float) -> np.ndarray:
     return moments
 
 
+@keeps_what_is_paid
 def release_features(
     data: Dataset,
     *,
@@ -340,32 +351,31 @@ def release_features(
         map_rho, rho = split(total, options.shares(data.domain)) if numeric else (0.0, total)
     options = options.chosen(data.domain, data.n_samples, rho=rho)
     n_features = options.n_features or 2
-    with accountant.keeping():
-        vectors = dict.fromkeys(data.names, np.zeros((data.n_samples, 0)))
-        if numeric:
-            columns = [_spread(data, name) for name in numeric]
-            maps = release_rank_maps(columns, accountant, rho=map_rho, log_range=_LOG_RANGE)
-            for place, name in enumerate(numeric):
-                ranks = maps.rank(place, columns[place])
-                vectors[name] = cosine_features(ranks, n_features=n_features, decay=options.decay)
-        discrete = [name for name in data.names if name not in numeric]
-        for name, codes in zip(discrete, np.asarray(data.discrete).T, strict=True):
-            k = data.domain[name].cardinality or 1
-            if k > 1:
-                vectors[name] = (contrast_basis(k) / math.sqrt(1 - 1 / k))[codes]
-        sizes = options.sizes(data.domain)
-        sensitivity = feature_sensitivity(sizes, anchor=options.anchor)
-        exact = pack(feature_moments(list(vectors.values()), anchor=options.anchor))
-        pad = conversion_error(data.n_samples, 1.0 + options.anchor**2)
-        noisy = gaussian(accountant, exact, sensitivity=sensitivity, rho=rho, pad=pad, label="feature covariances")
-        return ReleasedFeatures(
-            domain=data.domain,
-            n_samples=data.n_samples,
-            sizes=sizes,
-            moments=unpack(noisy, 1 + sum(sizes)),
-            sigma=0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho),
-            anchor=options.anchor,
-            cost=accountant.guarantee,
-            spent=accountant.ledger.spent,
-            charges=tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else (),
-        )
+    vectors = dict.fromkeys(data.names, np.zeros((data.n_samples, 0)))
+    if numeric:
+        columns = [_spread(data, name) for name in numeric]
+        maps = release_rank_maps(columns, accountant, rho=map_rho, log_range=_LOG_RANGE)
+        for place, name in enumerate(numeric):
+            ranks = maps.rank(place, columns[place])
+            vectors[name] = cosine_features(ranks, n_features=n_features, decay=options.decay)
+    discrete = [name for name in data.names if name not in numeric]
+    for name, codes in zip(discrete, np.asarray(data.discrete).T, strict=True):
+        k = data.domain[name].cardinality or 1
+        if k > 1:
+            vectors[name] = (contrast_basis(k) / math.sqrt(1 - 1 / k))[codes]
+    sizes = options.sizes(data.domain)
+    sensitivity = feature_sensitivity(sizes, anchor=options.anchor)
+    exact = pack(feature_moments(list(vectors.values()), anchor=options.anchor))
+    pad = conversion_error(data.n_samples, 1.0 + options.anchor**2)
+    noisy = gaussian(accountant, exact, sensitivity=sensitivity, rho=rho, pad=pad, label="feature covariances")
+    return ReleasedFeatures(
+        domain=data.domain,
+        n_samples=data.n_samples,
+        sizes=sizes,
+        moments=unpack(noisy, 1 + sum(sizes)),
+        sigma=0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho),
+        anchor=options.anchor,
+        cost=accountant.guarantee,
+        spent=accountant.ledger.spent,
+        charges=tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else (),
+    )

@@ -19,7 +19,17 @@ import numpy as np
 from jaxcd.citests import CITest, CovarianceNorm, PreparedTest
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
-from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PrivacyFilter, laplace, noise_scale, open_account
+from jaxcd.privacy import (
+    Budget,
+    NoiseSource,
+    NoPrivacy,
+    PrivacyCost,
+    PrivacyFilter,
+    keeps_what_is_paid,
+    laplace,
+    noise_scale,
+    open_account,
+)
 from jaxcd.privacy.mechanisms import integer_sensitivity
 from jaxcd.queries import Session
 from jaxcd.releases.base import Release, check_release_arguments
@@ -148,6 +158,7 @@ class ReleasedHistogram(Release):
         return cls(values=values, scale=float(header["scale"]), **common)
 
 
+@keeps_what_is_paid
 def release_histogram(
     data: Dataset,
     *,

@@ -44,6 +44,7 @@ from jaxcd.privacy import (
     NoPrivacy,
     PrivacyCost,
     PrivacyFilter,
+    keeps_what_is_paid,
     open_account,
     split,
 )
@@ -216,6 +217,7 @@ class ReleasedMarginals(Release):
         )
 
 
+@keeps_what_is_paid
 def release_marginals(
     data: Dataset,
     *,

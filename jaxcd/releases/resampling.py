@@ -22,7 +22,7 @@ import numpy as np
 from jaxcd.data import Categorical, Dataset, Domain
 from jaxcd.data.networks import BayesianNetwork
 from jaxcd.errors import OptionError
-from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource
+from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, paying
 from jaxcd.releases.base import Release
 from jaxcd.releases.features import ReleasedFeatures
 from jaxcd.releases.histogram import Histogram, ReleasedHistogram
@@ -205,8 +205,10 @@ def release_again(release: Release, data: Dataset, *, kind: Kind, noise: NoiseSo
     that change no noise that can be compared (some of marginals) pass unnoticed.
     """
     cost = release.cost
-    budget = NO_PRIVACY if math.isinf(cost.epsilon) else Budget(cost.epsilon, cost.delta, cost.relation)
-    fresh = kind.release(data, budget=budget, noise=noise)
+    rows = cost.max_rows_per_person
+    budget = NO_PRIVACY if math.isinf(cost.epsilon) else Budget(cost.epsilon, cost.delta, cost.relation, max_rows_per_person=rows)
+    with paying(rehearsal=True):
+        fresh = kind.release(data, budget=budget, noise=noise)
     if type(fresh) is not type(release) or not np.allclose(_precision(fresh), _precision(release), rtol=1e-6):
         raise OptionError(f"kind: {kind} is not what the release was bought with; give the options that were used")
     return fresh

@@ -37,6 +37,7 @@ from jaxcd.privacy import (
     PrivacyCost,
     PrivacyFilter,
     gaussian,
+    keeps_what_is_paid,
     open_account,
     split,
 )
@@ -248,6 +249,7 @@ def _moments(values: np.ndarray, accountant: Accountant, *, rate: float, rho: fl
     return tilted.unpack(noisy, p + 1), 0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho)
 
 
+@keeps_what_is_paid
 def release_second_moments(
     data: Dataset,
     *,
@@ -299,40 +301,39 @@ def release_second_moments(
         weights.append(sum(weights) * options.scale_share / (1 - options.scale_share))
     total = accountant.ledger.remaining_rho
     prices = (math.inf,) * len(weights) if math.isinf(total) else split(total, weights)
-    with accountant.keeping():
-        if options.centres is None or options.scales is None:
-            centres, scales = bought_units(data, accountant, rho=prices[-1])
-        else:
-            centres = np.array([options.centres[name] for name in data.names], dtype=np.float64)
-            scales = np.array([options.scales[name] for name in data.names], dtype=np.float64)
-        n, p = data.n_samples, data.n_columns
-        # A row beyond a million scales has no weight; here it cannot overflow either.  Still a fixed function of each row.
-        with np.errstate(over="ignore"):
-            units = (np.column_stack([data.values(name) for name in data.names]) - centres) / scales
-        units = np.clip(units, -_REACH, _REACH)
-        location, factor, expected = np.zeros(p), np.eye(p), np.ones(p)
-        rounds = prices[: len(options.shares)]
-        for k, rho in enumerate(rounds, start=1):
-            rate = tilted.best_rate(expected, n_samples=n, anchor=_ANCHOR, rho=rho)
-            rows = np.linalg.solve(factor, (units - location).T).T
-            moments, sigma = _moments(rows, accountant, rate=rate, rho=rho, label=f"tilted second moments, round {k}")
-            if k == len(rounds):
-                break
-            # Units in which this estimate is the identity, but for directions that its noise hides: they stay short.
-            found = tilted.untilt(moments, n_samples=n, rate=rate, anchor=_ANCHOR, sigma=sigma)
-            ridge = found.tau * math.sqrt(p)
-            location = location + factor @ found.mean
-            factor = factor @ found.directions * np.sqrt(found.variances + ridge)
-            expected = found.variances / (found.variances + ridge)
-        return ReleasedSecondMoments(
-            domain=data.domain,
-            n_samples=n,
-            moments=moments,
-            sigma=sigma,
-            rate=rate,
-            location=centres + scales * location,
-            factor=scales[:, None] * factor,
-            cost=accountant.guarantee,
-            spent=accountant.ledger.spent,
-            charges=tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else (),
-        )
+    if options.centres is None or options.scales is None:
+        centres, scales = bought_units(data, accountant, rho=prices[-1])
+    else:
+        centres = np.array([options.centres[name] for name in data.names], dtype=np.float64)
+        scales = np.array([options.scales[name] for name in data.names], dtype=np.float64)
+    n, p = data.n_samples, data.n_columns
+    # A row beyond a million scales has no weight; here it cannot overflow either.  Still a fixed function of each row.
+    with np.errstate(over="ignore"):
+        units = (np.column_stack([data.values(name) for name in data.names]) - centres) / scales
+    units = np.clip(units, -_REACH, _REACH)
+    location, factor, expected = np.zeros(p), np.eye(p), np.ones(p)
+    rounds = prices[: len(options.shares)]
+    for k, rho in enumerate(rounds, start=1):
+        rate = tilted.best_rate(expected, n_samples=n, anchor=_ANCHOR, rho=rho)
+        rows = np.linalg.solve(factor, (units - location).T).T
+        moments, sigma = _moments(rows, accountant, rate=rate, rho=rho, label=f"tilted second moments, round {k}")
+        if k == len(rounds):
+            break
+        # Units in which this estimate is the identity, but for directions that its noise hides: they stay short.
+        found = tilted.untilt(moments, n_samples=n, rate=rate, anchor=_ANCHOR, sigma=sigma)
+        ridge = found.tau * math.sqrt(p)
+        location = location + factor @ found.mean
+        factor = factor @ found.directions * np.sqrt(found.variances + ridge)
+        expected = found.variances / (found.variances + ridge)
+    return ReleasedSecondMoments(
+        domain=data.domain,
+        n_samples=n,
+        moments=moments,
+        sigma=sigma,
+        rate=rate,
+        location=centres + scales * location,
+        factor=scales[:, None] * factor,
+        cost=accountant.guarantee,
+        spent=accountant.ledger.spent,
+        charges=tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else (),
+    )

@@ -1,0 +1,668 @@
+"""One total in a file: nothing is lost at kill -9, never more than the total is admitted, an edited file is refused, analyses add up.
+
+The processes that are killed are forked from one that has not loaded JAX, which takes no time and is safe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jaxcd
+from jaxcd.cli import main
+from jaxcd.errors import BudgetExhausted, FormatError, OptionError
+from jaxcd.privacy import Budget, Ledger, LedgerFile, PrivacyFilter, PureEvent, ZCDPEvent, rho_to_epsilon
+from jaxcd.privacy.ledger import Limits
+
+NAME = "people 2026-11"
+
+
+def noise(seed: int = 0) -> jaxcd.SimulatedNoise:
+    return jaxcd.SimulatedNoise(jax.random.key(seed))
+
+
+@pytest.fixture(scope="module")
+def people() -> jaxcd.Dataset:
+    data = jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0))
+    return data.select(data.names[:3])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "people.ledger"
+
+
+def made(path: Path, *, budget: Budget | None = None, sizes: tuple[float, ...] = ()) -> LedgerFile:
+    """A new ledger with charges of these epsilons."""
+    ledger = LedgerFile(path, data_set=NAME, budget=budget or Budget(4.0, 1e-6))
+    for i, size in enumerate(sizes):
+        ledger.charge(PureEvent(size, f"charge {i}"))
+    return ledger
+
+
+# ---- processes -------------------------------------------------------------------------------------------------------
+
+# The package without its public list, which would load JAX.
+_START = """
+import json, os, random, signal, sys, time, types
+package = types.ModuleType("jaxcd")
+package.__path__ = [sys.argv[1]]
+sys.modules["jaxcd"] = package
+from pathlib import Path
+from jaxcd.errors import BudgetExhausted
+from jaxcd.privacy import Budget, LedgerFile, PureEvent
+assert "jax" not in sys.modules
+folder = Path(sys.argv[2])
+
+def all_of(reader):
+    parts = []
+    while part := os.read(reader, 65536):
+        parts.append(part)
+    os.close(reader)
+    return b"".join(parts)
+
+def tip_of(path):
+    return int(path.read_bytes().split(b" ")[2]) - 1  # the first record is no charge
+"""
+
+
+def answer_of(program: str, folder: Path) -> list:
+    """What a program prints as JSON, run in a process of its own."""
+    words = [sys.executable, "-c", _START + program, str(Path(jaxcd.__file__).parent), str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+_KILLED = """
+dice, event, answer = random.Random(0), PureEvent(2.0**-20), []
+for trial in range(200):
+    if trial % 20 == 0:
+        path, known = folder / f"{trial}.ledger", 0
+        LedgerFile(path, data_set="people", budget=Budget(1.0))
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            ledger = LedgerFile(path)
+            os.write(writer, b"!")
+            while True:
+                ledger.charge(event)
+                os.write(writer, b".")  # admitted
+        finally:
+            os._exit(1)
+    os.close(writer)
+    os.read(reader, 1)
+    time.sleep(dice.uniform(0.0, 0.008))
+    os.kill(child, signal.SIGKILL)
+    ended = os.waitpid(child, 0)[1]
+    told = len(all_of(reader))
+    tip = tip_of(path)
+    try:
+        shown = len(LedgerFile(path).records)
+    except Exception as error:
+        sys.exit(f"after kill {trial + 1} the file does not open: {error}")
+    answer.append([os.WTERMSIG(ended), known + told, shown, tip])
+    known = shown
+print(json.dumps(answer))
+"""
+
+
+def test_kill_9_in_the_middle_of_charges(tmp_path):
+    """200 times, whenever: what was admitted is in the file, and at most the charge that was under way besides."""
+    rounds = answer_of(_KILLED, tmp_path)
+    assert len(rounds) == 200 and {signal for signal, *_ in rounds} == {9}
+    assert all(told <= shown <= told + 1 for _, told, shown, _ in rounds)
+    assert max(told for _, told, _, _ in rounds) > 20  # there was something to lose
+
+
+_STEPS = """
+answer, real = [], os.fsync
+for call in (1, 2):
+    for after in (False, True):
+        path = folder / f"{call}{after}.ledger"
+        LedgerFile(path, data_set="people", budget=Budget(1.0)).charge(PureEvent(0.25))
+        child = os.fork()
+        if child == 0:
+            calls = 0
+            def fsync(handle):
+                global calls
+                calls += 1
+                if calls == call and not after:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                real(handle)
+                if calls == call:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            ledger = LedgerFile(path)
+            os.fsync = fsync
+            ledger.charge(PureEvent(0.5))
+            os._exit(1)
+        signal_of = os.WTERMSIG(os.waitpid(child, 0)[1])
+        tip = tip_of(path)
+        again = LedgerFile(path)
+        shown = len(again.records)
+        again.charge(PureEvent(0.125))
+        answer.append([signal_of, tip, shown, len(LedgerFile(path).records), tip_of(path), LedgerFile(path).remaining_epsilon])
+print(json.dumps(answer))
+"""
+
+
+def test_killed_at_each_step_of_a_charge(tmp_path):
+    """The record is forced to the disk, then the tip, and only then is the charge admitted; the next charge mends the tip."""
+    assert answer_of(_STEPS, tmp_path) == [
+        [9, 1, 2, 3, 3, 0.125],  # written, not forced: the tip does not know of it yet
+        [9, 1, 2, 3, 3, 0.125],
+        [9, 2, 2, 3, 3, 0.125],
+        [9, 2, 2, 3, 3, 0.125],
+    ]
+
+
+_IN_A_ROW = """
+path, real = folder / "row.ledger", os.fsync
+LedgerFile(path, data_set="people", budget=Budget(1.0)).charge(PureEvent(0.25))
+answer = []
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        size = path.stat().st_size
+        def fsync(handle):
+            real(handle)
+            if path.stat().st_size > size:  # the record is on the disk, and the tip is not
+                os.kill(os.getpid(), signal.SIGKILL)
+        ledger = LedgerFile(path)
+        os.fsync = fsync
+        ledger.charge(PureEvent(0.125))
+        os._exit(1)
+    answer.append(os.WTERMSIG(os.waitpid(child, 0)[1]))
+again = LedgerFile(path)
+try:
+    answer += [len(again.records), again.remaining_epsilon, again.charge(PureEvent(0.0625)), len(LedgerFile(path).records)]
+except Exception as error:
+    answer.append(repr(error))
+print(json.dumps(answer))
+"""
+
+
+def test_killed_several_times_in_a_row(tmp_path):
+    """Each left a whole record that the tip did not know of: all count, and the ledger goes on."""
+    assert answer_of(_IN_A_ROW, tmp_path) == [9, 9, 9, 4, 0.375, 4, 5]
+
+
+_CROWD = """
+path, start = folder / "crowd.ledger", os.pipe()
+children = []
+for _ in range(8):
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(start[1])
+            os.read(start[0], 1)  # all begin at once, and all try to make the file
+            ledger = LedgerFile(path, data_set="people", budget=Budget(1.0))
+            admitted = refused = 0
+            for _ in range(100):
+                try:
+                    ledger.charge(PureEvent(2.0**-8))
+                    admitted += 1
+                except BudgetExhausted:
+                    refused += 1
+            os.write(writer, json.dumps([admitted, refused]).encode())
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(writer)
+    children.append((child, reader))
+os.close(start[0])
+os.close(start[1])
+counts = [json.loads(all_of(reader) or b"[0, 0]") for _, reader in children]
+ends = [os.waitpid(child, 0)[1] for child, _ in children]
+whole = LedgerFile(path)
+print(json.dumps([counts, ends, len(whole.records), whole.spent.epsilon, whole.remaining_epsilon]))
+"""
+
+
+def test_eight_processes_share_one_total(tmp_path):
+    """800 tries of a 256th of the total: exactly 256 are admitted."""
+    counts, ends, n_records, spent, left = answer_of(_CROWD, tmp_path)
+    assert ends == [0] * 8
+    assert [admitted + refused for admitted, refused in counts] == [100] * 8
+    assert sum(admitted for admitted, _ in counts) == n_records == 256
+    assert (spent, left) == (1.0, 0.0)
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def restless(monkeypatch):
+    """Threads change places as often as they can, and always between what a charge decides and what it records."""
+    real, before = Limits.admit, sys.getswitchinterval()
+
+    def install(pause: Callable[[], object]) -> None:
+        def admit(limits: Limits, sums: object) -> bool:
+            answer = real(limits, sums)
+            pause()
+            return answer
+
+        monkeypatch.setattr(Limits, "admit", admit)
+
+    sys.setswitchinterval(1e-6)
+    yield install
+    sys.setswitchinterval(before)
+
+
+def race(charges: list[Callable[[], int]], *, tries: int) -> int:
+    """How many charges were admitted, of one thread for each function, each trying so often."""
+    start, admitted, others = threading.Barrier(len(charges)), [], []
+
+    def work(charge: Callable[[], int]) -> None:
+        start.wait(timeout=60)
+        for _ in range(tries):
+            try:
+                admitted.append(charge())
+            except BudgetExhausted:
+                continue
+            except BaseException as error:
+                others.append(error)
+
+    threads = [threading.Thread(target=work, args=(charge,)) for charge in charges]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert others == []
+    return len(admitted)
+
+
+def in_memory(path: Path) -> list[PrivacyFilter]:
+    return [Ledger(Budget(1.0))] * 8
+
+
+def under_another(path: Path) -> list[PrivacyFilter]:
+    whole = Ledger(Budget(1.0))
+    return [Ledger(Budget(1.0), under=whole) for _ in range(8)]
+
+
+def parts_of_one(path: Path) -> list[PrivacyFilter]:
+    whole = Ledger(Budget(1.0))
+    return [whole.part(epsilon=1.0, rho=0.0) for _ in range(8)]
+
+
+def one_part(path: Path) -> list[PrivacyFilter]:
+    return [Ledger(Budget(8.0)).part(epsilon=1.0, rho=0.0)] * 8
+
+
+def one_file(path: Path) -> list[PrivacyFilter]:
+    return [made(path, budget=Budget(1.0))] * 8
+
+
+def eight_handles(path: Path) -> list[PrivacyFilter]:
+    return [made(path, budget=Budget(1.0)) for _ in range(8)]
+
+
+@pytest.mark.parametrize("ledgers", [in_memory, under_another, parts_of_one, one_part, one_file, eight_handles])
+def test_eight_threads_share_one_total(ledgers, path, restless):
+    """Eight threads that try twice as much as there is: all that fits is admitted, and no more."""
+    restless(lambda: time.sleep(1e-4))
+    event = PureEvent(0.125)
+    assert race([lambda ledger=ledger: ledger.charge(event) for ledger in ledgers(path)], tries=2) == 8
+
+
+def test_without_its_lock_a_ledger_would_admit_too_much(restless):
+    """That the test above can fail: eight threads that have all looked before any has recorded are all admitted."""
+    together = threading.Barrier(8)
+    restless(lambda: together.wait(timeout=60))
+    ledger = Ledger(Budget(1.0))
+    ledger._lock = contextlib.nullcontext()
+    assert race([lambda: ledger.charge(PureEvent(1.0))] * 8, tries=1) == 8
+
+
+# ---- damage ----------------------------------------------------------------------------------------------------------
+
+SIZES = (0.5, 0.25, 0.125, 0.0625)
+
+
+def refused(path: Path, content: bytes) -> bool:
+    """Whether a file of this content is refused as damaged, in words that say so, and is left alone."""
+    path.write_bytes(content)
+    for arguments in ({}, {"data_set": NAME, "budget": Budget(4.0, 1e-6)}):
+        try:
+            LedgerFile(path, **arguments)
+        except FormatError as error:
+            if str(path) not in str(error) or not any(word in str(error) for word in ("edited or truncated", "update jaxcd")):
+                return False
+        else:
+            return False
+    return path.read_bytes() == content
+
+
+def test_lines_taken_out_swapped_or_doubled_are_refused(path):
+    made(path, sizes=SIZES)
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 6
+    for i in range(6):
+        assert refused(path, b"".join(lines[:i] + lines[i + 1 :])), f"without line {i + 1}"
+        assert i == 5 or refused(path, b"".join([*lines[:i], lines[i], *lines[i:]])), f"line {i + 1} twice"
+        for j in range(i):
+            swapped = list(lines)
+            swapped[i], swapped[j] = swapped[j], swapped[i]
+            assert refused(path, b"".join(swapped)), f"lines {j + 1} and {i + 1} swapped"
+    # The whole file is not, nor one with something behind what was confirmed: that counts for nothing.
+    for end in (b"", lines[5]):
+        path.write_bytes(b"".join(lines) + end)
+        assert len(LedgerFile(path).records) == 4 and LedgerFile(path).spent.epsilon == sum(SIZES)
+
+
+def test_a_line_of_another_ledger_is_refused(path, tmp_path):
+    made(path, sizes=SIZES)
+    made(tmp_path / "other.ledger", sizes=(0.5, 0.001, 0.125, 0.0625))
+    lines, others = (file.read_bytes().splitlines(keepends=True) for file in (path, tmp_path / "other.ledger"))
+    for i in (2, 3, 5):
+        assert refused(path, b"".join([*lines[:i], others[i], *lines[i + 1 :]])) or lines[i] == others[i]
+    assert lines[3] != others[3]
+
+
+def test_an_edited_digit_is_refused(path):
+    """Every digit of the file, one at a time: prices, digests, numbers of the first line, dates."""
+    made(path, sizes=SIZES[:2])
+    content = path.read_bytes()
+    places = [i for i, byte in enumerate(content) if chr(byte).isdigit()]
+    assert len(places) > 200
+    for i in places:
+        digit = b"%d" % ((content[i] - ord("0") + 1) % 10)
+        assert refused(path, content[:i] + digit + content[i + 1 :]), f"digit {i}"
+
+
+def test_other_words_are_refused(path):
+    made(path, sizes=SIZES[:2])
+    content = path.read_bytes()
+    for old, new in ((NAME, "people 2026-12"), ("charge 1", "charge 7"), ("Pure", "ZCDP"), ("replace-one", "add-remove")):
+        assert old.encode() in content
+        assert refused(path, content.replace(old.encode(), new.encode()))
+    for other in (b"\n", b"name,age\nAnn,30\n", bytes(range(256)), content[1:], b"\x00" * len(content)):
+        assert refused(path, other)
+
+
+def test_a_file_cut_anywhere_is_refused(path):
+    """What the first line has confirmed must be there to the last byte."""
+    made(path, sizes=SIZES[:2])
+    content = path.read_bytes()
+    assert all(refused(path, content[:length]) for length in range(1, len(content)))
+
+
+def test_an_emptied_file_is_refused(path):
+    """It was a ledger, and what was spent is not known: it is no new one."""
+    made(path, sizes=SIZES)
+    assert refused(path, b"")
+
+
+def test_a_torn_last_line_was_never_confirmed(path):
+    """Killed while a record was written: wherever it broke off, the file opens without it, and the next charge overwrites it."""
+    ledger = made(path, sizes=SIZES[:2])
+    before = path.read_bytes()
+    ledger.charge(PureEvent(0.125, "torn"))
+    tip, after = len(before.split(b"\n")[0]) + 1, path.read_bytes()
+    for length in range(len(before), len(after) + 1):
+        path.write_bytes(before[:tip] + after[tip:length])
+        opened = LedgerFile(path, data_set=NAME)
+        # The whole line may have been forced to the disk: then it counts, though the first line does not know of it.
+        whole = length == len(after)
+        assert [record["label"] for record in opened.records] == ["charge 0", "charge 1", "torn"][: 2 + whole]
+        opened.charge(PureEvent(0.0625, "next"))
+        again = LedgerFile(path)
+        assert [record["label"] for record in again.records][2:] == ["torn"] * whole + ["next"]
+        assert again.spent.epsilon == 0.75 + 0.125 * whole + 0.0625
+
+
+def test_a_torn_line_leaves_no_trace_for_those_who_have_the_file_open(path):
+    first = made(path, sizes=SIZES[:2])
+    with path.open("ab") as file:
+        file.write(b'0123456789abcdef {"label": "to')
+    assert len(first.records) == 2 and first.remaining_epsilon == 3.25
+    second = LedgerFile(path)
+    second.charge(PureEvent(0.125))
+    first.charge(PureEvent(0.0625))
+    assert len(LedgerFile(path).records) == 4 and first.spent == second.spent == LedgerFile(path).spent
+
+
+@pytest.mark.parametrize("n_missing", [1, 2, 4])
+def test_an_older_copy_under_an_open_ledger_is_refused(n_missing, path):
+    """To a new reader it looks whole; who has seen more knows better, and keeps knowing."""
+    ledger = made(path)
+    copies = [path.read_bytes()]
+    for size in SIZES:
+        ledger.charge(PureEvent(size))
+        copies.append(path.read_bytes())
+    path.write_bytes(copies[4 - n_missing])
+    for _ in range(2):
+        with pytest.raises(FormatError, match="missing"):
+            ledger.charge(PureEvent(0.01))
+        with pytest.raises(FormatError, match="missing"):
+            _ = ledger.remaining_epsilon
+    assert path.read_bytes() == copies[4 - n_missing]
+
+
+def test_another_data_set_or_total_is_refused(path):
+    made(path, sizes=SIZES)
+    content = path.read_bytes()
+    for arguments, words in (
+        ({"data_set": "people 2026-12"}, "of 'people 2026-11', not of 'people 2026-12'"),
+        ({"budget": Budget(8.0, 1e-6)}, "the total was fixed"),
+        ({"budget": Budget(4.0, 1e-5)}, "the total was fixed"),
+        ({"budget": Budget(4.0, 1e-6, max_rows_per_person=2)}, "the total was fixed"),
+    ):
+        with pytest.raises(OptionError, match=words):
+            LedgerFile(path, **arguments)
+    assert path.read_bytes() == content
+    assert LedgerFile(path, data_set=NAME, budget=Budget(4.0, 1e-6)).spent.epsilon == sum(SIZES)
+
+
+def test_what_makes_no_ledger(path, tmp_path):
+    for wrong in ({}, {"data_set": NAME}, {"budget": Budget(1.0)}):
+        with pytest.raises(OptionError, match="there is no ledger"):
+            LedgerFile(path, **wrong)
+    for place in (tmp_path, tmp_path / "nowhere" / "x.ledger"):
+        with pytest.raises(OptionError, match="no file in a folder that exists"):
+            LedgerFile(place, data_set=NAME, budget=Budget(1.0))
+    for wrong in ({"data_set": " ", "budget": Budget(1.0)}, {"data_set": NAME, "budget": jaxcd.NO_PRIVACY}):
+        with pytest.raises(OptionError):
+            LedgerFile(path, **wrong)
+    assert not path.exists()
+
+
+# ---- analyses --------------------------------------------------------------------------------------------------------
+
+
+def forbid_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on a draw of simulated noise is an error."""
+
+    def drawn(*_: object, **__: object) -> None:
+        raise AssertionError("noise was drawn")
+
+    sampler = type(noise().start())
+    for method in ("discrete_laplace", "discrete_gaussian", "geometric", "subset", "gumbel_max"):
+        monkeypatch.setattr(sampler, method, drawn)
+
+
+def test_several_analyses_add_up_under_one_total(people, path, monkeypatch):
+    """Searches, releases, tests and pairs: the file's total is the sum of theirs, and what does not fit is refused undrawn."""
+    total = made(path, budget=Budget(2.0))
+    x, y = np.random.default_rng(0).uniform(size=(2, 300))
+    options = {"budget": Budget(0.25), "noise": noise(), "ledger": total}
+    costs = [
+        jaxcd.discover(people, key=None, **options).spent,
+        jaxcd.discover(people, key=None, decider=jaxcd.SparseVector(), **options).spent,
+        jaxcd.release(people, jaxcd.Histogram(), **options).spent,
+        jaxcd.release(people, jaxcd.Marginals(), **options).spent,
+        jaxcd.ci_test(people, *people.names[:2], test=jaxcd.CovarianceNorm(), **options).spent,
+        jaxcd.reci(x, y, bounds=((0.0, 1.0), (0.0, 1.0)), **options).spent,
+    ]
+    records = LedgerFile(path).records
+    assert len({record["analysis"] for record in records}) == 6 and len(records) > 6
+    assert all(record["secure"] is False for record in records)
+    exact = sum(Fraction(record["epsilon"]) for record in records)
+    assert float(exact) == pytest.approx(sum(cost.epsilon for cost in costs), rel=1e-12)
+    assert total.spent.epsilon == LedgerFile(path).spent.epsilon == pytest.approx(float(exact), rel=1e-15)
+    assert 1.25 < total.spent.epsilon <= 1.5 and Fraction(total.remaining_epsilon) <= 2 - exact
+    # It would fit by itself; of the total there is not enough left.
+    content = path.read_bytes()
+    forbid_draws(monkeypatch)
+    for run in (
+        lambda **more: jaxcd.discover(people, key=None, **more),
+        lambda **more: jaxcd.discover(people, key=None, max_level=1, decider=jaxcd.SparseVector(), **more),
+        lambda **more: jaxcd.release(people, jaxcd.Marginals(), **more),
+        lambda **more: jaxcd.ci_test(people, *people.names[:2], test=jaxcd.CovarianceNorm(), **more),
+        lambda **more: jaxcd.reci(x, y, bounds=((0.0, 1.0), (0.0, 1.0)), **more),
+    ):
+        with pytest.raises((OptionError, BudgetExhausted), match="^ledger: ") as caught:
+            run(budget=Budget(0.75), noise=noise(), ledger=total)
+        assert jaxcd.receipt_of(caught.value) is None
+        with pytest.raises(AssertionError, match="noise was drawn"):  # so the refusal came first
+            run(budget=Budget(0.75), noise=noise())
+    assert path.read_bytes() == content
+
+
+def test_gaussian_analyses_add_up_in_rho(people, path):
+    total = made(path, budget=Budget(4.0, 1e-6))
+    options = {"budget": Budget(1.0, 1e-7), "noise": noise(), "ledger": total}
+    runs = [
+        jaxcd.discover(people, key=None, algorithm=jaxcd.Algorithm.PC, **options),
+        jaxcd.discover(people, key=None, algorithm=jaxcd.Algorithm.FCI, **options),
+        jaxcd.discover(people, key=None, algorithm=jaxcd.Algorithm.TREE, **options),
+    ]
+    bought = jaxcd.release(people, jaxcd.Marginals(), **options)
+    of_runs = [Fraction(row["rho"]) for run in runs for row in run.info["ledger"]] + [Fraction(row["rho"]) for row in bought.ledger]
+    assert [Fraction(record["rho"]) for record in total.records] == of_runs
+    assert total.spent.epsilon == pytest.approx(rho_to_epsilon(float(sum(of_runs)), 1e-6), rel=1e-9)
+    assert all(run.spent.epsilon <= 1.0 and run.cost.epsilon == 1.0 for run in (*runs, bought))
+    assert total.spent.epsilon <= total.guarantee.epsilon == 4.0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-2])
+def test_200_releases_of_a_tenth_under_a_total_of_one(delta, people, path):
+    """As many as the two rules of composition admit: by sums of epsilon nine, since ten times the float 0.1 is above 1; by rho and a
+    delta of 1e-2 more.  The rest is refused and writes nothing."""
+    total = made(path, budget=Budget(1.0, delta))
+    rho = Fraction(0.1) ** 2 / 2
+    fit = max(
+        count
+        for count in range(201)
+        if count * Fraction(0.1) <= 1 or (delta and rho_to_epsilon(float(count * rho), delta) <= 1.0 - 1e-9)
+    )
+    assert fit == 9 if delta < 1e-3 else 10 < fit < 200
+    admitted = []
+    for i in range(200):
+        content = path.read_bytes()
+        try:
+            jaxcd.release(people, jaxcd.Histogram(), budget=Budget(0.1), noise=noise(i), ledger=total)
+        except (OptionError, BudgetExhausted):
+            assert path.read_bytes() == content
+        else:
+            admitted.append(i)
+    assert admitted == list(range(fit))
+    assert len(LedgerFile(path).records) == fit and total.spent.epsilon <= 1.0
+
+
+def test_two_readers_of_one_file_see_each_other(path):
+    first = made(path, budget=Budget(1.0))
+    second = LedgerFile(path)
+    assert [first.charge(PureEvent(0.5)), second.charge(PureEvent(0.25))] == [0, 1]
+    assert first.remaining_epsilon == second.remaining_epsilon == 0.25
+    with pytest.raises(BudgetExhausted, match=r"people\.ledger"):
+        first.charge(PureEvent(0.5))
+    with pytest.raises(BudgetExhausted):
+        second.charge(ZCDPEvent(1e-9))  # delta = 0 has no room for it
+    assert first.charge(PureEvent(0.25)) == 2
+    assert first.spent.epsilon == second.spent.epsilon == 1.0
+
+
+def test_a_release_is_searched_again_at_no_charge(people, path, tmp_path):
+    """Bought once under the ledger; then without it, any number of times, also where the ledger is gone."""
+    total = made(path, budget=Budget(1.0))
+    run = jaxcd.discover(people, budget=Budget(1.0), key=None, noise=noise(), ledger=total, release_out=tmp_path / "bought.npz")
+    assert total.remaining_epsilon == 0.0
+    content = path.read_bytes()
+    for _ in range(2):
+        found = jaxcd.search(jaxcd.Release.load(tmp_path / "bought.npz"))
+        assert found.graph == run.graph and found.spent == run.spent and found.cost == run.cost
+    assert path.read_bytes() == content
+    path.unlink()
+    assert jaxcd.search(jaxcd.Release.load(tmp_path / "bought.npz")).graph == run.graph
+
+
+# ---- the command line ------------------------------------------------------------------------------------------------
+
+
+def call(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(words)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_jaxcd_ledger_shows_what_was_spent(people, path, capsys):
+    code, out, err = call(capsys, "ledger", str(path), "--data-set", NAME, "--epsilon", "2")
+    assert (code, err) == (0, "") and path.exists()
+    total = LedgerFile(path, data_set=NAME, budget=Budget(2.0))
+    jaxcd.release(people, jaxcd.Histogram(), budget=Budget(0.5), noise=noise(), ledger=total)
+    jaxcd.release(people, jaxcd.Marginals(), budget=Budget(0.25), noise=noise(), ledger=total)
+    total.charge(PureEvent(0.125))
+    content = path.read_bytes()
+    code, out, err = call(capsys, "ledger", str(path))
+    assert (code, err) == (0, "")
+    n_charges = len(total.records)
+    amounts = f"epsilon={total.spent.epsilon:.6g}, ", f"{total.remaining_epsilon:.6g} of epsilon"
+    for words in (NAME, "epsilon=2", *amounts, f"{n_charges} charges of 3 analyses", "release: histogram", "release: marginals"):
+        assert words in out
+    code, out, err = call(capsys, "ledger", str(path), "--json")
+    assert (code, err) == (0, "")
+    shown = json.loads(out, parse_constant=pytest.fail)
+    assert shown["data_set"] == NAME and shown["guarantee"]["epsilon"] == 2.0
+    exact = sum(Fraction(record["epsilon"]) for record in total.records)
+    assert shown["spent"]["epsilon"] == total.spent.epsilon == pytest.approx(float(exact), rel=1e-15)
+    assert shown["left"] == {"epsilon": total.remaining_epsilon, "rho": total.remaining_rho}
+    assert [entry["n_charges"] for entry in shown["analyses"]] == [1, n_charges - 2, 1]
+    assert [entry["epsilon"] for entry in shown["analyses"]] == pytest.approx([0.5, float(exact) - 0.625, 0.125], rel=1e-9)
+    assert path.read_bytes() == content
+
+
+def test_jaxcd_ledger_refuses_in_one_line(path, capsys):
+    def refuses(*words: str, because: str) -> None:
+        code, out, err = call(capsys, "ledger", str(path), *words)
+        assert (code, out) == (2, "") and err.startswith("jaxcd: ") and err.count("\n") == 1 and because in err
+
+    refuses(because="there is no ledger")
+    refuses("--data-set", NAME, because="--epsilon")
+    refuses("--data-set", NAME, "--epsilon", "-1", because="--epsilon -1")
+    assert not path.exists()
+    made(path, sizes=SIZES)
+    refuses("--data-set", NAME, "--epsilon", "9", because="its total is fixed")
+    content = path.read_bytes()
+    path.write_bytes(content[:-40])
+    refuses(because="edited or truncated")
+    path.write_bytes(content.replace(b"0.125", b"0.025"))
+    refuses(because="edited or truncated")
+
+
+def test_discover_under_a_ledger_on_the_command_line(path, capsys, tmp_path):
+    made(path, budget=Budget(1.0))
+    words = ["discover", "--network", "cancer", "--rows", "300", "--simulated-noise", "--quiet", "--ledger", str(path)]
+    assert call(capsys, *words, "--epsilon", "0.75")[0] == 0
+    assert LedgerFile(path).remaining_epsilon == 0.25
+    content = path.read_bytes()
+    code, out, err = call(capsys, *words, "--epsilon", "0.5")
+    assert (code, out) == (2, "") and err.count("\n") == 1 and "ledger" in err
+    words.remove("--simulated-noise")
+    code, out, err = call(capsys, *words, "--no-privacy")
+    assert (code, out) == (2, "") and "--ledger" in err
+    assert path.read_bytes() == content
