@@ -147,5 +147,5 @@ def _check_algorithm(algorithm: Algorithm, decider: Decider | TreeOptions | None
         raise OptionError(f"algorithm = {algorithm!r} is no search by tests; use Algorithm.PC, Algorithm.TREE or Algorithm.FCI")
     if algorithm is Algorithm.TREE and isinstance(decider, Decider):
         raise OptionError(f"decider: Algorithm.TREE has its own mechanism, and no use for {decider.name}; drop it, or give TreeOptions")
-    if algorithm is not Algorithm.TREE and isinstance(decider, TreeOptions):
+    if algorithm is not Algorithm.TREE and decider is not None and not isinstance(decider, Decider):
         raise OptionError(f"decider: TreeOptions are for Algorithm.TREE, not for {algorithm.value}; give a decider, or None")

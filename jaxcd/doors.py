@@ -78,7 +78,7 @@ def resolve(
     """What :func:`discover` will run, from public facts; arguments as there.  Refuses options that the algorithm does not have."""
     given = {"test": test, "decider": decider, "max_level": max_level, "knowledge": knowledge}
     asked = [argument for argument, value in given.items() if value is not None]
-    if algorithm is Algorithm.AUTO and isinstance(decider, TreeOptions):
+    if algorithm is Algorithm.AUTO and decider is not None and not isinstance(decider, Decider):
         algorithm = Algorithm.TREE
     if algorithm is Algorithm.AUTO and asked:
         choice = choose(domain, budget=budget, test=test, decider=decider)
@@ -152,11 +152,11 @@ def discover(
         if n_confidence_draws > 0:
             kind = None if isinstance(choice.kind, Features) else choice.kind
             run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws, kind=kind))
-    elif isinstance(choice.decider, TreeOptions):
-        assert choice.test is not None
+    elif choice.algorithm is Algorithm.TREE:
+        assert choice.test is not None and not isinstance(choice.decider, Decider)
         run = tree_pc(data, test=choice.test, budget=budget, key=key, noise=noise, ledger=ledger, options=choice.decider)
     else:
-        assert choice.test is not None and choice.decider is not None
+        assert choice.test is not None and isinstance(choice.decider, Decider)
         run = (fci if choice.algorithm is Algorithm.FCI else pc)(
             data, test=choice.test, decider=choice.decider, budget=budget, key=key, noise=noise, ledger=ledger,
             max_level=max_level, knowledge=knowledge, progress=progress,

@@ -15,25 +15,11 @@ import numpy as np
 
 from jaxcd.citests import CITest
 from jaxcd.data import Domain
-from jaxcd.decisions import (
-    Decider,
-    ExponentialSelect,
-    LevelwiseGaussian,
-    Noise,
-    NoisyRank,
-    NoisyThreshold,
-    Scheduled,
-    SieveAndExamine,
-    SparseVector,
-    TreeOptions,
-)
-from jaxcd.decisions.exponential_select import equal_selections
-from jaxcd.decisions.noisy_rank import critical_noise
-from jaxcd.decisions.rounds import default_rounds, equal_pure_events
-from jaxcd.errors import DomainError, OptionError, PrivacyError, SensitivityError
+from jaxcd.decisions import Decider, TreeOptions
+from jaxcd.errors import DomainError, OptionError, SensitivityError
 from jaxcd.ops import moments, tails
 from jaxcd.ops import tilted_moments as tilted
-from jaxcd.privacy import THRESHOLD_SHARE, Budget, Ledger
+from jaxcd.privacy import Budget, Ledger
 from jaxcd.releases import Features, Histogram, Marginals, SecondMoments
 from jaxcd.releases.histogram import HISTOGRAM_SENSITIVITY
 from jaxcd.releases.marginal_screen import pairs_for_laplace
@@ -78,7 +64,7 @@ def plan(domain: Domain, n_samples: int, *, test: CITest, decider: Decider | Tre
     if bound is None:
         raise SensitivityError(f"test: {test.name} has no bounded sensitivity, so no budget buys an answer; use CovarianceNorm")
     ledger = Ledger(budget)
-    n_answers, noise, kappa = _price(decider, ledger, domain.n_columns, bound.value + 2 * bound.pad)
+    n_answers, noise, kappa = decider.price(ledger, n_columns=domain.n_columns, sensitivity=bound.value + 2 * bound.pad)
     smallest = (kappa + tails.normal_quantile(_MISS)) * noise
     sensible = smallest <= _USUAL_EFFECT * n_samples
     needed = math.ceil(smallest / _USUAL_EFFECT)
@@ -178,46 +164,3 @@ def _noise_of_features(domain: Domain, n_samples: int, kind: Features, ledger: L
     sizes = [size for size in kind.sizes(domain) if size > 0]
     # Features of length one: the variance of each is one over their number.
     return kind.noise(domain, rho=rho) * sum(sizes) / max(len(sizes), 1)
-
-
-def _price(decider: Decider | TreeOptions, ledger: Ledger, n_columns: int, delta: float) -> tuple[int, float, float]:
-    """Number of answers, standard deviation of the noise of one, and the threshold in units of it."""
-    n_pairs = n_columns * (n_columns - 1) // 2
-    if isinstance(decider, LevelwiseGaussian):
-        if not ledger.remaining_rho > 0:
-            raise OptionError("budget: LevelwiseGaussian needs delta > 0; give the budget a delta such as 1e-6")
-        shares = decider.level_shares
-        level = shares[min(1, len(shares) - 1)] / sum(shares) * ledger.remaining_rho * (1 - decider.selection_share)
-        tail = min(0.25, decider.false_edges * n_columns / max(n_pairs, 1))
-        return n_pairs * len(shares), delta * math.sqrt(n_pairs / (2 * level)), tails.normal_quantile(tail)
-    if isinstance(decider, TreeOptions):
-        if not ledger.remaining_rho > 0:
-            raise OptionError("budget: the tree-guided search needs delta > 0; give the budget a delta such as 1e-6")
-        grow = decider.shares[1] / sum(decider.shares) * ledger.remaining_rho
-        tail = min(0.25, decider.false_edges * n_columns / max(n_pairs, 1))
-        return n_pairs, delta * math.sqrt(n_pairs / (2 * grow)), tails.normal_quantile(tail) if tail > 0 else math.inf
-    if isinstance(decider, SparseVector):
-        rounds = decider.n_rounds or default_rounds(n_columns)
-        epsilon = equal_pure_events(ledger, rounds)
-        scales = delta / (THRESHOLD_SHARE * epsilon), 2 * delta / ((1 - THRESHOLD_SHARE) * epsilon)
-        return rounds, math.hypot(*scales), 0.0
-    if isinstance(decider, SieveAndExamine):
-        rounds = decider.n_rounds or default_rounds(n_columns)
-        return rounds, math.sqrt(2) * delta / equal_pure_events(ledger, 2 * rounds), 0.0
-    if isinstance(decider, NoisyThreshold):
-        n_answers = decider.n_queries or 10 * n_pairs
-        if decider.noise is Noise.LAPLACE:
-            return n_answers, math.sqrt(2) * delta / equal_pure_events(ledger, n_answers), 0.0
-        if not ledger.remaining_rho > 0:
-            raise OptionError("budget: Gaussian noise needs delta > 0; give the budget a delta such as 1e-6")
-        return n_answers, delta * math.sqrt(n_answers / (2 * ledger.remaining_rho)), 0.0
-    if isinstance(decider, NoisyRank):
-        n_answers = decider.n_queries or max(10 * n_pairs, 1)
-        return n_answers, math.sqrt(2) * delta / equal_pure_events(ledger, n_answers), critical_noise(decider.alpha)
-    if isinstance(decider, ExponentialSelect):
-        n_answers = decider.n_questions or max(4 * n_pairs, 1)
-        # the outcomes' Gumbel noise of scale 2 Delta / epsilon, of which the difference of two counts
-        return n_answers, math.pi / math.sqrt(3) * delta / equal_selections(ledger, n_answers), 0.0
-    if isinstance(decider, Scheduled):
-        raise OptionError("decider: what Scheduled buys differs by level; plan with the decider that it holds")
-    raise PrivacyError(f"decider: {decider.name} adds no noise and fits no budget; use LevelwiseGaussian or SparseVector")

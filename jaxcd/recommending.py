@@ -49,7 +49,6 @@ from dataclasses import dataclass, field, replace
 
 from jaxcd.choosing import Algorithm, Choice, Kind, choose, kind_of_release, n_cells, nominal_beside_numeric
 from jaxcd.data import Domain, Numeric
-from jaxcd.decisions import LevelwiseGaussian
 from jaxcd.errors import OptionError
 from jaxcd.planning import check_facts, plan, plan_release
 from jaxcd.privacy import Budget, NoPrivacy
@@ -196,7 +195,7 @@ def _numeric(domain: Domain, n_samples: int, budget: Budget, linear: bool) -> Re
     )
     others = [Alternative(Method.SECOND_MOMENTS, why), Alternative(Method.FEATURES, _ADDITIVE_ONLY)]
     steps = choose(domain, budget=budget)
-    if isinstance(steps.decider, LevelwiseGaussian):
+    if _in_levels(steps):
         found = _smallest_share(domain, n_samples, steps, budget)
         others.append(Alternative(Method.LEVELWISE_PC, f"sees dependences from {found:.2%} of the rows on, and buys more answers"))
     return _tests(Method.TREE, choice, reasons, tuple(others), _noisy(Method.TREE, share))
@@ -227,13 +226,18 @@ def _no_tests(domain: Domain) -> Alternative:
     )
 
 
+def _in_levels(steps: Choice) -> bool:
+    """Whether the chosen decider is the one of the budgets with a delta, LevelwiseGaussian."""
+    return bool(getattr(steps.decider, "needs_delta", False))
+
+
 def _private_searches(domain: Domain, n_samples: int, budget: Budget) -> tuple[Alternative, ...]:
     """The searches by tests, with what they would see."""
     searches = []
     if budget.delta > 0:
         searches.append((Method.TREE, choose(domain, budget=budget, algorithm=Algorithm.TREE)))
     steps = choose(domain, budget=budget)
-    searches.append((Method.LEVELWISE_PC if isinstance(steps.decider, LevelwiseGaussian) else Method.SPARSE_VECTOR_PC, steps))
+    searches.append((Method.LEVELWISE_PC if _in_levels(steps) else Method.SPARSE_VECTOR_PC, steps))
     seen = [(method, _smallest_share(domain, n_samples, choice, budget)) for method, choice in searches]
     return tuple(Alternative(method, f"it sees dependences from {share:.2%} of the rows on, one test after the other") for method, share in seen)
 

@@ -120,14 +120,10 @@ def _check_private(choice: doors.Choice, budget: jaxcd.Budget, n_samples: int, a
         )
     if budget.delta == 0 and choice.algorithm is Algorithm.TREE:
         raise OptionError("--algorithm tree: its Gaussian noise needs --delta above 0; give one such as 1e-6")
-    if budget.delta == 0 and _is_gaussian(choice.decider):
+    if budget.delta == 0 and getattr(choice.decider, "needs_delta", False):
         raise OptionError(
             "--mechanism: Gaussian noise needs --delta above 0; give one such as 1e-6, or use --mechanism sparse-vector"
         )
-
-
-def _is_gaussian(decider: Any) -> bool:
-    return isinstance(decider, jaxcd.LevelwiseGaussian) or getattr(decider, "noise", None) is jaxcd.Noise.GAUSSIAN
 
 
 def run(

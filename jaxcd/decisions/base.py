@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxcd.citests import Query, check_alpha
-from jaxcd.errors import OptionError
-from jaxcd.privacy import Accountant
+from jaxcd.errors import OptionError, PrivacyError
+from jaxcd.privacy import Accountant, PrivacyFilter
 from jaxcd.queries import Session
 
-__all__ = ["Decider", "DecisionRun", "Frontier", "Question", "queries_of"]
+__all__ = ["Decider", "DecisionRun", "Frontier", "LevelSize", "Price", "Question", "queries_of"]
 
 
 class Question(NamedTuple):
@@ -91,6 +91,26 @@ class DecisionRun(abc.ABC):
         raise OptionError(f"{type(self).__name__} answers no single queries; use NoisyThreshold or Threshold")
 
 
+class Price(NamedTuple):
+    """What a budget buys.
+
+    n_answers: among which it is divided.  noise: the standard deviation of the noise of one, in the margin's unit.  threshold: what a
+    noisy margin must exceed to keep an edge, in units of the noise.
+    """
+
+    n_answers: int
+    noise: float
+    threshold: float = 0.0
+
+
+class LevelSize(NamedTuple):
+    """What a level can ask: its questions, its pairs of columns, and the candidates of all questions together."""
+
+    n_questions: int
+    n_pairs: int
+    n_candidates: int
+
+
 class Decider(abc.ABC):
     """Configuration of how answers are given.  ``alpha``: the level of the test, 0 < alpha < 1."""
 
@@ -105,6 +125,23 @@ class Decider(abc.ABC):
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         """A run on one session: checks that session, budget and decider fit together before anything is charged, opens the
         session, and prices its events by what is left."""
+
+    def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
+        """What ``ledger`` buys of this decider for a table of ``n_columns``, for margins of this sensitivity (pads included).
+
+        From public facts alone: planning calls it before any data is read.  Where the price of an answer depends on what was answered
+        before, that of the worst case.  Raises PrivacyError where the decider fits no budget, OptionError where it does not fit this one.
+        """
+        raise PrivacyError(f"decider: {self.name} adds no noise and fits no budget; use LevelwiseGaussian or SparseVector")
+
+    #: Whether a share of a budget can be spent on one level alone (:class:`jaxcd.Scheduled`): :meth:`for_level`.
+    divisible: bool = False
+    #: Whether it adds Gaussian noise, for which a budget needs a delta.
+    needs_delta: bool = False
+
+    def for_level(self, size: LevelSize) -> Decider:
+        """The decider with its count, where that was left open, set to what this level can need."""
+        return self
 
     #: Whether the decider answers a whole level at once, and so needs the stable order.
     needs_stable: bool = False

@@ -24,11 +24,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price, Question
 from jaxcd.decisions.measurements import margins_of
 from jaxcd.decisions.rounds import answer_one_by_one, check_count, equal_pure_events
 from jaxcd.errors import OptionError
@@ -113,6 +113,20 @@ class ExponentialSelect(Decider):
         if not (isinstance(self.keep_prior, (int, float)) and 0 < self.keep_prior < 1):
             raise OptionError(f"keep_prior = {self.keep_prior!r} is not a probability; give a number between 0 and 1, such as 0.25")
 
+    divisible = True
+
+    def _count(self, n_columns: int) -> int:
+        return self.n_questions or max(2 * n_columns * (n_columns - 1), 1)
+
+    def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
+        """Each of ``n_questions`` draws at an equal share: the outcomes' Gumbel noise of scale 2 Delta / epsilon, of which the
+        difference of two counts."""
+        n_answers = self._count(n_columns)
+        return Price(n_answers, math.pi / math.sqrt(3) * sensitivity / equal_selections(ledger, n_answers))
+
+    def for_level(self, size: LevelSize) -> ExponentialSelect:
+        """As many draws as the level has questions."""
+        return self if self.n_questions is not None else replace(self, n_questions=size.n_questions)
+
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
-        n_questions = self.n_questions or max(2 * session.n_variables * (session.n_variables - 1), 1)
-        return _SelectRun(session, accountant, n_questions, self.keep_prior)
+        return _SelectRun(session, accountant, self._count(session.n_variables), self.keep_prior)

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Price, Question
 from jaxcd.decisions.measurements import margins_of, smallest_margins
+from jaxcd.decisions.rounds import check_delta
 from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.ops import tails
-from jaxcd.privacy import Accountant, NoPrivacy, Sensitive, rho_to_exponential, select_max, split
+from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, Sensitive, rho_to_exponential, select_max, split
 from jaxcd.queries import Session
 from jaxcd.releases import ContrastMoments, release_contrast_moments
 
@@ -220,6 +221,17 @@ class LevelwiseGaussian(Decider):
             value = getattr(self, argument)
             if not (math.isfinite(value) and value >= 0):
                 raise OptionError(f"{argument} = {value!r} is negative or not finite; give a number from 0")
+
+    needs_delta = True
+
+    def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
+        """The first level after the release, with all pairs still open."""
+        check_delta(ledger, self.name)
+        n_pairs = n_columns * (n_columns - 1) // 2
+        shares = self.level_shares
+        level = shares[min(1, len(shares) - 1)] / sum(shares) * ledger.remaining_rho * (1 - self.selection_share)
+        tail = min(0.25, self.false_edges * n_columns / max(n_pairs, 1))
+        return Price(n_pairs * len(shares), sensitivity * math.sqrt(n_pairs / (2 * level)), tails.normal_quantile(tail))
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         ledger = accountant.ledger

@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jaxcd.citests import PermutationTest, Query, critical_rank
-from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price, Question, queries_of
 from jaxcd.decisions.rounds import answer_one_by_one, check_count, equal_pure_events, first_independent
 from jaxcd.errors import OptionError
 from jaxcd.privacy import (
@@ -35,6 +35,7 @@ from jaxcd.privacy import (
     Accountant,
     Law,
     MechanismRecord,
+    PrivacyFilter,
     PureEvent,
     Relation,
     Sensitive,
@@ -149,6 +150,20 @@ class NoisyRank(Decider):
         super().__post_init__()
         check_count("n_queries", self.n_queries)
 
+    divisible = True
+
+    def _count(self, n_columns: int) -> int:
+        return self.n_queries or max(5 * n_columns * (n_columns - 1), 1)
+
+    def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
+        """Each of ``n_queries`` answers at an equal share; the noise moves the critical value, too."""
+        n_answers = self._count(n_columns)
+        return Price(n_answers, math.sqrt(2) * sensitivity / equal_pure_events(ledger, n_answers), critical_noise(self.alpha))
+
+    def for_level(self, size: LevelSize) -> NoisyRank:
+        """As many answers as the level has candidates."""
+        return self if self.n_queries is not None else replace(self, n_queries=size.n_candidates)
+
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         test = session.test
         if not isinstance(test, PermutationTest) or not test.n_null_statistics >= 1:
@@ -157,8 +172,7 @@ class NoisyRank(Decider):
                 "Null.PERMUTATION, or NoisyThreshold"
             )
         rank = critical_rank(self.alpha, test.n_null_statistics)
-        n_pairs = session.n_variables * (session.n_variables - 1) // 2
-        return _NoisyRankRun(session, accountant, rank=rank, n_queries=self.n_queries or max(10 * n_pairs, 1))
+        return _NoisyRankRun(session, accountant, rank=rank, n_queries=self._count(session.n_variables))
 
 
 def critical_noise(alpha: float) -> float:

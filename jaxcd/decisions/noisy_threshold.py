@@ -5,15 +5,15 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jaxcd.citests import Query
-from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
-from jaxcd.decisions.rounds import answer_one_by_one, check_count, equal_pure_events, first_independent
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price, Question, queries_of
+from jaxcd.decisions.rounds import answer_one_by_one, check_count, check_delta, equal_pure_events, first_independent
 from jaxcd.errors import OptionError
-from jaxcd.privacy import Accountant, NoPrivacy, gaussian, laplace, split
+from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, gaussian, laplace, split
 from jaxcd.queries import Session
 
 __all__ = ["Noise", "NoisyThreshold"]
@@ -96,6 +96,27 @@ class NoisyThreshold(Decider):
         if not isinstance(self.noise, Noise):
             raise OptionError(f"noise = {self.noise!r} is not a Noise; use Noise.LAPLACE or Noise.GAUSSIAN")
 
+    divisible = True
+
+    @property
+    def needs_delta(self) -> bool:  # type: ignore[override]
+        """Whether the noise is Gaussian."""
+        return self.noise is Noise.GAUSSIAN
+
+    def _count(self, n_columns: int) -> int:
+        return self.n_queries or 5 * n_columns * (n_columns - 1)
+
+    def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
+        """Each of ``n_queries`` answers at an equal share."""
+        n_answers = self._count(n_columns)
+        if self.noise is Noise.LAPLACE:
+            return Price(n_answers, math.sqrt(2) * sensitivity / equal_pure_events(ledger, n_answers))
+        check_delta(ledger, "Gaussian noise")
+        return Price(n_answers, sensitivity * math.sqrt(n_answers / (2 * ledger.remaining_rho)))
+
+    def for_level(self, size: LevelSize) -> NoisyThreshold:
+        """As many answers as the level has candidates."""
+        return self if self.n_queries is not None else replace(self, n_queries=size.n_candidates)
+
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
-        n_pairs = session.n_variables * (session.n_variables - 1) // 2
-        return _NoisyRun(session, accountant, self.noise, self.n_queries or 10 * n_pairs)
+        return _NoisyRun(session, accountant, self.noise, self._count(session.n_variables))

@@ -28,6 +28,12 @@ def check_count(argument: str, value: int | None) -> None:
         raise OptionError(f"{argument} = {value!r} is not a positive whole number; give one, or None for the default")
 
 
+def check_delta(ledger: PrivacyFilter, what: str) -> None:
+    """Raises OptionError where a budget has no delta, which Gaussian noise needs."""
+    if not ledger.remaining_rho > 0:
+        raise OptionError(f"budget: {what} needs delta > 0; give the budget a delta such as 1e-6")
+
+
 def equal_pure_events(ledger: PrivacyFilter, n_events: int, *, of_rho: Callable[[float], float] = rho_to_pure) -> float:
     """The largest epsilon such that ``n_events`` pure events of it fit into what is left of the budget.
 

@@ -18,22 +18,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, cast
 
-from jaxcd.decisions.base import Decider, DecisionRun, Frontier
-from jaxcd.decisions.exponential_select import ExponentialSelect
-from jaxcd.decisions.noisy_rank import NoisyRank
-from jaxcd.decisions.noisy_threshold import NoisyThreshold
-from jaxcd.decisions.sieve_and_examine import SieveAndExamine
-from jaxcd.decisions.sparse_vector import SparseVector
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price
 from jaxcd.errors import OptionError
-from jaxcd.privacy import Accountant, NoPrivacy, split
+from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, split
 from jaxcd.queries import Session
 
 __all__ = ["Scheduled"]
-
-Inner = ExponentialSelect | NoisyRank | NoisyThreshold | SieveAndExamine | SparseVector
 
 
 def _share(left: float, weights: Sequence[float]) -> float:
@@ -76,7 +69,7 @@ class _ScheduledRun(DecisionRun):
             later.append(sum(weights) * share / (1 - share))
         parts = [weights[frontier.level], *later]
         stage = self._accountant.stage(epsilon=_share(ledger.remaining_epsilon, parts), rho=_share(ledger.remaining_rho, parts))
-        run = _counted(self._config.decider, frontier).start(self._session, stage)
+        run = self._config.decider.for_level(_size(frontier)).start(self._session, stage)
         self._levels.append(run)
         run.answer(frontier)
         self.unanswered |= run.exhausted
@@ -85,18 +78,10 @@ class _ScheduledRun(DecisionRun):
         return all(run.supports_collider(x, z, y) for run in self._levels)
 
 
-def _counted(decider: Inner, frontier: Frontier) -> Inner:
-    """The decider with its count, where that is None, set to what this level can need."""
-    if isinstance(decider, (NoisyThreshold, NoisyRank)):
-        if decider.n_queries is None:
-            return replace(decider, n_queries=sum(len(question.candidates) for question in frontier.peek()))
-    elif isinstance(decider, ExponentialSelect):
-        if decider.n_questions is None:
-            return replace(decider, n_questions=len(frontier.peek()))
-    elif decider.n_rounds is None:
-        pairs = {frozenset((question.x, question.y)) for question in frontier.peek()}
-        return replace(decider, n_rounds=len(pairs))
-    return decider
+def _size(frontier: Frontier) -> LevelSize:
+    questions = frontier.peek()
+    pairs = {frozenset((question.x, question.y)) for question in questions}
+    return LevelSize(len(questions), len(pairs), sum(len(question.candidates) for question in questions))
 
 
 @dataclass(frozen=True)
@@ -123,13 +108,13 @@ class Scheduled(Decider):
     Source: Bhattacharjee and Tandon 2024, CURATE (arXiv 2409.19060), for budgets by level; theirs rest on other sensitivities.
     """
 
-    decider: Inner
+    decider: Decider
     split: tuple[float, ...] = (0.4, 0.3, 0.2, 0.1)
     later_pass_share: float = 0.15
     alpha: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.decider, (ExponentialSelect, NoisyRank, NoisyThreshold, SieveAndExamine, SparseVector)):
+        if not isinstance(self.decider, Decider) or not self.decider.divisible:
             raise OptionError(
                 f"decider = {self.decider!r} has no price by the answer; use NoisyThreshold, SparseVector, SieveAndExamine, "
                 "ExponentialSelect or NoisyRank (LevelwiseGaussian has level_shares of its own)"
@@ -145,6 +130,10 @@ class Scheduled(Decider):
     def name(self) -> str:
         """``Scheduled(...)`` with the inner decider's name."""
         return f"Scheduled({self.decider.name})"
+
+    def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
+        """Refused: what is bought differs by level."""
+        raise OptionError("decider: what Scheduled buys differs by level; plan with the decider that it holds")
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         self.decider.start(cast(Session, _Rehearsal(session)), accountant)

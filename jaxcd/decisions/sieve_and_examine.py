@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price, Question, queries_of
 from jaxcd.decisions.rounds import check_count, default_rounds, equal_pure_events
 from jaxcd.errors import BudgetExhausted, OptionError
-from jaxcd.privacy import AboveThreshold, Accountant, laplace
+from jaxcd.privacy import AboveThreshold, Accountant, PrivacyFilter, laplace
 from jaxcd.queries import Session, Subsample
 
 __all__ = ["SieveAndExamine", "optimal_rate"]
@@ -147,6 +147,17 @@ class SieveAndExamine(Decider):
         check_count("n_rounds", self.n_rounds)
         if self.rate is not None and not (isinstance(self.rate, (int, float)) and 0 < self.rate <= 1):
             raise OptionError(f"rate = {self.rate!r} is not a sampling rate; give a number in (0, 1], or None")
+
+    divisible = True
+
+    def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
+        """Each of ``n_rounds`` sieves and examinations at an equal share; the noise of an examination."""
+        rounds = self.n_rounds or default_rounds(n_columns)
+        return Price(rounds, math.sqrt(2) * sensitivity / equal_pure_events(ledger, 2 * rounds))
+
+    def for_level(self, size: LevelSize) -> SieveAndExamine:
+        """As many rounds as the level has pairs."""
+        return self if self.n_rounds is not None else replace(self, n_rounds=size.n_pairs)
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         if not session.test.restrictable:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jaxcd.decisions.base import Decider, DecisionRun, Frontier, queries_of
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price, queries_of
 from jaxcd.decisions.rounds import check_count, default_rounds, equal_pure_events
 from jaxcd.errors import BudgetExhausted
-from jaxcd.privacy import AboveThreshold, Accountant
+from jaxcd.privacy import THRESHOLD_SHARE, AboveThreshold, Accountant, PrivacyFilter
 from jaxcd.queries import Session
 
 __all__ = ["SparseVector"]
@@ -93,6 +94,19 @@ class SparseVector(Decider):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("n_rounds", self.n_rounds)
+
+    divisible = True
+
+    def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
+        """Each of ``n_rounds`` rounds at an equal share; the noise of threshold and query together."""
+        rounds = self.n_rounds or default_rounds(n_columns)
+        epsilon = equal_pure_events(ledger, rounds)
+        scales = sensitivity / (THRESHOLD_SHARE * epsilon), 2 * sensitivity / ((1 - THRESHOLD_SHARE) * epsilon)
+        return Price(rounds, math.hypot(*scales))
+
+    def for_level(self, size: LevelSize) -> SparseVector:
+        """As many rounds as the level has pairs."""
+        return self if self.n_rounds is not None else replace(self, n_rounds=size.n_pairs)
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         return _SparseVectorRun(session, accountant, self.n_rounds or default_rounds(session.n_variables))

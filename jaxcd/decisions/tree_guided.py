@@ -12,12 +12,13 @@ from itertools import combinations
 from typing import Any
 
 from jaxcd.citests import Query, check_alpha
-from jaxcd.decisions.base import Question
+from jaxcd.decisions.base import Price, Question
 from jaxcd.decisions.levelwise_gaussian import norm_deviation
 from jaxcd.decisions.measurements import margins_of, openings, smallest_margins
+from jaxcd.decisions.rounds import check_delta
 from jaxcd.errors import OptionError
 from jaxcd.ops import tails
-from jaxcd.privacy import Accountant, NoPrivacy, split
+from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, split
 from jaxcd.queries import Session
 from jaxcd.releases import ContrastMoments, release_contrast_moments
 
@@ -49,6 +50,14 @@ class TreeOptions:
     evident_sigmas: float = 2.0
     collider_sigmas: float = 2.0
     false_colliders: float = 0.3
+
+    def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
+        """As for deciders: the questions whether to add an edge, with all pairs open."""
+        check_delta(ledger, "the tree-guided search")
+        n_pairs = n_columns * (n_columns - 1) // 2
+        grow = self.shares[1] / sum(self.shares) * ledger.remaining_rho
+        tail = min(0.25, self.false_edges * n_columns / max(n_pairs, 1))
+        return Price(n_pairs, sensitivity * math.sqrt(n_pairs / (2 * grow)), tails.normal_quantile(tail) if tail > 0 else math.inf)
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
