@@ -35,7 +35,7 @@ import jaxcd
 from benchmarks import common
 from jaxcd import metrics
 from jaxcd.discovery import pc_second_moments, released, search_histogram, search_marginals, search_second_moments
-from jaxcd.releases import marginal_screen, second_moments
+from jaxcd.releases.tables import marginal_screen, second_moments
 
 EPSILON, DELTA = 1.0, 1e-6
 FIRST_DATA, FIRST_NOISE = 520_000, 620_000

@@ -22,10 +22,7 @@ from jaxcd.discovery import (
     edge_confidence,
     fci,
     pc,
-    search_features,
-    search_histogram,
-    search_marginals,
-    search_second_moments,
+    search_release,
     tree_pc,
 )
 from jaxcd.discovery.constraint import check_arguments
@@ -48,17 +45,7 @@ from jaxcd.privacy.accountant import Accountant
 from jaxcd.privacy.certificate import Certified
 from jaxcd.queries import Session
 from jaxcd.recommending import recommend
-from jaxcd.releases import (
-    Features,
-    Histogram,
-    Marginals,
-    Release,
-    ReleasedFeatures,
-    ReleasedHistogram,
-    ReleasedMarginals,
-    ReleasedSecondMoments,
-    SecondMoments,
-)
+from jaxcd.releases import Release, ReleaseKind
 
 __all__ = ["Algorithm", "CITestResult", "Choice", "choose", "ci_test", "discover", "release", "resolve", "search"]
 
@@ -150,8 +137,7 @@ def discover(
             bought.save(release_out)
         run = search(bought)
         if n_confidence_draws > 0:
-            kind = None if isinstance(choice.kind, Features) else choice.kind
-            run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws, kind=kind))
+            run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws))
     elif choice.algorithm is Algorithm.TREE:
         assert choice.test is not None and not isinstance(choice.decider, Decider)
         run = tree_pc(data, test=choice.test, budget=budget, key=key, noise=noise, ledger=ledger, options=choice.decider)
@@ -270,7 +256,7 @@ def _facts(accountant: Accountant, session: Session) -> Mapping[str, Any]:
 @keeps_what_is_paid
 def release(
     data: Dataset,
-    kind: Histogram | Marginals | SecondMoments | Features,
+    kind: ReleaseKind,
     *,
     budget: Budget | NoPrivacy,
     noise: NoiseSource | None = None,
@@ -288,7 +274,7 @@ def release(
     Relation: replace-one; n and the domain are public.  The kind's docstring states its event, sensitivity and proof.
     Raises OptionError, DomainError or PrivacyError, before anything is charged, where arguments do not fit.
     """
-    if not isinstance(kind, (Histogram, Marginals, SecondMoments, Features)):
+    if not isinstance(kind, ReleaseKind):
         raise OptionError(f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), SecondMoments() or Features()")
     return kind.release(data, budget=budget, noise=noise, ledger=ledger)
 
@@ -302,12 +288,6 @@ def search(bought: Release) -> DiscoveryResult:
 
     Raises OptionError for anything else.
     """
-    if isinstance(bought, ReleasedHistogram):
-        return search_histogram(bought)
-    if isinstance(bought, ReleasedMarginals):
-        return search_marginals(bought)
-    if isinstance(bought, ReleasedSecondMoments):
-        return search_second_moments(bought)
-    if isinstance(bought, ReleasedFeatures):
-        return search_features(bought)
-    raise OptionError(f"bought: a {type(bought).__name__} cannot be searched; use what jaxcd.release returns")
+    if not isinstance(bought, Release):
+        raise OptionError(f"bought: a {type(bought).__name__} cannot be searched; use what jaxcd.release returns")
+    return search_release(bought)

@@ -11,18 +11,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from jaxcd.citests import CITest
 from jaxcd.data import Domain
 from jaxcd.decisions import Decider, TreeOptions
-from jaxcd.errors import DomainError, OptionError, SensitivityError
-from jaxcd.ops import moments, tails
-from jaxcd.ops import tilted_moments as tilted
+from jaxcd.errors import OptionError, SensitivityError
+from jaxcd.ops import tails
 from jaxcd.privacy import Budget, Ledger
-from jaxcd.releases import Features, Histogram, Marginals, SecondMoments
-from jaxcd.releases.histogram import HISTOGRAM_SENSITIVITY
-from jaxcd.releases.marginal_screen import pairs_for_laplace
+from jaxcd.releases import ReleaseKind, ReleasePlan
 
 __all__ = ["Plan", "ReleasePlan", "plan", "plan_release"]
 
@@ -75,18 +70,8 @@ def plan(domain: Domain, n_samples: int, *, test: CITest, decider: Decider | Tre
     return Plan(n_answers, noise, smallest, smallest / n_samples, sensible, words)
 
 
-@dataclass(frozen=True)
-class ReleasePlan:
-    """noise: standard deviation of the noise on a released number, in records.  smallest_share: three times that as a share of the
-    rows: less is noise.  words: the same in a sentence."""
-
-    noise: float
-    smallest_share: float
-    words: str
-
-
 def plan_release(
-    domain: Domain, n_samples: int, *, kind: Histogram | Marginals | SecondMoments | Features, budget: Budget
+    domain: Domain, n_samples: int, *, kind: ReleaseKind, budget: Budget
 ) -> ReleasePlan:
     r"""Plans a release: how large is its noise?
 
@@ -101,23 +86,9 @@ def plan_release(
     """
     check_facts(domain, n_samples)
     _check_budget(budget)
-    ledger = Ledger(budget)
-    if isinstance(kind, Histogram):
-        kind.check(domain)
-        noise, number = math.sqrt(2) * HISTOGRAM_SENSITIVITY / budget.epsilon, "cell"
-    elif isinstance(kind, Marginals):
-        noise, number = _noise_of_marginals(domain, kind, ledger), "number of a pair"
-    elif isinstance(kind, SecondMoments):
-        kind.check(domain)
-        noise, number = n_samples * math.sqrt(_moments_variance(domain, n_samples, kind, ledger)), "entry"
-    elif isinstance(kind, Features):
-        noise, number = _noise_of_features(domain, n_samples, kind, ledger), "correlation of two features"
-    else:
+    if not isinstance(kind, ReleaseKind):
         raise OptionError(f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), SecondMoments() or Features()")
-    share = 3 * noise / n_samples
-    seen = f"what is below {share:.2%} of the {n_samples:,} rows is noise" if share < 1 else f"nothing in {n_samples:,} rows stands out of it"
-    words = f"Each {number} has noise of {noise:.3g} records; {seen}."
-    return ReleasePlan(noise, share, words)
+    return kind.plan(domain, n_samples, budget=budget)
 
 
 def check_facts(domain: Domain, n_samples: int) -> None:
@@ -131,36 +102,3 @@ def check_facts(domain: Domain, n_samples: int) -> None:
 def _check_budget(budget: Budget) -> None:
     if not isinstance(budget, Budget):
         raise OptionError(f"budget = {budget!r} is not a Budget; there is nothing to plan without one")
-
-
-def _noise_of_marginals(domain: Domain, kind: Marginals, ledger: Ledger) -> float:
-    if not domain.is_discrete:
-        raise DomainError("domain: marginals count levels, and there are numeric columns; declare those ordinal with public bins")
-    cardinalities = tuple(cardinality or 1 for cardinality in domain.cardinalities)
-    share = kind.shares[0] / sum(kind.shares)
-    if ledger.remaining_rho > 0:
-        return moments.contrast_sensitivity(cardinalities, 1.0) / math.sqrt(2 * share * ledger.remaining_rho)
-    weights, _, sensitivity = pairs_for_laplace(cardinalities)
-    least = min((weight for columns, weight in weights.items() if len(columns) == 2), default=1.0)
-    return math.sqrt(2) * sensitivity / (share * ledger.remaining_epsilon * least)
-
-
-def _moments_variance(domain: Domain, n_samples: int, kind: SecondMoments, ledger: Ledger) -> float:
-    """Variance of the noise on an entry of the last round, for columns whose covariance is the identity."""
-    bought = kind.scale_share if kind.centres is None or kind.scales is None else 0.0
-    if not ledger.remaining_rho > 0:
-        raise OptionError("budget: second moments need Gaussian noise and delta > 0; give the budget a delta such as 1e-6")
-    rho = ledger.remaining_rho * (1 - bought) * kind.shares[-1] / sum(kind.shares)
-    units = np.ones(domain.n_columns)
-    rate = tilted.best_rate(units, n_samples=n_samples, anchor=1.0, rho=rho)
-    return tilted.relative_variances(units, n_samples=n_samples, rate=rate, anchor=1.0, rho=rho)[1]
-
-
-def _noise_of_features(domain: Domain, n_samples: int, kind: Features, ledger: Ledger) -> float:
-    if not ledger.remaining_rho > 0:
-        raise OptionError("budget: features need Gaussian noise and delta > 0; give the budget a delta such as 1e-6")
-    rho = ledger.remaining_rho * kind.shares(domain)[1]
-    kind = kind.chosen(domain, n_samples, rho=rho)
-    sizes = [size for size in kind.sizes(domain) if size > 0]
-    # Features of length one: the variance of each is one over their number.
-    return kind.noise(domain, rho=rho) * sum(sizes) / max(len(sizes), 1)

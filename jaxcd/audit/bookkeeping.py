@@ -26,7 +26,7 @@ from jaxcd.privacy import AboveThreshold, Accountant, Ledger, NoiseSource, PureE
 from jaxcd.privacy.certificate import certificate_digest
 from jaxcd.privacy.groups import group_cost
 from jaxcd.releases import Release
-from jaxcd.releases.histogram import release_histogram
+from jaxcd.releases.tables.histogram import release_histogram
 
 __all__ = ["BOOKKEEPING"]
 

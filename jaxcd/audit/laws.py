@@ -18,7 +18,7 @@ from jaxcd.audit.findings import Finding
 from jaxcd.audit.replaying import Drawing, Tapping
 from jaxcd.privacy import Accountant, Ledger, SecureNoise, gaussian, laplace, select_max
 from jaxcd.privacy.propose_test_release import propose_test_release, stable_release
-from jaxcd.releases.histogram import release_histogram
+from jaxcd.releases.tables.histogram import release_histogram
 
 __all__ = ["LAWS", "SURE", "bounds_of_share", "epsilon_at_delta"]
 

@@ -12,14 +12,15 @@ from jaxcd.discovery.orientation import ConflictRule
 from jaxcd.discovery.pag import OrientedPag, dag_to_pag, mag_to_pag, orient_pag
 from jaxcd.discovery.pc import pc
 from jaxcd.discovery.released import (
-    histogram_score,
-    marginals_score,
+    pc_features,
+    pc_second_moments,
     score_graph,
+    search_features,
     search_histogram,
     search_marginals,
+    search_release,
+    search_second_moments,
 )
-from jaxcd.discovery.released_features import pc_features, search_features
-from jaxcd.discovery.released_moments import pc_second_moments, search_second_moments
 from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
 from jaxcd.discovery.score_doors import exact_search
 from jaxcd.discovery.tree import tree_pc
@@ -46,9 +47,7 @@ __all__ = [
     "fci",
     "ges",
     "greedy_equivalence_search",
-    "histogram_score",
     "mag_to_pag",
-    "marginals_score",
     "mmhc",
     "order_mcmc",
     "ordering_search",
@@ -60,6 +59,7 @@ __all__ = [
     "search_features",
     "search_histogram",
     "search_marginals",
+    "search_release",
     "search_second_moments",
     "tree_pc",
 ]

@@ -16,7 +16,6 @@ probability Phi(|m - t| / s).  This counts the privacy noise only: sampling is i
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,51 +24,16 @@ import jax
 import numpy as np
 from scipy import special
 
-from jaxcd.discovery.released import histogram_score, search_histogram, search_marginals
-from jaxcd.discovery.released_features import search_features
-from jaxcd.discovery.released_moments import search_second_moments
+from jaxcd.discovery.released import search_release
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, consistent_extension
-from jaxcd.privacy import SimulatedNoise
-from jaxcd.releases import (
-    Histogram,
-    Marginals,
-    Release,
-    ReleasedFeatures,
-    ReleasedHistogram,
-    ReleasedMarginals,
-    ReleasedSecondMoments,
-    SecondMoments,
-)
-from jaxcd.releases.feature_resampling import fit_features
-from jaxcd.releases.resampling import (
-    CellModel,
-    FittedModel,
-    check_resampled,
-    fit_linear_gaussian,
-    fit_tables,
-    kind_of,
-    release_again,
-)
+from jaxcd.releases import Release, ReleaseKind
 
 __all__ = ["EdgeConfidence", "PairConfidence", "decision_confidence", "edge_confidence"]
 
 Search = Callable[[Any], DiscoveryResult]
 
-# Options of each search as its results record them.
-_SEARCHES: dict[str, tuple[Search, tuple[str, ...]]] = {
-    "search_histogram": (search_histogram, ("max_parents", "n_climbs", "patience", "max_members")),
-    "search_marginals": (search_marginals, ("max_parents", "noise_price", "inflation_cap", "restarts", "seed")),
-    "search_second_moments": (search_second_moments, ("penalty", "max_parents", "n_candidates")),
-    "search_features": (search_features, ("penalty", "effect", "max_parents", "n_candidates")),
-}
-_DEFAULTS: tuple[tuple[type[Release], str], ...] = (
-    (ReleasedHistogram, "search_histogram"),
-    (ReleasedMarginals, "search_marginals"),
-    (ReleasedSecondMoments, "search_second_moments"),
-    (ReleasedFeatures, "search_features"),
-)
 _ROUNDING = 1e-9
 
 
@@ -181,7 +145,7 @@ def edge_confidence(
     *,
     n_draws: int = 50,
     seed: int = 0,
-    kind: Histogram | Marginals | SecondMoments | None = None,
+    kind: ReleaseKind | None = None,
     search: Search | None = None,
 ) -> EdgeConfidence:
     r"""How often the edges of a released graph would return, by a parametric bootstrap of release and search.
@@ -190,7 +154,7 @@ def edge_confidence(
        (expectation-maximisation), of marginals by the conditional tables of its families, of second moments and features by its regressions.
     2. In each draw n rows come from the fit, a release of the same kind, options and budget is bought from them with
        noise drawn anew, and the same search finds a CPDAG.  Of features no rows but the moments are drawn, as of jointly normal features
-       (:mod:`jaxcd.releases.feature_resampling`).
+       (:mod:`jaxcd.releases.features.feature_models`).
     3. Shares: in how many draws i and j are adjacent, i -> j, j -> i, i - j.
 
     It is the frequency with which the pipeline returns an edge if the found graph with its fitted parameters were the truth: a
@@ -220,10 +184,11 @@ def edge_confidence(
             raise OptionError(f"{argument} = {number!r} is not a whole number from {first}; give one such as {50 * first}")
     if run is not None and not isinstance(run, DiscoveryResult):
         raise OptionError(f"run: a {type(run).__name__} is not a DiscoveryResult; use what the search returned, or None")
-    check_resampled(release)
-    search = _search_of(release, run) if search is None else search
+    search = search or (search_release if run is None else run.again)
+    if search is None:
+        raise OptionError(f"search: the run is of {run.info.get('algorithm')!r} on other data than a release; give search=, a function of a release")  # type: ignore[union-attr]
     run = search(release) if run is None else run
-    draw_again = _drawing(release, run.graph, kind)
+    draw_again = release.redraw(_member(release, run.graph), kind=kind)
     adjacent, directed = np.zeros((2, len(release.names), len(release.names)))
     for draw in range(n_draws):
         graph = search(draw_again(jax.random.fold_in(jax.random.key(seed), draw))).graph.reordered(release.names)
@@ -280,39 +245,6 @@ def _kept(row: Mapping[str, Any]) -> float:
     return float(special.ndtr(distance / sigma)) if sigma > 0 else float(distance > 0)
 
 
-def _search_of(release: Release, run: DiscoveryResult | None) -> Search:
-    """The search that made a result, with its options; the default of the release where there is none."""
-    if run is None:
-        for kind, name in _DEFAULTS:
-            if isinstance(release, kind):
-                return _SEARCHES[name][0]
-        raise OptionError(f"release: a {type(release).__name__} cannot be searched; use what jaxcd.release returns")
-    name = str(run.info.get("algorithm"))
-    if name not in _SEARCHES:
-        raise OptionError(f"search: the run is of {name!r}, which does not record its options; give search=, a function of a release")
-    function, options = _SEARCHES[name]
-    return functools.partial(function, **{option: run.info[option] for option in options})
-
-
-def _drawing(
-    release: Release, graph: MixedGraph, kind: Histogram | Marginals | SecondMoments | None
-) -> Callable[[jax.Array], Release]:
-    """Fresh releases by keys, under the model of a DAG of the class that is fitted to the release."""
-    adjacency = _member(release, graph)
-    if isinstance(release, ReleasedFeatures):
-        features = fit_features(release, adjacency)
-        return lambda key: features.again(key=key)
-    bought = kind_of(release) if kind is None else kind
-    model = _fitted(release, adjacency)
-
-    def again(key: jax.Array) -> Release:
-        data_key, noise_key = jax.random.split(key)
-        data = model.sample(release.n_samples, key=data_key)
-        return release_again(release, data, kind=bought, noise=SimulatedNoise(noise_key))
-
-    return again
-
-
 def _member(release: Release, graph: MixedGraph) -> np.ndarray:
     """A DAG of the class, bool (d, d); its members have the same fits.
 
@@ -322,15 +254,3 @@ def _member(release: Release, graph: MixedGraph) -> np.ndarray:
     if extension is None:
         raise GraphError("run: no DAG has the adjacencies and v-structures of the graph, so there is no model to fit; search by a score")
     return extension.reordered(release.names).directed
-
-
-def _fitted(release: Release, adjacency: np.ndarray) -> FittedModel:
-    """The model of a DAG that rows can be drawn from."""
-    if isinstance(release, ReleasedHistogram):
-        largest = max(1, int(adjacency.sum(axis=0).max(initial=0)))
-        fit = histogram_score(release, max_parents=largest).fit(adjacency)
-        return CellModel(release.domain, fit.means[0])
-    if isinstance(release, ReleasedMarginals):
-        return fit_tables(release, adjacency)
-    assert isinstance(release, ReleasedSecondMoments)
-    return fit_linear_gaussian(release, adjacency)

@@ -17,6 +17,7 @@ from jaxcd.discovery.colliders import ColliderRule, named_sets
 from jaxcd.discovery.constraint import ConstraintSearch, Progress
 from jaxcd.discovery.orientation import collider_arrowheads, with_arrowheads
 from jaxcd.discovery.pag import check_max_path_length, orient_pag
+from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.skeleton import SearchSpace, Skeleton
 from jaxcd.errors import OptionError
@@ -29,6 +30,7 @@ from jaxcd.releases import Release
 __all__ = ["fci"]
 
 
+@repeatable
 @keeps_what_is_paid
 def fci(
     data: Dataset | Release | None,

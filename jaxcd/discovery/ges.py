@@ -35,6 +35,7 @@ from jaxcd.discovery.ges_operators import (
     moves_into,
     one_member,
 )
+from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score_doors import SearchedData, check_scored
 from jaxcd.errors import OptionError
@@ -242,6 +243,7 @@ def greedy_equivalence_search(
     return GreedySearch(graph, total, climb.n_steps, climb.cache.n_families, tuple(climb.trace), n_climbed)
 
 
+@repeatable
 def ges(
     data: Dataset | Release,
     *,

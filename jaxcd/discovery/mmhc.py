@@ -31,6 +31,7 @@ from jaxcd.decisions.associations import associations, usual_test
 from jaxcd.discovery.constraint import check_arguments
 from jaxcd.discovery.ges import FamilyCache
 from jaxcd.discovery.ges_operators import bits
+from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score_doors import SearchedData, check_scored
 from jaxcd.errors import OptionError
@@ -48,6 +49,7 @@ _ROWS_PER_CELL = 5.0
 _REMEMBERED = 100
 
 
+@repeatable
 def mmhc(
     data: Dataset | Release,
     *,

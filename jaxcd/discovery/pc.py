@@ -13,6 +13,7 @@ from jaxcd.discovery.background import conflicting_triples, known_marks, search_
 from jaxcd.discovery.colliders import ColliderRule
 from jaxcd.discovery.constraint import ConstraintSearch, Progress
 from jaxcd.discovery.orientation import ConflictRule, apply_meek_rules, orient_colliders, with_arrowheads
+from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
@@ -29,6 +30,7 @@ def check_conflicts(conflicts: Any) -> None:
         raise OptionError(f"conflicts = {conflicts!r} is not a rule; use ConflictRule.UNDIRECTED or ConflictRule.BIDIRECTED")
 
 
+@repeatable
 @keeps_what_is_paid
 def pc(
     data: Dataset | Release | None,

@@ -1,41 +1,119 @@
-"""Searches on releases: paid for already, so they may try as much as they like."""
+"""Searches on releases by score: paid for already, so they may try as much as they like."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
+from jaxcd.decisions import Threshold
 from jaxcd.discovery.equivalence_search import equivalence_search
 from jaxcd.discovery.exact_search import exact_search
 from jaxcd.discovery.facts import facts_of_release
 from jaxcd.discovery.ordering_search import ordering_search
+from jaxcd.discovery.pc import pc
+from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
-from jaxcd.errors import GraphError, OptionError
+from jaxcd.errors import GraphError
 from jaxcd.graphs import MixedGraph, consistent_extension, dag_to_cpdag
-from jaxcd.releases import Release, ReleasedHistogram, ReleasedMarginals
-from jaxcd.releases.set_function import nearest_table
-from jaxcd.scores import BICScore, GraphScore, LocalScore, MeasurementErrorScore, SetScore
+from jaxcd.releases import (
+    CanonicalCorrelation,
+    FeatureScore,
+    GaussianScore,
+    MeasurementErrorScore,
+    NoisyFisherZ,
+    Release,
+    ReleasedFeatures,
+    ReleasedHistogram,
+    ReleasedMarginals,
+    ReleasedSecondMoments,
+    SetScore,
+)
+from jaxcd.releases.base import check_kind
+from jaxcd.scores import GraphScore, LocalScore
 from jaxcd.scores.base import first_best, tie
 
-__all__ = ["histogram_score", "marginals_score", "result_on_release", "score_graph", "score_subgraphs", "search_histogram", "search_marginals"]
+__all__ = [
+    "pc_features",
+    "pc_second_moments",
+    "result_on_release",
+    "score_graph",
+    "score_subgraphs",
+    "search_features",
+    "search_histogram",
+    "search_marginals",
+    "search_release",
+    "search_second_moments",
+]
 
-#: The starts: every cell below so many noise scales is emptied, and BIC's penalty is multiplied by so much.  They only have to
-#: lie about; the exact score picks among them and climbs on.
-_CUTS = (0.0, 2.0, 4.0, 6.0)
-_PENALTIES = (1.0, 3.0, 10.0)
 _REFITS = 4
 
 
+@repeatable
+def search_release(release: Release) -> DiscoveryResult:
+    """The best graph of a release by its own score (:meth:`jaxcd.releases.Release.default_score`); post-processing, and deterministic.
+
+    A sum over nodes is maximised over all graphs where there are few variables (``most_exact`` of the score), else over orderings; any
+    other score over equivalence classes, from the best graphs of its approximations.
+
+    Raises OptionError where the release has no score.
+    """
+    return _searched(release, release.default_score())
+
+
+def _searched(
+    release: Release, score: GraphScore, **effort: Any
+) -> DiscoveryResult:
+    """The result of the search that suits the score."""
+    best, found = _maximised(score, **effort) if isinstance(score, LocalScore) else _climbed(score, **effort)
+    info = {"algorithm": f"search_{release.kind.replace('-', '_')}", **score.settings, **found}
+    return result_on_release(release, best, info=info)
+
+
+def _maximised(score: LocalScore, *, restarts: int = 40, seed: int = 0) -> tuple[np.ndarray, dict[str, Any]]:
+    if len(score.names) <= score.most_exact:
+        best = exact_search(score)
+        return best, {"exact": True, "score": score.total(best)}
+    found = ordering_search(score, restarts=restarts, seed=seed)
+    effort = {"n_reached": found.n_reached, "restarts": restarts, "seed": seed}
+    return found.adjacency, {"exact": False, "score": score.total(found.adjacency), **effort}
+
+
+def _climbed(
+    score: GraphScore, *, n_climbs: int = 3, patience: int = 5, max_members: int = 8
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Starts, structural expectation-maximisation from the best of them, and a tabu search over equivalence classes."""
+    graphs = np.array([exact_search(part) for part in score.approximations()])
+    values = score.totals(graphs)
+    place = first_best(values)
+    best, top = graphs[place], float(values[place])
+    for _ in range(_REFITS):
+        expected = score.expected(best)
+        if expected is None:
+            break
+        refit = exact_search(expected)
+        graphs = np.concatenate([graphs, refit[None]])
+        value = score.total(refit)
+        if not value > top + tie(top):
+            break
+        best, top = refit, value
+    found = equivalence_search(score, starts=graphs, n_climbs=n_climbs, patience=patience, max_members=max_members)
+    effort = {"n_climbs": n_climbs, "patience": patience, "max_members": max_members}
+    n_scored = getattr(score, "n_scored", None)
+    return found.adjacency, {"score": found.score, "n_graphs_scored": n_scored, "n_starts": len(graphs), **effort}
+
+
+@repeatable
 def search_histogram(
     release: ReleasedHistogram, *, max_parents: int = 3, n_climbs: int = 3, patience: int = 5, max_members: int = 8
 ) -> DiscoveryResult:
     """The graph of the highest measurement-error BIC on a released histogram; post-processing, and deterministic.
 
     1. Starts: the exact best DAG by BIC of the histogram denoised in several ways (a simplex projection; small cells emptied) at
-       several penalties. 2. The exact score (:class:`jaxcd.scores.MeasurementErrorScore`) ranks them; from the best, structural
+       several penalties. 2. The exact score (:class:`jaxcd.releases.MeasurementErrorScore`) ranks them; from the best, structural
        expectation-maximisation: the exact best DAG on the counts expected under the last one, while that improves. 3. Tabu
        search over equivalence classes from the best.
 
@@ -53,47 +131,11 @@ def search_histogram(
 
     Source: Friedman 1998 for structural expectation-maximisation.
     """
-    score = histogram_score(release, max_parents=max_parents)
-    graphs = _starts(release, max_parents)
-    values = score.totals(graphs)
-    place = first_best(values)
-    best, top = graphs[place], float(values[place])
-    for _ in range(_REFITS):
-        expected = score.fit(best).counts[0].reshape(release.cardinalities)
-        refit = exact_search(_bic(release, expected, max_parents))
-        graphs = np.concatenate([graphs, refit[None]])
-        value = score.total(refit)
-        if not value > top + tie(top):
-            break
-        best, top = refit, value
-    found = equivalence_search(score, starts=graphs, n_climbs=n_climbs, patience=patience, max_members=max_members)
-    return result_on_release(
-        release,
-        found.adjacency,
-        info={
-            "algorithm": "search_histogram",
-            "n_cells": release.values.size,
-            "noise_scale": release.scale,
-            "score": found.score,
-            "n_graphs_scored": score.n_scored,
-            "n_starts": len(graphs),
-            "max_parents": max_parents,
-            "n_climbs": n_climbs,
-            "patience": patience,
-            "max_members": max_members,
-        },
-    )
+    effort = {"n_climbs": n_climbs, "patience": patience, "max_members": max_members}
+    return _searched(release, MeasurementErrorScore(release, max_parents=max_parents), **effort)
 
 
-def histogram_score(release: ReleasedHistogram, *, max_parents: int = 3) -> MeasurementErrorScore:
-    """The score that :func:`search_histogram` maximises; OptionError where the release is no histogram."""
-    if not isinstance(release, ReleasedHistogram):
-        raise OptionError(
-            f"release: a {type(release).__name__} is not a ReleasedHistogram; buy one with release_histogram(data, budget=...)"
-        )
-    return MeasurementErrorScore(release, max_parents=max_parents)
-
-
+@repeatable
 def search_marginals(
     release: ReleasedMarginals,
     *,
@@ -107,40 +149,109 @@ def search_marginals(
 
     Args:
         release: the marginals; they carry the cost.
-        max_parents, noise_price, inflation_cap: of :class:`jaxcd.scores.SetScore`.
+        max_parents, noise_price, inflation_cap: of :class:`jaxcd.releases.SetScore`.
         restarts, seed: effort and public randomness of :func:`jaxcd.discovery.ordering_search`.
 
     Returns:
         The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, ``n_reached`` of ``restarts`` orderings
-        that ended there, and the settings; :func:`score_graph` with :func:`marginals_score` scores any other graph in the same way.
+        that ended there, and the settings; :func:`score_graph` with the score itself scores any other graph in the same way.
 
     Raises:
         OptionError: an option is out of its range, or the release is none of marginals.
     """
-    score = marginals_score(release, max_parents=max_parents, noise_price=noise_price, inflation_cap=inflation_cap)
-    found = ordering_search(score, restarts=restarts, seed=seed)
-    return result_on_release(
-        release,
-        found.adjacency,
-        info={
-            "algorithm": "search_marginals",
-            "n_sets": len(release.interactions),
-            "score": found.score,
-            "n_reached": found.n_reached,
-            "restarts": restarts,
-            "seed": seed,
-            "max_parents": max_parents,
-            "noise_price": noise_price,
-            "inflation_cap": inflation_cap,
-        },
-    )
+    options = {"max_parents": max_parents, "noise_price": noise_price, "inflation_cap": inflation_cap}
+    return _searched(release, SetScore(release, **options), restarts=restarts, seed=seed)  # type: ignore[arg-type]
 
 
-def marginals_score(
-    release: ReleasedMarginals, *, max_parents: int = 4, noise_price: float = 5.0, inflation_cap: float = 20.0
-) -> SetScore:
-    """The score that :func:`search_marginals` maximises; OptionError where the release is none of marginals."""
-    return SetScore(release, max_parents=max_parents, noise_price=noise_price, inflation_cap=inflation_cap)
+@repeatable
+def search_second_moments(
+    release: ReleasedSecondMoments, *, penalty: float = 2.0, max_parents: int = 6, n_candidates: int = 14
+) -> DiscoveryResult:
+    """The graph of the highest Gaussian score on a release; post-processing, and deterministic.
+
+    Up to 20 variables the best of all graphs within the candidates (:func:`jaxcd.discovery.exact_search`), above the best that
+    :func:`jaxcd.discovery.ordering_search` finds.
+
+    Args:
+        release: the moments; it carries the cost.
+        penalty, max_parents, n_candidates: as for :class:`jaxcd.releases.GaussianScore`.
+
+    Returns:
+        The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, and the settings.
+
+    Raises:
+        OptionError: an option is out of its range, or the release is of another kind.
+    """
+    options = {"penalty": penalty, "max_parents": max_parents, "n_candidates": n_candidates}
+    return _searched(release, GaussianScore(release, **options))  # type: ignore[arg-type]
+
+
+@repeatable
+def search_features(
+    release: ReleasedFeatures, *, penalty: float = 1.0, effect: float = 0.1, max_parents: int = 4, n_candidates: int = 10
+) -> DiscoveryResult:
+    """The graph of the highest :class:`jaxcd.releases.FeatureScore` on a release; post-processing, and deterministic.
+
+    For models in which a child is a function of an additive (or nearly additive) sum of functions of its parents, plus noise.  Up to 18
+    variables the best of all graphs within the candidates, above the best that :func:`jaxcd.discovery.ordering_search` finds.
+
+    Args:
+        release: the covariances; it carries the cost.
+        penalty, effect, max_parents, n_candidates: as for :class:`jaxcd.releases.FeatureScore`.
+
+    Returns:
+        The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, and the settings.
+
+    Raises:
+        OptionError: an option is out of its range, or the release is of another kind.
+    """
+    options = {"penalty": penalty, "effect": effect, "max_parents": max_parents, "n_candidates": n_candidates}
+    return _searched(release, FeatureScore(release, **options))  # type: ignore[arg-type]
+
+
+@repeatable
+def pc_second_moments(
+    release: ReleasedSecondMoments, *, alpha: float = 0.01, max_level: int | None = 3
+) -> DiscoveryResult:
+    """PC on a release by :class:`jaxcd.FisherZ`, the noise in its null (:class:`jaxcd.releases.NoisyFisherZ`); post-processing, and deterministic.
+
+    Args:
+        release: the moments; it carries the cost.
+        alpha: level of the tests, 0 < alpha < 1.
+        max_level: the largest conditioning set; None for no limit.
+
+    Returns:
+        The result of :func:`jaxcd.pc` with the release's cost.
+
+    Raises:
+        OptionError: an option is out of its range, or the release is of another kind.
+    """
+    check_kind(release, "second-moments", "buy one with release_second_moments(data, budget=...)")
+    run = pc(release, test=NoisyFisherZ(), decider=Threshold(alpha), key=None, max_level=max_level)
+    return dataclasses.replace(run, info={**run.info, "effective_samples": release.effective_samples})
+
+
+@repeatable
+def pc_features(
+    release: ReleasedFeatures, *, alpha: float = 0.01, max_level: int | None = 2, effect: float = 0.06
+) -> DiscoveryResult:
+    """PC on a release by :class:`jaxcd.releases.CanonicalCorrelation`; post-processing, and deterministic.
+
+    Args:
+        release: the covariances; it carries the cost.
+        alpha: level of the tests, 0 < alpha < 1.
+        max_level: the largest conditioning set; None for no limit.
+        effect: the canonical correlation that does not count as dependence, in [0, 1).
+
+    Returns:
+        The result of :func:`jaxcd.pc` with the release's cost.
+
+    Raises:
+        OptionError: an option is out of its range, or the release is of another kind.
+    """
+    check_kind(release, "features", "buy one with release_features")
+    run = pc(release, test=CanonicalCorrelation(effect), decider=Threshold(alpha), key=None, max_level=max_level)
+    return dataclasses.replace(run, info={**run.info, "n_features": sum(release.sizes), "noise": release.noise})
 
 
 def result_on_release(release: Release, adjacency: np.ndarray, *, info: Mapping[str, Any]) -> DiscoveryResult:
@@ -201,21 +312,3 @@ def _member(graph: MixedGraph | nx.DiGraph, names: tuple[str, ...]) -> np.ndarra
     if extension is None:
         raise GraphError("graph: no DAG has these adjacencies and v-structures; give a DAG or the CPDAG of one")
     return extension.reordered(names).directed
-
-
-def _bic(release: ReleasedHistogram, table: np.ndarray, max_parents: int) -> BICScore:
-    return BICScore.of_table(table, names=release.names, n_samples=release.n_samples, max_parents=max_parents)
-
-
-def _starts(release: ReleasedHistogram, max_parents: int) -> np.ndarray:
-    """DAGs to start from, bool (G, d, d): the best by BIC of the histogram denoised in several crude ways."""
-    noisy, n = release.values.astype(np.float64), float(release.n_samples)
-    tables = []
-    for cut in _CUTS:
-        table = nearest_table(np.where(noisy < cut * release.scale, 0.0, noisy).ravel(), n)
-        tables.append(table.reshape(noisy.shape))
-    graphs = []
-    for table in tables:
-        bic = _bic(release, table, max_parents)
-        graphs += [exact_search(bic.with_penalty(penalty)) for penalty in _PENALTIES]
-    return np.array(graphs)

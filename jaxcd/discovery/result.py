@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,7 @@ class DiscoveryResult(Certified):
     exhausted: whether the budget ran dry; the pairs that were not paid for keep their edges.
     info: levels, settings, and the ledger's table.
     confidence: how sure the edges are, made from what was released; None where nobody asked (:meth:`with_confidence`).
+    again: the same search, as a function of any release of the same columns; None where the search was not on a release.
     """
 
     graph: MixedGraph
@@ -60,10 +61,14 @@ class DiscoveryResult(Certified):
     exhausted: bool
     info: Mapping[str, Any] = field(default_factory=dict)
     confidence: EdgeConfidence | None = None
+    again: Callable[[Any], DiscoveryResult] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "separating_sets", FrozenDict(self.separating_sets))
         object.__setattr__(self, "info", FrozenDict(self.info))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "again": None}  # a function of a key, which cannot be pickled
 
     def with_confidence(self, confidence: EdgeConfidence) -> DiscoveryResult:
         """The same result with the probabilities of its edges, which pictures and reports then show.

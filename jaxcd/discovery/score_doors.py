@@ -15,6 +15,7 @@ from jaxcd.discovery.exact_search import exact_search as exact_search_on
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
 from jaxcd.discovery.order_mcmc import OrderPosterior, StructurePrior
 from jaxcd.discovery.order_mcmc import order_mcmc as order_mcmc_on
+from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
@@ -96,6 +97,7 @@ def exact_search(
 ) -> DiscoveryResult: ...
 
 
+@repeatable
 def exact_search(
     data: Dataset | Release | LocalScore,
     *,
@@ -132,6 +134,7 @@ def exact_search(
     return searched.result(graph, algorithm="exact_search", options=options)
 
 
+@repeatable
 def order_mcmc(
     data: Dataset | Release,
     *,

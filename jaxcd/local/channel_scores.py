@@ -48,9 +48,8 @@ from jaxcd.local.channels import channels
 from jaxcd.local.ibu import through
 from jaxcd.local.kary_response import CombinedKaryResponse, kept
 from jaxcd.local.randomising import check_mechanism
-from jaxcd.releases import Release
-from jaxcd.releases.set_function import nearest_table
-from jaxcd.scores import LocalScore, ScoreConfig
+from jaxcd.ops.nearest_table import nearest_table
+from jaxcd.scores import LocalScore, ScoreConfig, ScoredSource
 from jaxcd.scores.base import BatchedScore, several_levels
 from jaxcd.scores.checks import check_positive
 
@@ -220,7 +219,7 @@ class ChannelAwareBIC(ScoreConfig):
         _check_separable(self.mechanism)
         check_positive("penalty_discount", self.penalty_discount, usual="1 is usual")
 
-    def prepare(self, data: Dataset | Release, *, max_parents: int | None = None) -> LocalScore:
+    def prepare(self, data: Dataset | ScoredSource, *, max_parents: int | None = None) -> LocalScore:
         """The score on randomised records; ``max_parents`` None for no limit.
 
         Raises OptionError for a release, DomainError or PrivacyError where the mechanism does not take the columns.

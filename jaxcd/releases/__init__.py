@@ -1,31 +1,41 @@
 """One-shot releases: noisy statistics that are paid for once; every test on them is post-processing."""
 
-from jaxcd.releases.base import Release
-from jaxcd.releases.canonical_correlation import CanonicalCorrelation
+from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan
 from jaxcd.releases.contrast_moments import ContrastMoments, release_contrast_moments
-from jaxcd.releases.features import Features, ReleasedFeatures, release_features
-from jaxcd.releases.histogram import Histogram, ReleasedHistogram, release_histogram
-from jaxcd.releases.marginal_purchase import MarginalsNoise
-from jaxcd.releases.marginals import Marginals, ReleasedMarginals, release_marginals
-from jaxcd.releases.noisy_fisher_z import NoisyFisherZ
-from jaxcd.releases.second_moments import ReleasedSecondMoments, SecondMoments, release_second_moments
-from jaxcd.releases.set_function import SetFunction, SetTerms
+from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation
+from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures, release_features
+from jaxcd.releases.features.feature_score import FeatureScore
+from jaxcd.releases.moments.gaussian_score import GaussianScore
+from jaxcd.releases.moments.noisy_fisher_z import NoisyFisherZ
+from jaxcd.releases.moments.second_moments import ReleasedSecondMoments, SecondMoments, release_second_moments
+from jaxcd.releases.tables.histogram import Histogram, ReleasedHistogram, release_histogram
+from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
+from jaxcd.releases.tables.marginals import Marginals, ReleasedMarginals, release_marginals
+from jaxcd.releases.tables.measurement_error import MeasurementErrorScore
+from jaxcd.releases.tables.set_function import SetFunction, SetTerms
+from jaxcd.releases.tables.set_score import SetScore
 
 __all__ = [
     "CanonicalCorrelation",
     "ContrastMoments",
+    "FeatureScore",
     "Features",
+    "GaussianScore",
     "Histogram",
     "Marginals",
     "MarginalsNoise",
+    "MeasurementErrorScore",
     "NoisyFisherZ",
     "Release",
+    "ReleaseKind",
+    "ReleasePlan",
     "ReleasedFeatures",
     "ReleasedHistogram",
     "ReleasedMarginals",
     "ReleasedSecondMoments",
     "SecondMoments",
     "SetFunction",
+    "SetScore",
     "SetTerms",
     "release_contrast_moments",
     "release_features",

@@ -16,6 +16,7 @@ import os
 import uuid
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,20 +25,91 @@ import numpy as np
 
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.base import StatisticsSource
-from jaxcd.data import Dataset
+from jaxcd.data import Dataset, Domain
 from jaxcd.data.domain import domain_from_json
 from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, OptionError
-from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PureEvent, Relation
+from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PrivacyFilter, PureEvent, Relation
 from jaxcd.privacy.accountant import SIMULATED
 from jaxcd.privacy.certificate import TOLERANCE, certificate_of, price_again
 from jaxcd.privacy.conversion import epsilon_to_rho
 from jaxcd.privacy.groups import share_of_row, share_of_row_rho
+from jaxcd.scores.base import GraphScore, LocalScore
 
-__all__ = ["Release", "check_release_arguments", "first_edition_charges"]
+__all__ = ["Release", "ReleaseKind", "ReleasePlan", "check_kind", "check_release_arguments", "first_edition_charges"]
 
 _FORMAT = "jaxcd-release"
 _VERSION = 2
 _READ = (1, 2)
+
+
+@dataclass(frozen=True)
+class ReleasePlan:
+    """noise: standard deviation of the noise on a released number, in records.  smallest_share: three times that as a share of the
+    rows: less is noise.  words: the same in a sentence."""
+
+    noise: float
+    smallest_share: float
+    words: str
+
+    @classmethod
+    def of(cls, noise: float, n_samples: int, *, number: str) -> ReleasePlan:
+        """noise: as above.  number: what a released number is, such as "cell"."""
+        share = 3 * noise / n_samples
+        seen = f"what is below {share:.2%} of the {n_samples:,} rows is noise" if share < 1 else f"nothing in {n_samples:,} rows stands out of it"
+        return cls(noise, share, f"Each {number} has noise of {noise:.3g} records; {seen}.")
+
+
+class ReleaseKind(abc.ABC):
+    """What to buy: the options of a kind of release, for :func:`jaxcd.release`.  A frozen dataclass of plain values."""
+
+    _kinds: ClassVar[dict[str, type[ReleaseKind]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        ReleaseKind._kinds[cls.__name__] = cls
+
+    @abc.abstractmethod
+    def check(self, domain: Domain, n_samples: int) -> None:
+        """Refuses, from public facts, what this kind cannot cover.
+
+        Raises DomainError, DataError or OptionError.
+        """
+
+    @abc.abstractmethod
+    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
+        """How large the noise on a released number will be, from public facts.  Raises as :meth:`check`, and for budgets that do not fit."""
+
+    @abc.abstractmethod
+    def release(
+        self,
+        data: Dataset,
+        *,
+        budget: Budget | NoPrivacy,
+        noise: NoiseSource | None = None,
+        ledger: PrivacyFilter | None = None,
+    ) -> Release:
+        """Buys it; the release records these options (:attr:`Release.bought`)."""
+
+
+def _kind_to_json(bought: ReleaseKind | None) -> dict[str, Any] | None:
+    if bought is None or not is_dataclass(bought):
+        return None
+    return {"name": type(bought).__name__, **{part.name: getattr(bought, part.name) for part in fields(bought)}}
+
+
+def _kind_from_json(entry: Mapping[str, Any] | None) -> ReleaseKind | None:
+    """The options that a file records; None where it has none, or of a class that is not here."""
+    if entry is None or (kind := ReleaseKind._kinds.get(entry["name"])) is None:
+        return None
+    options = {name: tuple(part) if isinstance(part, list) else part for name, part in entry.items() if name != "name"}
+    return kind(**options)
+
+
+def check_kind(release: Any, kind: str, cure: str) -> Any:
+    """The release, which must be of this kind; raises OptionError for anything else."""
+    if not isinstance(release, Release) or release.kind != kind:
+        raise OptionError(f"release: a {type(release).__name__} is no release of {kind.replace('-', ' ')}; {cure}")
+    return release
 
 
 class Release(StatisticsSource):
@@ -55,6 +127,8 @@ class Release(StatisticsSource):
     cost: PrivacyCost
     spent: PrivacyCost
     charges: tuple[Mapping[str, object], ...]
+    bought: ReleaseKind | None = None
+    """The options it was bought with; None where its file does not say."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -91,6 +165,37 @@ class Release(StatisticsSource):
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
         """The tests that this kind answers, and how each is prepared."""
         return {}
+
+    def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
+        """The scores that this kind answers: by the class of their configuration, a function of it and of ``max_parents`` (or None)."""
+        return {}
+
+    def prepare_score(self, score: Any, *, max_parents: int | None = None) -> LocalScore:
+        """The score on this release, its noise in the penalty or taken off before.
+
+        Raises OptionError, naming the scores that this kind answers, for another.
+        """
+        answered = self.scores()
+        if type(score) not in answered:
+            names = " or ".join(f"{each.__name__}()" for each in answered) or "none"
+            raise OptionError(f"score: a release of {self.kind.replace('-', ' ')} answers {names}, not {type(score).__name__}; use that, or buy another kind")
+        return answered[type(score)](score, max_parents)
+
+    def default_score(self) -> GraphScore:
+        """The score that :func:`jaxcd.search` maximises.  Raises OptionError where this kind has none."""
+        raise OptionError(f"bought: a {type(self).__name__} has no score of its own; search it by tests")
+
+    def redraw(self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None) -> Callable[[jax.Array], Release]:
+        """Fresh releases by keys, from the model of a DAG that is fitted to this one: the parametric bootstrap.
+
+        adjacency: bool (d, d), a DAG.  kind: the options of the purchase, where the release does not record them.
+        Raises OptionError where this kind cannot be drawn again.
+        """
+        raise OptionError(f"release: a {type(self).__name__} cannot be drawn again")
+
+    def _precision(self) -> np.ndarray:
+        """What the options and the budget alone decide about the noise: equal for two purchases of the same options."""
+        return np.zeros(0)
 
     def prepare_test(self, test: CITest, *, key: jax.Array | None = None) -> PreparedTest:
         """The test on this release, its noise in the null; ``key`` is not used.
@@ -176,6 +281,7 @@ class Release(StatisticsSource):
             "cost": _cost_to_json(self.cost),
             "spent": _cost_to_json(self.spent),
             "charges": [{name: _number_to_json(part) for name, part in row.items()} for row in self.charges],
+            "bought": _kind_to_json(self.bought),
             "own": own,
         }
         draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
@@ -227,6 +333,7 @@ class Release(StatisticsSource):
                 "cost": _cost_from_json(header["cost"]),
                 "spent": _cost_from_json(header["spent"]),
                 "charges": tuple(_row_from_json(row) for row in header.get("charges", ())),
+                "bought": _kind_from_json(header.get("bought")),
             }
             release = kind._from_parts(common, header["own"], arrays)
             release._check_cost()

@@ -1,13 +1,10 @@
-"""What a graph is worth, given data or a release: likelihoods less a penalty, in nats; all on released numbers is post-processing."""
+"""What a graph is worth, given data: likelihoods less a penalty, in nats.  The scores on released numbers are beside the releases."""
 
 from jaxcd.scores.base import FamilyTable, GraphScore, LocalScore
 from jaxcd.scores.bdeu import BDeuScore
 from jaxcd.scores.bic import BICScore
-from jaxcd.scores.configurations import BIC, BDeu, ScoreConfig
-from jaxcd.scores.gaussian import GaussianScore
+from jaxcd.scores.configurations import BIC, BDeu, ScoreConfig, ScoredSource
 from jaxcd.scores.gaussian_data import GaussianDataScore
-from jaxcd.scores.measurement_error import MeasurementErrorScore
-from jaxcd.scores.set_score import SetScore
 
 __all__ = [
     "BIC",
@@ -16,10 +13,8 @@ __all__ = [
     "BICScore",
     "FamilyTable",
     "GaussianDataScore",
-    "GaussianScore",
     "GraphScore",
     "LocalScore",
-    "MeasurementErrorScore",
     "ScoreConfig",
-    "SetScore",
+    "ScoredSource",
 ]

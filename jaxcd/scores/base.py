@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +55,19 @@ class GraphScore(abc.ABC):
     def candidates(self, node: int) -> tuple[int, ...]:
         """The possible parents of a node, sorted; public.  By default all others."""
         return tuple(other for other in range(len(self.names)) if other != node)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options that made it, for a result's info."""
+        return {"max_parents": self.max_parents}
+
+    def approximations(self) -> Sequence[LocalScore]:
+        """Sums over nodes whose best graphs are near this score's: where a search that is no sum starts from."""
+        return ()
+
+    def expected(self, adjacency: np.ndarray) -> LocalScore | None:
+        """A sum over nodes that is this score if the DAG, bool (d, d), is the truth; None where there is none."""
+        return None
 
     @abc.abstractmethod
     def totals(self, adjacencies: np.ndarray) -> np.ndarray:
@@ -100,6 +114,9 @@ class LocalScore(GraphScore):
     total(G) = sum_v local(v, parents of v in G).  A subclass gives :meth:`local`, and :meth:`locals` where many at once
     are quicker.  All searches ask for the same families, so :meth:`table` keeps them.
     """
+
+    #: Up to so many variables the best graph of all costs seconds; above, time and memory double with every variable.
+    most_exact: int = 20
 
     @abc.abstractmethod
     def local(self, node: int, parents: tuple[int, ...]) -> float:

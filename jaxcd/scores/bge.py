@@ -28,10 +28,9 @@ from scipy.special import gammaln
 from jaxcd.data import Dataset
 from jaxcd.errors import DataError, OptionError
 from jaxcd.ops import standardising
-from jaxcd.releases import Release
 from jaxcd.scores.base import BatchedScore, LocalScore
 from jaxcd.scores.checks import check_positive
-from jaxcd.scores.configurations import ScoreConfig
+from jaxcd.scores.configurations import ScoreConfig, ScoredSource
 
 __all__ = ["BGe", "BGeScore"]
 
@@ -140,7 +139,7 @@ class BGe(ScoreConfig):
         if self.alpha_w is not None:
             check_positive("alpha_w", self.alpha_w, usual="the number of columns + 2 is usual")
 
-    def prepare(self, data: Dataset | Release, *, max_parents: int | None = None) -> LocalScore:
+    def prepare(self, data: Dataset | ScoredSource, *, max_parents: int | None = None) -> LocalScore:
         """The score on numeric data."""
         if not isinstance(data, Dataset):
             raise OptionError(f"score: BGe needs the rows themselves, not a {type(data).__name__}; use BIC() on a release of second moments")

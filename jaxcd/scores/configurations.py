@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from jaxcd.data import Dataset
-from jaxcd.errors import DomainError, OptionError
-from jaxcd.releases import Release, ReleasedHistogram, ReleasedMarginals, ReleasedSecondMoments
+from jaxcd.errors import DomainError
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.bdeu import BDeuScore
 from jaxcd.scores.bic import BICScore
 from jaxcd.scores.checks import check_positive
-from jaxcd.scores.counts import Counts, DataCounts, denoised_counts
-from jaxcd.scores.gaussian import GaussianScore
+from jaxcd.scores.counts import Counts, DataCounts
 from jaxcd.scores.gaussian_data import GaussianDataScore
-from jaxcd.scores.set_score import SetScore
 
-__all__ = ["BIC", "BDeu", "ScoreConfig"]
+__all__ = ["BIC", "BDeu", "ScoreConfig", "ScoredSource"]
 
-# Noise leaves false edges at the BIC's own penalty, which counts sampling only: see GaussianScore.
-_MOMENTS_PENALTY = 2.0
+
+class ScoredSource(Protocol):
+    """What answers scores without rows: a release."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+
+    def prepare_score(self, score: Any, *, max_parents: int | None = None) -> LocalScore:
+        """The score on what it holds; OptionError for a score that it does not answer."""
 
 
 class ScoreConfig(abc.ABC):
@@ -37,7 +42,7 @@ class ScoreConfig(abc.ABC):
         return type(self).__name__
 
     @abc.abstractmethod
-    def prepare(self, data: Dataset | Release, *, max_parents: int | None = None) -> LocalScore:
+    def prepare(self, data: Dataset | ScoredSource, *, max_parents: int | None = None) -> LocalScore:
         """The score on a data set, which is not private, or on a release, which has paid.
 
         max_parents: the largest number of parents that a search tries; None for no limit but the release's own.
@@ -51,8 +56,8 @@ class BIC(ScoreConfig):
 
     Discrete columns: multinomial (:class:`jaxcd.scores.BICScore`).  Numeric columns: linear and normal
     (:class:`jaxcd.scores.GaussianDataScore`).  A histogram: the multinomial one on the denoised table.  Marginals: the set score,
-    which has the noise's own price (:class:`jaxcd.scores.SetScore`).  Second moments: the normal one of the effective number of rows, at
-    twice the penalty (:class:`jaxcd.scores.GaussianScore`).
+    which has the noise's own price (:class:`jaxcd.releases.SetScore`).  Second moments: the normal one of the effective number of rows, at
+    twice the penalty (:class:`jaxcd.releases.GaussianScore`).
 
     penalty_discount: c > 0, a factor of the penalty; above 1 for fewer edges.  For marginals it must be 1.
 
@@ -65,24 +70,13 @@ class BIC(ScoreConfig):
     def __post_init__(self) -> None:
         check_positive("penalty_discount", self.penalty_discount, usual="1 is the BIC's")
 
-    def prepare(self, data: Dataset | Release, *, max_parents: int | None = None) -> LocalScore:
+    def prepare(self, data: Dataset | ScoredSource, *, max_parents: int | None = None) -> LocalScore:
         """The score on data or a release."""
         penalty = float(self.penalty_discount)
-        if isinstance(data, ReleasedMarginals):
-            if penalty != 1.0:
-                raise OptionError(
-                    f"penalty_discount = {penalty:g}: a release of marginals prices sampling and noise itself; use 1, or SetScore"
-                )
-            return SetScore(data) if max_parents is None else SetScore(data, max_parents=max_parents)
-        if isinstance(data, ReleasedSecondMoments):
-            penalty *= _MOMENTS_PENALTY
-            return (
-                GaussianScore(data, penalty=penalty)
-                if max_parents is None
-                else GaussianScore(data, penalty=penalty, max_parents=max_parents)
-            )
+        if not isinstance(data, Dataset):
+            return data.prepare_score(self, max_parents=max_parents)
         limit = _limit(data, max_parents)
-        if isinstance(data, Dataset) and not any(column.is_discrete for column in data.domain.columns.values()):
+        if not any(column.is_discrete for column in data.domain.columns.values()):
             return GaussianDataScore(data, max_parents=limit, penalty=penalty)
         return BICScore(data.names, _counts(data, self.name), max_parents=limit, penalty=penalty)
 
@@ -104,24 +98,18 @@ class BDeu(ScoreConfig):
     def __post_init__(self) -> None:
         check_positive("equivalent_sample_size", self.equivalent_sample_size, usual="10 is usual")
 
-    def prepare(self, data: Dataset | Release, *, max_parents: int | None = None) -> LocalScore:
+    def prepare(self, data: Dataset | ScoredSource, *, max_parents: int | None = None) -> LocalScore:
         """The score on discrete data or a histogram."""
-        if isinstance(data, (ReleasedMarginals, ReleasedSecondMoments)):
-            raise OptionError(
-                f"score: BDeu needs a whole table of counts, which a release of {data.kind} has not; use BIC()"
-            )
+        if not isinstance(data, Dataset):
+            return data.prepare_score(self, max_parents=max_parents)
         return BDeuScore(
             data.names, _counts(data, self.name), max_parents=_limit(data, max_parents),
             equivalent_sample_size=float(self.equivalent_sample_size),
         )  # fmt: skip
 
 
-def _counts(data: Any, score: str) -> Counts:
-    """The counts of discrete data or of a histogram."""
-    if isinstance(data, ReleasedHistogram):
-        return denoised_counts(data.values, scale=data.scale, n_samples=data.n_samples)
-    if not isinstance(data, Dataset):
-        raise OptionError(f"data: a {type(data).__name__} has no counts; give a Dataset, or a release of a histogram")
+def _counts(data: Dataset, score: str) -> Counts:
+    """The counts of discrete data."""
     numeric = [name for name, column in data.domain.columns.items() if not column.is_discrete]
     if numeric:
         cure = "declare bins for it" if len(numeric) < data.n_columns else "use BIC()"
@@ -130,5 +118,5 @@ def _counts(data: Any, score: str) -> Counts:
     return DataCounts(data)
 
 
-def _limit(data: Dataset | Release, max_parents: int | None) -> int:
+def _limit(data: Dataset | ScoredSource, max_parents: int | None) -> int:
     return max(len(data.names) - 1, 0) if max_parents is None else max_parents

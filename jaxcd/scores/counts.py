@@ -18,7 +18,7 @@ import numpy as np
 from jaxcd.data import Dataset
 from jaxcd.errors import DataError
 from jaxcd.ops import contingency
-from jaxcd.releases.set_function import nearest_table
+from jaxcd.ops.nearest_table import nearest_table
 
 __all__ = ["CountedSets", "Counts", "DataCounts", "TableCounts", "denoised_counts"]
 

@@ -22,9 +22,8 @@ from jaxcd.data import Dataset
 from jaxcd.ops import correlation, double_precision
 from jaxcd.scores.base import BatchedScore
 from jaxcd.scores.checks import check_positive
-from jaxcd.scores.gaussian import log_conditional_variances
 
-__all__ = ["GaussianDataScore"]
+__all__ = ["GaussianDataScore", "log_conditional_variances"]
 
 # Added to the variances of the standardised columns: a column that others determine has a finite score, and whatever is seen in
 # data is far above it.
@@ -54,3 +53,19 @@ class GaussianDataScore(BatchedScore):
         """The scores of many parent sets of one node, float64 (len(families),)."""
         sizes = np.array([len(family) for family in families])
         return -self._half_rows * log_conditional_variances(self._correlation, node, families) - self._price * sizes
+
+
+def log_conditional_variances(correlation: np.ndarray, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
+    """log Var(v | P) for many parent sets P of one node v, float64 (len(families),).
+
+    correlation: positive definite, float64 (d, d).
+    """
+    logs = np.empty(len(families))
+    sizes = np.array([len(family) for family in families])
+    for size in np.unique(sizes):
+        places = np.flatnonzero(sizes == size)
+        variables = np.array([(node, *families[place]) for place in places.tolist()])
+        blocks = correlation[variables[:, :, None], variables[:, None, :]]
+        # Var(v | P) is the squared last pivot of the Cholesky factor with v last.
+        logs[places] = 2 * np.log(np.linalg.cholesky(blocks[:, ::-1, ::-1])[:, -1, -1])
+    return logs

@@ -15,7 +15,7 @@ from jaxcd.data import Categorical, Dataset, Domain, Numeric
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.tilted_moments import pack
 from jaxcd.privacy import epsilon_lower_bound
-from jaxcd.releases.features import Features, cosine_features, feature_moments, feature_sensitivity, release_features
+from jaxcd.releases.features.feature_covariances import Features, cosine_features, feature_moments, feature_sensitivity, release_features
 
 
 def vectors(ranks: np.ndarray, r: int, decay: float) -> list[np.ndarray]:
@@ -61,7 +61,7 @@ def test_whole_data_sets_with_the_maps_fixed(monkeypatch: pytest.MonkeyPatch):
     """Neighbours through the release itself: what enters the mechanism differs by no more than the sensitivity that it is told."""
     seen: list[np.ndarray] = []
     told: list[tuple[float, float]] = []
-    import jaxcd.releases.features as module
+    import jaxcd.releases.features.feature_covariances as module
 
     real_maps, real_gaussian = module.release_rank_maps, module.gaussian
     kept = []

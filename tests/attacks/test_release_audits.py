@@ -22,8 +22,8 @@ from jaxcd.ops.interactions import interaction, interaction_sensitivity_squared,
 from jaxcd.ops.moments import contrast_moments, contrast_sensitivity
 from jaxcd.privacy import NoiseSampler, NoiseSource, epsilon_lower_bound
 from jaxcd.privacy.conversion import rho_to_epsilon
-from jaxcd.releases.histogram import HISTOGRAM_SENSITIVITY
-from jaxcd.releases.marginal_purchase import interactions_sensitivity
+from jaxcd.releases.tables.histogram import HISTOGRAM_SENSITIVITY
+from jaxcd.releases.tables.marginal_purchase import interactions_sensitivity
 
 CONFIDENCE = 0.95
 RUNS = 600

@@ -27,7 +27,7 @@ from jaxcd.graphs import MixedGraph, dag_to_cpdag, random_dag
 from jaxcd.privacy import Accountant, Ledger
 from jaxcd.queries import Session
 from jaxcd.releases import release_contrast_moments
-from jaxcd.releases.resampling import CellModel, fit_linear_gaussian, fit_tables, kind_of, release_again
+from jaxcd.releases.redrawing import CellModel, fit_linear_gaussian, fit_tables, kind_of, release_again
 
 NETWORK = jaxcd.networks.load("cancer")
 BUDGET = jaxcd.Budget(1.0, 1e-6)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.releases.canonical_correlation import raised
-from jaxcd.releases.feature_resampling import fit_features
-from jaxcd.releases.features import Features, ReleasedFeatures, release_features
+from jaxcd.releases.features.canonical_correlation import raised
+from jaxcd.releases.features.feature_models import fit_features
+from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures, release_features
 
 
 def released(budget: jaxcd.Budget | jaxcd.NoPrivacy, *, n: int = 2_000) -> ReleasedFeatures:

@@ -15,8 +15,8 @@ from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal
 from jaxcd.discovery.released_features import FeatureScore, pc_features, search_features
 from jaxcd.ops.tilted_moments import pack
 from jaxcd.releases.base import Release
-from jaxcd.releases.canonical_correlation import CanonicalCorrelation
-from jaxcd.releases.features import Features, ReleasedFeatures, cosine_features, release_features
+from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation
+from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures, cosine_features, release_features
 
 BUDGET = jaxcd.Budget(1.0, 1e-6)
 

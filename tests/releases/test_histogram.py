@@ -14,7 +14,7 @@ import jaxcd
 from jaxcd.errors import DataError, DomainError, FormatError, OptionError, PrivacyError
 from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise, epsilon_lower_bound
 from jaxcd.releases import Histogram, Release, ReleasedHistogram, release_histogram
-from jaxcd.releases.histogram import HISTOGRAM_SENSITIVITY
+from jaxcd.releases.tables.histogram import HISTOGRAM_SENSITIVITY
 
 
 def domain(*cardinalities: int) -> jaxcd.Domain:

@@ -27,7 +27,7 @@ from jaxcd.releases import (
     marginal_screen,
     release_marginals,
 )
-from jaxcd.releases.marginal_purchase import MarginalsNoise
+from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
 
 CARDINALITIES = [(2, 2), (2, 3), (2, 2, 2), (2, 3, 4), (3, 3, 3), (2, 2, 2, 2), (2, 3, 2, 3)]
 

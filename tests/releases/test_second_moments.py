@@ -16,9 +16,9 @@ from jaxcd.data import Categorical, Dataset, Domain, Numeric
 from jaxcd.ops import tilted_moments as tilted
 from jaxcd.privacy import Accountant
 from jaxcd.releases.base import Release
-from jaxcd.releases.bought_units import bought_units, shortest_half
-from jaxcd.releases.noisy_fisher_z import NoisyFisherZ
-from jaxcd.releases.second_moments import ReleasedSecondMoments, SecondMoments, release_second_moments
+from jaxcd.releases.moments.bought_units import bought_units, shortest_half
+from jaxcd.releases.moments.noisy_fisher_z import NoisyFisherZ
+from jaxcd.releases.moments.second_moments import ReleasedSecondMoments, SecondMoments, release_second_moments
 
 BUDGET = jaxcd.Budget(epsilon=1.0, delta=1e-6)
 

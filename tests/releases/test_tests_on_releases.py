@@ -14,8 +14,8 @@ import jaxcd
 from jaxcd.citests import CITest, Query
 from jaxcd.queries import Session
 from jaxcd.releases import Release, ReleasedHistogram, ReleasedMarginals
-from jaxcd.releases.noisy_strata import NoisyStrata, fit_independence, histogram_strata, marginal_strata
-from jaxcd.releases.noisy_table_tests import noisy_chi_square, noisy_kendall
+from jaxcd.releases.tables.noisy_strata import NoisyStrata, fit_independence, histogram_strata, marginal_strata
+from jaxcd.releases.tables.noisy_table_tests import noisy_chi_square, noisy_kendall
 
 FREE = jaxcd.NO_PRIVACY
 TABLE_TESTS = [jaxcd.ChiSquare(), jaxcd.GTest(), jaxcd.KendallTau()]

@@ -18,7 +18,7 @@ from jaxcd.graphs import dag_to_cpdag
 from jaxcd.ops.interactions import interaction, subsets
 from jaxcd.privacy import NO_PRIVACY, PrivacyCost, Relation
 from jaxcd.releases import ReleasedMarginals, SetFunction, release_histogram
-from jaxcd.releases.set_function import nearest_table
+from jaxcd.ops.nearest_table import nearest_table
 from jaxcd.scores import BICScore, SetScore
 
 COST = PrivacyCost(math.inf, 0.0, Relation.REPLACE_ONE, False, "a test")

@@ -10,9 +10,8 @@ import jax
 import numpy as np
 
 from jaxcd.citests import CITest, Evaluation, FisherZ, PreparedTest, Query
-from jaxcd.errors import OptionError
 from jaxcd.ops import tails
-from jaxcd.releases.second_moments import ReleasedSecondMoments
+from jaxcd.releases.base import check_kind
 
 __all__ = ["NoisyFisherZ", "moment_tests"]
 
@@ -21,7 +20,7 @@ _LARGEST = 1 - 1e-12
 
 
 class _PreparedRelease(PreparedTest):
-    def __init__(self, release: ReleasedSecondMoments) -> None:
+    def __init__(self, release: Any) -> None:
         self.n_samples = release.n_samples
         self._correlation = release.correlation
         errors = release.untilted
@@ -86,14 +85,10 @@ class NoisyFisherZ(CITest):
         return _PreparedRelease(_required(data))
 
 
-def moment_tests(release: ReleasedSecondMoments) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
+def moment_tests(release: Any) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
     """The tests that second moments answer."""
     return {FisherZ: lambda test: _PreparedRelease(release), NoisyFisherZ: lambda test: _PreparedRelease(release)}
 
 
-def _required(data: Any) -> ReleasedSecondMoments:
-    if not isinstance(data, ReleasedSecondMoments):
-        raise OptionError(
-            f"data: a {type(data).__name__} is no release of second moments; use FisherZ on a Dataset, or release_second_moments(data, ...)"
-        )
-    return data
+def _required(data: Any) -> Any:
+    return check_kind(data, "second-moments", "use FisherZ on a Dataset, or release_second_moments(data, ...)")

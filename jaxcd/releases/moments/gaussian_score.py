@@ -10,16 +10,16 @@ Source: Schwarz 1978; Geiger and Heckerman 1994 for normal networks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
-from jaxcd.errors import OptionError
-from jaxcd.releases.second_moments import ReleasedSecondMoments
+from jaxcd.releases.base import Release, check_kind
 from jaxcd.scores.base import BatchedScore, log_rows, strongest
 from jaxcd.scores.checks import check_count, check_positive
+from jaxcd.scores.gaussian_data import log_conditional_variances
 
-__all__ = ["GaussianScore", "log_conditional_variances"]
+__all__ = ["GaussianScore"]
 
 
 @final
@@ -34,21 +34,26 @@ class GaussianScore(BatchedScore):
     """
 
     def __init__(
-        self, release: ReleasedSecondMoments, *, max_parents: int = 6, n_candidates: int = 14, penalty: float = 2.0
+        self, release: Release, *, max_parents: int = 6, n_candidates: int = 14, penalty: float = 2.0
     ) -> None:
-        if not isinstance(release, ReleasedSecondMoments):
-            raise OptionError(f"release: a {type(release).__name__} is no release of second moments; use release_second_moments")
+        moments: Any = check_kind(release, "second-moments", "use release_second_moments")
         penalty = check_positive("penalty", penalty, usual="2 is usual, 1 is the BIC's")
         check_count("n_candidates", n_candidates, usual="14 is usual")
-        super().__init__(release.names, max_parents=max_parents)
-        self._release = release
-        rows = release.effective_samples
-        self._half_rows, self._price = rows / 2, penalty / 2 * log_rows(rows, n_samples=release.n_samples)
-        precision = np.linalg.inv(release.correlation)
+        super().__init__(moments.names, max_parents=max_parents)
+        self._penalty, self._n_candidates = penalty, n_candidates
+        self._release = moments
+        rows = moments.effective_samples
+        self._half_rows, self._price = rows / 2, penalty / 2 * log_rows(rows, n_samples=moments.n_samples)
+        precision = np.linalg.inv(moments.correlation)
         scale = np.sqrt(np.diag(precision))
         strength = np.abs(precision) / scale / scale[:, None]
         np.fill_diagonal(strength, -1.0)  # last in every order
         self._candidates = strongest(strength, n_candidates)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options, for a result's info."""
+        return {"penalty": self._penalty, "max_parents": self.max_parents, "n_candidates": self._n_candidates, "effective_samples": self._release.effective_samples}
 
     def candidates(self, node: int) -> tuple[int, ...]:
         """The possible parents of a node, sorted; public."""
@@ -59,19 +64,3 @@ class GaussianScore(BatchedScore):
         sizes = np.array([len(family) for family in families])
         variances = log_conditional_variances(self._release.correlation, node, families)
         return -self._half_rows * variances - self._price * sizes
-
-
-def log_conditional_variances(correlation: np.ndarray, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
-    """log Var(v | P) for many parent sets P of one node v, float64 (len(families),).
-
-    correlation: positive definite, float64 (d, d).
-    """
-    logs = np.empty(len(families))
-    sizes = np.array([len(family) for family in families])
-    for size in np.unique(sizes):
-        places = np.flatnonzero(sizes == size)
-        variables = np.array([(node, *families[place]) for place in places.tolist()])
-        blocks = correlation[variables[:, :, None], variables[:, None, :]]
-        # Var(v | P) is the squared last pivot of the Cholesky factor with v last.
-        logs[places] = 2 * np.log(np.linalg.cholesky(blocks[:, ::-1, ::-1])[:, -1, -1])
-    return logs

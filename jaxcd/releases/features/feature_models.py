@@ -1,4 +1,4 @@
-r"""Fresh feature covariances from a graph that was fitted to released ones, for the parametric bootstrap of :mod:`jaxcd.releases.resampling`.
+r"""Fresh feature covariances from a graph that was fitted to released ones, for the parametric bootstrap of :mod:`jaxcd.releases.redrawing`.
 
 Covariances of features determine no distribution of rows, so none are drawn: the moments are, under the model of the score that searches
 them, jointly normal features.  With C the released covariance (its eigenvalues raised to what can be told from noise), and along
@@ -17,15 +17,15 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import jax
 import networkx as nx
 import numpy as np
 from scipy import linalg, stats
 
-from jaxcd.releases.canonical_correlation import raised
-from jaxcd.releases.features import ReleasedFeatures
+from jaxcd.releases.base import Release
+from jaxcd.releases.features.canonical_correlation import raised
 
 __all__ = ["FeatureModel", "fit_features"]
 
@@ -38,10 +38,10 @@ class FeatureModel:
     release: the one it was fitted to.  covariance: Sigma, float64 (D, D), positive definite.
     """
 
-    release: ReleasedFeatures
+    release: Any
     covariance: np.ndarray
 
-    def again(self, *, key: jax.Array) -> ReleasedFeatures:
+    def again(self, *, key: jax.Array) -> Release:
         """A release of as many rows, with fresh noise of the same size; equal keys give equal releases."""
         rng = np.random.default_rng([int(word) for word in np.asarray(jax.random.key_data(key)).ravel()])
         release, n, size = self.release, self.release.n_samples, len(self.covariance)
@@ -58,7 +58,7 @@ class FeatureModel:
         return dataclasses.replace(release, moments=moments + release.sigma * noise)
 
 
-def fit_features(release: ReleasedFeatures, adjacency: np.ndarray) -> FeatureModel:
+def fit_features(release: Any, adjacency: np.ndarray) -> FeatureModel:
     """The model of a DAG, bool (p, p): the module's docstring."""
     covariance = raised(release.covariance, release.floor)
     fitted = np.zeros_like(covariance)

@@ -24,10 +24,11 @@ import numpy as np
 from jaxcd.ops import tails
 from jaxcd.ops.interactions import interaction_sensitivity_squared, subsets
 from jaxcd.ops.moments import contrast_basis
-from jaxcd.releases.set_function import SetFunction, nearest_table
+from jaxcd.ops.nearest_table import nearest_table
+from jaxcd.releases.tables.set_function import SetFunction
 
 if TYPE_CHECKING:
-    from jaxcd.releases.marginals import Marginals, ReleasedMarginals
+    from jaxcd.releases.tables.marginals import Marginals, ReleasedMarginals
 
 __all__ = [
     "absolute_changes",

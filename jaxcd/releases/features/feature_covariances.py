@@ -40,6 +40,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, final
 
+import jax
 import numpy as np
 
 from jaxcd.citests import CITest, PreparedTest
@@ -49,6 +50,7 @@ from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.tilted_moments import ExactSum, conversion_error, pack, unpack
 from jaxcd.privacy import (
     Budget,
+    Ledger,
     NoiseSource,
     NoPrivacy,
     PrivacyCost,
@@ -59,7 +61,12 @@ from jaxcd.privacy import (
     split,
 )
 from jaxcd.privacy.rank_maps import release_rank_maps
-from jaxcd.releases.base import Release, check_release_arguments, first_edition_charges
+from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, check_release_arguments, first_edition_charges
+from jaxcd.releases.features.canonical_correlation import LEAST_EIGENVALUE, feature_tests
+from jaxcd.releases.features.feature_models import fit_features
+from jaxcd.releases.features.feature_score import FeatureScore
+from jaxcd.scores.base import LocalScore
+from jaxcd.scores.configurations import BIC
 
 __all__ = [
     "Features",
@@ -76,9 +83,6 @@ _NOISY_SHARE = 0.5
 _BLOCK = 1 << 12
 # The rank maps' range on asinh scale; a column with declared bounds is brought to all of it.
 _LOG_RANGE = 8.0
-LEAST_EIGENVALUE = 1e-6
-"""Covariances are raised to it at the least, with and without noise."""
-
 
 def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.ndarray:
     """phi(u), float64 (n, r), rows of length one: k^{-decay} cos(pi k u), k = 1 .. r, over their length.
@@ -102,7 +106,7 @@ def feature_sensitivity(sizes: tuple[int, ...], *, anchor: float) -> float:
 
 @final
 @dataclass(frozen=True)
-class Features:
+class Features(ReleaseKind):
     """The choice of feature covariances, for :func:`jaxcd.release`: columns of any kind, additive models.
 
     n_features: cosines of a numeric column, 2 to 32; None chooses 2 to 6 by the public facts (:meth:`chosen`).  decay: see :func:`cosine_features`, from 0 to 4.  rank_share: the
@@ -164,6 +168,18 @@ class Features:
                 f"{'' if self.n_features in (None, 2) else ', or a smaller n_features'}"
             )
 
+    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
+        """n times the noise on a correlation of two features."""
+        ledger = Ledger(budget)
+        if not ledger.remaining_rho > 0:
+            raise OptionError("budget: features need Gaussian noise and delta > 0; give the budget a delta such as 1e-6")
+        rho = ledger.remaining_rho * self.shares(domain)[1]
+        kind = self.chosen(domain, n_samples, rho=rho)
+        sizes = [size for size in kind.sizes(domain) if size > 0]
+        # Features of length one: the variance of each is one over their number.
+        noise = kind.noise(domain, rho=rho) * sum(sizes) / max(len(sizes), 1)
+        return ReleasePlan.of(noise, n_samples, number="correlation of two features")
+
     def release(
         self,
         data: Dataset,
@@ -198,6 +214,7 @@ class ReleasedFeatures(Release):
     cost: PrivacyCost
     spent: PrivacyCost
     charges: tuple[Mapping[str, object], ...] = ()
+    bought: ReleaseKind | None = None
 
     kind: ClassVar[str] = "features"
 
@@ -240,9 +257,24 @@ class ReleasedFeatures(Release):
 
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
         """Canonical correlations only."""
-        from jaxcd.releases.canonical_correlation import feature_tests  # it knows the release
-
         return feature_tests(self)
+
+    def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
+        """BIC of jointly normal features."""
+        return {BIC: self._bic}
+
+    def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
+        penalty = float(score.penalty_discount)
+        return FeatureScore(self, penalty=penalty) if max_parents is None else FeatureScore(self, penalty=penalty, max_parents=max_parents)
+
+    def default_score(self) -> FeatureScore:
+        """BIC of jointly normal features, with a price on every edge."""
+        return FeatureScore(self)
+
+    def redraw(self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None) -> Callable[[jax.Array], Release]:
+        """The moments themselves are drawn anew: covariances of features determine no distribution of rows."""
+        model = fit_features(self, adjacency)
+        return lambda key: model.again(key=key)
 
     def __repr__(self) -> str:
         return (
@@ -378,4 +410,5 @@ def release_features(
         cost=accountant.guarantee,
         spent=accountant.ledger.spent,
         charges=tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else (),
+        bought=options,
     )

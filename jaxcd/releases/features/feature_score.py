@@ -1,6 +1,6 @@
-r"""Searches on released feature covariances: the best graph by a score of log determinants, and PC by canonical correlations.
+r"""A score of log determinants on released feature covariances.
 
-*The score.*  For a set S of columns, with C_S the released covariance of their features and N rows that would be as precise without noise,
+For a set S of columns, with C_S the released covariance of their features and N rows that would be as precise without noise,
 
     h(S) = -(N / 2) log det C_S  -  (penalty / 2) log(N) #S  -  (N / 2) effect^2 |S| (|S| - 1) / 2,   #S = sum over pairs of S of r_i r_j,
 
@@ -11,28 +11,18 @@ count, because features and additive regressions are not exact.  A difference of
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 
-from jaxcd.decisions import Threshold
-from jaxcd.discovery.exact_search import exact_search
-from jaxcd.discovery.ordering_search import ordering_search
-from jaxcd.discovery.pc import pc
-from jaxcd.discovery.released import result_on_release
-from jaxcd.discovery.result import DiscoveryResult
-from jaxcd.errors import OptionError
-from jaxcd.releases.canonical_correlation import CanonicalCorrelation, raised
-from jaxcd.releases.features import ReleasedFeatures
+from jaxcd.releases.base import Release, check_kind
+from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation, raised
 from jaxcd.scores.base import BatchedScore, log_rows, strongest
 from jaxcd.scores.checks import check_count, check_positive
 
-__all__ = ["FeatureScore", "pc_features", "search_features"]
+__all__ = ["FeatureScore"]
 
-# Up to here the best graph of all costs seconds; above, time and memory double with every variable.
-_MOST_EXACT = 18
 # A column whose features hardly vary (they have length one) is not taken for one that noise makes hopeless for all others.
 _LEAST_VARIANCE = 0.1
 Columns = tuple[int, ...]
@@ -50,14 +40,14 @@ class FeatureScore(BatchedScore):
     """
 
     def __init__(
-        self, release: ReleasedFeatures, *, penalty: float = 1.0, effect: float = 0.1, max_parents: int = 4, n_candidates: int = 10
+        self, release: Release, *, penalty: float = 1.0, effect: float = 0.1, max_parents: int = 4, n_candidates: int = 10
     ) -> None:
-        if not isinstance(release, ReleasedFeatures):
-            raise OptionError(f"release: a {type(release).__name__} is no release of features; buy one with release_features")
+        release = cast(Any, check_kind(release, "features", "buy one with release_features"))
         penalty = check_positive("penalty", penalty, usual="1 is the BIC's")
         check_count("n_candidates", n_candidates, usual="10 is usual")
         super().__init__(release.names, max_parents=max_parents)
-        self._release = release
+        self._release: Any = release
+        self._settings = {"penalty": penalty, "effect": effect, "max_parents": max_parents, "n_candidates": n_candidates}
         self._covariance = raised(release.covariance, release.floor)
         self._sizes = np.array(release.sizes)
         # Noise on an entry between features of variance 1 / r each, as the correlation it makes.
@@ -69,6 +59,13 @@ class FeatureScore(BatchedScore):
         self._edge_price = self.effective_samples / 2 * CanonicalCorrelation(effect).effect ** 2
         self._determinants: dict[Columns, float] = {(): 0.0}
         self._candidates = strongest(_partial_strengths(self._covariance, release.blocks), n_candidates)
+
+    most_exact = 18
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options, for a result's info."""
+        return {**self._settings, "n_features": sum(self._release.sizes), "noise": self._release.noise}
 
     def candidates(self, node: int) -> Columns:
         """The possible parents of a node, sorted; public."""
@@ -111,57 +108,3 @@ def _partial_strengths(covariance: np.ndarray, blocks: Sequence[np.ndarray]) -> 
             size = np.linalg.norm(roots[i] @ precision[np.ix_(blocks[i], blocks[j])] @ roots[j].T)
             strength[i, j] = strength[j, i] = float(size)
     return strength
-
-
-def search_features(
-    release: ReleasedFeatures, *, penalty: float = 1.0, effect: float = 0.1, max_parents: int = 4, n_candidates: int = 10
-) -> DiscoveryResult:
-    """The graph of the highest :class:`FeatureScore` on a release; post-processing, and deterministic.
-
-    For models in which a child is a function of an additive (or nearly additive) sum of functions of its parents, plus noise.  Up to 18
-    variables the best of all graphs within the candidates, above the best that :func:`jaxcd.discovery.ordering_search` finds.
-
-    Args:
-        release: the covariances; it carries the cost.
-        penalty, effect, max_parents, n_candidates: as for :class:`FeatureScore`.
-
-    Returns:
-        The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, and the settings.
-
-    Raises:
-        OptionError: an option is out of its range, or the release is of another kind.
-    """
-    score = FeatureScore(release, penalty=penalty, effect=effect, max_parents=max_parents, n_candidates=n_candidates)
-    is_exact = len(release.names) <= _MOST_EXACT
-    best = exact_search(score) if is_exact else ordering_search(score).adjacency
-    settings = {"penalty": penalty, "effect": effect, "max_parents": max_parents, "n_candidates": n_candidates}
-    info = {"algorithm": "search_features", "exact": is_exact, "score": score.total(best), **settings, **_noise(release)}
-    return result_on_release(release, best, info=info)
-
-
-def pc_features(
-    release: ReleasedFeatures, *, alpha: float = 0.01, max_level: int | None = 2, effect: float = 0.06
-) -> DiscoveryResult:
-    """PC on a release by :class:`jaxcd.releases.CanonicalCorrelation`; post-processing, and deterministic.
-
-    Args:
-        release: the covariances; it carries the cost.
-        alpha: level of the tests, 0 < alpha < 1.
-        max_level: the largest conditioning set; None for no limit.
-        effect: the canonical correlation that does not count as dependence, in [0, 1).
-
-    Returns:
-        The result of :func:`jaxcd.pc` with the release's cost.
-
-    Raises:
-        OptionError: an option is out of its range, or the release is of another kind.
-    """
-    if not isinstance(release, ReleasedFeatures):
-        raise OptionError(f"release: a {type(release).__name__} is no release of features; buy one with release_features")
-    run = pc(release, test=CanonicalCorrelation(effect), decider=Threshold(alpha), key=None, max_level=max_level)
-    return dataclasses.replace(run, info={**run.info, **_noise(release)})
-
-
-def _noise(release: ReleasedFeatures) -> dict[str, Any]:
-    """How noisy the release is."""
-    return {"n_features": sum(release.sizes), "noise": release.noise}

@@ -2,7 +2,7 @@ r"""A score of graphs on released marginals that is equal for equivalent graphs 
 
     local(v, Pa) = value(v Pa) - value(Pa),   value(S) = h(S) - (log n / 2) #S - noise_price w(S) / 2,
 
-with h, # and w the set function of :mod:`jaxcd.releases.set_function`.  A sum of differences of one set function is the same for
+with h, # and w the set function of :mod:`jaxcd.releases.tables.set_function`.  A sum of differences of one set function is the same for
 Markov equivalent DAGs: reversing a covered edge permutes its terms.  Without noise w = 0, and h(v Pa) - h(Pa) is the maximised
 multinomial log likelihood, so the score is BIC.
 
@@ -15,10 +15,11 @@ d = 1 and .0005 for d = 4, before what sampling pays.
 from __future__ import annotations
 
 import math
-from typing import final
+from typing import Any, final
 
 from jaxcd.errors import OptionError
-from jaxcd.releases import ReleasedMarginals, SetFunction
+from jaxcd.releases.base import Release, check_kind
+from jaxcd.releases.tables.set_function import SetFunction
 from jaxcd.scores.base import LocalScore, check_max_parents
 
 __all__ = ["SetScore"]
@@ -35,25 +36,31 @@ class SetScore(LocalScore):
     """
 
     def __init__(
-        self, release: ReleasedMarginals, *, max_parents: int = 4, noise_price: float = 5.0, inflation_cap: float = 20.0
+        self, release: Release, *, max_parents: int = 4, noise_price: float = 5.0, inflation_cap: float = 20.0
     ) -> None:
-        if not isinstance(release, ReleasedMarginals):
-            raise OptionError(
-                f"release: a {type(release).__name__} is not a ReleasedMarginals; buy one with release_marginals(data, budget=...)"
-            )
+        release = check_kind(release, "marginals", "buy one with release_marginals(data, budget=...)")
         for argument, value in (("noise_price", noise_price), ("inflation_cap", inflation_cap)):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value >= 0):
                 raise OptionError(f"{argument} = {value!r} is not a finite number from 0; give one such as 4.0")
-        self._release = release
+        self._release: Any = release
         self._max_parents = check_max_parents(max_parents)
-        self._price = float(noise_price)
-        self._values = SetFunction(release, cap=float(inflation_cap))
-        self._cell_price = math.log(release.n_samples) / 2
+        self._price, self._cap = noise_price, inflation_cap
+        self._values = SetFunction(self._release, cap=float(inflation_cap))
+        self._cell_price = math.log(self._release.n_samples) / 2
+
+    #: Families that were not measured make most graphs impossible; orders find the best of the others.
+    most_exact = 0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options, for a result's info."""
+        n_sets = len(self._release.interactions)
+        return {"n_sets": n_sets, "max_parents": self.max_parents, "noise_price": self._price, "inflation_cap": self._cap}
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns of the release."""
-        return self._release.names
+        return tuple(self._release.names)
 
     @property
     def max_parents(self) -> int:
@@ -65,7 +72,7 @@ class SetScore(LocalScore):
 
         Raises OptionError where its table was not measured.
         """
-        return self._values.value(columns, cell_price=self._cell_price, noise_price=self._price)
+        return self._values.value(columns, cell_price=self._cell_price, noise_price=float(self._price))
 
     def local(self, node: int, parents: tuple[int, ...]) -> float:
         """value(node and parents) - value(parents), in nats; -inf where the release did not measure their table."""

@@ -1,6 +1,6 @@
 r"""A set function on released interactions: what the noisy table of a set of columns says, with the noise counted.
 
-Everything here is post-processing of :class:`jaxcd.releases.marginals.ReleasedMarginals`.  For a set S of columns
+Everything here is post-processing of :class:`jaxcd.releases.tables.marginals.ReleasedMarginals`.  For a set S of columns
 
     h(S) = sum over cells of t log t,  t the table of S projected onto the non-negative tables of total n;   h({}) = n log n,
     #S   = its number of cells;   #{} = 1,
@@ -24,23 +24,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
-if TYPE_CHECKING:
-    from jaxcd.releases.marginals import ReleasedMarginals
+from jaxcd.ops.nearest_table import nearest_table
 
-__all__ = ["SetFunction", "SetTerms", "nearest_table"]
+if TYPE_CHECKING:
+    from jaxcd.releases.tables.marginals import ReleasedMarginals
+
+__all__ = ["SetFunction", "SetTerms"]
 
 Columns = tuple[int, ...]
-
-
-def nearest_table(table: np.ndarray, total: float) -> np.ndarray:
-    """The table of non-negative cells with the given total that is nearest in squared distance: the projection onto a simplex.
-
-    It is max(t - c, 0) for one number c.  table: real numbers of any shape.  total: positive.  Source: Held, Wolfe, Crowder 1974.
-    """
-    table = table - table.max()  # changes nothing but c, and keeps the total where the cells are much larger
-    cells = np.sort(table.ravel())[::-1]
-    excess = (np.cumsum(cells) - total) / np.arange(1, cells.size + 1)
-    return np.maximum(table - excess[np.flatnonzero(cells > excess)[-1]], 0.0)
 
 
 @dataclass(frozen=True)

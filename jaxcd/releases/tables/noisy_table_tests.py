@@ -1,6 +1,6 @@
 r"""Chi-square, G and Kendall's tau on released tables: the noise is part of the null.
 
-With O the noisy table of a stratum, E = a b^T its fit by independence and u the variance of the noise on a cell (:mod:`jaxcd.releases.noisy_strata`):
+With O the noisy table of a stratum, E = a b^T its fit by independence and u the variance of the noise on a cell (:mod:`jaxcd.releases.tables.noisy_strata`):
 
 **Chi-square.**
 
@@ -40,7 +40,7 @@ from scipy import special
 
 from jaxcd.citests import ChiSquare, CITest, Evaluation, GTest, KendallTau, PreparedTest, Query
 from jaxcd.ops import tails
-from jaxcd.releases.noisy_strata import IndependenceFit, NoisyStrata, fit_independence
+from jaxcd.releases.tables.noisy_strata import IndependenceFit, NoisyStrata, fit_independence
 
 __all__ = ["PreparedNoisyTables", "noisy_chi_square", "noisy_kendall", "table_tests"]
 

@@ -1,6 +1,6 @@
 r"""Partial canonical correlations on a release of feature covariances: the test that knows its noise.
 
-Post-processing of :class:`jaxcd.releases.features.ReleasedFeatures`, whose docstring says what additive features can see.
+Post-processing of :class:`jaxcd.releases.features.feature_covariances.ReleasedFeatures`, whose docstring says what additive features can see.
 
 Source: Bach and Jordan 2002 for canonical correlations of features as a measure of dependence.
 """
@@ -18,9 +18,13 @@ import numpy as np
 from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
 from jaxcd.errors import OptionError
 from jaxcd.ops import tails
-from jaxcd.releases.features import LEAST_EIGENVALUE, ReleasedFeatures
+from jaxcd.releases.base import check_kind
 
 __all__ = ["CanonicalCorrelation", "feature_tests", "raised"]
+
+LEAST_EIGENVALUE = 1e-6
+"""Covariances are raised to it at the least, with and without noise."""
+
 
 
 def raised(matrix: np.ndarray, floor: float) -> np.ndarray:
@@ -30,7 +34,7 @@ def raised(matrix: np.ndarray, floor: float) -> np.ndarray:
 
 
 class _PreparedFeatures(PreparedTest):
-    def __init__(self, release: ReleasedFeatures, effect: float) -> None:
+    def __init__(self, release: Any, effect: float) -> None:
         self.n_samples = release.n_samples
         self._release = release
         self._effect = effect
@@ -126,12 +130,10 @@ class CanonicalCorrelation(CITest):
         return _PreparedFeatures(_required(data), self.effect)
 
 
-def feature_tests(release: ReleasedFeatures) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
+def feature_tests(release: Any) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
     """The tests that feature covariances answer, and how each is prepared."""
     return {CanonicalCorrelation: lambda test: _PreparedFeatures(release, cast(CanonicalCorrelation, test).effect)}
 
 
-def _required(data: Any) -> ReleasedFeatures:
-    if not isinstance(data, ReleasedFeatures):
-        raise OptionError(f"data: a {type(data).__name__} is no release of features; buy one with release_features(data, budget=...)")
-    return data
+def _required(data: Any) -> Any:
+    return check_kind(data, "features", "buy one with release_features(data, budget=...)")

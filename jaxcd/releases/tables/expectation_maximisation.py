@@ -1,7 +1,7 @@
 r"""Expectation-maximisation for many DAGs at once, on counts that are seen through discrete Laplace noise.
 
 Model of a DAG: cell c of the joint table has N_c ~ Poisson(mu_c), mu_c = n prod_v theta(x_v | x_parents(v)), and what is seen is
-y_c = N_c + noise.  E: N^_c = E[N_c | y_c, mu_c] (:mod:`jaxcd.scores.noisy_counts`).  M: theta = ratios of the sums of N^ over
+y_c = N_c + noise.  E: N^_c = E[N_c | y_c, mu_c] (:mod:`jaxcd.releases.tables.noisy_counts`).  M: theta = ratios of the sums of N^ over
 families, which maximises sum_c N^_c log mu_c - mu_c among the tables with sum mu = n, so that the likelihood never falls.
 
 Every third step is extrapolated (the squared iterative method), and kept only where the likelihood has not fallen.
@@ -17,8 +17,8 @@ from typing import final
 
 import numpy as np
 
-from jaxcd.releases.set_function import nearest_table
-from jaxcd.scores.noisy_counts import TabulatedCounts, noisy_count
+from jaxcd.ops.nearest_table import nearest_table
+from jaxcd.releases.tables.noisy_counts import TabulatedCounts, noisy_count
 
 __all__ = ["Fits", "NoisyTable"]
 

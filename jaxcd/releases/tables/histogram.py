@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
+import jax
 import numpy as np
 
 from jaxcd.citests import CITest, CovarianceNorm, PreparedTest
@@ -32,9 +33,17 @@ from jaxcd.privacy import (
 )
 from jaxcd.privacy.mechanisms import integer_sensitivity
 from jaxcd.queries import Session
-from jaxcd.releases.base import Release, check_release_arguments
-from jaxcd.releases.noisy_strata import histogram_strata
-from jaxcd.releases.noisy_table_tests import table_tests
+from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, check_release_arguments
+from jaxcd.releases.redrawing import redrawn
+from jaxcd.releases.tables.fitted_tables import CellModel
+from jaxcd.releases.tables.measurement_error import MeasurementErrorScore
+from jaxcd.releases.tables.noisy_strata import histogram_strata
+from jaxcd.releases.tables.noisy_table_tests import table_tests
+from jaxcd.scores.base import LocalScore
+from jaxcd.scores.bdeu import BDeuScore
+from jaxcd.scores.bic import BICScore
+from jaxcd.scores.configurations import BIC, BDeu
+from jaxcd.scores.counts import TableCounts, denoised_counts
 
 __all__ = ["HISTOGRAM_SENSITIVITY", "Histogram", "ReleasedHistogram", "release_histogram"]
 
@@ -44,7 +53,7 @@ HISTOGRAM_SENSITIVITY = 2.0
 
 @final
 @dataclass(frozen=True)
-class Histogram:
+class Histogram(ReleaseKind):
     """The choice of a joint histogram, for :func:`jaxcd.release`.
 
     max_cells: the largest joint domain that is accepted; noise falls on every cell, so large domains waste the budget.
@@ -58,7 +67,7 @@ class Histogram:
         if isinstance(self.max_cells, bool) or not isinstance(self.max_cells, int) or not self.max_cells >= 1:
             raise OptionError(f"max_cells = {self.max_cells!r} is not a number of cells; use a whole number such as 4096")
 
-    def check(self, domain: Domain) -> None:
+    def check(self, domain: Domain, n_samples: int = 1) -> None:
         """Refuses a domain, which is public, that this release cannot cover.
 
         Raises DomainError where a column is numeric or the joint domain is too large.
@@ -75,6 +84,11 @@ class Histogram:
                 f"data: the joint domain of {domain.n_columns} columns has {n_cells:,} cells, more than max_cells = "
                 f"{self.max_cells:,}; use Marginals (tables of few columns each), select fewer columns, or raise max_cells"
             )
+
+    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
+        """The noise on a cell, sqrt(2) 2 / epsilon."""
+        self.check(domain, n_samples)
+        return ReleasePlan.of(math.sqrt(2) * HISTOGRAM_SENSITIVITY / budget.epsilon, n_samples, number="cell")
 
     def release(
         self,
@@ -109,6 +123,7 @@ class ReleasedHistogram(Release):
     cost: PrivacyCost
     spent: PrivacyCost
     charges: tuple[Mapping[str, object], ...] = ()
+    bought: ReleaseKind | None = None
 
     kind: ClassVar[str] = "histogram"
 
@@ -135,6 +150,36 @@ class ReleasedHistogram(Release):
 
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
         return table_tests(self.n_samples, cardinalities=self.cardinalities, strata=lambda query: histogram_strata(self, query))
+
+    def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
+        """BIC and BDeu, on the denoised table."""
+        return {BIC: self._bic, BDeu: self._bdeu}
+
+    def _counts(self) -> TableCounts:
+        return denoised_counts(self.values, scale=self.scale, n_samples=self.n_samples)
+
+    def _limit(self, max_parents: int | None) -> int:
+        return max(len(self.names) - 1, 0) if max_parents is None else max_parents
+
+    def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
+        return BICScore(self.names, self._counts(), max_parents=self._limit(max_parents), penalty=float(score.penalty_discount))
+
+    def _bdeu(self, score: Any, max_parents: int | None) -> LocalScore:
+        size = float(score.equivalent_sample_size)
+        return BDeuScore(self.names, self._counts(), max_parents=self._limit(max_parents), equivalent_sample_size=size)
+
+    def default_score(self) -> MeasurementErrorScore:
+        """The exact likelihood of the noisy counts, less BIC's penalty."""
+        return MeasurementErrorScore(self)
+
+    def redraw(self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None) -> Callable[[jax.Array], Release]:
+        """From the fit of the exact likelihood."""
+        largest = max(1, int(adjacency.sum(axis=0).max(initial=0)))
+        model = CellModel(self.domain, MeasurementErrorScore(self, max_parents=largest).fit(adjacency).means[0])
+        return redrawn(self, model, kind or self.bought or Histogram(max_cells=max(self.values.size, 1)))
+
+    def _precision(self) -> np.ndarray:
+        return np.array([self.scale])
 
     def __repr__(self) -> str:
         return (
@@ -224,4 +269,5 @@ def release_histogram(
         cost=accountant.guarantee,
         spent=accountant.ledger.spent,
         charges=tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else (),
+        bought=kind,
     )

@@ -12,7 +12,7 @@ have no weight.
 
 *Bias.*  For jointly normal rows the tilt is undone exactly.  Otherwise the covariance is that of a downweighted sample.
 
-Centres and scales that are bought are rough (:mod:`jaxcd.releases.bought_units`); later rounds correct them.
+Centres and scales that are bought are rough (:mod:`jaxcd.releases.moments.bought_units`); later rounds correct them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, final
 
+import jax
 import numpy as np
 
 from jaxcd.citests import CITest, PreparedTest
@@ -32,6 +33,7 @@ from jaxcd.ops import tilted_moments as tilted
 from jaxcd.privacy import (
     Accountant,
     Budget,
+    Ledger,
     NoiseSource,
     NoPrivacy,
     PrivacyCost,
@@ -41,8 +43,14 @@ from jaxcd.privacy import (
     open_account,
     split,
 )
-from jaxcd.releases.base import Release, check_release_arguments, first_edition_charges
-from jaxcd.releases.bought_units import bought_units
+from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, check_release_arguments, first_edition_charges
+from jaxcd.releases.moments.bought_units import bought_units
+from jaxcd.releases.moments.gaussian_score import GaussianScore
+from jaxcd.releases.moments.linear_models import fit_linear_gaussian
+from jaxcd.releases.moments.noisy_fisher_z import moment_tests
+from jaxcd.releases.redrawing import redrawn
+from jaxcd.scores.base import LocalScore
+from jaxcd.scores.configurations import BIC
 
 __all__ = ["ReleasedSecondMoments", "SecondMoments", "release_second_moments"]
 
@@ -53,13 +61,16 @@ _REACH = 1e6
 _JITTER = 1e-9
 
 
+_BOUGHT_UNITS = "centres and scales"  # the label of that event
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.floating)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @final
 @dataclass(frozen=True)
-class SecondMoments:
+class SecondMoments(ReleaseKind):
     """The choice of second moments of numeric columns, for :func:`jaxcd.release`.
 
     centres, scales: for each column a public guess of its mean and of its standard deviation (positive), in its units; a
@@ -90,7 +101,7 @@ class SecondMoments:
         if not _is_number(self.scale_share) or not 0 < self.scale_share < 1:
             raise OptionError(f"scale_share = {self.scale_share!r} is not between 0 and 1; 0.1 is usual")
 
-    def check(self, domain: Domain) -> None:
+    def check(self, domain: Domain, n_samples: int = 1) -> None:
         """Refuses a domain, which is public, that this release cannot cover.
 
         Raises DomainError where a column is not numeric, OptionError where centres or scales are of other columns.
@@ -106,6 +117,19 @@ class SecondMoments:
                 missing = [name for name in domain.names if name not in values]
                 unknown = [name for name in values if name not in domain]
                 raise OptionError(f"{argument}: missing {missing}, unknown {unknown}; give a number for each column, {list(domain.names)}")
+
+    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
+        """The noise on an entry of the last round if the earlier ones found the right units: n times that on a correlation."""
+        self.check(domain, n_samples)
+        ledger = Ledger(budget)
+        bought = self.scale_share if self.centres is None or self.scales is None else 0.0
+        if not ledger.remaining_rho > 0:
+            raise OptionError("budget: second moments need Gaussian noise and delta > 0; give the budget a delta such as 1e-6")
+        rho = ledger.remaining_rho * (1 - bought) * self.shares[-1] / sum(self.shares)
+        units = np.ones(domain.n_columns)
+        rate = tilted.best_rate(units, n_samples=n_samples, anchor=_ANCHOR, rho=rho)
+        variance = tilted.relative_variances(units, n_samples=n_samples, rate=rate, anchor=_ANCHOR, rho=rho)[1]
+        return ReleasePlan.of(n_samples * math.sqrt(variance), n_samples, number="entry")
 
     def release(
         self,
@@ -143,6 +167,7 @@ class ReleasedSecondMoments(Release):
     cost: PrivacyCost
     spent: PrivacyCost
     charges: tuple[Mapping[str, object], ...] = ()
+    bought: ReleaseKind | None = None
 
     kind: ClassVar[str] = "second-moments"
 
@@ -203,9 +228,42 @@ class ReleasedSecondMoments(Release):
         return 1 / sum(parts)
 
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
-        from jaxcd.releases.noisy_fisher_z import moment_tests  # it knows the release
-
         return moment_tests(self)
+
+    def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
+        """BIC of normal columns."""
+        return {BIC: self._bic}
+
+    def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
+        # Noise leaves false edges at the BIC's own penalty, which counts sampling only: see GaussianScore.
+        penalty = 2.0 * float(score.penalty_discount)
+        return GaussianScore(self, penalty=penalty) if max_parents is None else GaussianScore(self, penalty=penalty, max_parents=max_parents)
+
+    def default_score(self) -> GaussianScore:
+        """BIC of normal columns of the effective number of rows, at twice the penalty."""
+        return GaussianScore(self)
+
+    def redraw(self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None) -> Callable[[jax.Array], Release]:
+        """From the linear Gaussian model of the released moments."""
+        return redrawn(self, fit_linear_gaussian(self, adjacency), kind or self.bought or self._recorded())
+
+    def _recorded(self) -> SecondMoments:
+        """The options as far as the charges tell, for files of earlier editions.
+
+        Raises OptionError where centres and scales were public: those are not in the charges.
+        """
+        if not self.charges:
+            return SecondMoments()
+        units = [float(str(row["rho"])) for row in self.charges if row["label"] == _BOUGHT_UNITS]
+        rounds = tuple(float(str(row["rho"])) for row in self.charges if row["label"] != _BOUGHT_UNITS)
+        if not units or not rounds:
+            raise OptionError("kind: the release does not record its public centres and scales; give kind=SecondMoments(centres=..., scales=...)")
+        return SecondMoments(shares=rounds, scale_share=units[0] / (units[0] + sum(rounds)))
+
+    def _precision(self) -> np.ndarray:
+        # One entry a round; their number first, so that shapes agree.
+        rhos = [float(str(row["rho"])) for row in self.charges]
+        return np.array([len(rhos), math.fsum(rhos), *(rhos[:1])])
 
     def __repr__(self) -> str:
         return (
@@ -336,4 +394,5 @@ def release_second_moments(
         cost=accountant.guarantee,
         spent=accountant.ledger.spent,
         charges=tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else (),
+        bought=options,
     )

@@ -13,7 +13,7 @@ from jaxcd.ops import contingency, moments
 from jaxcd.ops.interactions import interaction, interactions, subsets
 from jaxcd.privacy import VECTOR_GRID, Accountant, Sensitive, gaussian, integer_sensitivity, laplace, noise_scale
 from jaxcd.queries import Session
-from jaxcd.releases import marginal_screen as screen
+from jaxcd.releases.tables import marginal_screen as screen
 
 __all__ = ["MarginalsNoise", "Purchase", "interactions_sensitivity"]
 
@@ -34,7 +34,7 @@ def interactions_sensitivity(cardinalities: Columns, weights: Mapping[Columns, f
 
         max over sets F of changed columns of  sum over S of  w_S^2 |R_S - R'_S|^2 (F and S),
 
-    see :func:`jaxcd.releases.marginal_screen.squared_changes` and, for the largest sum, :func:`jaxcd.releases.marginal_screen.largest_sum`
+    see :func:`jaxcd.releases.tables.marginal_screen.squared_changes` and, for the largest sum, :func:`jaxcd.releases.tables.marginal_screen.largest_sum`
     (exact, unless it says that it is a little more).  The largest changes of single sets do not occur together: their sum is up to twice as large.
     """
     kinds = {s: tuple(cardinalities[j] for j in s) for s in weights}

@@ -5,7 +5,7 @@ paid for once, and all tables built from them agree.  For all pairs of 37 column
 tables, and a third of their noise on the cell of an interaction.
 
 1. R_j and R_ij of all columns and pairs.
-2. The pairs that stay dependent and unmediated beyond noise are candidates (:mod:`jaxcd.releases.marginal_screen`); the triples of
+2. The pairs that stay dependent and unmediated beyond noise are candidates (:mod:`jaxcd.releases.tables.marginal_screen`); the triples of
    a column with two of its candidates are measured.
 3. Pairs that a common neighbour explains are dropped, and every column with up to ``max_parents`` of its remaining candidates is
    measured, triples again included.
@@ -27,11 +27,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, final
 
+import jax
 import numpy as np
 
 from jaxcd.citests import CITest, CovarianceNorm, PreparedTest
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
+from jaxcd.ops import moments
 from jaxcd.ops.interactions import (
     cell_variance,
     interaction_sensitivity_squared,
@@ -40,6 +42,7 @@ from jaxcd.ops.interactions import (
 )
 from jaxcd.privacy import (
     Budget,
+    Ledger,
     NoiseSource,
     NoPrivacy,
     PrivacyCost,
@@ -49,11 +52,16 @@ from jaxcd.privacy import (
     split,
 )
 from jaxcd.queries import Session
-from jaxcd.releases import marginal_screen as screen
-from jaxcd.releases.base import Release, check_release_arguments
-from jaxcd.releases.marginal_purchase import MarginalsNoise, Purchase
-from jaxcd.releases.noisy_strata import marginal_strata
-from jaxcd.releases.noisy_table_tests import table_tests
+from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, check_release_arguments
+from jaxcd.releases.redrawing import redrawn
+from jaxcd.releases.tables import marginal_screen as screen
+from jaxcd.releases.tables.fitted_tables import fit_tables
+from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, Purchase
+from jaxcd.releases.tables.noisy_strata import marginal_strata
+from jaxcd.releases.tables.noisy_table_tests import table_tests
+from jaxcd.releases.tables.set_score import SetScore
+from jaxcd.scores.base import LocalScore
+from jaxcd.scores.configurations import BIC
 
 __all__ = ["Marginals", "ReleasedMarginals", "release_marginals"]
 
@@ -65,14 +73,14 @@ _LEAST_COUNTED = 2.0
 
 @final
 @dataclass(frozen=True)
-class Marginals:
+class Marginals(ReleaseKind):
     """The public constants of a release of marginals, for :func:`jaxcd.release`.
 
     shares: weights of the three rounds in rho, or with delta = 0 in epsilon.  dependence_alpha: level of the test of dependence.  mediation_alpha: a mediator
     explains a pair unless its p-value is below this.  max_candidates: most candidates of a column in a round.  max_parents: largest
     families of round 3 (under Gaussian noise).  max_cells: tables of three and more columns have at most this share of n cells (in larger ones
     sampling alone leaves nothing to see).  least_cell: the average cell of tables of four and more columns is at least so many
-    sigma of round 1 (under Gaussian noise; or noise would leave nothing to see, and cost the others their precision).  inflation_cap: see :class:`jaxcd.releases.set_function.SetFunction`.
+    sigma of round 1 (under Gaussian noise; or noise would leave nothing to see, and cost the others their precision).  inflation_cap: see :class:`jaxcd.releases.tables.set_function.SetFunction`.
 
     Raises OptionError where a constant is out of its range.
     """
@@ -101,6 +109,24 @@ class Marginals:
             value = getattr(self, argument)
             if not (math.isfinite(value) and value > 0):
                 raise OptionError(f"{argument} = {value!r} is not a positive number; 10 is usual")
+
+    def check(self, domain: Domain, n_samples: int = 1) -> None:
+        """Raises DomainError where a column is numeric."""
+        if not domain.is_discrete:
+            raise DomainError("domain: marginals count levels, and there are numeric columns; declare those ordinal with public bins")
+
+    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
+        """The noise on an interaction of the first round, when all pairs are bought."""
+        self.check(domain, n_samples)
+        ledger, share = Ledger(budget), self.shares[0] / sum(self.shares)
+        cardinalities = tuple(cardinality or 1 for cardinality in domain.cardinalities)
+        if ledger.remaining_rho > 0:
+            noise = moments.contrast_sensitivity(cardinalities, 1.0) / math.sqrt(2 * share * ledger.remaining_rho)
+        else:
+            weights, _, sensitivity = screen.pairs_for_laplace(cardinalities)
+            least = min((weight for columns, weight in weights.items() if len(columns) == 2), default=1.0)
+            noise = math.sqrt(2) * sensitivity / (share * ledger.remaining_epsilon * least)
+        return ReleasePlan.of(noise, n_samples, number="number of a pair")
 
     def release(
         self,
@@ -138,6 +164,7 @@ class ReleasedMarginals(Release):
     spent: PrivacyCost
     noise: MarginalsNoise = MarginalsNoise.GAUSSIAN
     charges: tuple[Mapping[str, object], ...] = ()
+    bought: ReleaseKind | None = None
 
     kind: ClassVar[str] = "marginals"
 
@@ -183,6 +210,30 @@ class ReleasedMarginals(Release):
             strata=lambda query: marginal_strata(self, query),
             measured=lambda query: self.is_measured(tuple(sorted((query.x, query.y, *query.given)))),
         )
+
+    def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
+        """BIC: the set score, which prices sampling and noise itself."""
+        return {BIC: self._bic}
+
+    def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
+        if score.penalty_discount != 1.0:
+            raise OptionError(
+                f"penalty_discount = {score.penalty_discount:g}: a release of marginals prices sampling and noise itself; use 1, or SetScore"
+            )
+        return SetScore(self) if max_parents is None else SetScore(self, max_parents=max_parents)
+
+    def default_score(self) -> SetScore:
+        """The set score."""
+        return SetScore(self)
+
+    def redraw(self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None) -> Callable[[jax.Array], Release]:
+        """From the conditional tables of the measured families."""
+        return redrawn(self, fit_tables(self, adjacency), kind or self.bought or Marginals())
+
+    def _precision(self) -> np.ndarray:
+        # Of Gaussian noise the singles' is the same whatever the rows are; later tables of Laplace noise tell about them, too.
+        columns = range(len(self.names)) if self.cost.delta > 0 else range(0)
+        return np.array([self.variances[j,] for j in columns])
 
     def __repr__(self) -> str:
         return f"ReleasedMarginals({len(self.names)} columns, {len(self.interactions)} sets, n_samples={self.n_samples}; {self.cost})"
@@ -241,9 +292,9 @@ def release_marginals(
     Guarantee
     ---------
     Relation: replace-one; n, the declared levels and the options are public.  With delta > 0: L2 sensitivity, of round 1
-    :func:`jaxcd.ops.moments.contrast_sensitivity` with weight 1, of rounds 2 and 3 :func:`jaxcd.releases.marginal_purchase.interactions_sensitivity`; at most three
+    :func:`jaxcd.ops.moments.contrast_sensitivity` with weight 1, of rounds 2 and 3 :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`; at most three
     ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1 sensitivity, of round 1
-    :func:`jaxcd.releases.marginal_screen.pairs_for_laplace`, of rounds 2 and 3 twice the number of tables; at most three ``PureEvent``, whose
+    :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of rounds 2 and 3 twice the number of tables; at most three ``PureEvent``, whose
     epsilons add up to the budget's.  A round without anything to ask is not charged.  Sets and weights depend on released numbers
     only, so this is adaptive composition under the ledger's filter.
     Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and :func:`jaxcd.privacy.laplace`.

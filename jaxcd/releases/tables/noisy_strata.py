@@ -29,8 +29,8 @@ from jaxcd.ops.interactions import subsets
 from jaxcd.ops.standardising import quotient
 
 if TYPE_CHECKING:
-    from jaxcd.releases.histogram import ReleasedHistogram
-    from jaxcd.releases.marginals import ReleasedMarginals
+    from jaxcd.releases.tables.histogram import ReleasedHistogram
+    from jaxcd.releases.tables.marginals import ReleasedMarginals
 
 __all__ = ["IndependenceFit", "NoisyStrata", "fit_independence", "histogram_strata", "marginal_strata"]
 

@@ -1,0 +1,66 @@
+"""Linear Gaussian models that are fitted to released second moments, and that rows can be drawn from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, final
+
+import jax
+import networkx as nx
+import numpy as np
+
+from jaxcd.data import Dataset, Domain
+from jaxcd.releases.redrawing import FittedModel, generator
+
+__all__ = ["LinearGaussianModel", "fit_linear_gaussian"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LinearGaussianModel(FittedModel):
+    """Jointly normal columns x = mean + W^T (x - mean) + e along a DAG.
+
+    domain: numeric columns.  mean: (p,).  weights: W, (p, p), zero where there is no arc i -> j.  spreads: standard deviations of e,
+    (p,).  order: a topological order.
+    """
+
+    domain: Domain
+    mean: np.ndarray
+    weights: np.ndarray
+    spreads: np.ndarray
+    order: tuple[int, ...]
+
+    def sample(self, n_samples: int, *, key: jax.Array) -> Dataset:
+        """Rows, clipped to the bounds of columns that declare them."""
+        rows = generator(key).standard_normal((n_samples, len(self.mean))) * self.spreads
+        for node in self.order:
+            rows[:, node] += rows @ self.weights[:, node]
+        lower, upper = (
+            np.array([default if bound is None else bound for bound in bounds])
+            for default, bounds in (
+                (-math.inf, [getattr(column, "lower", None) for column in self.domain.columns.values()]),
+                (math.inf, [getattr(column, "upper", None) for column in self.domain.columns.values()]),
+            )
+        )
+        numeric = np.clip(rows + self.mean, lower, upper)
+        return Dataset(self.domain, np.empty((n_samples, 0), dtype=np.int32), np.asfortranarray(numeric))
+
+
+def fit_linear_gaussian(release: Any, adjacency: np.ndarray) -> LinearGaussianModel:
+    """The linear Gaussian model of a DAG that has the released mean, variances and regressions of every node on its parents.
+
+    adjacency: bool (p, p), a DAG.
+    """
+    scale = np.sqrt(np.diag(release.covariance))
+    correlation = release.correlation
+    p = len(scale)
+    weights, variances = np.zeros((p, p)), np.ones(p)
+    for v in range(p):
+        parents = np.flatnonzero(adjacency[:, v])
+        if parents.size:
+            slopes = np.linalg.solve(correlation[np.ix_(parents, parents)], correlation[parents, v])
+            weights[parents, v] = slopes * scale[v] / scale[parents]
+            variances[v] = max(1.0 - float(slopes @ correlation[parents, v]), 0.0)
+    order = tuple(nx.topological_sort(nx.from_numpy_array(np.asarray(adjacency, dtype=bool), create_using=nx.DiGraph)))
+    return LinearGaussianModel(release.domain, release.mean, weights, scale * np.sqrt(variances), order)
