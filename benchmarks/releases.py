@@ -32,9 +32,9 @@ from rich.table import Table
 import jaxcd
 from benchmarks import common
 from jaxcd import metrics
-from jaxcd.discovery import histogram_score, marginals_score, score_graph
+from jaxcd.discovery import score_graph
 from jaxcd.discovery.released import score_subgraphs
-from jaxcd.scores import GaussianScore
+from jaxcd.releases import GaussianScore, MeasurementErrorScore, SetScore
 
 DELTA = 1e-6
 NOISE_SEED = 777
@@ -43,8 +43,8 @@ KEY = ("name", "release", "n_samples", "epsilon", "delta", "n_runs")
 OUT = Path(__file__).parent / "results" / "releases.json"
 
 _SCORES: dict[type, Callable[[Any, jaxcd.MixedGraph], float]] = {
-    jaxcd.Histogram: lambda bought, truth: score_graph(histogram_score(bought), truth),
-    jaxcd.Marginals: lambda bought, truth: score_subgraphs(marginals_score(bought), truth),
+    jaxcd.Histogram: lambda bought, truth: score_graph(MeasurementErrorScore(bought), truth),
+    jaxcd.Marginals: lambda bought, truth: score_subgraphs(SetScore(bought), truth),
     jaxcd.SecondMoments: lambda bought, truth: score_graph(GaussianScore(bought), truth),
 }
 

@@ -35,7 +35,8 @@ import jaxcd
 from benchmarks import common
 from jaxcd import metrics
 from jaxcd.discovery import pc_second_moments, released, search_histogram, search_marginals, search_second_moments
-from jaxcd.releases.tables import marginal_screen, second_moments
+from jaxcd.releases.moments import second_moments
+from jaxcd.releases.tables import marginal_screen, measurement_error
 
 EPSILON, DELTA = 1.0, 1e-6
 FIRST_DATA, FIRST_NOISE = 520_000, 620_000
@@ -111,7 +112,7 @@ STUDIES = (
     Study(
         "Histogram", jaxcd.Histogram(), 0.0, search_histogram, ("asia", "survey"), {}, (),
         {"max_parents": (3, 1, 7), "n_climbs": (3, 1, INFINITE), "patience": (5, 0, INFINITE), "max_members": (8, 1, INFINITE)},
-        ((released, "_CUTS"), (released, "_PENALTIES"), (released, "_REFITS")),
+        ((measurement_error, "_CUTS"), (measurement_error, "_PENALTIES"), (released, "_REFITS")),
     ),
     Study(
         "Marginals", jaxcd.Marginals(), DELTA, search_marginals, ("sachs", "child", "alarm"),

@@ -184,6 +184,8 @@ def edge_confidence(
             raise OptionError(f"{argument} = {number!r} is not a whole number from {first}; give one such as {50 * first}")
     if run is not None and not isinstance(run, DiscoveryResult):
         raise OptionError(f"run: a {type(run).__name__} is not a DiscoveryResult; use what the search returned, or None")
+    if not isinstance(release, Release):
+        raise OptionError(f"release: a {type(release).__name__} cannot be drawn again; use what jaxcd.release returns")
     search = search or (search_release if run is None else run.again)
     if search is None:
         raise OptionError(f"search: the run is of {run.info.get('algorithm')!r} on other data than a release; give search=, a function of a release")  # type: ignore[union-attr]

@@ -108,7 +108,8 @@ def _kind_from_json(entry: Mapping[str, Any] | None) -> ReleaseKind | None:
 def check_kind(release: Any, kind: str, cure: str) -> Any:
     """The release, which must be of this kind; raises OptionError for anything else."""
     if not isinstance(release, Release) or release.kind != kind:
-        raise OptionError(f"release: a {type(release).__name__} is no release of {kind.replace('-', ' ')}; {cure}")
+        wanted = Release._kinds[kind].__name__
+        raise OptionError(f"release: a {type(release).__name__} is no release of {kind.replace('-', ' ')} (a {wanted}); {cure}")
     return release
 
 
@@ -177,8 +178,8 @@ class Release(StatisticsSource):
         """
         answered = self.scores()
         if type(score) not in answered:
-            names = " or ".join(f"{each.__name__}()" for each in answered) or "none"
-            raise OptionError(f"score: a release of {self.kind.replace('-', ' ')} answers {names}, not {type(score).__name__}; use that, or buy another kind")
+            cure = f"use {' or '.join(f'{each.__name__}()' for each in answered)}" if answered else "search it by tests"
+            raise OptionError(f"score: a release of {self.kind.replace('-', ' ')} has nothing that {type(score).__name__} needs; {cure}")
         return answered[type(score)](score, max_parents)
 
     def default_score(self) -> GraphScore:

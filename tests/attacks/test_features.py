@@ -15,7 +15,13 @@ from jaxcd.data import Categorical, Dataset, Domain, Numeric
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.tilted_moments import pack
 from jaxcd.privacy import epsilon_lower_bound
-from jaxcd.releases.features.feature_covariances import Features, cosine_features, feature_moments, feature_sensitivity, release_features
+from jaxcd.releases.features.feature_covariances import (
+    Features,
+    cosine_features,
+    feature_moments,
+    feature_sensitivity,
+    release_features,
+)
 
 
 def vectors(ranks: np.ndarray, r: int, decay: float) -> list[np.ndarray]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import pickle
+from pathlib import Path
 
 import jax
 import networkx as nx
@@ -27,7 +29,9 @@ from jaxcd.graphs import MixedGraph, dag_to_cpdag, random_dag
 from jaxcd.privacy import Accountant, Ledger
 from jaxcd.queries import Session
 from jaxcd.releases import release_contrast_moments
-from jaxcd.releases.redrawing import CellModel, fit_linear_gaussian, fit_tables, kind_of, release_again
+from jaxcd.releases.moments.linear_models import fit_linear_gaussian
+from jaxcd.releases.redrawing import release_again
+from jaxcd.releases.tables.fitted_tables import CellModel, fit_tables
 
 NETWORK = jaxcd.networks.load("cancer")
 BUDGET = jaxcd.Budget(1.0, 1e-6)
@@ -162,20 +166,34 @@ def test_bounds_of_columns_hold_in_drawn_rows() -> None:
 def test_a_release_is_bought_again_as_it_was(discrete: jaxcd.Dataset) -> None:
     for kind, budget in ((jaxcd.Histogram(), jaxcd.Budget(1.0)), (jaxcd.Histogram(), BUDGET), (jaxcd.Marginals(), BUDGET)):
         bought = jaxcd.release(discrete, kind, budget=budget, noise=noise(1))
-        fresh = release_again(bought, discrete, kind=kind_of(bought), noise=noise(2))
+        fresh = release_again(bought, discrete, kind=bought.bought, noise=noise(2))
         assert type(fresh) is type(bought) and fresh.cost.epsilon == bought.cost.epsilon
     other = jaxcd.Marginals(shares=(0.2, 0.4, 0.4))
     with pytest.raises(OptionError, match="kind"):
         release_again(bought, discrete, kind=other, noise=noise(2))
     data, _ = gaussian_data(0)
     moments = jaxcd.release(data, jaxcd.SecondMoments(shares=(0.3, 0.7), scale_share=0.2), budget=BUDGET, noise=noise(1))
-    fresh = release_again(moments, data, kind=kind_of(moments), noise=noise(2))
+    fresh = release_again(moments, data, kind=moments.bought, noise=noise(2))
     assert [row["label"] for row in fresh.charges] == [row["label"] for row in moments.charges]
     np.testing.assert_allclose([row["rho"] for row in fresh.charges], [row["rho"] for row in moments.charges], rtol=1e-6)
     units = {name: 1.0 for name in data.names}
     public = jaxcd.release(data, jaxcd.SecondMoments(centres=units, scales=units), budget=BUDGET, noise=noise(1))
-    with pytest.raises(OptionError, match="centres"):
-        kind_of(public)
+    assert public.bought == jaxcd.SecondMoments(centres=units, scales=units)
+    empty = np.zeros((4, 4), dtype=bool)
+    assert public.redraw(empty)(jax.random.key(0)).n_samples == public.n_samples
+    with pytest.raises(OptionError, match="centres"):  # a file of an earlier edition does not say
+        dataclasses.replace(public, bought=None).redraw(empty)
+
+
+def test_the_options_of_a_purchase_are_in_its_file(discrete: jaxcd.Dataset, tmp_path: Path) -> None:
+    data, _ = gaussian_data(0)
+    units = dict.fromkeys(data.names, 1.0)
+    for rows, kind in (
+        (discrete, jaxcd.Histogram(max_cells=300)), (discrete, jaxcd.Marginals(shares=(0.5, 0.2, 0.3), max_parents=2)),
+        (data, jaxcd.SecondMoments(centres=units, scales=units, shares=(0.4, 0.6))), (data, jaxcd.Features(n_features=3)),
+    ):  # fmt: skip
+        bought = jaxcd.release(rows, kind, budget=BUDGET, noise=noise(1))
+        assert jaxcd.Release.load(bought.save(tmp_path / "bought.npz")).bought == bought.bought == kind
 
 
 # ---- confidence in the graphs of releases ----------------------------------------------------------------------------
@@ -201,7 +219,7 @@ def test_draws_are_searched_as_the_run_was(discrete: jaxcd.Dataset) -> None:
     bought = jaxcd.release(discrete, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
     run = search_histogram(bought, max_parents=1)
     assert run.graph.n_edges > 0
-    bare = dataclasses.replace(run, info={**run.info, "max_parents": 0})
+    bare = dataclasses.replace(run, again=search_histogram(bought, max_parents=0).again)
     assert not edge_confidence(bought, bare, n_draws=2).adjacency.any()
     calls = []
 
@@ -212,7 +230,7 @@ def test_draws_are_searched_as_the_run_was(discrete: jaxcd.Dataset) -> None:
     always = edge_confidence(bought, run, n_draws=3, search=search)
     np.testing.assert_array_equal(always.adjacency, run.graph.adjacency)
     assert len(calls) == 3 and len({release.values.tobytes() for release in calls}) == 3  # rows are drawn anew
-    other = dataclasses.replace(run, info={**run.info, "algorithm": "pc"})
+    other = dataclasses.replace(run, again=None)
     with pytest.raises(OptionError, match="search="):
         edge_confidence(bought, other, n_draws=2)
 
@@ -241,8 +259,19 @@ def test_features_are_drawn_without_rows() -> None:
     assert max(found.of("z", other).adjacent for other in ("label", "x", "y")) <= 0.25
     again = edge_confidence(bought, n_draws=8)
     assert np.array_equal(again.adjacency, found.adjacency) and np.array_equal(again.directed, found.directed)
-    with pytest.raises(OptionError, match="release: covariances of features determine no distribution of rows"):
-        kind_of(bought)
+
+
+def test_every_search_on_a_release_can_be_repeated(discrete: jaxcd.Dataset) -> None:
+    bought = jaxcd.release(discrete, jaxcd.Histogram(), budget=jaxcd.Budget(4.0), noise=noise(3))
+    chi_square = {"test": jaxcd.ChiSquare(), "decider": jaxcd.Threshold(0.01), "key": None, "max_level": 1}
+    runs = [
+        jaxcd.ges(bought), jaxcd.exact_search(bought, score=jaxcd.BDeu()), jaxcd.mmhc(bought), jaxcd.pc(bought, **chi_square),
+        jaxcd.order_mcmc(bought, key=jax.random.key(0), n_steps=50, burn_in=10),
+    ]  # fmt: skip
+    for run in runs:
+        assert run.again is not None and run.again(bought).graph == run.graph
+        assert edge_confidence(bought, run, n_draws=2).n_draws == 2
+        assert pickle.loads(pickle.dumps(run)).graph == run.graph
 
 
 def test_probable_edges_are_more_often_true() -> None:

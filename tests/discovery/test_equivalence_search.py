@@ -14,12 +14,12 @@ import jaxcd
 from jaxcd.data import networks
 from jaxcd.discovery.equivalence_search import class_members, equivalence_search, neighbours
 from jaxcd.discovery.exact_search import exact_search
-from jaxcd.discovery.released import histogram_score, score_graph, search_histogram
+from jaxcd.discovery.released import score_graph, search_histogram
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.metrics import arc_f1
 from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
-from jaxcd.releases import Release, release_histogram
+from jaxcd.releases import MeasurementErrorScore, Release, release_histogram
 from jaxcd.scores import BICScore, GraphScore
 from jaxcd.scores.equivalence import equivalence_keys
 
@@ -142,7 +142,7 @@ def test_it_finds_the_networks(name: str, epsilon: float):
     release, network = buy(name, epsilon=epsilon, seed=0), networks.load(name)
     run = search_histogram(release)
     assert arc_f1(run.graph, network.cpdag()) == 1.0
-    assert run.info["score"] == pytest.approx(score_graph(histogram_score(release), network.dag), abs=1e-6)
+    assert run.info["score"] == pytest.approx(score_graph(MeasurementErrorScore(release), network.dag), abs=1e-6)
 
 
 def test_it_is_deterministic_and_costs_what_the_release_cost(tmp_path):
@@ -172,7 +172,7 @@ def test_without_privacy_it_maximises_bic():
 
 def test_scores_of_given_graphs():
     release = buy("cancer", epsilon=1.0, seed=1)
-    score, network = histogram_score(release), networks.load("cancer")
+    score, network = MeasurementErrorScore(release), networks.load("cancer")
     value = score_graph(score, network.dag)
     assert value == score_graph(score, network.cpdag())
     assert value == score_graph(score, network.cpdag().reordered(sorted(network.names)))

@@ -15,8 +15,8 @@ from jaxcd.discovery.released import search_histogram
 from jaxcd.errors import OptionError
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.privacy import Budget
-from jaxcd.releases import release_histogram
-from jaxcd.scores import BICScore, LocalScore, MeasurementErrorScore
+from jaxcd.releases import MeasurementErrorScore, release_histogram
+from jaxcd.scores import BICScore, LocalScore
 
 
 def all_dags(d: int) -> np.ndarray:

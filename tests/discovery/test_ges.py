@@ -27,7 +27,8 @@ from jaxcd.discovery.ges_operators import (
 from jaxcd.discovery.score_doors import exact_search
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
-from jaxcd.scores import BIC, BDeu, BDeuScore, BICScore, MeasurementErrorScore
+from jaxcd.releases import MeasurementErrorScore
+from jaxcd.scores import BIC, BDeu, BDeuScore, BICScore
 
 NONE = jaxcd.NO_PRIVACY
 Parents = tuple[int, ...]

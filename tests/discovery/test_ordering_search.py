@@ -13,10 +13,10 @@ import pytest
 import jaxcd
 from jaxcd.discovery.exact_search import exact_search
 from jaxcd.discovery.ordering_search import _BestFamilies, _insert, ordering_search
-from jaxcd.discovery.released import marginals_score, score_graph, score_subgraphs, search_marginals
+from jaxcd.discovery.released import score_graph, score_subgraphs, search_marginals
 from jaxcd.errors import OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
-from jaxcd.releases import release_histogram, release_marginals
+from jaxcd.releases import SetScore, release_histogram, release_marginals
 from jaxcd.scores import BICScore, LocalScore
 
 
@@ -135,7 +135,7 @@ def test_a_release_is_searched_at_its_price(survey):
     found = search_marginals(release)
     assert found.cost == release.cost and found.spent == release.spent and not found.exhausted
     assert jaxcd.metrics.skeleton_f1(found.graph, network.cpdag()) > 0.6
-    score = marginals_score(release)
+    score = SetScore(release)
     assert score_graph(score, found.graph) == pytest.approx(found.info["score"])
     truth = score_graph(score, network.cpdag())
     assert truth <= found.info["score"] + 1e-6  # no search failure hidden as privacy loss
@@ -158,6 +158,6 @@ def test_the_best_subgraph_of_a_dag():
 
 def test_another_release_is_refused(survey):
     histogram = release_histogram(survey[1], budget=Budget(1.0))
-    for call in (search_marginals, marginals_score):
+    for call in (search_marginals, SetScore):
         with pytest.raises(OptionError, match="ReleasedMarginals"):
             call(histogram)

@@ -401,7 +401,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 @pytest.mark.parametrize(
     ("part", "more"),
     [
-        ("releases/histogram", ()), ("scores/", ()), ("discovery/", ()), ("graphs/", ()), ("discovery/confidence", ("--confidence", "1")),
+        ("releases/tables/histogram", ()), ("scores/", ()), ("discovery/", ()), ("graphs/", ()), ("discovery/confidence", ("--confidence", "1")),
         ("cli/screen", ("--no-progress",)), ("cli/screen", ("--json",)), ("report/", ("--out", "made", "--json")), ("report/", ("--out", "made", "--quiet")),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
@@ -420,7 +420,7 @@ def test_the_command_line_keeps_what_was_bought(part, more, error, folder, capsy
     (file,) = kept_files()
     said = capsys.readouterr().err
     assert str(file.absolute()) in said and "epsilon=1, delta=0 was spent" in said
-    if part == "releases/histogram":  # not made yet: the numbers and the ledger are there
+    if part == "releases/tables/histogram":  # not made yet: the numbers and the ledger are there
         with np.load(file, allow_pickle=False) as archive:
             assert len(json.loads(str(archive["ledger"]))) == 1
     else:

@@ -8,8 +8,8 @@ import pytest
 
 import jaxcd
 from jaxcd.releases.features.canonical_correlation import raised
-from jaxcd.releases.features.feature_models import fit_features
 from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures, release_features
+from jaxcd.releases.features.feature_models import fit_features
 
 
 def released(budget: jaxcd.Budget | jaxcd.NoPrivacy, *, n: int = 2_000) -> ReleasedFeatures:

@@ -12,11 +12,12 @@ from scipy import linalg, stats
 import jaxcd
 from jaxcd.citests import Query
 from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal
-from jaxcd.discovery.released_features import FeatureScore, pc_features, search_features
+from jaxcd.discovery.released import pc_features, search_features
 from jaxcd.ops.tilted_moments import pack
 from jaxcd.releases.base import Release
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation
 from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures, cosine_features, release_features
+from jaxcd.releases.features.feature_score import FeatureScore
 
 BUDGET = jaxcd.Budget(1.0, 1e-6)
 

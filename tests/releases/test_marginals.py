@@ -23,10 +23,9 @@ from jaxcd.releases import (
     Marginals,
     Release,
     ReleasedMarginals,
-    marginal_purchase,
-    marginal_screen,
     release_marginals,
 )
+from jaxcd.releases.tables import marginal_purchase, marginal_screen
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
 
 CARDINALITIES = [(2, 2), (2, 3), (2, 2, 2), (2, 3, 4), (3, 3, 3), (2, 2, 2, 2), (2, 3, 2, 3)]

@@ -11,8 +11,8 @@ import pytest
 
 import jaxcd
 from jaxcd.errors import DomainError, OptionError
-from jaxcd.releases import release_second_moments
-from jaxcd.scores import BIC, BDeu, BDeuScore, BICScore, GaussianDataScore, GaussianScore, SetScore
+from jaxcd.releases import GaussianScore, SetScore, release_second_moments
+from jaxcd.scores import BIC, BDeu, BDeuScore, BICScore, GaussianDataScore
 
 RNG = np.random.default_rng(0)
 MIXING = np.array([[1.0, 0.4, 0.0, 0.2], [0.0, 1.0, 0.6, 0.0], [0.0, 0.0, 1.0, 0.5], [0.0, 0.0, 0.0, 1.0]])

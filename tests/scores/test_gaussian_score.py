@@ -12,10 +12,9 @@ import pytest
 
 import jaxcd
 from jaxcd.data import Dataset, Domain, Numeric
-from jaxcd.discovery.released_moments import pc_second_moments, search_second_moments
+from jaxcd.discovery.released import pc_second_moments, search_second_moments
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
-from jaxcd.releases import Release, ReleasedSecondMoments, release_second_moments
-from jaxcd.scores import GaussianScore
+from jaxcd.releases import GaussianScore, Release, ReleasedSecondMoments, release_second_moments
 
 BUDGET = jaxcd.Budget(epsilon=1.0, delta=1e-6)
 DAG = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")])

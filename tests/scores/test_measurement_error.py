@@ -16,12 +16,12 @@ from scipy.optimize import minimize
 from jaxcd.data import networks
 from jaxcd.discovery import score_graph, search_histogram
 from jaxcd.errors import OptionError
-from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
-from jaxcd.releases import ReleasedHistogram, release_histogram
 from jaxcd.ops.nearest_table import nearest_table
-from jaxcd.scores import BICScore, MeasurementErrorScore
+from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
+from jaxcd.releases import MeasurementErrorScore, ReleasedHistogram, release_histogram
 from jaxcd.releases.tables.expectation_maximisation import NoisyTable
 from jaxcd.releases.tables.noisy_counts import TabulatedCounts, noisy_count
+from jaxcd.scores import BICScore
 
 
 def direct(y: int, mu: float, scale: float) -> tuple[float, float]:

@@ -16,10 +16,10 @@ import jaxcd
 from jaxcd.errors import OptionError
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.ops.interactions import interaction, subsets
-from jaxcd.privacy import NO_PRIVACY, PrivacyCost, Relation
-from jaxcd.releases import ReleasedMarginals, SetFunction, release_histogram
 from jaxcd.ops.nearest_table import nearest_table
-from jaxcd.scores import BICScore, SetScore
+from jaxcd.privacy import NO_PRIVACY, PrivacyCost, Relation
+from jaxcd.releases import ReleasedMarginals, SetFunction, SetScore, release_histogram
+from jaxcd.scores import BICScore
 
 COST = PrivacyCost(math.inf, 0.0, Relation.REPLACE_ONE, False, "a test")
 CARDINALITIES = (2, 3, 2, 2)

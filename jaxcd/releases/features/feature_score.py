@@ -12,7 +12,7 @@ count, because features and additive regressions are not exact.  A difference of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 
@@ -42,23 +42,23 @@ class FeatureScore(BatchedScore):
     def __init__(
         self, release: Release, *, penalty: float = 1.0, effect: float = 0.1, max_parents: int = 4, n_candidates: int = 10
     ) -> None:
-        release = cast(Any, check_kind(release, "features", "buy one with release_features"))
+        bought: Any = check_kind(release, "features", "buy one with release_features")
         penalty = check_positive("penalty", penalty, usual="1 is the BIC's")
         check_count("n_candidates", n_candidates, usual="10 is usual")
-        super().__init__(release.names, max_parents=max_parents)
-        self._release: Any = release
+        super().__init__(bought.names, max_parents=max_parents)
+        self._release: Any = bought
         self._settings = {"penalty": penalty, "effect": effect, "max_parents": max_parents, "n_candidates": n_candidates}
-        self._covariance = raised(release.covariance, release.floor)
-        self._sizes = np.array(release.sizes)
+        self._covariance = raised(bought.covariance, bought.floor)
+        self._sizes = np.array(bought.sizes)
         # Noise on an entry between features of variance 1 / r each, as the correlation it makes.
-        traces = np.array([float(np.trace(release.covariance[np.ix_(b, b)])) for b in release.blocks])
+        traces = np.array([float(np.trace(bought.covariance[np.ix_(b, b)])) for b in bought.blocks])
         scales = np.where(self._sizes > 0, self._sizes / np.maximum(traces, _LEAST_VARIANCE), 0.0)
-        spread = release.noise * float(scales.sum()) / max(int((self._sizes > 0).sum()), 1)
-        self.effective_samples = release.n_samples / (1 + release.n_samples * spread**2)
-        self._parameter_price = penalty / 2 * log_rows(self.effective_samples, n_samples=release.n_samples)
+        spread = bought.noise * float(scales.sum()) / max(int((self._sizes > 0).sum()), 1)
+        self.effective_samples = bought.n_samples / (1 + bought.n_samples * spread**2)
+        self._parameter_price = penalty / 2 * log_rows(self.effective_samples, n_samples=bought.n_samples)
         self._edge_price = self.effective_samples / 2 * CanonicalCorrelation(effect).effect ** 2
         self._determinants: dict[Columns, float] = {(): 0.0}
-        self._candidates = strongest(_partial_strengths(self._covariance, release.blocks), n_candidates)
+        self._candidates = strongest(_partial_strengths(self._covariance, bought.blocks), n_candidates)
 
     most_exact = 18
 

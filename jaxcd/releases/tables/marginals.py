@@ -332,7 +332,7 @@ def release_marginals(
         interactions, variances = dict(shop.interactions), dict(shop.variances)
         cost, spent = accountant.guarantee, accountant.ledger.spent
         charges = tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else ()
-        return ReleasedMarginals(data.domain, shop.n_samples, interactions, variances, candidates, cost, spent, law, charges)
+        return ReleasedMarginals(data.domain, shop.n_samples, interactions, variances, candidates, cost, spent, law, charges, options)
 
     def measure(pairs: list[tuple[int, int]], most_parents: int, price: float, label: str) -> tuple[Columns, ...]:
         candidates = screen.candidates_of(pairs, d, most=options.max_candidates)

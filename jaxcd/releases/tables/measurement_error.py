@@ -39,8 +39,7 @@ class MeasurementErrorScore(GraphScore):
     """
 
     def __init__(self, release: Release, *, max_parents: int = 3, tolerance: float = 1e-3) -> None:
-        release = check_kind(release, "histogram", "buy one with release_histogram(data, budget=...)")
-        self._release: Any = release
+        self._release: Any = check_kind(release, "histogram", "buy one with release_histogram(data, budget=...)")
         self._max_parents = check_max_parents(max_parents)
         self._tolerance = tolerance
         self._table = NoisyTable(self._release.values, n_samples=release.n_samples, scale=self._release.scale)

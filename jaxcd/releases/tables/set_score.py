@@ -38,11 +38,10 @@ class SetScore(LocalScore):
     def __init__(
         self, release: Release, *, max_parents: int = 4, noise_price: float = 5.0, inflation_cap: float = 20.0
     ) -> None:
-        release = check_kind(release, "marginals", "buy one with release_marginals(data, budget=...)")
+        self._release: Any = check_kind(release, "marginals", "buy one with release_marginals(data, budget=...)")
         for argument, value in (("noise_price", noise_price), ("inflation_cap", inflation_cap)):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value >= 0):
                 raise OptionError(f"{argument} = {value!r} is not a finite number from 0; give one such as 4.0")
-        self._release: Any = release
         self._max_parents = check_max_parents(max_parents)
         self._price, self._cap = noise_price, inflation_cap
         self._values = SetFunction(self._release, cap=float(inflation_cap))
