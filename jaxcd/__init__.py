@@ -98,7 +98,7 @@ from jaxcd.privacy import (
     SimulatedNoise,
     receipt_of,
 )
-from jaxcd.privacy.certificate import verify
+from jaxcd.privacy.verifying import verify
 from jaxcd.recommending import Method, Recommendation, recommend
 from jaxcd.releases import CanonicalCorrelation, Features, Histogram, Marginals, NoisyFisherZ, Release, SecondMoments
 from jaxcd.scores import BIC, BDeu

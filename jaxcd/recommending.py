@@ -161,7 +161,7 @@ def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     cells, limit = n_cells(domain), Histogram().max_cells
     kind = kind_of_release(domain)
     private = _private_searches(domain, n_samples, budget)
-    if isinstance(kind, Histogram):
+    if kind == Histogram():
         planned = plan_release(domain, n_samples, kind=kind, budget=budget)
         reasons = [
             f"{domain.n_columns} columns have {cells:,} cells together, at most {limit:,}: one record changes two of them by 1.",

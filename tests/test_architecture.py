@@ -12,9 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import networkx as nx
 import pytest
 
 import jaxcd
+from jaxcd.decisions import Decider
+from jaxcd.releases import Release, ReleaseKind
+from jaxcd.scores import GraphScore, ScoreConfig
 
 ROOT = Path(jaxcd.__file__).resolve().parent
 MODULES = {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
@@ -119,6 +123,90 @@ def test_arrows_point_down(module: Path):
         if part in ("audit", "cli", "doors") and found.target == "__init__":
             continue  # the outermost layer may use the public list
         assert found.target in allowed, f"{module}:{found.line} imports jaxcd.{found.target}"
+
+
+def module_names() -> dict[str, Path]:
+    names = {}
+    for module in MODULES:
+        name = ".".join(("jaxcd", *module.with_suffix("").parts))
+        names[name.removesuffix(".__init__")] = module
+    return names
+
+
+def file_arrows() -> Iterator[tuple[str, str]]:
+    """Every import between two files, at the top, inside functions, or for type checkers."""
+    known = module_names()
+    for name, module in known.items():
+        package = name if module.name == "__init__.py" else name.rpartition(".")[0]
+        for node in ast.walk(MODULES[module]):
+            if isinstance(node, ast.Import):
+                targets = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+                source = ".".join([*above, *([node.module] if node.module else [])])
+                targets = [f"{source}.{alias.name}" if f"{source}.{alias.name}" in known else source for alias in node.names]
+            else:
+                continue
+            yield from ((name, target) for target in targets if target in known and target != name)
+
+
+#: A graph converts itself: its methods call the converters, which make graphs.
+ONE_CIRCLE = {"jaxcd.graphs.converters", "jaxcd.graphs.dag", "jaxcd.graphs.mixed_graph", "jaxcd.graphs.text_formats"}
+
+
+def circles(arrows: Iterator[tuple[str, str]]) -> list[set[str]]:
+    return [set(part) for part in nx.strongly_connected_components(nx.DiGraph(arrows)) if len(part) > 1]
+
+
+def test_files_import_each_other_in_no_circle():
+    assert circles(iter([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])) == [{"a", "b", "c"}]
+    assert [circle for circle in circles(file_arrows()) if not circle <= ONE_CIRCLE] == []
+
+
+def test_rooms_import_each_other_in_no_circle():
+    def room(name: str) -> str:
+        return ".".join(name.split(".")[:2])
+
+    assert circles((room(a), room(b)) for a, b in file_arrows() if "jaxcd" not in (a, b) and room(a) != room(b)) == []
+
+
+def concrete() -> dict[str, str]:
+    """Releases, their kinds, deciders and scores: the class, and the room that it lives in."""
+    found = {}
+    for base in (Release, ReleaseKind, Decider, GraphScore, ScoreConfig):
+        stack = [base]
+        while stack:
+            for kind in stack.pop().__subclasses__():
+                stack.append(kind)
+                if kind.__module__.startswith("jaxcd.") and not kind.__abstractmethods__:
+                    found[kind.__name__] = ".".join(kind.__module__.split(".")[1:3])
+    return found
+
+
+def asked_classes(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """The names in the second argument of isinstance and issubclass, and those compared with a type."""
+    for node in ast.walk(tree):
+        wanted: list[ast.AST] = []
+        if isinstance(node, ast.Call) and dotted(node.func) in ("isinstance", "issubclass") and len(node.args) == 2:
+            wanted = [node.args[1]]
+        elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Call) and dotted(node.left.func) == "type":
+            wanted = list(node.comparators)
+        for part in wanted:
+            for name in ast.walk(part):
+                if isinstance(name, (ast.Name, ast.Attribute)):
+                    yield dotted(name).rpartition(".")[2], node.lineno
+
+
+def test_nobody_asks_for_the_class_of_a_release_a_decider_or_a_score():
+    """They answer for themselves; only their own room may know them by name."""
+    classes = concrete()
+    assert {"Histogram", "ReleasedFeatures", "LevelwiseGaussian", "Scheduled", "BIC", "SetScore"} <= set(classes)
+    seen = list(asked_classes(ast.parse("isinstance(x, (A, b.C))\ntype(y) is D\n")))
+    assert [name for name, _ in seen] == ["A", "C", "b", "D"]
+    for module, tree in MODULES.items():
+        room = ".".join(module.with_suffix("").parts[:2])
+        for name, line in asked_classes(tree):
+            assert classes.get(name, room) == room, f"{module}:{line} asks for {name}"
 
 
 def of_part(*parts: str) -> list[Path]:

@@ -22,7 +22,7 @@ from jaxcd.pairwise import Protect, ScoreRelease
 from jaxcd.pairwise.anm_columns import split_rows
 from jaxcd.pairwise.anm_scores import IQRMechanism
 from jaxcd.privacy import GRID, NoiseSource
-from jaxcd.privacy.certificate import price_again, verify
+from jaxcd.privacy.verifying import price_again, verify
 from jaxcd.queries import Queue
 
 __all__ = ["CASES", "REPLAYS", "Case", "run_case"]
@@ -404,9 +404,10 @@ def _by_tests() -> Iterator[Case]:
     for place, (decider, options) in enumerate(deciders):
         test = next(names)
         kind = type(decider).__name__
-        entries = (kind, *((type(decider.decider).__name__,) if isinstance(decider, jaxcd.Scheduled) else ()), test)
+        inner = getattr(decider, "decider", None)
+        entries = (kind, *(() if inner is None else (type(inner).__name__,)), test)
         run = _search(jaxcd.pc, wide if place % 2 else budget, test=tests[test], decider=decider, **options)
-        least = 0.3 if isinstance(decider, (jaxcd.SparseVector, jaxcd.SieveAndExamine)) else 0.02
+        least = 0.3 if hasattr(decider, "n_rounds") else 0.02  # the coupling of a sparse vector is the same for all pairs
         pairs = _deciding_pairs(tests[test])
         yield Case(f"pc, {decider.name} {place}, {test}", entries, run, pairs, _discrete_facts(test), frozenset(_BY_TESTS), trials=12, least=least)
     run = _search(jaxcd.fci, wide, test=tests["CovarianceNorm"], decider=jaxcd.SparseVector())

@@ -193,6 +193,6 @@ BUGS: tuple[Bug, ...] = (
     Bug("ledger-file-alone", "privacy.ledger:Ledger.charge", "if self._under is not None:", "if False:", "ledger file: runs add up"),
     Bug("ledger-file-unchecked", "privacy.ledger_file:LedgerFile._take", "digest != _digest(self._digest, content) or", "", "ledger file: an edited file is refused"),
     Bug("claims-unchecked", "privacy.registry:entry_of", "entry if entry is not None and getattr(module, kind.__qualname__, None) is kind else None", "entry or REGISTRY[0]", "proved: only for registered classes"),
-    Bug("certificate-price", "privacy.certificate:_event_check", "_close(again, said) or (more and again <= said)", "again <= 1e9", "certificate: a false claim fails"),
+    Bug("certificate-price", "privacy.verifying:_event_check", "_close(again, said) or (more and again <= said)", "again <= 1e9", "certificate: a false claim fails"),
     Bug("forged-release", "releases.base:Release._check_cost", "if least is not None and", "if False and", "release file: less noise than was charged for is refused"),
 )

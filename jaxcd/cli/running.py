@@ -109,7 +109,7 @@ def plan(
 def _check_private(choice: doors.Choice, budget: jaxcd.Budget, n_samples: int, alpha: float) -> None:
     """Refuses, in the words of the command line, what a private search by tests would refuse."""
     assert choice.test is not None
-    if isinstance(choice.decider, jaxcd.Threshold):
+    if not getattr(choice.decider, "pays", True):
         raise PrivacyError(
             "--mechanism threshold compares without noise and protects nobody; use auto or another mechanism, or --no-privacy"
         )

@@ -24,7 +24,6 @@ from jaxcd.data.column_types import (
     Numeric,
     Ordinal,
 )
-from jaxcd.data.domain import Domain
 from jaxcd.errors import DataError
 
 MISSING_TEXTS = frozenset({"", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL"})
@@ -188,9 +187,9 @@ def _float(cell: object) -> float:
     return math.nan
 
 
-def infer_domain(raws: Sequence[RawColumn]) -> Domain:
-    """The domain of the cells themselves, with ``declared=False``; the rule is stated at :meth:`Domain.infer`."""
-    return Domain({raw.name: _infer_column(raw) for raw in raws}, declared=False)
+def infer_columns(raws: Sequence[RawColumn]) -> dict[str, Column]:
+    """A declaration of every column that its cells fit; the rule is stated at :meth:`Domain.infer`."""
+    return {raw.name: _infer_column(raw) for raw in raws}
 
 
 def _infer_column(raw: RawColumn) -> Column:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxcd.data.columns import RawColumn, encode, infer_domain
+from jaxcd.data.columns import RawColumn, encode, infer_columns
 from jaxcd.data.domain import Domain, Numeric, describe
 from jaxcd.errors import DataError, DomainError
 
@@ -260,7 +260,7 @@ def from_raw_columns(
     if not raws[0].n_samples >= 2:
         raise DataError(f"the data must have at least 2 rows, not {raws[0].n_samples}; add rows")
     if domain is None:
-        domain = infer_domain(raws)
+        domain = Domain(infer_columns(raws), declared=False)
     if not isinstance(domain, Domain):
         raise DomainError(f"domain: a {type(domain).__name__} is not a Domain; make one with jaxcd.Domain(...), or read one with Domain.read")
     by_name = {raw.name: raw for raw in raws}

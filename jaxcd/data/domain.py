@@ -24,6 +24,8 @@ from types import MappingProxyType
 from typing import Any
 
 from jaxcd.data.column_types import Categorical, Column, Numeric, Ordinal
+from jaxcd.data.columns import infer_columns
+from jaxcd.data.frames import raw_columns
 from jaxcd.errors import DataError, DomainError, FormatError
 
 __all__ = ["Categorical", "Column", "Domain", "Numeric", "Ordinal", "describe", "domain_from_json"]
@@ -141,10 +143,7 @@ class Domain:
         Raises:
             DataError: If a value is missing or infinite, or a text column has too many distinct values.
         """
-        from jaxcd.data.columns import infer_domain
-        from jaxcd.data.frames import raw_columns
-
-        return infer_domain(raw_columns(values, names=names))
+        return Domain(infer_columns(raw_columns(values, names=names)), declared=False)
 
     @staticmethod
     def read(path: str | Path) -> Domain:

@@ -136,6 +136,8 @@ class Decider(abc.ABC):
 
     #: Whether a share of a budget can be spent on one level alone (:class:`jaxcd.Scheduled`): :meth:`for_level`.
     divisible: bool = False
+    #: Whether it fits a budget: it pays for what it answers.
+    pays: bool = True
     #: Whether it adds Gaussian noise, for which a budget needs a delta.
     needs_delta: bool = False
 

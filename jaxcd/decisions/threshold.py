@@ -71,6 +71,7 @@ class Threshold(Decider):
     alpha: float = 0.05
 
     answers_queries = True
+    pays = False
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         if session.private:

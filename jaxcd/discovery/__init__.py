@@ -1,7 +1,8 @@
 """Searches: graphs and a decider's answers in, graphs out; never data, never a statistic."""
 
 from jaxcd.discovery.colliders import ColliderRule
-from jaxcd.discovery.confidence import EdgeConfidence, PairConfidence, decision_confidence, edge_confidence
+from jaxcd.discovery.confidence import decision_confidence, edge_confidence
+from jaxcd.discovery.edge_shares import EdgeConfidence, PairConfidence
 from jaxcd.discovery.equivalence_search import EquivalenceSearch, equivalence_search
 from jaxcd.discovery.fci import fci
 from jaxcd.discovery.ges import GreedySearch, ges, greedy_equivalence_search

@@ -15,129 +15,23 @@ probability Phi(|m - t| / s).  This counts the privacy noise only: sampling is i
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import numpy as np
 from scipy import special
 
+from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.released import search_release
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, consistent_extension
 from jaxcd.releases import Release, ReleaseKind
 
-__all__ = ["EdgeConfidence", "PairConfidence", "decision_confidence", "edge_confidence"]
+__all__ = ["decision_confidence", "edge_confidence"]
 
 Search = Callable[[Any], DiscoveryResult]
-
-_ROUNDING = 1e-9
-
-
-@dataclass(frozen=True)
-class PairConfidence:
-    """The probabilities of one pair: that a and b are adjacent, and of a -> b, b -> a and a - b (None: not estimated)."""
-
-    a: str
-    b: str
-    adjacent: float
-    forward: float | None = None
-    backward: float | None = None
-    undirected: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class EdgeConfidence:
-    """Probabilities of edges; what they mean is in ``method``, and in the function that made them.
-
-    names: the d nodes.
-    adjacency: float64 (d, d), symmetric, zero on the diagonal: that i and j are joined, also for pairs that the graph does not join.
-    directed: float64 (d, d), entry (i, j): that there is i -> j; or None where directions have no estimate.
-    undirected: float64 (d, d), symmetric: that there is i - j; or None.  directed + directed^T + undirected = adjacency.
-    n_draws: how many draws the shares are of; 0 where they are computed, not drawn.  A share p of them has the standard error
-    sqrt(p (1 - p) / n_draws).
-    method: how they were made, in words.
-
-    Raises OptionError where the parts do not fit together.
-    """
-
-    names: tuple[str, ...]
-    adjacency: np.ndarray
-    directed: np.ndarray | None
-    undirected: np.ndarray | None
-    n_draws: int
-    method: str
-
-    def __post_init__(self) -> None:
-        d = len(self.names)
-        if (self.directed is None) != (self.undirected is None):
-            raise OptionError("directed and undirected: give both, or None for both")
-        for argument in ("adjacency", "directed", "undirected"):
-            value = getattr(self, argument)
-            if value is None:
-                continue
-            array = np.array(value, dtype=np.float64)
-            if array.shape != (d, d) or not ((array >= 0) & (array <= 1)).all() or np.diag(array).any():
-                raise OptionError(f"{argument} must be ({d}, {d}) probabilities in [0, 1] with zeros on the diagonal")
-            if argument != "directed" and not (array == array.T).all():
-                raise OptionError(f"{argument} must be symmetric: it is about pairs")
-            array.setflags(write=False)
-            object.__setattr__(self, argument, array)
-        if self.directed is not None and self.undirected is not None:
-            total = self.directed + self.directed.T + self.undirected
-            if not np.abs(total - self.adjacency).max(initial=0.0) <= _ROUNDING:
-                raise OptionError("adjacency must be directed + directed^T + undirected: an edge is exactly one of the three")
-        if isinstance(self.n_draws, bool) or not isinstance(self.n_draws, int) or not self.n_draws >= 0:
-            raise OptionError(f"n_draws = {self.n_draws!r} is not a number of draws; use a whole number, 0 for none")
-
-    def of(self, a: str, b: str) -> PairConfidence:
-        """The probabilities of one pair.
-
-        Raises GraphError for an unknown name, or the same twice.
-        """
-        for name in (a, b):
-            if name not in self.names:
-                raise GraphError(f"{name!r} is not a node; the nodes are {', '.join(self.names)}")
-        if a == b:
-            raise GraphError(f"a pair has two different nodes, not {a!r} twice")
-        i, j = self.names.index(a), self.names.index(b)
-        adjacent = float(self.adjacency[i, j])
-        if self.directed is None or self.undirected is None:
-            return PairConfidence(a, b, adjacent)
-        return PairConfidence(
-            a, b, adjacent, float(self.directed[i, j]), float(self.directed[j, i]), float(self.undirected[i, j])
-        )  # fmt: skip
-
-    def table(self, graph: MixedGraph | None = None, *, least: float = 0.1) -> tuple[PairConfidence, ...]:
-        """The edges of a graph in its order, then the other pairs whose adjacency is at least ``least``, the likeliest first.
-
-        graph: over the same names; None lists by adjacency alone.  Raises GraphError where the names differ.
-        """
-        graph = MixedGraph.empty(self.names) if graph is None else graph.reordered(self.names)
-        rows = [self.of(edge.a, edge.b) for edge in graph.edges()]
-        others = [
-            (-self.adjacency[i, j], i, j)
-            for i, j in np.argwhere(np.triu(self.adjacency >= least, 1) & ~graph.adjacency).tolist()
-        ]
-        return (*rows, *(self.of(self.names[i], self.names[j]) for _, i, j in sorted(others)))
-
-    def reordered(self, names: Iterable[str]) -> EdgeConfidence:
-        """The same with its nodes in another order.
-
-        Raises GraphError where these are other names.
-        """
-        names = tuple(names)
-        if sorted(names) != sorted(self.names):
-            raise GraphError(f"names: the confidence is of {', '.join(self.names)}; make one for this graph")
-        order = np.ix_(*[[self.names.index(name) for name in names]] * 2)
-        directed, undirected = (None if part is None else part[order] for part in (self.directed, self.undirected))
-        return dataclasses.replace(
-            self, names=names, adjacency=self.adjacency[order], directed=directed, undirected=undirected
-        )
-
 
 def edge_confidence(
     release: Release,

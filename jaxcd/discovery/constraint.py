@@ -10,7 +10,7 @@ import jax
 
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset
-from jaxcd.decisions import Decider, Threshold
+from jaxcd.decisions import Decider
 from jaxcd.discovery.colliders import ColliderRule, Judgement, judge_triples, named_sets
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
 from jaxcd.discovery.orientation import Triple
@@ -91,7 +91,7 @@ class ConstraintSearch:
         check_arguments(test, budget, key, noise)
         assert budget is not None
         _check_search(decider, max_level, stable, colliders, knowledge, progress)
-        if self._release is not None and not isinstance(decider, Threshold):
+        if self._release is not None and decider.pays:
             raise OptionError(f"decider: {decider.name} buys answers, and a release has been paid for; use Threshold(alpha={decider.alpha:g})")
         self._session = Session(data, test, alpha=decider.alpha, budget=budget, key=key)
         self.names = self._session.names

@@ -6,15 +6,13 @@ import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.frozen import FrozenDict
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import PrivacyCost
 from jaxcd.privacy.certificate import Certified
-
-if TYPE_CHECKING:
-    from jaxcd.discovery.confidence import EdgeConfidence
 
 __all__ = ["DiscoveryResult", "LevelRecord", "SearchPass"]
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from jaxcd.data import Dataset
-from jaxcd.discovery.confidence import EdgeConfidence
+from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.exact_search import exact_search as exact_search_on
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
 from jaxcd.discovery.order_mcmc import OrderPosterior, StructurePrior

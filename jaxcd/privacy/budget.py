@@ -12,6 +12,7 @@ from enum import Enum
 
 from ..errors import OptionError
 from ._checks import check_count, check_positive
+from .groups import group_cost
 
 
 class Relation(Enum):
@@ -147,9 +148,8 @@ class PrivacyCost:
         Raises:
             OptionError: ``rows`` is no whole number from 1.
         """
-        from .groups import group_cost  # it knows the conversions, which know checks only
-
-        return group_cost(self, rows)
+        cost: PrivacyCost = group_cost(self, rows)
+        return cost
 
     def __str__(self) -> str:
         if math.isinf(self.epsilon):

@@ -20,14 +20,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ._checks import check_count
 from .conversion import rho_to_epsilon
 from .rounding import round_down, round_up
-
-if TYPE_CHECKING:
-    from .budget import PrivacyCost
 
 __all__ = ["group_cost", "group_delta", "share_of_row", "share_of_row_rho"]
 
@@ -54,8 +51,8 @@ def group_delta(epsilon: float, delta: float, rows: int) -> float:
     return delta * factor * (1 + 16 * _MACHINE * (1 + rows * epsilon))
 
 
-def group_cost(cost: PrivacyCost, rows: int) -> PrivacyCost:
-    """What ``cost`` says about a person with ``rows`` rows; the module's docstring has the proof.
+def group_cost(cost: Any, rows: int) -> Any:
+    """What ``cost`` (a :class:`jaxcd.PrivacyCost`) says about a person with ``rows`` rows; the module's docstring has the proof.
 
     Where the cost knows its rho, epsilon grows and delta stays; else epsilon grows to k epsilon, and delta with it (where that is no
     probability, nothing is guaranteed: epsilon is infinite).

@@ -35,6 +35,7 @@ from typing import Any, BinaryIO
 
 from ..errors import BudgetExhausted, FormatError, OptionError
 from .budget import Budget, PrivacyCost, Relation
+from .certificate import certificate_of
 from .events import PrivacyEvent
 from .ledger import (
     Limits,
@@ -326,8 +327,6 @@ class LedgerFile(PrivacyFilter):
 
     def certificate(self) -> dict[str, Any]:
         """What :func:`jaxcd.verify` checks: the total, and every charge with what its price follows from."""
-        from .certificate import certificate_of
-
         cost, rows = self.guarantee, [{"index": i, **record} for i, record in enumerate(self._records)]
         return certificate_of(
             cost=cost, spent=self.spent, rows=rows, failure_delta=self._failure_delta, more={"data_set": self._data_set}

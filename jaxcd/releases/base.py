@@ -30,9 +30,10 @@ from jaxcd.data.domain import domain_from_json
 from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, OptionError
 from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PrivacyFilter, PureEvent, Relation
 from jaxcd.privacy.accountant import SIMULATED
-from jaxcd.privacy.certificate import TOLERANCE, certificate_of, price_again
+from jaxcd.privacy.certificate import certificate_of
 from jaxcd.privacy.conversion import epsilon_to_rho
 from jaxcd.privacy.groups import share_of_row, share_of_row_rho
+from jaxcd.privacy.verifying import TOLERANCE, price_again
 from jaxcd.scores.base import GraphScore, LocalScore
 
 __all__ = ["Release", "ReleaseKind", "ReleasePlan", "check_kind", "check_release_arguments", "first_edition_charges"]

@@ -17,7 +17,7 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from jaxcd.ops.interactions import interaction_sensitivity_squared, subsets
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.nearest_table import nearest_table
 from jaxcd.releases.tables.set_function import SetFunction
-
-if TYPE_CHECKING:
-    from jaxcd.releases.tables.marginals import Marginals, ReleasedMarginals
 
 __all__ = [
     "absolute_changes",
@@ -75,7 +72,7 @@ class _Pairs:
     with two levels or more.
     """
 
-    def __init__(self, release: ReleasedMarginals) -> None:
+    def __init__(self, release: Any) -> None:
         n, k = release.n_samples, release.cardinalities
         self.n = float(n)
         self.cardinalities = k
@@ -145,7 +142,7 @@ def mediation_statistic(pairs: _Pairs, i: int, j: int, k: int) -> float:
     return degrees / expected.size * float(np.sum((pairs.table(i, j) - expected) ** 2 / scatter))
 
 
-def unmediated_pairs(release: ReleasedMarginals, options: Marginals) -> list[Pair]:
+def unmediated_pairs(release: Any, options: Any) -> list[Pair]:
     """The dependent pairs that no third column explains, the clearest first.
 
     A pair is dependent if its deviance has p < ``dependence_alpha``.  A column k can explain it only if its deviance with both
@@ -167,7 +164,7 @@ def unmediated_pairs(release: ReleasedMarginals, options: Marginals) -> list[Pai
     return [pair for *_, pair in sorted(kept)]
 
 
-def unexplained_pairs(release: ReleasedMarginals, pairs: list[Pair], options: Marginals) -> list[Pair]:
+def unexplained_pairs(release: Any, pairs: list[Pair], options: Any) -> list[Pair]:
     """The pairs that no common neighbour explains, by the released triples; the clearest first.
 
     In the order of their information, a pair joins its ends if it is positive and stays so given each column that already

@@ -20,17 +20,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from jaxcd.citests import Query
 from jaxcd.ops.interactions import subsets
 from jaxcd.ops.standardising import quotient
-
-if TYPE_CHECKING:
-    from jaxcd.releases.tables.histogram import ReleasedHistogram
-    from jaxcd.releases.tables.marginals import ReleasedMarginals
 
 __all__ = ["IndependenceFit", "NoisyStrata", "fit_independence", "histogram_strata", "marginal_strata"]
 
@@ -100,7 +96,7 @@ def fit_independence(strata: NoisyStrata) -> IndependenceFit:
     return IndependenceFit(*(quotient(part, part.sum(axis=-1, keepdims=True)) * total for part in (a, b)))
 
 
-def histogram_strata(release: ReleasedHistogram, query: Query) -> NoisyStrata:
+def histogram_strata(release: Any, query: Query) -> NoisyStrata:
     """The strata of a query in a joint histogram."""
     kept = (*query.given, query.x, query.y)
     others = tuple(j for j in range(release.values.ndim) if j not in kept)
@@ -109,7 +105,7 @@ def histogram_strata(release: ReleasedHistogram, query: Query) -> NoisyStrata:
     return NoisyStrata(table.reshape(-1, *table.shape[-2:]).astype(np.float64), np.array(variance))
 
 
-def marginal_strata(release: ReleasedMarginals, query: Query) -> NoisyStrata:
+def marginal_strata(release: Any, query: Query) -> NoisyStrata:
     """The strata of a query in released marginals, which must have measured its columns.
 
     Raises OptionError where they were not measured.

@@ -19,15 +19,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from jaxcd.ops.nearest_table import nearest_table
-
-if TYPE_CHECKING:
-    from jaxcd.releases.tables.marginals import ReleasedMarginals
 
 __all__ = ["SetFunction", "SetTerms"]
 
@@ -50,7 +47,7 @@ class SetFunction:
     method, v / t, overstates what a nearly empty cell can do.
     """
 
-    def __init__(self, release: ReleasedMarginals, *, cap: float) -> None:
+    def __init__(self, release: Any, *, cap: float) -> None:
         self._release = release
         self._cap = cap
         n = float(release.n_samples)
