@@ -9,211 +9,38 @@ The one public list.  The usual way in:
 ('Pollution', 'Smoker', 'Cancer', 'Xray', 'Dyspnoea')
 """
 
-from jaxcd import graphs, local, metrics, pairwise, published
-from jaxcd.citests import (
-    HSIC,
-    RCIT,
-    BoughtBandwidths,
-    BoundedRCIT,
-    ChiSquare,
-    CovarianceNorm,
-    FisherZ,
-    GTest,
-    KendallTau,
-    Null,
-    Oracle,
-    PooledCovariance,
-    Spearman,
-    StratifiedRanks,
-)
-from jaxcd.data import BayesianNetwork, Categorical, Dataset, Domain, Numeric, Ordinal, networks, read_csv, structural
-from jaxcd.decisions import (
-    ExponentialSelect,
-    LevelwiseGaussian,
-    Noise,
-    NoisyRank,
-    NoisyThreshold,
-    Scheduled,
-    SieveAndExamine,
-    SparseVector,
-    Threshold,
-    TreeOptions,
-)
-from jaxcd.discovery import (
-    ColliderRule,
-    ConflictRule,
-    DiscoveryResult,
-    EdgeConfidence,
-    dag_to_pag,
-    decision_confidence,
-    edge_confidence,
-    exact_search,
-    fci,
-    ges,
-    mag_to_pag,
-    mmhc,
-    pc,
-    tree_pc,
-)
-from jaxcd.discovery.score_doors import order_mcmc
-from jaxcd.doors import Algorithm, ci_test, discover, release, search
-from jaxcd.errors import (
-    BudgetExhausted,
-    DataError,
-    DomainError,
-    FormatError,
-    GraphError,
-    JaxcdError,
-    OptionError,
-    PrivacyError,
-    SensitivityError,
-)
-from jaxcd.graphs import Knowledge, MixedGraph
-from jaxcd.guarantees import guarantees
-from jaxcd.pairwise import (
-    Direction,
-    HSICScore,
-    KendallScore,
-    LogIQRScore,
-    PairResult,
-    Protect,
-    ScoreRelease,
-    SpearmanScore,
-    anm,
-    anm_batch,
-    cds,
-    igci,
-    reci,
-)
-from jaxcd.planning import Plan, ReleasePlan, plan, plan_release
-from jaxcd.privacy import (
-    NO_PRIVACY,
-    Budget,
-    Ledger,
-    LedgerFile,
-    PrivacyCost,
-    Receipt,
-    Relation,
-    SecureNoise,
-    SimulatedNoise,
-    receipt_of,
-)
-from jaxcd.privacy.verifying import verify
-from jaxcd.recommending import Method, Recommendation, recommend
-from jaxcd.releases import CanonicalCorrelation, Features, Histogram, Marginals, NoisyFisherZ, Release, SecondMoments
-from jaxcd.scores import BIC, BDeu
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BIC",
-    "HSIC",
-    "NO_PRIVACY",
-    "RCIT",
-    "Algorithm",
-    "BDeu",
-    "BayesianNetwork",
-    "BoughtBandwidths",
-    "BoundedRCIT",
-    "Budget",
-    "BudgetExhausted",
-    "CanonicalCorrelation",
-    "Categorical",
-    "ChiSquare",
-    "ColliderRule",
-    "ConflictRule",
-    "CovarianceNorm",
-    "DataError",
-    "Dataset",
-    "Direction",
-    "DiscoveryResult",
-    "Domain",
-    "DomainError",
-    "EdgeConfidence",
-    "ExponentialSelect",
-    "Features",
-    "FisherZ",
-    "FormatError",
-    "GTest",
-    "GraphError",
-    "HSICScore",
-    "Histogram",
-    "JaxcdError",
-    "KendallScore",
-    "KendallTau",
-    "Knowledge",
-    "Ledger",
-    "LedgerFile",
-    "LevelwiseGaussian",
-    "LogIQRScore",
-    "Marginals",
-    "Method",
-    "MixedGraph",
-    "Noise",
-    "NoisyFisherZ",
-    "NoisyRank",
-    "NoisyThreshold",
-    "Null",
-    "Numeric",
-    "OptionError",
-    "Oracle",
-    "Ordinal",
-    "PairResult",
-    "Plan",
-    "PooledCovariance",
-    "PrivacyCost",
-    "PrivacyError",
-    "Protect",
-    "Receipt",
-    "Recommendation",
-    "Relation",
-    "Release",
-    "ReleasePlan",
-    "Scheduled",
-    "ScoreRelease",
-    "SecondMoments",
-    "SecureNoise",
-    "SensitivityError",
-    "SieveAndExamine",
-    "SimulatedNoise",
-    "SparseVector",
-    "Spearman",
-    "SpearmanScore",
-    "StratifiedRanks",
-    "Threshold",
-    "TreeOptions",
-    "anm",
-    "anm_batch",
-    "cds",
-    "ci_test",
-    "dag_to_pag",
-    "decision_confidence",
-    "discover",
-    "edge_confidence",
-    "exact_search",
-    "fci",
-    "ges",
-    "graphs",
-    "guarantees",
-    "igci",
-    "local",
-    "mag_to_pag",
-    "metrics",
-    "mmhc",
-    "networks",
-    "order_mcmc",
-    "pairwise",
-    "pc",
-    "plan",
-    "plan_release",
-    "published",
-    "read_csv",
-    "receipt_of",
-    "reci",
-    "recommend",
-    "release",
-    "search",
-    "structural",
-    "tree_pc",
-    "verify",
-]
+
+def _public() -> dict[str, tuple[str, str]]:
+    """Where each public name is: module and attribute, from the imports of the stub ``__init__.pyi``."""
+    found = {}
+    for node in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            found.update({alias.asname or alias.name: (str(node.module), alias.name) for alias in node.names})
+    return found
+
+
+_PUBLIC = _public()
+__all__ = sorted(_PUBLIC)
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a public name when it is first asked for: importing jaxcd loads nothing else."""
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'jaxcd' has no attribute {name!r}")
+    module, attribute = _PUBLIC[name]
+    value = importlib.import_module(f"jaxcd.{name}") if module == "jaxcd" else getattr(importlib.import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

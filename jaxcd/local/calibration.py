@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.optimize import brentq
 
 from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError
@@ -110,6 +109,8 @@ def _kary_response(name: str, value: float, cardinalities: Sequence[int]) -> Loc
     low, high = math.log(1e-9), math.log(1e5)
     if not shortfall(low) < 0 < shortfall(high):
         raise OptionError(f"p_max must be clearly above 1/{math.prod(varying):,} and below 1 for KaryResponse, got {value!r}: epsilon must be positive")
+    from scipy.optimize import brentq  # slow to load
+
     return KaryResponse(math.exp(brentq(shortfall, low, high, xtol=1e-14)))
 
 
@@ -195,6 +196,8 @@ def _largest_p_max(loss: Callable[[float], float], target: float, n_values: int,
 
     if not loss(probability(_LEAST_LOG_ODDS)) > target:
         raise OptionError(f"{name} = {value!r} is out of reach: p_max would be 1 to double precision; ask for less")
+    from scipy.optimize import brentq  # slow to load
+
     root = float(brentq(lambda u: loss(probability(u)) - target, _LEAST_LOG_ODDS, top, xtol=1e-13, rtol=1e-14))
     step = 1e-13
     while loss(probability(root)) > target and root < top:

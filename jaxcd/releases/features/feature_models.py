@@ -22,7 +22,7 @@ from typing import Any, final
 import jax
 import networkx as nx
 import numpy as np
-from scipy import linalg, stats
+from scipy import linalg
 
 from jaxcd.releases.base import Release
 from jaxcd.releases.features.canonical_correlation import raised
@@ -43,6 +43,8 @@ class FeatureModel:
 
     def again(self, *, key: jax.Array) -> Release:
         """A release of as many rows, with fresh noise of the same size; equal keys give equal releases."""
+        from scipy import stats  # slow to load, and for redrawing only
+
         rng = np.random.default_rng([int(word) for word in np.asarray(jax.random.key_data(key)).ravel()])
         release, n, size = self.release, self.release.n_samples, len(self.covariance)
         moments = np.zeros((1 + size, 1 + size))

@@ -22,7 +22,6 @@ from typing import final
 
 import numpy as np
 from scipy import special
-from scipy.interpolate import CubicSpline
 
 __all__ = ["TabulatedCounts", "noisy_count"]
 
@@ -132,6 +131,8 @@ class TabulatedCounts:
         self._n_points = int(np.ceil(2 * reach / _STEP)) + 1
         grid = self._first[:, None] + _STEP * np.arange(self._n_points)
         values = np.stack(noisy_count(y[self._inside, None], grid**2, scale), axis=-1)  # (cells, points, 2)
+        from scipy.interpolate import CubicSpline  # slow to load
+
         spline = CubicSpline(np.arange(self._n_points), values, axis=1)
         # (powers, intervals, cells, 2) -> one row of 2 x 4 coefficients for each cell and interval.
         self._rows = np.ascontiguousarray(spline.c.transpose(2, 1, 3, 0).reshape(-1, 8))
