@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 import jaxcd
-from jaxcd import BayesianNetwork, networks
+from jaxcd import networks
+from jaxcd.data import BayesianNetwork
 from jaxcd.data.structural import linear_gaussian_sem
 from jaxcd.graphs import dag_to_cpdag, random_dag
 

@@ -26,7 +26,7 @@ class Case:
 
     def truth(self) -> jaxcd.MixedGraph:
         """The true PAG over what is left."""
-        return jaxcd.dag_to_pag(jaxcd.networks.load(self.network).dag, latent=self.hidden)
+        return jaxcd.discovery.dag_to_pag(jaxcd.networks.load(self.network).dag, latent=self.hidden)
 
     def sample(self, n_samples: int, key: jax.Array) -> jaxcd.Dataset:
         """Records without the hidden columns."""

@@ -108,11 +108,11 @@ def hidden_smoke(n_samples: int, seed: int) -> list[dict[str, Any]]:
     case = Case("asia", ("smoke",))
     data = case.sample(n_samples, jax.random.key(seed))
     oracle = jaxcd.Oracle(jaxcd.networks.load("asia").dag, latent=case.hidden)
-    conservative = jaxcd.ColliderRule.CONSERVATIVE
+    conservative = jaxcd.discovery.ColliderRule.CONSERVATIVE
     found = []
     for test, alpha, rule in (
-        (jaxcd.ChiSquare(), 0.05, jaxcd.ColliderRule.SEPARATING_SET),
-        (Varying(jaxcd.ChiSquare()), 0.05, jaxcd.ColliderRule.SEPARATING_SET),
+        (jaxcd.ChiSquare(), 0.05, jaxcd.discovery.ColliderRule.SEPARATING_SET),
+        (Varying(jaxcd.ChiSquare()), 0.05, jaxcd.discovery.ColliderRule.SEPARATING_SET),
         (Varying(jaxcd.ChiSquare()), 0.01, conservative),
     ):
         run = jaxcd.fci(

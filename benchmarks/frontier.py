@@ -199,7 +199,7 @@ def run_case(case: Case, chosen: argparse.Namespace, record: common.Record, say:
                 continue
             try:
                 row = measure(case, method, epsilon, samples, chosen.draws, allowance)
-            except (TooSlow, jaxcd.JaxcdError) as error:
+            except (TooSlow, jaxcd.errors.JaxcdError) as error:
                 reason = str(error) if isinstance(error, TooSlow) else f"{type(error).__name__}: {error}"
                 record.leave_out(entries, reason)
                 say(f"{case.name}, {case.n_samples:,} rows, {method.label} at {epsilon}: left out, {reason}")

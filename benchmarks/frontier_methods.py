@@ -96,7 +96,7 @@ def _guess(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.
     """All edges, undirected: what may be said without any data, and what a search keeps that cannot pay."""
     d = len(data.names)
     graph = jaxcd.MixedGraph(data.names, np.where(np.eye(d, dtype=bool), 0, 3))
-    free = PrivacyCost(0.0, 0.0, jaxcd.Relation.REPLACE_ONE, True, "reads no data")
+    free = PrivacyCost(0.0, 0.0, jaxcd.privacy.Relation.REPLACE_ONE, True, "reads no data")
     return jaxcd.DiscoveryResult(graph, {}, free, free, False)
 
 
@@ -149,7 +149,7 @@ def _candidates(score: BICScore, adjacency: np.ndarray, node: int) -> tuple[int,
 def _bic(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
     best = best_by_bic(data)
     graph = dag_to_cpdag(jaxcd.MixedGraph.from_arcs(data.names, best))
-    nothing = PrivacyCost(math.inf, 0.0, jaxcd.Relation.REPLACE_ONE, False, "no privacy was asked for")
+    nothing = PrivacyCost(math.inf, 0.0, jaxcd.privacy.Relation.REPLACE_ONE, False, "no privacy was asked for")
     return jaxcd.DiscoveryResult(graph, {}, nothing, nothing, False)
 
 

@@ -102,7 +102,7 @@ def run_setting(case: Case, setting: Setting, samples: Sequence[Any], chosen: ar
         return
     try:
         reports = [setting.applied(data, run) for run, (data, _) in enumerate(samples)]
-    except jaxcd.JaxcdError as error:
+    except jaxcd.errors.JaxcdError as error:
         for name in names:
             record.leave_out(dict(zip(KEY, (*base, name, chosen.runs), strict=True)), str(error))
         return

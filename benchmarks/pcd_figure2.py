@@ -125,7 +125,7 @@ def row_of(
 
 
 def rows_of(
-    name: str, network: jaxcd.BayesianNetwork, n: int, n_runs: int, epsilons: Sequence[float], max_level: int | None
+    name: str, network: jaxcd.data.BayesianNetwork, n: int, n_runs: int, epsilons: Sequence[float], max_level: int | None
 ) -> Iterator[Row]:
     """Every row of one structure and size."""
     models = [structural.nonlinear_sem(network.dag, key=jax.random.key(10_000 + r)) for r in range(n_runs)]

@@ -91,7 +91,7 @@ REFERENCE = NON_PRIVATE[0].label
 PRIVATE = (
     _private("LevelwiseGaussian", lambda p: jaxcd.LevelwiseGaussian(collider_sigmas=0.0)),
     _private("ExponentialSelect", lambda p: jaxcd.ExponentialSelect()),
-    _private("NoisyThreshold, Gaussian", lambda p: jaxcd.NoisyThreshold(noise=jaxcd.Noise.GAUSSIAN)),
+    _private("NoisyThreshold, Gaussian", lambda p: jaxcd.NoisyThreshold(noise=jaxcd.decisions.Noise.GAUSSIAN)),
     _private("SparseVector", lambda p: jaxcd.SparseVector(n_rounds=_rounds(p))),
     # Passes of the sieve that are not confirmed use up rounds too.
     _private("SieveAndExamine", lambda p: jaxcd.SieveAndExamine(n_rounds=_pairs(p))),

@@ -127,7 +127,7 @@ PRIVATE = tuple(
 class _Bench:
     """One network: its data sets, the graphs of PC without privacy on them, and its rows."""
 
-    def __init__(self, name: str, network: jaxcd.BayesianNetwork, n_samples: int, n_runs: int) -> None:
+    def __init__(self, name: str, network: jaxcd.data.BayesianNetwork, n_samples: int, n_runs: int) -> None:
         self.name = name
         self.truth = network.cpdag()
         keys = jax.random.split(jax.random.key(20201), n_runs)

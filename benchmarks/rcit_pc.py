@@ -49,7 +49,7 @@ class Row:
 
 
 def row_of(
-    name: str, network: jaxcd.BayesianNetwork, *, n: int, run: int, max_level: int | None, compiled: common.Compilations
+    name: str, network: jaxcd.data.BayesianNetwork, *, n: int, run: int, max_level: int | None, compiled: common.Compilations
 ) -> Row:
     """One model, one data set, one search."""
     model_key, sample_key, test_key = jax.random.split(jax.random.key(40_000 + run), 3)

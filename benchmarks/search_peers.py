@@ -115,16 +115,16 @@ def _pgmpy(data: jaxcd.Dataset, search: str) -> jaxcd.MixedGraph:
 def _random_gaussian(n_nodes: int, n: int) -> Case:
     dag = nx.relabel_nodes(random_dag(n_nodes, expected_degree=3, seed=FIRST_DATA + n_nodes), {i: f"x{i}" for i in range(n_nodes)})
     key = jax.random.key(FIRST_DATA + n_nodes)
-    data = jaxcd.structural.linear_gaussian_sem(dag, key=key).sample(n, key=jax.random.fold_in(key, 1))
+    data = jaxcd.data.structural.linear_gaussian_sem(dag, key=key).sample(n, key=jax.random.fold_in(key, 1))
     return Case(f"Gaussian, {n_nodes} nodes", data, dag_to_cpdag(jaxcd.MixedGraph.from_dag(dag)).reordered(data.names), jaxcd.BIC())
 
 
-def _network(network: jaxcd.BayesianNetwork, label: str, n: int, score: Any) -> Case:
+def _network(network: jaxcd.data.BayesianNetwork, label: str, n: int, score: Any) -> Case:
     data = network.sample(n, key=jax.random.key(FIRST_DATA))
     return Case(label, data, network.cpdag().reordered(data.names), score)
 
 
-def matches(sizes: Sequence[int], n: int, discrete: Sequence[tuple[str, jaxcd.BayesianNetwork]]) -> Iterator[Match]:
+def matches(sizes: Sequence[int], n: int, discrete: Sequence[tuple[str, jaxcd.data.BayesianNetwork]]) -> Iterator[Match]:
     """What is compared; a data set is drawn when its turn comes."""
     for size in sizes:
         case = _random_gaussian(size, n)

@@ -13,34 +13,55 @@ from __future__ import annotations
 
 import ast
 import importlib
+import warnings
 from pathlib import Path
 from typing import Any
 
 __version__ = "0.1.0"
 
 
-def _public() -> dict[str, tuple[str, str]]:
-    """Where each public name is: module and attribute, from the imports of the stub ``__init__.pyi``."""
-    found = {}
+_MOVED = {
+    "jaxcd.citests": "BoughtBandwidths Null",
+    "jaxcd.data": "BayesianNetwork structural",
+    "jaxcd.decisions": "Noise TreeOptions",
+    "jaxcd.discovery": "ColliderRule ConflictRule EdgeConfidence dag_to_pag decision_confidence mag_to_pag",
+    "jaxcd.errors": "BudgetExhausted DataError DomainError FormatError GraphError JaxcdError OptionError PrivacyError SensitivityError",
+    "jaxcd.pairwise": "Direction HSICScore KendallScore LogIQRScore PairResult Protect ScoreRelease SpearmanScore anm_batch",
+    "jaxcd.planning": "Plan",
+    "jaxcd.privacy": "Ledger PrivacyCost Receipt Relation SecureNoise",
+    "jaxcd.recommending": "Method Recommendation",
+    "jaxcd.releases": "NoisyFisherZ ReleasePlan",
+}
+"""Names that stood here in version 0.1: they still work, and warn."""
+
+
+def _public() -> tuple[dict[str, tuple[str, str]], list[str]]:
+    """Where each name is (module and attribute), and the public list: from the stub ``__init__.pyi``."""
+    found, listed = {}, []
     for node in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom):
             found.update({alias.asname or alias.name: (str(node.module), alias.name) for alias in node.names})
-    return found
+        elif isinstance(node, ast.Assign):
+            listed = ast.literal_eval(node.value)
+    return found, listed
 
 
-_PUBLIC = _public()
-__all__ = sorted(_PUBLIC)
+_PLACES, __all__ = _public()
 
 
 def __getattr__(name: str) -> Any:
     """Loads a public name when it is first asked for: importing jaxcd loads nothing else."""
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'jaxcd' has no attribute {name!r}")
-    module, attribute = _PUBLIC[name]
-    value = importlib.import_module(f"jaxcd.{name}") if module == "jaxcd" else getattr(importlib.import_module(module), attribute)
-    globals()[name] = value
-    return value
+    if name in _PLACES:
+        module, attribute = _PLACES[name]
+        value = importlib.import_module(f"jaxcd.{name}") if module == "jaxcd" else getattr(importlib.import_module(module), attribute)
+        globals()[name] = value
+        return value
+    for module, names in _MOVED.items():
+        if name in names.split():
+            warnings.warn(f"jaxcd.{name} is now {module}.{name}; this name goes with version 0.3", DeprecationWarning, stacklevel=2)
+            return getattr(importlib.import_module(module), name)
+    raise AttributeError(f"module 'jaxcd' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+    return sorted({*globals(), *_PLACES})

@@ -63,7 +63,7 @@ def discovered(run: jaxcd.DiscoveryResult) -> Any:
     return plain(found)
 
 
-def paired(result: jaxcd.PairResult) -> Any:
+def paired(result: jaxcd.pairwise.PairResult) -> Any:
     """Direction and what was released."""
     return plain({"direction": result.direction.value, "margin": result.margin, "scores": [result.forward, result.backward]})
 
@@ -114,7 +114,7 @@ def by_tests() -> Outputs:
     deciders = {
         "Threshold": jaxcd.Threshold(), "LevelwiseGaussian": jaxcd.LevelwiseGaussian(), "SparseVector": jaxcd.SparseVector(),
         "SieveAndExamine": jaxcd.SieveAndExamine(), "NoisyThreshold": jaxcd.NoisyThreshold(), "ExponentialSelect": jaxcd.ExponentialSelect(),
-        "NoisyThreshold, Gaussian": jaxcd.NoisyThreshold(noise=jaxcd.Noise.GAUSSIAN, n_queries=40),
+        "NoisyThreshold, Gaussian": jaxcd.NoisyThreshold(noise=jaxcd.decisions.Noise.GAUSSIAN, n_queries=40),
         "Scheduled SparseVector": jaxcd.Scheduled(jaxcd.SparseVector()), "Scheduled NoisyThreshold": jaxcd.Scheduled(jaxcd.NoisyThreshold()),
         "Scheduled ExponentialSelect": jaxcd.Scheduled(jaxcd.ExponentialSelect()), "Scheduled SieveAndExamine": jaxcd.Scheduled(jaxcd.SieveAndExamine()),
     }  # fmt: skip
@@ -161,7 +161,7 @@ def by_releases() -> Outputs:
     }
     tests = {
         "ChiSquare": jaxcd.ChiSquare(), "GTest": jaxcd.GTest(), "KendallTau": jaxcd.KendallTau(), "FisherZ": jaxcd.FisherZ(),
-        "CanonicalCorrelation": jaxcd.CanonicalCorrelation(),
+        "CanonicalCorrelation": jaxcd.releases.CanonicalCorrelation(),
     }  # fmt: skip
     for name, (kind, rows, budget) in cases.items():
         noisy = bought(kind, rows, budget)
@@ -193,7 +193,7 @@ def by_releases() -> Outputs:
 def _or_refusal(call: Callable[[], Any]) -> Any:
     try:
         return call()
-    except jaxcd.JaxcdError as error:
+    except jaxcd.errors.JaxcdError as error:
         return f"refused: {type(error).__name__}"
 
 
@@ -204,10 +204,10 @@ def by_pairs() -> Outputs:
     bounds = ((-1.0, 1.0), (-1.0, 1.0))
     shared: dict[str, Any] = {"bounds": bounds, "key": KEY, "noise": NOISE}
     scores = {
-        "HSIC": (jaxcd.HSICScore(), jaxcd.Protect.BOTH, PURE), "Spearman": (jaxcd.SpearmanScore(), jaxcd.Protect.TEST, PURE),
-        "Kendall": (jaxcd.KendallScore(), jaxcd.Protect.TEST, PURE), "IQR": (jaxcd.LogIQRScore(), jaxcd.Protect.BOTH, PURE),
-        "IQR, stable": (jaxcd.LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE), jaxcd.Protect.BOTH, BUDGET),
-        "IQR, quartiles": (jaxcd.LogIQRScore(mechanism=IQRMechanism.EXPONENTIAL), jaxcd.Protect.TEST, PURE),
+        "HSIC": (jaxcd.pairwise.HSICScore(), jaxcd.pairwise.Protect.BOTH, PURE), "Spearman": (jaxcd.pairwise.SpearmanScore(), jaxcd.pairwise.Protect.TEST, PURE),
+        "Kendall": (jaxcd.pairwise.KendallScore(), jaxcd.pairwise.Protect.TEST, PURE), "IQR": (jaxcd.pairwise.LogIQRScore(), jaxcd.pairwise.Protect.BOTH, PURE),
+        "IQR, stable": (jaxcd.pairwise.LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE), jaxcd.pairwise.Protect.BOTH, BUDGET),
+        "IQR, quartiles": (jaxcd.pairwise.LogIQRScore(mechanism=IQRMechanism.EXPONENTIAL), jaxcd.pairwise.Protect.TEST, PURE),
     }  # fmt: skip
     for name, (score, protect, budget) in scores.items():
         for release in ScoreRelease:

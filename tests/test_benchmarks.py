@@ -237,7 +237,7 @@ def test_a_column_that_is_a_function_of_others_keeps_its_edges():
     blind = jaxcd.fci(data, test=jaxcd.ChiSquare(), **settings)
     seeing = jaxcd.fci(data, test=fci_faults.Varying(jaxcd.ChiSquare()), **settings)
     assert "c" not in blind.graph.neighbors("or") and "c" in seeing.graph.neighbors("or")
-    found = fci_faults.faults(blind, jaxcd.dag_to_pag(dag), data=data, oracle=jaxcd.Oracle(dag))
+    found = fci_faults.faults(blind, jaxcd.discovery.dag_to_pag(dag), data=data, oracle=jaxcd.Oracle(dag))
     assert any("or --> c in the truth, no edge found" in words for words in found["edges"])
     assert any("or is a function of a and b" in words for words in found["wrong_separations"])
 
@@ -370,7 +370,7 @@ def test_the_allowance_of_time():
 
 def test_what_fails_is_left_out_with_its_words(tmp_path):
     def fails(data, epsilon, key):
-        raise jaxcd.DomainError("data: too wide")
+        raise jaxcd.errors.DomainError("data: too wide")
 
     record = frontier_case(tmp_path, fails, runs=1, limit=1.0)
     assert {entry["reason"] for entry in record.left_out} == {"DomainError: data: too wide"}
@@ -390,7 +390,7 @@ def test_a_histogram_is_not_tried_on_large_domains(tmp_path):
     assert histogram.refuses(small) is None
     large = dataclasses.replace(small, n_cells=4097)
     assert "4,097 cells" in histogram.refuses(large)
-    with pytest.raises(jaxcd.DomainError):
+    with pytest.raises(jaxcd.errors.DomainError):
         jaxcd.Histogram(max_cells=107).check(small.source(0)[0].domain)  # 108 cells: the limit is the release's own
 
 

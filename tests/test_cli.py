@@ -191,7 +191,7 @@ def test_every_algorithm(algorithm: str, kind: str, capsys: pytest.CaptureFixtur
         run = (jaxcd.fci if algorithm == "fci" else jaxcd.pc)(data, decider=jaxcd.LevelwiseGaussian(), **options)
     shown = as_json(capsys, *words)
     assert MixedGraph.from_json_dict(shown["graph"]) == run.graph
-    truth = jaxcd.networks.load("cancer").cpdag() if kind == "CPDAG" else jaxcd.dag_to_pag(jaxcd.networks.load("cancer").dag)
+    truth = jaxcd.networks.load("cancer").cpdag() if kind == "CPDAG" else jaxcd.discovery.dag_to_pag(jaxcd.networks.load("cancer").dag)
     assert shown["metrics"]["skeleton_f1"]["f1"] == jaxcd.metrics.skeleton_f1(run.graph, truth)
     assert ("mark_f1" in shown["metrics"]) == (algorithm == "fci")
 
@@ -469,7 +469,7 @@ def test_errors_of_the_system_and_of_programs(
     words = [*SMALL, *BUDGET, "--quiet"]
     monkeypatch.setattr(jaxcd, "discover", failing(OSError(28, "No space left on device", "/full")))
     assert call(capsys, *words) == (2, "", "jaxcd: No space left on device: /full\n")
-    monkeypatch.setattr(jaxcd, "discover", failing(jaxcd.GraphError("two\nlines")))
+    monkeypatch.setattr(jaxcd, "discover", failing(jaxcd.errors.GraphError("two\nlines")))
     assert call(capsys, *words) == (2, "", "jaxcd: two lines\n")
     monkeypatch.setattr(jaxcd, "discover", failing(KeyboardInterrupt()))
     assert call(capsys, *words) == (130, "", "jaxcd: interrupted\n")
@@ -485,9 +485,9 @@ def test_discover_takes_an_algorithm() -> None:
     data = jaxcd.networks.load("cancer").sample(310, key=jax.random.key(0))
     options: dict[str, Any] = {"budget": jaxcd.Budget(1.0, 1e-6), "key": None}
     assert jaxcd.discover(data, **options, algorithm=jaxcd.Algorithm.FCI).info["algorithm"] == "fci"
-    tree = jaxcd.discover(data, **options, algorithm=jaxcd.Algorithm.TREE, decider=jaxcd.TreeOptions(alpha=0.01))
+    tree = jaxcd.discover(data, **options, algorithm=jaxcd.Algorithm.TREE, decider=jaxcd.decisions.TreeOptions(alpha=0.01))
     assert tree.info["algorithm"] == "tree-pc" and "alpha=0.01" in tree.info["options"]
-    assert jaxcd.discover(data, **options, decider=jaxcd.TreeOptions(alpha=0.01)).info["algorithm"] == "tree-pc"
+    assert jaxcd.discover(data, **options, decider=jaxcd.decisions.TreeOptions(alpha=0.01)).info["algorithm"] == "tree-pc"
     known = jaxcd.Knowledge(required=[("Smoker", "Cancer")])
     for algorithm in (jaxcd.Algorithm.AUTO, jaxcd.Algorithm.PC, jaxcd.Algorithm.FCI):
         run = jaxcd.discover(data, **options, algorithm=algorithm, knowledge=known)
@@ -497,14 +497,14 @@ def test_discover_takes_an_algorithm() -> None:
         {"algorithm": jaxcd.Algorithm.TREE, "decider": jaxcd.SparseVector()},
         {"algorithm": jaxcd.Algorithm.TREE, "max_level": 1},
         {"algorithm": jaxcd.Algorithm.TREE, "knowledge": known},
-        {"algorithm": jaxcd.Algorithm.PC, "decider": jaxcd.TreeOptions()},
+        {"algorithm": jaxcd.Algorithm.PC, "decider": jaxcd.decisions.TreeOptions()},
         {"algorithm": jaxcd.Algorithm.RELEASE, "test": jaxcd.CovarianceNorm()},
         {"algorithm": jaxcd.Algorithm.RELEASE, "max_level": 1},
         {"algorithm": jaxcd.Algorithm.RELEASE, "n_confidence_draws": -1},
         {"algorithm": jaxcd.Algorithm.PC, "n_confidence_draws": 5},
         {"algorithm": jaxcd.Algorithm.PC, "release_out": "x.npz"},
     ):
-        with pytest.raises(jaxcd.OptionError, match="use|drop|give"):
+        with pytest.raises(jaxcd.errors.OptionError, match="use|drop|give"):
             jaxcd.discover(data, **options, **wrong)
 
 

@@ -54,9 +54,9 @@ def test_every_search_says_what_was_paid_and_whether_noise_was_secure(discrete, 
 
 
 def test_what_is_no_release(discrete):
-    with pytest.raises(jaxcd.OptionError, match="kind = 'histogram'"):
+    with pytest.raises(jaxcd.errors.OptionError, match="kind = 'histogram'"):
         jaxcd.release(discrete, "histogram", budget=BUDGET)
-    with pytest.raises(jaxcd.OptionError, match="a Dataset cannot be searched"):
+    with pytest.raises(jaxcd.errors.OptionError, match="a Dataset cannot be searched"):
         jaxcd.search(discrete)
 
 
@@ -76,7 +76,7 @@ def test_what_could_not_be_kept_is_refused_before_it_is_bought(discrete, tmp_pat
     def charge(*_, **__):
         raise AssertionError("the ledger was charged")
 
-    monkeypatch.setattr(jaxcd.Ledger, "charge", charge)
+    monkeypatch.setattr(jaxcd.privacy.Ledger, "charge", charge)
     options = {"budget": BUDGET, "key": None}
     for wrong in (
         {"release_out": tmp_path},
@@ -85,7 +85,7 @@ def test_what_could_not_be_kept_is_refused_before_it_is_bought(discrete, tmp_pat
         {"n_confidence_draws": 2, "max_level": 1},
         {"n_confidence_draws": 1.5},
     ):
-        with pytest.raises(jaxcd.OptionError, match="give|drop|use"):
+        with pytest.raises(jaxcd.errors.OptionError, match="give|drop|use"):
             jaxcd.discover(discrete, **options, **wrong)
     with pytest.raises(AssertionError, match="charged"):
         jaxcd.discover(discrete, **options)

@@ -30,7 +30,7 @@ from jaxcd.scores.base import LocalScore
 class DoubledNorm(jaxcd.CovarianceNorm):
     """The covariance norm with a sensitivity of its author's: twice what is proved."""
 
-    def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: jaxcd.Relation) -> Sensitivity | None:
+    def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: jaxcd.privacy.Relation) -> Sensitivity | None:
         stated = super().margin_sensitivity(alpha=alpha, n_samples=n_samples, relation=relation)
         return None if stated is None else Sensitivity(2 * stated.value, stated.pad, "its author")
 
@@ -52,7 +52,7 @@ class _EqualRun(DecisionRun):
                 noisy = laplace(
                     self._accountant, self._session.margins(query), sensitivity=self._bound.value, pad=self._bound.pad, epsilon=self._price, label="mine"
                 )
-            except jaxcd.BudgetExhausted:
+            except jaxcd.errors.BudgetExhausted:
                 self.exhausted = True
                 return
             if noisy[0] <= 0:
@@ -94,7 +94,7 @@ class RoundedCells(ReleaseKind):
 
     def check(self, domain: jaxcd.Domain, n_samples: int) -> None:
         if not domain.is_discrete:
-            raise jaxcd.DomainError("data: these are counts; declare levels")
+            raise jaxcd.errors.DomainError("data: these are counts; declare levels")
 
     def plan(self, domain: jaxcd.Domain, n_samples: int, *, budget: jaxcd.Budget) -> ReleasePlan:
         self.check(domain, n_samples)
@@ -120,8 +120,8 @@ class ReleasedCells(Release):
     domain: jaxcd.Domain
     n_samples: int
     cells: np.ndarray
-    cost: jaxcd.PrivacyCost
-    spent: jaxcd.PrivacyCost
+    cost: jaxcd.privacy.PrivacyCost
+    spent: jaxcd.privacy.PrivacyCost
     charges: tuple[Mapping[str, object], ...] = ()
     bought: ReleaseKind | None = None
     kind = "my-cells"
@@ -206,5 +206,5 @@ def test_a_release_of_ones_own(data: jaxcd.Dataset, tmp_path: Path) -> None:
     run.with_confidence(found).save(tmp_path / "report")
     again = Release.load(simulated.save(tmp_path / "mine.npz"))
     assert np.array_equal(again.cells, simulated.cells) and again.bought == RoundedCells(2.0)
-    with pytest.raises(jaxcd.OptionError, match=r"my cells.*BIC\(\)"):
+    with pytest.raises(jaxcd.errors.OptionError, match=r"my cells.*BIC\(\)"):
         jaxcd.ges(bought, score=jaxcd.BDeu())

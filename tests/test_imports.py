@@ -38,3 +38,11 @@ def test_every_public_name_is_there_and_is_the_only_one_of_its_name() -> None:
         assert name in dir(jaxcd)
     with pytest.raises(AttributeError, match="no_such_name"):
         jaxcd.no_such_name  # noqa: B018
+
+
+def test_names_that_moved_still_work_and_say_where_they_are() -> None:
+    assert 55 <= len(jaxcd.__all__) <= 66
+    for name, place in (("HSICScore", "jaxcd.pairwise"), ("OptionError", "jaxcd.errors"), ("ReleasePlan", "jaxcd.releases")):
+        with pytest.warns(DeprecationWarning, match=f"{place}.{name}"):
+            assert getattr(jaxcd, name).__name__ == name
+        assert name not in jaxcd.__all__

@@ -92,7 +92,7 @@ def test_the_sensitivities(alpha: float) -> None:
     wanted = {"CovarianceNorm": 3.0, "PooledCovariance": 4.172, "KendallTau": 2 + z / 45}
     for name in ("CovarianceNorm", "PooledCovariance", "KendallTau", "ChiSquare", "GTest", "FisherZ"):
         bound = getattr(jaxcd, name)().margin_sensitivity(
-            alpha=alpha, n_samples=10**6, relation=jaxcd.Relation.REPLACE_ONE
+            alpha=alpha, n_samples=10**6, relation=jaxcd.privacy.Relation.REPLACE_ONE
         )
         if name not in wanted:
             assert bound is None

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxcd
-from jaxcd import Method
 from jaxcd.doors import Algorithm
 from jaxcd.planning import plan_release
+from jaxcd.recommending import Method
 
 PURE, BOTH = jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6)
 
@@ -130,13 +130,13 @@ def test_what_is_refused():
         {"linear": 1},
     ):
         arguments = {"domain": domain, "n_samples": 100, "budget": BOTH, **wrong}
-        with pytest.raises(jaxcd.OptionError, match="give|declare|use|say"):
+        with pytest.raises(jaxcd.errors.OptionError, match="give|declare|use|say"):
             jaxcd.recommend(arguments.pop("domain"), arguments.pop("n_samples"), **arguments)
     mixed = numeric(2, c=jaxcd.Categorical(("a", "b")))
-    with pytest.raises(jaxcd.DomainError, match="'c' is categorical while others are numeric.*Features.*delta > 0"):
+    with pytest.raises(jaxcd.errors.DomainError, match="'c' is categorical while others are numeric.*Features.*delta > 0"):
         jaxcd.recommend(mixed, 100, budget=PURE)
     for linear in (False, True):
-        with pytest.raises(jaxcd.DomainError, match="delta > 0"):
+        with pytest.raises(jaxcd.errors.DomainError, match="delta > 0"):
             jaxcd.recommend(numeric(3), 100, budget=PURE, linear=linear)
 
 
@@ -145,15 +145,15 @@ def test_mixed_columns_have_confidence_and_no_tests(monkeypatch):
     data = jaxcd.Dataset.from_array(np.tile([[0.5, 1.5, 0.0], [1.0, 0.0, 1.0]], (50, 1)), domain=domain)
     run = jaxcd.discover(data, budget=BOTH, key=None, n_confidence_draws=2, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
     assert run.confidence.n_draws == 2
-    monkeypatch.setattr(jaxcd.Ledger, "charge", lambda *_: pytest.fail("charged"))
+    monkeypatch.setattr(jaxcd.privacy.Ledger, "charge", lambda *_: pytest.fail("charged"))
     for options in ({"test": jaxcd.StratifiedRanks()}, {"algorithm": Algorithm.FCI}):
-        with pytest.raises(jaxcd.DomainError, match="categor|nominal"):
+        with pytest.raises(jaxcd.errors.DomainError, match="categor|nominal"):
             jaxcd.discover(data, budget=BOTH, key=jax.random.key(0), **options)
 
 
 def test_fewer_rows_than_features_are_refused_at_once():
     domain = numeric(3, c=jaxcd.Categorical(tuple(range(40))))
-    with pytest.raises(jaxcd.DataError, match="30 rows for 45 features; give more rows than features, or fewer columns$"):
+    with pytest.raises(jaxcd.errors.DataError, match="30 rows for 45 features; give more rows than features, or fewer columns$"):
         jaxcd.recommend(domain, 30, budget=BOTH)
 
 
@@ -197,7 +197,7 @@ class TestPlanOfRelease:
         planned = plan_release(data.domain, n, kind=jaxcd.Features(), budget=BOTH)
         # features of length one: a correlation is r covariances
         assert planned.noise == pytest.approx(bought.sigma * bought.sizes[0], rel=1e-9)
-        with pytest.raises(jaxcd.OptionError, match="delta"):
+        with pytest.raises(jaxcd.errors.OptionError, match="delta"):
             plan_release(data.domain, n, kind=jaxcd.Features(), budget=PURE)
 
     def test_words_where_noise_is_all(self):
@@ -205,9 +205,9 @@ class TestPlanOfRelease:
         assert "nothing in 20 rows stands out" in small and "of the 100,000 rows is noise" in large and "nothing" not in large
 
     def test_what_is_refused(self):
-        with pytest.raises(jaxcd.OptionError, match="no kind of release"):
+        with pytest.raises(jaxcd.errors.OptionError, match="no kind of release"):
             plan_release(discrete(2, 2), 100, kind="histogram", budget=BOTH)
-        with pytest.raises(jaxcd.DomainError, match="numeric"):
+        with pytest.raises(jaxcd.errors.DomainError, match="numeric"):
             plan_release(numeric(2), 100, kind=jaxcd.Marginals(), budget=BOTH)
-        with pytest.raises(jaxcd.OptionError, match="delta"):
+        with pytest.raises(jaxcd.errors.OptionError, match="delta"):
             plan_release(numeric(2), 100, kind=jaxcd.SecondMoments(), budget=PURE)

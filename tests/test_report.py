@@ -374,7 +374,7 @@ class _Stub(Certified, SimpleNamespace):
 
 
 def _stub(names: list[str], **changes: Any) -> _Stub:
-    cost = jaxcd.PrivacyCost(1.0, 0.0, jaxcd.Relation.REPLACE_ONE, True, f"because {EVIL}")
+    cost = jaxcd.privacy.PrivacyCost(1.0, 0.0, jaxcd.privacy.Relation.REPLACE_ONE, True, f"because {EVIL}")
     row = {"label": EVIL, "mechanism": "Pure", "epsilon": 0.1, "rho": 0.005}
     fields = {
         "graph": MixedGraph.from_edges(names, [f"{names[0]} --> {names[1]}"]),
@@ -413,7 +413,7 @@ def test_infinity_and_unknown_values_are_json() -> None:
         "a": np.float64("inf"),
         "b": float("nan"),
         "c": np.int64(3),
-        "d": jaxcd.Relation.REPLACE_ONE,
+        "d": jaxcd.privacy.Relation.REPLACE_ONE,
         "e": {1: (2, object)},
     }
     content = _stub(["a", "b", "c"], info=info).certificate()

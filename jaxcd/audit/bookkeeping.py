@@ -65,7 +65,7 @@ def _fill(budget: jaxcd.Budget, event: Any, most: int) -> int:
     for _ in range(most):
         try:
             ledger.charge(event)
-        except jaxcd.BudgetExhausted:
+        except jaxcd.errors.BudgetExhausted:
             return admitted
         admitted += 1
     return admitted
@@ -112,7 +112,7 @@ def _refused_first() -> str | None:
     noise = _Watching()
     accountant = Accountant(Ledger(jaxcd.Budget(1.0)), noise)
     laplace(accountant, 0.0, sensitivity=1.0, epsilon=0.75, label="a")
-    with contextlib.suppress(jaxcd.BudgetExhausted):
+    with contextlib.suppress(jaxcd.errors.BudgetExhausted):
         laplace(accountant, 0.0, sensitivity=1.0, epsilon=0.75, label="a")
         return "epsilon 1.5 was drawn under a budget of 1"
     return None if noise.drawn == 1 else "noise was drawn for a charge that was refused"
@@ -128,7 +128,7 @@ def _threads() -> str | None:
             admitted: list[int] = []
 
             def spend(ledger: Ledger = ledger, admitted: list[int] = admitted) -> None:
-                with contextlib.suppress(jaxcd.BudgetExhausted):
+                with contextlib.suppress(jaxcd.errors.BudgetExhausted):
                     for _ in range(8):
                         admitted.append(ledger.charge(_Slow(1 / 8, "a")))
 
@@ -157,7 +157,7 @@ class _Slow(PureEvent):
 def _one_answer() -> str | None:
     round_ = AboveThreshold(_accountant(jaxcd.Budget(1.0)), sensitivity=1.0, epsilon=1.0, label="a")
     answers = [round_.first_above(np.array([1e9]), threshold=0.0)]
-    with contextlib.suppress(jaxcd.PrivacyError):
+    with contextlib.suppress(jaxcd.errors.PrivacyError):
         answers.append(round_.first_above(np.array([1e9]), threshold=0.0))
         return "a sparse vector answered 'above' twice for one charge"
     return None if answers == [0] else "a query far above its threshold was not found"
@@ -187,7 +187,7 @@ def _ledger_file() -> str | None:
         ledger = jaxcd.LedgerFile(path, data_set="audit", budget=jaxcd.Budget(1.0))
         values, admitted = [], 0
         for _ in range(6):
-            with contextlib.suppress(jaxcd.BudgetExhausted):
+            with contextlib.suppress(jaxcd.errors.BudgetExhausted):
                 values.append(jaxcd.release(_data(), jaxcd.Histogram(), budget=jaxcd.Budget(0.25), noise=_drawing(admitted), ledger=ledger))
                 admitted += 1
         shown = jaxcd.LedgerFile(path).spent.epsilon
@@ -206,7 +206,7 @@ def _edited_ledger() -> str | None:
         text = path.read_bytes()
         for changed in (text.replace(b"0.25", b"0.05"), b"".join(text.splitlines(keepends=True)[:-1])):
             path.write_bytes(changed)
-            with contextlib.suppress(jaxcd.FormatError):
+            with contextlib.suppress(jaxcd.errors.FormatError):
                 spent = jaxcd.LedgerFile(path).spent.epsilon
                 if spent < 0.25:
                     return f"an edited file was read, and shows {spent}"
@@ -252,7 +252,7 @@ def _certificates() -> str | None:
         changed["ledger"][0] |= change
         body = {name: value for name, value in changed.items() if name != "digest"}
         changed["digest"] = certificate_digest(body)
-        with contextlib.suppress(jaxcd.FormatError):
+        with contextlib.suppress(jaxcd.errors.FormatError):
             if jaxcd.verify(changed).holds:
                 return f"a certificate with {change} verifies"
     return None
@@ -262,7 +262,7 @@ def _forged_release() -> str | None:
     noisy = release_histogram(_data(), budget=jaxcd.Budget(1.0))
     with tempfile.TemporaryDirectory() as folder:
         path = dataclasses.replace(noisy, scale=0.01).save(Path(folder) / "forged.npz")
-        with contextlib.suppress(jaxcd.FormatError):
+        with contextlib.suppress(jaxcd.errors.FormatError):
             if Release.load(path).cost.proven:
                 return "a release file with nearly no noise is proved"
     return None

@@ -393,7 +393,7 @@ def _by_tests() -> Iterator[Case]:
         (jaxcd.SparseVector(n_rounds=2), {"stable": False}),
         (jaxcd.SieveAndExamine(), {}),
         (jaxcd.SieveAndExamine(rate=0.5), {"stable": False}),
-        (jaxcd.NoisyThreshold(), {"colliders": jaxcd.ColliderRule.MAJORITY}),
+        (jaxcd.NoisyThreshold(), {"colliders": jaxcd.discovery.ColliderRule.MAJORITY}),
         (jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN, n_queries=7), {}),
         (jaxcd.ExponentialSelect(), {}),
         (jaxcd.LevelwiseGaussian(), {}),
@@ -422,7 +422,7 @@ def _by_tests() -> Iterator[Case]:
     yield Case("pc, StratifiedRanks", ("StratifiedRanks", "SparseVector"), run, _numeric_pairs(300), _numeric_facts("StratifiedRanks", 5), frozenset(_BY_TESTS), trials=4)
     run = _search(jaxcd.tree_pc, wide, test=ranks)
     yield Case("tree_pc, StratifiedRanks", ("StratifiedRanks", "TreeOptions"), run, _numeric_pairs(300), _numeric_facts("StratifiedRanks", 5), frozenset(_TREE), trials=3)
-    kernel = jaxcd.BoundedRCIT(n_features=20, n_permutations=19, scales=jaxcd.BoughtBandwidths())
+    kernel = jaxcd.BoundedRCIT(n_features=20, n_permutations=19, scales=jaxcd.citests.BoughtBandwidths())
     run = _search(jaxcd.pc, wide, test=kernel, decider=jaxcd.SparseVector(), max_level=1)
     yield Case("pc, BoundedRCIT, bought bandwidths", ("BoundedRCIT", "BoughtBandwidths", "SparseVector"), run, _numeric_pairs(60), _numeric_facts("BoundedRCIT"), frozenset(_BY_TESTS), trials=3)
     kernel = jaxcd.BoundedRCIT(n_features=20, n_permutations=19)
@@ -507,26 +507,26 @@ def _pairs_of_columns() -> Iterator[Case]:
         pairs = _pair_of_columns(n, options.get("protect", Protect.BOTH))
         return Case(f"anm, {name}", (type(score).__name__,), anm(score, budget, **options), pairs, facts(record), frozenset(_PAIR))
 
-    hsic, both = jaxcd.HSICScore(), ScoreRelease.SCORES
+    hsic, both = jaxcd.pairwise.HSICScore(), ScoreRelease.SCORES
     yield case("HSIC, both halves", hsic, _hsic_record(Protect.BOTH, True))
     yield case("HSIC, both halves, scores", hsic, _hsic_record(Protect.BOTH, True), release=both)
     yield case("HSIC, split", hsic, _hsic_record(Protect.BOTH, False), test_share=0.5)
-    wide = jaxcd.HSICScore(residual_bandwidth=1.0)
+    wide = jaxcd.pairwise.HSICScore(residual_bandwidth=1.0)
     large = _hsic_record(Protect.BOTH, False, penalty=1.0, bandwidth=1.0)
     yield case("HSIC, split, large penalty", wide, large, test_share=0.5, penalty=1.0, norm_bound=1.0)
     yield case("HSIC, test half", hsic, _hsic_record(Protect.TEST, False), protect=Protect.TEST)
     yield case("HSIC, training half", hsic, _hsic_record(Protect.TRAIN, False), protect=Protect.TRAIN)
     half = n // 2
-    yield case("Spearman, test half", jaxcd.SpearmanScore(), 6 / (half + 1), protect=Protect.TEST)
-    yield case("Kendall, test half", jaxcd.KendallScore(), 4 / half, protect=Protect.TEST)
+    yield case("Spearman, test half", jaxcd.pairwise.SpearmanScore(), 6 / (half + 1), protect=Protect.TEST)
+    yield case("Kendall, test half", jaxcd.pairwise.KendallScore(), 4 / half, protect=Protect.TEST)
     delta = jaxcd.Budget(2.0, 1e-3)
-    yield case("Spearman, training half", jaxcd.SpearmanScore(stability_release=True), 1.0, budget=delta, protect=Protect.TRAIN)
-    iqr = jaxcd.LogIQRScore()
+    yield case("Spearman, training half", jaxcd.pairwise.SpearmanScore(stability_release=True), 1.0, budget=delta, protect=Protect.TRAIN)
+    iqr = jaxcd.pairwise.LogIQRScore()
     for protect in (Protect.BOTH, Protect.TEST, Protect.TRAIN):
         yield case(f"IQR, flip distance, {protect.value}", iqr, 0.0, protect=protect)
-        stable = jaxcd.LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE)
+        stable = jaxcd.pairwise.LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE)
         yield case(f"IQR, propose-test-release, {protect.value}", stable, stable.width, budget=delta, protect=protect)
-    yield case("IQR, quartiles", jaxcd.LogIQRScore(mechanism=IQRMechanism.EXPONENTIAL), 0.0, protect=Protect.TEST, release=both)
+    yield case("IQR, quartiles", jaxcd.pairwise.LogIQRScore(mechanism=IQRMechanism.EXPONENTIAL), 0.0, protect=Protect.TEST, release=both)
 
     def reci(columns: Any, noise: NoiseSource) -> Any:
         return jaxcd.reci(*columns, budget=jaxcd.Budget(1.0), bounds=_UNIT, noise=noise)

@@ -181,7 +181,7 @@ def _kernel_formula(quick: bool) -> Iterator[Finding]:
 
 def _bandwidths(quick: bool) -> Iterator[Finding]:
     """All values alike; one goes to the other end: the mean of the kernel falls by nearly 2 / n, so the utility moves by 2 records."""
-    n, choice = 400, jaxcd.BoughtBandwidths()
+    n, choice = 400, jaxcd.citests.BoughtBandwidths()
     column = np.full(n, -1.0)
     other = column.copy()
     other[0] = 1.0
@@ -329,7 +329,7 @@ def _flip_distance(quick: bool) -> Iterator[Finding]:
     rng = np.random.default_rng(4)
     x = rng.uniform(-1, 1, 40)
     y = np.clip(x**3 + rng.normal(scale=0.2, size=40), -1, 1)
-    score = jaxcd.LogIQRScore()
+    score = jaxcd.pairwise.LogIQRScore()
     result = jaxcd.anm(x, y, budget=jaxcd.Budget(1.0), noise=jaxcd.SimulatedNoise(_key()), key=_key(), bounds=((-1, 1), (-1, 1)), score=score)
     claimed = float(str(result.certificate()["ledger"][0]["sensitivity"]))
     yield Finding.of("distance", "flip distance", claimed=claimed, found=float(worst), least=0.5)

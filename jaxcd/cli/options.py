@@ -57,7 +57,7 @@ DECIDERS: dict[str, Callable[[], Any]] = {
     "sparse-vector": jaxcd.SparseVector,
     "sieve-and-examine": jaxcd.SieveAndExamine,
     "noisy-threshold": jaxcd.NoisyThreshold,
-    "noisy-threshold-gaussian": lambda: jaxcd.NoisyThreshold(noise=jaxcd.Noise.GAUSSIAN),
+    "noisy-threshold-gaussian": lambda: jaxcd.NoisyThreshold(noise=jaxcd.decisions.Noise.GAUSSIAN),
     "exponential-select": jaxcd.ExponentialSelect,
     "threshold": jaxcd.Threshold,
 }
@@ -217,7 +217,7 @@ class Source:
             return Loaded(data, words, network.cpdag())
         return Loaded(data.select(shown), words, dag_to_pag(network.dag, latent=self.hide), "PAG")
 
-    def _shown(self, network: jaxcd.BayesianNetwork) -> list[str]:
+    def _shown(self, network: jaxcd.data.BayesianNetwork) -> list[str]:
         """The columns that ``--hide`` leaves."""
         for name in self.hide:
             if name not in network.names:
@@ -250,7 +250,7 @@ class Source:
         return Loaded(data, f"{file}, {data.n_samples:,} rows, {data.n_columns} columns{kind}", None)
 
 
-def _network(name: str | None, bif: Path | None) -> jaxcd.BayesianNetwork:
+def _network(name: str | None, bif: Path | None) -> jaxcd.data.BayesianNetwork:
     """The network of ``--network`` or, where that is None, of ``--bif``."""
     if name is None:
         assert bif is not None

@@ -135,7 +135,7 @@ def show_release(path: Path) -> None:
     _line(_console(), "release", f"{path}: what was bought; jaxcd.search(jaxcd.Release.load({str(path)!r})) costs nothing more")
 
 
-def print_recommendation(found: jaxcd.Recommendation) -> None:
+def print_recommendation(found: jaxcd.recommending.Recommendation) -> None:
     """A recommendation as one JSON object."""
     content = {
         "method": found.method.value,

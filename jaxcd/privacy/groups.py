@@ -52,7 +52,7 @@ def group_delta(epsilon: float, delta: float, rows: int) -> float:
 
 
 def group_cost(cost: Any, rows: int) -> Any:
-    """What ``cost`` (a :class:`jaxcd.PrivacyCost`) says about a person with ``rows`` rows; the module's docstring has the proof.
+    """What ``cost`` (a :class:`jaxcd.privacy.PrivacyCost`) says about a person with ``rows`` rows; the module's docstring has the proof.
 
     Where the cost knows its rho, epsilon grows and delta stays; else epsilon grows to k epsilon, and delta with it (where that is no
     probability, nothing is guaranteed: epsilon is infinite).

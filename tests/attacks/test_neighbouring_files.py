@@ -456,7 +456,7 @@ def test_check_is_the_other_side_of_reading(outside: Outside, tmp_path: Path):
         try:
             jaxcd.read_csv(path, domain=MIXED, strict=True)
             code = 0
-        except jaxcd.DataError:
+        except jaxcd.errors.DataError:
             code = 1
         assert check(outside, "mixed", csv_of("mixed", cells))["code"] == code, cells
 
@@ -487,5 +487,5 @@ def test_in_python_strict_reading_names_the_row(tmp_path: Path):
     for name in MIXED.names:
         for odd in ODD[name]:
             path.write_text(csv_of("mixed", {name: odd}), encoding="utf-8")
-            with pytest.raises(jaxcd.DataError, match=rf"\brow {ROW + 1}\b"):
+            with pytest.raises(jaxcd.errors.DataError, match=rf"\brow {ROW + 1}\b"):
                 jaxcd.read_csv(path, domain=MIXED, strict=True)

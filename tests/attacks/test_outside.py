@@ -274,7 +274,7 @@ def test_kendall_on_numeric_columns_is_refused_before_the_budget_is_spent():
                 data, test=jaxcd.KendallTau(), decider=jaxcd.SparseVector(), budget=jaxcd.Budget(50.0), key=None,
                 noise=jaxcd.SimulatedNoise(jax.random.key(0)),
             )  # fmt: skip
-        except (jaxcd.DomainError, jaxcd.OptionError):
+        except (jaxcd.errors.DomainError, jaxcd.errors.OptionError):
             if charged:
                 raise
 
@@ -301,7 +301,7 @@ def test_no_level_makes_an_error_depend_on_the_data():
         try:
             data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
             jaxcd.ci_test(data, "a", "b", test=jaxcd.CovarianceNorm(), budget=jaxcd.Budget(1.0), key=None, alpha=5e-324)
-        except jaxcd.OptionError:
+        except jaxcd.errors.OptionError:
             assert codes is mixed  # a refusal must meet the first data set already
             return
 
@@ -319,7 +319,7 @@ def test_a_sieve_over_a_test_without_subsets_is_refused_before_the_budget_is_spe
                 data, test=jaxcd.BoundedRCIT(n_features=4, n_permutations=19), decider=jaxcd.SieveAndExamine(rate=0.5),
                 budget=jaxcd.Budget(1.0), key=jax.random.key(0), noise=jaxcd.SimulatedNoise(jax.random.key(0)),
             )  # fmt: skip
-        except (jaxcd.DomainError, jaxcd.OptionError):
+        except (jaxcd.errors.DomainError, jaxcd.errors.OptionError):
             if charged:
                 raise
 

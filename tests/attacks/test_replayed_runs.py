@@ -274,7 +274,7 @@ RUNS = [
     (jaxcd.SieveAndExamine(rate=1.0), {}),
     (jaxcd.SieveAndExamine(rate=0.5), {"stable": False}),
     (jaxcd.SieveAndExamine(), {}),
-    (jaxcd.NoisyThreshold(), {"colliders": jaxcd.ColliderRule.MAJORITY}),
+    (jaxcd.NoisyThreshold(), {"colliders": jaxcd.discovery.ColliderRule.MAJORITY}),
     (jaxcd.NoisyThreshold(n_queries=7), {"stable": False}),
     (jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN), {}),
     (jaxcd.LevelwiseGaussian(), {}),
@@ -285,7 +285,7 @@ IDS = [f"{decider.name}{i}" for i, (decider, _) in enumerate(RUNS)]
 
 
 def shift_of(test: jaxcd.citests.CITest, n: int, alpha: float = 0.05) -> int:
-    bound = test.margin_sensitivity(alpha=alpha, n_samples=n, relation=jaxcd.Relation.REPLACE_ONE)
+    bound = test.margin_sensitivity(alpha=alpha, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE)
     assert bound is not None
     return int(integer_sensitivity(bound.value, grid=GRID, pad=bound.pad))
 
@@ -376,7 +376,7 @@ DOORS: list[tuple[Any, dict]] = [
     (jaxcd.pc, {"test": jaxcd.StratifiedRanks(strata=(6, 3)), "decider": jaxcd.LevelwiseGaussian()}),
     (jaxcd.tree_pc, {"test": jaxcd.StratifiedRanks(strata=(6, 3), map_levels=5)}),
     (jaxcd.pc, {"test": jaxcd.BoundedRCIT(n_features=20, n_permutations=19), "decider": jaxcd.SparseVector(), "max_level": 1}),
-    (one_test, {"test": jaxcd.BoundedRCIT(n_features=20, null=jaxcd.Null.ANALYTIC)}),
+    (one_test, {"test": jaxcd.BoundedRCIT(n_features=20, null=jaxcd.citests.Null.ANALYTIC)}),
     (one_test, {"test": jaxcd.KendallTau()}),
 ]
 
@@ -459,7 +459,7 @@ class Moving(DiscreteTest):
         (jaxcd.pc, {"decider": jaxcd.LevelwiseGaussian(alpha=0.9, false_edges=9.0)}),
         (jaxcd.pc, {"decider": jaxcd.NoisyThreshold(n_queries=9)}),
         (jaxcd.pc, {"decider": jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN, n_queries=9)}),
-        (jaxcd.tree_pc, {"options": jaxcd.TreeOptions(alpha=0.9, false_edges=9.0)}),
+        (jaxcd.tree_pc, {"options": jaxcd.decisions.TreeOptions(alpha=0.9, false_edges=9.0)}),
     ],
     ids=["LevelwiseGaussian", "Laplace", "Gaussian", "tree"],
 )

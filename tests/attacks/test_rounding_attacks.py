@@ -85,7 +85,7 @@ def test_margins_of_huge_tables_are_within_the_pad(test: CITest):
     with mpmath.workdps(60):
         for table in hostile_tables():
             n = int(table.sum())
-            stated = test.margin_sensitivity(alpha=ALPHA, n_samples=n, relation=jaxcd.Relation.REPLACE_ONE)
+            stated = test.margin_sensitivity(alpha=ALPHA, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE)
             assert stated is not None
             error = abs(mpmath.mpf(computed_margins(table)[test.name]) - exact_margins(table)[test.name])
             assert error <= stated.pad, table.tolist()

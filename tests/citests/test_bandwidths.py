@@ -14,7 +14,7 @@ from jaxcd.citests.bought_bandwidths import SCALE_SENSITIVITY, buy_scales, scale
 from jaxcd.citests.bounded_rcit import residual_shift
 from jaxcd.privacy import Accountant, Budget, Ledger, Relation, SimulatedNoise
 
-CHOICE = jaxcd.BoughtBandwidths()
+CHOICE = jaxcd.citests.BoughtBandwidths()
 
 
 def numeric(columns: np.ndarray, bound: float = 1.0) -> jaxcd.Dataset:
@@ -37,7 +37,7 @@ def test_utilities_are_those_of_the_gram_matrix():
 def test_one_record_moves_a_utility_by_at_most_two():
     """All pairs of places on a grid for the replaced record, over clusters and spreads; two is reached."""
     rng = np.random.default_rng(1)
-    choice = jaxcd.BoughtBandwidths(grid=(0.05, 0.5, 2.0), target=0.9)
+    choice = jaxcd.citests.BoughtBandwidths(grid=(0.05, 0.5, 2.0), target=0.9)
     worst = 0.0
     for n in (2, 3, 10, 60):
         for rest in (np.full(n - 1, -1.0), rng.uniform(-1, 1, n - 1), rng.choice([-1.0, 0.0, 1.0], n - 1)):
@@ -68,7 +68,7 @@ def test_the_price_is_the_share_and_is_charged_once(delta: float):
     columns = [np.linspace(-1, 1, 100)] * 4
     buyer = accountant(2.0, delta)
     rho = buyer.ledger.remaining_rho
-    buy_scales(columns, "abcd", jaxcd.BoughtBandwidths(share=0.25), buyer, bandwidth=0.5)
+    buy_scales(columns, "abcd", jaxcd.citests.BoughtBandwidths(share=0.25), buyer, bandwidth=0.5)
     rows = buyer.ledger.to_table()
     assert [row["label"] for row in rows] == [f"bandwidth of {c}" for c in "abcd"]
     assert {row["mechanism"] for row in rows} == {"ExponentialMechanism"}
@@ -86,7 +86,7 @@ def test_a_private_run_buys_first_and_keeps_the_budget(decider):
     x = rng.uniform(-1, 1, 300)
     data = numeric(np.column_stack([x, x**2, rng.uniform(-1, 1, 300)]))
     run = jaxcd.pc(
-        data, test=jaxcd.BoundedRCIT(scales=jaxcd.BoughtBandwidths(grid=(0.5, 1.0)), n_permutations=19, n_features=20), decider=decider,
+        data, test=jaxcd.BoundedRCIT(scales=jaxcd.citests.BoughtBandwidths(grid=(0.5, 1.0)), n_permutations=19, n_features=20), decider=decider,
         budget=Budget(1.0, 1e-6), key=jax.random.key(0), noise=SimulatedNoise(jax.random.key(1)), max_level=1,
     )  # fmt: skip
     labels = [row["label"] for row in run.info["ledger"]]
@@ -95,7 +95,7 @@ def test_a_private_run_buys_first_and_keeps_the_budget(decider):
     assert run.spent.epsilon <= 1.0
 
 
-@pytest.mark.parametrize("null", list(jaxcd.Null))
+@pytest.mark.parametrize("null", list(jaxcd.citests.Null))
 @pytest.mark.parametrize("given", [(), (2,)])
 def test_margins_in_bought_bandwidths_move_by_at_most_one(null, given):
     """With the factors public: each column has its own, and the unit of the margin is theirs."""
@@ -143,7 +143,7 @@ def test_analytic_null_at_any_level():
     rng = np.random.default_rng(6)
     x = rng.uniform(-1, 1, 300)
     data = numeric(np.column_stack([x, np.clip(0.3 * x + rng.uniform(-0.7, 0.7, 300), -1, 1)]))
-    test = jaxcd.BoundedRCIT(null=jaxcd.Null.ANALYTIC)
+    test = jaxcd.BoundedRCIT(null=jaxcd.citests.Null.ANALYTIC)
     options = dict(test=test, budget=jaxcd.NO_PRIVACY, key=jax.random.key(0))
     answers = {a: jaxcd.ci_test(data, "x0", "x1", alpha=a, **options) for a in (0.2, 0.05, 0.001, 1e-9)}
     pvalue = answers[0.05].pvalue
@@ -152,9 +152,9 @@ def test_analytic_null_at_any_level():
         assert answer.independent == (pvalue >= alpha)
         bound = test.record_sensitivity(conditional=False, n_samples=300, alpha=alpha)
         assert bound == pytest.approx(math.sqrt(6) + 4 * math.sqrt(5) * jaxcd_quantile(alpha) / math.sqrt(300), abs=1e-4)
-    with pytest.raises(jaxcd.OptionError, match="analytic null"):
+    with pytest.raises(jaxcd.errors.OptionError, match="analytic null"):
         jaxcd.ci_test(data, "x0", "x1", alpha=0.3, **options)
-    with pytest.raises(jaxcd.OptionError, match="analytic null"):
+    with pytest.raises(jaxcd.errors.OptionError, match="analytic null"):
         test.margin_sensitivity(alpha=0.3, n_samples=300, relation=Relation.REPLACE_ONE)
 
 
@@ -172,15 +172,15 @@ def test_refusals_come_before_any_charge(monkeypatch: pytest.MonkeyPatch):
         data.values("x0")[:, None] * [1, 2], names=["x0", "x1"], domain=jaxcd.Domain({"x0": jaxcd.Numeric(), "x1": jaxcd.Numeric()})
     )
     options = dict(test=test, budget=Budget(1.0))
-    with pytest.raises(jaxcd.DomainError, match="public bounds"):
+    with pytest.raises(jaxcd.errors.DomainError, match="public bounds"):
         jaxcd.ci_test(unbounded, "x0", "x1", key=jax.random.key(0), **options)
-    with pytest.raises(jaxcd.OptionError, match="key"):
+    with pytest.raises(jaxcd.errors.OptionError, match="key"):
         jaxcd.ci_test(data, "x0", "x1", key=None, **options)
-    with pytest.raises(jaxcd.OptionError, match="n_permutations"):
+    with pytest.raises(jaxcd.errors.OptionError, match="n_permutations"):
         jaxcd.ci_test(data, "x0", "x1", alpha=0.001, key=jax.random.key(0), **options)
     for bad in ({"share": 0.0}, {"share": 1}, {"share": math.nan}, {"target": 1.0}, {"target": math.nan}, {"grid": (1.0,)},
                 {"grid": [1.0, 2.0]}, {"grid": (1.0, 1.0)}, {"grid": (1.0, -1.0)}, {"grid": (1.0, math.nan)}):  # fmt: skip
-        with pytest.raises(jaxcd.OptionError, match=next(iter(bad))):
-            jaxcd.BoughtBandwidths(**bad)
-    with pytest.raises(jaxcd.OptionError, match="scales"):
+        with pytest.raises(jaxcd.errors.OptionError, match=next(iter(bad))):
+            jaxcd.citests.BoughtBandwidths(**bad)
+    with pytest.raises(jaxcd.errors.OptionError, match="scales"):
         jaxcd.BoundedRCIT(scales=0.5)

@@ -91,7 +91,7 @@ def test_the_residual_shift_is_that_of_the_specification(penalty, unbounded, bou
     assert ridge_norm(penalty, 1.0) <= 1
 
 
-@pytest.mark.parametrize("null", list(jaxcd.Null))
+@pytest.mark.parametrize("null", list(jaxcd.citests.Null))
 @pytest.mark.parametrize("conditional", [False, True])
 def test_one_record_moves_the_margin_by_at_most_one(null, conditional):
     """Neighbours differ in one whole record, whose own residual moves too; clusters and outliers among the starts."""
@@ -125,17 +125,17 @@ def test_sensitivities_are_stated_where_they_hold():
 
 def test_bad_input_is_refused_before_a_charge():
     data = numeric(np.random.default_rng(0).normal(size=(20, 2)))
-    with pytest.raises(jaxcd.DomainError, match="public bounds"):
+    with pytest.raises(jaxcd.errors.DomainError, match="public bounds"):
         jaxcd.ci_test(data, "x0", "x1", test=jaxcd.BoundedRCIT(), budget=jaxcd.Budget(1.0), key=jax.random.key(0))
-    with pytest.raises(jaxcd.SensitivityError):
+    with pytest.raises(jaxcd.errors.SensitivityError):
         jaxcd.ci_test(data, "x0", "x1", test=jaxcd.RCIT(), budget=jaxcd.Budget(1.0), key=jax.random.key(0))
-    with pytest.raises(jaxcd.OptionError, match="key"):
+    with pytest.raises(jaxcd.errors.OptionError, match="key"):
         jaxcd.ci_test(data, "x0", "x1", test=jaxcd.RCIT(), budget=jaxcd.NO_PRIVACY, key=None)
-    with pytest.raises(jaxcd.OptionError, match="n_permutations"):
+    with pytest.raises(jaxcd.errors.OptionError, match="n_permutations"):
         jaxcd.ci_test(data, "x0", "x1", test=jaxcd.RCIT(n_permutations=3), budget=jaxcd.NO_PRIVACY, key=jax.random.key(0))
-    with pytest.raises(jaxcd.DomainError, match="4 rows"):
+    with pytest.raises(jaxcd.errors.DomainError, match="4 rows"):
         jaxcd.ci_test(data.__class__.from_array([[1.0, 2.0], [2.0, 1.0]], domain=jaxcd.Domain({"a": jaxcd.Numeric(), "b": jaxcd.Numeric()})),
                       "a", "b", test=jaxcd.HSIC(), budget=jaxcd.NO_PRIVACY, key=jax.random.key(0))  # fmt: skip
     for options in ({"penalty": 0.0}, {"bandwidth": -1.0}, {"norm_bound": math.nan}, {"n_permutations": 0}):
-        with pytest.raises(jaxcd.OptionError, match=next(iter(options))):
+        with pytest.raises(jaxcd.errors.OptionError, match=next(iter(options))):
             jaxcd.BoundedRCIT(**options)

@@ -23,7 +23,7 @@ ALPHA = 0.05
 
 
 def bound(test: CITest, n: int, alpha: float = ALPHA) -> float:
-    stated = test.margin_sensitivity(alpha=alpha, n_samples=n, relation=jaxcd.Relation.REPLACE_ONE)
+    stated = test.margin_sensitivity(alpha=alpha, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE)
     assert stated is not None
     return stated.value
 
@@ -262,7 +262,7 @@ def test_rounding_stays_within_the_pad():
             w += squares[0] * squares[1] / size**2
         c = mpmath.mpf(2) * mpmath.erfinv(mpmath.mpf(1) - mpmath.mpf("0.05")) ** 2 - 1
         exact = mpmath.sqrt(total) - mpmath.sqrt(v + c * mpmath.sqrt(w))
-        stated = CovarianceNorm().margin_sensitivity(alpha=0.05, n_samples=n, relation=jaxcd.Relation.REPLACE_ONE)
+        stated = CovarianceNorm().margin_sensitivity(alpha=0.05, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE)
         assert stated is not None
         computed = margins(CovarianceNorm(), rows[:, None, :], (3, 2, 4))[0]
         assert abs(float(mpmath.mpf(float(computed)) - exact)) <= stated.pad

@@ -228,8 +228,8 @@ def test_margin_and_pvalue_agree_on_the_decision(test: CITest, seed: int):
 
 
 @pytest.mark.parametrize("test", [ChiSquare(), GTest(), FisherZ(), Oracle(jaxcd.networks.load("asia").dag)])
-@pytest.mark.parametrize("relation", jaxcd.Relation)
-def test_tests_without_a_bound_say_so(test: CITest, relation: jaxcd.Relation):
+@pytest.mark.parametrize("relation", jaxcd.privacy.Relation)
+def test_tests_without_a_bound_say_so(test: CITest, relation: jaxcd.privacy.Relation):
     assert test.margin_sensitivity(alpha=0.05, n_samples=1000, relation=relation) is None
 
 
@@ -241,7 +241,7 @@ def test_stated_sensitivities(alpha: float):
         (PooledCovariance(), 4 + (3 - 2 * math.sqrt(2))),
         (KendallTau(), 2 + z / 45),
     ):
-        stated = test.margin_sensitivity(alpha=alpha, n_samples=1000, relation=jaxcd.Relation.REPLACE_ONE)
+        stated = test.margin_sensitivity(alpha=alpha, n_samples=1000, relation=jaxcd.privacy.Relation.REPLACE_ONE)
         assert stated is not None and stated.value == pytest.approx(bound, rel=1e-9)
         assert 0 < stated.pad < 1e-3
 

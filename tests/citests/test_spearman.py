@@ -16,7 +16,7 @@ from jaxcd.citests.spearman import spearman_rho_sensitivity
 from jaxcd.ops import spearman
 from jaxcd.queries import Queue
 
-RELATION = jaxcd.Relation.REPLACE_ONE
+RELATION = jaxcd.privacy.Relation.REPLACE_ONE
 
 
 def bound(n: int, alpha: float = 0.05) -> float:
@@ -184,7 +184,7 @@ def test_numeric_conditioning_is_refused_before_a_charge():
         rng.normal(size=(50, 3)), domain=jaxcd.Domain({name: jaxcd.Numeric() for name in ("a", "b", "c")})
     )
     options = dict(test=jaxcd.Spearman(), decider=jaxcd.SparseVector(), budget=jaxcd.Budget(1.0), key=None)
-    with pytest.raises(jaxcd.DomainError, match="Spearman cannot condition on the numeric column 'a'"):
+    with pytest.raises(jaxcd.errors.DomainError, match="Spearman cannot condition on the numeric column 'a'"):
         jaxcd.pc(data, **options)
     run = jaxcd.pc(data, max_level=0, noise=jaxcd.SimulatedNoise(jax.random.key(0)), **options)
     assert run.cost.epsilon == 1.0 and run.spent.epsilon <= 1.0
@@ -203,5 +203,5 @@ def test_restriction_to_rows():
 
 def test_rho_sensitivity_refuses_nonsense():
     for n in (1, 0, -3, 2.5, True, math.nan):
-        with pytest.raises(jaxcd.OptionError, match="n_samples"):
+        with pytest.raises(jaxcd.errors.OptionError, match="n_samples"):
             spearman_rho_sensitivity(n)

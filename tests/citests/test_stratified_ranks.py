@@ -130,5 +130,5 @@ def test_private_runs_pay_for_the_maps_first_and_stay_within_the_budget(search):
 
 def test_a_budget_without_delta_is_refused_before_a_charge():
     data = numeric(np.arange(10.0), np.arange(10.0))
-    with pytest.raises(jaxcd.OptionError, match="delta"):
+    with pytest.raises(jaxcd.errors.OptionError, match="delta"):
         jaxcd.pc(data, test=jaxcd.StratifiedRanks(), decider=jaxcd.SparseVector(), budget=Budget(1.0), key=None)

@@ -76,13 +76,13 @@ def needs_delta(decider: Any) -> bool:
     seed=st.integers(0, 10_000),
     n=st.sampled_from(SIZES),
     max_level=st.sampled_from([0, 1, None]),
-    colliders=st.sampled_from(jaxcd.ColliderRule),
+    colliders=st.sampled_from(jaxcd.discovery.ColliderRule),
 )
 def test_no_run_exceeds_its_budget(decider, test, epsilon, delta, seed, n, max_level, colliders):
     if needs_delta(decider):
         delta = delta or 1e-9
     if not isinstance(decider, jaxcd.NoisyThreshold):  # the others do not answer single questions
-        colliders = jaxcd.ColliderRule.SEPARATING_SET
+        colliders = jaxcd.discovery.ColliderRule.SEPARATING_SET
     budget = jaxcd.Budget(epsilon, delta)
     result = jaxcd.pc(
         dataset(seed, n),

@@ -98,7 +98,7 @@ def test_the_law_is_the_formula(epsilon: float, keep_prior: float):
     law, _, _ = law_of(codes, jaxcd.ExponentialSelect(n_questions=1, keep_prior=keep_prior), jaxcd.Budget(epsilon))
     session = Session(dataset(codes), TEST, alpha=0.05, budget=jaxcd.NO_PRIVACY)
     margins = session.evaluate([Query.of(0, 1, given) for given in QUESTION.candidates]).margin
-    delta = TEST.margin_sensitivity(alpha=0.05, n_samples=400, relation=jaxcd.Relation.REPLACE_ONE)
+    delta = TEST.margin_sensitivity(alpha=0.05, n_samples=400, relation=jaxcd.privacy.Relation.REPLACE_ONE)
     assert delta is not None
     weights = np.exp(-epsilon * np.append(margins, -margins.min()) / (2 * delta.value))
     weights[-1] *= 3 * keep_prior / (1 - keep_prior)
@@ -116,7 +116,7 @@ def test_without_information_the_prior_decides():
 def test_neighbours_draw_with_nearly_the_same_odds():
     """Every outcome, also the one that is not drawn: log-odds within the price, and every utility within its sensitivity."""
     rng, worst, moved = np.random.default_rng(0), 0.0, 0.0
-    delta = TEST.margin_sensitivity(alpha=0.05, n_samples=12, relation=jaxcd.Relation.REPLACE_ONE)
+    delta = TEST.margin_sensitivity(alpha=0.05, n_samples=12, relation=jaxcd.privacy.Relation.REPLACE_ONE)
     assert delta is not None
     for trial in range(60):
         n = (12, 40)[trial % 2]
@@ -231,4 +231,4 @@ def test_refused_before_a_charge(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(SensitivityError, match="GTest"):
         jaxcd.pc(data, test=jaxcd.GTest(), **options)
     with pytest.raises(OptionError, match="colliders"):
-        jaxcd.pc(data, test=TEST, colliders=jaxcd.ColliderRule.MAJORITY, **options)
+        jaxcd.pc(data, test=TEST, colliders=jaxcd.discovery.ColliderRule.MAJORITY, **options)

@@ -101,7 +101,7 @@ def recorded(
 
 
 def delta_of(test, n: int) -> float:
-    stated = test.margin_sensitivity(alpha=0.05, n_samples=n, relation=jaxcd.Relation.REPLACE_ONE)
+    stated = test.margin_sensitivity(alpha=0.05, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE)
     assert stated is not None
     return stated.value + 2 * stated.pad
 

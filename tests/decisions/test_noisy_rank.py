@@ -101,7 +101,7 @@ def test_a_private_search_pays_for_every_answer_and_finds_what_is_strong():
     data = numeric(np.column_stack([x, x**2, rng.uniform(-1, 1, 2000)]))
     run = jaxcd.pc(
         data, test=TEST, decider=jaxcd.NoisyRank(n_queries=6), budget=Budget(6.0), key=jax.random.key(0),
-        noise=SimulatedNoise(jax.random.key(1)), max_level=0, colliders=jaxcd.ColliderRule.MAJORITY,
+        noise=SimulatedNoise(jax.random.key(1)), max_level=0, colliders=jaxcd.discovery.ColliderRule.MAJORITY,
     )  # fmt: skip
     assert run.graph.adjacent("x0", "x1") and not run.graph.adjacent("x0", "x2")
     rows = run.info["ledger"]
@@ -133,7 +133,7 @@ def test_every_draw_is_charged_before_it_is_made_and_as_large_as_the_price():
     ledger, sampler = Ledger(Budget(1.0)), Recording()
     for _ in range(4):
         noisy_rank(Accountant(ledger, sampler), np.arange(20.0), rank=1, sensitivity=0.5, pad=0.01, epsilon=0.25, label="x")
-    with pytest.raises(jaxcd.BudgetExhausted):
+    with pytest.raises(jaxcd.errors.BudgetExhausted):
         noisy_rank(Accountant(ledger, sampler), np.arange(20.0), rank=1, sensitivity=0.5, epsilon=0.25, label="x")
     assert len(sampler.scales) == 4
     steps = (0.5 + 4 * 0.01) * 2**30
@@ -149,7 +149,7 @@ class _Settings:
 @pytest.mark.parametrize(
     "case",
     [
-        _Settings(jaxcd.BoundedRCIT(null=jaxcd.Null.ANALYTIC), "no permutation null"),
+        _Settings(jaxcd.BoundedRCIT(null=jaxcd.citests.Null.ANALYTIC), "no permutation null"),
         _Settings(jaxcd.StratifiedRanks(), "no permutation null"),
         _Settings(jaxcd.BoundedRCIT(n_permutations=5), "n_permutations"),
     ],
@@ -158,23 +158,23 @@ class _Settings:
 def test_tests_that_do_not_fit_are_refused_before_a_charge(case: _Settings, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Ledger, "charge", lambda *_: pytest.fail("charged"))
     data = numeric(np.random.default_rng(0).uniform(-1, 1, (30, 3)))
-    with pytest.raises(jaxcd.OptionError, match=case.match):
+    with pytest.raises(jaxcd.errors.OptionError, match=case.match):
         jaxcd.pc(data, test=case.test, decider=jaxcd.NoisyRank(), budget=Budget(1.0, 1e-6), key=jax.random.key(0))
     session = Session(data, jaxcd.FisherZ(), alpha=0.05, budget=NO_PRIVACY)
-    with pytest.raises(jaxcd.OptionError, match="permutation null"):
+    with pytest.raises(jaxcd.errors.OptionError, match="permutation null"):
         session.permuted_statistics([Query(0, 1)])
 
 
 def test_options():
     for value in (0, -1, 1.5, True, "3"):
-        with pytest.raises(jaxcd.OptionError, match="n_queries"):
+        with pytest.raises(jaxcd.errors.OptionError, match="n_queries"):
             jaxcd.NoisyRank(n_queries=value)
-    with pytest.raises(jaxcd.OptionError, match="alpha"):
+    with pytest.raises(jaxcd.errors.OptionError, match="alpha"):
         jaxcd.NoisyRank(alpha=math.nan)
     for rank in (0, 20):
-        with pytest.raises(jaxcd.OptionError, match="rank"):
+        with pytest.raises(jaxcd.errors.OptionError, match="rank"):
             noisy_rank(Accountant(Ledger(NO_PRIVACY)), np.zeros(20), rank=rank, sensitivity=1.0, epsilon=1.0, label="x")
-    with pytest.raises(jaxcd.SensitivityError, match="NaN"):
+    with pytest.raises(jaxcd.errors.SensitivityError, match="NaN"):
         noisy_rank(Accountant(Ledger(NO_PRIVACY)), np.full(20, math.nan), rank=1, sensitivity=1.0, epsilon=1.0, label="x")
 
 

@@ -94,7 +94,7 @@ class TestBeforeAnyCharge:
     @pytest.mark.parametrize("decider", [jaxcd.SparseVector(), jaxcd.SieveAndExamine()], ids=str)
     def test_the_majority_rule_where_single_questions_have_no_answer(self, decider):
         with pytest.raises(OptionError):
-            private(decider=decider, colliders=jaxcd.ColliderRule.MAJORITY)
+            private(decider=decider, colliders=jaxcd.discovery.ColliderRule.MAJORITY)
 
     @pytest.mark.parametrize("decider", PRIVATE, ids=str)
     @pytest.mark.parametrize(

@@ -208,7 +208,7 @@ def test_counts_that_follow_from_the_level_never_run_dry(inner: Any, data: jaxcd
     def watched(self: Any, event: Any) -> int:
         try:
             return charge(self, event)
-        except jaxcd.BudgetExhausted as error:
+        except jaxcd.errors.BudgetExhausted as error:
             refused.append(str(error))
             raise
 
@@ -302,7 +302,7 @@ def test_refused_before_a_charge(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(OptionError, match="delta"):
         private(decider=jaxcd.Scheduled(jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN)), budget=jaxcd.Budget(1.0))
     with pytest.raises(OptionError, match="colliders"):
-        private(decider=jaxcd.Scheduled(jaxcd.NoisyThreshold()), colliders=jaxcd.ColliderRule.MAJORITY)
+        private(decider=jaxcd.Scheduled(jaxcd.NoisyThreshold()), colliders=jaxcd.discovery.ColliderRule.MAJORITY)
     with pytest.raises(PrivacyError, match="(?i)declar"):
         private(data=jaxcd.Dataset.from_array(np.array(dataset(0, 60).codes)), decider=jaxcd.Scheduled(jaxcd.SparseVector()))
     numeric = jaxcd.Dataset.from_array(

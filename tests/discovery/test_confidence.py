@@ -293,7 +293,7 @@ def test_probable_edges_are_more_often_true() -> None:
 
 
 def result(graph: MixedGraph, rows: list[dict[str, object]]) -> DiscoveryResult:
-    cost = jaxcd.PrivacyCost(1.0, 0.0, jaxcd.Relation.REPLACE_ONE, True, "by hand")
+    cost = jaxcd.privacy.PrivacyCost(1.0, 0.0, jaxcd.privacy.Relation.REPLACE_ONE, True, "by hand")
     return DiscoveryResult(graph, {}, cost, cost, False, {"released_margins": tuple(rows)})
 
 

@@ -48,8 +48,8 @@ def hidden_dag(seed: int) -> tuple[nx.DiGraph, tuple, tuple]:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**31), st.booleans(), st.sampled_from(jaxcd.ColliderRule))
-def test_the_pag_in_any_order_under_every_rule(seed: int, stable: bool, rule: jaxcd.ColliderRule):
+@given(st.integers(0, 2**31), st.booleans(), st.sampled_from(jaxcd.discovery.ColliderRule))
+def test_the_pag_in_any_order_under_every_rule(seed: int, stable: bool, rule: jaxcd.discovery.ColliderRule):
     dag, latent, selected = hidden_dag(seed)
     truth = dag_to_pag(dag, latent=latent, selected=selected)
     result = oracle_fci(dag, latent=latent, selected=selected, stable=stable, colliders=rule)
@@ -186,7 +186,7 @@ def dataset(seed: int, n: int = 400) -> jaxcd.Dataset:
 
 
 @settings(max_examples=12, deadline=None)
-@given(st.integers(0, 10_000), st.permutations(range(len(LEVELS))), st.sampled_from(jaxcd.ColliderRule), st.booleans())
+@given(st.integers(0, 10_000), st.permutations(range(len(LEVELS))), st.sampled_from(jaxcd.discovery.ColliderRule), st.booleans())
 def test_on_data_the_whole_result_does_not_depend_on_column_order(seed, order, rule, stable):
     options = {"test": jaxcd.GTest(), "decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
     data = dataset(seed)
@@ -206,8 +206,8 @@ def test_conservative_and_majority_report_what_they_leave_alone():
     n_conservative = n_majority = 0
     for seed in range(12):
         for search in (fci, jaxcd.pc):
-            by_all = search(dataset(seed), colliders=jaxcd.ColliderRule.CONSERVATIVE, **options)
-            by_most = search(dataset(seed), colliders=jaxcd.ColliderRule.MAJORITY, **options)
+            by_all = search(dataset(seed), colliders=jaxcd.discovery.ColliderRule.CONSERVATIVE, **options)
+            by_most = search(dataset(seed), colliders=jaxcd.discovery.ColliderRule.MAJORITY, **options)
             first, second = (set(run.info["ambiguous_triples"]) for run in (by_all, by_most))
             assert second <= first  # what exactly half of the sets say is not what all of them say
             n_conservative, n_majority = n_conservative + len(first), n_majority + len(second)
@@ -216,11 +216,11 @@ def test_conservative_and_majority_report_what_they_leave_alone():
     assert n_conservative > n_majority > 0
 
 
-@pytest.mark.parametrize("rule", [jaxcd.ColliderRule.CONSERVATIVE, jaxcd.ColliderRule.MAJORITY], ids=lambda rule: rule.value)
+@pytest.mark.parametrize("rule", [jaxcd.discovery.ColliderRule.CONSERVATIVE, jaxcd.discovery.ColliderRule.MAJORITY], ids=lambda rule: rule.value)
 def test_judgement_by_counting(rule):
     """(sets that hold z, separating sets): all, none, most, few, half."""
     expected = {(3, 3): True, (0, 3): False, (2, 3): True, (1, 3): False, (1, 2): None}
-    if rule is jaxcd.ColliderRule.CONSERVATIVE:
+    if rule is jaxcd.discovery.ColliderRule.CONSERVATIVE:
         expected |= {(2, 3): None, (1, 3): None}
     assert {counts: rule.judge(*counts) for counts in expected} == expected
 

@@ -161,7 +161,7 @@ def test_every_class_of_small_mags(block: int):
             for mag in members[:: max(1, len(members) // 4)]:
                 assert mag_to_pag(mixed(names, mag)) == truth
             case = fci_cases.canonical(members[number % len(members)])
-            rule = list(jaxcd.ColliderRule)[number % len(jaxcd.ColliderRule)]
+            rule = list(jaxcd.discovery.ColliderRule)[number % len(jaxcd.discovery.ColliderRule)]
             result = oracle_fci(case, colliders=rule)
             assert result.graph == truth, str(case)
             assert not result.info["ambiguous_triples"]
@@ -222,8 +222,8 @@ def cases(draw: st.DrawFn, max_observed: int = 6) -> Case:
 
 
 @settings(max_examples=80, deadline=None)
-@given(cases(), st.booleans(), st.sampled_from(jaxcd.ColliderRule))
-def test_any_graph(case: Case, stable: bool, rule: jaxcd.ColliderRule):
+@given(cases(), st.booleans(), st.sampled_from(jaxcd.discovery.ColliderRule))
+def test_any_graph(case: Case, stable: bool, rule: jaxcd.discovery.ColliderRule):
     result = oracle_fci(case, stable=stable, colliders=rule)
     assert_correct(case, result)
     assert not result.info["ambiguous_triples"] and not result.exhausted

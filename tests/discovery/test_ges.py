@@ -115,7 +115,7 @@ def random_data(seed: int, *, d: int = 4, n: int = 500) -> jaxcd.Dataset:
     domain = jaxcd.Domain(
         [(v, jaxcd.Categorical(tuple(f"{k}" for k in range(c)))) for v, c in zip(names, cards, strict=True)]
     )
-    network = jaxcd.BayesianNetwork(f"random {seed}", domain, parents, cpts)
+    network = jaxcd.data.BayesianNetwork(f"random {seed}", domain, parents, cpts)
     return network.sample(n, key=jax.random.key(seed)).permuted(rng.permutation(d))
 
 
@@ -142,7 +142,7 @@ def test_moves_keep_the_limit_on_parents(kind: MoveKind):
         assert reached == {g for g in unlimited if max(mask.bit_count() for mask in one_member(g)) <= 1}
 
 
-def exact_table(network: jaxcd.BayesianNetwork, n: int) -> BICScore:
+def exact_table(network: jaxcd.data.BayesianNetwork, n: int) -> BICScore:
     """BIC of n rows that are distributed exactly as the network says."""
     names = network.names
     factors = []
@@ -234,7 +234,7 @@ def test_limits_on_parents_are_kept_to_the_end():
 
 def test_numeric_columns():
     dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("d", "e"), ("b", "e")])
-    data = jaxcd.structural.linear_gaussian_sem(dag, key=jax.random.key(0)).sample(20_000, key=jax.random.key(1))
+    data = jaxcd.data.structural.linear_gaussian_sem(dag, key=jax.random.key(0)).sample(20_000, key=jax.random.key(1))
     run = ges(data, budget=NONE)
     assert run.graph == dag_to_cpdag(dag).reordered(run.graph.names)
     assert exact_search(data, budget=NONE).graph == run.graph
@@ -257,7 +257,7 @@ def test_releases_are_searched_at_their_own_cost():
 
 def test_second_moments_are_searched():
     dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d")])
-    model = jaxcd.structural.linear_gaussian_sem(dag, key=jax.random.key(4))
+    model = jaxcd.data.structural.linear_gaussian_sem(dag, key=jax.random.key(4))
     values = model.sample(50_000, key=jax.random.key(5))
     domain = jaxcd.Domain([(name, jaxcd.Numeric(-20.0, 20.0)) for name in values.names])
     data = jaxcd.Dataset.from_frame(values.to_frame(), domain=domain, clip=True)

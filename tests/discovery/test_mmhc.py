@@ -113,7 +113,7 @@ def test_a_network_is_found_from_many_rows():
 
 def test_numeric_columns():
     dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")])
-    data = jaxcd.structural.linear_gaussian_sem(dag, key=jax.random.key(0)).sample(20_000, key=jax.random.key(1))
+    data = jaxcd.data.structural.linear_gaussian_sem(dag, key=jax.random.key(0)).sample(20_000, key=jax.random.key(1))
     run = mmhc(data, score=BIC(), alpha=0.001, budget=NONE)
     assert run.graph == dag_to_cpdag(dag).reordered(run.graph.names)
 

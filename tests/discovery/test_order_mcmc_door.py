@@ -80,7 +80,7 @@ def test_it_is_the_search_on_the_prepared_score():
 
 def test_numeric_columns_by_bic_and_bge():
     dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d")])
-    data = jaxcd.structural.linear_gaussian_sem(dag, key=jax.random.key(0)).sample(5000, key=jax.random.key(1))
+    data = jaxcd.data.structural.linear_gaussian_sem(dag, key=jax.random.key(0)).sample(5000, key=jax.random.key(1))
     for score in (jaxcd.BIC(), BGe()):
         run = jaxcd.order_mcmc(data, score=score, budget=NONE, key=jax.random.key(2), n_steps=5000, burn_in=200, thin=2)
         exact, best = posterior(score.prepare(data), uniform=False)
@@ -129,16 +129,16 @@ def test_a_release_is_searched_at_its_own_cost(tmp_path):
 )
 def test_wrong_arguments(wrong: dict, match: str):
     arguments = {"budget": NONE, "key": jax.random.key(0), **QUICK} | wrong
-    with pytest.raises(jaxcd.OptionError, match=match):
+    with pytest.raises(jaxcd.errors.OptionError, match=match):
         jaxcd.order_mcmc(four_columns(20), **arguments)
 
 
 def test_other_refusals():
     data, key = four_columns(20), jax.random.key(0)
-    with pytest.raises(jaxcd.PrivacyError, match="buy a release"):
+    with pytest.raises(jaxcd.errors.PrivacyError, match="buy a release"):
         jaxcd.order_mcmc(data, budget=jaxcd.Budget(1.0), key=key)
-    with pytest.raises(jaxcd.OptionError, match="neither a Dataset nor a Release"):
+    with pytest.raises(jaxcd.errors.OptionError, match="neither a Dataset nor a Release"):
         jaxcd.order_mcmc(np.zeros((3, 3)), budget=NONE, key=key)
     bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=jaxcd.SimulatedNoise(key))
-    with pytest.raises(jaxcd.OptionError, match="has been paid for"):
+    with pytest.raises(jaxcd.errors.OptionError, match="has been paid for"):
         jaxcd.order_mcmc(bought, budget=jaxcd.Budget(1.0), key=key)

@@ -115,7 +115,7 @@ def test_too_many_candidates():
 
 
 @pytest.fixture(scope="module")
-def survey() -> tuple[jaxcd.BayesianNetwork, jaxcd.Dataset]:
+def survey() -> tuple[jaxcd.data.BayesianNetwork, jaxcd.Dataset]:
     network = jaxcd.networks.load("survey")
     return network, network.sample(50_000, key=jax.random.key(5000))
 

@@ -47,10 +47,10 @@ def test_stable_skeleton_does_not_depend_on_column_order(test, seed: int, order:
 
 
 @settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10_000), order=st.permutations(range(len(LEVELS))), rule=st.sampled_from(jaxcd.ConflictRule))
-def test_with_the_majority_rule_the_whole_graph_does_not(seed: int, order: list[int], rule: jaxcd.ConflictRule):
+@given(seed=st.integers(0, 10_000), order=st.permutations(range(len(LEVELS))), rule=st.sampled_from(jaxcd.discovery.ConflictRule))
+def test_with_the_majority_rule_the_whole_graph_does_not(seed: int, order: list[int], rule: jaxcd.discovery.ConflictRule):
     data = dataset(seed)
-    options = {"colliders": jaxcd.ColliderRule.MAJORITY, "conflicts": rule}
+    options = {"colliders": jaxcd.discovery.ColliderRule.MAJORITY, "conflicts": rule}
     first = plain(data, jaxcd.GTest(), **options)
     second = plain(data.permuted(order), jaxcd.GTest(), **options)
     assert second.graph.reordered(data.names) == first.graph

@@ -57,15 +57,15 @@ def equivalence_class(dag: nx.DiGraph) -> MixedGraph:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(2, 5), st.floats(0, 1), st.integers(0, 2**31), st.booleans(), st.sampled_from(jaxcd.ColliderRule))
-def test_small_graphs_by_definition(n: int, density: float, seed: int, stable: bool, rule: jaxcd.ColliderRule):
+@given(st.integers(2, 5), st.floats(0, 1), st.integers(0, 2**31), st.booleans(), st.sampled_from(jaxcd.discovery.ColliderRule))
+def test_small_graphs_by_definition(n: int, density: float, seed: int, stable: bool, rule: jaxcd.discovery.ColliderRule):
     dag = random_dag(n, expected_degree=density * (n - 1), seed=seed)
     assert oracle_pc(dag, stable=stable, colliders=rule).graph == equivalence_class(dag)
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(2, 10), st.floats(0, 0.8), st.integers(0, 2**31), st.booleans(), st.sampled_from(jaxcd.ConflictRule))
-def test_random_graphs(n: int, density: float, seed: int, stable: bool, conflicts: jaxcd.ConflictRule):
+@given(st.integers(2, 10), st.floats(0, 0.8), st.integers(0, 2**31), st.booleans(), st.sampled_from(jaxcd.discovery.ConflictRule))
+def test_random_graphs(n: int, density: float, seed: int, stable: bool, conflicts: jaxcd.discovery.ConflictRule):
     dag = random_dag(n, expected_degree=density * (n - 1), seed=seed)
     result = oracle_pc(dag, stable=stable, conflicts=conflicts)
     assert result.graph == dag_to_cpdag(dag)
@@ -91,7 +91,7 @@ def test_three_hundred_seeded_graphs(block: int):
         assert oracle_pc(permuted, stable=i % 4 > 0).graph.reordered(truth.names) == truth
 
 
-def network(name: str, folder: Path) -> jaxcd.BayesianNetwork:
+def network(name: str, folder: Path) -> jaxcd.data.BayesianNetwork:
     return jaxcd.networks.read_bif(folder / "networks" / f"{name}.bif")
 
 

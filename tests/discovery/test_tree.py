@@ -33,7 +33,7 @@ def run(data: jaxcd.Dataset, seed: int = 0, **options: float) -> jaxcd.Discovery
         budget=BUDGET,
         key=None,
         noise=jaxcd.SimulatedNoise(jax.random.key(seed)),
-        options=jaxcd.TreeOptions(**options),
+        options=jaxcd.decisions.TreeOptions(**options),
     )
 
 
@@ -122,4 +122,4 @@ def test_without_tolerance_for_false_colliders_only_the_release_shows_them():
 
 def test_a_negative_tolerance_is_refused():
     with pytest.raises(jaxcd.errors.OptionError, match="false_colliders"):
-        jaxcd.TreeOptions(false_colliders=-0.1)
+        jaxcd.decisions.TreeOptions(false_colliders=-0.1)

@@ -195,19 +195,19 @@ def test_degenerate_tables_have_an_answer():
 
 
 def test_refusals():
-    with pytest.raises(jaxcd.OptionError, match="mechanism"):
+    with pytest.raises(jaxcd.errors.OptionError, match="mechanism"):
         ChannelAwareChiSquare("k-rr")
-    with pytest.raises(jaxcd.DomainError, match="CombinedGeometric"):
+    with pytest.raises(jaxcd.errors.DomainError, match="CombinedGeometric"):
         ChannelAwareChiSquare(CombinedGeometric(0.4, distance=Distance.EUCLIDEAN))
     test = ChannelAwareChiSquare(KaryResponse(1.0))
     numeric = Dataset.from_array(np.zeros((5, 2)), domain=Domain({"a": Numeric(0, 1), "b": Numeric(0, 1)}))
-    with pytest.raises(jaxcd.DomainError, match="'a'"):
+    with pytest.raises(jaxcd.errors.DomainError, match="'a'"):
         test.prepare(numeric)
     codes = np.zeros((5, 2), dtype=np.int32)
     undeclared = Domain(domain(2, 2).columns, declared=False)
-    with pytest.raises(jaxcd.PrivacyError, match="domain"):
+    with pytest.raises(jaxcd.errors.PrivacyError, match="domain"):
         test.prepare(Dataset.from_codes(codes, domain=undeclared))
-    with pytest.raises(jaxcd.OptionError):
+    with pytest.raises(jaxcd.errors.OptionError):
         test.prepare(None)
     wide = test.prepare(Dataset.from_codes(np.zeros((5, 7), dtype=np.int32), domain=domain(*[4] * 7)))
     assert wide.admissible(Query.of(0, 1, (2, 3, 4))) and not wide.admissible(Query.of(0, 1, (2, 3, 4, 5)))

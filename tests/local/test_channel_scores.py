@@ -272,28 +272,28 @@ def test_families_with_too_many_cells_are_never_chosen():
     assert 40**4 > MAX_FAMILY_CELLS
     assert score.local(0, (1, 2, 3)) == -math.inf
     assert math.isfinite(score.local(0, (1,)))
-    with pytest.raises(jaxcd.DomainError, match="columns"):
+    with pytest.raises(jaxcd.errors.DomainError, match="columns"):
         score.value((0, 1, 2, 3))
 
 
 def test_refusals():
-    with pytest.raises(jaxcd.OptionError, match="mechanism"):
+    with pytest.raises(jaxcd.errors.OptionError, match="mechanism"):
         ChannelAwareBIC("k-rr")
-    with pytest.raises(jaxcd.DomainError, match="CombinedGeometric"):
+    with pytest.raises(jaxcd.errors.DomainError, match="CombinedGeometric"):
         ChannelAwareBIC(CombinedGeometric(0.4, distance=Distance.EUCLIDEAN))
     for wrong in (0.0, -1.0, math.nan, math.inf, True):
-        with pytest.raises(jaxcd.OptionError, match="penalty_discount"):
+        with pytest.raises(jaxcd.errors.OptionError, match="penalty_discount"):
             ChannelAwareBIC(KaryResponse(1.0), penalty_discount=wrong)
     config = ChannelAwareBIC(KaryResponse(1.0))
     numeric = Dataset.from_array(np.zeros((5, 2)), domain=Domain({"a": Numeric(0, 1), "b": Numeric(0, 1)}))
-    with pytest.raises(jaxcd.DomainError, match="'a'"):
+    with pytest.raises(jaxcd.errors.DomainError, match="'a'"):
         config.prepare(numeric)
     codes = np.zeros((5, 2), dtype=np.int32)
-    with pytest.raises(jaxcd.PrivacyError, match="domain"):
+    with pytest.raises(jaxcd.errors.PrivacyError, match="domain"):
         config.prepare(Dataset.from_codes(codes, domain=Domain(domain(2, 2).columns, declared=False)))
     declared = Dataset.from_codes(codes, domain=domain(2, 2))
-    with pytest.raises(jaxcd.OptionError, match="max_parents"):
+    with pytest.raises(jaxcd.errors.OptionError, match="max_parents"):
         config.prepare(declared, max_parents=-1)
     bought = jaxcd.release(declared, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=jaxcd.SimulatedNoise(jax.random.key(0)))
-    with pytest.raises(jaxcd.OptionError, match="randomise"):
+    with pytest.raises(jaxcd.errors.OptionError, match="randomise"):
         jaxcd.exact_search(bought, score=config)

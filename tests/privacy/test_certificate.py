@@ -107,7 +107,7 @@ RUNS: dict[str, Callable[[], Any]] = {
     "pc, sieve": by_tests(jaxcd.SieveAndExamine()),
     "pc, sieve of a subset": by_tests(jaxcd.SieveAndExamine(rate=0.5)),
     "pc, noisy threshold": by_tests(jaxcd.NoisyThreshold()),
-    "pc, noisy threshold, Gaussian": by_tests(jaxcd.NoisyThreshold(noise=jaxcd.Noise.GAUSSIAN)),
+    "pc, noisy threshold, Gaussian": by_tests(jaxcd.NoisyThreshold(noise=jaxcd.decisions.Noise.GAUSSIAN)),
     "pc, exponential": by_tests(jaxcd.ExponentialSelect()),
     "pc, scheduled": by_tests(jaxcd.Scheduled(jaxcd.NoisyThreshold(n_queries=6))),
     "pc, noisy rank": lambda: jaxcd.pc(
@@ -125,9 +125,9 @@ RUNS: dict[str, Callable[[], Any]] = {
     "ci test of a release": lambda: jaxcd.ci_test(HISTOGRAM(), "v0", "v1", test=jaxcd.ChiSquare()),
     "pc of a release": lambda: jaxcd.pc(HISTOGRAM(), test=jaxcd.ChiSquare(), decider=TRUE, budget=jaxcd.NO_PRIVACY, key=None),
     "anm, hsic": pair(jaxcd.anm, key=jax.random.key(3)),
-    "anm, quartiles": pair(jaxcd.anm, key=jax.random.key(3), score=jaxcd.LogIQRScore()),
+    "anm, quartiles": pair(jaxcd.anm, key=jax.random.key(3), score=jaxcd.pairwise.LogIQRScore()),
     "anm, propose-test-release": pair(
-        jaxcd.anm, jaxcd.Budget(2.0, 1e-3), key=jax.random.key(3), score=jaxcd.LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE)
+        jaxcd.anm, jaxcd.Budget(2.0, 1e-3), key=jax.random.key(3), score=jaxcd.pairwise.LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE)
     ),
     "reci": pair(jaxcd.reci),
     "ci test": lambda: jaxcd.ci_test(discrete(), "v0", "v1", given=("v2",), test=COVARIANCE, **options(PURE)),
@@ -669,7 +669,7 @@ def test_numbers_of_any_size_are_a_verdict(entry: str, value: float, tmp_path: P
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(jaxcd.DataError):
+    with pytest.raises(jaxcd.errors.DataError):
         jaxcd.verify(tmp_path / "nothing.json")
     refused_by_command(tmp_path / "nothing.json", capsys)
     refused_by_command(tmp_path, capsys)

@@ -365,7 +365,7 @@ def test_what_does_not_fit_is_refused_before_it_is_paid_for(discrete, numeric, t
         lambda: jaxcd.reci(x, y[:-1], bounds=((0.0, 1.0), (0.0, 1.0)), **pure),
     ]
     for call in wrong:
-        with pytest.raises((OptionError, DomainError, jaxcd.JaxcdError)) as caught:
+        with pytest.raises((OptionError, DomainError, jaxcd.errors.JaxcdError)) as caught:
             call()
         assert receipt_of(caught.value) is None
     assert total.path.read_bytes() == content and total.records == ()

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from jaxcd import Budget, Categorical, Dataset, Domain, DomainError, Numeric, SensitivityError
+from jaxcd import Budget, Categorical, Dataset, Domain, Numeric
 from jaxcd.citests import Query
+from jaxcd.errors import DomainError, SensitivityError
 from jaxcd.privacy import NO_PRIVACY
 from jaxcd.published import ConditionalTau
 from jaxcd.published.accounting import claimed_sensitivity

@@ -12,8 +12,9 @@ import pytest
 from scipy import stats
 
 import jaxcd
-from jaxcd import OptionError, metrics, networks, published
+from jaxcd import metrics, networks, published
 from jaxcd.citests import Query
+from jaxcd.errors import OptionError
 from jaxcd.published.accounting import svt_total
 from jaxcd.published.flip_distance import g_statistic, greedy_flip_distance, increments
 
@@ -303,5 +304,5 @@ def test_wrong_options(wrong):
 
 def test_numeric_columns_are_refused():
     data = jaxcd.Dataset.from_array(np.random.default_rng(0).normal(size=(50, 2)), names=["a", "b"])
-    with pytest.raises(jaxcd.DomainError, match="'a' is numeric"):
+    with pytest.raises(jaxcd.errors.DomainError, match="'a' is numeric"):
         published.em_pc(data, epsilon=1.0, key=jax.random.key(0))

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.spatial.distance import pdist, squareform
 
-from jaxcd import Categorical, Dataset, Domain, DomainError, Numeric, OptionError
+from jaxcd import Categorical, Dataset, Domain, Numeric
 from jaxcd.citests import Query
 from jaxcd.data import structural
+from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import gram, hsic, ridge
 from jaxcd.ops.precision import double_precision
 from jaxcd.published.pcd import PCDRun, pcd

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from jaxcd import NO_PRIVACY, OptionError, metrics, networks, published
+from jaxcd import NO_PRIVACY, metrics, networks, published
 from jaxcd.citests import Query
+from jaxcd.errors import OptionError
 from jaxcd.published import private_pc as module
 from jaxcd.published.accounting import SievePrices, SVTPrices, claimed_sensitivity, sieve_total, svt_total
 from jaxcd.published.conditional_tau import ConditionalTau

@@ -268,7 +268,7 @@ class TestFileAndErrors:
         arrays = dict(np.load(tmp_path / "features.npz"))
         arrays["moments"] = arrays["moments"][:3]
         np.savez(tmp_path / "bad.npz", **arrays)
-        with pytest.raises(jaxcd.FormatError, match="damaged"):
+        with pytest.raises(jaxcd.errors.FormatError, match="damaged"):
             Release.load(tmp_path / "bad.npz")
 
     @pytest.mark.parametrize("budget", [BUDGET, jaxcd.NO_PRIVACY, jaxcd.Budget(1e-3, 1e-6)], ids=str)
@@ -286,21 +286,21 @@ class TestFileAndErrors:
             assert not search(release).graph.adjacency[3].any()
 
     def test_refusals_come_before_any_charge(self, monkeypatch):
-        monkeypatch.setattr(jaxcd.Ledger, "charge", lambda *_: pytest.fail("charged"))
+        monkeypatch.setattr(jaxcd.privacy.Ledger, "charge", lambda *_: pytest.fail("charged"))
         data = dataset(collider(300, seed=0))
         for budget, word in (
             (None, "budget"),
             (jaxcd.Budget(1.0), "delta"),
         ):
-            with pytest.raises(jaxcd.OptionError, match=word):
+            with pytest.raises(jaxcd.errors.OptionError, match=word):
                 release_features(data, budget=budget)
-        with pytest.raises(jaxcd.OptionError, match="Features"):
+        with pytest.raises(jaxcd.errors.OptionError, match="Features"):
             release_features(data, budget=BUDGET, options=3)
-        with pytest.raises(jaxcd.DataError, match="8 features"):
+        with pytest.raises(jaxcd.errors.DataError, match="8 features"):
             release_features(dataset(collider(9, seed=0)), budget=BUDGET)
-        with pytest.raises(jaxcd.DataError, match="24 features"):
+        with pytest.raises(jaxcd.errors.DataError, match="24 features"):
             release_features(dataset(collider(20, seed=0)), budget=BUDGET, options=Features(n_features=6))
-        with pytest.raises(jaxcd.PrivacyError, match="inferred"):
+        with pytest.raises(jaxcd.errors.PrivacyError, match="inferred"):
             release_features(dataset(collider(300, seed=0), declared=False), budget=BUDGET)
 
     @pytest.mark.parametrize(
@@ -311,15 +311,15 @@ class TestFileAndErrors:
         ],
     )  # fmt: skip
     def test_wrong_options(self, wrong):
-        with pytest.raises(jaxcd.OptionError, match=next(iter(wrong))):
+        with pytest.raises(jaxcd.errors.OptionError, match=next(iter(wrong))):
             Features(**wrong)
 
     def test_searches_want_this_release(self):
         data = dataset(collider(300, seed=0))
         for call in (search_features, pc_features, FeatureScore):
-            with pytest.raises(jaxcd.OptionError, match="features"):
+            with pytest.raises(jaxcd.errors.OptionError, match="features"):
                 call(data)
         release = release_features(data, budget=BUDGET)
         for call, options in ((search_features, {"penalty": 0.0}), (pc_features, {"effect": 1.0}), (FeatureScore, {"n_candidates": 0})):
-            with pytest.raises(jaxcd.OptionError, match=next(iter(options))):
+            with pytest.raises(jaxcd.errors.OptionError, match=next(iter(options))):
                 call(release, **options)

@@ -200,7 +200,7 @@ class TestCost:
         )
         assert release.cost.epsilon == 1.0 and release.cost.delta == 1e-6
         assert release.spent.epsilon == pytest.approx(1.0, rel=1e-9) and release.spent.epsilon <= 1.0
-        ledger = jaxcd.Ledger(BUDGET)
+        ledger = jaxcd.privacy.Ledger(BUDGET)
         assert str(release.charges[0]["label"]).startswith("centres" if bought else "tilted")
         assert len(release.charges) == 3 + bought
         assert 0.999999 * ledger.rho_limit < math.fsum(row["rho"] for row in release.charges) <= ledger.rho_limit
@@ -208,7 +208,7 @@ class TestCost:
     def test_the_last_round_has_the_noise_of_its_share(self):
         values = chain(500, np.random.default_rng(0))
         release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated(0), options=public(values))
-        rho = 0.7 * jaxcd.Ledger(BUDGET).rho_limit
+        rho = 0.7 * jaxcd.privacy.Ledger(BUDGET).rho_limit
         assert release.sigma == pytest.approx(math.exp(release.rate - 1) / release.rate / math.sqrt(2 * rho), rel=3e-5)  # rows on a grid
 
     def test_secure_noise_is_the_default_and_proved(self):
@@ -248,7 +248,7 @@ class TestBoughtUnits:
     def test_rough_is_enough(self, budget):
         """Within a factor of 2 of the standard deviation, and within 1 of it from the mean, also at a tenth of the budget."""
         values = np.array([0.0, 30.0, -7.0]) + np.random.default_rng(0).normal(size=(10_000, 3)) * [1.0, 5.0, 0.7]
-        accountant = Accountant(jaxcd.Ledger(budget), simulated(0))
+        accountant = Accountant(jaxcd.privacy.Ledger(budget), simulated(0))
         rho = 0.1 * accountant.ledger.rho_limit
         domain = Domain({"a": Numeric(), "b": Numeric(), "c": Numeric(-20, 20)})
         centres, scales = bought_units(Dataset.from_array(values, domain=domain), accountant, rho=rho)
@@ -267,7 +267,7 @@ class TestFile:
         for part in ("cost", "spent", "domain", "charges", "sigma", "rate"):
             assert getattr(loaded, part) == getattr(release, part)
         assert loaded.effective_samples == release.effective_samples
-        with pytest.raises(jaxcd.DomainError, match="other variables"):
+        with pytest.raises(jaxcd.errors.DomainError, match="other variables"):
             loaded.check_names(["y"])
 
     def test_a_damaged_file_is_refused(self, tmp_path):
@@ -276,7 +276,7 @@ class TestFile:
         arrays = dict(np.load(path))
         arrays["factor"] = arrays["factor"][:2]
         np.savez(path, **arrays)
-        with pytest.raises(jaxcd.FormatError, match="damaged"):
+        with pytest.raises(jaxcd.errors.FormatError, match="damaged"):
             ReleasedSecondMoments.load(path)
 
     def test_it_does_not_print_its_numbers(self):
@@ -298,45 +298,45 @@ class TestErrors:
             ({"scale_share": 1.0}, "scale_share"),
             ({"scale_share": math.nan}, "scale_share"),
         ):
-            with pytest.raises(jaxcd.OptionError, match=word):
+            with pytest.raises(jaxcd.errors.OptionError, match=word):
                 SecondMoments(**options)
 
     def test_centres_of_other_columns(self):
         data = dataset(chain(300, np.random.default_rng(0)))
-        with pytest.raises(jaxcd.OptionError, match="missing.*x1.*unknown.*y"):
+        with pytest.raises(jaxcd.errors.OptionError, match="missing.*x1.*unknown.*y"):
             release_second_moments(data, budget=BUDGET, options=SecondMoments(centres={"y": 0.0}, scales={"y": 1.0}))
 
     def test_columns_that_are_not_numeric(self):
         domain = Domain({"a": Numeric(), "b": Categorical(("u", "v"))})
         data = Dataset.from_array([[0.5, "u"], [1.5, "v"]], domain=domain)
-        with pytest.raises(jaxcd.DomainError, match="'b'.*not numeric"):
+        with pytest.raises(jaxcd.errors.DomainError, match="'b'.*not numeric"):
             release_second_moments(data, budget=BUDGET)
 
     def test_values_that_are_no_numbers_do_not_come_so_far(self):
         values = np.array([[0.0, math.nan], [1.0, 2.0]])
         assert np.isfinite(dataset(values).numeric).all()
-        with pytest.raises(jaxcd.DataError):
+        with pytest.raises(jaxcd.errors.DataError):
             jaxcd.Dataset(dataset(values).domain, np.empty((2, 0), dtype=np.int32), values)
 
     @pytest.mark.parametrize(
         "budget", [None, 1.0, jaxcd.Budget(1.0)]
     )
     def test_budgets(self, budget):
-        with pytest.raises(jaxcd.OptionError, match="budget"):
+        with pytest.raises(jaxcd.errors.OptionError, match="budget"):
             release_second_moments(dataset(chain(300, np.random.default_rng(0))), budget=budget)
 
     def test_an_inferred_domain(self):
         data = dataset(chain(300, np.random.default_rng(0)), declared=False)
-        with pytest.raises(jaxcd.PrivacyError, match="inferred"):
+        with pytest.raises(jaxcd.errors.PrivacyError, match="inferred"):
             release_second_moments(data, budget=BUDGET)
 
     def test_the_test_wants_the_release_and_mechanisms_refuse_it(self):
         data = dataset(chain(300, np.random.default_rng(0)))
         decider = jaxcd.Threshold(0.01)
-        with pytest.raises(jaxcd.OptionError, match="no release of second moments"):
+        with pytest.raises(jaxcd.errors.OptionError, match="no release of second moments"):
             jaxcd.pc(data, test=NoisyFisherZ(), decider=decider, budget=jaxcd.NO_PRIVACY, key=None)
         release = release_second_moments(data, budget=BUDGET, noise=simulated(0))
-        with pytest.raises(jaxcd.OptionError, match="has been paid for"):
+        with pytest.raises(jaxcd.errors.OptionError, match="has been paid for"):
             jaxcd.pc(release, test=NoisyFisherZ(), decider=jaxcd.NoisyThreshold(), budget=BUDGET, key=None)
 
     @pytest.mark.parametrize("budget", [BUDGET, jaxcd.NO_PRIVACY, jaxcd.Budget(1e-3, 1e-6)], ids=str)

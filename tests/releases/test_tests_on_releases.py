@@ -82,7 +82,7 @@ class TestWithoutNoise:
         release = jaxcd.release(data, jaxcd.Histogram(), budget=FREE)
         options = {
             "test": jaxcd.ChiSquare(), "decider": jaxcd.Threshold(0.01), "key": None, "knowledge": knowledge,
-            "colliders": jaxcd.ColliderRule.MAJORITY,
+            "colliders": jaxcd.discovery.ColliderRule.MAJORITY,
         }  # fmt: skip
         on_data, on_release = search(data, budget=FREE, **options), search(release, **options)
         assert on_release.graph == on_data.graph and on_release.separating_sets == on_data.separating_sets
@@ -140,7 +140,7 @@ class TestStrata:
 
 def _histogram(values: np.ndarray, *, scale: float, n: int = 1000) -> ReleasedHistogram:
     domain = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(values.shape)])
-    cost = jaxcd.PrivacyCost(2 / scale if scale else math.inf, 0.0, jaxcd.Relation.REPLACE_ONE, False, "made for a test")
+    cost = jaxcd.privacy.PrivacyCost(2 / scale if scale else math.inf, 0.0, jaxcd.privacy.Relation.REPLACE_ONE, False, "made for a test")
     return ReleasedHistogram(domain, n, values, scale, cost, cost)
 
 
@@ -214,7 +214,7 @@ class TestCalibration:
         rng = np.random.default_rng(0)
         data = dataset(rng.integers(0, 2, (2000, 3)), 2, 2, 2)
         variances = {s: 300.0 if len(s) < 3 else 60.0 for s in _interactions(np.zeros((2, 2, 2)))}
-        cost = jaxcd.PrivacyCost(1.0, 1e-6, jaxcd.Relation.REPLACE_ONE, False, "made for a test")
+        cost = jaxcd.privacy.PrivacyCost(1.0, 1e-6, jaxcd.privacy.Relation.REPLACE_ONE, False, "made for a test")
         queries = []
         for _ in range(600):
             counts = rng.multinomial(2000, np.full(8, 1 / 8)).reshape(2, 2, 2)
@@ -273,7 +273,7 @@ class TestSearches:
         run = jaxcd.pc(release, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(0.01), key=None)
         assert run.graph.adjacency[:3, :3].sum() == 4 and not run.graph.adjacency[0, 3]
         assert run.separating_sets[frozenset(("v0", "v2"))] == ("v1",)
-        assert sum(row["rho"] for row in run.info["ledger"]) <= jaxcd.Ledger(jaxcd.Budget(1.0, 1e-6)).rho_limit
+        assert sum(row["rho"] for row in run.info["ledger"]) <= jaxcd.privacy.Ledger(jaxcd.Budget(1.0, 1e-6)).rho_limit
 
     def test_second_moments_answer_fisher_z(self):
         rng = np.random.default_rng(0)
@@ -281,7 +281,7 @@ class TestSearches:
         values = np.column_stack([a, b, a + b + rng.normal(size=5000)])
         data = jaxcd.Dataset.from_array(values, domain=jaxcd.Domain({name: jaxcd.Numeric() for name in "abc"}))
         release = jaxcd.release(data, jaxcd.SecondMoments(), budget=jaxcd.Budget(1.0, 1e-6), noise=simulated(0))
-        one, other = (answers(release, test, every_query(3)) for test in (jaxcd.FisherZ(), jaxcd.NoisyFisherZ()))
+        one, other = (answers(release, test, every_query(3)) for test in (jaxcd.FisherZ(), jaxcd.releases.NoisyFisherZ()))
         assert np.array_equal(one, other)
         run = jaxcd.pc(release, test=jaxcd.FisherZ(), decider=jaxcd.Threshold(0.01), key=None)
         assert run.graph == jaxcd.MixedGraph.from_edges(["a", "b", "c"], ["a --> c", "b --> c"])
@@ -293,18 +293,18 @@ class TestRefusals:
 
     @pytest.mark.parametrize("test", [jaxcd.CovarianceNorm(), jaxcd.FisherZ(), jaxcd.Spearman()], **NAMED)
     def test_another_test_is_told_which_there_are(self, test):
-        with pytest.raises(jaxcd.OptionError, match=f"{test.name}; it answers ChiSquare, GTest, KendallTau"):
+        with pytest.raises(jaxcd.errors.OptionError, match=f"{test.name}; it answers ChiSquare, GTest, KendallTau"):
             jaxcd.pc(self.RELEASE, test=test, decider=jaxcd.Threshold(), key=None)
 
     def test_a_budget(self):
-        with pytest.raises(jaxcd.OptionError, match="a release has been paid for"):
+        with pytest.raises(jaxcd.errors.OptionError, match="a release has been paid for"):
             jaxcd.pc(self.RELEASE, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), budget=jaxcd.Budget(1.0), key=None)
 
     def test_a_mechanism(self):
-        with pytest.raises(jaxcd.OptionError, match="NoisyThreshold buys answers"):
+        with pytest.raises(jaxcd.errors.OptionError, match="NoisyThreshold buys answers"):
             jaxcd.fci(self.RELEASE, test=jaxcd.KendallTau(), decider=jaxcd.NoisyThreshold(), key=None)
 
     def test_a_dataset_still_needs_a_budget(self):
         data = dataset(np.zeros((5, 2)), 2, 2)
-        with pytest.raises(jaxcd.OptionError, match="budget = None"):
+        with pytest.raises(jaxcd.errors.OptionError, match="budget = None"):
             jaxcd.pc(data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), key=None)

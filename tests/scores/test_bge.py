@@ -101,16 +101,16 @@ def test_configuration_and_refusals():
     assert BGe().prepare(data).local(0, (1,)) == BGeScore.of_data(data).local(0, (1,))
     assert BGe().prepare(data).max_parents == 2 and BGe().prepare(data, max_parents=1).max_parents == 1
     for wrong in ({"alpha_mu": 0.0}, {"alpha_mu": math.nan}, {"alpha_w": -1.0}):
-        with pytest.raises(jaxcd.OptionError, match=next(iter(wrong))):
+        with pytest.raises(jaxcd.errors.OptionError, match=next(iter(wrong))):
             BGe(**wrong)
-    with pytest.raises(jaxcd.OptionError, match="alpha_w"):
+    with pytest.raises(jaxcd.errors.OptionError, match="alpha_w"):
         BGeScore.of_data(data, alpha_w=4.0)
-    with pytest.raises(jaxcd.OptionError, match="n_samples"):
+    with pytest.raises(jaxcd.errors.OptionError, match="n_samples"):
         BGeScore(("a",), np.zeros(1), np.eye(1), n_samples=0)
-    with pytest.raises(jaxcd.DataError, match="covariance"):
+    with pytest.raises(jaxcd.errors.DataError, match="covariance"):
         BGeScore(("a",), np.zeros(1), np.full((1, 1), math.nan), n_samples=5)
     codes = Dataset.from_codes(np.zeros((5, 2), dtype=np.int32), domain=Domain({"a": Categorical((0, 1)), "b": Categorical((0, 1))}))
-    with pytest.raises(jaxcd.DomainError, match="'a'"):
+    with pytest.raises(jaxcd.errors.DomainError, match="'a'"):
         BGeScore.of_data(codes)
-    with pytest.raises(jaxcd.OptionError, match="release"):
+    with pytest.raises(jaxcd.errors.OptionError, match="release"):
         BGe().prepare(jaxcd.release(codes, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY))

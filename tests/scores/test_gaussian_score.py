@@ -21,7 +21,7 @@ DAG = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")])
 
 
 def data(n: int = 20_000, seed: int = 0) -> Dataset:
-    return jaxcd.structural.linear_gaussian_sem(DAG, key=jax.random.key(3)).sample(n, key=jax.random.key(seed))
+    return jaxcd.data.structural.linear_gaussian_sem(DAG, key=jax.random.key(3)).sample(n, key=jax.random.key(seed))
 
 
 def release(n: int = 20_000, budget=BUDGET) -> ReleasedSecondMoments:
@@ -83,9 +83,9 @@ class TestScore:
 
     @pytest.mark.parametrize("options", [{"penalty": 0.0}, {"penalty": math.nan}, {"n_candidates": 0}, {"max_parents": -1}])
     def test_options(self, options):
-        with pytest.raises(jaxcd.OptionError, match=next(iter(options))):
+        with pytest.raises(jaxcd.errors.OptionError, match=next(iter(options))):
             GaussianScore(release(2000), **options)
-        with pytest.raises(jaxcd.OptionError, match="release"):
+        with pytest.raises(jaxcd.errors.OptionError, match="release"):
             GaussianScore(data(100))
 
 
@@ -97,7 +97,7 @@ class TestSearches:
             assert run.graph == truth
             assert run.cost == found.cost and run.spent == found.spent
             assert run.info["n_samples"] == 20_000
-            assert math.fsum(row["rho"] for row in run.info["ledger"]) <= jaxcd.Ledger(BUDGET).rho_limit
+            assert math.fsum(row["rho"] for row in run.info["ledger"]) <= jaxcd.privacy.Ledger(BUDGET).rho_limit
             assert run.save(tmp_path / run.info["algorithm"]).is_dir()
 
     def test_a_loaded_release_gives_the_same(self, tmp_path):
@@ -129,7 +129,7 @@ class TestSearches:
 
     def test_another_thing_than_a_release(self):
         for search in (search_second_moments, pc_second_moments):
-            with pytest.raises(jaxcd.OptionError, match="release"):
+            with pytest.raises(jaxcd.errors.OptionError, match="release"):
                 search(data(100))
 
     def test_many_variables_are_searched_by_orderings(self):
