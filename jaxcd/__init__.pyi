@@ -1,5 +1,21 @@
 """The public list: what ``jaxcd.NAME`` is, and where ``__init__.py`` finds it when it is asked for."""
 
+from jaxcd import audit as audit
+from jaxcd import citests as citests
+from jaxcd import data as data
+from jaxcd import decisions as decisions
+from jaxcd import discovery as discovery
+from jaxcd import errors as errors
+from jaxcd import graphs as graphs
+from jaxcd import local as local
+from jaxcd import metrics as metrics
+from jaxcd import pairwise as pairwise
+from jaxcd import planning as planning
+from jaxcd import privacy as privacy
+from jaxcd import published as published
+from jaxcd import recommending as recommending
+from jaxcd import releases as releases
+from jaxcd import scores as scores
 from jaxcd.citests import (
     HSIC,
     RCIT,
