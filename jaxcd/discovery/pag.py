@@ -3,8 +3,8 @@
 >>> import networkx as nx
 >>> print(dag_to_pag(nx.DiGraph(["ab", "cb", "bd"])))
 a o-> b
-b --> d
 c o-> b
+b --> d
 """
 
 from __future__ import annotations
