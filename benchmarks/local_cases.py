@@ -21,10 +21,10 @@ from benchmarks.local_mechanisms import as_numbers
 from jaxcd import local
 from jaxcd.data.structural import linear_gaussian_sem
 from jaxcd.discovery import dag_to_pag, fci
-from jaxcd.discovery.ges import ges
-from jaxcd.discovery.mmhc import mmhc
-from jaxcd.discovery.order_mcmc import order_mcmc
-from jaxcd.discovery.score_doors import exact_search
+from jaxcd.discovery.score.ges import ges
+from jaxcd.discovery.score.mmhc import mmhc
+from jaxcd.discovery.score.order_mcmc import order_mcmc
+from jaxcd.discovery.score.scored import exact_search
 from jaxcd.graphs import dag_to_cpdag, random_dag
 from jaxcd.scores import BIC
 from jaxcd.scores.bge import BGeScore

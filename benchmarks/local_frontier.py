@@ -30,7 +30,7 @@ import jaxcd
 from benchmarks import common
 from benchmarks.local_mechanisms import denoised, randomised
 from jaxcd import local, metrics
-from jaxcd.discovery.ges import ges
+from jaxcd.discovery.score.ges import ges
 from jaxcd.local.channel_tests import ChannelAwareChiSquare
 
 TARGET = 0.8

@@ -107,7 +107,7 @@ def scaled(value: Any, factor: float, least: float, most: float) -> Any:
 
 INFINITE = float("inf")
 # The package has a function of this name in its place.
-_ORDERINGS = importlib.import_module("jaxcd.discovery.ordering_search")
+_ORDERINGS = importlib.import_module("jaxcd.discovery.score.ordering_search")
 STUDIES = (
     Study(
         "Histogram", jaxcd.Histogram(), 0.0, search_histogram, ("asia", "survey"), {}, (),

@@ -19,17 +19,15 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-
 _MOVED = {
+    "jaxcd.advice": "Method Plan Recommendation",
     "jaxcd.citests": "BoughtBandwidths Null",
     "jaxcd.data": "BayesianNetwork structural",
     "jaxcd.decisions": "Noise TreeOptions",
     "jaxcd.discovery": "ColliderRule ConflictRule EdgeConfidence dag_to_pag decision_confidence mag_to_pag",
     "jaxcd.errors": "BudgetExhausted DataError DomainError FormatError GraphError JaxcdError OptionError PrivacyError SensitivityError",
     "jaxcd.pairwise": "Direction HSICScore KendallScore LogIQRScore PairResult Protect ScoreRelease SpearmanScore anm_batch",
-    "jaxcd.planning": "Plan",
     "jaxcd.privacy": "Ledger PrivacyCost Receipt Relation SecureNoise",
-    "jaxcd.recommending": "Method Recommendation",
     "jaxcd.releases": "NoisyFisherZ ReleasePlan",
 }
 """Names that stood here in version 0.1: they still work, and warn."""

@@ -1,5 +1,6 @@
 """The public list: what ``jaxcd.NAME`` is, and where ``__init__.py`` finds it when it is asked for."""
 
+from jaxcd import advice as advice
 from jaxcd import audit as audit
 from jaxcd import citests as citests
 from jaxcd import data as data
@@ -10,12 +11,24 @@ from jaxcd import graphs as graphs
 from jaxcd import local as local
 from jaxcd import metrics as metrics
 from jaxcd import pairwise as pairwise
-from jaxcd import planning as planning
 from jaxcd import privacy as privacy
 from jaxcd import published as published
-from jaxcd import recommending as recommending
 from jaxcd import releases as releases
 from jaxcd import scores as scores
+from jaxcd.advice.planning import (
+    plan,
+    plan_release,
+)
+from jaxcd.advice.recommending import (
+    recommend,
+)
+from jaxcd.api import (
+    Algorithm,
+    ci_test,
+    discover,
+    release,
+    search,
+)
 from jaxcd.citests import (
     HSIC,
     RCIT,
@@ -59,15 +72,8 @@ from jaxcd.discovery import (
     pc,
     tree_pc,
 )
-from jaxcd.discovery.score_doors import (
+from jaxcd.discovery.score.scored import (
     order_mcmc,
-)
-from jaxcd.doors import (
-    Algorithm,
-    ci_test,
-    discover,
-    release,
-    search,
 )
 from jaxcd.graphs import (
     Knowledge,
@@ -82,10 +88,6 @@ from jaxcd.pairwise import (
     igci,
     reci,
 )
-from jaxcd.planning import (
-    plan,
-    plan_release,
-)
 from jaxcd.privacy import (
     NO_PRIVACY,
     Budget,
@@ -95,9 +97,6 @@ from jaxcd.privacy import (
 )
 from jaxcd.privacy.verifying import (
     verify,
-)
-from jaxcd.recommending import (
-    recommend,
 )
 from jaxcd.releases import (
     CanonicalCorrelation,

@@ -1,7 +1,7 @@
 """Arrows point down only: who may import whom, and what no module may touch.
 
 The order: errors <- ops <- graphs, data, privacy <- citests <- queries, scores <- releases <- decisions <- discovery, published <-
-doors, guarantees, audit, cli (planning, which asks deciders what they would do, stands beside published); beside it metrics over graphs, and plotting and report over graphs, metrics and privacy.  Imports for
+api, guarantee_list, audit, cli (advice, which asks deciders what they would do, stands beside published); beside it metrics over graphs, and plotting and report over graphs, metrics and privacy.  Imports for
 type checkers and inside functions count like any other; what may be imported inside functions only is stated as such.
 """
 
@@ -26,7 +26,7 @@ MODULES = {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) f
 BASE = {"errors", "frozen"}
 STATISTICS = BASE | {"ops", "graphs", "data", "privacy", "citests"}
 SEARCH = STATISTICS | {"queries", "releases", "decisions", "scores"}
-EVERYTHING = SEARCH | {"discovery", "pairwise", "local", "published", "metrics", "plotting", "report", "planning", "choosing", "recommending", "doors", "guarantee_list"}
+EVERYTHING = SEARCH | {"discovery", "pairwise", "local", "published", "metrics", "plotting", "report", "advice", "api", "guarantee_list"}
 ALLOWED = {
     "errors": set(),
     "frozen": set(),
@@ -46,11 +46,9 @@ ALLOWED = {
     "metrics": BASE | {"graphs"},
     "plotting": BASE | {"graphs", "metrics", "privacy"},
     "report": BASE | {"graphs", "metrics", "privacy", "plotting"},
-    "planning": SEARCH,
-    "choosing": SEARCH,
-    "recommending": SEARCH | {"planning", "choosing"},
-    "doors": EVERYTHING - {"doors", "guarantee_list"},
-    "guarantee_list": EVERYTHING - {"doors", "guarantee_list"},
+    "advice": SEARCH,
+    "api": EVERYTHING - {"api", "guarantee_list"},
+    "guarantee_list": EVERYTHING - {"api", "guarantee_list"},
     "audit": EVERYTHING,
     "cli": EVERYTHING | {"audit"},
     "__main__": {"cli"},
@@ -120,7 +118,7 @@ def test_arrows_point_down(module: Path):
     assert part in ALLOWED, f"{part} has no place in the order of imports: give it one in this test and in the design"
     for found in imports(module, MODULES[module]):
         allowed = ALLOWED[part] | {part} | (LAZY.get(part, set()) if found.lazy else set())
-        if part in ("audit", "cli", "doors") and found.target == "__init__":
+        if part in ("audit", "cli", "api") and found.target == "__init__":
             continue  # the outermost layer may use the public list
         assert found.target in allowed, f"{module}:{found.line} imports jaxcd.{found.target}"
 
@@ -238,7 +236,7 @@ def test_sensitive_values_are_unwrapped_only_where_answers_are_given():
     for module, tree in MODULES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and node.attr == "expose":
-                assert part_of(module) in {"decisions", "releases", "published", "doors", "queries"}, (
+                assert part_of(module) in {"decisions", "releases", "published", "api", "queries"}, (
                     f"{module}:{node.lineno}"
                 )
 

@@ -102,7 +102,7 @@ def test_the_sensitivities(alpha: float) -> None:
 
 
 def test_the_defaults_of_discover() -> None:
-    from jaxcd.doors import choose
+    from jaxcd.api import choose
 
     domain = jaxcd.networks.load("asia").domain
     assert choose(domain, budget=jaxcd.Budget(1.0, 1e-6)).decider.name == "LevelwiseGaussian"

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxcd
-from jaxcd.doors import Algorithm
-from jaxcd.planning import plan_release
-from jaxcd.recommending import Method
+from jaxcd.advice.planning import plan_release
+from jaxcd.advice.recommending import Method
+from jaxcd.api import Algorithm
 
 PURE, BOTH = jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6)
 

@@ -152,8 +152,8 @@ BUGS: tuple[Bug, ...] = (
     Bug("openings", "decisions.measurements:openings", "(first.min() - second.min()) / 2", "(first.min() - second.min())", "constants: openings"),
     Bug("openings-projection", "decisions.measurements:openings", "bound.value / PROJECTION_SENSITIVITY", "bound.value / 2", "constants: openings"),
     # Doors and what they say.
-    Bug("ci-test-halved", "doors:ci_test", "sensitivity=bound.value", "sensitivity=bound.value / 2", "replay: ci_test, PooledCovariance"),
-    Bug("counts-of-work", "discovery.constraint:ConstraintSearch._result", "if not session.private:", "if True:", _PC.format("SparseVector 0, CovarianceNorm")),
+    Bug("ci-test-halved", "api:ci_test", "sensitivity=bound.value", "sensitivity=bound.value / 2", "replay: ci_test, PooledCovariance"),
+    Bug("counts-of-work", "discovery.constraint.search:ConstraintSearch._result", "if not session.private:", "if True:", _PC.format("SparseVector 0, CovarianceNorm")),
     # Releases.
     Bug("histogram", "releases.tables.histogram:release_histogram", "sensitivity=HISTOGRAM_SENSITIVITY", "sensitivity=HISTOGRAM_SENSITIVITY / 2", "replay: release, Histogram"),
     Bug("histogram-empty-cells", "releases.tables.histogram:release_histogram", "values=noisy.astype(np.int64)", f"values=np.where({_EXACT}(session.view().map(counted)) == 0, 0, noisy).astype(np.int64)", "replay: release, Histogram"),

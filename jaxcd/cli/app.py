@@ -193,8 +193,8 @@ def discover(
     ] = None,
 ) -> None:
     """Discover a causal graph in a table, or in a sample from a network."""
+    from jaxcd.api import Algorithm
     from jaxcd.cli import options, paid, running, screen
-    from jaxcd.doors import Algorithm
     from jaxcd.report import check_folder, write_report
 
     # Everything that can be refused is refused before the data is read, and so before anything is spent.

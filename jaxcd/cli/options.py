@@ -13,8 +13,8 @@ from typing import Any
 import jax
 
 import jaxcd
+from jaxcd.api import Algorithm
 from jaxcd.discovery import dag_to_pag
-from jaxcd.doors import Algorithm
 from jaxcd.errors import DataError, DomainError, FormatError, OptionError, PrivacyError
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.privacy import NoiseSource, NoPrivacy

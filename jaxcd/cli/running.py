@@ -11,9 +11,9 @@ from typing import Any
 import jax
 
 import jaxcd
-from jaxcd import doors
+from jaxcd import api
+from jaxcd.api import Algorithm
 from jaxcd.cli import options
-from jaxcd.doors import Algorithm
 from jaxcd.errors import OptionError, PrivacyError, SensitivityError
 from jaxcd.graphs import Knowledge
 from jaxcd.privacy import NoiseSource, NoPrivacy
@@ -80,12 +80,12 @@ def check_release_out(path: Path | None, *, force: bool) -> None:
 
 def plan(
     loaded: options.Loaded, asked: Asked, *, budget: jaxcd.Budget | NoPrivacy, knowledge: Knowledge | None
-) -> doors.Choice:
+) -> api.Choice:
     """What will be run, with tests at the level of ``--alpha``, and why; refuses here what the run would refuse."""
     algorithm = asked.algorithm
     if algorithm is Algorithm.AUTO and asked.of_tests:
         algorithm = Algorithm.PC
-    choice = doors.resolve(
+    choice = api.resolve(
         loaded.data.domain, loaded.data.n_samples, budget=budget, algorithm=algorithm, test=options.test(asked.test),
         decider=options.decider(asked.mechanism), max_level=asked.max_level, knowledge=knowledge, linear=asked.linear,
     )  # fmt: skip
@@ -106,7 +106,7 @@ def plan(
     return dataclasses.replace(choice, decider=leveled)
 
 
-def _check_private(choice: doors.Choice, budget: jaxcd.Budget, n_samples: int, alpha: float) -> None:
+def _check_private(choice: api.Choice, budget: jaxcd.Budget, n_samples: int, alpha: float) -> None:
     """Refuses, in the words of the command line, what a private search by tests would refuse."""
     assert choice.test is not None
     if not getattr(choice.decider, "pays", True):
@@ -128,7 +128,7 @@ def _check_private(choice: doors.Choice, budget: jaxcd.Budget, n_samples: int, a
 
 def run(
     loaded: options.Loaded,
-    choice: doors.Choice,
+    choice: api.Choice,
     asked: Asked,
     *,
     budget: jaxcd.Budget | NoPrivacy,

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 import jaxcd
+from jaxcd.api import Choice
 from jaxcd.cli.options import Loaded
-from jaxcd.doors import Choice
 from jaxcd.report import FILES, graph_json, grouped_ledger, metrics_json
 
 __all__ = [
@@ -135,7 +135,7 @@ def show_release(path: Path) -> None:
     _line(_console(), "release", f"{path}: what was bought; jaxcd.search(jaxcd.Release.load({str(path)!r})) costs nothing more")
 
 
-def print_recommendation(found: jaxcd.recommending.Recommendation) -> None:
+def print_recommendation(found: jaxcd.advice.Recommendation) -> None:
     """A recommendation as one JSON object."""
     content = {
         "method": found.method.value,

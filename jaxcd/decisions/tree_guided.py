@@ -1,6 +1,6 @@
 """The measuring half of tree-guided PC: what is bought, in four batches, and what follows from it.
 
-The search (:mod:`jaxcd.discovery.tree`) brings questions and gets answers; numbers stay here.
+The search (:mod:`jaxcd.discovery.constraint.tree`) brings questions and gets answers; numbers stay here.
 """
 
 from __future__ import annotations

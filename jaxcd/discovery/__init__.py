@@ -1,17 +1,13 @@
 """Searches: graphs and a decider's answers in, graphs out; never data, never a statistic."""
 
-from jaxcd.discovery.colliders import ColliderRule
 from jaxcd.discovery.confidence import decision_confidence, edge_confidence
+from jaxcd.discovery.constraint.colliders import ColliderRule
+from jaxcd.discovery.constraint.fci import fci
+from jaxcd.discovery.constraint.orientation import ConflictRule
+from jaxcd.discovery.constraint.pag import OrientedPag, dag_to_pag, mag_to_pag, orient_pag
+from jaxcd.discovery.constraint.pc import pc
+from jaxcd.discovery.constraint.tree import tree_pc
 from jaxcd.discovery.edge_shares import EdgeConfidence, PairConfidence
-from jaxcd.discovery.equivalence_search import EquivalenceSearch, equivalence_search
-from jaxcd.discovery.fci import fci
-from jaxcd.discovery.ges import GreedySearch, ges, greedy_equivalence_search
-from jaxcd.discovery.mmhc import mmhc
-from jaxcd.discovery.order_mcmc import OrderPosterior, StructurePrior, order_mcmc
-from jaxcd.discovery.ordering_search import OrderingResult, ordering_search
-from jaxcd.discovery.orientation import ConflictRule
-from jaxcd.discovery.pag import OrientedPag, dag_to_pag, mag_to_pag, orient_pag
-from jaxcd.discovery.pc import pc
 from jaxcd.discovery.released import (
     pc_features,
     pc_second_moments,
@@ -23,8 +19,12 @@ from jaxcd.discovery.released import (
     search_second_moments,
 )
 from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
-from jaxcd.discovery.score_doors import exact_search
-from jaxcd.discovery.tree import tree_pc
+from jaxcd.discovery.score.equivalence_search import EquivalenceSearch, equivalence_search
+from jaxcd.discovery.score.ges import GreedySearch, ges, greedy_equivalence_search
+from jaxcd.discovery.score.mmhc import mmhc
+from jaxcd.discovery.score.order_mcmc import OrderPosterior, StructurePrior, order_mcmc
+from jaxcd.discovery.score.ordering_search import OrderingResult, ordering_search
+from jaxcd.discovery.score.scored import exact_search
 
 __all__ = [
     "ColliderRule",

@@ -10,13 +10,13 @@ import networkx as nx
 import numpy as np
 
 from jaxcd.decisions import Threshold
-from jaxcd.discovery.equivalence_search import equivalence_search
-from jaxcd.discovery.exact_search import exact_search
+from jaxcd.discovery.constraint.pc import pc
 from jaxcd.discovery.facts import facts_of_release
-from jaxcd.discovery.ordering_search import ordering_search
-from jaxcd.discovery.pc import pc
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.discovery.score.equivalence_search import equivalence_search
+from jaxcd.discovery.score.exact_search import exact_search
+from jaxcd.discovery.score.ordering_search import ordering_search
 from jaxcd.errors import GraphError
 from jaxcd.graphs import MixedGraph, consistent_extension, dag_to_cpdag
 from jaxcd.releases import (

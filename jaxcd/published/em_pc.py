@@ -41,8 +41,8 @@ from jaxcd.citests import Query
 from jaxcd.citests.tables import MAX_CELLS, discrete_cardinalities
 from jaxcd.data import Dataset
 from jaxcd.discovery import ConflictRule, DiscoveryResult, LevelRecord
-from jaxcd.discovery.orientation import apply_meek_rules, orient_colliders
-from jaxcd.discovery.skeleton import Skeleton
+from jaxcd.discovery.constraint.orientation import apply_meek_rules, orient_colliders
+from jaxcd.discovery.constraint.skeleton import Skeleton
 from jaxcd.graphs import MixedGraph
 from jaxcd.ops import contingency
 from jaxcd.privacy import PrivacyCost, Relation

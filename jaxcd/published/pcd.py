@@ -1,6 +1,6 @@
 r"""PCD as its paper has it: not private, kept to compare with.
 
-PC in its original order over the skeleton search of :mod:`jaxcd.discovery.skeleton`.  A candidate is answered from the permutation
+PC in its original order over the skeleton search of :mod:`jaxcd.discovery.constraint.skeleton`.  A candidate is answered from the permutation
 p-value p of RCIT and a bound B >= p on what p could be on a neighbouring data set: B < alpha keeps the edge as it is; otherwise the
 candidate separates where p + Lap(4 (B - p) / epsilon) >= alpha, and epsilon is added to a running total.
 
@@ -23,8 +23,8 @@ from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset
 from jaxcd.decisions import DecisionRun, Frontier
 from jaxcd.discovery import ConflictRule, DiscoveryResult, LevelRecord
-from jaxcd.discovery.orientation import apply_meek_rules, orient_colliders
-from jaxcd.discovery.skeleton import search_skeleton
+from jaxcd.discovery.constraint.orientation import apply_meek_rules, orient_colliders
+from jaxcd.discovery.constraint.skeleton import search_skeleton
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import PrivacyCost, Relation, SimulatedNoise

@@ -1,6 +1,6 @@
 """Priv-PC and SVT-PC as their paper and code have them: not private, kept to compare with.
 
-Both are PC in its original order, over the skeleton search of :mod:`jaxcd.discovery.skeleton`; what is theirs is how a question
+Both are PC in its original order, over the skeleton search of :mod:`jaxcd.discovery.constraint.skeleton`; what is theirs is how a question
 is answered.  A *round* ends with the first candidate whose noisy p-value reaches a noisy threshold.  In SVT-PC that separates
 the pair.  In Priv-PC the p-values of a round are those of a fresh subsample (the sieve), and the candidate is then examined on
 the full data; whether or not that confirms it, the next round starts with a new threshold and a new subsample.
@@ -27,8 +27,8 @@ from jaxcd.citests import Evaluation, Query, check_alpha
 from jaxcd.data import Dataset
 from jaxcd.decisions import DecisionRun, Frontier, Question
 from jaxcd.discovery import ConflictRule, DiscoveryResult, LevelRecord
-from jaxcd.discovery.orientation import apply_meek_rules, orient_colliders
-from jaxcd.discovery.skeleton import search_skeleton
+from jaxcd.discovery.constraint.orientation import apply_meek_rules, orient_colliders
+from jaxcd.discovery.constraint.skeleton import search_skeleton
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import NO_PRIVACY, PrivacyCost, Relation, SimulatedNoise

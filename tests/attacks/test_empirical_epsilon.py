@@ -21,7 +21,7 @@ import jaxcd
 from jaxcd.citests import CITest, Evaluation, PreparedTest, Query, Sensitivity
 from jaxcd.citests.tables import DiscreteTest
 from jaxcd.decisions import Noise
-from jaxcd.discovery.skeleton import search_skeleton
+from jaxcd.discovery.constraint.skeleton import search_skeleton
 from jaxcd.privacy import Accountant, Ledger, NoiseSampler, epsilon_lower_bound
 from jaxcd.privacy.conversion import amplified_epsilon
 from jaxcd.queries import Session

@@ -23,8 +23,8 @@ from jaxcd.decisions import LevelwiseGaussian
 from jaxcd.decisions.levelwise_gaussian import norm_deviation
 from jaxcd.discovery import DiscoveryResult, search_histogram, search_second_moments
 from jaxcd.discovery.confidence import decision_confidence, edge_confidence
+from jaxcd.discovery.constraint.skeleton import search_skeleton
 from jaxcd.discovery.edge_shares import EdgeConfidence, PairConfidence
-from jaxcd.discovery.skeleton import search_skeleton
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag, random_dag
 from jaxcd.privacy import Accountant, Ledger

@@ -12,9 +12,9 @@ import pytest
 
 import jaxcd
 from jaxcd.data import networks
-from jaxcd.discovery.equivalence_search import class_members, equivalence_search, neighbours
-from jaxcd.discovery.exact_search import exact_search
 from jaxcd.discovery.released import score_graph, search_histogram
+from jaxcd.discovery.score.equivalence_search import class_members, equivalence_search, neighbours
+from jaxcd.discovery.score.exact_search import exact_search
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.metrics import arc_f1

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from jaxcd.data import networks
-from jaxcd.discovery.exact_search import exact_search
 from jaxcd.discovery.released import search_histogram
+from jaxcd.discovery.score.exact_search import exact_search
 from jaxcd.errors import OptionError
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.privacy import Budget

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import jaxcd
 from jaxcd.decisions import Decider, DecisionRun, Frontier, Question
 from jaxcd.discovery import DiscoveryResult, SearchPass, dag_to_pag, fci
-from jaxcd.discovery.constraint import ConstraintSearch
+from jaxcd.discovery.constraint.search import ConstraintSearch
 from jaxcd.errors import OptionError
 from jaxcd.graphs import DSeparation, random_dag
 

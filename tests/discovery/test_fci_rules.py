@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxcd.discovery import mag_to_pag, orient_pag
-from jaxcd.discovery.fci_paths import UncoveredPaths, discriminating_ends, row_masks
-from jaxcd.discovery.fci_rules import COLLIDERS, RULES, STAGES, Evidence
+from jaxcd.discovery.constraint.fci_paths import UncoveredPaths, discriminating_ends, row_masks
+from jaxcd.discovery.constraint.fci_rules import COLLIDERS, RULES, STAGES, Evidence
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import Mark, MixedGraph
 

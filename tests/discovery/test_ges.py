@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.discovery.ges import ges, greedy_equivalence_search
-from jaxcd.discovery.ges_operators import (
+from jaxcd.discovery.score.ges import ges, greedy_equivalence_search
+from jaxcd.discovery.score.ges_operators import (
     ClassGraph,
     MoveKind,
     apply_move,
@@ -24,7 +24,7 @@ from jaxcd.discovery.ges_operators import (
     moves_into,
     one_member,
 )
-from jaxcd.discovery.score_doors import exact_search
+from jaxcd.discovery.score.scored import exact_search
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.releases import MeasurementErrorScore

@@ -11,10 +11,10 @@ import pytest
 
 import jaxcd
 from jaxcd.decisions.associations import associations
-from jaxcd.discovery.exact_search import exact_search
-from jaxcd.discovery.ges import FamilyCache
-from jaxcd.discovery.ges_operators import bits
-from jaxcd.discovery.mmhc import climb_hills, max_min_parents_children, mmhc
+from jaxcd.discovery.score.exact_search import exact_search
+from jaxcd.discovery.score.ges import FamilyCache
+from jaxcd.discovery.score.ges_operators import bits
+from jaxcd.discovery.score.mmhc import climb_hills, max_min_parents_children, mmhc
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.queries import Session

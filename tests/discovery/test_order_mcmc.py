@@ -11,9 +11,9 @@ import pytest
 from scipy.special import logsumexp
 
 from jaxcd.data import Dataset, Domain, Numeric
-from jaxcd.discovery.exact_search import exact_search
-from jaxcd.discovery.order_families import OrderFamilies, linear_extensions
-from jaxcd.discovery.order_mcmc import Move, StructurePrior, _Chain, order_mcmc
+from jaxcd.discovery.score.exact_search import exact_search
+from jaxcd.discovery.score.order_families import OrderFamilies, linear_extensions
+from jaxcd.discovery.score.order_mcmc import Move, StructurePrior, _Chain, order_mcmc
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.scores import BICScore, LocalScore

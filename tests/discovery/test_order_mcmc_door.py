@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 import jaxcd
 from jaxcd.discovery import OrderPosterior, StructurePrior
-from jaxcd.discovery.order_mcmc import order_mcmc as order_mcmc_on
+from jaxcd.discovery.score.order_mcmc import order_mcmc as order_mcmc_on
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.scores import LocalScore
 from jaxcd.scores.bge import BGe

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.discovery.exact_search import exact_search
-from jaxcd.discovery.ordering_search import _BestFamilies, _insert, ordering_search
 from jaxcd.discovery.released import score_graph, score_subgraphs, search_marginals
+from jaxcd.discovery.score.exact_search import exact_search
+from jaxcd.discovery.score.ordering_search import _BestFamilies, _insert, ordering_search
 from jaxcd.errors import OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
 from jaxcd.releases import SetScore, release_histogram, release_marginals

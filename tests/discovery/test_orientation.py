@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxcd.discovery.orientation import (
+from jaxcd.discovery.constraint.orientation import (
     MEEK_RULES,
     ConflictRule,
     apply_meek_rules,

@@ -103,7 +103,7 @@ def test_a_pair_that_noise_calls_dependent_is_not_joined_because_a_collider_open
             return super().margins(queries)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jaxcd.discovery.tree.Session", Spy)
+        patch.setattr("jaxcd.discovery.constraint.tree.Session", Spy)
         run(sample(3_000, CROSSED, 0.4, seed), seed)
     sizes = {(query.x, query.y): [] for query in asked}
     for query in asked:

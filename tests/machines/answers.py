@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 import jaxcd
-from jaxcd.discovery.ordering_search import ordering_search
+from jaxcd.discovery.score.ordering_search import ordering_search
 
 KEY = jax.random.key(0)
 ANSWERS: dict[str, Callable[[], Any]] = {}

@@ -307,7 +307,7 @@ def test_a_total_that_others_use_up_meanwhile(tmp_path, monkeypatch):
 def test_a_search_by_tests_leaves_its_skeleton_and_its_numbers(algorithm, discrete, tmp_path):
     options = {"budget": Budget(1.0, 1e-6), "key": None, "noise": noise(), "algorithm": algorithm}
     whole = jaxcd.discover(discrete, **options)
-    with pytest.raises(MemoryError) as caught, watching(failing_in("discovery/orientation", MemoryError("injected"))):
+    with pytest.raises(MemoryError) as caught, watching(failing_in("discovery/constraint/orientation", MemoryError("injected"))):
         jaxcd.discover(discrete, **options)
     receipt = jaxcd.receipt_of(caught.value)
     assert receipt.spent == whole.spent and receipt.cost == whole.cost
@@ -430,7 +430,7 @@ def test_the_command_line_keeps_what_was_bought(part, more, error, folder, capsy
 
 
 @pytest.mark.parametrize("algorithm", ["pc", "fci", "tree"])
-@pytest.mark.parametrize("part", ["discovery/orientation", "discovery/confidence"])
+@pytest.mark.parametrize("part", ["discovery/constraint/orientation", "discovery/confidence"])
 def test_the_command_line_keeps_the_numbers_of_a_search_by_tests(part, algorithm, folder, capsys):
     code = broken_command(KeyboardInterrupt("injected"), part, *RUN, "--algorithm", algorithm)
     assert code == 130

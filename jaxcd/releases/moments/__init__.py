@@ -1,0 +1,1 @@
+"""Second moments of numeric columns, and what is asked of them."""

@@ -9,10 +9,10 @@ import jax
 from jaxcd.citests import CITest
 from jaxcd.data import Dataset
 from jaxcd.decisions import Decider
-from jaxcd.discovery.background import conflicting_triples, known_marks, search_space
-from jaxcd.discovery.colliders import ColliderRule
-from jaxcd.discovery.constraint import ConstraintSearch, Progress
-from jaxcd.discovery.orientation import ConflictRule, apply_meek_rules, orient_colliders, with_arrowheads
+from jaxcd.discovery.constraint.background import conflicting_triples, known_marks, search_space
+from jaxcd.discovery.constraint.colliders import ColliderRule
+from jaxcd.discovery.constraint.orientation import ConflictRule, apply_meek_rules, orient_colliders, with_arrowheads
+from jaxcd.discovery.constraint.search import ConstraintSearch, Progress
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import OptionError

@@ -11,11 +11,11 @@ import jax
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset
 from jaxcd.decisions import Decider
-from jaxcd.discovery.colliders import ColliderRule, Judgement, judge_triples, named_sets
+from jaxcd.discovery.constraint.colliders import ColliderRule, Judgement, judge_triples, named_sets
+from jaxcd.discovery.constraint.orientation import Triple
+from jaxcd.discovery.constraint.skeleton import SearchSpace, Skeleton, search_pools, search_skeleton
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
-from jaxcd.discovery.orientation import Triple
 from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
-from jaxcd.discovery.skeleton import SearchSpace, Skeleton, search_pools, search_skeleton
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.knowledge import Knowledge

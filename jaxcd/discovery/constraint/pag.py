@@ -17,9 +17,9 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 
-from jaxcd.discovery.background import conflicting_triples, known_marks
-from jaxcd.discovery.fci_rules import COLLIDERS, STAGES, Evidence
-from jaxcd.discovery.orientation import SeparatingSets, Triple
+from jaxcd.discovery.constraint.background import conflicting_triples, known_marks
+from jaxcd.discovery.constraint.fci_rules import COLLIDERS, STAGES, Evidence
+from jaxcd.discovery.constraint.orientation import SeparatingSets, Triple
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import Mark, MixedGraph
 from jaxcd.graphs.ancestral import dag_to_mag, is_mag

@@ -47,10 +47,10 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field, replace
 
-from jaxcd.choosing import Algorithm, Choice, Kind, choose, kind_of_release, n_cells, nominal_beside_numeric
+from jaxcd.advice.choosing import Algorithm, Choice, Kind, choose, kind_of_release, n_cells, nominal_beside_numeric
+from jaxcd.advice.planning import check_facts, plan, plan_release
 from jaxcd.data import Domain, Numeric
 from jaxcd.errors import OptionError
-from jaxcd.planning import check_facts, plan, plan_release
 from jaxcd.privacy import Budget, NoPrivacy
 from jaxcd.privacy.budget import delta_warning
 from jaxcd.releases import Features, Histogram, SecondMoments

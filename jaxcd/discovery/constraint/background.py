@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxcd.discovery.orientation import SeparatingSets, Triple, unshielded_triples
-from jaxcd.discovery.skeleton import SearchSpace
+from jaxcd.discovery.constraint.orientation import SeparatingSets, Triple, unshielded_triples
+from jaxcd.discovery.constraint.skeleton import SearchSpace
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxcd.discovery.order_families import MOST_COUNTED, OrderFamilies, first_candidates, linear_extensions
+from jaxcd.discovery.score.order_families import MOST_COUNTED, OrderFamilies, first_candidates, linear_extensions
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.scores import LocalScore

@@ -28,12 +28,12 @@ import numpy as np
 from jaxcd.citests import CITest, Query, check_alpha
 from jaxcd.data import Dataset
 from jaxcd.decisions.associations import associations, usual_test
-from jaxcd.discovery.constraint import check_arguments
-from jaxcd.discovery.ges import FamilyCache
-from jaxcd.discovery.ges_operators import bits
+from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
-from jaxcd.discovery.score_doors import SearchedData, check_scored
+from jaxcd.discovery.score.ges import FamilyCache
+from jaxcd.discovery.score.ges_operators import bits
+from jaxcd.discovery.score.scored import SearchedData, check_scored
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy

@@ -10,7 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxcd.choosing import Algorithm, Choice, choose, kind_of_release
+from jaxcd.advice.choosing import Algorithm, Choice, choose, kind_of_release
+from jaxcd.advice.recommending import recommend
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset, Domain
 from jaxcd.decisions import Decider, Threshold, TreeOptions
@@ -25,7 +26,7 @@ from jaxcd.discovery import (
     search_release,
     tree_pc,
 )
-from jaxcd.discovery.constraint import check_arguments
+from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
 from jaxcd.errors import OptionError
 from jaxcd.frozen import FrozenDict
@@ -44,7 +45,6 @@ from jaxcd.privacy import (
 from jaxcd.privacy.accountant import Accountant
 from jaxcd.privacy.certificate import Certified
 from jaxcd.queries import Session
-from jaxcd.recommending import recommend
 from jaxcd.releases import Release, ReleaseKind
 
 __all__ = ["Algorithm", "CITestResult", "Choice", "choose", "ci_test", "discover", "release", "resolve", "search"]

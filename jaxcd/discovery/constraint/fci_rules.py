@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from jaxcd.discovery.fci_paths import UncoveredPaths, bits, discriminating_ends, row_masks
+from jaxcd.discovery.constraint.fci_paths import UncoveredPaths, bits, discriminating_ends, row_masks
 from jaxcd.graphs import Mark
 
 __all__ = ["COLLIDERS", "RULES", "STAGES", "Evidence", "FCIRule"]

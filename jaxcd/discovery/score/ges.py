@@ -24,7 +24,9 @@ from typing import final
 import jax
 
 from jaxcd.data import Dataset
-from jaxcd.discovery.ges_operators import (
+from jaxcd.discovery.repeating import repeatable
+from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.discovery.score.ges_operators import (
     ClassGraph,
     Move,
     MoveKind,
@@ -35,9 +37,7 @@ from jaxcd.discovery.ges_operators import (
     moves_into,
     one_member,
 )
-from jaxcd.discovery.repeating import repeatable
-from jaxcd.discovery.result import DiscoveryResult
-from jaxcd.discovery.score_doors import SearchedData, check_scored
+from jaxcd.discovery.score.scored import SearchedData, check_scored
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import Budget, NoPrivacy

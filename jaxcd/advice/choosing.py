@@ -1,6 +1,6 @@
 """What a search is made of: an algorithm with a test and a mechanism, or a kind of release, for a domain and a budget.
 
-Rules that need no numbers stand here; :mod:`jaxcd.recommending` weighs the ways against one another.
+Rules that need no numbers stand here; :mod:`jaxcd.advice.recommending` weighs the ways against one another.
 """
 
 from __future__ import annotations

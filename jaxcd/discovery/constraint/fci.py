@@ -12,14 +12,14 @@ import numpy as np
 from jaxcd.citests import CITest
 from jaxcd.data import Dataset
 from jaxcd.decisions import Decider
-from jaxcd.discovery.background import search_space
-from jaxcd.discovery.colliders import ColliderRule, named_sets
-from jaxcd.discovery.constraint import ConstraintSearch, Progress
-from jaxcd.discovery.orientation import collider_arrowheads, with_arrowheads
-from jaxcd.discovery.pag import check_max_path_length, orient_pag
+from jaxcd.discovery.constraint.background import search_space
+from jaxcd.discovery.constraint.colliders import ColliderRule, named_sets
+from jaxcd.discovery.constraint.orientation import collider_arrowheads, with_arrowheads
+from jaxcd.discovery.constraint.pag import check_max_path_length, orient_pag
+from jaxcd.discovery.constraint.search import ConstraintSearch, Progress
+from jaxcd.discovery.constraint.skeleton import SearchSpace, Skeleton
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
-from jaxcd.discovery.skeleton import SearchSpace, Skeleton
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Mark, MixedGraph
 from jaxcd.graphs.knowledge import Knowledge

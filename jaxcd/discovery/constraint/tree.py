@@ -37,10 +37,10 @@ import numpy as np
 from jaxcd.citests import CITest
 from jaxcd.data import Dataset
 from jaxcd.decisions import Question, TreeGuided, TreeOptions
-from jaxcd.discovery.constraint import check_arguments
+from jaxcd.discovery.constraint.orientation import ConflictRule, apply_meek_rules, orient_colliders, unshielded_triples
+from jaxcd.discovery.constraint.pc import check_conflicts
+from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.facts import facts_of_run
-from jaxcd.discovery.orientation import ConflictRule, apply_meek_rules, orient_colliders, unshielded_triples
-from jaxcd.discovery.pc import check_conflicts
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import Accountant, Budget, NoiseSource, NoPrivacy, PrivacyFilter, keeps_what_is_paid, open_account

@@ -11,12 +11,12 @@ import numpy as np
 
 from jaxcd.data import Dataset
 from jaxcd.discovery.edge_shares import EdgeConfidence
-from jaxcd.discovery.exact_search import exact_search as exact_search_on
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
-from jaxcd.discovery.order_mcmc import OrderPosterior, StructurePrior
-from jaxcd.discovery.order_mcmc import order_mcmc as order_mcmc_on
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.discovery.score.exact_search import exact_search as exact_search_on
+from jaxcd.discovery.score.order_mcmc import OrderPosterior, StructurePrior
+from jaxcd.discovery.score.order_mcmc import order_mcmc as order_mcmc_on
 from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, open_account
@@ -109,7 +109,7 @@ def exact_search(
     """The equivalence class of the highest score of all, by dynamic programming over subsets; up to about 20 variables.
 
     data: a Dataset, without privacy; a release, which has been paid for; or a LocalScore itself, without further arguments: then
-    the best DAG is returned as a bool adjacency (d, d) (:func:`jaxcd.discovery.exact_search.exact_search`).
+    the best DAG is returned as a bool adjacency (d, d) (:func:`jaxcd.discovery.score.exact_search.exact_search`).
     score: ``BIC()`` or ``BDeu()``.  budget: NO_PRIVACY with a Dataset, left out with a release.  key: not used; nothing is drawn.
     max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above, or the release's own.
 

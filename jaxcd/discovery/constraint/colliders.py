@@ -12,8 +12,8 @@ from itertools import combinations
 
 from jaxcd.citests import Query
 from jaxcd.decisions import DecisionRun
-from jaxcd.discovery.orientation import Triple, unshielded_triples
-from jaxcd.discovery.skeleton import SearchSpace, Skeleton
+from jaxcd.discovery.constraint.orientation import Triple, unshielded_triples
+from jaxcd.discovery.constraint.skeleton import SearchSpace, Skeleton
 from jaxcd.errors import BudgetExhausted
 from jaxcd.graphs import MixedGraph
 from jaxcd.queries import Session

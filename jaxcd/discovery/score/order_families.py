@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from jaxcd.discovery.exact_search import _by_size
+from jaxcd.discovery.score.exact_search import _by_size
 from jaxcd.errors import OptionError
 from jaxcd.scores import LocalScore
 from jaxcd.scores.base import first_best

@@ -1,0 +1,1 @@
+"""Searches by conditional independence tests: PC, FCI, tree-guided PC, and what they share."""
