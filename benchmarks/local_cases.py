@@ -23,7 +23,7 @@ from jaxcd.data.structural import linear_gaussian_sem
 from jaxcd.discovery import dag_to_pag, fci
 from jaxcd.discovery.score.ges import ges
 from jaxcd.discovery.score.mmhc import mmhc
-from jaxcd.discovery.score.order_mcmc import order_mcmc
+from jaxcd.discovery.score.order_mcmc import sample_orders
 from jaxcd.discovery.score.scored import exact_search
 from jaxcd.graphs import dag_to_cpdag, random_dag
 from jaxcd.scores import BIC
@@ -144,7 +144,7 @@ SEARCHES: Mapping[str, Search] = {
     "GES, Gaussian BIC": Search(lambda data, seed: ges(data, budget=jaxcd.NO_PRIVACY).graph, True),
     "GES, discrete BIC": Search(lambda data, seed: ges(data, budget=jaxcd.NO_PRIVACY, max_parents=3).graph, False),
     "order MCMC, BGe": Search(
-        lambda data, seed: order_mcmc(BGeScore.of_data(data), n_steps=1_000, burn_in=300, n_chains=1, seed=seed).cpdag, True
+        lambda data, seed: sample_orders(BGeScore.of_data(data), n_steps=1_000, burn_in=300, n_chains=1, seed=seed).cpdag, True
     ),
     "MMHC, Fisher z": Search(lambda data, seed: mmhc(data, score=BIC(), budget=jaxcd.NO_PRIVACY, max_conditioning=3).graph, True),
     "exact, Gaussian BIC": Search(lambda data, seed: exact_search(data, budget=jaxcd.NO_PRIVACY, max_parents=3).graph, True),

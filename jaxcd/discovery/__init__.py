@@ -22,9 +22,9 @@ from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
 from jaxcd.discovery.score.equivalence_search import EquivalenceSearch, equivalence_search
 from jaxcd.discovery.score.ges import GreedySearch, ges, greedy_equivalence_search
 from jaxcd.discovery.score.mmhc import mmhc
-from jaxcd.discovery.score.order_mcmc import OrderPosterior, StructurePrior, order_mcmc
+from jaxcd.discovery.score.order_mcmc import OrderPosterior, StructurePrior, sample_orders
 from jaxcd.discovery.score.ordering_search import OrderingResult, ordering_search
-from jaxcd.discovery.score.scored import exact_search
+from jaxcd.discovery.score.scored import exact_search, order_mcmc
 
 __all__ = [
     "ColliderRule",
@@ -56,6 +56,7 @@ __all__ = [
     "pc",
     "pc_features",
     "pc_second_moments",
+    "sample_orders",
     "score_graph",
     "search_features",
     "search_histogram",

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from jaxcd.data import Dataset, Domain, Numeric
 from jaxcd.discovery.score.exact_search import exact_search
 from jaxcd.discovery.score.order_families import OrderFamilies, linear_extensions
-from jaxcd.discovery.score.order_mcmc import Move, StructurePrior, _Chain, order_mcmc
+from jaxcd.discovery.score.order_mcmc import Move, StructurePrior, _Chain, sample_orders
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.scores import BICScore, LocalScore
@@ -98,7 +98,7 @@ def test_orders_and_dags_with_their_extensions_are_the_same_posterior():
 def test_edges_match_enumeration(seed: int):
     score = RandomScore(4, seed=seed)
     exact = over_dags(score, uniform=False)
-    found = order_mcmc(score, n_steps=8000, burn_in=200, seed=seed, thin=2, n_chains=2)
+    found = sample_orders(score, n_steps=8000, burn_in=200, seed=seed, thin=2, n_chains=2)
     assert np.abs(found.edges - exact).max() < 0.03
     assert found.disagreement < 0.06
     np.testing.assert_allclose(found.edges, found.chain_edges.mean(axis=0))
@@ -107,7 +107,7 @@ def test_edges_match_enumeration(seed: int):
 
 def test_the_uniform_prior_matches_enumeration():
     score = RandomScore(4, seed=1)
-    found = order_mcmc(score, n_steps=8000, burn_in=200, seed=3, thin=2, prior=StructurePrior.UNIFORM)
+    found = sample_orders(score, n_steps=8000, burn_in=200, seed=3, thin=2, prior=StructurePrior.UNIFORM)
     assert np.abs(found.edges - over_dags(score, uniform=True)).max() < 0.04
     assert found.effective_samples < found.trace.size
 
@@ -157,12 +157,12 @@ def test_candidates_grow_until_the_best_dag_is_inside():
     weights = np.triu(rng.normal(size=(7, 7)) * (rng.random((7, 7)) < 0.6), 1)
     covariance = np.linalg.inv((np.eye(7) - weights) @ (np.eye(7) - weights).T)
     score = BGeScore([f"v{j}" for j in range(7)], np.zeros(7), covariance, n_samples=300, max_parents=6)
-    found = order_mcmc(score, n_steps=500, burn_in=600, seed=1, max_candidates=5)
+    found = sample_orders(score, n_steps=500, burn_in=600, seed=1, max_candidates=5)
     assert found.n_expansions >= 1 and found.left_out == ()
     assert found.score == pytest.approx(score.total(exact_search(score)))
     assert score.total(found.dag.directed) == pytest.approx(found.score)
     assert found.cpdag == dag_to_cpdag(found.dag)
-    limited = order_mcmc(score, n_steps=100, burn_in=200, seed=1, max_candidates=1)
+    limited = sample_orders(score, n_steps=100, burn_in=200, seed=1, max_candidates=1)
     assert limited.candidates.sum(axis=0).max() <= 1 and limited.score <= found.score + 1e-9
 
 
@@ -173,7 +173,7 @@ def test_with_bge_the_arcs_of_a_sharp_problem_are_certain():
     c = a + b + rng.normal(size=n)
     d = c + rng.normal(size=n)
     data = Dataset.from_array(np.column_stack([a, b, c, d]), names=list("abcd"), domain=Domain(dict.fromkeys("abcd", Numeric())))
-    found = order_mcmc(BGeScore.of_data(data), n_steps=2000, burn_in=500, seed=0)
+    found = sample_orders(BGeScore.of_data(data), n_steps=2000, burn_in=500, seed=0)
     truth = MixedGraph.from_edges(list("abcd"), ["a --> c", "b --> c", "c --> d"])
     assert found.dag == truth
     assert found.edges[[0, 1, 2], [2, 2, 3]].min() > 0.9
@@ -184,7 +184,7 @@ def test_with_bge_the_arcs_of_a_sharp_problem_are_certain():
 def test_bic_and_the_seed():
     table = 2000 * np.random.default_rng(0).dirichlet(np.full(32, 0.5)).reshape((2,) * 5)
     score = BICScore.of_table(table, names=list("abcde"), n_samples=2000)
-    once, again = (order_mcmc(score, n_steps=500, burn_in=200, seed=4) for _ in range(2))
+    once, again = (sample_orders(score, n_steps=500, burn_in=200, seed=4) for _ in range(2))
     np.testing.assert_array_equal(once.edges, again.edges)
     np.testing.assert_array_equal(once.trace, again.trace)
     assert once.score == pytest.approx(score.total(exact_search(score)))
@@ -192,9 +192,9 @@ def test_bic_and_the_seed():
 
 
 def test_few_variables():
-    found = order_mcmc(RandomScore(2, seed=0), n_steps=1000, burn_in=10, seed=0, thin=1)
+    found = sample_orders(RandomScore(2, seed=0), n_steps=1000, burn_in=10, seed=0, thin=1)
     np.testing.assert_allclose(found.edges, over_dags(RandomScore(2, seed=0), uniform=False), atol=0.1)
-    alone = order_mcmc(RandomScore(1, seed=0), n_steps=20, seed=0)
+    alone = sample_orders(RandomScore(1, seed=0), n_steps=20, seed=0)
     assert alone.edges.tolist() == [[0.0]] and alone.score == RandomScore(1, seed=0).local(0, ())
 
 
@@ -207,13 +207,13 @@ def test_few_variables():
 )  # fmt: skip
 def test_wrong_arguments(wrong: dict):
     with pytest.raises(OptionError, match=next(iter(wrong))):
-        order_mcmc(RandomScore(3, seed=0), **{"seed": 0, "n_steps": 10} | wrong)
+        sample_orders(RandomScore(3, seed=0), **{"seed": 0, "n_steps": 10} | wrong)
 
 
 def test_too_many_variables_for_the_uniform_prior():
     with pytest.raises(OptionError, match="prior"):
-        order_mcmc(RandomScore(17, seed=0, max_parents=1), seed=0, prior=StructurePrior.UNIFORM)
+        sample_orders(RandomScore(17, seed=0, max_parents=1), seed=0, prior=StructurePrior.UNIFORM)
     with pytest.raises(OptionError, match="16"):
         linear_extensions(np.zeros((17, 17), dtype=bool))
     with pytest.raises(OptionError, match="LocalScore"):
-        order_mcmc("bic", seed=0)
+        sample_orders("bic", seed=0)

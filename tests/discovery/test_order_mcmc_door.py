@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 import jaxcd
 from jaxcd.discovery import OrderPosterior, StructurePrior
-from jaxcd.discovery.score.order_mcmc import order_mcmc as order_mcmc_on
+from jaxcd.discovery.score.order_mcmc import sample_orders
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.scores import LocalScore
 from jaxcd.scores.bge import BGe
@@ -68,7 +68,7 @@ def test_it_is_the_search_on_the_prepared_score():
     data = four_columns(200)
     run = jaxcd.order_mcmc(data, score=jaxcd.BIC(), budget=NONE, key=jax.random.key(7), max_parents=2, max_candidates=2, **QUICK)
     seed = int.from_bytes(np.asarray(jax.random.key_data(jax.random.key(7))).tobytes(), "little")
-    found = order_mcmc_on(jaxcd.BIC().prepare(data, max_parents=2), seed=seed, max_candidates=2, **QUICK)
+    found = sample_orders(jaxcd.BIC().prepare(data, max_parents=2), seed=seed, max_candidates=2, **QUICK)
     assert isinstance(found, OrderPosterior)
     np.testing.assert_allclose(run.confidence.directed, found.edges, atol=1e-12)
     assert run.graph == found.cpdag and run.info["score"] == found.score

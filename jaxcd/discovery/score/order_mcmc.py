@@ -36,7 +36,7 @@ from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.scores import LocalScore
 from jaxcd.scores.base import tie
 
-__all__ = ["Move", "OrderPosterior", "StructurePrior", "linear_extensions", "order_mcmc"]
+__all__ = ["Move", "OrderPosterior", "StructurePrior", "linear_extensions", "sample_orders"]
 
 _MOST_CANDIDATES = 16  # 65,536 subsets a node
 
@@ -203,7 +203,7 @@ def _whole(argument: str, value: object, least: int) -> int:
     return int(value)
 
 
-def order_mcmc(
+def sample_orders(
     score: LocalScore,
     *,
     n_steps: int = 10_000,

@@ -15,8 +15,7 @@ from jaxcd.discovery.facts import facts_of_release, facts_of_run
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.exact_search import exact_search as exact_search_on
-from jaxcd.discovery.score.order_mcmc import OrderPosterior, StructurePrior
-from jaxcd.discovery.score.order_mcmc import order_mcmc as order_mcmc_on
+from jaxcd.discovery.score.order_mcmc import OrderPosterior, StructurePrior, sample_orders
 from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, open_account
@@ -179,7 +178,7 @@ def order_mcmc(
         max_parents = _FEW_PARENTS
     searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)
     seed = int.from_bytes(np.asarray(jax.random.key_data(key)).tobytes(), "little")
-    found = order_mcmc_on(
+    found = sample_orders(
         searched.score, n_steps=n_steps, burn_in=burn_in, seed=seed, thin=thin, n_chains=n_chains, prior=prior, max_candidates=max_candidates
     )
     options = {
