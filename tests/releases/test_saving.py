@@ -1,0 +1,49 @@
+"""Files of releases: those of the first edition are read, and what goes wrong while writing leaves the old file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jaxcd
+from jaxcd.releases import Release
+
+FIRST_EDITION = Path(__file__).parent / "version_1"
+#: kind: epsilon, delta, rows, columns, and the edges that the first edition found
+STORED = {
+    "histogram": (1.0, 0.0, 500, 5, ["Smoker --- Cancer"]),
+    "marginals": (2.0, 1e-5, 500, 5, []),
+    "second-moments": (2.0, 1e-5, 400, 2, ["a --- b"]),
+    "features": (2.0, 1e-5, 400, 2, []),
+}
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_files_of_the_first_edition_are_read_and_searched(kind: str, tmp_path: Path) -> None:
+    epsilon, delta, rows, columns, edges = STORED[kind]
+    old = Release.load(FIRST_EDITION / f"{kind}.npz")
+    assert (old.kind, old.cost.epsilon, old.cost.delta, old.n_samples, len(old.names)) == (kind, epsilon, delta, rows, columns)
+    assert old.bought is None and not old.cost.proven
+    run = jaxcd.search(old)
+    assert [str(edge) for edge in run.graph.edges()] == edges
+    fresh = old.redraw(np.zeros((columns, columns), dtype=bool))(jax.random.key(0))
+    assert type(fresh) is type(old) and fresh.n_samples == rows
+    again = Release.load(old.save(tmp_path / "again.npz"))
+    assert jaxcd.search(again).graph == run.graph and again.ledger == old.ledger
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = Release.load(FIRST_EDITION / "histogram.npz")
+    path = old.save(tmp_path / "kept.npz")
+    before = path.read_bytes()
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", broken)
+    with pytest.raises(OSError, match="no space"):
+        old.save(path)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
