@@ -32,6 +32,7 @@ from benchmarks import (
     run_time,
 )
 
+pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def private_rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, Path]:

@@ -22,6 +22,7 @@ def same(now: Any, before: Any) -> bool:
     return bool(now == before)
 
 
+@pytest.mark.slow
 def test_every_output_is_as_it_was() -> None:
     now = {name: json.loads(json.dumps(call())) for name, call in outputs()}
     assert now.keys() == KNOWN.keys()

@@ -17,6 +17,8 @@ from jaxcd import local
 from jaxcd.pairwise import Direction
 from jaxcd.pairwise.pairs import CausePair
 
+pytestmark = pytest.mark.slow
+
 TEN = jaxcd.Domain({name: jaxcd.Ordinal(tuple(range(10))) for name in "ab"})
 
 

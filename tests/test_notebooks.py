@@ -36,6 +36,7 @@ def test_kept_with_outputs(path: Path) -> None:
 
 # zmq and jupyter_client are not ours to keep free of warnings.
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs_at_a_small_size(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from jupyter_client.kernelspec import KernelSpecManager

@@ -17,6 +17,7 @@ from jaxcd.pairwise import CausePair, Direction, pair_accuracy_of
 from jaxcd.pairwise.anm import anm_batch
 from jaxcd.pairwise.anm_scores import HSICScore, Protect
 
+pytestmark = pytest.mark.slow
 
 def some_pairs(n: int, rows: int = 60) -> list[CausePair]:
     """x causes y where the number is odd."""

@@ -470,7 +470,7 @@ def test_privatize_keeps_what_it_bought(folder, capsys):
 
 
 @pytest.mark.parametrize("error", [*ERRORS, OSError])
-@pytest.mark.parametrize("part", ["data/", "queries/", "recommending"])
+@pytest.mark.parametrize("part", ["data/", "queries/", "advice/recommending"])
 def test_the_command_line_has_spent_nothing_before_the_first_charge(part, error, folder, capsys):
     total = LedgerFile("people.ledger", data_set="people", budget=Budget(1.0))
     content = total.path.read_bytes()
