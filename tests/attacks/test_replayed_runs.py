@@ -19,7 +19,7 @@ import io
 import math
 import pickle
 import warnings
-from collections import defaultdict
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -27,171 +27,22 @@ import numpy as np
 import pytest
 
 import jaxcd
+from jaxcd.audit import replaying
+from jaxcd.audit.replaying import Drawing, Given, Replaying, Tape, Tapping
 from jaxcd.citests import Evaluation, PreparedTest, Query, Sensitivity
 from jaxcd.citests.tables import DiscreteTest
 from jaxcd.decisions import Noise
-from jaxcd.privacy import GRID, AboveThreshold, NoiseSampler, NoiseSource, integer_sensitivity, mechanisms
-from jaxcd.privacy.sensitive import exact_values
+from jaxcd.privacy import GRID, NoiseSampler, integer_sensitivity
 from jaxcd.report import graph_json
 
 LEVELS = (2, 3, 2, 4)
 DOMAIN = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(LEVELS)])
 
 
-class Tape:
-    """What the mechanisms of one run drew and answered, by ledger index."""
-
-    def __init__(self) -> None:
-        self.calls: defaultdict[int, list[tuple[str, float, np.ndarray, np.ndarray | None]]] = defaultdict(list)
-        self.asked: defaultdict[int, list[np.ndarray]] = defaultdict(list)
-        self.thresholds: dict[int, float] = {}
-        self.hits: dict[int, int] = {}
-
-    def add(self, index: int, kind: str, scale: float, draws: np.ndarray, values: np.ndarray | None = None) -> None:
-        self.calls[index].append((kind, scale, np.array(draws), None if values is None else np.array(values)))
-
-
-class Tapping:
-    """While entered, the values that mechanisms see and the hits of AboveThresholds go to ``tape``."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.tape = Tape()
-        self.last: np.ndarray = np.zeros(0, dtype=np.int64)
-        quantise, first_above = mechanisms.quantise, AboveThreshold.first_above
-
-        def tapped_quantise(values: Any, *, grid: float) -> np.ndarray:
-            self.last = quantise(values, grid=grid)
-            return self.last
-
-        def tapped_first_above(round_: AboveThreshold, values: Any, *, threshold: Any) -> int | None:
-            before = sum(len(part) for part in self.tape.asked[round_.index])
-            self.tape.asked[round_.index].append(np.array(exact_values(values)))
-            self.tape.thresholds[round_.index] = float(threshold)
-            hit = first_above(round_, values, threshold=threshold)
-            if hit is not None:
-                self.tape.hits[round_.index] = before + hit
-            return hit
-
-        monkeypatch.setattr(mechanisms, "quantise", tapped_quantise)
-        monkeypatch.setattr(AboveThreshold, "first_above", tapped_first_above)
-
-
 @pytest.fixture
-def tapping(monkeypatch: pytest.MonkeyPatch) -> Tapping:
-    return Tapping(monkeypatch)
-
-
-class Drawing(NoiseSampler):
-    """Random noise of the right laws, kept on the tape."""
-
-    def __init__(self, tapping: Tapping, seed: int) -> None:
-        self._tapping, self._rng = tapping, np.random.default_rng(seed)
-
-    @property
-    def secure(self) -> bool:
-        return True
-
-    def _keep(self, index: int, kind: str, scale: float, draws: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
-        self._tapping.tape.add(index, kind, scale, draws, values)
-        return draws
-
-    def _geometric(self, scale: float, size: int) -> np.ndarray:
-        return np.floor(self._rng.standard_exponential(size) * scale).astype(np.int64)
-
-    def geometric(self, scale: float, size: int, *, index: int) -> np.ndarray:
-        return self._keep(index, "geometric", scale, self._geometric(scale, size))
-
-    def discrete_laplace(self, scale: float, size: int, *, index: int) -> np.ndarray:
-        draws = self._geometric(scale, size) - self._geometric(scale, size)
-        return self._keep(index, "laplace", scale, draws, self._tapping.last.ravel())
-
-    def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:
-        draws = np.rint(self._rng.standard_normal(size) * sigma).astype(np.int64)
-        return self._keep(index, "gaussian", sigma, draws, self._tapping.last.ravel())
-
-    def subset(self, n: int, m: int, *, index: int) -> np.ndarray:
-        mask = np.zeros(n, dtype=bool)
-        mask[self._rng.permutation(n)[:m]] = True
-        return self._keep(index, "subset", m / n, mask)
-
-    def gumbel_max(self, scores: np.ndarray, scale: float, *, index: int) -> int:
-        chosen = int(np.argmax(scores / scale + self._rng.gumbel(size=len(scores))))
-        self._keep(index, "gumbel", scale, np.array([chosen]), scores)
-        return chosen
-
-
-class Replaying(NoiseSampler):
-    """The noise that makes every mechanism answer as on the tape.
-
-    shift: d, by which thresholds are moved up (2 d for the noise of hits), for each AboveThreshold's sampling rate < 1 or = 1.
-    subsets: turns a subset of the first run into that of the second.
-    """
-
-    def __init__(self, tapping: Tapping, tape: Tape, *, shift: Any, subsets: Any = None) -> None:
-        self._tapping, self._first, self._shift = tapping, tape, shift
-        self._subsets = subsets or (lambda mask: mask)
-        self._place: defaultdict[int, int] = defaultdict(int)
-
-    @property
-    def secure(self) -> bool:
-        return True
-
-    def _next(self, index: int, kind: str, scale: float, size: int) -> tuple[np.ndarray, np.ndarray | None]:
-        place = self._place[index]
-        self._place[index] += 1
-        assert place < len(self._first.calls[index]), "the second run draws more than the first"
-        there, there_scale, draws, values = self._first.calls[index][place]
-        assert (there, there_scale, len(draws)) == (kind, scale, size), "kind, scale and size of a draw depend on the data"
-        return draws, values
-
-    def geometric(self, scale: float, size: int, *, index: int) -> np.ndarray:
-        earlier = [len(draws) for kind, _, draws, _ in self._first.calls[index][: self._place[index]] if kind == "geometric"]
-        draws = self._next(index, "geometric", scale, size)[0].copy()
-        if not earlier:
-            return draws + self._shift  # the threshold
-        hit = self._first.hits.get(index)
-        start = sum(earlier) - 1
-        if hit is not None and start <= hit < start + size:
-            draws[hit - start] += 2 * self._shift
-        return draws
-
-    def _moved(self, kind: str, scale: float, size: int, index: int) -> np.ndarray:
-        draws, values = self._next(index, kind, scale, size)
-        now = self._tapping.last.ravel()
-        assert values is not None
-        self._tapping.tape.add(index, kind, scale, values - now, None)
-        return draws + values - now
-
-    def discrete_laplace(self, scale: float, size: int, *, index: int) -> np.ndarray:
-        return self._moved("laplace", scale, size, index)
-
-    def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:
-        return self._moved("gaussian", sigma, size, index)
-
-    def subset(self, n: int, m: int, *, index: int) -> np.ndarray:
-        mask = self._subsets(self._next(index, "subset", m / n, n)[0])
-        self._tapping.tape.add(index, "subset", m / n, mask)
-        return mask
-
-    def gumbel_max(self, scores: np.ndarray, scale: float, *, index: int) -> int:
-        draws, values = self._next(index, "gumbel", scale, 1)
-        assert values is not None and len(values) == len(scores)
-        self._tapping.tape.add(index, "gumbel", scale, values - scores, None)
-        return int(draws[0])
-
-
-class Given(NoiseSource):
-    """A source that starts one sampler."""
-
-    def __init__(self, sampler: NoiseSampler) -> None:
-        self._sampler = sampler
-
-    @property
-    def secure(self) -> bool:
-        return True
-
-    def start(self) -> NoiseSampler:
-        return self._sampler
+def tapping() -> Iterator[Tapping]:
+    with replaying.tapping() as tap:
+        yield tap
 
 
 def dataset(codes: np.ndarray) -> jaxcd.Dataset:

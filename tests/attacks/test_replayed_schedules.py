@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import jaxcd
+from jaxcd.audit import replaying
+from jaxcd.audit.replaying import Drawing, Replaying, Tape, Tapping
 from jaxcd.decisions import Noise
 from jaxcd.discovery import fci
 from tests.attacks.test_replayed_runs import (
     LEVELS,
-    Drawing,
-    Replaying,
-    Tape,
-    Tapping,
     random_codes,
     rate_of,
     real_costs,
@@ -39,8 +38,9 @@ RUNS: list[tuple[Any, dict]] = [
 
 
 @pytest.fixture
-def tapping(monkeypatch: pytest.MonkeyPatch) -> Tapping:
-    return Tapping(monkeypatch)
+def tapping() -> Iterator[Tapping]:
+    with replaying.tapping() as tap:
+        yield tap
 
 
 @pytest.mark.parametrize(("decider", "options"), RUNS, ids=[f"{decider.name}{i}" for i, (decider, _) in enumerate(RUNS)])
