@@ -1,0 +1,160 @@
+"""One table of what the package offers: tests, deciders, releases, scores and searches, with what each can do.
+
+The contract suite (``tests/test_catalogue.py``) runs over it, and fails for a public class that is not in it.  A new class is one row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import networkx as nx
+import numpy as np
+
+import jaxcd
+from jaxcd.releases import NoisyFisherZ
+from jaxcd.scores import ScoreConfig
+from jaxcd.scores.bge import BGe
+
+__all__ = ["DECIDERS", "KINDS", "SCORES", "SEARCHES", "TESTS", "DeciderRow", "KindRow", "ScoreRow", "SearchRow", "TestRow", "discrete", "mixed", "numeric"]
+
+
+def discrete(n: int = 300) -> jaxcd.Dataset:
+    """Three ordered columns, a chain."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 3, n)
+    b = np.where(rng.random(n) < 0.2, rng.integers(0, 3, n), a)
+    c = np.where(rng.random(n) < 0.2, rng.integers(0, 2, n), (b > 0).astype(int))
+    domain = jaxcd.Domain({"a": jaxcd.Ordinal((0, 1, 2)), "b": jaxcd.Ordinal((0, 1, 2)), "c": jaxcd.Ordinal((0, 1))})
+    return jaxcd.Dataset.from_codes(np.column_stack([a, b, c]).astype(np.int32), domain=domain)
+
+
+def numeric(n: int = 300) -> jaxcd.Dataset:
+    """Three numeric columns, a chain."""
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=n)
+    b = a + 0.5 * rng.normal(size=n)
+    c = b + 0.5 * rng.normal(size=n)
+    columns = np.clip(np.column_stack([a, b, c]), -5, 5)
+    return jaxcd.Dataset.from_array(columns, names=list("abc"), domain=jaxcd.Domain({name: jaxcd.Numeric(-5, 5) for name in "abc"}))
+
+
+def mixed(n: int = 300) -> jaxcd.Dataset:
+    """A label between two numbers."""
+    rng = np.random.default_rng(2)
+    a = rng.normal(size=n)
+    b = (a + 0.3 * rng.normal(size=n) > 0).astype(int)
+    c = b + 0.5 * rng.normal(size=n)
+    domain = jaxcd.Domain({"a": jaxcd.Numeric(-5, 5), "b": jaxcd.Categorical((0, 1)), "c": jaxcd.Numeric(-5, 5)})
+    return jaxcd.Dataset.from_array(np.column_stack([np.clip(a, -5, 5), b, np.clip(c, -5, 5)]), names=list("abc"), domain=domain)
+
+
+@dataclass(frozen=True)
+class TestRow:
+    """test: a CI test.  data: columns that it takes, or None (a release, a graph).  private: whether its sensitivity is bounded."""
+
+    __test__ = False
+
+    test: Any
+    data: Callable[[], jaxcd.Dataset] | None
+    private: bool
+    needs_delta: bool = False
+
+
+TESTS = (
+    TestRow(jaxcd.CovarianceNorm(), discrete, True),
+    TestRow(jaxcd.PooledCovariance(), discrete, True),
+    TestRow(jaxcd.KendallTau(), discrete, True),
+    TestRow(jaxcd.Spearman(), discrete, True),
+    TestRow(jaxcd.StratifiedRanks(strata=(6, 3)), numeric, True, needs_delta=True),
+    TestRow(jaxcd.BoundedRCIT(n_features=20, n_permutations=19), numeric, True),
+    TestRow(jaxcd.ChiSquare(), discrete, False),
+    TestRow(jaxcd.GTest(), discrete, False),
+    TestRow(jaxcd.FisherZ(), numeric, False),
+    TestRow(jaxcd.HSIC(), numeric, False),
+    TestRow(jaxcd.RCIT(n_permutations=19), numeric, False),
+    TestRow(jaxcd.Oracle(nx.DiGraph([("a", "b")])), None, False),
+    TestRow(jaxcd.CanonicalCorrelation(), None, False),
+    TestRow(NoisyFisherZ(), None, False),
+)
+
+
+@dataclass(frozen=True)
+class DeciderRow:
+    """decider: and the test that it is tried with, on these data.  private: whether it fits a budget.  plans: whether ``jaxcd.plan`` takes it."""
+
+    decider: Any
+    test: Any = jaxcd.CovarianceNorm()  # noqa: RUF009 - frozen
+    data: Callable[[], jaxcd.Dataset] = discrete
+    private: bool = True
+    plans: bool = True
+
+
+DECIDERS = (
+    DeciderRow(jaxcd.LevelwiseGaussian()),
+    DeciderRow(jaxcd.SparseVector()),
+    DeciderRow(jaxcd.SieveAndExamine()),
+    DeciderRow(jaxcd.NoisyThreshold()),
+    DeciderRow(jaxcd.NoisyThreshold(noise=jaxcd.decisions.Noise.GAUSSIAN, n_queries=12)),
+    DeciderRow(jaxcd.NoisyRank(n_queries=6), jaxcd.BoundedRCIT(n_features=20, n_permutations=19), numeric),
+    DeciderRow(jaxcd.ExponentialSelect()),
+    DeciderRow(jaxcd.Scheduled(jaxcd.SparseVector()), plans=False),
+    DeciderRow(jaxcd.Scheduled(jaxcd.ExponentialSelect()), plans=False),
+    DeciderRow(jaxcd.Threshold(), private=False, plans=False),
+)
+
+
+@dataclass(frozen=True)
+class KindRow:
+    """kind: of release, with data that it takes, a test and the scores that its release answers."""
+
+    kind: Any
+    data: Callable[[], jaxcd.Dataset]
+    test: Any
+    scores: tuple[type, ...]
+    pure: bool = False
+
+
+KINDS = (
+    KindRow(jaxcd.Histogram(), discrete, jaxcd.GTest(), (jaxcd.BIC, jaxcd.BDeu), pure=True),
+    KindRow(jaxcd.Marginals(), discrete, jaxcd.ChiSquare(), (jaxcd.BIC,), pure=True),
+    KindRow(jaxcd.SecondMoments(), numeric, jaxcd.FisherZ(), (jaxcd.BIC,)),
+    KindRow(jaxcd.Features(n_features=2), mixed, jaxcd.CanonicalCorrelation(), (jaxcd.BIC,)),
+)
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """score: a configuration, with data that it takes."""
+
+    score: ScoreConfig
+    data: Callable[[], jaxcd.Dataset]
+
+
+SCORES = (
+    ScoreRow(jaxcd.BIC(), discrete),
+    ScoreRow(jaxcd.BDeu(), discrete),
+    ScoreRow(BGe(), numeric),
+    ScoreRow(jaxcd.local.ChannelAwareBIC(jaxcd.local.KaryResponse(3.0)), discrete),
+)
+
+
+@dataclass(frozen=True)
+class SearchRow:
+    """search: with the options that it needs; by_score: whether it maximises a score (else it asks tests)."""
+
+    search: Callable[..., jaxcd.DiscoveryResult]
+    by_score: bool
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+SEARCHES = (
+    SearchRow(jaxcd.pc, False),
+    SearchRow(jaxcd.fci, False),
+    SearchRow(jaxcd.ges, True),
+    SearchRow(jaxcd.mmhc, True),
+    SearchRow(jaxcd.exact_search, True),
+    SearchRow(jaxcd.order_mcmc, True, (("n_steps", 60), ("burn_in", 20), ("key", jax.random.key(3)))),
+)
