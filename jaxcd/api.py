@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxcd.advice.choosing import Algorithm, Choice, choose, kind_of_release
 from jaxcd.advice.recommending import recommend
+from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset, Domain
 from jaxcd.decisions import Decider, Threshold, TreeOptions
@@ -154,7 +155,7 @@ def discover(
 
 def _check_afterwards(choice: Choice, release_out: str | Path | None, n_confidence_draws: int) -> None:
     """Refuses, before anything is spent, what could not be done with the release once it is bought."""
-    if isinstance(n_confidence_draws, bool) or not isinstance(n_confidence_draws, int) or not n_confidence_draws >= 0:
+    if not is_whole(n_confidence_draws, 0):
         raise OptionError(f"n_confidence_draws = {n_confidence_draws!r} is no number of draws; use a whole number from 0, such as 50")
     for argument, is_given in (("release_out", release_out is not None), ("n_confidence_draws", n_confidence_draws > 0)):
         if is_given and choice.kind is None:

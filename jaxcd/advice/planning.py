@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from jaxcd.checks import is_whole
 from jaxcd.citests import CITest
 from jaxcd.data import Domain
 from jaxcd.decisions import Decider, TreeOptions
@@ -95,7 +96,7 @@ def check_facts(domain: Domain, n_samples: int) -> None:
     """Raises OptionError unless these are a domain and a number of rows."""
     if not isinstance(domain, Domain):
         raise OptionError(f"domain: a {type(domain).__name__} is not a Domain; declare one, or read it with Domain.read")
-    if isinstance(n_samples, bool) or not isinstance(n_samples, int) or not n_samples >= 2:
+    if not is_whole(n_samples, 2):
         raise OptionError(f"n_samples = {n_samples!r} is not a number of rows; give a whole number from 2")
 
 

@@ -42,6 +42,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.citests.base import Evaluation, PreparedTest, Query, Sensitivity, require_data
 from jaxcd.citests.bought_bandwidths import BoughtBandwidths, buy_scales
 from jaxcd.citests.permutation import PermutationTest, PreparedPermutationTest, critical_rank
@@ -202,7 +203,7 @@ class BoundedRCIT(PermutationTest):
                 raise OptionError(f"{argument} = {value!r} is not a finite number from {_LEAST_NUMBER:g}; give one")
         for argument in ("n_features", "n_permutations"):
             value = getattr(self, argument)
-            if isinstance(value, bool) or not isinstance(value, int) or not value >= 2:
+            if not is_whole(value, 2):
                 raise OptionError(f"{argument} = {value!r} is not a whole number from 2; give one")
         if not isinstance(self.null, Null):
             raise OptionError(f"null = {self.null!r} is not a Null; use Null.PERMUTATION or Null.ANALYTIC")

@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
+from jaxcd.checks import is_whole
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_data
 from jaxcd.data import Categorical, Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
@@ -172,7 +173,7 @@ def _prepare(data: Dataset | None, config: HSIC | RCIT, key: jax.Array | None) -
 
 def _check(config: HSIC | RCIT) -> None:
     count = config.n_permutations
-    if isinstance(count, bool) or not isinstance(count, int) or not count >= 1:
+    if not is_whole(count, 1):
         raise OptionError(f"n_permutations = {count!r} is not a positive whole number; 100 is usual")
     if not (math.isfinite(config.bandwidth) and config.bandwidth > 0):
         raise OptionError(f"bandwidth = {config.bandwidth!r} is not a positive number; give one in units of the residual's spread")
@@ -232,7 +233,7 @@ class RCIT(CITest):
 
     def __post_init__(self) -> None:
         _check(self)
-        if isinstance(self.rank, bool) or not isinstance(self.rank, int) or not self.rank >= 1:
+        if not is_whole(self.rank, 1):
             raise OptionError(f"rank = {self.rank!r} is not a positive whole number; 200 is usual")
         if not (math.isfinite(self.ridge_bandwidth) and self.ridge_bandwidth > 0):
             raise OptionError(f"ridge_bandwidth = {self.ridge_bandwidth!r} is not a positive number; 1 is usual")

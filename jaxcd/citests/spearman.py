@@ -44,6 +44,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.citests.base import Evaluation, PreparedTest, Sensitivity
 from jaxcd.citests.ordered_columns import evaluation_of_score, prepare_ordered, refuse_numeric_strata, score_sensitivity
 from jaxcd.citests.tables import DiscreteTest
@@ -57,7 +58,7 @@ __all__ = ["Spearman", "spearman_rho_sensitivity"]
 
 def spearman_rho_sensitivity(n_samples: int) -> float:
     """6 / (n + 1): replace-one sensitivity of rho_n = 3 E / (n^3 - n), mid-ranks for ties; n_samples: public, at least 2."""
-    if isinstance(n_samples, bool) or not isinstance(n_samples, int) or not n_samples >= 2:
+    if not is_whole(n_samples, 2):
         raise OptionError(f"n_samples = {n_samples!r} is not a number of rows; give a whole number from 2")
     return 6 / (n_samples + 1)
 

@@ -29,6 +29,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, Sensitivity, require_data
 from jaxcd.citests.covariance_norm import critical_constant, rounding_pad
 from jaxcd.citests.tables import PreparedTables, TableShape
@@ -123,7 +124,7 @@ class StratifiedRanks(CITest):
 
     def __post_init__(self) -> None:
         for argument, value in (("value_bins", self.value_bins), *(("strata", b) for b in self.strata)):
-            if isinstance(value, bool) or not isinstance(value, int) or not value >= 2:
+            if not is_whole(value, 2):
                 raise OptionError(f"{argument}: {value!r} is not a number of bins; give a whole number from 2")
         if not self.strata:
             raise OptionError("strata = () conditions on nothing; give a number of bins for each size of the conditioning set")
@@ -131,7 +132,7 @@ class StratifiedRanks(CITest):
             raise OptionError(f"effect = {self.effect!r} is not an effect size; give a small number from 0, such as 0.003")
         if not (math.isfinite(self.log_range) and self.log_range > 0):
             raise OptionError(f"log_range = {self.log_range!r} is not a positive number; 8 covers +-1490")
-        if isinstance(self.map_levels, bool) or not isinstance(self.map_levels, int) or not 1 <= self.map_levels <= 20:
+        if not is_whole(self.map_levels, 1, 20):
             raise OptionError(f"map_levels = {self.map_levels!r} is not between 1 and 20; 11 is usual")
         if not 0 < self.map_share < 1:
             raise OptionError(f"map_share = {self.map_share!r} is not a share; give a number between 0 and 1, such as 0.1")

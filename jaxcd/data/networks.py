@@ -22,6 +22,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.checks import is_whole
 from jaxcd.data.bif import ROW_SUM_TOLERANCE, parse_bif
 from jaxcd.data.builtin_networks import BUILTIN
 from jaxcd.data.dataset import Dataset
@@ -130,7 +131,7 @@ class BayesianNetwork:
         Raises:
             OptionError: If ``n`` is not a whole number of at least 2, or ``key`` is not a typed key.
         """
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not n >= 2:
+        if not is_whole(n, 2):
             raise OptionError(f"n must be a whole number of at least 2, not {n!r}")
         _check_key(key)
         position = {name: j for j, name in enumerate(self.names)}

@@ -30,6 +30,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.checks import is_whole
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain, Numeric
 from jaxcd.errors import GraphError, OptionError
@@ -201,7 +202,7 @@ class StructuralModel:
         Raises:
             OptionError: If ``n`` is not a whole number of at least 2, or ``key`` is not a typed key.
         """
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not n >= 2:
+        if not is_whole(n, 2):
             raise OptionError(f"n must be a whole number of at least 2, not {n!r}")
         words = _words(key)
         position = {name: j for j, name in enumerate(self.names)}
@@ -338,7 +339,7 @@ def additive_noise_sem(
     """
     _check_dag(dag)
     _check_scale(noise=noise, bandwidth=bandwidth)
-    if isinstance(n_waves, bool) or not isinstance(n_waves, int) or not n_waves >= 1:
+    if not is_whole(n_waves, 1):
         raise OptionError(f"n_waves = {n_waves!r} is not a positive whole number; 32 is usual")
     words = _words(key)
     mechanisms: dict[str, Mechanism] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
+from jaxcd.checks import is_whole
 from jaxcd.citests import Query
 from jaxcd.decisions.base import Frontier, Question, queries_of
 from jaxcd.errors import BudgetExhausted, OptionError
@@ -24,7 +25,7 @@ def default_rounds(n_variables: int) -> int:
 
 def check_count(argument: str, value: int | None) -> None:
     """Raises OptionError unless value is None or a positive integer."""
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not value >= 1):
+    if value is not None and not is_whole(value, 1):
         raise OptionError(f"{argument} = {value!r} is not a positive whole number; give one, or None for the default")
 
 

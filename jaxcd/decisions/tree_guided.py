@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from jaxcd.checks import is_whole
 from jaxcd.citests import Query, check_alpha
 from jaxcd.decisions.base import Price, Question
 from jaxcd.decisions.levelwise_gaussian import norm_deviation
@@ -67,7 +68,7 @@ class TreeOptions:
             )
         for argument in ("grow_size", "shrink_size"):
             value = getattr(self, argument)
-            if isinstance(value, bool) or not isinstance(value, int) or not value >= 1:
+            if not is_whole(value, 1):
                 raise OptionError(f"{argument} = {value!r} is not a positive whole number; give one")
         for argument in ("false_edges", "forest_bonus", "evident_sigmas", "collider_sigmas", "false_colliders"):
             value = getattr(self, argument)

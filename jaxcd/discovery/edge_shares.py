@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph
 
@@ -69,7 +70,7 @@ class EdgeConfidence:
             total = self.directed + self.directed.T + self.undirected
             if not np.abs(total - self.adjacency).max(initial=0.0) <= _ROUNDING:
                 raise OptionError("adjacency must be directed + directed^T + undirected: an edge is exactly one of the three")
-        if isinstance(self.n_draws, bool) or not isinstance(self.n_draws, int) or not self.n_draws >= 0:
+        if not is_whole(self.n_draws, 0):
             raise OptionError(f"n_draws = {self.n_draws!r} is not a number of draws; use a whole number, 0 for none")
 
     def of(self, a: str, b: str) -> PairConfidence:

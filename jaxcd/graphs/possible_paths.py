@@ -11,6 +11,7 @@ from operator import index
 
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs.edges import Mark
 from jaxcd.graphs.m_separation import edge_masks
@@ -96,9 +97,7 @@ def possible_d_sep(graph: MixedGraph, x: int, *, max_path_length: int | None = N
     x = index(x)
     if not 0 <= x < graph.n_nodes:
         raise GraphError(f"x: positions are 0..{graph.n_nodes - 1}, got {x!r}")
-    if max_path_length is not None and (
-        isinstance(max_path_length, bool) or not isinstance(max_path_length, int | np.integer) or max_path_length < 1
-    ):
+    if max_path_length is not None and not is_whole(max_path_length, 1):
         raise OptionError(f"max_path_length must be None or an integer of at least 1, got {max_path_length!r}")
     adjacent = edge_masks(graph.adjacency)
     into = edge_masks((graph.marks == Mark.ARROW).T)

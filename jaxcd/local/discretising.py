@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxcd.checks import is_whole
 from jaxcd.data import Dataset, Domain, Numeric, Ordinal
 from jaxcd.data.domain import Column
 from jaxcd.errors import DataError, DomainError, OptionError, PrivacyError
@@ -59,7 +60,7 @@ def discretise(values: ArrayLike, *, lower: float | None, upper: float | None, b
             "lower and upper must be declared: a range taken from private data tells of it; state the lowest and highest value that could occur"
         )
     bounds = Numeric(lower, upper)
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or not bins >= 1:
+    if not is_whole(bins, 1):
         raise OptionError(f"bins must be a whole number from 1, got {bins!r}: give one chosen without the data, such as 10")
     assert bounds.lower is not None and bounds.upper is not None
     edges = np.linspace(bounds.lower, bounds.upper, int(bins) + 1)
@@ -136,6 +137,6 @@ def pair_bins(n_distinct: int) -> int:
 
     Source: Binkyte et al. 2024, for the Tuebingen pairs; the floor of 2 is ours (below u = 20 one bin would hold everything).
     """
-    if isinstance(n_distinct, bool) or not isinstance(n_distinct, int | np.integer) or not n_distinct >= 2:
+    if not is_whole(n_distinct, 2):
         raise OptionError(f"n_distinct must be a whole number from 2, got {n_distinct!r}: declare how many values could be told apart")
     return max(2, math.floor(min(n_distinct, 100, n_distinct / 10)))

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.local.base import LocalMechanism
@@ -221,7 +222,7 @@ def resample(estimate: np.ndarray, *, domain: Domain, n_samples: int, key: jax.A
     table = np.array(estimate, dtype=np.float64)
     if table.shape != shape or not ((table >= 0).all() and np.isclose(table.sum(), 1)):
         raise DataError(f"estimate must be probabilities of shape {shape}, one axis a column of the domain, that sum to one")
-    if isinstance(n_samples, bool) or not isinstance(n_samples, (int, np.integer)) or not n_samples >= 2:
+    if not is_whole(n_samples, 2):
         raise OptionError(f"n_samples = {n_samples!r} is not a whole number from 2; give the number of rows")
     if not (isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)):
         raise OptionError(f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed)")

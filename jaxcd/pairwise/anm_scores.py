@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.citests.spearman import spearman_rho_sensitivity
 from jaxcd.errors import OptionError
 from jaxcd.ops.concordance import concordance
@@ -198,5 +199,5 @@ class LogIQRScore(AnmScore):
             or not (self.width >= 1e-6 and math.isfinite(self.width))
         ):
             raise OptionError(f"width = {self.width!r} is not a finite number from 1e-6; give one such as 1.0")
-        if isinstance(self.resolution, bool) or not isinstance(self.resolution, int) or not self.resolution >= 10:
+        if not is_whole(self.resolution, 10):
             raise OptionError(f"resolution = {self.resolution!r} is not a whole number from 10; give one such as 1000")

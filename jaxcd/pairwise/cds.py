@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxcd.checks import is_whole
 from jaxcd.errors import OptionError
 from jaxcd.ops.standardising import standardised
 from jaxcd.pairwise._checks import check_not_private, check_pair
@@ -61,7 +62,7 @@ def cds(
         ("max_deviation", max_deviation, 1),
         ("min_count", min_count, 2),
     ):
-        if isinstance(value, bool) or not isinstance(value, int) or not value >= least:
+        if not is_whole(value, least):
             raise OptionError(f"{name} = {value!r} is not a whole number from {least}; give one such as {max(least, 3)}")
     check_not_private(budget, method="cds", reason="one record decides whether a level is counted, so the score has no small sensitivity")
     first, second = check_pair(x, y)

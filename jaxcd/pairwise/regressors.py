@@ -16,6 +16,7 @@ from typing import Any, final
 import numpy as np
 from scipy import special
 
+from jaxcd.checks import is_whole
 from jaxcd.errors import OptionError
 from jaxcd.ops.standardising import is_constant
 from jaxcd.ops.threads import one_blas_thread
@@ -217,7 +218,7 @@ class NeuralNetwork(Regressor):
 
 def check_whole(name: str, value: Any, least: int, most: int) -> None:
     """Raises OptionError where the value is no whole number from least to most."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+    if not is_whole(value, least, most):
         raise OptionError(f"{name} = {value!r} is not a whole number from {least} to {most}; give one such as {max(least, 3)}")
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.citests import Query, check_alpha
 from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset
@@ -114,7 +115,7 @@ def pcd(
     check_alpha(alpha)
     if not 0 < epsilon < np.inf:
         raise OptionError(f"epsilon = {epsilon!r} is not a price; give a positive number for each noisy answer, such as 1.0")
-    if max_level is not None and (isinstance(max_level, bool) or not isinstance(max_level, int) or not max_level >= 0):
+    if max_level is not None and not is_whole(max_level, 0):
         raise OptionError(f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no limit")
     if not isinstance(stable, bool):
         raise OptionError(f"stable = {stable!r} is not True or False")

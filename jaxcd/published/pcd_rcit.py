@@ -34,6 +34,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
 from jaxcd.citests.base import require_data
 from jaxcd.data import Categorical, Dataset, Numeric
@@ -238,7 +239,7 @@ class PublishedRCIT(CITest):
 
     def __post_init__(self) -> None:
         count = self.n_permutations
-        if isinstance(count, bool) or not isinstance(count, int) or not count >= 1:
+        if not is_whole(count, 1):
             raise OptionError(f"n_permutations = {count!r} is not a positive whole number; 100 is the paper's")
         if not 0 < self.penalty < math.inf:
             raise OptionError(f"penalty = {self.penalty!r} is not a positive number; 1 is the paper's")

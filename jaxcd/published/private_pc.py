@@ -23,6 +23,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.citests import Evaluation, Query, check_alpha
 from jaxcd.data import Dataset
 from jaxcd.decisions import DecisionRun, Frontier, Question
@@ -265,7 +266,7 @@ def _check(*, epsilon: Any, alpha: Any, delta: Any, bias: Any, max_level: Any) -
         raise OptionError(f"delta = {delta!r} is not in (0, 1); give a small positive number such as 1e-3")
     if not abs(bias) < np.inf:
         raise OptionError(f"bias = {bias!r} is not a number; give the lowering of the sieve's threshold, such as 0.02")
-    if max_level is not None and (isinstance(max_level, bool) or not isinstance(max_level, int) or not max_level >= 0):
+    if max_level is not None and not is_whole(max_level, 0):
         raise OptionError(f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no limit")
 
 

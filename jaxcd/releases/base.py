@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Dataset, Domain
@@ -30,7 +31,7 @@ from jaxcd.data.domain import domain_from_json
 from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, OptionError
 from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PrivacyFilter, PureEvent, Relation
 from jaxcd.privacy.accountant import SIMULATED
-from jaxcd.privacy.certificate import certificate_of
+from jaxcd.privacy.certificate import certificate_of, plain
 from jaxcd.privacy.conversion import epsilon_to_rho
 from jaxcd.privacy.groups import share_of_row, share_of_row_rho
 from jaxcd.privacy.verifying import TOLERANCE, price_again
@@ -95,7 +96,7 @@ class ReleaseKind(abc.ABC):
 def _kind_to_json(bought: ReleaseKind | None) -> dict[str, Any] | None:
     if bought is None or not is_dataclass(bought):
         return None
-    return {"name": type(bought).__name__, **{part.name: getattr(bought, part.name) for part in fields(bought)}}
+    return {"name": type(bought).__name__, **{part.name: plain(getattr(bought, part.name)) for part in fields(bought)}}
 
 
 def _kind_from_json(entry: Mapping[str, Any] | None) -> ReleaseKind | None:
@@ -327,7 +328,7 @@ class Release(StatisticsSource):
             raise FormatError(f"file {str(path)!r} is a release of the kind {found[2]!r}; expected {wanted}")
         try:
             rows = header["n_samples"]
-            if isinstance(rows, bool) or not isinstance(rows, int) or not rows >= 1:
+            if not is_whole(rows, 1):
                 raise ValueError(f"n_samples is {rows!r}")
             common = {
                 "domain": domain_from_json(json.dumps({"columns": header["columns"], "declared": header["declared"]})),

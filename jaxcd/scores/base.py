@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.errors import GraphError, OptionError
 
 __all__ = ["BatchedScore", "FamilyTable", "GraphScore", "LocalScore", "check_max_parents", "first_best", "log_rows", "several_levels", "strongest", "tie"]
@@ -214,6 +215,6 @@ def several_levels(cardinalities: Sequence[int], node: int) -> tuple[int, ...]:
 
 def check_max_parents(max_parents: int) -> int:
     """Returns it if it is a whole number from 0, else raises OptionError."""
-    if isinstance(max_parents, bool) or not isinstance(max_parents, int) or not max_parents >= 0:
+    if not is_whole(max_parents, 0):
         raise OptionError(f"max_parents = {max_parents!r} is not a number of parents; use a whole number from 0, such as 3")
     return max_parents

@@ -25,6 +25,7 @@ from typing import final
 import numpy as np
 from scipy.special import gammaln
 
+from jaxcd.checks import is_whole
 from jaxcd.data import Dataset
 from jaxcd.errors import DataError, OptionError
 from jaxcd.ops import standardising
@@ -62,7 +63,7 @@ class BGeScore(BatchedScore):
         freedom = d + weight + 1 if alpha_w is None else check_positive("alpha_w", alpha_w, usual="the number of columns + 2 is usual")
         if not freedom > d + 1:
             raise OptionError(f"alpha_w = {alpha_w!r} is not above the number of columns + 1, {d + 1}; leave it out for the usual one")
-        if isinstance(n_samples, bool) or not isinstance(n_samples, (int, np.integer)) or not n_samples >= 1:
+        if not is_whole(n_samples, 1):
             raise OptionError(f"n_samples = {n_samples!r} is not a whole number from 1; give the number of rows")
         m, c = np.asarray(mean, dtype=np.float64), np.asarray(covariance, dtype=np.float64)
         if m.shape != (d,) or c.shape != (d, d) or not (np.isfinite(m).all() and np.isfinite(c).all()):

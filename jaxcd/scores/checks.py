@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from jaxcd.checks import is_whole
 from jaxcd.errors import OptionError
 
 __all__ = ["check_count", "check_positive"]
@@ -19,6 +20,6 @@ def check_positive(argument: str, value: Any, *, usual: str) -> float:
 
 def check_count(argument: str, value: Any, *, usual: str) -> int:
     """Returns the value if it is a whole number from 1, else raises OptionError."""
-    if isinstance(value, bool) or not isinstance(value, int) or not value >= 1:
+    if not is_whole(value, 1):
         raise OptionError(f"{argument} = {value!r} is not a whole number from 1; {usual}")
     return value

@@ -17,6 +17,7 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.discovery.constraint.background import conflicting_triples, known_marks
 from jaxcd.discovery.constraint.fci_rules import COLLIDERS, STAGES, Evidence
 from jaxcd.discovery.constraint.orientation import SeparatingSets, Triple
@@ -42,9 +43,7 @@ class OrientedPag:
 
 def check_max_path_length(max_path_length: int | None) -> None:
     """Raises OptionError unless ``max_path_length`` is None or a positive whole number."""
-    if max_path_length is not None and (
-        isinstance(max_path_length, bool) or not isinstance(max_path_length, int) or not max_path_length >= 1
-    ):
+    if max_path_length is not None and not is_whole(max_path_length, 1):
         raise OptionError(f"max_path_length = {max_path_length!r} is not a length; use a whole number from 1, or None")
 
 

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import jax
 
+from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset
 from jaxcd.decisions import Decider
@@ -45,7 +46,7 @@ def check_arguments(test: Any, budget: Any, key: Any, noise: Any) -> None:
 def _check_search(decider: Any, max_level: Any, stable: Any, colliders: Any, knowledge: Any, progress: Any) -> None:
     if not isinstance(decider, Decider):
         raise OptionError(f"decider = {decider!r} is not a decider; use an object such as jaxcd.LevelwiseGaussian()")
-    if max_level is not None and (isinstance(max_level, bool) or not isinstance(max_level, int) or not max_level >= 0):
+    if max_level is not None and not is_whole(max_level, 0):
         raise OptionError(f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no limit")
     if not isinstance(stable, bool):
         raise OptionError(f"stable = {stable!r} is not True or False")

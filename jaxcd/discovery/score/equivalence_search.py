@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.errors import OptionError
 from jaxcd.scores import GraphScore
 from jaxcd.scores.base import first_best, tie
@@ -59,7 +60,7 @@ def equivalence_search(
     if starts.ndim != 3 or starts.shape[1:] != (d, d) or len(starts) == 0:
         raise OptionError(f"starts must have the shape (G, {d}, {d}) with G at least 1, not {starts.shape}")
     for name, value, lowest in (("n_climbs", n_climbs, 1), ("patience", patience, 0), ("max_members", max_members, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or not value >= lowest:
+        if not is_whole(value, lowest):
             raise OptionError(f"{name} = {value!r} is not a whole number from {lowest}; the defaults are 3, 5 and 8")
     seen: set[bytes] = set()
     possible = np.zeros((d, d), dtype=bool)

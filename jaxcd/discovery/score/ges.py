@@ -23,6 +23,7 @@ from typing import final
 
 import jax
 
+from jaxcd.checks import is_whole
 from jaxcd.data import Dataset
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
@@ -229,7 +230,7 @@ def greedy_equivalence_search(
     for argument, value in (("turning", turning), ("effect_edges_only", effect_edges_only)):
         if not isinstance(value, bool):
             raise OptionError(f"{argument} = {value!r} is not True or False")
-    if isinstance(patience, bool) or not isinstance(patience, int) or not patience >= 0:
+    if not is_whole(patience, 0):
         raise OptionError(f"patience = {patience!r} is not a number of moves; use a whole number from 0, such as 40")
     limit = score.max_parents if max_parents is None else max_parents
     climb = _Climb(score, max_parents=limit, effect_edges_only=effect_edges_only)

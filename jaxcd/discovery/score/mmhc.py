@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, Query, check_alpha
 from jaxcd.data import Dataset
 from jaxcd.decisions.associations import associations, usual_test
@@ -83,7 +84,7 @@ def mmhc(
     """
     check_scored(data, score, budget, key, max_parents)
     for argument, value, least in (("max_conditioning", max_conditioning, 0), ("patience", patience, 0)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not value >= least):
+        if value is not None and not is_whole(value, least):
             raise OptionError(f"{argument} = {value!r} is not a whole number from {least}; give one such as 3")
     test = usual_test(data.domain) if test is None else test
     check_arguments(test, NO_PRIVACY, key, None)

@@ -27,9 +27,11 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.discovery.score.order_families import MOST_COUNTED, OrderFamilies, first_candidates, linear_extensions
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
@@ -197,8 +199,8 @@ def _graph(families: Mapping[int, tuple[float, tuple[int, ...]]]) -> tuple[float
     return math.fsum(value for value, _ in families.values()), adjacency
 
 
-def _whole(argument: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not value >= least:
+def _whole(argument: str, value: Any, least: int) -> int:
+    if not is_whole(value, least):
         raise OptionError(f"{argument} = {value!r} is not a whole number from {least}; give one")
     return int(value)
 

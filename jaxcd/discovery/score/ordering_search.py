@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.errors import OptionError
 from jaxcd.scores.base import LocalScore, first_best, tie
 
@@ -215,7 +216,7 @@ def ordering_search(score: LocalScore, *, restarts: int = 40, rounds: int = 25, 
     Source: Teyssier and Koller 2005; best insertions as in Scanagatta et al. 2015; node by node as in Andrews et al. 2023.
     """
     for argument, value, least in (("restarts", restarts, 1), ("rounds", rounds, 1), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not value >= least:
+        if not is_whole(value, least):
             raise OptionError(f"{argument} = {value!r} is not a whole number from {least}; give one")
     families = _BestFamilies.of(score)
     d = len(score.names)

@@ -9,6 +9,7 @@ from typing import Any, overload
 import jax
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.data import Dataset
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
@@ -73,9 +74,7 @@ def check_scored(data: Any, score: Any, budget: Any, key: Any, max_parents: Any)
         )
     if key is not None and not (isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)):
         raise OptionError(f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed), or None")
-    if max_parents is not None and (
-        isinstance(max_parents, bool) or not isinstance(max_parents, int) or not max_parents >= 0
-    ):
+    if max_parents is not None and not is_whole(max_parents, 0):
         raise OptionError(
             f"max_parents = {max_parents!r} is not a number of parents; use a whole number from 0, or None"
         )

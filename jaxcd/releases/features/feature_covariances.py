@@ -43,6 +43,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.data import Dataset, Domain, Numeric
 from jaxcd.errors import DataError, OptionError, PrivacyError
@@ -123,7 +124,7 @@ class Features(ReleaseKind):
 
     def __post_init__(self) -> None:
         number = self.n_features
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or not 2 <= number <= 32):
+        if number is not None and not is_whole(number, 2, 32):
             raise OptionError(f"n_features = {number!r} is not a whole number from 2 to 32; None chooses one")
         for argument, low, high, usual in (("decay", 0.0, 4.0, 0.5), ("rank_share", 0.0, 1.0, 0.1), ("anchor", 0.0, 2.0, 0.5)):
             value = getattr(self, argument)

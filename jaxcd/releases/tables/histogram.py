@@ -17,6 +17,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, CovarianceNorm, PreparedTest
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
@@ -64,7 +65,7 @@ class Histogram(ReleaseKind):
     max_cells: int = 4096
 
     def __post_init__(self) -> None:
-        if isinstance(self.max_cells, bool) or not isinstance(self.max_cells, int) or not self.max_cells >= 1:
+        if not is_whole(self.max_cells, 1):
             raise OptionError(f"max_cells = {self.max_cells!r} is not a number of cells; use a whole number such as 4096")
 
     def check(self, domain: Domain, n_samples: int = 1) -> None:

@@ -30,6 +30,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
+from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, CovarianceNorm, PreparedTest
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
@@ -103,7 +104,7 @@ class Marginals(ReleaseKind):
                 raise OptionError(f"{argument} = {value!r} is not between 0 and 1; give a share such as 0.1")
         for argument, most in (("max_candidates", 8), ("max_parents", 5)):
             count = getattr(self, argument)
-            if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= most:
+            if not is_whole(count, 1, most):
                 raise OptionError(f"{argument} = {count!r} is not a whole number from 1 to {most}; give one")
         for argument in ("least_cell", "inflation_cap"):
             value = getattr(self, argument)

@@ -1,0 +1,66 @@
+"""One numpy policy: NumPy's whole numbers are whole numbers everywhere, truth values nowhere; and what was made with them can be saved."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jaxcd
+from jaxcd.checks import is_number, is_whole
+from jaxcd.errors import JaxcdError
+
+KEY = jax.random.key(0)
+NOISE = jaxcd.SimulatedNoise(KEY)
+
+
+@given(st.integers(-5, 5), st.integers(-5, 5), st.integers(-5, 5))
+def test_whole_numbers_are_pythons_and_numpys(value: int, least: int, most: int) -> None:
+    for kind in (int, np.int8, np.int64):
+        assert is_whole(kind(value), least, most) == (least <= value <= most)
+        assert is_whole(kind(value)) and is_number(kind(value))
+    assert not is_whole(float(value)) and is_number(float(value)) and is_number(np.float32(value))
+
+
+@pytest.mark.parametrize("value", [True, np.True_, "3", None, 1j, [1], float("nan"), float("inf"), np.float64("nan")])
+def test_what_is_no_number(value: object) -> None:
+    assert not is_number(value) and not is_whole(value)
+
+
+WHOLE = [
+    lambda n: jaxcd.SparseVector(n_rounds=n),
+    lambda n: jaxcd.NoisyThreshold(n_queries=n),
+    lambda n: jaxcd.Histogram(max_cells=n),
+    lambda n: jaxcd.Marginals(max_candidates=n),
+    lambda n: jaxcd.Features(n_features=n),
+    lambda n: jaxcd.LevelwiseGaussian() if n is not True else jaxcd.SieveAndExamine(n_rounds=n),
+    lambda n: jaxcd.pairwise.LogIQRScore(resolution=10 * n if n is not True else n),
+    lambda n: jaxcd.networks.load("cancer").sample(n, key=KEY),
+]
+
+
+@pytest.mark.parametrize("make", WHOLE, ids=lambda make: inspect.getsource(make).strip()[:40])
+def test_numpys_whole_numbers_are_taken_and_truth_values_are_not(make) -> None:
+    assert repr(type(make(np.int64(4)))) == repr(type(make(4)))
+    with pytest.raises(JaxcdError):
+        make(True)
+
+
+def test_what_was_made_with_them_can_be_saved(tmp_path: Path) -> None:
+    data = jaxcd.networks.load("cancer").sample(np.int64(500), key=KEY)
+    kind = jaxcd.Histogram(max_cells=np.int64(100))
+    bought = jaxcd.release(data, kind, budget=jaxcd.Budget(np.float64(1.0)), noise=NOISE)
+    loaded = jaxcd.Release.load(bought.save(tmp_path / "bought.npz"))
+    assert loaded.bought == kind and type(loaded.bought.max_cells) is int
+    run = jaxcd.ges(loaded, max_parents=np.int64(2))
+    run = run.with_confidence(jaxcd.edge_confidence(loaded, run, n_draws=np.int64(2)))
+    run.save(tmp_path / "report")
+    assert jaxcd.verify(tmp_path / "report" / "privacy.json").holds
+    search = jaxcd.pc(data, test=jaxcd.CovarianceNorm(), decider=jaxcd.SparseVector(n_rounds=np.int64(3)), budget=jaxcd.Budget(2.0), key=None, max_level=np.int64(1), noise=NOISE)
+    search.save(tmp_path / "search")
+    assert jaxcd.verify(search.certificate()).holds
