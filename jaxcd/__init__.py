@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ _MOVED = {
     "jaxcd.privacy": "Ledger PrivacyCost Receipt Relation SecureNoise",
     "jaxcd.releases": "NoisyFisherZ ReleasePlan",
 }
-"""Names that stood here in version 0.1: they still work, and warn."""
+"""Names that stood here before they moved to their rooms: they work in this version, warn in the next, and go with the one after."""
 
 
 def _public() -> tuple[dict[str, tuple[str, str]], list[str]]:
@@ -56,7 +55,6 @@ def __getattr__(name: str) -> Any:
         return value
     for module, names in _MOVED.items():
         if name in names.split():
-            warnings.warn(f"jaxcd.{name} is now {module}.{name}; this name goes with version 0.3", DeprecationWarning, stacklevel=2)
             return getattr(importlib.import_module(module), name)
     raise AttributeError(f"module 'jaxcd' has no attribute {name!r}")
 
