@@ -18,11 +18,7 @@ from jaxcd.privacy.registry import REGISTRY
 TESTS = Path(__file__).parents[1]
 
 
-# Marginals are replayed on every record: a minute.
-NAMES = [pytest.param(name, marks=pytest.mark.slow if "Marginals" in name else ()) for name in CHECKS]
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CHECKS)
 def test_every_claim_stands_and_every_broken_one_is_caught(name: str) -> None:
     findings = list(CHECKS[name](True))
     assert findings
