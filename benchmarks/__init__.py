@@ -1,1 +1,3 @@
-"""Benchmarks: ``python -m benchmarks.priv_pc`` and ``python -m benchmarks.run_time``; see their ``--help``."""
+"""Benchmarks: ``python -m benchmarks.priv_pc`` and ``python -m benchmarks.run_time``; see their
+``--help``.
+"""

@@ -1,4 +1,6 @@
-"""What the benchmarks share: networks, the environment that goes into every result, timing, files."""
+"""What the benchmarks share: networks, the environment that goes into every result, timing,
+files.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +60,12 @@ def count(text: str) -> int:
 def parser(description: str, *, out: Path) -> argparse.ArgumentParser:
     """The options that benchmarks on networks have."""
     options = plain_parser(description, out=out)
-    options.add_argument("--data", type=Path, default=os.environ.get("JAXCD_DATA"), help="folder with networks/*.bif")
-    options.add_argument("--networks", nargs="+", choices=[*BUILT_IN, *FROM_FILE], help="default: all that are there")
+    options.add_argument(
+        "--data", type=Path, default=os.environ.get("JAXCD_DATA"), help="folder with networks/*.bif"
+    )
+    options.add_argument(
+        "--networks", nargs="+", choices=[*BUILT_IN, *FROM_FILE], help="default: all that are there"
+    )
     options.add_argument("--rows", type=count, help="records (default: 100000; 10000 with --quick)")
     options.add_argument("--runs", type=count, help="runs of each row")
     return options
@@ -67,8 +73,12 @@ def parser(description: str, *, out: Path) -> argparse.ArgumentParser:
 
 def plain_parser(description: str, *, out: Path) -> argparse.ArgumentParser:
     """The options that every benchmark has."""
-    options = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    options.add_argument("--quick", action="store_true", help="small networks, few rows, few runs: under a minute")
+    options = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    options.add_argument(
+        "--quick", action="store_true", help="small networks, few rows, few runs: under a minute"
+    )
     options.add_argument("--out", type=Path, default=out, help="JSON file to write")
     return options
 
@@ -85,25 +95,42 @@ def add_epsilon(options: argparse.ArgumentParser) -> None:
 
 def add_resume(options: argparse.ArgumentParser) -> None:
     """``--resume``: go on with a result file."""
-    options.add_argument("--resume", action="store_true", help="keep the rows of the file, and run those that it lacks")
+    options.add_argument(
+        "--resume",
+        action="store_true",
+        help="keep the rows of the file, and run those that it lacks",
+    )
 
 
 def add_levels(options: argparse.ArgumentParser) -> None:
     """``--levels``: several numbers of conditioning columns."""
-    options.add_argument("--levels", type=int, choices=range(0, 9), nargs="+", help="conditioning columns")
+    options.add_argument(
+        "--levels", type=int, choices=range(0, 9), nargs="+", help="conditioning columns"
+    )
 
 
 def add_max_level(options: argparse.ArgumentParser) -> None:
     """``--max-level``: the largest conditioning set of a search."""
-    options.add_argument("--max-level", type=int, choices=range(0, 9), help="largest conditioning set of every method")
+    options.add_argument(
+        "--max-level",
+        type=int,
+        choices=range(0, 9),
+        help="largest conditioning set of every method",
+    )
 
 
 def parse(
-    options: argparse.ArgumentParser, arguments: Sequence[str] | None, *, full: Mapping[str, Any], quick: Mapping[str, Any]
+    options: argparse.ArgumentParser,
+    arguments: Sequence[str] | None,
+    *,
+    full: Mapping[str, Any],
+    quick: Mapping[str, Any],
 ) -> argparse.Namespace:
-    """The options given, and for the others the values of ``quick`` with ``--quick``, else of ``full``.
+    """The options given, and for the others the values of ``quick`` with ``--quick``, else of
+    ``full``.
 
-    Several values of one option are sorted, each once.  With ``--quick`` the default file is NAME_quick.json.
+    Several values of one option are sorted, each once.  With ``--quick`` the default file is
+    NAME_quick.json.
     """
     chosen = options.parse_args(arguments)
     for name, value in (quick if chosen.quick else full).items():
@@ -118,15 +145,20 @@ def parse(
 
 
 def load_networks(names: Sequence[str] | None, data: Path | None) -> dict[str, BayesianNetwork]:
-    """The named networks, or all: the built-in ones, and those whose file is there (the screen names the others).
+    """The named networks, or all: the built-in ones, and those whose file is there (the screen
+    names the others).
 
-    A name that ends in .bif or .bif.gz is a file anywhere; its network goes by the file's name without the ending.
+    A name that ends in .bif or .bif.gz is a file anywhere; its network goes by the file's name
+    without the ending.
     """
     loaded = {}
     for name in names or [*BUILT_IN, *FROM_FILE]:
         if name.endswith(BIF_ENDINGS):
             if not Path(name).is_file():
-                sys.exit(f"{name}: no such file; give the path of a BIF file, or one of {', '.join((*BUILT_IN, *FROM_FILE))}")
+                sys.exit(
+                    f"{name}: no such file; give the path of a BIF file, or one of "
+                    f"{', '.join((*BUILT_IN, *FROM_FILE))}"
+                )
             loaded[Path(name).name.split(".bif")[0]] = networks.read_bif(name)
             continue
         if name in BUILT_IN:
@@ -136,9 +168,15 @@ def load_networks(names: Sequence[str] | None, data: Path | None) -> dict[str, B
         if path is not None and path.is_file():
             loaded[name] = networks.read_bif(path)
         elif names:
-            sys.exit(f"{name}: no file networks/{name}.bif in the folder {data}; give --data FOLDER or set JAXCD_DATA")
+            sys.exit(
+                f"{name}: no file networks/{name}.bif in the folder {data}; give --data FOLDER or "
+                "set JAXCD_DATA"
+            )
         else:
-            print(f"{name} is left out: no networks/{name}.bif; give --data FOLDER or set JAXCD_DATA", file=sys.stderr)
+            print(
+                f"{name} is left out: no networks/{name}.bif; give --data FOLDER or set JAXCD_DATA",
+                file=sys.stderr,
+            )
     return loaded
 
 
@@ -148,7 +186,9 @@ def network_source(network: BayesianNetwork, n: int) -> Source:
 
 
 def gaussian_source(n_variables: int, n: int) -> Source:
-    """Samples of n rows, each from its own random linear Gaussian model: expected degree 2, |weights| in [0.5, 1.5]."""
+    """Samples of n rows, each from its own random linear Gaussian model: expected degree 2,
+    |weights| in [0.5, 1.5].
+    """
 
     def source(seed: int) -> tuple[jaxcd.Dataset, jaxcd.MixedGraph]:
         dag = random_dag(n_variables, expected_degree=2.0, seed=seed)
@@ -167,7 +207,8 @@ def gaussian_source(n_variables: int, n: int) -> Source:
 class Timing:
     """Seconds.  first: the first run, with compilation.  seconds: the later ones.
 
-    processor_seconds: of the later ones, summed over threads: what a run needs where other programs share the machine.
+    processor_seconds: of the later ones, summed over threads: what a run needs where other programs
+    share the machine.
     """
 
     first: float
@@ -202,7 +243,9 @@ class Timing:
 
 
 def timed(function: Callable[[int], Any], n_runs: int) -> tuple[Timing, list[Any]]:
-    """Calls ``function`` on 0, ..., n_runs; its results (host values, so nothing is pending) without the first."""
+    """Calls ``function`` on 0, ..., n_runs; its results (host values, so nothing is pending)
+    without the first.
+    """
     seconds, processor_seconds, results = [], [], []
     for run in range(n_runs + 1):
         start, processor_start = time.perf_counter(), time.process_time()
@@ -213,7 +256,9 @@ def timed(function: Callable[[int], Any], n_runs: int) -> tuple[Timing, list[Any
 
 
 def best(function: Callable[[], Any], *, n_runs: int = 3, first: bool = True) -> float:
-    """The shortest of ``n_runs`` runs in seconds, after one that compiles where ``first``; ``function`` returns host values."""
+    """The shortest of ``n_runs`` runs in seconds, after one that compiles where ``first``;
+    ``function`` returns host values.
+    """
     if first:
         function()
     seconds = []
@@ -243,7 +288,9 @@ def environment() -> dict[str, Any]:
         "commit": _commit(),
         "device": f"{device.platform}: {device.device_kind}",
         "processor": _processor(),
-        "n_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "n_cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
         "load_average": os.getloadavg() if hasattr(os, "getloadavg") else None,
         "python": platform.python_version(),
         "versions": {name: metadata.version(name) for name in ("jax", "jaxlib", "numpy", "scipy")},
@@ -254,7 +301,9 @@ def _commit() -> str | None:
     folder = Path(__file__).resolve().parent
     try:
         commit, changed = (
-            subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+            subprocess.run(
+                ["git", *words], cwd=folder, capture_output=True, text=True, check=True
+            ).stdout.strip()
             for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "../jaxcd"])
         )
     except (OSError, subprocess.CalledProcessError):
@@ -279,7 +328,9 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def save_picture(figure: Figure, path: Path) -> None:
-    """Writes a PNG of 256 colours: a third of the size of one with all colours, and nobody sees the difference in lines and text."""
+    """Writes a PNG of 256 colours: a third of the size of one with all colours, and nobody sees the
+    difference in lines and text.
+    """
     from PIL import Image  # matplotlib needs it, too
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -291,21 +342,30 @@ def save_picture(figure: Figure, path: Path) -> None:
 
 
 class Record:
-    """A result file that grows row by row: a run that is stopped keeps its rows, and a later one can go on from there.
+    """A result file that grows row by row: a run that is stopped keeps its rows, and a later one
+    can go on from there.
 
-    path: the JSON file.  key: the entries that tell a row from the others.  settings: what all rows must have in common.
-    resume: whether rows of an existing file are kept; else they are lost with the first new one.
+    path: the JSON file.  key: the entries that tell a row from the others.  settings: what all rows
+    must have in common. resume: whether rows of an existing file are kept; else they are lost with
+    the first new one.
 
-    Every row says by a number, ``environment``, under which of the file's ``environments`` it was measured.  What was left out, and
-    why, is kept beside the rows until it is run.
+    Every row says by a number, ``environment``, under which of the file's ``environments`` it was
+    measured.  What was left out, and why, is kept beside the rows until it is run.
 
     Exits where a file that is taken up has other settings, or is none of these.
     """
 
-    def __init__(self, path: Path, *, key: Sequence[str], settings: Mapping[str, Any], resume: bool) -> None:
+    def __init__(
+        self, path: Path, *, key: Sequence[str], settings: Mapping[str, Any], resume: bool
+    ) -> None:
         self.path = path
         self._key = tuple(key)
-        self._content: dict[str, Any] = {"environments": [], "settings": dict(settings), "results": [], "left_out": []}
+        self._content: dict[str, Any] = {
+            "environments": [],
+            "settings": dict(settings),
+            "results": [],
+            "left_out": [],
+        }
         self._here: int | None = None
         if resume and path.is_file():
             self.take(path)
@@ -321,16 +381,26 @@ class Record:
         return self._content["left_out"]
 
     def take(self, path: Path) -> None:
-        """Takes over the rows of another file of the same settings; where both have a row, the other file's."""
+        """Takes over the rows of another file of the same settings; where both have a row, the
+        other file's.
+        """
         try:
             content = json.loads(path.read_text())
             results = content["results"]
-            environments = content["environments"] if "environments" in content else [content["environment"]]
+            environments = (
+                content["environments"] if "environments" in content else [content["environment"]]
+            )
             keys = [self._of(row) for row in (*results, *content.get("left_out", ()))]
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            sys.exit(f"{path}: no result file of this benchmark; give another --out, or leave --resume out")
+            sys.exit(
+                f"{path}: no result file of this benchmark; give another --out, or leave --resume "
+                "out"
+            )
         if content.get("settings", self._content["settings"]) != self._content["settings"]:
-            sys.exit(f"{path}: its settings are {content['settings']}, not {self._content['settings']}; give another --out")
+            sys.exit(
+                f"{path}: its settings are {content['settings']}, not "
+                f"{self._content['settings']}; give another --out"
+            )
         first = len(self._content["environments"])
         self._content["environments"] += environments
         for row in results:
@@ -351,17 +421,23 @@ class Record:
             self._here = len(self._content["environments"])
             self._content["environments"].append(environment())
         self._put({**finite(row), "environment": self._here})
-        self._content["left_out"] = [entry for entry in self.left_out if self._of(entry) != self._of(row)]
+        self._content["left_out"] = [
+            entry for entry in self.left_out if self._of(entry) != self._of(row)
+        ]
         self.write()
 
     def leave_out(self, entries: Mapping[str, Any], reason: str) -> None:
         """Records that a row was not run, and writes the file."""
-        self._content["left_out"] = [entry for entry in self.left_out if self._of(entry) != self._of(entries)]
+        self._content["left_out"] = [
+            entry for entry in self.left_out if self._of(entry) != self._of(entries)
+        ]
         self.left_out.append({**{name: entries[name] for name in self._key}, "reason": reason})
         self.write()
 
     def write(self, **more: Any) -> None:
-        """Writes the file, each row on a line; ``more`` are further entries, such as a summary of the rows."""
+        """Writes the file, each row on a line; ``more`` are further entries, such as a summary of
+        the rows.
+        """
         self._content |= more
         parts = []
         for name, value in self._content.items():

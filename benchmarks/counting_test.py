@@ -32,7 +32,9 @@ class CountedTest(CITest):
 
 
 class _Counted(PreparedTest):
-    def __init__(self, counter: CountedTest, prepared: PreparedTest, cardinalities: Sequence[int | None]) -> None:
+    def __init__(
+        self, counter: CountedTest, prepared: PreparedTest, cardinalities: Sequence[int | None]
+    ) -> None:
         self.n_samples = prepared.n_samples
         self._counter = counter
         self._prepared = prepared
@@ -48,7 +50,9 @@ class _Counted(PreparedTest):
         return self._prepared.admissible(query)
 
     def evaluate(self, bucket: Any, queries: Sequence[Query], *, alpha: float) -> Evaluation:
-        self._counter.n_cells += sum(math.prod(self._cardinalities[v] for v in (q.x, q.y, *q.given)) for q in queries)
+        self._counter.n_cells += sum(
+            math.prod(self._cardinalities[v] for v in (q.x, q.y, *q.given)) for q in queries
+        )
         return self._prepared.evaluate(bucket, queries, alpha=alpha)
 
     def restrict(self, rows: np.ndarray) -> PreparedTest:

@@ -1,4 +1,6 @@
-"""Why FCI on data differs from the true PAG: which of its separations are none, and a test that does not make one kind of them."""
+"""Why FCI on data differs from the true PAG: which of its separations are none, and a test that
+does not make one kind of them.
+"""
 
 from __future__ import annotations
 
@@ -32,19 +34,23 @@ class _PreparedVarying(PreparedTest):
 
     def evaluate(self, bucket: Any, queries: Sequence[Query], *, alpha: float) -> Evaluation:
         answer = self._prepared.evaluate(bucket, queries, alpha=alpha)
-        # Without a degree of freedom the statistic is 0 but for rounding, and its p-value is exactly 1.
+        # Without a degree of freedom the statistic is 0 but for rounding, and its p-value is
+        # exactly 1.
         return answer._replace(margin=np.where(answer.log_pvalue < 0, answer.margin, np.inf))
 
 
 @dataclass(frozen=True)
 class Varying(CITest):
-    """A test without privacy that says "dependent" where x or y does not vary given Z, instead of "independent".
+    """A test without privacy that says "dependent" where x or y does not vary given Z, instead of
+    "independent".
 
-    Where x is a function of Z, x and y are independent given Z whatever the graph is: faithfulness fails, and the answer
-    says nothing of the edge.  A single p-value of 1 is how a test without a degree of freedom shows.
+    Where x is a function of Z, x and y are independent given Z whatever the graph is: faithfulness
+    fails, and the answer says nothing of the edge.  A single p-value of 1 is how a test without a
+    degree of freedom shows.
 
     test: ChiSquare or GTest.
-    Source: Spirtes, Glymour, Scheines 2000, chapter 3: variables determined by others violate faithfulness.
+    Source: Spirtes, Glymour, Scheines 2000, chapter 3: variables determined by others violate
+    faithfulness.
     """
 
     test: CITest
@@ -59,12 +65,16 @@ class Varying(CITest):
 
 
 def faults(
-    run: jaxcd.DiscoveryResult, truth: jaxcd.MixedGraph, *, data: jaxcd.Dataset, oracle: jaxcd.Oracle
+    run: jaxcd.DiscoveryResult,
+    truth: jaxcd.MixedGraph,
+    *,
+    data: jaxcd.Dataset,
+    oracle: jaxcd.Oracle,
 ) -> dict[str, list[str]]:
     """Where a PAG differs from the true one, and what is behind it, in words.
 
-    edges: those that differ.  wrong_separations: pairs and sets that separated them, but not in the truth, with what the data
-    says.  ambiguous: triples that were left open.
+    edges: those that differ.  wrong_separations: pairs and sets that separated them, but not in the
+    truth, with what the data says.  ambiguous: triples that were left open.
     """
     found, true = (_by_pair(graph) for graph in (run.graph, truth))
     edges = [
@@ -81,14 +91,29 @@ def faults(
         if prepared.evaluate(None, [query], alpha=0.05).margin[0] > 0:
             constant = [name for name in (x, y) if _is_function(data, name, given)]
             if constant:
-                why = f"{' and '.join(constant)} is a function of {' and '.join(given)}, so that nothing can depend on it any more"
+                why = (
+                    f"{' and '.join(constant)} is a function of {' and '.join(given)}, so that "
+                    "nothing can depend on it any more"
+                )
             else:
                 answer = jaxcd.ci_test(
-                    data, x, y, given=given, test=jaxcd.ChiSquare(), budget=jaxcd.NO_PRIVACY, key=None
+                    data,
+                    x,
+                    y,
+                    given=given,
+                    test=jaxcd.ChiSquare(),
+                    budget=jaxcd.NO_PRIVACY,
+                    key=None,
                 )
-                why = f"they depend on each other, but too weakly for {data.n_samples:,} rows: p = {answer.pvalue:.2g}"
+                why = (
+                    f"they depend on each other, but too weakly for {data.n_samples:,} rows: p "
+                    f"= {answer.pvalue:.2g}"
+                )
             wrong.append(f"{x} and {y} were separated by {' and '.join(given) or 'nothing'}: {why}")
-    ambiguous = [f"not judged, for sets of both kinds separate the ends: {' - '.join(t)}" for t in run.info["ambiguous_triples"]]
+    ambiguous = [
+        f"not judged, for sets of both kinds separate the ends: {' - '.join(t)}"
+        for t in run.info["ambiguous_triples"]
+    ]
     return {"edges": edges, "wrong_separations": wrong, "ambiguous": ambiguous}
 
 
@@ -104,7 +129,9 @@ def _is_function(data: jaxcd.Dataset, name: str, given: Sequence[str]) -> bool:
 
 
 def hidden_smoke(n_samples: int, seed: int) -> list[dict[str, Any]]:
-    """FCI without privacy on Asia without smoke: where it differs from the true PAG, and which wrong answers are behind it."""
+    """FCI without privacy on Asia without smoke: where it differs from the true PAG, and which
+    wrong answers are behind it.
+    """
     case = Case("asia", ("smoke",))
     data = case.sample(n_samples, jax.random.key(seed))
     oracle = jaxcd.Oracle(jaxcd.networks.load("asia").dag, latent=case.hidden)
@@ -116,15 +143,26 @@ def hidden_smoke(n_samples: int, seed: int) -> list[dict[str, Any]]:
         (Varying(jaxcd.ChiSquare()), 0.01, conservative),
     ):
         run = jaxcd.fci(
-            data, test=test, decider=jaxcd.Threshold(alpha=alpha), budget=jaxcd.NO_PRIVACY, key=None, colliders=rule
+            data,
+            test=test,
+            decider=jaxcd.Threshold(alpha=alpha),
+            budget=jaxcd.NO_PRIVACY,
+            key=None,
+            colliders=rule,
         )
-        label = f"{test.name} at {alpha:g}" + (", conservative rule" if rule is conservative else "")
-        found.append({"run": label, "seed": seed, **faults(run, case.truth(), data=data, oracle=oracle)})
+        label = f"{test.name} at {alpha:g}" + (
+            ", conservative rule" if rule is conservative else ""
+        )
+        found.append(
+            {"run": label, "seed": seed, **faults(run, case.truth(), data=data, oracle=oracle)}
+        )
     return found
 
 
 def _count_words(n_differing: int) -> str:
-    return {0: "the true PAG", 1: "one edge differs"}.get(n_differing, f"{n_differing} edges differ")
+    return {0: "the true PAG", 1: "one edge differs"}.get(
+        n_differing, f"{n_differing} edges differ"
+    )
 
 
 def print_hidden_smoke(entries: Sequence[dict[str, Any]], console: Console) -> None:

@@ -1,15 +1,19 @@
-"""FCI with a perfect oracle: is the PAG the true one, how long does it take, and which rules were needed?
+"""FCI with a perfect oracle: is the PAG the true one, how long does it take, and which rules were
+needed?
 
-``python -m benchmarks.fci_oracle [--quick] [--seed S] [--graphs N] [--limit STEPS] [--no-peer] [--out FILE]``
+``python -m benchmarks.fci_oracle [--quick] [--seed S] [--graphs N] [--limit STEPS] [--no-peer]
+[--out FILE]``
 
-Each graph is a random DAG with 3 to 12 observed nodes, up to 5 latent ones, and selected nodes in half of them; a third
-grow around a small graph that is known to need some rule or Possible-D-SEP.  The truth is the PAG by its definition: a
-search through the Markov equivalence class that knows no orientation rule.  Where the class is too large for ``--limit``
-steps, the skeleton and the marks are compared with the MAG, of which the PAG's marks are a part.  Every graph is run in
-two orders of its columns.
+Each graph is a random DAG with 3 to 12 observed nodes, up to 5 latent ones, and selected nodes in
+half of them; a third grow around a small graph that is known to need some rule or Possible-D-SEP.
+The truth is the PAG by its definition: a search through the Markov equivalence class that knows no
+orientation rule.  Where the class is too large for ``--limit`` steps, the skeleton and the marks
+are compared with the MAG, of which the PAG's marks are a part.  Every graph is run in two orders of
+its columns.
 
-Beside it, where it is installed (``pip install causal-learn``), causal-learn's FCI with the same answers in the same
-process.  Its test object remembers answers, as its own tests do.  Times are processor time, of one run a graph.
+Beside it, where it is installed (``pip install causal-learn``), causal-learn's FCI with the same
+answers in the same process.  Its test object remembers answers, as its own tests do.  Times are
+processor time, of one run a graph.
 """
 
 from __future__ import annotations
@@ -46,7 +50,9 @@ Run = Callable[[Case], tuple[MixedGraph, dict[str, int]]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """One graph and one method.  correct: None where the class was too large to search and the MAG agrees."""
+    """One graph and one method.  correct: None where the class was too large to search and the MAG
+    agrees.
+    """
 
     method: str
     graph: int
@@ -104,22 +110,29 @@ def causal_learn() -> tuple[str, Run] | None:
             self.method = "separation in a known graph"
             nodes = list(source.dag)
             self._place = [nodes.index(name) for name in source.observed]
-            self._separation = DSeparation(source.dag, selected=[nodes.index(name) for name in source.selected])
+            self._separation = DSeparation(
+                source.dag, selected=[nodes.index(name) for name in source.selected]
+            )
             self._answers: dict[tuple[int, int, tuple[int, ...]], float] = {}
 
         def __call__(self, x: int, y: int, given: Sequence[int] | None = None) -> float:
             key = (min(x, y), max(x, y), tuple(sorted(given or ())))
             if key not in self._answers:
                 places = [self._place[z] for z in key[2]]
-                self._answers[key] = float(self._separation.separated(self._place[x], self._place[y], places))
+                self._answers[key] = float(
+                    self._separation.separated(self._place[x], self._place[y], places)
+                )
             return self._answers[key]
 
     register_ci_test("separation in a known graph", Separation)
 
     def run(source: Case) -> tuple[MixedGraph, dict[str, int]]:
-        rows = np.zeros((len(source.observed) + 1, len(source.observed)))  # only its shape is looked at
+        # only its shape is looked at
+        rows = np.zeros((len(source.observed) + 1, len(source.observed)))
         with contextlib.redirect_stdout(io.StringIO()):  # it prints visible edges
-            graph, _ = their_fci(rows, "separation in a known graph", show_progress=False, source=source)
+            graph, _ = their_fci(
+                rows, "separation in a known graph", show_progress=False, source=source
+            )
         return from_causal_learn(np.asarray(graph.graph).astype(int), names=source.observed), {}
 
     return version("causal-learn"), run
@@ -148,7 +161,13 @@ def _within(seconds: float) -> Iterator[None]:
 
 
 def outcome(
-    method: str, run: Run, number: int, source: Case, permuted: Case, mag: np.ndarray, truth: np.ndarray | None
+    method: str,
+    run: Run,
+    number: int,
+    source: Case,
+    permuted: Case,
+    mag: np.ndarray,
+    truth: np.ndarray | None,
 ) -> Outcome:
     """Runs a method on a graph in two orders, and compares."""
     start = time.process_time()
@@ -165,13 +184,30 @@ def outcome(
     joined = (marks != 0) & (mag != 0)
     definite = joined & (marks != pag_reference.CIRCLE)
     wrong = int(np.count_nonzero(definite & (marks != known)))
-    missing = 0 if truth is None else int(np.count_nonzero(joined & ~definite & (truth != pag_reference.CIRCLE)))
+    missing = (
+        0
+        if truth is None
+        else int(np.count_nonzero(joined & ~definite & (truth != pag_reference.CIRCLE)))
+    )
     agrees = not (skeleton_errors or wrong or missing)
     correct = None if agrees and truth is None else agrees
-    return Outcome(method, number, correct, skeleton_errors, wrong, missing, again != graph, None, seconds, rules)
+    return Outcome(
+        method,
+        number,
+        correct,
+        skeleton_errors,
+        wrong,
+        missing,
+        again != graph,
+        None,
+        seconds,
+        rules,
+    )
 
 
-def sweep(methods: dict[str, Run], *, n_graphs: int, max_observed: int, seed: int, limit: int) -> Iterator[Any]:
+def sweep(
+    methods: dict[str, Run], *, n_graphs: int, max_observed: int, seed: int, limit: int
+) -> Iterator[Any]:
     """For each graph the case, whether its PAG is known, and an outcome a method."""
     rng = np.random.default_rng(seed)
     for number in range(n_graphs):
@@ -182,9 +218,14 @@ def sweep(methods: dict[str, Run], *, n_graphs: int, max_observed: int, seed: in
             truth = np.array(pag_reference.pag_by_search(mag, limit=limit))
         except pag_reference.TooLarge:
             truth = None
-        yield source, truth is not None, [
-            outcome(name, run, number, source, permuted, np.array(mag), truth) for name, run in methods.items()
-        ]  # fmt: skip
+        yield (
+            source,
+            truth is not None,
+            [
+                outcome(name, run, number, source, permuted, np.array(mag), truth)
+                for name, run in methods.items()
+            ],
+        )
 
 
 def summary(method: str, group: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -223,7 +264,15 @@ def tables(lines: Sequence[dict[str, Any]], outcomes: Sequence[Outcome]) -> Iter
     for column in ("method", "graphs", "n", *headings):
         table.add_column(column, justify="left" if column in ("method", "graphs") else "right")
     for line in lines:
-        counts = ("n_graphs", "mismatches", "skeleton", "wrong_marks", "missing_marks", "changed_by_order", "failed")
+        counts = (
+            "n_graphs",
+            "mismatches",
+            "skeleton",
+            "wrong_marks",
+            "missing_marks",
+            "changed_by_order",
+            "failed",
+        )
         times = (
             f"{line['seconds']:.2f}",
             *(f"{1e3 * (line[k] or 0):.1f}" for k in ("median_seconds", "maximum_seconds")),
@@ -254,13 +303,21 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         description="FCI with a perfect oracle against the PAG by definition.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    options.add_argument("--quick", action="store_true", help="60 graphs of at most 7 observed nodes")
+    options.add_argument(
+        "--quick", action="store_true", help="60 graphs of at most 7 observed nodes"
+    )
     options.add_argument("--seed", type=int, default=0, help="of the graphs")
-    options.add_argument("--graphs", type=common.count, help="number of graphs (default: 2000; 60 with --quick)")
-    options.add_argument("--limit", type=common.count, default=5_000, help="steps of one search for another member")
+    options.add_argument(
+        "--graphs", type=common.count, help="number of graphs (default: 2000; 60 with --quick)"
+    )
+    options.add_argument(
+        "--limit", type=common.count, default=5_000, help="steps of one search for another member"
+    )
     options.add_argument("--no-peer", action="store_true", help="without causal-learn")
     options.add_argument(
-        "--out", type=Path, help="JSON file to write (default: results/fci_oracle.json; none if quick)"
+        "--out",
+        type=Path,
+        help="JSON file to write (default: results/fci_oracle.json; none if quick)",
     )
     chosen = options.parse_args(arguments)
     if chosen.out is None and not chosen.quick:
@@ -281,14 +338,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         console.print("causal-learn is not installed: jaxcd alone")
     for run in methods.values():
         run(CORES[0])  # what is loaded at the first call is not timed
-    settings = {"seed": chosen.seed, "limit": chosen.limit, "max_observed": 7 if chosen.quick else 12}
+    settings = {
+        "seed": chosen.seed,
+        "limit": chosen.limit,
+        "max_observed": 7 if chosen.quick else 12,
+    }
     environment = common.environment()
     environment["versions"]["causal-learn"] = None if peer is None else peer[0]
     outcomes: dict[str, list[Outcome]] = {name: [] for name in methods}
     selected, known, observed, mismatches = [], [], Counter[int](), []
     start = time.perf_counter()
     for source, is_known, found in sweep(
-        methods, n_graphs=chosen.graphs, max_observed=settings["max_observed"], seed=chosen.seed, limit=chosen.limit
+        methods,
+        n_graphs=chosen.graphs,
+        max_observed=settings["max_observed"],
+        seed=chosen.seed,
+        limit=chosen.limit,
     ):
         selected.append(bool(source.selected))
         known.append(is_known)
@@ -299,7 +364,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 mismatches.append({"case": str(source), **asdict(item)})
                 if item.method == "jaxcd":
                     console.print(f"mismatch: {source}: {item}")
-    groups = {"all": [True] * len(selected), "no selection": [not value for value in selected], "selection": selected}
+    groups = {
+        "all": [True] * len(selected),
+        "no selection": [not value for value in selected],
+        "selection": selected,
+    }
     lines = [
         summary(name, group, [item for item, inside in zip(items, members, strict=True) if inside])
         for name, items in outcomes.items()
@@ -307,7 +376,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ]
     for table in tables(lines, outcomes["jaxcd"]):
         console.print(table)
-    console.print(f"{sum(known)} of {len(known)} PAGs known by definition; {time.perf_counter() - start:.0f} s in all")
+    console.print(
+        f"{sum(known)} of {len(known)} PAGs known by definition; "
+        f"{time.perf_counter() - start:.0f} s in all"
+    )
     if chosen.out is not None:
         marks, graphs = rule_counts(outcomes["jaxcd"])
         content = {

@@ -1,21 +1,28 @@
-"""Utility against privacy: how much of the true graph every method finds, at what total price, from how many rows.
+"""Utility against privacy: how much of the true graph every method finds, at what total price, from
+how many rows.
 
-``python -m benchmarks.frontier [--quick] [--data FOLDER] [--networks NAME|FILE.bif ...] [--rows N ...] [--runs R] [--draws D]
-[--epsilons E ...] [--per-round E ...] [--methods WORD ...] [--slow S] [--limit S] [--resume] [--out FILE]``
+``python -m benchmarks.frontier [--quick] [--data FOLDER] [--networks NAME|FILE.bif ...] [--rows N
+...] [--runs R] [--draws D] [--epsilons E ...] [--per-round E ...] [--methods WORD ...] [--slow S]
+[--limit S] [--resume] [--out FILE]``
 
-Networks: the seven of the Priv-PC paper, any BIF file, and random linear Gaussian models of 5, 10 and 20 variables (gaussian-5 and so on; each
-data set has its own model).  Methods: :mod:`benchmarks.frontier_methods`.  A row is R data sets with D draws of noise each: mean and
-standard deviation of arc F1 (an undirected edge is two) and skeleton F1 against the true CPDAG, over all runs and (``_noise``) over the
-draws for the same data; the median seconds of a run, the first of which compiles.  Its total epsilon is fixed in advance, but for published methods: there
-it is what they report afterwards, which is not proved.
+Networks: the seven of the Priv-PC paper, any BIF file, and random linear Gaussian models of 5, 10
+and 20 variables (gaussian-5 and so on; each data set has its own model).  Methods:
+:mod:`benchmarks.frontier_methods`.  A row is R data sets with D draws of noise each: mean and
+standard deviation of arc F1 (an undirected edge is two) and skeleton F1 against the true CPDAG,
+over all runs and (``_noise``) over the draws for the same data; the median seconds of a run, the
+first of which compiles.  Its total epsilon is fixed in advance, but for published methods: there it
+is what they report afterwards, which is not proved.
 
-The reference is the better of two runs without privacy on the same data: PC (ChiSquare; FisherZ) and a search by score (BIC; the Gaussian score).  The
-summary gives for every method the smallest total of its rows from which on all stay within 0.05 of that, in arc and in skeleton F1.
+The reference is the better of two runs without privacy on the same data: PC (ChiSquare; FisherZ)
+and a search by score (BIC; the Gaussian score).  The summary gives for every method the smallest
+total of its rows from which on all stay within 0.05 of that, in arc and in skeleton F1.
 
-The file is written after every row, and with ``--resume`` rows that it has are not run again: the whole takes hours, and can be
-taken in parts.  Parts in several files are joined by ``--merge FILE ...``, which runs nothing else.  A method whose run takes more than ``--slow``
-seconds (on fewer rows, before its first run) goes on in a case only while all its rows there fit in ``--limit`` seconds; what is left
-out is listed with the reason.  Beside the file: a picture for each network, and one of the summary.
+The file is written after every row, and with ``--resume`` rows that it has are not run again: the
+whole takes hours, and can be taken in parts.  Parts in several files are joined by
+``--merge FILE ...``, which runs nothing else.  A method whose run takes more than ``--slow``
+seconds (on fewer rows, before its first run) goes on in a case only while all its rows there fit in
+``--limit`` seconds; what is left out is listed with the reason.  Beside the file: a picture for
+each network, and one of the summary.
 """
 
 from __future__ import annotations
@@ -36,7 +43,16 @@ from rich.console import Console
 
 import jaxcd
 from benchmarks import common, frontier_pictures, priv_pc
-from benchmarks.frontier_methods import DELTA, DISCRETE, NUMERIC, Case, Method, Regime, cases, methods_of
+from benchmarks.frontier_methods import (
+    DELTA,
+    DISCRETE,
+    NUMERIC,
+    Case,
+    Method,
+    Regime,
+    cases,
+    methods_of,
+)
 from jaxcd import metrics
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -44,15 +60,21 @@ PER_ROUND = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 #: of the data sets, and of their noise; no constant of a method was chosen on these
 FIRST_DATA, FIRST_NOISE = 310_000, 410_000
 KEY = ("network", "n_samples", "method", "regime", "epsilon")
-SETTINGS = {"delta": DELTA, "published_delta": priv_pc.PUBLISHED_DELTA, "first_data": FIRST_DATA, "first_noise": FIRST_NOISE}
+SETTINGS = {
+    "delta": DELTA,
+    "published_delta": priv_pc.PUBLISHED_DELTA,
+    "first_data": FIRST_DATA,
+    "first_noise": FIRST_NOISE,
+}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One method at one price on one case.  epsilon: what was asked: a total, or of a round where ``regime`` is "ex post".
+    """One method at one price on one case.  epsilon: what was asked: a total, or of a round where
+    ``regime`` is "ex post".
 
-    *_noise: the standard deviation over the draws for the same data; None for one draw.  exhausted: the share of runs whose budget
-    ran dry.  total_seconds: of all runs, with compilation.
+    *_noise: the standard deviation over the draws for the same data; None for one draw.  exhausted:
+    the share of runs whose budget ran dry.  total_seconds: of all runs, with compilation.
     """
 
     network: str
@@ -83,7 +105,8 @@ class TooSlow(Exception):
 
 @dataclass
 class Allowance:
-    """The time of one method on one case: its rows must fit in ``limit`` seconds, unless a run takes at most ``slow``.
+    """The time of one method on one case: its rows must fit in ``limit`` seconds, unless a run
+    takes at most ``slow``.
 
     last: seconds of the last run; before the first, of a run on fewer rows, if there was one.
     """
@@ -95,13 +118,21 @@ class Allowance:
 
     def check(self, n_left: int) -> None:
         """Raises TooSlow if ``n_left`` more runs like the last do not fit."""
-        if n_left and self.last is not None and self.last > self.slow and not self.spent + n_left * self.last <= self.limit:
+        if (
+            n_left
+            and self.last is not None
+            and self.last > self.slow
+            and not self.spent + n_left * self.last <= self.limit
+        ):
             raise TooSlow(
-                f"a run took {self.last:.1f} s, and {n_left} more after {self.spent:.0f} s would pass the limit of {self.limit:g} s"
+                f"a run took {self.last:.1f} s, and {n_left} more after {self.spent:.0f} s would "
+                f"pass the limit of {self.limit:g} s"
             )
 
     def take(self, seconds: float, *, compiles: bool) -> None:
-        """Counts a run; one that compiles says little about the next, unless it took all the time there is."""
+        """Counts a run; one that compiles says little about the next, unless it took all the time
+        there is.
+        """
         self.spent += seconds
         if not compiles or seconds > self.limit:
             self.last = seconds
@@ -120,11 +151,17 @@ class Samples:
 
 
 def measure(
-    case: Case, method: Method, epsilon: float | None, samples: Samples, n_draws: int, allowance: Allowance
+    case: Case,
+    method: Method,
+    epsilon: float | None,
+    samples: Samples,
+    n_draws: int,
+    allowance: Allowance,
 ) -> Row:
     """All runs of a method at one price.
 
-    Raises TooSlow where they do not fit in the allowance, and what the method raises; AssertionError if it overspends.
+    Raises TooSlow where they do not fit in the allowance, and what the method raises;
+    AssertionError if it overspends.
     """
     n_draws = n_draws if method.regime.is_private else 1
     n_runs = len(samples.pairs) * n_draws
@@ -138,18 +175,30 @@ def measure(
             result = method.run(data, epsilon, key)
             seconds.append(time.perf_counter() - start)
             proved = method.regime in (Regime.PURE, Regime.APPROXIMATE)
-            if proved and not (epsilon is not None and result.spent.epsilon <= epsilon and result.cost.epsilon <= epsilon):
-                raise AssertionError(f"{method.label} on {case.name}: spent {result.spent}, promised {result.cost}, of epsilon {epsilon}")
+            if proved and not (
+                epsilon is not None
+                and result.spent.epsilon <= epsilon
+                and result.cost.epsilon <= epsilon
+            ):
+                raise AssertionError(
+                    f"{method.label} on {case.name}: spent {result.spent}, promised "
+                    f"{result.cost}, of epsilon {epsilon}"
+                )
             results.append(result)
             arcs.append(float(metrics.arc_f1(result.graph, truth)))
             skeletons.append(float(metrics.skeleton_f1(result.graph, truth)))
             allowance.take(seconds[-1], compiles=len(seconds) == 1)
             allowance.check(n_runs - len(seconds))
     return Row(
-        case.name, case.n_samples, method.label, method.regime.value, epsilon,
+        case.name,
+        case.n_samples,
+        method.label,
+        method.regime.value,
+        epsilon,
         total_epsilon=statistics.mean(result.cost.epsilon for result in results),
         delta=results[0].cost.delta if method.regime.is_private else None,
-        # Simulated noise voids every guarantee; this says whether the same run with secure noise has one.
+        # Simulated noise voids every guarantee; this says whether the same run with secure noise
+        # has one.
         proven=method.regime in (Regime.PURE, Regime.APPROXIMATE, Regime.NO_DATA),
         reference=method.reference,
         arc_f1=statistics.mean(arcs),
@@ -163,7 +212,7 @@ def measure(
         total_seconds=sum(seconds),
         n_data=len(samples.pairs),
         n_draws=n_draws,
-    )  # fmt: skip
+    )
 
 
 def _within(values: Sequence[float], n_draws: int) -> float | None:
@@ -173,26 +222,48 @@ def _within(values: Sequence[float], n_draws: int) -> float | None:
     return math.sqrt(float(np.reshape(values, (-1, n_draws)).var(axis=1, ddof=1).mean()))
 
 
-def run_case(case: Case, chosen: argparse.Namespace, record: common.Record, say: Callable[[str], None]) -> None:
-    """Every row of a case that the record lacks; what cannot or may not be run is left out with the reason."""
+def run_case(
+    case: Case, chosen: argparse.Namespace, record: common.Record, say: Callable[[str], None]
+) -> None:
+    """Every row of a case that the record lacks; what cannot or may not be run is left out with the
+    reason.
+    """
     samples = Samples(case, chosen.runs)
     for method in methods_of(case, chosen.methods):
-        prices = {Regime.EX_POST: chosen.per_round}.get(method.regime, chosen.epsilons) if method.regime.is_private else [None]
+        prices = (
+            {Regime.EX_POST: chosen.per_round}.get(method.regime, chosen.epsilons)
+            if method.regime.is_private
+            else [None]
+        )
         smaller = [
             row
             for row in record.rows
-            if (row["network"], row["method"], row["regime"]) == (case.name, method.label, method.regime.value)
+            if (row["network"], row["method"], row["regime"])
+            == (case.name, method.label, method.regime.value)
             and row["n_samples"] < case.n_samples
         ]
-        allowance = Allowance(chosen.slow, chosen.limit, last=max((row["seconds"] for row in smaller), default=None))
+        allowance = Allowance(
+            chosen.slow, chosen.limit, last=max((row["seconds"] for row in smaller), default=None)
+        )
         refusal = method.refuses(case)
         for epsilon in prices:
-            entries = dict(zip(KEY, (case.name, case.n_samples, method.label, method.regime.value, epsilon), strict=True))
+            entries = dict(
+                zip(
+                    KEY,
+                    (case.name, case.n_samples, method.label, method.regime.value, epsilon),
+                    strict=True,
+                )
+            )
             known = record.find(entries)
-            if known is not None and known["n_data"] >= chosen.runs and (
-                known["n_draws"] >= chosen.draws or not method.regime.is_private
+            if (
+                known is not None
+                and known["n_data"] >= chosen.runs
+                and (known["n_draws"] >= chosen.draws or not method.regime.is_private)
             ):
-                allowance.spent, allowance.last = allowance.spent + known["total_seconds"], known["seconds"]
+                allowance.spent, allowance.last = (
+                    allowance.spent + known["total_seconds"],
+                    known["seconds"],
+                )
                 continue
             if refusal is not None:
                 record.leave_out(entries, refusal)
@@ -200,9 +271,14 @@ def run_case(case: Case, chosen: argparse.Namespace, record: common.Record, say:
             try:
                 row = measure(case, method, epsilon, samples, chosen.draws, allowance)
             except (TooSlow, jaxcd.errors.JaxcdError) as error:
-                reason = str(error) if isinstance(error, TooSlow) else f"{type(error).__name__}: {error}"
+                reason = (
+                    str(error) if isinstance(error, TooSlow) else f"{type(error).__name__}: {error}"
+                )
                 record.leave_out(entries, reason)
-                say(f"{case.name}, {case.n_samples:,} rows, {method.label} at {epsilon}: left out, {reason}")
+                say(
+                    f"{case.name}, {case.n_samples:,} rows, {method.label} at {epsilon}: left "
+                    f"out, {reason}"
+                )
             else:
                 record.add(asdict(row))
     jax.clear_caches()  # the next case has other shapes
@@ -210,35 +286,85 @@ def run_case(case: Case, chosen: argparse.Namespace, record: common.Record, say:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = common.plain_parser(__doc__.splitlines()[0], out=common.RESULTS / "frontier.json")
-    options.add_argument("--data", type=Path, default=os.environ.get("JAXCD_DATA"), help="folder with networks/*.bif")
-    options.add_argument("--networks", nargs="+", help="names, BIF files, gaussian-5, gaussian-10, gaussian-20; default: all")
+    options.add_argument(
+        "--data", type=Path, default=os.environ.get("JAXCD_DATA"), help="folder with networks/*.bif"
+    )
+    options.add_argument(
+        "--networks",
+        nargs="+",
+        help="names, BIF files, gaussian-5, gaussian-10, gaussian-20; default: all",
+    )
     options.add_argument("--rows", type=common.count, nargs="+", help="records")
     options.add_argument("--runs", type=common.count, help="data sets of each row")
     options.add_argument("--draws", type=common.count, help="draws of noise for each data set")
-    options.add_argument("--epsilons", type=common.positive, nargs="+", help="totals of the proved methods")
-    options.add_argument("--per-round", type=common.positive, nargs="+", help="epsilon a round, published methods")
-    options.add_argument("--methods", nargs="+", help="only those whose label holds one of these words, and those without privacy")
-    options.add_argument("--slow", type=common.positive, default=2.0, help="seconds of a run from which on --limit counts")
-    options.add_argument("--limit", type=common.positive, default=600.0, help="seconds of a slow method on one network and size")
-    options.add_argument("--merge", type=Path, nargs="+", help="result files to join into --out; nothing is run")
+    options.add_argument(
+        "--epsilons", type=common.positive, nargs="+", help="totals of the proved methods"
+    )
+    options.add_argument(
+        "--per-round", type=common.positive, nargs="+", help="epsilon a round, published methods"
+    )
+    options.add_argument(
+        "--methods",
+        nargs="+",
+        help="only those whose label holds one of these words, and those without privacy",
+    )
+    options.add_argument(
+        "--slow",
+        type=common.positive,
+        default=2.0,
+        help="seconds of a run from which on --limit counts",
+    )
+    options.add_argument(
+        "--limit",
+        type=common.positive,
+        default=600.0,
+        help="seconds of a slow method on one network and size",
+    )
+    options.add_argument(
+        "--merge", type=Path, nargs="+", help="result files to join into --out; nothing is run"
+    )
     common.add_resume(options)
     chosen = common.parse(
-        options, arguments,
-        full={"rows": [1_000, 10_000, 100_000], "runs": 5, "draws": 2, "epsilons": list(EPSILONS), "per_round": list(PER_ROUND)},
-        quick={
-            "networks": ["cancer", "gaussian-5"], "rows": [5_000], "runs": 2, "draws": 1, "epsilons": [1.0, 10.0], "per_round": [1.0],
-            "methods": ["SparseVector, Cov", "Levelwise", "Histogram", "Marginals", "Moments", "Priv-PC"],
+        options,
+        arguments,
+        full={
+            "rows": [1_000, 10_000, 100_000],
+            "runs": 5,
+            "draws": 2,
+            "epsilons": list(EPSILONS),
+            "per_round": list(PER_ROUND),
         },
-    )  # fmt: skip
+        quick={
+            "networks": ["cancer", "gaussian-5"],
+            "rows": [5_000],
+            "runs": 2,
+            "draws": 1,
+            "epsilons": [1.0, 10.0],
+            "per_round": [1.0],
+            "methods": [
+                "SparseVector, Cov",
+                "Levelwise",
+                "Histogram",
+                "Marginals",
+                "Moments",
+                "Priv-PC",
+            ],
+        },
+    )
     chosen.rows = sorted(set(chosen.rows))
     known = {*common.BUILT_IN, *common.FROM_FILE, *(f"gaussian-{p}" for p in (5, 10, 20))}
     for name in chosen.networks or ():
         if name not in known and not name.endswith(common.BIF_ENDINGS):
-            options.error(f"--networks: {name} is none of {', '.join(sorted(known))}, and no BIF file")
+            options.error(
+                f"--networks: {name} is none of {', '.join(sorted(known))}, and no BIF file"
+            )
     labels = [method.label for method in (*DISCRETE, *NUMERIC)]
     for word in chosen.methods or ():
         if not any(word.lower() in label.lower() for label in labels):
-            options.error(f"--methods: no method has {word!r} in its name; they are {'; '.join(dict.fromkeys(labels))}")
+            options.error(
+                f"--methods: no method has {word!r} in its name; they are "
+                f"{'; '.join(dict.fromkeys(labels))}"
+            )
     for path in chosen.merge or ():
         if not path.is_file():
             options.error(f"--merge: {path} is no file")

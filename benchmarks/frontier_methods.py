@@ -1,11 +1,13 @@
 """The methods of :mod:`benchmarks.frontier`: what they run on, and under which kind of guarantee.
 
-Every method that is proved runs at totals that are fixed in advance: pure epsilon, (epsilon, 1e-6), or both where a mechanism
-can use either.  The published ones run over epsilon a round (a visit of EM-PC), and report a total afterwards that is not proved.
+Every method that is proved runs at totals that are fixed in advance: pure epsilon, (epsilon, 1e-6),
+or both where a mechanism can use either.  The published ones run over epsilon a round (a visit of
+EM-PC), and report a total afterwards that is not proved.
 
-Without privacy: PC, and the best graph by BIC.  Up to 20 discrete columns that is the best of all graphs of at most 3 parents a node;
-above, the best that a search over orderings finds among the sparse candidates of Friedman, Nachman, Pe'er 1999: at most 10 for
-each node, chosen anew by what they add to the parents found so far.
+Without privacy: PC, and the best graph by BIC.  Up to 20 discrete columns that is the best of all
+graphs of at most 3 parents a node; above, the best that a search over orderings finds among the
+sparse candidates of Friedman, Nachman, Pe'er 1999: at most 10 for each node, chosen anew by what
+they add to the parents found so far.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Method:
-    """A line of a picture.  reference: whether it is one of the two runs without privacy that the others are compared with.
+    """A line of a picture.  reference: whether it is one of the two runs without privacy that the
+    others are compared with.
 
     refuses: why it cannot run on a case, or None where it can.
     """
@@ -77,7 +80,9 @@ class Method:
 
 
 def cases(names: Sequence[str] | None, data: Any, rows: Sequence[int]) -> list[Case]:
-    """The named networks (also BIF files) and Gaussian models, or all, each at every number of rows; the sizes outside."""
+    """The named networks (also BIF files) and Gaussian models, or all, each at every number of
+    rows; the sizes outside.
+    """
     chosen = names if names is not None else [*common.BUILT_IN, *common.FROM_FILE, *GAUSSIAN]
     discrete = [name for name in chosen if name not in GAUSSIAN]
     loaded = common.load_networks(None if names is None else discrete, data) if discrete else {}
@@ -85,15 +90,21 @@ def cases(names: Sequence[str] | None, data: Any, rows: Sequence[int]) -> list[C
     for n in rows:
         for name, network in loaded.items():
             cells = math.prod(k or 1 for k in network.domain.cardinalities)
-            found.append(Case(name, n, len(network.names), cells, common.network_source(network, n)))
+            found.append(
+                Case(name, n, len(network.names), cells, common.network_source(network, n))
+            )
         for name in chosen:
             if name in GAUSSIAN:
-                found.append(Case(name, n, GAUSSIAN[name], None, common.gaussian_source(GAUSSIAN[name], n)))
+                found.append(
+                    Case(name, n, GAUSSIAN[name], None, common.gaussian_source(GAUSSIAN[name], n))
+                )
     return found
 
 
 def _guess(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
-    """All edges, undirected: what may be said without any data, and what a search keeps that cannot pay."""
+    """All edges, undirected: what may be said without any data, and what a search keeps that cannot
+    pay.
+    """
     d = len(data.names)
     graph = jaxcd.MixedGraph(data.names, np.where(np.eye(d, dtype=bool), 0, 3))
     free = PrivacyCost(0.0, 0.0, jaxcd.privacy.Relation.REPLACE_ONE, True, "reads no data")
@@ -123,14 +134,18 @@ class _Candidates(LocalScore):
 
 
 def best_by_bic(data: jaxcd.Dataset) -> np.ndarray:
-    """A DAG of high BIC, bool (d, d): the best of all up to 20 columns, else the best found among sparse candidates."""
+    """A DAG of high BIC, bool (d, d): the best of all up to 20 columns, else the best found among
+    sparse candidates.
+    """
     score, d = BICScore.of_data(data), len(data.names)
     if d <= _MOST_EXACT:
         return exact_search(score)
     best = np.zeros((d, d), dtype=bool)
     top = -math.inf
     for _ in range(_N_CHOICES):
-        found = ordering_search(_Candidates(score, [_candidates(score, best, node) for node in range(d)]))
+        found = ordering_search(
+            _Candidates(score, [_candidates(score, best, node) for node in range(d)])
+        )
         if not found.score > top:
             break
         best, top = found.adjacency, found.score
@@ -138,7 +153,9 @@ def best_by_bic(data: jaxcd.Dataset) -> np.ndarray:
 
 
 def _candidates(score: BICScore, adjacency: np.ndarray, node: int) -> tuple[int, ...]:
-    """The neighbours of a node, its parents first, and after them the others that would add most to its parents."""
+    """The neighbours of a node, its parents first, and after them the others that would add most to
+    its parents.
+    """
     parents = tuple(np.flatnonzero(adjacency[:, node]).tolist())
     kept = [*parents, *np.flatnonzero(adjacency[node]).tolist()]
     others = [other for other in score.candidates(node) if other not in kept]
@@ -149,7 +166,9 @@ def _candidates(score: BICScore, adjacency: np.ndarray, node: int) -> tuple[int,
 def _bic(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
     best = best_by_bic(data)
     graph = dag_to_cpdag(jaxcd.MixedGraph.from_arcs(data.names, best))
-    nothing = PrivacyCost(math.inf, 0.0, jaxcd.privacy.Relation.REPLACE_ONE, False, "no privacy was asked for")
+    nothing = PrivacyCost(
+        math.inf, 0.0, jaxcd.privacy.Relation.REPLACE_ONE, False, "no privacy was asked for"
+    )
     return jaxcd.DiscoveryResult(graph, {}, nothing, nothing, False)
 
 
@@ -158,9 +177,15 @@ def _budget(epsilon: float | None, delta: float) -> jaxcd.Budget:
     return jaxcd.Budget(epsilon, delta)
 
 
-def _release(kind: jaxcd.Histogram | jaxcd.Marginals | jaxcd.SecondMoments, delta: float) -> priv_pc.Run:
+def _release(
+    kind: jaxcd.Histogram | jaxcd.Marginals | jaxcd.SecondMoments, delta: float
+) -> priv_pc.Run:
     def run(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
-        return jaxcd.search(jaxcd.release(data, kind, budget=_budget(epsilon, delta), noise=jaxcd.SimulatedNoise(key)))
+        return jaxcd.search(
+            jaxcd.release(
+                data, kind, budget=_budget(epsilon, delta), noise=jaxcd.SimulatedNoise(key)
+            )
+        )
 
     return run
 
@@ -173,9 +198,13 @@ def _tree(test: jaxcd.citests.CITest) -> priv_pc.Run:
     return run
 
 
-def _pc_moments(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
+def _pc_moments(
+    data: jaxcd.Dataset, epsilon: float | None, key: jax.Array
+) -> jaxcd.DiscoveryResult:
     noise = jaxcd.SimulatedNoise(key)
-    return pc_second_moments(release_second_moments(data, budget=_budget(epsilon, DELTA), noise=noise))
+    return pc_second_moments(
+        release_second_moments(data, budget=_budget(epsilon, DELTA), noise=noise)
+    )
 
 
 def _fisher_z(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
@@ -189,7 +218,10 @@ def _moments(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxc
 
 def _small(case: Case) -> str | None:
     if case.n_cells is not None and case.n_cells > MOST_HISTOGRAM_CELLS:
-        return f"the joint domain has {case.n_cells:,} cells, more than the {MOST_HISTOGRAM_CELLS:,} that a histogram takes"
+        return (
+            f"the joint domain has {case.n_cells:,} cells, more than the "
+            f"{MOST_HISTOGRAM_CELLS:,} that a histogram takes"
+        )
     return None
 
 
@@ -199,7 +231,9 @@ DISCRETE: tuple[Method, ...] = (
     _NO_DATA,
     Method("best BIC", Regime.NO_PRIVACY, _bic, reference=True),
     *(
-        Method(method.label, Regime.NO_PRIVACY, method.run, reference=method.label == "PC, ChiSquare")
+        Method(
+            method.label, Regime.NO_PRIVACY, method.run, reference=method.label == "PC, ChiSquare"
+        )
         for method in priv_pc.NON_PRIVATE
     ),
     *(Method(method.label, Regime.EX_POST, method.run) for method in priv_pc.PUBLISHED),
@@ -223,18 +257,23 @@ NUMERIC: tuple[Method, ...] = (
     Method("SecondMoments, search", Regime.APPROXIMATE, _release(jaxcd.SecondMoments(), DELTA)),
     Method("SecondMoments, PC", Regime.APPROXIMATE, _pc_moments),
     Method(
-        "LevelwiseGaussian, StratifiedRanks", Regime.APPROXIMATE,
+        "LevelwiseGaussian, StratifiedRanks",
+        Regime.APPROXIMATE,
         priv_pc.private(jaxcd.LevelwiseGaussian(), jaxcd.StratifiedRanks(), delta=DELTA),
     ),
     Method("tree-guided PC, StratifiedRanks", Regime.APPROXIMATE, _tree(jaxcd.StratifiedRanks())),
-)  # fmt: skip
+)
 
 
 def methods_of(case: Case, wanted: Sequence[str] | None) -> list[Method]:
-    """The methods of a case whose labels hold one of the words, in any case; those without privacy always."""
+    """The methods of a case whose labels hold one of the words, in any case; those without privacy
+    always.
+    """
     every = DISCRETE if case.n_cells is not None else NUMERIC
     return [
         method
         for method in every
-        if wanted is None or not method.regime.is_private or any(word.lower() in method.label.lower() for word in wanted)
+        if wanted is None
+        or not method.regime.is_private
+        or any(word.lower() in method.label.lower() for word in wanted)
     ]

@@ -1,8 +1,10 @@
 """Other libraries' kernel tests beside ours: the same data, the same process, one after the other.
 
-Run by ``python -m benchmarks.kernels --peers``; each peer is optional (``pip install causal-learn hyppo dcor``).  Ours are timed
-from the data set to the p-value, preparation included, after compilation; theirs after one run on few rows, which compiles and
-imports.  KCI and the random-feature RCIT of causal-learn have an asymptotic null, no permutations; ours has 100.
+Run by ``python -m benchmarks.kernels --peers``; each peer is optional
+(``pip install causal-learn hyppo dcor``).  Ours are timed from the data set to the p-value,
+preparation included, after compilation; theirs after one run on few rows, which compiles and
+imports.  KCI and the random-feature RCIT of causal-learn have an asymptotic null, no permutations;
+ours has 100.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from benchmarks import common
 from jaxcd.citests import CITest, Query
 
 PERMUTATIONS = 100
-# The shortest of so many runs; a peer has two, of seconds each, in which the noise of a shared machine averages out.
+# The shortest of so many runs; a peer has two, of seconds each, in which the noise of a shared
+# machine averages out.
 _OUR_RUNS = 20
 _FEW_ROWS = 60
 
@@ -45,17 +48,23 @@ class PeerRow:
 
 
 def columns(n: int, n_given: int) -> np.ndarray:
-    """x = sin(index) + e, y = tanh(index) + e', then Z standard normal; index = sum of Z / sqrt(number): (n, 2 + n_given)."""
+    """x = sin(index) + e, y = tanh(index) + e', then Z standard normal; index = sum of Z /
+    sqrt(number): (n, 2 + n_given).
+    """
     rng = np.random.default_rng(n)
     z = rng.normal(size=(n, n_given))
     index = z.sum(axis=1) / np.sqrt(max(n_given, 1))
-    return np.column_stack([np.sin(index) + rng.normal(size=n), np.tanh(index) + rng.normal(size=n), z])
+    return np.column_stack(
+        [np.sin(index) + rng.normal(size=n), np.tanh(index) + rng.normal(size=n), z]
+    )
 
 
 def dataset(values: np.ndarray) -> jaxcd.Dataset:
     """Numeric columns x0, x1, ..."""
     names = [f"x{j}" for j in range(values.shape[1])]
-    return jaxcd.Dataset.from_array(values, names=names, domain=jaxcd.Domain({name: jaxcd.Numeric() for name in names}))
+    return jaxcd.Dataset.from_array(
+        values, names=names, domain=jaxcd.Domain({name: jaxcd.Numeric() for name in names})
+    )
 
 
 Peer = Callable[[np.ndarray], float]
@@ -70,13 +79,17 @@ def _causal_learn(method: str) -> Peer:
 def _hyppo() -> Peer:
     from hyppo.independence import Hsic
 
-    return lambda values: float(Hsic().test(values[:, 0], values[:, 1], reps=PERMUTATIONS, workers=1, auto=False).pvalue)
+    return lambda values: float(
+        Hsic().test(values[:, 0], values[:, 1], reps=PERMUTATIONS, workers=1, auto=False).pvalue
+    )
 
 
 def _dcor() -> Peer:
     from dcor.independence import distance_covariance_test
 
-    return lambda values: float(distance_covariance_test(values[:, 0], values[:, 1], num_resamples=PERMUTATIONS).pvalue)
+    return lambda values: float(
+        distance_covariance_test(values[:, 0], values[:, 1], num_resamples=PERMUTATIONS).pvalue
+    )
 
 
 @dataclass(frozen=True)
@@ -93,10 +106,34 @@ class _Match:
 
 
 _MATCHES = (
-    _Match("KCI", "causal-learn", "causallearn", lambda: _causal_learn("kci"), jaxcd.RCIT(n_permutations=PERMUTATIONS), 2000, 5),
-    _Match("RCIT", "causal-learn", "causallearn", lambda: _causal_learn("rcit"), jaxcd.RCIT(n_permutations=PERMUTATIONS), 2000, 5),
+    _Match(
+        "KCI",
+        "causal-learn",
+        "causallearn",
+        lambda: _causal_learn("kci"),
+        jaxcd.RCIT(n_permutations=PERMUTATIONS),
+        2000,
+        5,
+    ),
+    _Match(
+        "RCIT",
+        "causal-learn",
+        "causallearn",
+        lambda: _causal_learn("rcit"),
+        jaxcd.RCIT(n_permutations=PERMUTATIONS),
+        2000,
+        5,
+    ),
     _Match("Hsic", "hyppo", "hyppo", _hyppo, jaxcd.HSIC(n_permutations=PERMUTATIONS), 1000, 0),
-    _Match("distance covariance", "dcor", "dcor", _dcor, jaxcd.HSIC(n_permutations=PERMUTATIONS), 1000, 0),
+    _Match(
+        "distance covariance",
+        "dcor",
+        "dcor",
+        _dcor,
+        jaxcd.HSIC(n_permutations=PERMUTATIONS),
+        1000,
+        0,
+    ),
 )
 
 
@@ -120,9 +157,17 @@ def _row(match: _Match, n: int) -> PeerRow:
         peer(columns(_FEW_ROWS, match.n_given))
         seconds = common.best(theirs, n_runs=2, first=False)
     return PeerRow(
-        f"{match.package} {match.label}", importlib.metadata.version(match.package), repr(match.test), n, match.n_given,
-        seconds, our_seconds, seconds / our_seconds, answers["theirs"], float(np.exp(answers["ours"].log_pvalue[0])),
-    )  # fmt: skip
+        f"{match.package} {match.label}",
+        importlib.metadata.version(match.package),
+        repr(match.test),
+        n,
+        match.n_given,
+        seconds,
+        our_seconds,
+        seconds / our_seconds,
+        answers["theirs"],
+        float(np.exp(answers["ours"].log_pvalue[0])),
+    )
 
 
 def peer_rows(*, quick: bool) -> list[PeerRow]:
@@ -139,11 +184,19 @@ def peer_rows(*, quick: bool) -> list[PeerRow]:
 def peer_table(rows: list[PeerRow]) -> Table:
     """The rows for the screen."""
     table = Table(title="peers: seconds a test, same data, same run")
-    for i, column in enumerate(("peer", "rows", "|Z|", "peer", "ours", "ratio", "p-value", "our p-value")):
+    for i, column in enumerate(
+        ("peer", "rows", "|Z|", "peer", "ours", "ratio", "p-value", "our p-value")
+    ):
         table.add_column(column, justify="right" if i else "left", no_wrap=True)
     for row in rows:
         table.add_row(
-            f"{row.peer} {row.version}", f"{row.n_samples:,}", str(row.n_given), f"{row.seconds:.3f}", f"{row.our_seconds:.4f}",
-            f"{row.ratio:.0f}", f"{row.pvalue:.3f}", f"{row.our_pvalue:.3f}",
-        )  # fmt: skip
+            f"{row.peer} {row.version}",
+            f"{row.n_samples:,}",
+            str(row.n_given),
+            f"{row.seconds:.3f}",
+            f"{row.our_seconds:.4f}",
+            f"{row.ratio:.0f}",
+            f"{row.pvalue:.3f}",
+            f"{row.our_pvalue:.3f}",
+        )
     return table

@@ -1,22 +1,26 @@
-"""Kernel tests against n: time, memory and error, and how far they are from what the machine can do.
+"""Kernel tests against n: time, memory and error, and how far they are from what the machine can
+do.
 
 ``python -m benchmarks.kernels [--quick] [--peers] [--out FILE]``
 
-HSIC with 100 permutations (two columns) and RCIT with |Z| = 5 and 100 permutations (one test, nothing cached), after compilation;
-the exponent of the time in n, fitted in log-log from 10,000 rows on; the relative error of HSIC against the dense statistic,
-and of residuals against the exact solve, where n allows.  A PNG beside the JSON shows the times.
+HSIC with 100 permutations (two columns) and RCIT with |Z| = 5 and 100 permutations (one test,
+nothing cached), after compilation; the exponent of the time in n, fitted in log-log from 10,000
+rows on; the relative error of HSIC against the dense statistic, and of residuals against the exact
+solve, where n allows.  A PNG beside the JSON shows the times.
 
-Limit: the time that the formula's operations and bytes would take at the machine's measured speeds, the larger of
-(operations at the peak of a square matrix product of their precision) and (bytes at the speed of a copy).  With n rows, r features a
-column, s = min(r, 16) leading components of them, k permutations: HSIC has 2 n (2 r (r + s) + s^2 (k + 1)) operations in float32 and moves
-32 n r + 24 n s bytes (features and components written and read, one column's also doubled).  RCIT adds in float64, with rank m,
-g penalties and t = 2 targets, 2 n m (|Z| + 2.75 m + g (t + 1) + 3 t)
-operations (Gram columns, factor, half of its Gram matrix, basis, leave-one-out comparison, residuals) and 88 n m bytes (Gram columns
-written and read, factor written and read three times, basis written and read four times).
+Limit: the time that the formula's operations and bytes would take at the machine's measured speeds,
+the larger of (operations at the peak of a square matrix product of their precision) and (bytes at
+the speed of a copy).  With n rows, r features a column, s = min(r, 16) leading components of them,
+k permutations: HSIC has 2 n (2 r (r + s) + s^2 (k + 1)) operations in float32 and moves 32 n r + 24
+n s bytes (features and components written and read, one column's also doubled).  RCIT adds in
+float64, with rank m, g penalties and t = 2 targets, 2 n m (|Z| + 2.75 m + g (t + 1) + 3 t)
+operations (Gram columns, factor, half of its Gram matrix, basis, leave-one-out comparison,
+residuals) and 88 n m bytes (Gram columns written and read, factor written and read three times,
+basis written and read four times).
 
-``--peers`` runs the same data in the same process through causal-learn's KCI and RCIT (n = 2,000, |Z| = 5), hyppo's Hsic and dcor's
-distance covariance test (n = 1,000, 100 permutations), those that are installed (:mod:`benchmarks.kernel_peers`).  Runs on a
-GPU where JAX has one.
+``--peers`` runs the same data in the same process through causal-learn's KCI and RCIT (n = 2,000,
+|Z| = 5), hyppo's Hsic and dcor's distance covariance test (n = 1,000, 100 permutations), those that
+are installed (:mod:`benchmarks.kernel_peers`).  Runs on a GPU where JAX has one.
 """
 
 from __future__ import annotations
@@ -49,7 +53,9 @@ FIRST_FITTED = 10_000
 
 @dataclass(frozen=True)
 class Machine:
-    """Measured speeds: giga operations a second of matrix products, giga bytes a second (read and written) of a copy."""
+    """Measured speeds: giga operations a second of matrix products, giga bytes a second (read and
+    written) of a copy.
+    """
 
     float32: float
     float64: float
@@ -58,7 +64,8 @@ class Machine:
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement.  seconds: after compilation, the best of the runs.  limit: seconds at the machine's measured speeds.
+    """One measurement.  seconds: after compilation, the best of the runs.  limit: seconds at the
+    machine's measured speeds.
 
     giga_operations, giga_bytes: by formula.  peak_memory_gib: of the process so far.
     """
@@ -74,7 +81,9 @@ class Row:
 
 
 def machine(*, size: int, n_copied: int) -> Machine:
-    """Speeds of size x size products at full precision and of passing over n_copied float32 numbers."""
+    """Speeds of size x size products at full precision and of passing over n_copied float32
+    numbers.
+    """
 
     def product(kind: str) -> float:
         a = jnp.ones((size, size), kind)
@@ -89,7 +98,16 @@ def machine(*, size: int, n_copied: int) -> Machine:
     return Machine(product("float32"), double, copy)
 
 
-def row_of(what: str, n: int, seconds: float, speeds: Machine, *, single: float, double: float, n_bytes: float) -> Row:
+def row_of(
+    what: str,
+    n: int,
+    seconds: float,
+    speeds: Machine,
+    *,
+    single: float,
+    double: float,
+    n_bytes: float,
+) -> Row:
     """A row with its limit."""
     limit = max(single / speeds.float32 + double / speeds.float64, n_bytes / speeds.copy) / 1e9
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -97,9 +115,13 @@ def row_of(what: str, n: int, seconds: float, speeds: Machine, *, single: float,
 
 
 def _hsic_costs(n: int, n_features: int) -> tuple[float, float]:
-    """Operations and bytes: covariance and leading components of two columns' features, and the shifts' products of those."""
+    """Operations and bytes: covariance and leading components of two columns' features, and the
+    shifts' products of those.
+    """
     kept = min(n_features, hsic.N_LEADING)
-    return 2.0 * n * (2 * n_features * (n_features + kept) + kept**2 * (PERMUTATIONS + 1)), 32.0 * n * n_features + 24.0 * n * kept
+    return 2.0 * n * (
+        2 * n_features * (n_features + kept) + kept**2 * (PERMUTATIONS + 1)
+    ), 32.0 * n * n_features + 24.0 * n * kept
 
 
 def hsic_row(n: int, speeds: Machine) -> Row:
@@ -110,15 +132,27 @@ def hsic_row(n: int, speeds: Machine) -> Row:
     def run() -> float:
         both = (hsic.centred_features(jnp.clip(values[:, j], -5, 5), kernel) for j in (0, 1))
         phi, psi = (hsic.leading_features(part) for part in both)
-        return float(hsic.hsic_shifted(phi, psi, first=-PERMUTATIONS // 2, count=PERMUTATIONS + 1).max())
+        return float(
+            hsic.hsic_shifted(phi, psi, first=-PERMUTATIONS // 2, count=PERMUTATIONS + 1).max()
+        )
 
     seconds = common.best(run)
     single, n_bytes = _hsic_costs(n, kernel.n_features - 1)
-    return row_of(f"HSIC, {PERMUTATIONS} permutations", n, seconds, speeds, single=single, double=0.0, n_bytes=n_bytes)
+    return row_of(
+        f"HSIC, {PERMUTATIONS} permutations",
+        n,
+        seconds,
+        speeds,
+        single=single,
+        double=0.0,
+        n_bytes=n_bytes,
+    )
 
 
 def rcit_row(n: int, speeds: Machine) -> Row:
-    """One RCIT: factorisation, two residuals, HSIC and null; a fresh prepared test each time, preparation not timed."""
+    """One RCIT: factorisation, two residuals, HSIC and null; a fresh prepared test each time,
+    preparation not timed.
+    """
     test, query = jaxcd.RCIT(n_permutations=PERMUTATIONS), Query.of(0, 1, range(2, N_GIVEN + 2))
     data = dataset(columns(n, N_GIVEN))
     waiting = [test.prepare(data, key=jax.random.key(0)) for _ in range(4)]
@@ -127,18 +161,29 @@ def rcit_row(n: int, speeds: Machine) -> Row:
     single, n_bytes = _hsic_costs(n, n_features)
     double = 2.0 * n * test.rank * (N_GIVEN + 2.75 * test.rank + 3 * N_PENALTIES + 6)
     return row_of(
-        f"RCIT, |Z| = {N_GIVEN}, {PERMUTATIONS} permutations", n, seconds, speeds,
-        single=single, double=double, n_bytes=n_bytes + 88.0 * n * test.rank,
-    )  # fmt: skip
+        f"RCIT, |Z| = {N_GIVEN}, {PERMUTATIONS} permutations",
+        n,
+        seconds,
+        speeds,
+        single=single,
+        double=double,
+        n_bytes=n_bytes + 88.0 * n * test.rank,
+    )
 
 
 def errors(n: int, n_residuals: int) -> dict[str, float]:
-    """Relative errors of HSIC against dense (n rows, both precisions), and residuals against the exact solve."""
+    """Relative errors of HSIC against dense (n rows, both precisions), and residuals against the
+    exact solve.
+    """
     values = np.clip(columns(n, 0)[:, :2], -5, 5)
     kernel = features.fourier_kernel(length=10.0, bandwidth=1.0)
     found = {}
     with double_precision():
-        dense = float(hsic.hsic_dense(*(jnp.exp(-((c[:, None] - c[None, :]) ** 2) / 2) for c in jnp.asarray(values).T)))
+        dense = float(
+            hsic.hsic_dense(
+                *(jnp.exp(-((c[:, None] - c[None, :]) ** 2) / 2) for c in jnp.asarray(values).T)
+            )
+        )
         for kind in ("float32", "float64"):
             phi, psi = (hsic.centred_features(jnp.asarray(c, kind), kernel) for c in values.T)
             found[f"HSIC {kind}"] = abs(float(hsic.hsic(phi, psi)) / dense - 1)
@@ -147,15 +192,24 @@ def errors(n: int, n_residuals: int) -> dict[str, float]:
                 found["HSIC float32, leading features"] = abs(float(hsic.hsic(*short)) / dense - 1)
         table = columns(n_residuals, N_GIVEN)
         z, y = jnp.asarray(table[:, 2:]), jnp.asarray(table[:, :2])
-        width, penalty = float(gram.median_distance(z[:500])), ridge.penalty_of_objective(1.0, n_residuals)
+        width, penalty = (
+            float(gram.median_distance(z[:500])),
+            ridge.penalty_of_objective(1.0, n_residuals),
+        )
         exact = ridge.exact_residuals(gram.gaussian_gram(z, z, width), y, penalty)
-        low_rank = ridge.residuals(ridge.spectrum(gram.pivoted_cholesky(z, width, rank=200).factor), y, penalty)
-        found["residuals, lambda = 1, rank 200, largest difference"] = float(jnp.abs(exact - low_rank).max())
+        low_rank = ridge.residuals(
+            ridge.spectrum(gram.pivoted_cholesky(z, width, rank=200).factor), y, penalty
+        )
+        found["residuals, lambda = 1, rank 200, largest difference"] = float(
+            jnp.abs(exact - low_rank).max()
+        )
     return found
 
 
 def exponents(rows: Sequence[Row]) -> dict[str, float]:
-    """The slope of log seconds in log n for each routine, from ``FIRST_FITTED`` rows on where two sizes are."""
+    """The slope of log seconds in log n for each routine, from ``FIRST_FITTED`` rows on where two
+    sizes are.
+    """
     found = {}
     for what in dict.fromkeys(row.what for row in rows):
         line = [(row.n_samples, row.seconds) for row in rows if row.what == what]
@@ -176,8 +230,21 @@ def plot(rows: Sequence[Row], slopes: dict[str, float], path: Path) -> None:
     for i, (what, slope) in enumerate(slopes.items()):
         line = [row for row in rows if row.what == what]
         n = [row.n_samples for row in line]
-        ax.plot(n, [row.seconds for row in line], color=f"C{i}", marker="o", markersize=4, label=f"{what}: n^{slope:.2f}")
-        ax.plot(n, [row.limit for row in line], color=f"C{i}", linestyle=":", label="the machine's limit")
+        ax.plot(
+            n,
+            [row.seconds for row in line],
+            color=f"C{i}",
+            marker="o",
+            markersize=4,
+            label=f"{what}: n^{slope:.2f}",
+        )
+        ax.plot(
+            n,
+            [row.limit for row in line],
+            color=f"C{i}",
+            linestyle=":",
+            label="the machine's limit",
+        )
     ax.set(xscale="log", yscale="log", xlabel="records", ylabel="seconds")
     ax.legend(fontsize=8)
     common.save_picture(figure, path)
@@ -186,16 +253,25 @@ def plot(rows: Sequence[Row], slopes: dict[str, float], path: Path) -> None:
 def table_of(rows: Sequence[Row], speeds: Machine) -> Table:
     """The rows for the screen."""
     table = Table(
-        title=f"product {speeds.float32:.0f} (float32) and {speeds.float64:.0f} (float64) Gop/s, copy {speeds.copy:.0f} GB/s"
+        title=f"product {speeds.float32:.0f} (float32) and {speeds.float64:.0f} (float64) Gop/s, "
+        f"copy {speeds.copy:.0f} GB/s"
     )
-    for i, column in enumerate(("what", "rows", "seconds", "Gop 32", "Gop 64", "GB", "limit", "of limit", "GiB so far")):
+    for i, column in enumerate(
+        ("what", "rows", "seconds", "Gop 32", "Gop 64", "GB", "limit", "of limit", "GiB so far")
+    ):
         table.add_column(column, justify="right" if i else "left", no_wrap=True)
     for row in rows:
         table.add_row(
-            row.what, f"{row.n_samples:,}", f"{row.seconds:.4f}", f"{row.giga_operations_float32:.3g}",
-            f"{row.giga_operations_float64:.3g}", f"{row.giga_bytes:.3g}", f"{row.limit:.4f}", f"{row.limit / row.seconds:.0%}",
+            row.what,
+            f"{row.n_samples:,}",
+            f"{row.seconds:.4f}",
+            f"{row.giga_operations_float32:.3g}",
+            f"{row.giga_operations_float64:.3g}",
+            f"{row.giga_bytes:.3g}",
+            f"{row.limit:.4f}",
+            f"{row.limit / row.seconds:.0%}",
             f"{row.peak_memory_gib:.2f}",
-        )  # fmt: skip
+        )
     return table
 
 
@@ -203,7 +279,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the benchmark, prints tables, and writes JSON and PNG."""
     options = common.plain_parser("Kernel tests against n.", out=OUT)
     common.add_sizes(options)
-    options.add_argument("--peers", action="store_true", help="also run the peers that are installed (minutes)")
+    options.add_argument(
+        "--peers", action="store_true", help="also run the peers that are installed (minutes)"
+    )
     full = {"sizes": None}
     chosen = common.parse(options, arguments, full=full, quick=full)
     sizes = chosen.sizes or ((1_000, 10_000) if chosen.quick else SIZES)

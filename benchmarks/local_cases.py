@@ -1,7 +1,8 @@
 """Data and searches of :mod:`benchmarks.local_multi`.
 
-Ranges of bins must be public.  Sachs: the instrument's scale of 1 to 10^4 on a log10 axis.  Human Stature: 50 to 85 inches; gender has its two
-levels.  Random linear Gaussian models: the range of an independent sample of the same model, which stands for what is known before.
+Ranges of bins must be public.  Sachs: the instrument's scale of 1 to 10^4 on a log10 axis.  Human
+Stature: 50 to 85 inches; gender has its two levels.  Random linear Gaussian models: the range of an
+independent sample of the same model, which stands for what is known before.
 """
 
 from __future__ import annotations
@@ -48,9 +49,18 @@ def _table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def _from_file(path: Path, edges: Path, names: Sequence[str], read: Callable[[str, str], object], domain: jaxcd.Domain, bins: int) -> Case:
+def _from_file(
+    path: Path,
+    edges: Path,
+    names: Sequence[str],
+    read: Callable[[str, str], object],
+    domain: jaxcd.Domain,
+    bins: int,
+) -> Case:
     rows = [[read(name, row[name]) for name in names] for row in _table(path)]
-    data = local.discretise_columns(jaxcd.Dataset.from_array(rows, domain=domain, clip=True), bins=bins)
+    data = local.discretise_columns(
+        jaxcd.Dataset.from_array(rows, domain=domain, clip=True), bins=bins
+    )
     dag: nx.DiGraph = nx.DiGraph()
     dag.add_nodes_from(names)
     dag.add_edges_from((row["cause"], row["effect"]) for row in _table(edges))
@@ -58,20 +68,39 @@ def _from_file(path: Path, edges: Path, names: Sequence[str], read: Callable[[st
 
 
 def sachs(folder: Path, bins: int) -> Case:
-    """The 902 cells of one condition, log10, against the consensus of 17 arcs; the data is the same in every run."""
+    """The 902 cells of one condition, log10, against the consensus of 17 arcs; the data is the same
+    in every run.
+    """
     path = folder / "sachs" / "sachs_cd3cd28_icam2_902.csv"
     names = list(_table(path)[0])
     domain = jaxcd.Domain({name: jaxcd.Numeric(0.0, 4.0) for name in names})
     edges = folder / "sachs" / "sachs_edges_17_bnlearn.csv"
-    return _from_file(path, edges, names, lambda _, cell: float(np.log10(float(cell))), domain, bins)
+    return _from_file(
+        path, edges, names, lambda _, cell: float(np.log10(float(cell))), domain, bins
+    )
 
 
 def stature(folder: Path, bins: int) -> Case:
-    """Galton's 898 adult children: father, mother, gender -> height; the data is the same in every run."""
+    """Galton's 898 adult children: father, mother, gender -> height; the data is the same in every
+    run.
+    """
     names = ["father", "mother", "gender", "height"]
-    columns = {name: jaxcd.Categorical(("M", "F")) if name == "gender" else jaxcd.Numeric(50.0, 85.0) for name in names}
-    path, edges = folder / "galton" / "galton_stature_898.csv", folder / "galton" / "galton_edges.csv"
-    return _from_file(path, edges, names, lambda name, cell: cell if name == "gender" else float(cell), jaxcd.Domain(columns), bins)
+    columns = {
+        name: jaxcd.Categorical(("M", "F")) if name == "gender" else jaxcd.Numeric(50.0, 85.0)
+        for name in names
+    }
+    path, edges = (
+        folder / "galton" / "galton_stature_898.csv",
+        folder / "galton" / "galton_edges.csv",
+    )
+    return _from_file(
+        path,
+        edges,
+        names,
+        lambda name, cell: cell if name == "gender" else float(cell),
+        jaxcd.Domain(columns),
+        bins,
+    )
 
 
 def random_model(n_variables: int, n: int, bins: int) -> Case:
@@ -81,8 +110,13 @@ def random_model(n_variables: int, n: int, bins: int) -> Case:
         dag = random_dag(n_variables, expected_degree=2.0, seed=seed)
         model_key, data_key = jax.random.split(jax.random.key(seed))
         model = linear_gaussian_sem(dag, key=model_key)
-        sample, pilot = (model.sample(n, key=key) for key in (data_key, jax.random.key(seed + PILOT_SHIFT)))
-        bounds = {name: jaxcd.Numeric(float(pilot.values(name).min()), float(pilot.values(name).max())) for name in sample.names}
+        sample, pilot = (
+            model.sample(n, key=key) for key in (data_key, jax.random.key(seed + PILOT_SHIFT))
+        )
+        bounds = {
+            name: jaxcd.Numeric(float(pilot.values(name).min()), float(pilot.values(name).max()))
+            for name in sample.names
+        }
         rows = np.column_stack([sample.values(name) for name in sample.names])
         data = jaxcd.Dataset.from_array(rows, domain=jaxcd.Domain(bounds), clip=True)
         return local.discretise_columns(data, bins=bins), dag
@@ -114,12 +148,16 @@ class Truth(enum.Enum):
 
     def of(self, dag: nx.DiGraph) -> jaxcd.MixedGraph:
         """The graph that perfect data would give."""
-        return dag_to_pag(dag) if self is Truth.PAG else dag_to_cpdag(jaxcd.MixedGraph.from_dag(dag))
+        return (
+            dag_to_pag(dag) if self is Truth.PAG else dag_to_cpdag(jaxcd.MixedGraph.from_dag(dag))
+        )
 
 
 @dataclass(frozen=True)
 class Search:
-    """run: from data and a seed of public randomness to a graph.  numeric: whether it takes level codes as numbers."""
+    """run: from data and a seed of public randomness to a graph.  numeric: whether it takes level
+    codes as numbers.
+    """
 
     run: Callable[[jaxcd.Dataset, int], jaxcd.MixedGraph]
     numeric: bool
@@ -130,10 +168,21 @@ class Search:
         return self.run(as_numbers(data) if self.numeric else data, seed)
 
 
-def _by_tests(algorithm: Callable[..., jaxcd.DiscoveryResult], test: jaxcd.citests.CITest, max_level: int | None) -> Callable[..., jaxcd.MixedGraph]:
-    return lambda data, seed: algorithm(
-        data, test=test, decider=jaxcd.Threshold(alpha=ALPHA), budget=jaxcd.NO_PRIVACY, key=None, max_level=max_level
-    ).graph
+def _by_tests(
+    algorithm: Callable[..., jaxcd.DiscoveryResult],
+    test: jaxcd.citests.CITest,
+    max_level: int | None,
+) -> Callable[..., jaxcd.MixedGraph]:
+    return lambda data, seed: (
+        algorithm(
+            data,
+            test=test,
+            decider=jaxcd.Threshold(alpha=ALPHA),
+            budget=jaxcd.NO_PRIVACY,
+            key=None,
+            max_level=max_level,
+        ).graph
+    )
 
 
 SEARCHES: Mapping[str, Search] = {
@@ -142,11 +191,24 @@ SEARCHES: Mapping[str, Search] = {
     "FCI, Fisher z": Search(_by_tests(fci, jaxcd.FisherZ(), None), True, Truth.PAG),
     "FCI, chi-square": Search(_by_tests(fci, jaxcd.ChiSquare(), TABLE_LEVEL), False, Truth.PAG),
     "GES, Gaussian BIC": Search(lambda data, seed: ges(data, budget=jaxcd.NO_PRIVACY).graph, True),
-    "GES, discrete BIC": Search(lambda data, seed: ges(data, budget=jaxcd.NO_PRIVACY, max_parents=3).graph, False),
-    "order MCMC, BGe": Search(
-        lambda data, seed: sample_orders(BGeScore.of_data(data), n_steps=1_000, burn_in=300, n_chains=1, seed=seed).cpdag, True
+    "GES, discrete BIC": Search(
+        lambda data, seed: ges(data, budget=jaxcd.NO_PRIVACY, max_parents=3).graph, False
     ),
-    "MMHC, Fisher z": Search(lambda data, seed: mmhc(data, score=BIC(), budget=jaxcd.NO_PRIVACY, max_conditioning=3).graph, True),
-    "exact, Gaussian BIC": Search(lambda data, seed: exact_search(data, budget=jaxcd.NO_PRIVACY, max_parents=3).graph, True),
+    "order MCMC, BGe": Search(
+        lambda data, seed: (
+            sample_orders(
+                BGeScore.of_data(data), n_steps=1_000, burn_in=300, n_chains=1, seed=seed
+            ).cpdag
+        ),
+        True,
+    ),
+    "MMHC, Fisher z": Search(
+        lambda data, seed: (
+            mmhc(data, score=BIC(), budget=jaxcd.NO_PRIVACY, max_conditioning=3).graph
+        ),
+        True,
+    ),
+    "exact, Gaussian BIC": Search(
+        lambda data, seed: exact_search(data, budget=jaxcd.NO_PRIVACY, max_parents=3).graph, True
+    ),
 }
-

@@ -1,15 +1,20 @@
-"""How many people local privacy costs: Asia's skeleton from records that each person randomised, beside the central model.
+"""How many people local privacy costs: Asia's skeleton from records that each person randomised,
+beside the central model.
 
-``python -m benchmarks.local_frontier [--quick] [--sizes N ...] [--epsilons E ...] [--runs R] [--resume] [--out FILE]``
+``python -m benchmarks.local_frontier [--quick] [--sizes N ...] [--epsilons E ...] [--runs R]
+[--resume] [--out FILE]``
 
-Local, at epsilon_LDP of the whole record, by k-ary response on each column and on the whole record: PC with the chi-square test of what
-was reported, PC with the channel-aware test of the truth, GES (BIC) on records resampled from the denoised joint table, and GES with the
-channel-aware BIC of the reported records.  Central, at
-the same epsilon under replace-one: the ``Histogram`` release and the search on it.  Without privacy: PC with the chi-square test.
-On Asia's two-level columns k-ary response is the bounded geometric mechanism.  Asia needs no file, so ``--data`` is taken and not used.
+Local, at epsilon_LDP of the whole record, by k-ary response on each column and on the whole record:
+PC with the chi-square test of what was reported, PC with the channel-aware test of the truth, GES
+(BIC) on records resampled from the denoised joint table, and GES with the channel-aware BIC of the
+reported records.  Central, at the same epsilon under replace-one: the ``Histogram`` release and the
+search on it.  Without privacy: PC with the chi-square test. On Asia's two-level columns k-ary
+response is the bounded geometric mechanism.  Asia needs no file, so ``--data`` is taken and not
+used.
 
-A row is R data sets: mean and standard deviation of skeleton F1 and of the structural Hamming distance against the true CPDAG, and the share
-of runs with exactly the true skeleton.  The summary gives the smallest size from which on the mean skeleton F1 of all sizes reaches ``TARGET``.
+A row is R data sets: mean and standard deviation of skeleton F1 and of the structural Hamming
+distance against the true CPDAG, and the share of runs with exactly the true skeleton.  The summary
+gives the smallest size from which on the mean skeleton F1 of all sizes reaches ``TARGET``.
 """
 
 from __future__ import annotations
@@ -37,7 +42,13 @@ TARGET = 0.8
 ALPHA = 0.01
 FIRST_DATA, FIRST_NOISE = 510_000, 610_000
 KEY = ("method", "mechanism", "epsilon", "n_samples", "n_runs")
-SETTINGS = {"network": "asia", "alpha": ALPHA, "target": TARGET, "first_data": FIRST_DATA, "first_noise": FIRST_NOISE}
+SETTINGS = {
+    "network": "asia",
+    "alpha": ALPHA,
+    "target": TARGET,
+    "first_data": FIRST_DATA,
+    "first_noise": FIRST_NOISE,
+}
 OUT = Path(__file__).parent / "results" / "local_frontier.json"
 
 MECHANISMS: dict[str, Callable[[float], local.LocalMechanism]] = {
@@ -47,21 +58,27 @@ MECHANISMS: dict[str, Callable[[float], local.LocalMechanism]] = {
 
 
 def _pc(data: jaxcd.Dataset, test: Any) -> jaxcd.MixedGraph:
-    return jaxcd.pc(data, test=test, decider=jaxcd.Threshold(alpha=ALPHA), budget=jaxcd.NO_PRIVACY, key=None).graph
+    return jaxcd.pc(
+        data, test=test, decider=jaxcd.Threshold(alpha=ALPHA), budget=jaxcd.NO_PRIVACY, key=None
+    ).graph
 
 
-def _resampled(data: jaxcd.Dataset, mechanism: local.LocalMechanism, key: jax.Array) -> jaxcd.MixedGraph:
+def _resampled(
+    data: jaxcd.Dataset, mechanism: local.LocalMechanism, key: jax.Array
+) -> jaxcd.MixedGraph:
     return ges(denoised(data, mechanism, key), budget=jaxcd.NO_PRIVACY).graph
 
 
 #: Searches on what was reported, by a mechanism that is known, with a key of public randomness.
 LOCAL: dict[str, Callable[[jaxcd.Dataset, local.LocalMechanism, jax.Array], jaxcd.MixedGraph]] = {
     "local, PC, chi-square": lambda data, mechanism, key: _pc(data, jaxcd.ChiSquare()),
-    "local, PC, channel-aware": lambda data, mechanism, key: _pc(data, ChannelAwareChiSquare(mechanism)),
+    "local, PC, channel-aware": lambda data, mechanism, key: _pc(
+        data, ChannelAwareChiSquare(mechanism)
+    ),
     "local, IBU and GES": _resampled,
-    "local, GES, channel-aware": lambda data, mechanism, key: ges(
-        data, score=local.ChannelAwareBIC(mechanism), budget=jaxcd.NO_PRIVACY
-    ).graph,
+    "local, GES, channel-aware": lambda data, mechanism, key: (
+        ges(data, score=local.ChannelAwareBIC(mechanism), budget=jaxcd.NO_PRIVACY).graph
+    ),
 }
 CENTRAL = "central, Histogram"
 PLAIN = "no privacy, PC, chi-square"
@@ -69,7 +86,9 @@ PLAIN = "no privacy, PC, chi-square"
 
 @dataclass(frozen=True)
 class Row:
-    """One method at one epsilon and size; exact: the share of runs that found the true skeleton; seconds: the median of a run."""
+    """One method at one epsilon and size; exact: the share of runs that found the true skeleton;
+    seconds: the median of a run.
+    """
 
     method: str
     mechanism: str | None
@@ -83,13 +102,17 @@ class Row:
     n_runs: int
 
 
-def search(method: str, mechanism: str | None, epsilon: float | None, data: jaxcd.Dataset, key: jax.Array) -> jaxcd.MixedGraph:
+def search(
+    method: str, mechanism: str | None, epsilon: float | None, data: jaxcd.Dataset, key: jax.Array
+) -> jaxcd.MixedGraph:
     """The graph of one run."""
     if method == PLAIN:
         return _pc(data, jaxcd.ChiSquare())
     assert epsilon is not None
     if method == CENTRAL:
-        bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(epsilon), noise=jaxcd.SimulatedNoise(key))
+        bought = jaxcd.release(
+            data, jaxcd.Histogram(), budget=jaxcd.Budget(epsilon), noise=jaxcd.SimulatedNoise(key)
+        )
         found = jaxcd.search(bought)
         if not found.cost.epsilon <= epsilon:
             raise AssertionError(f"the release promised {found.cost} of epsilon {epsilon}")
@@ -97,7 +120,9 @@ def search(method: str, mechanism: str | None, epsilon: float | None, data: jaxc
     assert mechanism is not None
     chosen = MECHANISMS[mechanism](epsilon)
     if not chosen.guarantee(data.domain).epsilon_ldp <= epsilon:
-        raise AssertionError(f"{chosen} guarantees {chosen.guarantee(data.domain)} of epsilon {epsilon}")
+        raise AssertionError(
+            f"{chosen} guarantees {chosen.guarantee(data.domain)} of epsilon {epsilon}"
+        )
     noise, public = jax.random.split(key)
     return LOCAL[method](randomised(data, chosen, noise), chosen, public)
 
@@ -115,9 +140,17 @@ def measure(method: str, mechanism: str | None, epsilon: float | None, n: int, r
         scores.append(float(metrics.skeleton_f1(graph, truth)))
         distances.append(metrics.shd(graph, truth))
     return Row(
-        method, mechanism, epsilon, n, statistics.mean(scores), statistics.pstdev(scores), statistics.mean(distances),
-        statistics.mean(float(score == 1) for score in scores), statistics.median(seconds), runs,
-    )  # fmt: skip
+        method,
+        mechanism,
+        epsilon,
+        n,
+        statistics.mean(scores),
+        statistics.pstdev(scores),
+        statistics.mean(distances),
+        statistics.mean(float(score == 1) for score in scores),
+        statistics.median(seconds),
+        runs,
+    )
 
 
 def jobs(epsilons: Sequence[float]) -> list[tuple[str, str | None, float | None]]:
@@ -130,32 +163,61 @@ def jobs(epsilons: Sequence[float]) -> list[tuple[str, str | None, float | None]
 
 
 def summarise(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For every method, mechanism and epsilon the smallest size from which on the mean skeleton F1 is at least TARGET; None: never."""
+    """For every method, mechanism and epsilon the smallest size from which on the mean skeleton F1
+    is at least TARGET; None: never.
+    """
     found = []
     for line in dict.fromkeys((row["method"], row["mechanism"], row["epsilon"]) for row in rows):
-        sizes = {row["n_samples"]: row["skeleton_f1"] for row in rows if (row["method"], row["mechanism"], row["epsilon"]) == line}
+        sizes = {
+            row["n_samples"]: row["skeleton_f1"]
+            for row in rows
+            if (row["method"], row["mechanism"], row["epsilon"]) == line
+        }
         needed = None
         for n in sorted(sizes, reverse=True):
             if not sizes[n] >= TARGET:
                 break
             needed = n
-        found.append({"method": line[0], "mechanism": line[1], "epsilon": line[2], "needed": needed, "largest": max(sizes)})
+        found.append(
+            {
+                "method": line[0],
+                "mechanism": line[1],
+                "epsilon": line[2],
+                "needed": needed,
+                "largest": max(sizes),
+            }
+        )
     return found
 
 
 def tables(rows: Sequence[dict[str, Any]], summary: Sequence[dict[str, Any]]) -> Table:
     """Mean skeleton F1 by size, and the number of people needed."""
     sizes = sorted({row["n_samples"] for row in rows})
-    table = Table("method", "mechanism", "epsilon", *(f"{n:,}" for n in sizes), "people needed", title="Asia: mean skeleton F1 by people")
+    table = Table(
+        "method",
+        "mechanism",
+        "epsilon",
+        *(f"{n:,}" for n in sizes),
+        "people needed",
+        title="Asia: mean skeleton F1 by people",
+    )
     for line in summary:
         by_size = {
             row["n_samples"]: f"{row['skeleton_f1']:.3f}"
             for row in rows
             if all(row[name] == line[name] for name in ("method", "mechanism", "epsilon"))
         }
-        needed = f"{line['needed']:,}" if line["needed"] is not None else f"above {line['largest']:,}"
+        needed = (
+            f"{line['needed']:,}" if line["needed"] is not None else f"above {line['largest']:,}"
+        )
         epsilon = "" if line["epsilon"] is None else f"{line['epsilon']:g}"
-        table.add_row(line["method"], line["mechanism"] or "", epsilon, *(by_size.get(n, "") for n in sizes), needed)
+        table.add_row(
+            line["method"],
+            line["mechanism"] or "",
+            epsilon,
+            *(by_size.get(n, "") for n in sizes),
+            needed,
+        )
     return table
 
 
@@ -173,9 +235,19 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
     for ax, epsilon in zip(axes, epsilons, strict=False):
         shown = [row for row in rows if row["epsilon"] in (None, epsilon)]
         for method, mechanism in dict.fromkeys((row["method"], row["mechanism"]) for row in shown):
-            line = sorted((row["n_samples"], row["skeleton_f1"]) for row in shown if (row["method"], row["mechanism"]) == (method, mechanism))
+            line = sorted(
+                (row["n_samples"], row["skeleton_f1"])
+                for row in shown
+                if (row["method"], row["mechanism"]) == (method, mechanism)
+            )
             label = method if mechanism is None else f"{method}; {mechanism}"
-            ax.plot(*zip(*line, strict=True), styles[mechanism], color=colours[method], marker=".", label=label)
+            ax.plot(
+                *zip(*line, strict=True),
+                styles[mechanism],
+                color=colours[method],
+                marker=".",
+                label=label,
+            )
         ax.axhline(TARGET, color="0.8", linewidth=0.8)
         ax.set(xscale="log", ylim=(-0.02, 1.02), xlabel="people", title=f"epsilon = {epsilon:g}")
     axes[0].set_ylabel("skeleton F1, mean")
@@ -192,10 +264,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     common.add_sizes(options)
     common.add_resume(options)
     return common.parse(
-        options, arguments,
-        full={"sizes": [1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000], "epsilons": [1.0, 8.0, 16.0, 24.0], "runs": 5},
+        options,
+        arguments,
+        full={
+            "sizes": [1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000],
+            "epsilons": [1.0, 8.0, 16.0, 24.0],
+            "runs": 5,
+        },
         quick={"sizes": [1_000, 10_000, 100_000], "epsilons": [1.0, 16.0], "runs": 2},
-    )  # fmt: skip
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -205,7 +282,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     record = common.Record(chosen.out, key=KEY, settings=SETTINGS, resume=chosen.resume)
     for n in chosen.sizes:
         for method, mechanism, epsilon in jobs(chosen.epsilons):
-            if record.find(dict(zip(KEY, (method, mechanism, epsilon, n, chosen.runs), strict=True))) is None:
+            if (
+                record.find(
+                    dict(zip(KEY, (method, mechanism, epsilon, n, chosen.runs), strict=True))
+                )
+                is None
+            ):
                 record.add(asdict(measure(method, mechanism, epsilon, n, chosen.runs)))
         jax.clear_caches()  # the next size has other shapes
         console.print(f"{n:,} people: done")

@@ -1,8 +1,10 @@
-"""What the benchmarks of local privacy share: mechanisms at an equal p_max or an equal epsilon, and data with the noise taken off.
+"""What the benchmarks of local privacy share: mechanisms at an equal p_max or an equal epsilon, and
+data with the noise taken off.
 
-``p_max`` is meant as published: the probability that what the mechanism randomises is reported as it is, which is one *column* where
-columns are randomised by themselves, and the whole *record* under combined mechanisms.  It says little about privacy: compare
-at equal epsilon_LDP of the whole record.
+``p_max`` is meant as published: the probability that what the mechanism randomises is reported as
+it is, which is one *column* where columns are randomised by themselves, and the whole *record*
+under combined mechanisms.  It says little about privacy: compare at equal epsilon_LDP of the whole
+record.
 """
 
 from __future__ import annotations
@@ -22,9 +24,11 @@ from jaxcd.errors import OptionError
 from jaxcd.local.channels import MAX_CHANNEL_CELLS
 from jaxcd.local.ibu import denoised_joint, resample
 
-#: Steps of expectation-maximisation: the last digits of a converged estimate are not worth their time, and stopping early keeps it smooth.
+# : Steps of expectation-maximisation: the last digits of a converged estimate are not worth their
+# time, and stopping early keeps it smooth.
 IBU_STEPS = 300
-#: Joint tables above this many cells are not denoised here: a step would take seconds, and n rows say nothing about most cells.
+# : Joint tables above this many cells are not denoised here: a step would take seconds, and n rows
+# say nothing about most cells.
 IBU_CELLS = 200_000
 
 
@@ -38,7 +42,9 @@ class Level(enum.Enum):
 
 @dataclass(frozen=True)
 class Kind:
-    """A mechanism to be compared.  published: the one of a given p_max on a domain, as the study sets it."""
+    """A mechanism to be compared.  published: the one of a given p_max on a domain, as the study
+    sets it.
+    """
 
     label: str
     kind: type[local.LocalMechanism]
@@ -55,9 +61,15 @@ class Kind:
 
 
 @lru_cache(maxsize=4096)
-def _found(kind: Kind, level: Level, value: float, cardinalities: tuple[int, ...]) -> tuple[local.LocalMechanism, local.LocalGuarantee]:
-    """Once for all domains of the same numbers of levels: with thousands of cells a combined mechanism takes seconds."""
-    domain = jaxcd.Domain({f"x{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(cardinalities)})
+def _found(
+    kind: Kind, level: Level, value: float, cardinalities: tuple[int, ...]
+) -> tuple[local.LocalMechanism, local.LocalGuarantee]:
+    """Once for all domains of the same numbers of levels: with thousands of cells a combined
+    mechanism takes seconds.
+    """
+    domain = jaxcd.Domain(
+        {f"x{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(cardinalities)}
+    )
     if level is Level.P_MAX:
         mechanism = kind.published(value, domain)
     else:
@@ -70,7 +82,9 @@ def _levels(domain: jaxcd.Domain) -> list[int]:
 
 
 def _kary(p_max: float, domain: jaxcd.Domain) -> local.LocalMechanism:
-    """p_max in the columns of most levels k; shares of epsilon in proportion to levels, so above 1/k in the others too."""
+    """p_max in the columns of most levels k; shares of epsilon in proportion to levels, so above
+    1/k in the others too.
+    """
     k = max(_levels(domain))
     if not p_max * k > 1 + 1e-12:
         raise OptionError(f"p_max = {p_max:g} is not above 1/{k}, that of pure noise on {k} levels")
@@ -82,7 +96,12 @@ def _bounded(p_max: float, domain: jaxcd.Domain) -> local.LocalMechanism:
     k = max(_levels(domain))
     if not p_max * k >= 1:
         raise OptionError(f"p_max = {p_max:g} is below 1/{k}, that of pure noise on {k} levels")
-    return local.BoundedGeometric(tuple(max(p_max, 1 / n) if (n := columns or 0) > 1 else 0.5 for columns in domain.cardinalities))
+    return local.BoundedGeometric(
+        tuple(
+            max(p_max, 1 / n) if (n := columns or 0) > 1 else 0.5
+            for columns in domain.cardinalities
+        )
+    )
 
 
 def _clipped(p_max: float, domain: jaxcd.Domain) -> local.LocalMechanism:
@@ -90,7 +109,9 @@ def _clipped(p_max: float, domain: jaxcd.Domain) -> local.LocalMechanism:
     return local.ClippedGeometric(math.log((1 + p_max) / (1 - p_max)))
 
 
-def _record(kind: type[local.LocalMechanism], distance: local.Distance | None) -> Callable[[float, jaxcd.Domain], local.LocalMechanism]:
+def _record(
+    kind: type[local.LocalMechanism], distance: local.Distance | None
+) -> Callable[[float, jaxcd.Domain], local.LocalMechanism]:
     return lambda p_max, domain: local.calibrate(kind, domain, p_max=p_max, distance=distance)
 
 
@@ -98,7 +119,12 @@ KINDS = (
     Kind("k-RR", local.KaryResponse, _kary),
     Kind("k-RR, combined", local.CombinedKaryResponse, _record(local.CombinedKaryResponse, None)),
     Kind("geometric", local.BoundedGeometric, _bounded),
-    Kind("geometric, combined", local.CombinedGeometric, _record(local.CombinedGeometric, local.Distance.EUCLIDEAN), local.Distance.EUCLIDEAN),
+    Kind(
+        "geometric, combined",
+        local.CombinedGeometric,
+        _record(local.CombinedGeometric, local.Distance.EUCLIDEAN),
+        local.Distance.EUCLIDEAN,
+    ),
     Kind("clipped geometric", local.ClippedGeometric, _clipped),
 )
 
@@ -108,7 +134,9 @@ def kinds_of(labels: list[str] | None) -> tuple[Kind, ...]:
     return KINDS if labels is None else tuple(kind for kind in KINDS if kind.label in labels)
 
 
-def randomised(data: jaxcd.Dataset, mechanism: local.LocalMechanism, key: jax.Array) -> jaxcd.Dataset:
+def randomised(
+    data: jaxcd.Dataset, mechanism: local.LocalMechanism, key: jax.Array
+) -> jaxcd.Dataset:
     """What the people would have reported, with noise of a key."""
     return local.randomise(data, mechanism, noise=jaxcd.SimulatedNoise(key))
 
@@ -116,18 +144,26 @@ def randomised(data: jaxcd.Dataset, mechanism: local.LocalMechanism, key: jax.Ar
 def denoised(data: jaxcd.Dataset, mechanism: local.LocalMechanism, key: jax.Array) -> jaxcd.Dataset:
     """As many records drawn from the estimate of the true joint distribution.
 
-    Raises OptionError where the table or, for combined mechanisms, the joint channel would be too large.
+    Raises OptionError where the table or, for combined mechanisms, the joint channel would be too
+    large.
     """
     n_cells = math.prod(_levels(data.domain))
     if not n_cells <= IBU_CELLS:
         raise OptionError(f"{n_cells:,} cells are more than {IBU_CELLS:,}")
     if mechanism.is_combined and not n_cells <= MAX_CHANNEL_CELLS:
-        raise OptionError(f"{n_cells:,} cells are too many for a joint channel, at most {MAX_CHANNEL_CELLS:,}")
+        raise OptionError(
+            f"{n_cells:,} cells are too many for a joint channel, at most {MAX_CHANNEL_CELLS:,}"
+        )
     estimate = denoised_joint(data, mechanism, n_iterations=IBU_STEPS, tolerance=1e-7)
     return resample(estimate, domain=data.domain, n_samples=data.n_samples, key=key)
 
 
 def as_numbers(data: jaxcd.Dataset) -> jaxcd.Dataset:
     """Level codes as numbers, for the methods of numeric columns."""
-    bounds = {name: jaxcd.Numeric(0.0, float(max((k or 1) - 1, 1))) for name, k in zip(data.names, data.domain.cardinalities, strict=True)}
-    return jaxcd.Dataset.from_array(np.asarray(data.codes, dtype=np.float64), domain=jaxcd.Domain(bounds))
+    bounds = {
+        name: jaxcd.Numeric(0.0, float(max((k or 1) - 1, 1)))
+        for name, k in zip(data.names, data.domain.cardinalities, strict=True)
+    }
+    return jaxcd.Dataset.from_array(
+        np.asarray(data.codes, dtype=np.float64), domain=jaxcd.Domain(bounds)
+    )

@@ -2,17 +2,21 @@
 
 ``python -m benchmarks.pairs [--quick] [--data FOLDER] [--rows N] [--peer-pairs K] [--out FILE]``
 
-Data: the Tuebingen pairs under the weights of both versions, SIM and SIM-c of Mooij et al. 2016, and the challenge's third
-supplementary set.  Columns: weighted accuracy with its 95 % interval, area under accuracy against decision rate, seconds of one pass
-over the collection after a pass that compiles.  A pair that a method refuses counts as undecided.
+Data: the Tuebingen pairs under the weights of both versions, SIM and SIM-c of Mooij et al. 2016,
+and the challenge's third supplementary set.  Columns: weighted accuracy with its 95 % interval,
+area under accuracy against decision rate, seconds of one pass over the collection after a pass that
+compiles.  A pair that a method refuses counts as undecided.
 
-**Private rows measure the noise only.**  Nobody declared bounds of these variables, so each pair's own range, rounded outwards to a tenth of
-its power of ten, stands in for them: a real run has to know them beforehand.  A method is run once at an epsilon so large that its
-answer is the exact difference of scores; the noise of a smaller epsilon is then drawn from the law that the method states, ``DRAWS``
-times (the tests compare this with repeated runs of the mechanism).  The numbers are means over the draws.
+**Private rows measure the noise only.**  Nobody declared bounds of these variables, so each pair's
+own range, rounded outwards to a tenth of its power of ten, stands in for them: a real run has to
+know them beforehand.  A method is run once at an epsilon so large that its answer is the exact
+difference of scores; the noise of a smaller epsilon is then drawn from the law that the method
+states, ``DRAWS`` times (the tests compare this with repeated runs of the mechanism).  The numbers
+are means over the draws.
 
-Peers, each left out with a line where it is not installed: causal-learn's ANM on the first pairs of SIM, for its seconds; lingam's
-DirectLiNGAM on all.  RECI with a support vector machine and with a neural network needs scikit-learn, and is left out alike.
+Peers, each left out with a line where it is not installed: causal-learn's ANM on the first pairs of
+SIM, for its seconds; lingam's DirectLiNGAM on all.  RECI with a support vector machine and with a
+neural network needs scikit-learn, and is left out alike.
 """
 
 from __future__ import annotations
@@ -55,7 +59,14 @@ from jaxcd.pairwise import (
     tuebingen,
 )
 from jaxcd.pairwise.anm import anm_batch
-from jaxcd.pairwise.anm_scores import AnmScore, HSICScore, KendallScore, LogIQRScore, Protect, SpearmanScore
+from jaxcd.pairwise.anm_scores import (
+    AnmScore,
+    HSICScore,
+    KendallScore,
+    LogIQRScore,
+    Protect,
+    SpearmanScore,
+)
 from jaxcd.pairwise.pairs import TuebingenVersion
 from jaxcd.privacy import NO_PRIVACY, Budget, Ledger, SimulatedNoise
 
@@ -65,8 +76,21 @@ EXACT = 1e6
 DRAWS = 200
 #: at which curves are kept
 RATES = tuple(round(0.05 * i, 2) for i in range(1, 21))
-SCORES: dict[str, AnmScore] = {"HSIC": HSICScore(), "Spearman": SpearmanScore(), "Kendall": KendallScore(), "log IQR": LogIQRScore()}
-DRAWN = ("ANM, HSIC", "RECI, polynomial 3", "IGCI, uniform, slope", "CDS", "DirectLiNGAM (lingam)", "private RECI", "private ANM, HSIC, all rows")
+SCORES: dict[str, AnmScore] = {
+    "HSIC": HSICScore(),
+    "Spearman": SpearmanScore(),
+    "Kendall": KendallScore(),
+    "log IQR": LogIQRScore(),
+}
+DRAWN = (
+    "ANM, HSIC",
+    "RECI, polynomial 3",
+    "IGCI, uniform, slope",
+    "CDS",
+    "DirectLiNGAM (lingam)",
+    "private RECI",
+    "private ANM, HSIC, all rows",
+)
 
 Pairs = Sequence[CausePair]
 #: answers to pairs, and for private methods the scale of the Laplace noise at epsilon 1, one a pair
@@ -75,7 +99,9 @@ Answers = tuple[list[PairResult], list[float] | None]
 
 @dataclass(frozen=True)
 class Method:
-    """answer: of many pairs.  private: answers are exact differences with a noise scale.  compiles: a first pass is not counted."""
+    """answer: of many pairs.  private: answers are exact differences with a noise scale.  compiles:
+    a first pass is not counted.
+    """
 
     label: str
     answer: Callable[[Pairs], Answers]
@@ -115,7 +141,14 @@ def _each(function: Callable[..., PairResult], **options: Any) -> Callable[[Pair
 
 
 def _anm(score: AnmScore) -> Callable[[Pairs], Answers]:
-    return lambda pairs: (list(anm_batch([(p.x, p.y) for p in pairs], budget=NO_PRIVACY, key=jax.random.key(0), score=score)), None)
+    return lambda pairs: (
+        list(
+            anm_batch(
+                [(p.x, p.y) for p in pairs], budget=NO_PRIVACY, key=jax.random.key(0), score=score
+            )
+        ),
+        None,
+    )
 
 
 def exact_answers(results: Iterable[PairResult]) -> Answers:
@@ -124,22 +157,39 @@ def exact_answers(results: Iterable[PairResult]) -> Answers:
     return listed, [result.info["noise_scale"] * EXACT for result in listed]
 
 
-def exact_anm(pairs: Pairs, *, score: AnmScore, protect: Protect, seed: int = 0, penalty: float | None = None) -> Answers:
-    """Exact differences of a private ANM's scores: its split, bandwidths and penalty, and the scale of its noise."""
+def exact_anm(
+    pairs: Pairs, *, score: AnmScore, protect: Protect, seed: int = 0, penalty: float | None = None
+) -> Answers:
+    """Exact differences of a private ANM's scores: its split, bandwidths and penalty, and the scale
+    of its noise.
+    """
     return exact_answers(
         anm_batch(
-            [(pair.x, pair.y) for pair in pairs], budget=Budget(EXACT), key=jax.random.key(seed), score=score, protect=protect,
-            bounds=[bounds_of(pair) for pair in pairs], noise=SimulatedNoise(jax.random.key(1)), penalty=penalty,
+            [(pair.x, pair.y) for pair in pairs],
+            budget=Budget(EXACT),
+            key=jax.random.key(seed),
+            score=score,
+            protect=protect,
+            bounds=[bounds_of(pair) for pair in pairs],
+            noise=SimulatedNoise(jax.random.key(1)),
+            penalty=penalty,
             same_people=False,
         )
-    )  # fmt: skip
+    )
 
 
 def exact_reci(pairs: Pairs) -> Answers:
     """Exact differences of a private RECI's errors, and the scale of its noise."""
     noise = SimulatedNoise(jax.random.key(1))
     return exact_answers(
-        jaxcd.reci(pair.x, pair.y, budget=Budget(EXACT), regressor=BoundedPolynomial(), bounds=bounds_of(pair), noise=noise)
+        jaxcd.reci(
+            pair.x,
+            pair.y,
+            budget=Budget(EXACT),
+            regressor=BoundedPolynomial(),
+            bounds=bounds_of(pair),
+            noise=noise,
+        )
         for pair in pairs
     )
 
@@ -161,15 +211,28 @@ def methods(*, quick: bool) -> list[Method]:
     found = [Method(f"ANM, {name}", _anm(score), compiles=True) for name, score in SCORES.items()]
     regressors = {"polynomial 3": Polynomial(3), "bounded polynomial": BoundedPolynomial()}
     if not quick:
-        regressors |= {"linear": Polynomial(1), "polynomial 2": Polynomial(2), "polynomial 5": Polynomial(5)}
+        regressors |= {
+            "linear": Polynomial(1),
+            "polynomial 2": Polynomial(2),
+            "polynomial 5": Polynomial(5),
+        }
         regressors |= {"monomial 2": Monomial(2), "monomial 3": Monomial(3), "logistic": Logistic()}
         if importlib.util.find_spec("sklearn") is None:
-            print("RECI with a support vector machine and a neural network is left out: scikit-learn is not installed (pip install scikit-learn)")
+            print(
+                "RECI with a support vector machine and a neural network is left out: "
+                "scikit-learn is not installed (pip install scikit-learn)"
+            )
         else:
             regressors |= {"support vector": SupportVector(), "neural network": NeuralNetwork()}
-    found += [Method(f"RECI, {name}", _each(jaxcd.reci, regressor=regressor)) for name, regressor in regressors.items()]
     found += [
-        Method(f"IGCI, {reference.value}, {estimator.value}", _each(jaxcd.igci, reference=reference, estimator=estimator))
+        Method(f"RECI, {name}", _each(jaxcd.reci, regressor=regressor))
+        for name, regressor in regressors.items()
+    ]
+    found += [
+        Method(
+            f"IGCI, {reference.value}, {estimator.value}",
+            _each(jaxcd.igci, reference=reference, estimator=estimator),
+        )
         for reference in Reference
         for estimator in Estimator
     ]
@@ -179,7 +242,14 @@ def methods(*, quick: bool) -> list[Method]:
         for name, score in SCORES.items():
             if protect is Protect.TEST or name in ("HSIC", "log IQR"):
                 label = f"private ANM, {name}, {words}"
-                found.append(Method(label, lambda pairs, s=score, p=protect: exact_anm(pairs, score=s, protect=p), True, True))
+                found.append(
+                    Method(
+                        label,
+                        lambda pairs, s=score, p=protect: exact_anm(pairs, score=s, protect=p),
+                        True,
+                        True,
+                    )
+                )
     if importlib.util.find_spec("lingam") is None:
         print("lingam is left out: it is not installed (pip install lingam)")
     else:
@@ -196,7 +266,11 @@ def noisy(answers: Answers, *, epsilon: float, rng: np.random.Generator) -> list
         sign = 1.0 if result.direction is Direction.X_TO_Y else -1.0
         value = (sign * result.margin) + rng.laplace(0.0, scale / epsilon)
         drawn.append(
-            dataclasses.replace(result, direction=Direction.X_TO_Y if value > 0 else Direction.Y_TO_X, margin=abs(value))
+            dataclasses.replace(
+                result,
+                direction=Direction.X_TO_Y if value > 0 else Direction.Y_TO_X,
+                margin=abs(value),
+            )
         )
     return drawn
 
@@ -205,19 +279,31 @@ def evaluate(results: Sequence[Sequence[PairResult]], pairs: Pairs) -> dict[str,
     """Means over several lists of answers to the same pairs; the interval too is a mean."""
     each = [pair_accuracy_of(drawn, pairs) for drawn in results]
     curves = [np.interp(RATES, found.decision_rates, found.accuracies) for found in each]
-    mean = {name: float(np.mean([getattr(found, name) for found in each])) for name in ("accuracy", "lower", "upper", "area")}
-    return {**mean, "n_pairs": each[0].n_pairs, "curve": [round(float(value), 4) for value in np.mean(curves, axis=0)]}
+    mean = {
+        name: float(np.mean([getattr(found, name) for found in each]))
+        for name in ("accuracy", "lower", "upper", "area")
+    }
+    return {
+        **mean,
+        "n_pairs": each[0].n_pairs,
+        "curve": [round(float(value), 4) for value in np.mean(curves, axis=0)],
+    }
 
 
 def collections(data: Path, *, rows: int | None, quick: bool) -> dict[str, list[CausePair]]:
-    """The pairs of each collection; with ``rows`` a random part of the longer ones, with ``quick`` the first 12."""
+    """The pairs of each collection; with ``rows`` a random part of the longer ones, with ``quick``
+    the first 12.
+    """
     found = {
         "Tuebingen": tuebingen(data).pairs,
         "SIM": simulated(data, Simulation.SIM).pairs,
         "SIM-c": simulated(data, Simulation.SIM_C).pairs,
         "challenge": challenge(data).pairs,
     }
-    return {name: [thinned(pair, rows) for pair in (pairs[:12] if quick else pairs)] for name, pairs in found.items()}
+    return {
+        name: [thinned(pair, rows) for pair in (pairs[:12] if quick else pairs)]
+        for name, pairs in found.items()
+    }
 
 
 def thinned(pair: CausePair, rows: int | None) -> CausePair:
@@ -230,7 +316,9 @@ def thinned(pair: CausePair, rows: int | None) -> CausePair:
     return dataclasses.replace(pair, x=pair.x[kept], y=pair.y[kept])
 
 
-def rows_of(method: Method, name: str, pairs: list[CausePair], *, other_weights: Mapping[str, float]) -> list[dict[str, Any]]:
+def rows_of(
+    method: Method, name: str, pairs: list[CausePair], *, other_weights: Mapping[str, float]
+) -> list[dict[str, Any]]:
     """The method's rows on a collection; on Tuebingen under both versions' weights."""
     if method.compiles:
         method.answer(pairs)
@@ -239,17 +327,31 @@ def rows_of(method: Method, name: str, pairs: list[CausePair], *, other_weights:
     seconds = time.perf_counter() - start
     versions = {name: pairs}
     if name == "Tuebingen":
-        reweighted = [dataclasses.replace(pair, weight=other_weights.get(pair.name, 0.0)) for pair in pairs]
+        reweighted = [
+            dataclasses.replace(pair, weight=other_weights.get(pair.name, 0.0)) for pair in pairs
+        ]
         versions = {"Tuebingen, 108": pairs, "Tuebingen, 100": reweighted}
     rows = []
     for label, weighted in versions.items():
         for epsilon in EPSILONS if method.private else (None,):
             rng = np.random.default_rng(7)
-            several = [answers[0]] if epsilon is None else [noisy(answers, epsilon=epsilon, rng=rng) for _ in range(DRAWS)]
+            several = (
+                [answers[0]]
+                if epsilon is None
+                else [noisy(answers, epsilon=epsilon, rng=rng) for _ in range(DRAWS)]
+            )
             found = evaluate(several, weighted)
             if not any(result.margin for result in answers[0]):
                 found |= {"area": None, "curve": None}  # no scores to rank by
-            rows.append({"data": label, "method": method.label, "epsilon": epsilon, **found, "seconds": seconds})
+            rows.append(
+                {
+                    "data": label,
+                    "method": method.label,
+                    "epsilon": epsilon,
+                    **found,
+                    "seconds": seconds,
+                }
+            )
     return rows
 
 
@@ -263,7 +365,9 @@ def peer_rows(pairs: list[CausePair]) -> list[dict[str, Any]]:
     def theirs(pair: CausePair) -> Direction:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            forward, backward = ANM().cause_or_effect(*((c[:, None] - c.mean()) / c.std() for c in (pair.x, pair.y)))
+            forward, backward = ANM().cause_or_effect(
+                *((c[:, None] - c.mean()) / c.std() for c in (pair.x, pair.y))
+            )
         return Direction.X_TO_Y if forward > backward else Direction.Y_TO_X
 
     theirs(dataclasses.replace(pairs[0], x=pairs[0].x[:60], y=pairs[0].y[:60]))  # imports
@@ -274,10 +378,16 @@ def peer_rows(pairs: list[CausePair]) -> list[dict[str, Any]]:
     right = sum(answer is pair.direction for answer, pair in zip(answers, pairs, strict=True))
     return [
         {
-            "peer": "ANM (causal-learn)", "ours": "ANM, HSIC", "n_pairs": len(pairs), "n_samples": pairs[0].n, "right": right,
-            "seconds_per_pair": seconds, "our_seconds_per_pair": ours, "ratio": seconds / ours,
+            "peer": "ANM (causal-learn)",
+            "ours": "ANM, HSIC",
+            "n_pairs": len(pairs),
+            "n_samples": pairs[0].n,
+            "right": right,
+            "seconds_per_pair": seconds,
+            "our_seconds_per_pair": ours,
+            "ratio": seconds / ours,
         }
-    ]  # fmt: skip
+    ]
 
 
 def show(rows: Sequence[Mapping[str, Any]], peers: Sequence[Mapping[str, Any]]) -> None:
@@ -285,13 +395,19 @@ def show(rows: Sequence[Mapping[str, Any]], peers: Sequence[Mapping[str, Any]]) 
     table = Table("data", "method", "epsilon", "accuracy", "95 % interval", "area", "seconds")
     for row in sorted(rows, key=lambda row: str(row["data"])):
         table.add_row(
-            row["data"], row["method"], "" if row["epsilon"] is None else f"{row['epsilon']:g}", f"{row['accuracy']:.3f}",
-            f"{row['lower']:.2f} to {row['upper']:.2f}", "" if row["area"] is None else f"{row['area']:.3f}", f"{row['seconds']:.2f}",
-        )  # fmt: skip
+            row["data"],
+            row["method"],
+            "" if row["epsilon"] is None else f"{row['epsilon']:g}",
+            f"{row['accuracy']:.3f}",
+            f"{row['lower']:.2f} to {row['upper']:.2f}",
+            "" if row["area"] is None else f"{row['area']:.3f}",
+            f"{row['seconds']:.2f}",
+        )
     Console(width=120).print(table)
     for row in peers:
         print(
-            f"{row['peer']}: {row['seconds_per_pair']:.3g} s a pair of {row['n_samples']} rows, {row['right']} of {row['n_pairs']} right; "
+            f"{row['peer']}: {row['seconds_per_pair']:.3g} s a pair of {row['n_samples']} rows, "
+            f"{row['right']} of {row['n_pairs']} right; "
             f"{row['ours']}: {row['our_seconds_per_pair']:.3g} s a pair; ratio {row['ratio']:.3g}"
         )
 
@@ -304,23 +420,37 @@ def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     names = list(dict.fromkeys(row["data"] for row in rows))
     figure = Figure(figsize=(3.2 * len(names) + 0.4, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
-    for ax, name in zip(figure.subplots(1, len(names), squeeze=False, sharey=True).flat, names, strict=True):
+    for ax, name in zip(
+        figure.subplots(1, len(names), squeeze=False, sharey=True).flat, names, strict=True
+    ):
         for row in rows:
-            if row["data"] == name and row["method"] in DRAWN and row["epsilon"] in (None, 1.0) and row["curve"] is not None:
+            if (
+                row["data"] == name
+                and row["method"] in DRAWN
+                and row["epsilon"] in (None, 1.0)
+                and row["curve"] is not None
+            ):
                 label = row["method"] + ("" if row["epsilon"] is None else ", epsilon = 1")
                 style = "-" if row["epsilon"] is None else "--"
-                ax.plot(RATES, row["curve"], style, color=f"C{DRAWN.index(row['method'])}", label=label)
+                ax.plot(
+                    RATES, row["curve"], style, color=f"C{DRAWN.index(row['method'])}", label=label
+                )
         ax.axhline(0.5, color="grey", linewidth=0.8)
         ax.set(title=name, xlabel="decision rate", ylim=(0, 1.03))
     figure.axes[0].set_ylabel("weighted accuracy")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    figure.legend(
+        *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8
+    )
     common.save_picture(figure, path)
 
 
 def data_option(options: argparse.ArgumentParser) -> None:
     """``--data``: where the pairs are."""
     options.add_argument(
-        "--data", type=Path, default=os.environ.get("JAXCD_DATA"), help="folder with cause_effect_pairs and kaggle_cause_effect"
+        "--data",
+        type=Path,
+        default=os.environ.get("JAXCD_DATA"),
+        help="folder with cause_effect_pairs and kaggle_cause_effect",
     )
 
 
@@ -328,16 +458,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the benchmark."""
     options = common.plain_parser(__doc__.splitlines()[0], out=common.RESULTS / "pairs.json")
     data_option(options)
-    options.add_argument("--rows", type=common.count, help="most records of a pair (default: all; 300 with --quick)")
-    options.add_argument("--methods", nargs="+", help="only methods whose label contains one of these words")
-    options.add_argument("--peer-pairs", type=int, help="pairs for causal-learn's ANM, 0 for none (default: 5; 1 with --quick)")
-    chosen = common.parse(options, arguments, full={"peer_pairs": 5}, quick={"rows": 300, "peer_pairs": 1})
+    options.add_argument(
+        "--rows", type=common.count, help="most records of a pair (default: all; 300 with --quick)"
+    )
+    options.add_argument(
+        "--methods", nargs="+", help="only methods whose label contains one of these words"
+    )
+    options.add_argument(
+        "--peer-pairs",
+        type=int,
+        help="pairs for causal-learn's ANM, 0 for none (default: 5; 1 with --quick)",
+    )
+    chosen = common.parse(
+        options, arguments, full={"peer_pairs": 5}, quick={"rows": 300, "peer_pairs": 1}
+    )
     if chosen.data is None:
         options.error("no pairs: give --data FOLDER or set JAXCD_DATA")
     sets = collections(Path(chosen.data), rows=chosen.rows, quick=chosen.quick)
-    weights = {pair.name: pair.weight for pair in tuebingen(Path(chosen.data), version=TuebingenVersion.PAIRS_100).pairs}
-    settings = {"rows": chosen.rows, "draws": DRAWS, "bounds": "the pair's own range rounded outwards: measures the noise only"}
-    record = common.Record(chosen.out, key=("data", "method", "epsilon"), settings=settings, resume=False)
+    weights = {
+        pair.name: pair.weight
+        for pair in tuebingen(Path(chosen.data), version=TuebingenVersion.PAIRS_100).pairs
+    }
+    settings = {
+        "rows": chosen.rows,
+        "draws": DRAWS,
+        "bounds": "the pair's own range rounded outwards: measures the noise only",
+    }
+    record = common.Record(
+        chosen.out, key=("data", "method", "epsilon"), settings=settings, resume=False
+    )
     for method in methods(quick=chosen.quick):
         if chosen.methods is None or any(word in method.label for word in chosen.methods):
             for name, pairs in sets.items():

@@ -1,13 +1,16 @@
-"""Cause or effect beside published accuracies: same pairs, same weights, all rows, same variant of each method.
+"""Cause or effect beside published accuracies: same pairs, same weights, all rows, same variant of
+each method.
 
 ``python -m benchmarks.pairs_published [--quick] [--data FOLDER] [--out FILE]``
 
-A claim is an accuracy that somebody published for a variant of IGCI, RECI or CDS on a collection that is here.  Beside it: ours, their
-difference, and where a difference is expected, why.  Collections: the 102 scalar Tuebingen pairs under the weights of the version with
-108; the same without 47, 70 and 107, whose values are discrete; SIM and SIM-c.
+A claim is an accuracy that somebody published for a variant of IGCI, RECI or CDS on a collection
+that is here.  Beside it: ours, their difference, and where a difference is expected, why.
+Collections: the 102 scalar Tuebingen pairs under the weights of the version with 108; the same
+without 47, 70 and 107, whose values are discrete; SIM and SIM-c.
 
-Peer: cdt (which needs torch), whose implementations most of the published figures come from: on how many pairs both decide alike, and
-the seconds of both.  It is left out with a line where it cannot be imported.
+Peer: cdt (which needs torch), whose implementations most of the published figures come from: on how
+many pairs both decide alike, and the seconds of both.  It is left out with a line where it cannot
+be imported.
 """
 
 from __future__ import annotations
@@ -40,8 +43,14 @@ from jaxcd.pairwise import (
 )
 from jaxcd.pairwise.igci import spacing_entropy
 
-BROGUEIRA = "Brogueira 2025, github.com/tiagobrogueira/Causal-Discovery-In-Exchangeable-Data, tables of results, with cdt's methods"
-IMMER = "Immer et al. 2023 (LOCI), github.com/aleximmer/loci, baseline_results/Tuebingen.tab: its scores under these weights"
+BROGUEIRA = (
+    "Brogueira 2025, github.com/tiagobrogueira/Causal-Discovery-In-Exchangeable-Data, "
+    "tables of results, with cdt's methods"
+)
+IMMER = (
+    "Immer et al. 2023 (LOCI), github.com/aleximmer/loci, baseline_results/Tuebingen.tab: "
+    "its scores under these weights"
+)
 ONE_RULER = "arXiv 2606.23767 (One Ruler), a re-run of RECI on the 102 scalar pairs"
 DISCRETE = ("pair0047", "pair0070", "pair0107")
 
@@ -51,7 +60,9 @@ Score = Callable[[np.ndarray, np.ndarray], float]
 
 @dataclass(frozen=True)
 class Claim:
-    """accuracy: as published.  why: what a difference from ours comes from, where one is expected."""
+    """accuracy: as published.  why: what a difference from ours comes from, where one is
+    expected.
+    """
 
     method: str
     collection: str
@@ -63,12 +74,20 @@ class Claim:
 CLAIMS = (
     Claim("IGCI, uniform", "Tuebingen, 99", 0.680, IMMER),
     Claim(
-        "IGCI, Gaussian", "Tuebingen, 102", 0.609, BROGUEIRA,
-        "theirs also answers the multivariate pair 105, of weight .5; counted as right it gives (.6035 x 38.498 + .5) / 38.998 = .609",
+        "IGCI, Gaussian",
+        "Tuebingen, 102",
+        0.609,
+        BROGUEIRA,
+        "theirs also answers the multivariate pair 105, of weight .5; counted as right it gives "
+        "(.6035 x 38.498 + .5) / 38.998 = .609",
     ),
     Claim(
-        "IGCI, Gaussian", "Tuebingen, 99", 0.563, IMMER,
-        "its scaling subtracts mean / deviation and divides by nothing, so that values keep their units: the row \"IGCI, unscaled\"",
+        "IGCI, Gaussian",
+        "Tuebingen, 99",
+        0.563,
+        IMMER,
+        "its scaling subtracts mean / deviation and divides by nothing, so that values keep their "
+        'units: the row "IGCI, unscaled"',
     ),
     Claim("IGCI, unscaled", "Tuebingen, 99", 0.563, IMMER),
     Claim("IGCI, Gaussian", "SIM", 0.36, BROGUEIRA),
@@ -80,11 +99,15 @@ CLAIMS = (
     Claim("CDS", "Tuebingen, 102", 0.605, BROGUEIRA),
     Claim("CDS", "SIM", 0.71, BROGUEIRA),
     Claim("CDS", "SIM-c", 0.76, BROGUEIRA),
-)  # fmt: skip
+)
 
 
 def _igci(reference: Reference) -> Decide:
-    return lambda x, y: jaxcd.igci(x, y, budget=jaxcd.NO_PRIVACY, reference=reference, estimator=Estimator.SPACING).direction
+    return lambda x, y: (
+        jaxcd.igci(
+            x, y, budget=jaxcd.NO_PRIVACY, reference=reference, estimator=Estimator.SPACING
+        ).direction
+    )
 
 
 def _unscaled(x: np.ndarray, y: np.ndarray) -> Direction:
@@ -95,14 +118,18 @@ METHODS: dict[str, Decide] = {
     "IGCI, uniform": _igci(Reference.UNIFORM),
     "IGCI, Gaussian": _igci(Reference.GAUSSIAN),
     "IGCI, unscaled": _unscaled,
-    "RECI, monomial 3": lambda x, y: jaxcd.reci(x, y, budget=jaxcd.NO_PRIVACY, regressor=Monomial(3)).direction,
+    "RECI, monomial 3": lambda x, y: (
+        jaxcd.reci(x, y, budget=jaxcd.NO_PRIVACY, regressor=Monomial(3)).direction
+    ),
     "CDS": lambda x, y: jaxcd.cds(x, y, budget=jaxcd.NO_PRIVACY).direction,
 }
 
 
 @dataclass(frozen=True)
 class Row:
-    """A claim beside ours.  same: pairs on which the peer decides alike; None without it, or where it has no such variant."""
+    """A claim beside ours.  same: pairs on which the peer decides alike; None without it, or where
+    it has no such variant.
+    """
 
     method: str
     collection: str
@@ -132,7 +159,10 @@ def collections(data: Path, *, quick: bool) -> dict[str, list[CausePair]]:
 def peer_scores() -> dict[str, Score]:
     """cdt's scores, above 0 for x -> y; empty where cdt cannot be imported."""
     try:
-        igci, reci, cds = (getattr(import_module(f"cdt.causality.pairwise.{name}"), name)() for name in ("IGCI", "RECI", "CDS"))
+        igci, reci, cds = (
+            getattr(import_module(f"cdt.causality.pairwise.{name}"), name)()
+            for name in ("IGCI", "RECI", "CDS")
+        )
     except ImportError as error:
         print(f"cdt is left out: {error} (pip install cdt torch)")
         return {}
@@ -149,7 +179,9 @@ def peer_direction(score: Score, pair: CausePair) -> Direction:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = float(np.ravel(score(pair.x.copy()[:, None], pair.y.copy()[:, None]))[0])
-    return Direction.UNDECIDED if found == 0 else Direction.X_TO_Y if found > 0 else Direction.Y_TO_X
+    return (
+        Direction.UNDECIDED if found == 0 else Direction.X_TO_Y if found > 0 else Direction.Y_TO_X
+    )
 
 
 def measure(claim: Claim, pairs: Sequence[CausePair], peer: Score | None) -> Row:
@@ -166,26 +198,51 @@ def measure(claim: Claim, pairs: Sequence[CausePair], peer: Score | None) -> Row
         peer_seconds = time.perf_counter() - start
         same = sum(a is b for a, b in zip(answers, theirs, strict=True))
     return Row(
-        claim.method, claim.collection, len(pairs), claim.accuracy, ours, ours - claim.accuracy, claim.source, claim.why, same, seconds,
+        claim.method,
+        claim.collection,
+        len(pairs),
+        claim.accuracy,
+        ours,
+        ours - claim.accuracy,
+        claim.source,
+        claim.why,
+        same,
+        seconds,
         peer_seconds,
-    )  # fmt: skip
+    )
 
 
 def table(rows: Sequence[Row]) -> Table:
     """The rows for the screen."""
-    shown = Table("method", "pairs", "published", "ours", "difference", "cdt decides alike", "s, ours", "s, cdt")
+    shown = Table(
+        "method",
+        "pairs",
+        "published",
+        "ours",
+        "difference",
+        "cdt decides alike",
+        "s, ours",
+        "s, cdt",
+    )
     for row in rows:
         shown.add_row(
-            row.method, f"{row.collection} ({row.n_pairs})", f"{row.published:.3f}", f"{row.ours:.4f}", f"{row.difference:+.3f}",
-            "" if row.same is None else f"{row.same} of {row.n_pairs}", f"{row.seconds:.2f}",
+            row.method,
+            f"{row.collection} ({row.n_pairs})",
+            f"{row.published:.3f}",
+            f"{row.ours:.4f}",
+            f"{row.difference:+.3f}",
+            "" if row.same is None else f"{row.same} of {row.n_pairs}",
+            f"{row.seconds:.2f}",
             "" if row.peer_seconds is None else f"{row.peer_seconds:.1f}",
-        )  # fmt: skip
+        )
     return shown
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the benchmark."""
-    options: argparse.ArgumentParser = common.plain_parser(__doc__.splitlines()[0], out=common.RESULTS / "pairs_published.json")
+    options: argparse.ArgumentParser = common.plain_parser(
+        __doc__.splitlines()[0], out=common.RESULTS / "pairs_published.json"
+    )
     data_option(options)
     chosen = options.parse_args(arguments)
     if chosen.data is None:
@@ -197,7 +254,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if claim.why:
             print(f"{claim.method} on {claim.collection}: {claim.why}")
     peer = f"cdt {metadata.version('cdt')}" if peers else None
-    common.write_json(chosen.out, {"environment": common.environment(), "peer": peer, "rows": [asdict(row) for row in rows]})
+    common.write_json(
+        chosen.out,
+        {"environment": common.environment(), "peer": peer, "rows": [asdict(row) for row in rows]},
+    )
 
 
 if __name__ == "__main__":

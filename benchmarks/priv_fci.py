@@ -1,13 +1,17 @@
-"""Private FCI on four networks, whole and with variables hidden: how much of the true PAG is found, at what total price.
+"""Private FCI on four networks, whole and with variables hidden: how much of the true PAG is found,
+at what total price.
 
-``python -m benchmarks.priv_fci [--quick] [--networks N ...] [--runs R] [--epsilon E ...] [--out FILE]``
+``python -m benchmarks.priv_fci [--quick] [--networks N ...] [--runs R] [--epsilon E ...] [--out
+FILE]``
 
-Rows: FCI without privacy, the reference lines, and FCI with the deciders of the library at totals fixed in advance.  Run r of
-every row uses data set r of its case and noise r.  Columns: F1 of the skeleton, of edges with both marks and of directed
-edges against the true PAG; seconds a run, after compilation; the largest part of the total that a run used; and the share
-of runs that exhausted it.  Below: the smallest total from which on a method stays within 0.02 of the reference, run times beside
-those published for Priv-FCI, and where FCI without privacy differs from the truth on Asia without ``smoke``, and why.
-Beside the JSON file: a figure, and a picture of an estimated beside the true PAG for every case.
+Rows: FCI without privacy, the reference lines, and FCI with the deciders of the library at totals
+fixed in advance.  Run r of every row uses data set r of its case and noise r.  Columns: F1 of the
+skeleton, of edges with both marks and of directed edges against the true PAG; seconds a run, after
+compilation; the largest part of the total that a run used; and the share of runs that exhausted it.
+Below: the smallest total from which on a method stays within 0.02 of the reference, run times
+beside those published for Priv-FCI, and where FCI without privacy differs from the truth on Asia
+without ``smoke``, and why. Beside the JSON file: a figure, and a picture of an estimated beside the
+true PAG for every case.
 """
 
 from __future__ import annotations
@@ -55,7 +59,9 @@ class Method:
 
 def _without_privacy(test: jaxcd.citests.CITest, alpha: float) -> Method:
     def run(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
-        return jaxcd.fci(data, test=test, decider=jaxcd.Threshold(alpha=alpha), budget=jaxcd.NO_PRIVACY, key=None)
+        return jaxcd.fci(
+            data, test=test, decider=jaxcd.Threshold(alpha=alpha), budget=jaxcd.NO_PRIVACY, key=None
+        )
 
     return Method(f"FCI, {test.name} {alpha:g}", run)
 
@@ -66,9 +72,13 @@ def _private(name: str, decider: Callable[[int], jaxcd.decisions.Decider]) -> Me
     def run(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
         assert epsilon is not None
         return jaxcd.fci(
-            data, test=jaxcd.CovarianceNorm(), decider=decider(data.n_columns), budget=jaxcd.Budget(epsilon=epsilon, delta=DELTA),
-            key=None, noise=jaxcd.SimulatedNoise(key),
-        )  # fmt: skip
+            data,
+            test=jaxcd.CovarianceNorm(),
+            decider=decider(data.n_columns),
+            budget=jaxcd.Budget(epsilon=epsilon, delta=DELTA),
+            key=None,
+            noise=jaxcd.SimulatedNoise(key),
+        )
 
     return Method(name, run)
 
@@ -78,7 +88,9 @@ def _pairs(n_columns: int) -> int:
 
 
 def _rounds(n_columns: int) -> int:
-    """The pairs that a tree does not join: a connected graph has no more pairs to separate, and the default falls one short of it."""
+    """The pairs that a tree does not join: a connected graph has no more pairs to separate, and the
+    default falls one short of it.
+    """
     return _pairs(n_columns) - (n_columns - 1)
 
 
@@ -91,18 +103,26 @@ REFERENCE = NON_PRIVATE[0].label
 PRIVATE = (
     _private("LevelwiseGaussian", lambda p: jaxcd.LevelwiseGaussian(collider_sigmas=0.0)),
     _private("ExponentialSelect", lambda p: jaxcd.ExponentialSelect()),
-    _private("NoisyThreshold, Gaussian", lambda p: jaxcd.NoisyThreshold(noise=jaxcd.decisions.Noise.GAUSSIAN)),
+    _private(
+        "NoisyThreshold, Gaussian",
+        lambda p: jaxcd.NoisyThreshold(noise=jaxcd.decisions.Noise.GAUSSIAN),
+    ),
     _private("SparseVector", lambda p: jaxcd.SparseVector(n_rounds=_rounds(p))),
     # Passes of the sieve that are not confirmed use up rounds too.
     _private("SieveAndExamine", lambda p: jaxcd.SieveAndExamine(n_rounds=_pairs(p))),
 )
-SCORES = {"skeleton_f1": metrics.skeleton_f1, "mark_f1": metrics.mark_f1, "orientation_f1": metrics.orientation_f1}
+SCORES = {
+    "skeleton_f1": metrics.skeleton_f1,
+    "mark_f1": metrics.mark_f1,
+    "orientation_f1": metrics.orientation_f1,
+}
 
 
 @dataclass(frozen=True)
 class Row:
-    """Means over the runs, standard deviations where so named.  largest_spent: of all runs.  seconds, processor_seconds: medians;
-    the second, summed over threads, is what a run needs where other programs share the machine."""
+    """Means over the runs, standard deviations where so named.  largest_spent: of all runs.
+    seconds, processor_seconds: medians; the second, summed over threads, is what a run needs where
+    other programs share the machine."""
 
     case: str
     network: str
@@ -135,16 +155,22 @@ def _timed(
 class _Bench:
     """One case: its data sets, its rows, and for every row its first graph."""
 
-    def __init__(self, case: Case, n_samples: int, n_runs: int, compilations: common.Compilations) -> None:
+    def __init__(
+        self, case: Case, n_samples: int, n_runs: int, compilations: common.Compilations
+    ) -> None:
         self.case = case
         self.compilations = compilations
         self.truth = case.truth()
-        self.data = [case.sample(n_samples, key) for key in jax.random.split(jax.random.key(20221), n_runs)]
+        self.data = [
+            case.sample(n_samples, key) for key in jax.random.split(jax.random.key(20221), n_runs)
+        ]
         self.noise = list(jax.random.split(jax.random.key(7411), n_runs))
         self.first: dict[tuple[str, float | None], jaxcd.MixedGraph] = {}
 
     def row(self, method: Method, epsilon: float | None) -> Row:
-        """All runs of a method at one price.  A run that compiles is run again for its time: with the same noise it goes the same way."""
+        """All runs of a method at one price.  A run that compiles is run again for its time: with
+        the same noise it goes the same way.
+        """
         results, times = [], []
         for data, key in zip(self.data, self.noise, strict=True):
             before = self.compilations.n
@@ -155,11 +181,19 @@ class _Bench:
             times.append(elapsed)
         seconds, processor_seconds = zip(*times, strict=True)
         spent = max(result.spent.epsilon for result in results)
-        if epsilon is not None and not max(spent, *(result.cost.epsilon for result in results)) <= epsilon:
-            raise AssertionError(f"{method.label} on {self.case.label}: more than the total {epsilon:g} was spent")
+        if (
+            epsilon is not None
+            and not max(spent, *(result.cost.epsilon for result in results)) <= epsilon
+        ):
+            raise AssertionError(
+                f"{method.label} on {self.case.label}: more than the total {epsilon:g} was spent"
+            )
         graphs = [result.graph for result in results]
         self.first[method.label, epsilon] = graphs[0]
-        scores = {name: [float(score(graph, self.truth)) for graph in graphs] for name, score in SCORES.items()}
+        scores = {
+            name: [float(score(graph, self.truth)) for graph in graphs]
+            for name, score in SCORES.items()
+        }
         return Row(
             case=self.case.label,
             network=self.case.network,
@@ -169,7 +203,9 @@ class _Bench:
             largest_spent=None if epsilon is None else spent,
             delta=None if epsilon is None else results[0].cost.delta,
             **{name: statistics.mean(values) for name, values in scores.items()},
-            **{f"{name}_sd": statistics.pstdev(scores[name]) for name in ("skeleton_f1", "mark_f1")},
+            **{
+                f"{name}_sd": statistics.pstdev(scores[name]) for name in ("skeleton_f1", "mark_f1")
+            },
             seconds=statistics.median(seconds),
             longest_seconds=max(seconds),
             processor_seconds=statistics.median(processor_seconds),
@@ -189,27 +225,53 @@ class _Bench:
 def table_of(case: Case, rows: Sequence[Row]) -> Table:
     """A case's rows for the screen."""
     table = Table(title=f"{case.label}: means of {rows[0].n_runs} runs", caption=case.reason)
-    for column in ("method", "epsilon", "spent", "skeleton", "+-", "marks", "+-", "directed", "seconds", "longest", "cpu", "exhausted"):
+    for column in (
+        "method",
+        "epsilon",
+        "spent",
+        "skeleton",
+        "+-",
+        "marks",
+        "+-",
+        "directed",
+        "seconds",
+        "longest",
+        "cpu",
+        "exhausted",
+    ):
         table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
     for row in rows:
         private = row.epsilon is not None
         table.add_row(
-            row.method, f"{row.epsilon:g}" if private else "", f"{row.largest_spent:.3g}" if private else "",
-            f"{row.skeleton_f1:.2f}", f"{row.skeleton_f1_sd:.2f}", f"{row.mark_f1:.2f}", f"{row.mark_f1_sd:.2f}",
-            f"{row.orientation_f1:.2f}", f"{row.seconds:.3f}", f"{row.longest_seconds:.2f}", f"{row.processor_seconds:.2f}",
+            row.method,
+            f"{row.epsilon:g}" if private else "",
+            f"{row.largest_spent:.3g}" if private else "",
+            f"{row.skeleton_f1:.2f}",
+            f"{row.skeleton_f1_sd:.2f}",
+            f"{row.mark_f1:.2f}",
+            f"{row.mark_f1_sd:.2f}",
+            f"{row.orientation_f1:.2f}",
+            f"{row.seconds:.3f}",
+            f"{row.longest_seconds:.2f}",
+            f"{row.processor_seconds:.2f}",
             f"{row.exhausted:.0%}" if private else "",
-        )  # fmt: skip
+        )
     return table
 
 
 def reached(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """For each case and private method the smallest total from which on it is within 0.02 of the reference, by score; else None."""
+    """For each case and private method the smallest total from which on it is within 0.02 of the
+    reference, by score; else None.
+    """
     found = []
     for case in dict.fromkeys(row.case for row in rows):
         here = [row for row in rows if row.case == case]
         reference = next(row for row in here if row.method == REFERENCE)
         for method in PRIVATE:
-            line = sorted((row for row in here if row.method == method.label), key=lambda row: row.epsilon or 0.0)
+            line = sorted(
+                (row for row in here if row.method == method.label),
+                key=lambda row: row.epsilon or 0.0,
+            )
             entry: dict[str, Any] = {"case": case, "method": method.label}
             entry["reference"] = {score: getattr(reference, score) for score in SCORES}
             for score in SCORES:
@@ -222,33 +284,48 @@ def reached(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def reached_table(entries: Sequence[dict[str, Any]]) -> Table:
     """``reached`` for the screen: skeleton, marks, directed."""
-    table = Table(title=f"total epsilon from which on F1 is within {CLOSE} of {REFERENCE}: skeleton / marks / directed")
+    table = Table(
+        title=f"total epsilon from which on F1 is within {CLOSE} of {REFERENCE}: skeleton / marks "
+        "/ directed"
+    )
     table.add_column("case")
     table.add_column("F1 of the reference", justify="right")
     for method in PRIVATE:
         table.add_column(method.label, justify="right")
     for case in dict.fromkeys(entry["case"] for entry in entries):
         here = [entry for entry in entries if entry["case"] == case]
-        cells = [" / ".join("-" if entry[score] is None else f"{entry[score]:g}" for score in SCORES) for entry in here]
-        table.add_row(case, " / ".join(f"{value:.2f}" for value in here[0]["reference"].values()), *cells)
+        cells = [
+            " / ".join("-" if entry[score] is None else f"{entry[score]:g}" for score in SCORES)
+            for entry in here
+        ]
+        table.add_row(
+            case, " / ".join(f"{value:.2f}" for value in here[0]["reference"].values()), *cells
+        )
     return table
 
 
 def run_times(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """For each whole network and method the largest median over the totals, beside the published time."""
+    """For each whole network and method the largest median over the totals, beside the published
+    time.
+    """
     whole = [row for row in rows if not row.hidden]
     times = []
     for network, published in PUBLISHED_SECONDS.items():
         here = [row for row in whole if row.network == network]
         if here:
-            seconds = {m.label: max(row.seconds for row in here if row.method == m.label) for m in (*NON_PRIVATE, *PRIVATE)}
+            seconds = {
+                m.label: max(row.seconds for row in here if row.method == m.label)
+                for m in (*NON_PRIVATE, *PRIVATE)
+            }
             times.append({"network": network, "published": published, "seconds": seconds})
     return times
 
 
 def run_time_table(times: Sequence[dict[str, Any]]) -> Table:
     """``run_times`` for the screen."""
-    table = Table(title="seconds a run after compilation (published: Priv-FCI, Varici 2022, another machine)")
+    table = Table(
+        title="seconds a run after compilation (published: Priv-FCI, Varici 2022, another machine)"
+    )
     table.add_column("method")
     for entry in times:
         table.add_column(entry["network"], justify="right")
@@ -267,14 +344,26 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     figure = Figure(figsize=(2.6 * len(cases) + 0.6, 7.2), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(len(SCORES), len(cases), squeeze=False, sharex=True, sharey=True)
-    titles = {"skeleton_f1": "skeleton", "mark_f1": "edges with both marks", "orientation_f1": "directed edges"}
+    titles = {
+        "skeleton_f1": "skeleton",
+        "mark_f1": "edges with both marks",
+        "orientation_f1": "directed edges",
+    }
     for column, case in enumerate(cases):
         here = [row for row in rows if row.case == case]
         for line, score in enumerate(SCORES):
             ax = axes[line, column]
             for i, method in enumerate(PRIVATE):
-                points = [(row.epsilon, getattr(row, score)) for row in here if row.method == method.label]
-                ax.plot(*np.array(points, dtype=float).T, color=f"C{i}", marker="o", markersize=3, label=method.label)
+                points = [
+                    (row.epsilon, getattr(row, score)) for row in here if row.method == method.label
+                ]
+                ax.plot(
+                    *np.array(points, dtype=float).T,
+                    color=f"C{i}",
+                    marker="o",
+                    markersize=3,
+                    label=method.label,
+                )
             for method, style in zip(NON_PRIVATE, ("-", "--", ":"), strict=True):
                 value = next(getattr(row, score) for row in here if row.method == method.label)
                 ax.axhline(value, color="0.4", linewidth=1, linestyle=style, label=method.label)
@@ -286,7 +375,9 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         epsilons = sorted({row.epsilon for row in here if row.epsilon is not None})
         axes[-1, column].set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
         axes[-1, column].minorticks_off()
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
+    figure.legend(
+        *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9
+    )
     common.save_picture(figure, path)
 
 
@@ -297,21 +388,28 @@ def picture(bench: _Bench, folder: Path, epsilons: Sequence[float]) -> None:
     method = PRIVATE[0].label
     path = folder / f"{'_'.join((bench.case.network, *bench.case.hidden))}.png"
     titles = (f"{method}, epsilon = {epsilon:g}", "the true PAG")
-    path.write_bytes(comparison_png(bench.first[method, epsilon], bench.truth, titles=titles, dpi=110))
+    path.write_bytes(
+        comparison_png(bench.first[method, epsilon], bench.truth, titles=titles, dpi=110)
+    )
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = common.plain_parser("Private FCI on four networks.", out=common.RESULTS / "priv_fci.json")
+    options = common.plain_parser(
+        "Private FCI on four networks.", out=common.RESULTS / "priv_fci.json"
+    )
     networks = list(PUBLISHED_SECONDS)
-    options.add_argument("--networks", nargs="+", choices=networks, help="default: all four; asia with --quick")
+    options.add_argument(
+        "--networks", nargs="+", choices=networks, help="default: all four; asia with --quick"
+    )
     options.add_argument("--rows", type=common.count, help="records")
     options.add_argument("--runs", type=common.count, help="runs of each row")
     options.add_argument("--epsilon", type=common.positive, nargs="+", help="totals")
     return common.parse(
-        options, arguments,
+        options,
+        arguments,
         full={"networks": networks, "rows": 100_000, "runs": 20, "epsilon": list(EPSILONS)},
         quick={"networks": ["asia"], "rows": 20_000, "runs": 2, "epsilon": list(QUICK_EPSILONS)},
-    )  # fmt: skip
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -331,12 +429,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows += new
         content = {
             "environment": environment,
-            "settings": {"rows": chosen.rows, "runs": chosen.runs, "delta": DELTA, "reference": REFERENCE, "close": CLOSE},
+            "settings": {
+                "rows": chosen.rows,
+                "runs": chosen.runs,
+                "delta": DELTA,
+                "reference": REFERENCE,
+                "close": CLOSE,
+            },
             "results": [asdict(row) for row in rows],
             "reached": reached(rows),
             "run_times": run_times(rows),
         }
-        common.write_json(chosen.out, content)  # after each case: a long run that is cut short leaves what it has
+        # after each case: a long run that is cut short leaves what it has
+        common.write_json(chosen.out, content)
         picture(bench, chosen.out.with_suffix(""), chosen.epsilon)
     console.print(reached_table(content["reached"]))
     console.print(run_time_table(content["run_times"]))

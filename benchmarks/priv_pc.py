@@ -1,11 +1,13 @@
 """Private PC on seven networks: how much of the true graph is found, at what total price.
 
-``python -m benchmarks.priv_pc [--quick] [--data FOLDER] [--runs R] [--epsilon E ...] [--per-round E ...] [--out FILE]``
+``python -m benchmarks.priv_pc [--quick] [--data FOLDER] [--runs R] [--epsilon E ...] [--per-round E
+...] [--out FILE]``
 
-Rows: PC without privacy; Priv-PC, SVT-PC and EM-PC as published, over epsilon a round (a visit of EM-PC), with the total that they report
-afterwards (not proved); and the proved mechanisms at totals fixed in advance.  Run r of every row uses data set r of
-its network and noise r.  Columns: F1 over arcs (an undirected edge is two) against the true CPDAG, and against PC
-without privacy with the same test on the same data; skeleton F1; number of tests, where it may be told; seconds, after
+Rows: PC without privacy; Priv-PC, SVT-PC and EM-PC as published, over epsilon a round (a visit of
+EM-PC), with the total that they report afterwards (not proved); and the proved mechanisms at totals
+fixed in advance.  Run r of every row uses data set r of its network and noise r.  Columns: F1 over
+arcs (an undirected edge is two) against the true CPDAG, and against PC without privacy with the
+same test on the same data; skeleton F1; number of tests, where it may be told; seconds, after
 compilation; and the share of runs that exhausted their budget.
 """
 
@@ -40,7 +42,9 @@ Run = Callable[[jaxcd.Dataset, float | None, jax.Array], jaxcd.DiscoveryResult]
 
 @dataclass(frozen=True)
 class Method:
-    """One line of the table.  baseline: the label of PC without privacy with the same test (perhaps its own)."""
+    """One line of the table.  baseline: the label of PC without privacy with the same test (perhaps
+    its own).
+    """
 
     label: str
     run: Run
@@ -50,7 +54,9 @@ class Method:
 
 @dataclass(frozen=True)
 class Row:
-    """Means over the runs, standard deviations where so named.  epsilon: what was asked (a round, where published)."""
+    """Means over the runs, standard deviations where so named.  epsilon: what was asked (a round,
+    where published).
+    """
 
     network: str
     method: str
@@ -68,21 +74,34 @@ class Row:
     n_runs: int
 
 
-def _without_privacy(test: jaxcd.citests.CITest, *, alpha: float = 0.05, stable: bool = True) -> Run:
+def _without_privacy(
+    test: jaxcd.citests.CITest, *, alpha: float = 0.05, stable: bool = True
+) -> Run:
     def run(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
         decider = jaxcd.Threshold(alpha=alpha)
-        return jaxcd.pc(data, test=test, decider=decider, budget=jaxcd.NO_PRIVACY, key=key, stable=stable)
+        return jaxcd.pc(
+            data, test=test, decider=decider, budget=jaxcd.NO_PRIVACY, key=key, stable=stable
+        )
 
     return run
 
 
-def private(decider: jaxcd.decisions.Decider, test: jaxcd.citests.CITest, *, delta: float = DELTA) -> Run:
+def private(
+    decider: jaxcd.decisions.Decider, test: jaxcd.citests.CITest, *, delta: float = DELTA
+) -> Run:
     """PC with a mechanism at totals (epsilon, delta) fixed in advance, with simulated noise."""
 
     def run(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
         assert epsilon is not None
         budget = jaxcd.Budget(epsilon=epsilon, delta=delta)
-        return jaxcd.pc(data, test=test, decider=decider, budget=budget, key=key, noise=jaxcd.SimulatedNoise(key))
+        return jaxcd.pc(
+            data,
+            test=test,
+            decider=decider,
+            budget=budget,
+            key=key,
+            noise=jaxcd.SimulatedNoise(key),
+        )
 
     return run
 
@@ -106,7 +125,9 @@ NON_PRIVATE = tuple(
     }.items()
 )
 PUBLISHED = (
-    Method("Priv-PC, published", _published(published.priv_pc), "PC, ConditionalTau", published=True),
+    Method(
+        "Priv-PC, published", _published(published.priv_pc), "PC, ConditionalTau", published=True
+    ),
     Method("SVT-PC, published", _published(published.svt_pc), "PC, ConditionalTau", published=True),
     Method("EM-PC, published", _published(published.em_pc), "PC, GTest", published=True),
 )
@@ -120,14 +141,17 @@ MECHANISMS: tuple[tuple[jaxcd.decisions.Decider, jaxcd.citests.CITest], ...] = (
     (jaxcd.Scheduled(jaxcd.SieveAndExamine()), jaxcd.CovarianceNorm()),
 )
 PRIVATE = tuple(
-    Method(f"{decider.name}, {test.name}", private(decider, test), f"PC, {test.name}") for decider, test in MECHANISMS
+    Method(f"{decider.name}, {test.name}", private(decider, test), f"PC, {test.name}")
+    for decider, test in MECHANISMS
 )
 
 
 class _Bench:
     """One network: its data sets, the graphs of PC without privacy on them, and its rows."""
 
-    def __init__(self, name: str, network: jaxcd.data.BayesianNetwork, n_samples: int, n_runs: int) -> None:
+    def __init__(
+        self, name: str, network: jaxcd.data.BayesianNetwork, n_samples: int, n_runs: int
+    ) -> None:
         self.name = name
         self.truth = network.cpdag()
         keys = jax.random.split(jax.random.key(20201), n_runs)
@@ -147,7 +171,10 @@ class _Bench:
         if method.baseline == method.label:
             self.graphs[method.label] = graphs
         arcs = [float(metrics.arc_f1(graph, self.truth)) for graph in graphs]
-        same_test = [float(metrics.arc_f1(a, b)) for a, b in zip(graphs, self.graphs[method.baseline], strict=True)]
+        same_test = [
+            float(metrics.arc_f1(a, b))
+            for a, b in zip(graphs, self.graphs[method.baseline], strict=True)
+        ]
         totals = [result.cost.epsilon for result in results]
         tests = [result.info["n_tests"] for result in results if "n_tests" in result.info]
         return Row(
@@ -156,12 +183,15 @@ class _Bench:
             epsilon=epsilon,
             total_epsilon=None if epsilon is None else statistics.mean(totals),
             delta=None if epsilon is None else results[0].cost.delta,
-            # Simulated noise voids every guarantee; this says whether the same run with secure noise has one.
+            # Simulated noise voids every guarantee; this says whether the same run with secure
+            # noise has one.
             proven=epsilon is not None and not method.published,
             arc_f1=statistics.mean(arcs),
             arc_f1_sd=statistics.pstdev(arcs),
             arc_f1_non_private=statistics.mean(same_test),
-            skeleton_f1=statistics.mean(float(metrics.skeleton_f1(graph, self.truth)) for graph in graphs),
+            skeleton_f1=statistics.mean(
+                float(metrics.skeleton_f1(graph, self.truth)) for graph in graphs
+            ),
             n_tests=statistics.mean(tests) if tests else None,
             seconds=statistics.median(seconds),
             exhausted=statistics.mean(result.exhausted for result in results),
@@ -182,16 +212,40 @@ def rows_of(bench: _Bench, epsilons: Sequence[float], per_round: Sequence[float]
 def table_of(name: str, rows: Sequence[Row]) -> Table:
     """A network's rows for the screen."""
     table = Table(title=f"{name}: means of {rows[0].n_runs} runs")
-    for column in ("method", "epsilon", "total", "arc F1", "+-", "vs PC", "skeleton", "tests", "seconds", "exhausted"):
+    for column in (
+        "method",
+        "epsilon",
+        "total",
+        "arc F1",
+        "+-",
+        "vs PC",
+        "skeleton",
+        "tests",
+        "seconds",
+        "exhausted",
+    ):
         table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
     for row in rows:
-        asked = "" if row.epsilon is None else f"{row.epsilon:g}" + ("" if row.proven else " a round")
-        total = "" if row.total_epsilon is None else f"{row.total_epsilon:.3g}" + ("" if row.proven else " ?")
+        asked = (
+            "" if row.epsilon is None else f"{row.epsilon:g}" + ("" if row.proven else " a round")
+        )
+        total = (
+            ""
+            if row.total_epsilon is None
+            else f"{row.total_epsilon:.3g}" + ("" if row.proven else " ?")
+        )
         table.add_row(
-            row.method, asked, total, f"{row.arc_f1:.2f}", f"{row.arc_f1_sd:.2f}", f"{row.arc_f1_non_private:.2f}",
-            f"{row.skeleton_f1:.2f}", "" if row.n_tests is None else f"{row.n_tests:.0f}", f"{row.seconds:.3f}",
+            row.method,
+            asked,
+            total,
+            f"{row.arc_f1:.2f}",
+            f"{row.arc_f1_sd:.2f}",
+            f"{row.arc_f1_non_private:.2f}",
+            f"{row.skeleton_f1:.2f}",
+            "" if row.n_tests is None else f"{row.n_tests:.0f}",
+            f"{row.seconds:.3f}",
             f"{row.exhausted:.0%}" if row.proven else "",
-        )  # fmt: skip
+        )
     return table
 
 
@@ -213,22 +267,40 @@ def plot(rows: Sequence[Row], path: Any) -> None:
             line = [row for row in rows if row.network == name and row.method == method.label]
             points = [(row.total_epsilon or math.inf, row.arc_f1) for row in line]
             points = [point for point in points if math.isfinite(point[0])]
-            style = {"linestyle": "--", "marker": "x"} if method.published else {"linestyle": "-", "marker": "o"}
-            label = method.label + (" (total computed afterwards, not proved)" if method.published else "")
-            ax.plot(*np.reshape(points, (-1, 2)).T, color=f"C{i}", label=label, markersize=4, **style)
-        best = next(row.arc_f1 for row in rows if row.network == name and row.method == "PC, ChiSquare")
-        ax.axhline(best, color="0.5", linewidth=1, linestyle=":", label="PC without privacy, ChiSquare")
+            style = (
+                {"linestyle": "--", "marker": "x"}
+                if method.published
+                else {"linestyle": "-", "marker": "o"}
+            )
+            label = method.label + (
+                " (total computed afterwards, not proved)" if method.published else ""
+            )
+            ax.plot(
+                *np.reshape(points, (-1, 2)).T, color=f"C{i}", label=label, markersize=4, **style
+            )
+        best = next(
+            row.arc_f1 for row in rows if row.network == name and row.method == "PC, ChiSquare"
+        )
+        ax.axhline(
+            best, color="0.5", linewidth=1, linestyle=":", label="PC without privacy, ChiSquare"
+        )
         ax.set(title=name, xscale="log", xlabel="total epsilon", ylim=(0, 1.03))
     for ax in axes[:, 0]:
         ax.set_ylabel("arc F1 against the true CPDAG")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
+    figure.legend(
+        *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8
+    )
     common.save_picture(figure, path)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = common.parser("Private PC on seven networks.", out=common.RESULTS / "priv_pc.json")
-    options.add_argument("--epsilon", type=common.positive, nargs="+", help="totals of the proved mechanisms")
-    options.add_argument("--per-round", type=common.positive, nargs="+", help="epsilon a round, published methods")
+    options.add_argument(
+        "--epsilon", type=common.positive, nargs="+", help="totals of the proved mechanisms"
+    )
+    options.add_argument(
+        "--per-round", type=common.positive, nargs="+", help="epsilon a round, published methods"
+    )
     chosen = options.parse_args(arguments)
     chosen.networks = chosen.networks or (["cancer", "asia"] if chosen.quick else None)
     chosen.rows = chosen.rows or (10_000 if chosen.quick else 100_000)
@@ -251,9 +323,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         new = list(rows_of(bench, chosen.epsilon, chosen.per_round))
         console.print(table_of(name, new))
         rows += new
-        settings = {"rows": chosen.rows, "runs": chosen.runs, "delta": DELTA, "published_delta": PUBLISHED_DELTA}
-        content = {"environment": environment, "settings": settings, "results": [common.finite(asdict(row)) for row in rows]}
-        common.write_json(chosen.out, content)  # after each network: a long run that is cut short leaves what it has
+        settings = {
+            "rows": chosen.rows,
+            "runs": chosen.runs,
+            "delta": DELTA,
+            "published_delta": PUBLISHED_DELTA,
+        }
+        content = {
+            "environment": environment,
+            "settings": settings,
+            "results": [common.finite(asdict(row)) for row in rows],
+        }
+        # after each network: a long run that is cut short leaves what it has
+        common.write_json(chosen.out, content)
     plot(rows, chosen.out.with_suffix(".png"))
 
 

@@ -1,12 +1,15 @@
 """The whole of PC with RCIT, without privacy: time, and the work that it is made of.
 
-``python -m benchmarks.rcit_pc [--quick] [--data FOLDER] [--networks NAME ...] [--rows N] [--runs R] [--max-level L] [--out FILE]``
+``python -m benchmarks.rcit_pc [--quick] [--data FOLDER] [--networks NAME ...] [--rows N] [--runs R]
+[--max-level L] [--out FILE]``
 
-Data: nonlinear models (``jaxcd.data.structural.nonlinear_sem``) on the structure of Alarm (37 variables), n = 8,000; RCIT with 100
-permutations, alpha = 0.05, no limit on conditioning sets.  Printed: numbers of tests, of residuals (a target given a set, shared by
-its tests) and of factorisations (a set, shared by its targets), programs compiled, seconds with compilation and processor
-seconds (summed over threads: what the run needs where other programs share the machine), and F1 of arcs and skeleton against the
-true CPDAG.  Run r has model r and data set r; later runs compile what the first did not.
+Data: nonlinear models (``jaxcd.data.structural.nonlinear_sem``) on the structure of Alarm (37
+variables), n = 8,000; RCIT with 100 permutations, alpha = 0.05, no limit on conditioning sets.
+Printed: numbers of tests, of residuals (a target given a set, shared by its tests) and of
+factorisations (a set, shared by its targets), programs compiled, seconds with compilation and
+processor seconds (summed over threads: what the run needs where other programs share the machine),
+and F1 of arcs and skeleton against the true CPDAG.  Run r has model r and data set r; later runs
+compile what the first did not.
 """
 
 from __future__ import annotations
@@ -49,7 +52,13 @@ class Row:
 
 
 def row_of(
-    name: str, network: jaxcd.data.BayesianNetwork, *, n: int, run: int, max_level: int | None, compiled: common.Compilations
+    name: str,
+    network: jaxcd.data.BayesianNetwork,
+    *,
+    n: int,
+    run: int,
+    max_level: int | None,
+    compiled: common.Compilations,
 ) -> Row:
     """One model, one data set, one search."""
     model_key, sample_key, test_key = jax.random.split(jax.random.key(40_000 + run), 3)
@@ -59,8 +68,14 @@ def row_of(
     before, start, processor_start = compiled.n, time.perf_counter(), time.process_time()
 
     def progress(record: jaxcd.discovery.LevelRecord) -> None:
-        levels.append((record.level, record.n_asked, record.n_separated, time.perf_counter() - start))
-        print(f"  level {record.level}: {record.n_asked} pairs asked, {record.n_separated} separated, {levels[-1][-1]:.1f} s", flush=True)
+        levels.append(
+            (record.level, record.n_asked, record.n_separated, time.perf_counter() - start)
+        )
+        print(
+            f"  level {record.level}: {record.n_asked} pairs asked, {record.n_separated} "
+            f"separated, {levels[-1][-1]:.1f} s",
+            flush=True,
+        )
 
     result = jaxcd.pc(
         data,
@@ -74,26 +89,58 @@ def row_of(
     seconds, processor_seconds = time.perf_counter() - start, time.process_time() - processor_start
     truth = model.cpdag()
     return Row(
-        name, len(network.names), n, run, result.info["n_tests"], result.info.get("n_residuals"), result.info.get("n_factorisations"),
-        compiled.n - before, seconds, processor_seconds, tuple(levels),
-        float(metrics.arc_f1(result.graph, truth)), float(metrics.skeleton_f1(result.graph, truth)),
-    )  # fmt: skip
+        name,
+        len(network.names),
+        n,
+        run,
+        result.info["n_tests"],
+        result.info.get("n_residuals"),
+        result.info.get("n_factorisations"),
+        compiled.n - before,
+        seconds,
+        processor_seconds,
+        tuple(levels),
+        float(metrics.arc_f1(result.graph, truth)),
+        float(metrics.skeleton_f1(result.graph, truth)),
+    )
 
 
 def table_of(rows: Sequence[Row]) -> Table:
     """All runs for the screen."""
     table = Table(title=f"PC with RCIT, {PERMUTATIONS} permutations, alpha = {ALPHA}, no privacy")
     heads = (
-        "structure", "d", "n", "run", "tests", "residuals", "factors", "programs", "seconds", "processor s", "arc F1", "skeleton F1",
-    )  # fmt: skip
+        "structure",
+        "d",
+        "n",
+        "run",
+        "tests",
+        "residuals",
+        "factors",
+        "programs",
+        "seconds",
+        "processor s",
+        "arc F1",
+        "skeleton F1",
+    )
     for i, column in enumerate(heads):
         table.add_column(column, justify="right" if i else "left", no_wrap=True)
     for row in rows:
-        counts = ["-" if count is None else f"{count:,}" for count in (row.n_tests, row.n_residuals, row.n_factorisations)]
+        counts = [
+            "-" if count is None else f"{count:,}"
+            for count in (row.n_tests, row.n_residuals, row.n_factorisations)
+        ]
         table.add_row(
-            row.structure, str(row.n_variables), f"{row.n_samples:,}", str(row.run), *counts, str(row.n_compiled),
-            f"{row.seconds:.1f}", f"{row.processor_seconds:.1f}", f"{row.arc_f1:.2f}", f"{row.skeleton_f1:.2f}",
-        )  # fmt: skip
+            row.structure,
+            str(row.n_variables),
+            f"{row.n_samples:,}",
+            str(row.run),
+            *counts,
+            str(row.n_compiled),
+            f"{row.seconds:.1f}",
+            f"{row.processor_seconds:.1f}",
+            f"{row.arc_f1:.2f}",
+            f"{row.skeleton_f1:.2f}",
+        )
     return table
 
 
@@ -101,7 +148,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = common.parser("The whole of PC with RCIT.", out=common.RESULTS / "rcit_pc.json")
     common.add_max_level(options)
     full = {"networks": ["alarm"], "rows": 8_000, "runs": 1, "max_level": None}
-    return common.parse(options, arguments, full=full, quick={"networks": ["cancer"], "rows": 300, "runs": 1, "max_level": None})
+    return common.parse(
+        options,
+        arguments,
+        full=full,
+        quick={"networks": ["cancer"], "rows": 300, "runs": 1, "max_level": None},
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -114,10 +166,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, network in common.load_networks(chosen.networks, chosen.data).items():
         for run in range(chosen.runs):
             print(f"{name}, {len(network.names)} variables, {chosen.rows:,} rows, run {run}")
-            new = row_of(name, network, n=chosen.rows, run=run, max_level=chosen.max_level, compiled=compiled)
+            new = row_of(
+                name, network, n=chosen.rows, run=run, max_level=chosen.max_level, compiled=compiled
+            )
             rows.append(new)
             results = [asdict(row) for row in rows]
-            common.write_json(chosen.out, {"environment": environment, "settings": settings, "results": results})
+            common.write_json(
+                chosen.out, {"environment": environment, "settings": settings, "results": results}
+            )
     Console(width=140).print(table_of(rows))
 
 

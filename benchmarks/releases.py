@@ -1,17 +1,20 @@
 """Measure once, search for ever: graphs from one-shot releases, against the total budget.
 
-``python -m benchmarks.releases [--quick] [--data FOLDER] [--networks NAME ...] [--rows N ...] [--runs R] [--resume] [--out FILE]``
+``python -m benchmarks.releases [--quick] [--data FOLDER] [--networks NAME ...] [--rows N ...]
+[--runs R] [--resume] [--out FILE]``
 
-Discrete networks of up to 4,096 cells: ``Histogram`` at pure epsilon 1 and 0.3.  Larger ones: ``Marginals`` at (epsilon, 1e-6), epsilon 0.5, 1
-and 4.  Random linear Gaussian models of 20 variables (expected degree 2, |weights| in [0.5, 1.5]): ``SecondMoments`` at (1, 1e-6),
-centres and scales bought.  Run r takes data seed r and noise seed r + 777.
+Discrete networks of up to 4,096 cells: ``Histogram`` at pure epsilon 1 and 0.3.  Larger ones:
+``Marginals`` at (epsilon, 1e-6), epsilon 0.5, 1 and 4.  Random linear Gaussian models of 20
+variables (expected degree 2, |weights| in [0.5, 1.5]): ``SecondMoments`` at (1, 1e-6), centres and
+scales bought.  Run r takes data seed r and noise seed r + 777.
 
-Columns: arc and skeleton F1 against the true CPDAG, mean and standard deviation over the runs; how often the truth scores higher than
-the graph that was found, so that no failure of a search is taken for a loss to privacy (marginals: the best measured subgraph of
-the truth); seconds for release and search together, the median.
+Columns: arc and skeleton F1 against the true CPDAG, mean and standard deviation over the runs; how
+often the truth scores higher than the graph that was found, so that no failure of a search is taken
+for a loss to privacy (marginals: the best measured subgraph of the truth); seconds for release and
+search together, the median.
 
-The file is written after every row.  With ``--resume`` its rows are kept, and only those that it lacks are run: so the sizes
-can be measured one after the other.
+The file is written after every row.  With ``--resume`` its rows are kept, and only those that it
+lacks are run: so the sizes can be measured one after the other.
 """
 
 from __future__ import annotations
@@ -51,7 +54,9 @@ _SCORES: dict[type, Callable[[Any, jaxcd.MixedGraph], float]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One data source, budget and size; truth_higher: share of the runs in which the truth scores higher than what was found."""
+    """One data source, budget and size; truth_higher: share of the runs in which the truth scores
+    higher than what was found.
+    """
 
     name: str
     release: str
@@ -66,7 +71,9 @@ class Row:
     n_runs: int
 
 
-def measure(name: str, source: common.Source, kind: Any, budget: jaxcd.Budget, n: int, runs: int) -> Row:
+def measure(
+    name: str, source: common.Source, kind: Any, budget: jaxcd.Budget, n: int, runs: int
+) -> Row:
     """``runs`` data sets with one noise draw each; the first is run twice, to compile."""
     arcs, skeletons, higher, seconds = [], [], [], []
     for seed in range(runs):
@@ -84,9 +91,18 @@ def measure(name: str, source: common.Source, kind: Any, budget: jaxcd.Budget, n
         skeletons.append(float(metrics.skeleton_f1(found.graph, truth)))
         higher.append(_SCORES[type(kind)](bought, truth) > found.info["score"] + 1e-6)
     return Row(
-        name, type(kind).__name__, n, budget.epsilon, budget.delta, float(np.mean(arcs)), float(np.std(arcs)),
-        float(np.mean(skeletons)), float(np.mean(higher)), float(np.median(seconds)), runs,
-    )  # fmt: skip
+        name,
+        type(kind).__name__,
+        n,
+        budget.epsilon,
+        budget.delta,
+        float(np.mean(arcs)),
+        float(np.std(arcs)),
+        float(np.mean(skeletons)),
+        float(np.mean(higher)),
+        float(np.median(seconds)),
+        runs,
+    )
 
 
 #: name, data, kind of release, budget, rows
@@ -100,13 +116,32 @@ def _jobs(options: argparse.Namespace) -> list[_Job]:
         for name, network in common.load_networks(names, options.data).items():
             cells = math.prod(k or 1 for k in network.domain.cardinalities)
             if cells <= MOST_CELLS:
-                budgets = [jaxcd.Budget(epsilon) for epsilon in ([1.0] if options.quick else [1.0, 0.3])]
-                jobs += [(name, common.network_source(network, n), jaxcd.Histogram(), budget, n) for budget in budgets]
+                budgets = [
+                    jaxcd.Budget(epsilon) for epsilon in ([1.0] if options.quick else [1.0, 0.3])
+                ]
+                jobs += [
+                    (name, common.network_source(network, n), jaxcd.Histogram(), budget, n)
+                    for budget in budgets
+                ]
             if cells > MOST_CELLS or options.quick:
-                budgets = [jaxcd.Budget(epsilon, DELTA) for epsilon in ([1.0] if options.quick else [0.5, 1.0, 4.0])]
-                jobs += [(name, common.network_source(network, n), jaxcd.Marginals(), budget, n) for budget in budgets]
+                budgets = [
+                    jaxcd.Budget(epsilon, DELTA)
+                    for epsilon in ([1.0] if options.quick else [0.5, 1.0, 4.0])
+                ]
+                jobs += [
+                    (name, common.network_source(network, n), jaxcd.Marginals(), budget, n)
+                    for budget in budgets
+                ]
         p = 5 if options.quick else 20
-        jobs.append((f"linear Gaussian, {p}", common.gaussian_source(p, n), jaxcd.SecondMoments(), jaxcd.Budget(1.0, DELTA), n))
+        jobs.append(
+            (
+                f"linear Gaussian, {p}",
+                common.gaussian_source(p, n),
+                jaxcd.SecondMoments(),
+                jaxcd.Budget(1.0, DELTA),
+                n,
+            )
+        )
     return jobs
 
 
@@ -118,19 +153,40 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--rows", type=common.count, nargs="+", default=None)
     options.add_argument("--runs", type=common.count, default=None)
     common.add_resume(options)
-    chosen = common.parse(options, arguments, full={"rows": [100_000, 10_000], "runs": 10}, quick={"rows": [5_000], "runs": 2})
+    chosen = common.parse(
+        options,
+        arguments,
+        full={"rows": [100_000, 10_000], "runs": 10},
+        quick={"rows": [5_000], "runs": 2},
+    )
     record = common.Record(chosen.out, key=KEY, settings={}, resume=chosen.resume)
-    table = Table("data", "release", "rows", "epsilon", "delta", "arc F1 (sd)", "skeleton F1", "truth higher", "seconds")
+    table = Table(
+        "data",
+        "release",
+        "rows",
+        "epsilon",
+        "delta",
+        "arc F1 (sd)",
+        "skeleton F1",
+        "truth higher",
+        "seconds",
+    )
     for name, source, kind, budget, n in _jobs(chosen):
         wanted = (name, type(kind).__name__, n, budget.epsilon, budget.delta, chosen.runs)
         if record.find(dict(zip(KEY, wanted, strict=True))) is None:
             record.add(asdict(measure(name, source, kind, budget, n, chosen.runs)))
     for row in record.rows:
         table.add_row(
-            row["name"], row["release"], f"{row['n_samples']:,}", f"{row['epsilon']:g}", f"{row['delta']:g}",
-            f"{row['arc_f1']:.3f} ({row['arc_f1_sd']:.3f})", f"{row['skeleton_f1']:.3f}", f"{row['truth_higher']:.2f}",
+            row["name"],
+            row["release"],
+            f"{row['n_samples']:,}",
+            f"{row['epsilon']:g}",
+            f"{row['delta']:g}",
+            f"{row['arc_f1']:.3f} ({row['arc_f1_sd']:.3f})",
+            f"{row['skeleton_f1']:.3f}",
+            f"{row['truth_higher']:.2f}",
             f"{row['seconds']:.2f}",
-        )  # fmt: skip
+        )
     Console(width=140).print(table)
     print(f"wrote {chosen.out}")
 

@@ -2,11 +2,14 @@
 
 ``python -m benchmarks.search_peers [--quick] [--data FOLDER] [--rows N] [--runs R] [--out FILE]``
 
-- GES (forward, backward and turning phases; Gaussian BIC and BDeu) beside causal-learn's, on random graphs.
-- GES and MMHC with the discrete BIC beside pgmpy's hill climbing and MMHC, on Asia and, with ``--data``, Alarm.
+- GES (forward, backward and turning phases; Gaussian BIC and BDeu) beside causal-learn's, on random
+  graphs.
+- GES and MMHC with the discrete BIC beside pgmpy's hill climbing and MMHC, on Asia and, with
+  ``--data``, Alarm.
 
-Seconds are the shortest of R runs after one that compiles; a peer runs once.  Beside the time: the score of what was found (the same BIC or BDeu in
-nats, ours minus theirs) and the structural Hamming distance to the true CPDAG.  Peers that are not installed are named and left out.
+Seconds are the shortest of R runs after one that compiles; a peer runs once.  Beside the time: the
+score of what was found (the same BIC or BDeu in nats, ours minus theirs) and the structural Hamming
+distance to the true CPDAG.  Peers that are not installed are named and left out.
 """
 
 from __future__ import annotations
@@ -113,10 +116,20 @@ def _pgmpy(data: jaxcd.Dataset, search: str) -> jaxcd.MixedGraph:
 
 
 def _random_gaussian(n_nodes: int, n: int) -> Case:
-    dag = nx.relabel_nodes(random_dag(n_nodes, expected_degree=3, seed=FIRST_DATA + n_nodes), {i: f"x{i}" for i in range(n_nodes)})
+    dag = nx.relabel_nodes(
+        random_dag(n_nodes, expected_degree=3, seed=FIRST_DATA + n_nodes),
+        {i: f"x{i}" for i in range(n_nodes)},
+    )
     key = jax.random.key(FIRST_DATA + n_nodes)
-    data = jaxcd.data.structural.linear_gaussian_sem(dag, key=key).sample(n, key=jax.random.fold_in(key, 1))
-    return Case(f"Gaussian, {n_nodes} nodes", data, dag_to_cpdag(jaxcd.MixedGraph.from_dag(dag)).reordered(data.names), jaxcd.BIC())
+    data = jaxcd.data.structural.linear_gaussian_sem(dag, key=key).sample(
+        n, key=jax.random.fold_in(key, 1)
+    )
+    return Case(
+        f"Gaussian, {n_nodes} nodes",
+        data,
+        dag_to_cpdag(jaxcd.MixedGraph.from_dag(dag)).reordered(data.names),
+        jaxcd.BIC(),
+    )
 
 
 def _network(network: jaxcd.data.BayesianNetwork, label: str, n: int, score: Any) -> Case:
@@ -124,18 +137,48 @@ def _network(network: jaxcd.data.BayesianNetwork, label: str, n: int, score: Any
     return Case(label, data, network.cpdag().reordered(data.names), score)
 
 
-def matches(sizes: Sequence[int], n: int, discrete: Sequence[tuple[str, jaxcd.data.BayesianNetwork]]) -> Iterator[Match]:
+def matches(
+    sizes: Sequence[int], n: int, discrete: Sequence[tuple[str, jaxcd.data.BayesianNetwork]]
+) -> Iterator[Match]:
     """What is compared; a data set is drawn when its turn comes."""
     for size in sizes:
         case = _random_gaussian(size, n)
-        yield Match(case, "GES", partial(_ges, score=case.score), "GES", "causal-learn", partial(_causal_learn, score="local_score_BIC"))
+        yield Match(
+            case,
+            "GES",
+            partial(_ges, score=case.score),
+            "GES",
+            "causal-learn",
+            partial(_causal_learn, score="local_score_BIC"),
+        )
     case = _network(networks.load("asia"), "asia", n, jaxcd.BDeu(equivalent_sample_size=1.0))
-    yield Match(case, "GES", partial(_ges, score=case.score), "GES", "causal-learn", partial(_causal_learn, score="local_score_BDeu"))
+    yield Match(
+        case,
+        "GES",
+        partial(_ges, score=case.score),
+        "GES",
+        "causal-learn",
+        partial(_causal_learn, score="local_score_BDeu"),
+    )
     for label, network in discrete:
         case = _network(network, label, n, jaxcd.BIC())
-        yield Match(case, "GES", partial(_ges, score=case.score), "hill climbing", "pgmpy", partial(_pgmpy, search="hill climbing"))
+        yield Match(
+            case,
+            "GES",
+            partial(_ges, score=case.score),
+            "hill climbing",
+            "pgmpy",
+            partial(_pgmpy, search="hill climbing"),
+        )
         if len(case.data.names) <= 10:  # pgmpy's tests of Alarm take hours
-            yield Match(case, "MMHC", partial(_mmhc, score=case.score), "MMHC", "pgmpy", partial(_pgmpy, search="mmhc"))
+            yield Match(
+                case,
+                "MMHC",
+                partial(_mmhc, score=case.score),
+                "MMHC",
+                "pgmpy",
+                partial(_pgmpy, search="mmhc"),
+            )
 
 
 MODULES = {"causal-learn": "causallearn", "pgmpy": "pgmpy"}
@@ -162,34 +205,70 @@ def measure(match: Match, n_runs: int) -> Row:
         peer_seconds = time.perf_counter() - start
     scores = _score_of(case, found), _score_of(case, peers)
     return Row(
-        case.label, case.data.n_samples, match.search, f"{match.package} {match.peer}", importlib.metadata.version(match.package), first,
-        seconds, peer_seconds, peer_seconds / seconds, None if None in scores else scores[0] - scores[1],
-        int(metrics.shd(found, case.truth)), int(metrics.shd(peers, case.truth)),
-    )  # fmt: skip
+        case.label,
+        case.data.n_samples,
+        match.search,
+        f"{match.package} {match.peer}",
+        importlib.metadata.version(match.package),
+        first,
+        seconds,
+        peer_seconds,
+        peer_seconds / seconds,
+        None if None in scores else scores[0] - scores[1],
+        int(metrics.shd(found, case.truth)),
+        int(metrics.shd(peers, case.truth)),
+    )
 
 
 def table(rows: Sequence[Row]) -> Table:
     """The rows for the screen."""
     shown = Table(title="searches by score beside other packages, same data and score")
-    for i, column in enumerate(("case", "rows", "ours", "peer", "first", "again", "peer", "ratio", "score, ours - peer", "SHD", "peer")):
+    for i, column in enumerate(
+        (
+            "case",
+            "rows",
+            "ours",
+            "peer",
+            "first",
+            "again",
+            "peer",
+            "ratio",
+            "score, ours - peer",
+            "SHD",
+            "peer",
+        )
+    ):
         shown.add_column(column, justify="right" if i not in (0, 2, 3) else "left", no_wrap=True)
     for row in rows:
         difference = "no DAG" if row.score_difference is None else f"{row.score_difference:+.1f}"
         shown.add_row(
-            row.case, f"{row.n_samples:,}", row.search, f"{row.peer} {row.version}", f"{row.first_seconds:.2f}", f"{row.seconds:.3f}",
-            f"{row.peer_seconds:.2f}", f"{row.ratio:.1f}", difference, str(row.shd), str(row.peer_shd),
-        )  # fmt: skip
+            row.case,
+            f"{row.n_samples:,}",
+            row.search,
+            f"{row.peer} {row.version}",
+            f"{row.first_seconds:.2f}",
+            f"{row.seconds:.3f}",
+            f"{row.peer_seconds:.2f}",
+            f"{row.ratio:.1f}",
+            difference,
+            str(row.shd),
+            str(row.peer_shd),
+        )
     return shown
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = common.plain_parser(__doc__.splitlines()[0], out=common.RESULTS / "search_peers.json")
-    options.add_argument("--data", type=Path, default=os.environ.get("JAXCD_DATA"), help="folder with networks/*.bif")
+    options.add_argument(
+        "--data", type=Path, default=os.environ.get("JAXCD_DATA"), help="folder with networks/*.bif"
+    )
     options.add_argument("--rows", type=common.count, help="records")
     options.add_argument("--runs", type=common.count, help="runs of ours")
     options.add_argument("--nodes", type=common.count, nargs="+", help="of the random graphs")
     full = {"rows": 10_000, "runs": 3, "nodes": [10, 20]}
-    return common.parse(options, arguments, full=full, quick={"rows": 1_000, "runs": 1, "nodes": [5]})
+    return common.parse(
+        options, arguments, full=full, quick={"rows": 1_000, "runs": 1, "nodes": [5]}
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -199,17 +278,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows, missing = [], set()
     discrete = [("asia", networks.load("asia"))]
     if not chosen.quick:
-        discrete += [(name, found) for name, found in common.load_networks(None, chosen.data).items() if name == "alarm"]
+        discrete += [
+            (name, found)
+            for name, found in common.load_networks(None, chosen.data).items()
+            if name == "alarm"
+        ]
     for match in matches(chosen.nodes, chosen.rows, discrete):
         if importlib.util.find_spec(MODULES[match.package]) is None:
             missing.add(match.package)
             continue
         rows.append(measure(match, chosen.runs))
-        console.print(f"{rows[-1].case}: {rows[-1].search} {rows[-1].seconds:.2f} s, {rows[-1].peer} {rows[-1].peer_seconds:.2f} s")
+        console.print(
+            f"{rows[-1].case}: {rows[-1].search} {rows[-1].seconds:.2f} s, {rows[-1].peer} "
+            f"{rows[-1].peer_seconds:.2f} s"
+        )
     for package in sorted(missing):
         console.print(f"{package} is left out: pip install {package}")
     console.print(table(rows))
-    common.write_json(chosen.out, {"environment": common.environment(), "rows": [asdict(row) for row in rows]})
+    common.write_json(
+        chosen.out, {"environment": common.environment(), "rows": [asdict(row) for row in rows]}
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The public list: what ``jaxcd.NAME`` is, and where ``__init__.py`` finds it when it is asked for."""
+"""The public list: what ``jaxcd.NAME`` is, and where ``__init__.py`` finds it when it is asked
+for.
+"""
 
 from jaxcd import advice as advice
 from jaxcd import audit as audit
@@ -15,20 +17,9 @@ from jaxcd import privacy as privacy
 from jaxcd import published as published
 from jaxcd import releases as releases
 from jaxcd import scores as scores
-from jaxcd.advice.planning import (
-    plan,
-    plan_release,
-)
-from jaxcd.advice.recommending import (
-    recommend,
-)
-from jaxcd.api import (
-    Algorithm,
-    ci_test,
-    discover,
-    release,
-    search,
-)
+from jaxcd.advice.planning import plan, plan_release
+from jaxcd.advice.recommending import recommend
+from jaxcd.api import Algorithm, ci_test, discover, release, search
 from jaxcd.citests import (
     HSIC,
     RCIT,
@@ -43,15 +34,7 @@ from jaxcd.citests import (
     Spearman,
     StratifiedRanks,
 )
-from jaxcd.data import (
-    Categorical,
-    Dataset,
-    Domain,
-    Numeric,
-    Ordinal,
-    networks,
-    read_csv,
-)
+from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal, networks, read_csv
 from jaxcd.decisions import (
     ExponentialSelect,
     LevelwiseGaussian,
@@ -72,32 +55,12 @@ from jaxcd.discovery import (
     pc,
     tree_pc,
 )
-from jaxcd.discovery.score.scored import (
-    order_mcmc,
-)
-from jaxcd.graphs import (
-    Knowledge,
-    MixedGraph,
-)
-from jaxcd.guarantee_list import (
-    guarantees,
-)
-from jaxcd.pairwise import (
-    anm,
-    cds,
-    igci,
-    reci,
-)
-from jaxcd.privacy import (
-    NO_PRIVACY,
-    Budget,
-    LedgerFile,
-    SimulatedNoise,
-    receipt_of,
-)
-from jaxcd.privacy.verifying import (
-    verify,
-)
+from jaxcd.discovery.score.scored import order_mcmc
+from jaxcd.graphs import Knowledge, MixedGraph
+from jaxcd.guarantee_list import guarantees
+from jaxcd.pairwise import anm, cds, igci, reci
+from jaxcd.privacy import NO_PRIVACY, Budget, LedgerFile, SimulatedNoise, receipt_of
+from jaxcd.privacy.verifying import verify
 from jaxcd.releases import (
     CanonicalCorrelation,
     Features,
@@ -106,10 +69,7 @@ from jaxcd.releases import (
     Release,
     SecondMoments,
 )
-from jaxcd.scores import (
-    BIC,
-    BDeu,
-)
+from jaxcd.scores import BIC, BDeu
 
 __version__: str
 

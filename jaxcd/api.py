@@ -1,4 +1,6 @@
-"""The one-call doors: a whole discovery with everything chosen from public facts, and a single test."""
+"""The one-call doors: a whole discovery with everything chosen from public facts, and a single
+test.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,17 @@ from jaxcd.privacy.certificate import Certified
 from jaxcd.queries import Session
 from jaxcd.releases import Release, ReleaseKind
 
-__all__ = ["Algorithm", "CITestResult", "Choice", "choose", "ci_test", "discover", "release", "resolve", "search"]
+__all__ = [
+    "Algorithm",
+    "CITestResult",
+    "Choice",
+    "choose",
+    "ci_test",
+    "discover",
+    "release",
+    "resolve",
+    "search",
+]
 
 
 def resolve(
@@ -63,27 +75,42 @@ def resolve(
     knowledge: Knowledge | None = None,
     linear: bool = False,
 ) -> Choice:
-    """What :func:`discover` will run, from public facts; arguments as there.  Refuses options that the algorithm does not have."""
+    """What :func:`discover` will run, from public facts; arguments as there.  Refuses options that
+    the algorithm does not have.
+    """
     given = {"test": test, "decider": decider, "max_level": max_level, "knowledge": knowledge}
     asked = [argument for argument, value in given.items() if value is not None]
     if algorithm is Algorithm.AUTO and decider is not None and not isinstance(decider, Decider):
         algorithm = Algorithm.TREE
     if algorithm is Algorithm.AUTO and asked:
         choice = choose(domain, budget=budget, test=test, decider=decider)
-        why = f"chosen: PC, because {' and '.join(asked)} {'is' if len(asked) == 1 else 'are'} given, which a release has no use for"
+        why = (
+            f"chosen: PC, because {' and '.join(asked)} {'is' if len(asked) == 1 else 'are'} "
+            "given, which a release has no use for"
+        )
         return replace(choice, reasons=(why, *choice.reasons))
     if algorithm is Algorithm.AUTO:
         return recommend(domain, n_samples, budget=budget, linear=linear).choice
     if algorithm is Algorithm.RELEASE:
         if asked:
-            raise OptionError(f"{asked[0]}: Algorithm.RELEASE has no such option; drop it, or use Algorithm.PC")
+            raise OptionError(
+                f"{asked[0]}: Algorithm.RELEASE has no such option; drop it, or use Algorithm.PC"
+            )
         kind = kind_of_release(domain)
-        return Choice(None, None, (f"release: {type(kind).__name__}, which takes these columns",), algorithm, kind)
+        return Choice(
+            None,
+            None,
+            (f"release: {type(kind).__name__}, which takes these columns",),
+            algorithm,
+            kind,
+        )
     choice = choose(domain, budget=budget, test=test, decider=decider, algorithm=algorithm)
     if algorithm is Algorithm.TREE:
         for argument in ("max_level", "knowledge"):
             if argument in asked:
-                raise OptionError(f"{argument}: Algorithm.TREE has no such option; drop it, or use Algorithm.PC")
+                raise OptionError(
+                    f"{argument}: Algorithm.TREE has no such option; drop it, or use Algorithm.PC"
+                )
     return choice
 
 
@@ -105,32 +132,51 @@ def discover(
     n_confidence_draws: int = 0,
     progress: bool | Callable[[LevelRecord], None] = False,
 ) -> DiscoveryResult:
-    """Discovers a causal graph by a method chosen from public facts; ``info["reasons"]`` says which, and why.
+    """Discovers a causal graph by a method chosen from public facts; ``info["reasons"]`` says
+    which, and why.
 
-    Arguments as for :func:`jaxcd.pc`.  algorithm: ``Algorithm.AUTO`` follows :func:`jaxcd.recommend`, or takes PC where test, decider,
-    max_level or knowledge is given; ``test`` and ``decider`` override the choice of :func:`choose`.  With ``Algorithm.FCI`` the graph
-    is a PAG.  What is free is there: ``confidence`` of a search by tests that released its margins.  ``Algorithm.TREE`` takes no max_level and no knowledge, ``Algorithm.RELEASE`` none of these four; both have no
-    levels to report.
-    linear: as for :func:`jaxcd.recommend`.  ledger: a LedgerFile (or Ledger) that every event is charged to as well: one total for many runs.
-    release_out: a file for what was bought, written before it is searched; ``Release.load`` reads it.  n_confidence_draws: draws of
-    :func:`jaxcd.discovery.edge_confidence`, which says how sure the edges are; 0 for none.  Both only with a release.
+    Arguments as for :func:`jaxcd.pc`.  algorithm: ``Algorithm.AUTO`` follows
+    :func:`jaxcd.recommend`, or takes PC where test, decider, max_level or knowledge is given;
+    ``test`` and ``decider`` override the choice of :func:`choose`.  With ``Algorithm.FCI`` the
+    graph is a PAG.  What is free is there: ``confidence`` of a search by tests that released its
+    margins.  ``Algorithm.TREE`` takes no max_level and no knowledge, ``Algorithm.RELEASE`` none of
+    these four; both have no levels to report.
+    linear: as for :func:`jaxcd.recommend`.  ledger: a LedgerFile (or Ledger) that every event is
+    charged to as well: one total for many runs. release_out: a file for what was bought, written
+    before it is searched; ``Release.load`` reads it.  n_confidence_draws: draws of
+    :func:`jaxcd.discovery.edge_confidence`, which says how sure the edges are; 0 for none.  Both
+    only with a release.
 
     Guarantee
     ---------
-    That of :func:`release`, :func:`jaxcd.pc`, :func:`jaxcd.tree_pc` or :func:`jaxcd.fci`: the choice reads the domain, the budget and
-    the number of rows only.
+    That of :func:`release`, :func:`jaxcd.pc`, :func:`jaxcd.tree_pc` or :func:`jaxcd.fci`: the
+    choice reads the domain, the budget and the number of rows only.
 
-    Raises what the chosen method raises, and OptionError for an option that it does not have, before anything is charged.  Whatever ends
-    the call after the first charge, an interrupt included, carries what was bought: :func:`jaxcd.receipt_of`.
+    Raises what the chosen method raises, and OptionError for an option that it does not have,
+    before anything is charged.  Whatever ends the call after the first charge, an interrupt
+    included, carries what was bought: :func:`jaxcd.receipt_of`.
     """
     if isinstance(data, Release):
-        raise OptionError("data: a release has been paid for, and there is nothing to choose; use jaxcd.search(data), or jaxcd.pc(data, test=...)")
+        raise OptionError(
+            "data: a release has been paid for, and there is nothing to choose; use "
+            "jaxcd.search(data), or jaxcd.pc(data, test=...)"
+        )
     if not isinstance(data, Dataset):
-        raise OptionError(f"data: a {type(data).__name__} is not a Dataset; make one with read_csv, from_frame or from_array")
+        raise OptionError(
+            f"data: a {type(data).__name__} is not a Dataset; make one with read_csv, from_frame "
+            "or from_array"
+        )
     choice = resolve(
-        data.domain, data.n_samples, budget=budget, algorithm=algorithm, test=test, decider=decider, max_level=max_level,
-        knowledge=knowledge, linear=linear,
-    )  # fmt: skip
+        data.domain,
+        data.n_samples,
+        budget=budget,
+        algorithm=algorithm,
+        test=test,
+        decider=decider,
+        max_level=max_level,
+        knowledge=knowledge,
+        linear=linear,
+    )
     _check_afterwards(choice, release_out, n_confidence_draws)
     if choice.kind is not None:
         bought = release(data, choice.kind, budget=budget, noise=noise, ledger=ledger)
@@ -141,35 +187,71 @@ def discover(
             run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws))
     elif choice.algorithm is Algorithm.TREE:
         assert choice.test is not None and not isinstance(choice.decider, Decider)
-        run = tree_pc(data, test=choice.test, budget=budget, key=key, noise=noise, ledger=ledger, options=choice.decider)
+        run = tree_pc(
+            data,
+            test=choice.test,
+            budget=budget,
+            key=key,
+            noise=noise,
+            ledger=ledger,
+            options=choice.decider,
+        )
     else:
         assert choice.test is not None and isinstance(choice.decider, Decider)
         run = (fci if choice.algorithm is Algorithm.FCI else pc)(
-            data, test=choice.test, decider=choice.decider, budget=budget, key=key, noise=noise, ledger=ledger,
-            max_level=max_level, knowledge=knowledge, progress=progress,
-        )  # fmt: skip
+            data,
+            test=choice.test,
+            decider=choice.decider,
+            budget=budget,
+            key=key,
+            noise=noise,
+            ledger=ledger,
+            max_level=max_level,
+            knowledge=knowledge,
+            progress=progress,
+        )
     if choice.kind is None and isinstance(budget, Budget) and "released_margins" in run.info:
         run = run.with_confidence(decision_confidence(run))
     return replace(run, info={**run.info, "reasons": choice.reasons})
 
 
-def _check_afterwards(choice: Choice, release_out: str | Path | None, n_confidence_draws: int) -> None:
-    """Refuses, before anything is spent, what could not be done with the release once it is bought."""
+def _check_afterwards(
+    choice: Choice, release_out: str | Path | None, n_confidence_draws: int
+) -> None:
+    """Refuses, before anything is spent, what could not be done with the release once it is
+    bought.
+    """
     if not is_whole(n_confidence_draws, 0):
-        raise OptionError(f"n_confidence_draws = {n_confidence_draws!r} is no number of draws; use a whole number from 0, such as 50")
-    for argument, is_given in (("release_out", release_out is not None), ("n_confidence_draws", n_confidence_draws > 0)):
+        raise OptionError(
+            f"n_confidence_draws = {n_confidence_draws!r} is no number of draws; use a whole "
+            "number from 0, such as 50"
+        )
+    for argument, is_given in (
+        ("release_out", release_out is not None),
+        ("n_confidence_draws", n_confidence_draws > 0),
+    ):
         if is_given and choice.kind is None:
-            raise OptionError(f"{argument}: {choice.algorithm.value} releases nothing; drop it, or use Algorithm.RELEASE")
-    if release_out is not None and (Path(release_out).is_dir() or not Path(release_out).absolute().parent.is_dir()):
-        raise OptionError(f"release_out = {str(release_out)!r} is no file in a folder that exists; give one such as 'release.npz'")
+            raise OptionError(
+                f"{argument}: {choice.algorithm.value} releases nothing; drop it, or use "
+                "Algorithm.RELEASE"
+            )
+    if release_out is not None and (
+        Path(release_out).is_dir() or not Path(release_out).absolute().parent.is_dir()
+    ):
+        raise OptionError(
+            f"release_out = {str(release_out)!r} is no file in a folder that exists; give one "
+            "such as 'release.npz'"
+        )
 
 
 @dataclass(frozen=True)
 class CITestResult(Certified):
-    """One answer.  Without privacy: statistic, pvalue (and its logarithm) and margin.  Under a budget only the noisy margin and
-    what follows from it are released: statistic, pvalue and log_pvalue are None.
+    """One answer.  Without privacy: statistic, pvalue (and its logarithm) and margin.  Under a
+    budget only the noisy margin and what follows from it are released: statistic, pvalue and
+    log_pvalue are None.
 
-    cost: the guarantee.  spent: what the events charged add up to.  info: what was public of the data, and the ledger's table.
+    cost: the guarantee.  spent: what the events charged add up to.  info: what was public of the
+    data, and the ledger's table.
     """
 
     statistic: float | None
@@ -201,15 +283,18 @@ def ci_test(
 ) -> CITestResult:
     """One conditional independence test: is x independent of y given ``given``?
 
-    data, budget, ledger: as for :func:`jaxcd.pc`; a release is tested at no further cost.  x, y, given: different names.  Independent iff the margin (statistic minus critical value at level alpha), under a budget
-    with Laplace noise, is at most zero.
+    data, budget, ledger: as for :func:`jaxcd.pc`; a release is tested at no further cost.  x, y,
+    given: different names.  Independent iff the margin (statistic minus critical value at level
+    alpha), under a budget with Laplace noise, is at most zero.
 
     Guarantee
     ---------
-    Relation: that of the budget; public: n, the domain, all arguments.  Events: what the test buys as its preparation, if anything,
-    and a ``PureEvent`` of the largest epsilon that is left for the released margin, whose sensitivity the test states.  Proof: :func:`jaxcd.privacy.laplace`.
+    Relation: that of the budget; public: n, the domain, all arguments.  Events: what the test buys
+    as its preparation, if anything, and a ``PureEvent`` of the largest epsilon that is left for the
+    released margin, whose sensitivity the test states.  Proof: :func:`jaxcd.privacy.laplace`.
 
-    Raises OptionError for an unknown or repeated name, SensitivityError for a test without bounded sensitivity under a budget.
+    Raises OptionError for an unknown or repeated name, SensitivityError for a test without bounded
+    sensitivity under a budget.
     """
     decider = Threshold(alpha)  # checks alpha
     if budget is None and isinstance(data, Release):
@@ -218,40 +303,68 @@ def ci_test(
     assert budget is not None
     session = Session(data, test, alpha=decider.alpha, budget=budget, key=key)
     if isinstance(given, str):
-        raise OptionError(f"given = {given!r} is one text; use a tuple of names such as ({given!r},)")
+        raise OptionError(
+            f"given = {given!r} is one text; use a tuple of names such as ({given!r},)"
+        )
     chosen = (x, y, *given)
     for name in chosen:
         if name not in session.names:
-            raise OptionError(f"{name!r} is not a column; the columns are {', '.join(session.names)}")
+            raise OptionError(
+                f"{name!r} is not a column; the columns are {', '.join(session.names)}"
+            )
     if len(set(chosen)) < len(chosen):
         raise OptionError(f"x, y and given must be different columns, not {chosen!r}")
     place = {name: i for i, name in enumerate(session.names)}
     query = Query.of(place[x], place[y], [place[name] for name in given])
-    accountant = open_account(budget, noise, ledger=ledger, parts=(test,), analysis="ci_test", n_samples=session.n_samples)
+    accountant = open_account(
+        budget, noise, ledger=ledger, parts=(test,), analysis="ci_test", n_samples=session.n_samples
+    )
     if isinstance(budget, Budget):
         session.sensitivity()  # refuses before anything is charged
     session.open(accountant)
     if not session.admissible(query):
-        raise OptionError(f"given: {test.name} cannot condition on {given!r}: too many cells or columns; give fewer")
+        raise OptionError(
+            f"given: {test.name} cannot condition on {given!r}: too many cells or columns; give "
+            "fewer"
+        )
     if isinstance(budget, NoPrivacy):
         answer = session.evaluate([query])
         statistic, log_pvalue, margin = (float(part[0]) for part in answer)
         values = statistic, float(np.exp(log_pvalue)), log_pvalue, margin, margin <= 0
         if isinstance(data, Release):
             return CITestResult(*values, data.cost, data.spent, facts_of_release(data))
-        return CITestResult(*values, accountant.guarantee, accountant.ledger.spent, _facts(accountant, session))
+        return CITestResult(
+            *values, accountant.guarantee, accountant.ledger.spent, _facts(accountant, session)
+        )
     bound = session.sensitivity()
     noisy = laplace(
-        accountant, session.margins([query]), sensitivity=bound.value, pad=bound.pad, epsilon=equal_pure_events(accountant.ledger, 1),
-        label="margin", relation=session.relation,
-    )  # fmt: skip
+        accountant,
+        session.margins([query]),
+        sensitivity=bound.value,
+        pad=bound.pad,
+        epsilon=equal_pure_events(accountant.ledger, 1),
+        label="margin",
+        relation=session.relation,
+    )
     return CITestResult(
-        None, None, None, float(noisy[0]), bool(noisy[0] <= 0), accountant.guarantee, accountant.ledger.spent, _facts(accountant, session)
+        None,
+        None,
+        None,
+        float(noisy[0]),
+        bool(noisy[0] <= 0),
+        accountant.guarantee,
+        accountant.ledger.spent,
+        _facts(accountant, session),
     )
 
 
 def _facts(accountant: Accountant, session: Session) -> Mapping[str, Any]:
-    return facts_of_run(accountant, domain=session.domain, n_samples=session.n_samples, n_variables=session.n_variables)
+    return facts_of_run(
+        accountant,
+        domain=session.domain,
+        n_samples=session.n_samples,
+        n_variables=session.n_variables,
+    )
 
 
 @keeps_what_is_paid
@@ -265,30 +378,40 @@ def release(
 ) -> Release:
     """Buys noisy statistics of the data once; whatever is computed from them later is free.
 
-    data: with a declared domain.  kind: ``Histogram()`` of all columns together (discrete, up to 4,096 cells), ``Marginals()`` (discrete,
-    many columns), ``SecondMoments()`` (numeric, linear) or ``Features()`` (numeric or mixed, additive models).  budget: the total; all of it is spent.  noise: None for secure noise.
-    ledger: a LedgerFile (or Ledger) that every event is charged to as well.
-    Returns a release, which can be saved, published and loaded; :func:`search` finds graphs in it.
+    data: with a declared domain.  kind: ``Histogram()`` of all columns together (discrete, up to
+    4,096 cells), ``Marginals()`` (discrete, many columns), ``SecondMoments()`` (numeric, linear) or
+    ``Features()`` (numeric or mixed, additive models).  budget: the total; all of it is spent.
+    noise: None for secure noise. ledger: a LedgerFile (or Ledger) that every event is charged to as
+    well. Returns a release, which can be saved, published and loaded; :func:`search` finds graphs
+    in it.
 
     Guarantee
     ---------
-    Relation: replace-one; n and the domain are public.  The kind's docstring states its event, sensitivity and proof.
-    Raises OptionError, DomainError or PrivacyError, before anything is charged, where arguments do not fit.
+    Relation: replace-one; n and the domain are public.  The kind's docstring states its event,
+    sensitivity and proof. Raises OptionError, DomainError or PrivacyError, before anything is
+    charged, where arguments do not fit.
     """
     if not isinstance(kind, ReleaseKind):
-        raise OptionError(f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), SecondMoments() or Features()")
+        raise OptionError(
+            f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), "
+            "SecondMoments() or Features()"
+        )
     return kind.release(data, budget=budget, noise=noise, ledger=ledger)
 
 
 def search(bought: Release) -> DiscoveryResult:
-    """The best graph of a release by the score that knows its noise; post-processing, with the release's guarantee.
+    """The best graph of a release by the score that knows its noise; post-processing, with the
+    release's guarantee.
 
-    bought: what :func:`release` or ``Release.load`` returned.  Histograms are searched over equivalence classes from exact starts,
-    marginals by orderings, second moments exactly up to 20 columns; the functions ``search_histogram``, ``search_marginals``,
-    ``search_second_moments`` and ``search_features`` in :mod:`jaxcd.discovery` have options.
+    bought: what :func:`release` or ``Release.load`` returned.  Histograms are searched over
+    equivalence classes from exact starts, marginals by orderings, second moments exactly up to 20
+    columns; the functions ``search_histogram``, ``search_marginals``, ``search_second_moments`` and
+    ``search_features`` in :mod:`jaxcd.discovery` have options.
 
     Raises OptionError for anything else.
     """
     if not isinstance(bought, Release):
-        raise OptionError(f"bought: a {type(bought).__name__} cannot be searched; use what jaxcd.release returns")
+        raise OptionError(
+            f"bought: a {type(bought).__name__} cannot be searched; use what jaxcd.release returns"
+        )
     return search_release(bought)

@@ -1,4 +1,6 @@
-"""Is an argument a number?  One policy for all: Python's and NumPy's numbers are, truth values and texts are not."""
+"""Is an argument a number?  One policy for all: Python's and NumPy's numbers are, truth values and
+texts are not.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,18 @@ def is_whole(value: Any, least: int | None = None, most: int | None = None) -> b
 def is_number(value: Any) -> bool:
     """Whether it is a finite real number.
 
-    >>> is_number(0.5), is_number(np.float32(1)), is_number(2), is_number(True), is_number("1"), is_number(math.nan)
+    >>> (
+    ...     is_number(0.5),
+    ...     is_number(np.float32(1)),
+    ...     is_number(2),
+    ...     is_number(True),
+    ...     is_number("1"),
+    ...     is_number(math.nan),
+    ... )
     (True, True, True, False, False, False)
     """
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(
+        value, (int, float, np.integer, np.floating)
+    ):
         return False
     return math.isfinite(value)

@@ -1,8 +1,9 @@
 """The exceptions of jaxcd: one small tree.
 
-Every error that jaxcd raises on purpose derives from :class:`JaxcdError`.  Messages name the argument, the value and the
-cure.  Messages of errors that can be raised during a private run depend on public facts only (the domain, the number of
-rows, the options); errors about the content of the data are raised when the data is read, to its owner.
+Every error that jaxcd raises on purpose derives from :class:`JaxcdError`.  Messages name the
+argument, the value and the cure.  Messages of errors that can be raised during a private run depend
+on public facts only (the domain, the number of rows, the options); errors about the content of the
+data are raised when the data is read, to its owner.
 """
 
 from __future__ import annotations
@@ -41,8 +42,12 @@ class SensitivityError(PrivacyError, ValueError):
 
 
 class PrivacyWarning(UserWarning):
-    """A budget is legal, and promises less than its owner may think; made from public facts alone."""
+    """A budget is legal, and promises less than its owner may think; made from public facts
+    alone.
+    """
 
 
 class BudgetExhausted(PrivacyError):
-    """An event does not fit into what is left of the budget; nothing was drawn and nothing was charged."""
+    """An event does not fit into what is left of the budget; nothing was drawn and nothing was
+    charged.
+    """

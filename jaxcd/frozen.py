@@ -8,7 +8,9 @@ __all__ = ["FrozenDict"]
 
 
 class FrozenDict(dict[Any, Any]):
-    """A dict whose entries stay; it is equal to a dict with the same ones, and JSON, copies and pickles treat it as one."""
+    """A dict whose entries stay; it is equal to a dict with the same ones, and JSON, copies and
+    pickles treat it as one.
+    """
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("a result is frozen; make a dict of this one, and change that: dict(...)")

@@ -1,6 +1,7 @@
 """How close an estimated graph is to the true one.
 
-Every function is called ``(estimate, truth)`` with two mixed graphs over the same names, in any order.
+Every function is called ``(estimate, truth)`` with two mixed graphs over the same names, in any
+order.
 
 >>> from jaxcd.graphs import MixedGraph
 >>> truth = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "c --> b"])
@@ -39,8 +40,9 @@ __all__ = [
 class F1Score(float):
     """An F1 score: a float, with precision and recall beside it.
 
-    F1 = 2 TP / (n_estimated + n_true), the harmonic mean of precision = TP / n_estimated and recall = TP / n_true.
-    If nothing is estimated and nothing is true, all three are 1; any other 0 / 0 is 0.
+    F1 = 2 TP / (n_estimated + n_true), the harmonic mean of precision = TP / n_estimated and
+    recall = TP / n_true. If nothing is estimated and nothing is true, all three are 1; any other 0
+    / 0 is 0.
 
     Args:
         true_positives: Number of items that are both estimated and true.
@@ -128,7 +130,8 @@ def skeleton_f1(estimate: MixedGraph, truth: MixedGraph) -> F1Score:
 def orientation_f1(estimate: MixedGraph, truth: MixedGraph) -> F1Score:
     """F1 over directed edges only: pairs (i, j) with i --> j, a tail at i and an arrowhead at j.
 
-    Undirected, bidirected and circle edges are no items: not directing an edge costs recall, never precision.
+    Undirected, bidirected and circle edges are no items: not directing an edge costs recall, never
+    precision.
 
     Args:
         estimate: The estimated graph.
@@ -147,8 +150,8 @@ def orientation_f1(estimate: MixedGraph, truth: MixedGraph) -> F1Score:
 def arc_f1(estimate: MixedGraph, truth: MixedGraph) -> F1Score:
     """F1 over arcs, where an edge that leaves the direction open counts as two.
 
-    An edge with an arrowhead at exactly one end is one arc, into the arrowhead; any other edge (undirected, bidirected,
-    o-o, --o) is two arcs, one each way.
+    An edge with an arrowhead at exactly one end is one arc, into the arrowhead; any other edge
+    (undirected, bidirected, o-o, --o) is two arcs, one each way.
 
     Args:
         estimate: The estimated graph.
@@ -161,15 +164,16 @@ def arc_f1(estimate: MixedGraph, truth: MixedGraph) -> F1Score:
         GraphError: If the graphs have different names.
 
     Source:
-        The convention of the experiments of Wang, Pang and Song 2020 (NeurIPS), "Towards practical differentially
-        private causal graph discovery" (Priv-PC), extended to circles.
+        The convention of the experiments of Wang, Pang and Song 2020 (NeurIPS), "Towards practical
+        differentially private causal graph discovery" (Priv-PC), extended to circles.
     """
     estimated, true = _aligned(estimate, truth)
     return _f1(_arcs(estimated), _arcs(true))
 
 
 def shd(estimate: MixedGraph, truth: MixedGraph) -> int:
-    """Structural Hamming distance: the number of pairs of nodes whose edge (its presence or a mark of it) differs.
+    """Structural Hamming distance: the number of pairs of nodes whose edge (its presence or a mark
+    of it) differs.
 
     Args:
         estimate: The estimated graph.
@@ -182,7 +186,8 @@ def shd(estimate: MixedGraph, truth: MixedGraph) -> int:
         GraphError: If the graphs have different names.
 
     Source:
-        Tsamardinos, Brown and Aliferis 2006 (Machine Learning 65), for CPDAGs: a wrong direction costs 1.
+        Tsamardinos, Brown and Aliferis 2006 (Machine Learning 65), for CPDAGs: a wrong direction
+        costs 1.
     """
     estimated, true = _aligned(estimate, truth)
     differs = estimated.marks != true.marks
@@ -190,10 +195,12 @@ def shd(estimate: MixedGraph, truth: MixedGraph) -> int:
 
 
 def mark_f1(estimate: MixedGraph, truth: MixedGraph) -> F1Score:
-    """F1 over edges with their marks, for PAGs: an edge is right if the pair is adjacent in both with the same two marks.
+    """F1 over edges with their marks, for PAGs: an edge is right if the pair is adjacent in both
+    with the same two marks.
 
-    So o-o, o->, -->, <->, --- and the rest are different items: every edge whose marks are not exactly the true ones costs
-    precision and recall.  Never above :func:`skeleton_f1`, which ignores the marks.
+    So o-o, o->, -->, <->, --- and the rest are different items: every edge whose marks are not
+    exactly the true ones costs precision and recall.  Never above :func:`skeleton_f1`, which
+    ignores the marks.
 
     Args:
         estimate: The estimated graph.
@@ -211,7 +218,12 @@ def mark_f1(estimate: MixedGraph, truth: MixedGraph) -> F1Score:
     return F1Score(*(int(count) for count in counts))
 
 
-_MARK_LABELS = {Mark.NONE: "none", Mark.CIRCLE: "circle", Mark.ARROW: "arrowhead", Mark.TAIL: "tail"}
+_MARK_LABELS = {
+    Mark.NONE: "none",
+    Mark.CIRCLE: "circle",
+    Mark.ARROW: "arrowhead",
+    Mark.TAIL: "tail",
+}
 
 
 @final
@@ -222,8 +234,8 @@ class MarkConfusion:
     ``str()`` of it is a table, true marks in rows and estimated ones in columns.
 
     Args:
-        counts: Four rows (the true mark) of four numbers (the estimated one), in the order of ``Mark``: none, circle,
-            arrowhead, tail.  They sum to d (d - 1).
+        counts: Four rows (the true mark) of four numbers (the estimated one), in the order of
+            ``Mark``: none, circle, arrowhead, tail.  They sum to d (d - 1).
 
     Raises:
         OptionError: If the counts are not four rows of four non-negative integers.
@@ -234,20 +246,27 @@ class MarkConfusion:
     def __post_init__(self) -> None:
         array = np.asarray(self.counts)
         if array.shape != (4, 4) or array.dtype.kind not in "iu" or not (array >= 0).all():
-            raise OptionError(f"counts must be four rows of four non-negative integers, got {self.counts!r}")
-        object.__setattr__(self, "counts", tuple(tuple(int(count) for count in row) for row in array))
+            raise OptionError(
+                f"counts must be four rows of four non-negative integers, got {self.counts!r}"
+            )
+        object.__setattr__(
+            self, "counts", tuple(tuple(int(count) for count in row) for row in array)
+        )
 
     def count(self, *, true: Mark, estimated: Mark) -> int:
         """Number of ends whose mark is ``true`` in the truth and ``estimated`` in the estimate."""
         return self.counts[Mark(true)][Mark(estimated)]
 
     def f1(self, mark: Mark) -> F1Score:
-        """F1 over the ends with this mark: right where it stands at the same end of the same pair in both graphs.
+        """F1 over the ends with this mark: right where it stands at the same end of the same pair
+        in both graphs.
 
         With ``Mark.NONE`` the items are the ends of pairs without an edge.
         """
         mark = Mark(mark)
-        return F1Score(self.counts[mark][mark], sum(row[mark] for row in self.counts), sum(self.counts[mark]))
+        return F1Score(
+            self.counts[mark][mark], sum(row[mark] for row in self.counts), sum(self.counts[mark])
+        )
 
     def __str__(self) -> str:
         labels = list(_MARK_LABELS.values())
@@ -261,10 +280,11 @@ class MarkConfusion:
 
 
 def mark_confusion(estimate: MixedGraph, truth: MixedGraph) -> MarkConfusion:
-    """The confusion table of marks: for every ordered pair (i, j) the mark at j in the truth and in the estimate.
+    """The confusion table of marks: for every ordered pair (i, j) the mark at j in the truth and in
+    the estimate.
 
-    Each pair of nodes counts twice, once for each end.  An end where one graph has an edge and the other has none is
-    counted in the row or column "none".
+    Each pair of nodes counts twice, once for each end.  An end where one graph has an edge and the
+    other has none is counted in the row or column "none".
 
     >>> truth = MixedGraph.from_edges(["a", "b", "c"], ["a o-> b", "b <-> c"])
     >>> print(mark_confusion(MixedGraph.from_edges(["a", "b", "c"], ["a --> b"]), truth))
@@ -292,7 +312,8 @@ def mark_confusion(estimate: MixedGraph, truth: MixedGraph) -> MarkConfusion:
 
 
 def summary(estimate: MixedGraph, truth: MixedGraph) -> dict[str, F1Score | int]:
-    """The metrics of DAGs and CPDAGs by name: ``skeleton_f1``, ``orientation_f1``, ``arc_f1`` and ``shd``.
+    """The metrics of DAGs and CPDAGs by name: ``skeleton_f1``, ``orientation_f1``, ``arc_f1`` and
+    ``shd``.
 
     For PAGs see also :func:`mark_f1` and :func:`mark_confusion`, which are not part of it.
 
@@ -306,18 +327,25 @@ def summary(estimate: MixedGraph, truth: MixedGraph) -> dict[str, F1Score | int]
     Raises:
         GraphError: If the graphs have different names.
     """
-    return {metric.__name__: metric(estimate, truth) for metric in (skeleton_f1, orientation_f1, arc_f1, shd)}
+    return {
+        metric.__name__: metric(estimate, truth)
+        for metric in (skeleton_f1, orientation_f1, arc_f1, shd)
+    }
 
 
 def _aligned(estimate: MixedGraph, truth: MixedGraph) -> tuple[MixedGraph, MixedGraph]:
     for argument, graph in (("estimate", estimate), ("truth", truth)):
         if not isinstance(graph, MixedGraph):
-            raise GraphError(f"{argument}: a {type(graph).__name__} is not a MixedGraph; make one with MixedGraph.from_dag or from_edges")
+            raise GraphError(
+                f"{argument}: a {type(graph).__name__} is not a MixedGraph; make one with "
+                "MixedGraph.from_dag or from_edges"
+            )
     missing = sorted(set(truth.names) - set(estimate.names))
     extra = sorted(set(estimate.names) - set(truth.names))
     if missing or extra:
         raise GraphError(
-            f"estimate and truth must have the same names: the estimate lacks {missing}, the truth lacks {extra}; "
+            f"estimate and truth must have the same names: the estimate lacks {missing}, the "
+            f"truth lacks {extra}; "
             "compare subgraphs over the common names"
         )
     return estimate.reordered(truth.names), truth
@@ -329,5 +357,9 @@ def _arcs(graph: MixedGraph) -> np.ndarray:
 
 
 def _f1(estimated: np.ndarray, true: np.ndarray) -> F1Score:
-    counts = (np.count_nonzero(estimated & true), np.count_nonzero(estimated), np.count_nonzero(true))
+    counts = (
+        np.count_nonzero(estimated & true),
+        np.count_nonzero(estimated),
+        np.count_nonzero(true),
+    )
     return F1Score(*(int(count) for count in counts))

@@ -1,6 +1,8 @@
-"""One table of what the package offers: tests, deciders, releases, scores and searches, with what each can do.
+"""One table of what the package offers: tests, deciders, releases, scores and searches, with what
+each can do.
 
-The contract suite (``tests/test_catalogue.py``) runs over it, and fails for a public class that is not in it.  A new class is one row here.
+The contract suite (``tests/test_catalogue.py``) runs over it, and fails for a public class that is
+not in it.  A new class is one row here.
 """
 
 from __future__ import annotations
@@ -18,7 +20,21 @@ from jaxcd.releases import NoisyFisherZ
 from jaxcd.scores import ScoreConfig
 from jaxcd.scores.bge import BGe
 
-__all__ = ["DECIDERS", "KINDS", "SCORES", "SEARCHES", "TESTS", "DeciderRow", "KindRow", "ScoreRow", "SearchRow", "TestRow", "discrete", "mixed", "numeric"]
+__all__ = [
+    "DECIDERS",
+    "KINDS",
+    "SCORES",
+    "SEARCHES",
+    "TESTS",
+    "DeciderRow",
+    "KindRow",
+    "ScoreRow",
+    "SearchRow",
+    "TestRow",
+    "discrete",
+    "mixed",
+    "numeric",
+]
 
 
 def discrete(n: int = 300) -> jaxcd.Dataset:
@@ -27,7 +43,9 @@ def discrete(n: int = 300) -> jaxcd.Dataset:
     a = rng.integers(0, 3, n)
     b = np.where(rng.random(n) < 0.2, rng.integers(0, 3, n), a)
     c = np.where(rng.random(n) < 0.2, rng.integers(0, 2, n), (b > 0).astype(int))
-    domain = jaxcd.Domain({"a": jaxcd.Ordinal((0, 1, 2)), "b": jaxcd.Ordinal((0, 1, 2)), "c": jaxcd.Ordinal((0, 1))})
+    domain = jaxcd.Domain(
+        {"a": jaxcd.Ordinal((0, 1, 2)), "b": jaxcd.Ordinal((0, 1, 2)), "c": jaxcd.Ordinal((0, 1))}
+    )
     return jaxcd.Dataset.from_codes(np.column_stack([a, b, c]).astype(np.int32), domain=domain)
 
 
@@ -38,7 +56,11 @@ def numeric(n: int = 300) -> jaxcd.Dataset:
     b = a + 0.5 * rng.normal(size=n)
     c = b + 0.5 * rng.normal(size=n)
     columns = np.clip(np.column_stack([a, b, c]), -5, 5)
-    return jaxcd.Dataset.from_array(columns, names=list("abc"), domain=jaxcd.Domain({name: jaxcd.Numeric(-5, 5) for name in "abc"}))
+    return jaxcd.Dataset.from_array(
+        columns,
+        names=list("abc"),
+        domain=jaxcd.Domain({name: jaxcd.Numeric(-5, 5) for name in "abc"}),
+    )
 
 
 def mixed(n: int = 300) -> jaxcd.Dataset:
@@ -47,13 +69,19 @@ def mixed(n: int = 300) -> jaxcd.Dataset:
     a = rng.normal(size=n)
     b = (a + 0.3 * rng.normal(size=n) > 0).astype(int)
     c = b + 0.5 * rng.normal(size=n)
-    domain = jaxcd.Domain({"a": jaxcd.Numeric(-5, 5), "b": jaxcd.Categorical((0, 1)), "c": jaxcd.Numeric(-5, 5)})
-    return jaxcd.Dataset.from_array(np.column_stack([np.clip(a, -5, 5), b, np.clip(c, -5, 5)]), names=list("abc"), domain=domain)
+    domain = jaxcd.Domain(
+        {"a": jaxcd.Numeric(-5, 5), "b": jaxcd.Categorical((0, 1)), "c": jaxcd.Numeric(-5, 5)}
+    )
+    return jaxcd.Dataset.from_array(
+        np.column_stack([np.clip(a, -5, 5), b, np.clip(c, -5, 5)]), names=list("abc"), domain=domain
+    )
 
 
 @dataclass(frozen=True)
 class TestRow:
-    """test: a CI test.  data: columns that it takes, or None (a release, a graph).  private: whether its sensitivity is bounded."""
+    """test: a CI test.  data: columns that it takes, or None (a release, a graph).  private:
+    whether its sensitivity is bounded.
+    """
 
     __test__ = False
 
@@ -83,7 +111,9 @@ TESTS = (
 
 @dataclass(frozen=True)
 class DeciderRow:
-    """decider: and the test that it is tried with, on these data.  private: whether it fits a budget.  plans: whether ``jaxcd.plan`` takes it."""
+    """decider: and the test that it is tried with, on these data.  private: whether it fits a
+    budget.  plans: whether ``jaxcd.plan`` takes it.
+    """
 
     decider: Any
     test: Any = jaxcd.CovarianceNorm()  # noqa: RUF009 - frozen
@@ -98,7 +128,9 @@ DECIDERS = (
     DeciderRow(jaxcd.SieveAndExamine()),
     DeciderRow(jaxcd.NoisyThreshold()),
     DeciderRow(jaxcd.NoisyThreshold(noise=jaxcd.decisions.Noise.GAUSSIAN, n_queries=12)),
-    DeciderRow(jaxcd.NoisyRank(n_queries=6), jaxcd.BoundedRCIT(n_features=20, n_permutations=19), numeric),
+    DeciderRow(
+        jaxcd.NoisyRank(n_queries=6), jaxcd.BoundedRCIT(n_features=20, n_permutations=19), numeric
+    ),
     DeciderRow(jaxcd.ExponentialSelect()),
     DeciderRow(jaxcd.Scheduled(jaxcd.SparseVector()), plans=False),
     DeciderRow(jaxcd.Scheduled(jaxcd.ExponentialSelect()), plans=False),
@@ -143,7 +175,9 @@ SCORES = (
 
 @dataclass(frozen=True)
 class SearchRow:
-    """search: with the options that it needs; by_score: whether it maximises a score (else it asks tests)."""
+    """search: with the options that it needs; by_score: whether it maximises a score (else it asks
+    tests).
+    """
 
     search: Callable[..., jaxcd.DiscoveryResult]
     by_score: bool
@@ -156,5 +190,7 @@ SEARCHES = (
     SearchRow(jaxcd.ges, True),
     SearchRow(jaxcd.mmhc, True),
     SearchRow(jaxcd.exact_search, True),
-    SearchRow(jaxcd.order_mcmc, True, (("n_steps", 60), ("burn_in", 20), ("key", jax.random.key(3)))),
+    SearchRow(
+        jaxcd.order_mcmc, True, (("n_steps", 60), ("burn_in", 20), ("key", jax.random.key(3)))
+    ),
 )

@@ -1,4 +1,6 @@
-"""Options: the folder of public data files (``--data FOLDER``, else ``JAXCD_DATA``, else ``../shared/data``), and ``--slow``."""
+"""Options: the folder of public data files (``--data FOLDER``, else ``JAXCD_DATA``, else
+``../shared/data``), and ``--slow``.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,19 @@ import pytest
 hypothesis.settings.register_profile("jaxcd", deadline=None)
 hypothesis.settings.load_profile("jaxcd")
 
-# ``benchmarks`` is not installed.  At the end of the path, so that an installed jaxcd is what is tested.
+# ``benchmarks`` is not installed.  At the end of the path, so that an installed jaxcd is what is
+# tested.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--slow", action="store_true", help="run also the tests that are marked slow (minutes)")
     parser.addoption(
-        "--data", default=os.environ.get("JAXCD_DATA"), help="folder of public data files (default: $JAXCD_DATA)"
+        "--slow", action="store_true", help="run also the tests that are marked slow (minutes)"
+    )
+    parser.addoption(
+        "--data",
+        default=os.environ.get("JAXCD_DATA"),
+        help="folder of public data files (default: $JAXCD_DATA)",
     )
 
 
@@ -36,9 +43,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def data_folder(pytestconfig: pytest.Config) -> Path:
     """The data folder; a test that needs it is skipped where there is none."""
     given = pytestconfig.getoption("--data")
-    folder = Path(given) if given else Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
+    folder = (
+        Path(given) if given else Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
+    )
     if given and not folder.is_dir():
-        raise pytest.UsageError(f"the data folder {given!r} does not exist; correct --data or JAXCD_DATA")
+        raise pytest.UsageError(
+            f"the data folder {given!r} does not exist; correct --data or JAXCD_DATA"
+        )
     if not folder.is_dir():
         pytest.skip("no data folder; set JAXCD_DATA or give --data")
     return folder.resolve()

@@ -1,8 +1,10 @@
 """Arrows point down only: who may import whom, and what no module may touch.
 
-The order: errors <- ops <- graphs, data, privacy <- citests <- queries, scores <- releases <- decisions <- discovery, published <-
-api, guarantee_list, audit, cli (advice, which asks deciders what they would do, stands beside published); beside it metrics over graphs, and plotting and report over graphs, metrics and privacy.  Imports for
-type checkers and inside functions count like any other; what may be imported inside functions only is stated as such.
+The order: errors <- ops <- graphs, data, privacy <- citests <- queries, scores <- releases <-
+decisions <- discovery, published <- api, guarantee_list, audit, cli (advice, which asks deciders
+what they would do, stands beside published); beside it metrics over graphs, and plotting and report
+over graphs, metrics and privacy.  Imports for type checkers and inside functions count like any
+other; what may be imported inside functions only is stated as such.
 """
 
 from __future__ import annotations
@@ -21,12 +23,26 @@ from jaxcd.releases import Release, ReleaseKind
 from jaxcd.scores import GraphScore, ScoreConfig
 
 ROOT = Path(jaxcd.__file__).resolve().parent
-MODULES = {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+MODULES = {
+    path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(ROOT.rglob("*.py"))
+}
 
 BASE = {"checks", "errors", "frozen"}
 STATISTICS = BASE | {"ops", "graphs", "data", "privacy", "citests"}
 SEARCH = STATISTICS | {"queries", "releases", "decisions", "scores"}
-EVERYTHING = SEARCH | {"discovery", "pairwise", "local", "published", "metrics", "plotting", "report", "advice", "api", "guarantee_list"}
+EVERYTHING = SEARCH | {
+    "discovery",
+    "pairwise",
+    "local",
+    "published",
+    "metrics",
+    "plotting",
+    "report",
+    "advice",
+    "api",
+    "guarantee_list",
+}
 ALLOWED = {
     "checks": set(),
     "errors": set(),
@@ -40,7 +56,8 @@ ALLOWED = {
     "scores": BASE | {"ops", "graphs", "data"},
     "releases": STATISTICS | {"queries", "scores"},
     "decisions": STATISTICS | {"queries", "releases"},
-    "discovery": BASE | {"graphs", "data", "privacy", "citests", "queries", "decisions", "releases", "scores"},
+    "discovery": BASE
+    | {"graphs", "data", "privacy", "citests", "queries", "decisions", "releases", "scores"},
     "pairwise": STATISTICS,
     "local": STATISTICS | {"releases", "scores"},
     "published": SEARCH | {"discovery"},
@@ -86,19 +103,26 @@ def imports(module: Path, tree: ast.Module) -> Iterator[Import]:
             above = package[: len(package) - node.level + 1] if node.level else ()
             source = ".".join([*above, *(node.module or "").split(".")]).strip(".")
             names = tuple(alias.name for alias in node.names)
-            sources = [(f"jaxcd.{name}", ()) for name in names] if source == "jaxcd" else [(source, names)]
+            sources = (
+                [(f"jaxcd.{name}", ()) for name in names]
+                if source == "jaxcd"
+                else [(source, names)]
+            )
         else:
             continue
         for source, names in sources:
             head, _, rest = source.partition(".")
             if head == "jaxcd":
-                yield Import(rest.partition(".")[0] or "__init__", names, id(node) in inside, node.lineno)
+                yield Import(
+                    rest.partition(".")[0] or "__init__", names, id(node) in inside, node.lineno
+                )
 
 
 def test_the_walk_sees_imports():
     """Else the tests below could not fail."""
     tree = ast.parse(
-        "import jaxcd.ops.tails\nfrom jaxcd import graphs, data\nfrom ..errors import E\nfrom . import base\n"
+        "import jaxcd.ops.tails\nfrom jaxcd import graphs, data\nfrom ..errors import E\nfrom . "
+        "import base\n"
         "def f():\n    from jaxcd.report import x\n"
     )
     found = [(i.target, i.lazy) for i in imports(Path("citests/kendall.py"), tree)]
@@ -116,7 +140,9 @@ def test_the_walk_sees_imports():
 @pytest.mark.parametrize("module", list(MODULES), ids=str)
 def test_arrows_point_down(module: Path):
     part = part_of(module)
-    assert part in ALLOWED, f"{part} has no place in the order of imports: give it one in this test and in the design"
+    assert part in ALLOWED, (
+        f"{part} has no place in the order of imports: give it one in this test and in the design"
+    )
     for found in imports(module, MODULES[module]):
         allowed = ALLOWED[part] | {part} | (LAZY.get(part, set()) if found.lazy else set())
         if part in ("audit", "cli", "api") and found.target == "__init__":
@@ -141,20 +167,34 @@ def file_arrows() -> Iterator[tuple[str, str]]:
             if isinstance(node, ast.Import):
                 targets = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
-                above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+                above = (
+                    package.split(".")[: len(package.split(".")) - node.level + 1]
+                    if node.level
+                    else []
+                )
                 source = ".".join([*above, *([node.module] if node.module else [])])
-                targets = [f"{source}.{alias.name}" if f"{source}.{alias.name}" in known else source for alias in node.names]
+                targets = [
+                    f"{source}.{alias.name}" if f"{source}.{alias.name}" in known else source
+                    for alias in node.names
+                ]
             else:
                 continue
             yield from ((name, target) for target in targets if target in known and target != name)
 
 
 #: A graph converts itself: its methods call the converters, which make graphs.
-ONE_CIRCLE = {"jaxcd.graphs.converters", "jaxcd.graphs.dag", "jaxcd.graphs.mixed_graph", "jaxcd.graphs.text_formats"}
+ONE_CIRCLE = {
+    "jaxcd.graphs.converters",
+    "jaxcd.graphs.dag",
+    "jaxcd.graphs.mixed_graph",
+    "jaxcd.graphs.text_formats",
+}
 
 
 def circles(arrows: Iterator[tuple[str, str]]) -> list[set[str]]:
-    return [set(part) for part in nx.strongly_connected_components(nx.DiGraph(arrows)) if len(part) > 1]
+    return [
+        set(part) for part in nx.strongly_connected_components(nx.DiGraph(arrows)) if len(part) > 1
+    ]
 
 
 def test_files_import_each_other_in_no_circle():
@@ -166,7 +206,14 @@ def test_rooms_import_each_other_in_no_circle():
     def room(name: str) -> str:
         return ".".join(name.split(".")[:2])
 
-    assert circles((room(a), room(b)) for a, b in file_arrows() if "jaxcd" not in (a, b) and room(a) != room(b)) == []
+    assert (
+        circles(
+            (room(a), room(b))
+            for a, b in file_arrows()
+            if "jaxcd" not in (a, b) and room(a) != room(b)
+        )
+        == []
+    )
 
 
 def concrete() -> dict[str, str]:
@@ -183,12 +230,22 @@ def concrete() -> dict[str, str]:
 
 
 def asked_classes(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """The names in the second argument of isinstance and issubclass, and those compared with a type."""
+    """The names in the second argument of isinstance and issubclass, and those compared with a
+    type.
+    """
     for node in ast.walk(tree):
         wanted: list[ast.AST] = []
-        if isinstance(node, ast.Call) and dotted(node.func) in ("isinstance", "issubclass") and len(node.args) == 2:
+        if (
+            isinstance(node, ast.Call)
+            and dotted(node.func) in ("isinstance", "issubclass")
+            and len(node.args) == 2
+        ):
             wanted = [node.args[1]]
-        elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Call) and dotted(node.left.func) == "type":
+        elif (
+            isinstance(node, ast.Compare)
+            and isinstance(node.left, ast.Call)
+            and dotted(node.left.func) == "type"
+        ):
             wanted = list(node.comparators)
         for part in wanted:
             for name in ast.walk(part):
@@ -199,7 +256,14 @@ def asked_classes(tree: ast.Module) -> Iterator[tuple[str, int]]:
 def test_nobody_asks_for_the_class_of_a_release_a_decider_or_a_score():
     """They answer for themselves; only their own room may know them by name."""
     classes = concrete()
-    assert {"Histogram", "ReleasedFeatures", "LevelwiseGaussian", "Scheduled", "BIC", "SetScore"} <= set(classes)
+    assert {
+        "Histogram",
+        "ReleasedFeatures",
+        "LevelwiseGaussian",
+        "Scheduled",
+        "BIC",
+        "SetScore",
+    } <= set(classes)
     seen = list(asked_classes(ast.parse("isinstance(x, (A, b.C))\ntype(y) is D\n")))
     assert [name for name, _ in seen] == ["A", "C", "b", "D"]
     for module, tree in MODULES.items():
@@ -219,15 +283,35 @@ def test_privacy_knows_no_test_and_no_graph(module: Path):
 
 @pytest.mark.parametrize("module", of_part("discovery"), ids=str)
 def test_discovery_sees_types_not_data(module: Path):
-    """Of data, tests and the session only the names of types: what a search computes is post-processing."""
-    types = {"data": {"Dataset", "Domain"}, "citests": {"CITest", "Query", "check_alpha"}, "queries": {"Session"}}
+    """Of data, tests and the session only the names of types: what a search computes is
+    post-processing.
+    """
+    types = {
+        "data": {"Dataset", "Domain"},
+        "citests": {"CITest", "Query", "check_alpha"},
+        "queries": {"Session"},
+    }
     for found in imports(module, MODULES[module]):
         if found.target in types:
             assert set(found.names) <= types[found.target], f"{module}:{found.line}"
     if "decisions" in {found.target for found in imports(module, MODULES[module])}:
-        helpers = {n for f in imports(module, MODULES[module]) if f.target == "decisions" for n in f.names}
-        assert not helpers & {"margins_of", "smallest_margins", "openings"}, f"{module} imports {helpers}"
-    sensitive = {"expose", "margins", "projections", "pooled_covariances", "evaluate", "codes", "restrict", "column", "log_pvalue"}
+        helpers = {
+            n for f in imports(module, MODULES[module]) if f.target == "decisions" for n in f.names
+        }
+        assert not helpers & {"margins_of", "smallest_margins", "openings"}, (
+            f"{module} imports {helpers}"
+        )
+    sensitive = {
+        "expose",
+        "margins",
+        "projections",
+        "pooled_covariances",
+        "evaluate",
+        "codes",
+        "restrict",
+        "column",
+        "log_pvalue",
+    }
     for node in ast.walk(MODULES[module]):
         if isinstance(node, ast.Attribute):
             assert node.attr not in sensitive, f"{module}:{node.lineno} uses .{node.attr}"
@@ -237,9 +321,13 @@ def test_sensitive_values_are_unwrapped_only_where_answers_are_given():
     for module, tree in MODULES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and node.attr == "expose":
-                assert part_of(module) in {"decisions", "releases", "published", "api", "queries"}, (
-                    f"{module}:{node.lineno}"
-                )
+                assert part_of(module) in {
+                    "decisions",
+                    "releases",
+                    "published",
+                    "api",
+                    "queries",
+                }, f"{module}:{node.lineno}"
 
 
 def dotted(node: ast.AST) -> str:
@@ -262,7 +350,15 @@ def uses(tree: ast.Module) -> Iterator[tuple[str, int]]:
             yield from ((alias.name, node.lineno) for alias in node.names)
 
 
-GENERATORS = {"default_rng", "Generator", "SeedSequence", "BitGenerator", "PCG64", "PCG64DXSM", "Philox"}
+GENERATORS = {
+    "default_rng",
+    "Generator",
+    "SeedSequence",
+    "BitGenerator",
+    "PCG64",
+    "PCG64DXSM",
+    "Philox",
+}
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
@@ -279,5 +375,9 @@ def test_nothing_global_is_touched(module: Path):
 
 
 def test_the_check_for_globals_sees_them():
-    tree = ast.parse("import jax, random\njax.config.update('a', 1)\nfrom jax import config\nnp.random.seed(0)\n")
-    assert {"jax.config.update", "jax.config", "random", "np.random.seed"} <= {name for name, _ in uses(tree)}
+    tree = ast.parse(
+        "import jax, random\njax.config.update('a', 1)\nfrom jax import config\nnp.random.seed(0)\n"
+    )
+    assert {"jax.config.update", "jax.config", "random", "np.random.seed"} <= {
+        name for name, _ in uses(tree)
+    }

@@ -34,10 +34,22 @@ from benchmarks import (
 
 pytestmark = pytest.mark.slow
 
+
 @pytest.fixture(scope="module")
 def private_rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, Path]:
     out = tmp_path_factory.mktemp("results") / "deep" / "priv_pc.json"
-    tiny = ["--rows", "300", "--runs", "1", "--networks", "cancer", "--epsilon", "2", "--per-round", "1"]
+    tiny = [
+        "--rows",
+        "300",
+        "--runs",
+        "1",
+        "--networks",
+        "cancer",
+        "--epsilon",
+        "2",
+        "--per-round",
+        "1",
+    ]
     priv_pc.main(["--quick", *tiny, "--out", str(out)])
     return json.loads(out.read_text()), out
 
@@ -45,7 +57,9 @@ def private_rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, Path]:
 def test_private_rows(private_rows):
     content, out = private_rows
     rows = {row["method"]: row for row in content["results"]}
-    assert set(rows) == {m.label for m in (*priv_pc.NON_PRIVATE, *priv_pc.PUBLISHED, *priv_pc.PRIVATE)}
+    assert set(rows) == {
+        m.label for m in (*priv_pc.NON_PRIVATE, *priv_pc.PUBLISHED, *priv_pc.PRIVATE)
+    }
     for method in priv_pc.PRIVATE:
         assert rows[method.label]["total_epsilon"] == 2 and rows[method.label]["proven"]
         assert rows[method.label]["n_tests"] is None  # sensitive
@@ -54,7 +68,10 @@ def test_private_rows(private_rows):
     for method in priv_pc.NON_PRIVATE:
         assert rows[method.label]["arc_f1_non_private"] == 1 and rows[method.label]["n_tests"] > 0
     for row in rows.values():
-        assert all(0 <= row[name] <= 1 for name in ("arc_f1", "arc_f1_non_private", "skeleton_f1", "exhausted"))
+        assert all(
+            0 <= row[name] <= 1
+            for name in ("arc_f1", "arc_f1_non_private", "skeleton_f1", "exhausted")
+        )
     assert out.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -66,11 +83,16 @@ def test_results_say_where_they_come_from(private_rows):
 
 def test_run_times(tmp_path, capsys):
     out = tmp_path / "run_time.json"
-    jax.clear_caches()  # another test may have compiled the same programs, and then there is nothing to count
-    run_time.main(["--quick", "--rows", "300", "--runs", "2", "--networks", "cancer", "--out", str(out)])
+    # another test may have compiled the same programs, and then there is nothing to count
+    jax.clear_caches()
+    run_time.main(
+        ["--quick", "--rows", "300", "--runs", "2", "--networks", "cancer", "--out", str(out)]
+    )
     content = json.loads(out.read_text())
     for row in content["published"]:
-        assert len(row["timing"]["runs"]) == 2 and row["timing"]["minimum"] <= row["timing"]["median"]
+        assert (
+            len(row["timing"]["runs"]) == 2 and row["timing"]["minimum"] <= row["timing"]["median"]
+        )
         assert row["ratio"] is None  # the reference has 100,000 rows
     (chi_square,) = content["non_private_chi_square"]
     assert chi_square["cells"] >= 40 and chi_square["compilations"] >= 1
@@ -86,10 +108,15 @@ def test_timing_is_apart_from_compilation():
 def test_a_missing_network_file_is_named(tmp_path, capsys):
     with pytest.raises(SystemExit, match="sachs"):
         common.load_networks(["sachs"], tmp_path)
-    assert "alarm" not in common.load_networks(None, tmp_path) and "alarm is left out" in capsys.readouterr().err
+    assert (
+        "alarm" not in common.load_networks(None, tmp_path)
+        and "alarm is left out" in capsys.readouterr().err
+    )
 
 
-@pytest.mark.parametrize("wrong", [["--runs", "0"], ["--epsilon", "nan"], ["--epsilon", "-1"], ["--networks", "nowhere"]])
+@pytest.mark.parametrize(
+    "wrong", [["--runs", "0"], ["--epsilon", "nan"], ["--epsilon", "-1"], ["--networks", "nowhere"]]
+)
 def test_wrong_options(wrong):
     with pytest.raises(SystemExit) as stop:
         priv_pc.main(wrong)
@@ -108,7 +135,8 @@ def test_kernels(tmp_path, capsys):
     assert [row["n_samples"] for row in content["rows"]] == [300, 600, 300, 600]
     for row in content["rows"]:
         assert 0 < row["seconds"] and 0 < row["limit"] and row["giga_operations_float32"] > 0
-    # the covariance of 2 J features, their 16 leading components, and n s^2 (k + 1) multiplications and additions of those
+    # the covariance of 2 J features, their 16 leading components, and n s^2 (k + 1) multiplications
+    # and additions of those
     n_features = jaxcd.ops.features.fourier_kernel(length=10.0, bandwidth=1.0).n_features - 1
     assert content["rows"][0]["giga_operations_float32"] == pytest.approx(
         2e-9 * 300 * (2 * n_features**2 + 2 * 16 * n_features + 16**2 * 101)
@@ -136,17 +164,27 @@ def test_peers_see_the_same_data(monkeypatch):
         seen.append(values)
         return 0.25
 
-    match = kernel_peers._Match("mine", "numpy", "numpy", lambda: peer, jaxcd.HSIC(n_permutations=19), 200, 0)
-    absent = kernel_peers._Match("none", "nothing", "no_such_module", lambda: peer, jaxcd.HSIC(), 200, 0)
+    match = kernel_peers._Match(
+        "mine", "numpy", "numpy", lambda: peer, jaxcd.HSIC(n_permutations=19), 200, 0
+    )
+    absent = kernel_peers._Match(
+        "none", "nothing", "no_such_module", lambda: peer, jaxcd.HSIC(), 200, 0
+    )
     monkeypatch.setattr(kernel_peers, "_MATCHES", (match, absent))
     (row,) = kernel_peers.peer_rows(quick=True)
-    assert row.n_samples == 40 and row.pvalue == 0.25 and row.ratio == pytest.approx(row.seconds / row.our_seconds)
+    assert (
+        row.n_samples == 40
+        and row.pvalue == 0.25
+        and row.ratio == pytest.approx(row.seconds / row.our_seconds)
+    )
     assert 1 / 20 <= row.our_pvalue <= 1 and (seen[-1] == kernel_peers.columns(40, 0)).all()
 
 
 def test_calibration(tmp_path):
     out = tmp_path / "calibration.json"
-    calibration.main(["--quick", "--sizes", "100", "--levels", "0", "1", "--runs", "3", "--out", str(out)])
+    calibration.main(
+        ["--quick", "--sizes", "100", "--levels", "0", "1", "--runs", "3", "--out", str(out)]
+    )
     rows = read(out)["results"]
     assert [(row["test"], row["level"]) for row in rows] == [("HSIC", 0), ("RCIT", 1)]
     for row in rows:
@@ -154,7 +192,11 @@ def test_calibration(tmp_path):
             low, high = row[f"{rate}_interval"]
             assert 0 <= low <= row[rate] <= high <= 1
         assert row["verdict"] == "open"
-    assert [calibration.verdict(rate, 200) for rate in (0.0, 0.05, 0.2)] == ["below", "within", "above"]
+    assert [calibration.verdict(rate, 200) for rate in (0.0, 0.05, 0.2)] == [
+        "below",
+        "within",
+        "above",
+    ]
     # (1 - x)^20 = 0.025
     assert calibration.interval(0, 20) == pytest.approx((0.0, 1 - 0.025**0.05))
 
@@ -164,7 +206,9 @@ def test_the_mean_index_has_the_spread_of_one_column():
     scaled = calibration.mean_index(drawn)
     assert nx.utils.graphs_equal(drawn.dag, scaled.dag)
     before, after = drawn.mechanisms["y"], scaled.mechanisms["y"]
-    ratio = {p: b / a for p, a, b in zip(before.parents, before.weights, after.weights, strict=True)}
+    ratio = {
+        p: b / a for p, a, b in zip(before.parents, before.weights, after.weights, strict=True)
+    }
     assert ratio == pytest.approx({"x": 1.0, "z0": 0.5, "z1": 0.5, "z2": 0.5, "z3": 0.5})
 
 
@@ -184,19 +228,43 @@ def test_options_that_are_not_given(tmp_path):
     assert full.sizes == [1000, 2000, 4000, 8000] and full.runs == 10 and full.max_level is None
     assert (quick.networks, quick.sizes, quick.runs, quick.max_level) == (["cancer"], [500], 2, 1)
     assert (full.out.name, quick.out.name) == ("pcd_figure2.json", "pcd_figure2_quick.json")
-    chosen = pcd_figure1._options(["--quick", "--sizes", "70", "60", "70", "--levels", "0", "--out", str(tmp_path / "a.json")])
-    assert (chosen.sizes, chosen.levels, chosen.runs, chosen.out.name) == ([60, 70], [0], 10, "a.json")
+    chosen = pcd_figure1._options(
+        ["--quick", "--sizes", "70", "60", "70", "--levels", "0", "--out", str(tmp_path / "a.json")]
+    )
+    assert (chosen.sizes, chosen.levels, chosen.runs, chosen.out.name) == (
+        [60, 70],
+        [0],
+        10,
+        "a.json",
+    )
     assert pcd_figure2._options(["--quick", "--max-level", "0"]).max_level == 0
 
 
 def test_private_fci(tmp_path, capsys):
     out = tmp_path / "priv_fci.json"
-    priv_fci.main(["--quick", "--rows", "310", "--runs", "1", "--networks", "cancer", "--epsilon", "1", "2", "--out", str(out)])
+    priv_fci.main(
+        [
+            "--quick",
+            "--rows",
+            "310",
+            "--runs",
+            "1",
+            "--networks",
+            "cancer",
+            "--epsilon",
+            "1",
+            "2",
+            "--out",
+            str(out),
+        ]
+    )
     content = read(out)
     rows = content["results"]
     assert {row["case"] for row in rows} == {"cancer", "cancer without Cancer"}
     for row in rows:
-        assert (row["epsilon"] is None) == (row["method"] in {m.label for m in priv_fci.NON_PRIVATE})
+        assert (row["epsilon"] is None) == (
+            row["method"] in {m.label for m in priv_fci.NON_PRIVATE}
+        )
         if row["epsilon"] is not None:
             assert 0 < row["largest_spent"] <= row["epsilon"] and row["delta"] == 1e-6
         assert 0 <= row["mark_f1"] <= row["skeleton_f1"] <= 1
@@ -212,19 +280,27 @@ def test_there_is_something_for_fci_to_find():
     for case in priv_fci.CASES:
         dag = jaxcd.networks.load(case.network).dag.to_undirected()
         truth = case.truth()
-        assert not set(case.hidden) & set(truth.names) and set(case.hidden) | set(truth.names) == set(dag)
+        assert not set(case.hidden) & set(truth.names) and set(case.hidden) | set(
+            truth.names
+        ) == set(dag)
         joined = {frozenset((edge.a, edge.b)) for edge in truth.edges()}
         assert any(not dag.has_edge(*pair) for pair in joined) == bool(case.hidden)
 
 
 def test_when_a_method_is_close():
     def row(method: str, epsilon: float | None, f1: float) -> priv_fci.Row:
-        return priv_fci.Row("c", "asia", (), method, epsilon, 0.0, 0.0, f1, 0.0, f1, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1)
+        return priv_fci.Row(
+            "c", "asia", (), method, epsilon, 0.0, 0.0, f1, 0.0, f1, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1
+        )
 
     label = priv_fci.PRIVATE[0].label
-    line = [row(priv_fci.REFERENCE, None, 0.9), *(row(label, e, f1) for e, f1 in ((1, 0.89), (2, 0.8), (4, 0.885), (8, 1.0)))]
+    line = [
+        row(priv_fci.REFERENCE, None, 0.9),
+        *(row(label, e, f1) for e, f1 in ((1, 0.89), (2, 0.8), (4, 0.885), (8, 1.0))),
+    ]
     entry = priv_fci.reached(line)[0]
-    assert (entry["skeleton_f1"], entry["orientation_f1"]) == (4, 1)  # close at 1, but not from there on
+    # close at 1, but not from there on
+    assert (entry["skeleton_f1"], entry["orientation_f1"]) == (4, 1)
     assert priv_fci.reached([*line, row(label, 16, 0.5)])[0]["skeleton_f1"] is None
 
 
@@ -232,13 +308,17 @@ def test_a_column_that_is_a_function_of_others_keeps_its_edges():
     domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in ("a", "b", "or", "c")})
     a, b, noise = np.random.default_rng(0).integers(0, 2, (3, 2000))
     either = a | b
-    data = jaxcd.Dataset.from_codes(np.column_stack([a, b, either, either ^ (noise & a & b)]), domain=domain)
+    data = jaxcd.Dataset.from_codes(
+        np.column_stack([a, b, either, either ^ (noise & a & b)]), domain=domain
+    )
     dag = nx.DiGraph([("a", "or"), ("b", "or"), ("or", "c")])
     settings = {"decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
     blind = jaxcd.fci(data, test=jaxcd.ChiSquare(), **settings)
     seeing = jaxcd.fci(data, test=fci_faults.Varying(jaxcd.ChiSquare()), **settings)
     assert "c" not in blind.graph.neighbors("or") and "c" in seeing.graph.neighbors("or")
-    found = fci_faults.faults(blind, jaxcd.discovery.dag_to_pag(dag), data=data, oracle=jaxcd.Oracle(dag))
+    found = fci_faults.faults(
+        blind, jaxcd.discovery.dag_to_pag(dag), data=data, oracle=jaxcd.Oracle(dag)
+    )
     assert any("or --> c in the truth, no edge found" in words for words in found["edges"])
     assert any("or is a function of a and b" in words for words in found["wrong_separations"])
 
@@ -248,26 +328,63 @@ def test_releases(tmp_path, capsys):
     releases.main(["--quick", "--rows", "2000", "--runs", "1", "--out", str(out)])
     rows = read(out)["results"]
     assert [row["release"] for row in rows] == ["Histogram", "Marginals", "SecondMoments"]
-    assert all(0 <= row["arc_f1"] <= 1 and row["truth_higher"] in (0, 1) and row["n_samples"] == 2000 for row in rows)
+    assert all(
+        0 <= row["arc_f1"] <= 1 and row["truth_higher"] in (0, 1) and row["n_samples"] == 2000
+        for row in rows
+    )
     assert "linear Gaussian, 5" in capsys.readouterr().out
 
 
 def test_releases_of_another_size_join_the_file(tmp_path):
     out = tmp_path / "releases.json"
-    out.write_text(json.dumps({"environment": {"date": "before"}, "results": [
-        {"name": "cancer", "release": "Histogram", "n_samples": 7, "epsilon": 1.0, "delta": 0.0, "arc_f1": 0.5, "arc_f1_sd": 0.0,
-         "skeleton_f1": 0.5, "truth_higher": 0.0, "seconds": 1.0, "n_runs": 1},
-    ]}))  # fmt: skip
+    out.write_text(
+        json.dumps(
+            {
+                "environment": {"date": "before"},
+                "results": [
+                    {
+                        "name": "cancer",
+                        "release": "Histogram",
+                        "n_samples": 7,
+                        "epsilon": 1.0,
+                        "delta": 0.0,
+                        "arc_f1": 0.5,
+                        "arc_f1_sd": 0.0,
+                        "skeleton_f1": 0.5,
+                        "truth_higher": 0.0,
+                        "seconds": 1.0,
+                        "n_runs": 1,
+                    }
+                ],
+            }
+        )
+    )
     run = ["--quick", "--rows", "500", "--runs", "1", "--resume", "--out", str(out)]
     releases.main(run)
     content = read(out)
-    assert [(row["n_samples"], row["environment"]) for row in content["results"]] == [(7, 0), (500, 1), (500, 1), (500, 1)]
+    assert [(row["n_samples"], row["environment"]) for row in content["results"]] == [
+        (7, 0),
+        (500, 1),
+        (500, 1),
+        (500, 1),
+    ]
     assert content["environments"][0] == {"date": "before"}
     releases.main(run)
     assert read(out)["results"] == content["results"]  # seconds too: nothing ran again
 
 
-TINY = ["--quick", "--rows", "300", "--draws", "2", "--methods", "SparseVector, Cov", "Histogram", "Moments, PC", "SVT-PC"]
+TINY = [
+    "--quick",
+    "--rows",
+    "300",
+    "--draws",
+    "2",
+    "--methods",
+    "SparseVector, Cov",
+    "Histogram",
+    "Moments, PC",
+    "SVT-PC",
+]
 
 
 def run_frontier(*words: str) -> None:
@@ -289,22 +406,53 @@ def frontier_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_frontier(frontier_rows):
     content = read(frontier_rows)
     rows = content["results"]
-    assert {row["n_samples"] for row in rows} == {300} and {row["network"] for row in rows} == {"cancer", "gaussian-5"}
+    assert {row["n_samples"] for row in rows} == {300} and {row["network"] for row in rows} == {
+        "cancer",
+        "gaussian-5",
+    }
     for row in rows:
         private = row["regime"] in ("pure", "approximate", "ex post")
         assert row["n_draws"] == (2 if private else 1) and row["n_data"] == 2
-        assert (row["epsilon"] is None) == (not private) == (row["arc_f1_noise"] is None) == (row["delta"] is None)
+        assert (
+            (row["epsilon"] is None)
+            == (not private)
+            == (row["arc_f1_noise"] is None)
+            == (row["delta"] is None)
+        )
         if row["proven"] and private:
-            assert row["total_epsilon"] == row["epsilon"] and row["delta"] == (0 if row["regime"] == "pure" else 1e-6)
-        assert all(0 <= row[score] <= 1 and 0 <= row[f"{score}_sd"] <= 0.5 for score in ("arc_f1", "skeleton_f1"))
+            assert row["total_epsilon"] == row["epsilon"] and row["delta"] == (
+                0 if row["regime"] == "pure" else 1e-6
+            )
+        assert all(
+            0 <= row[score] <= 1 and 0 <= row[f"{score}_sd"] <= 0.5
+            for score in ("arc_f1", "skeleton_f1")
+        )
     lines = {(row["network"], row["method"], row["regime"]) for row in rows}
-    assert {regime for name, method, regime in lines if (name, method) == ("cancer", "SparseVector, CovarianceNorm")} == {"pure", "approximate"}
-    assert [row["method"] for row in rows if row["reference"]] == ["best BIC", "PC, ChiSquare", "best Gaussian score", "PC, FisherZ"]
-    (complete,) = (row for row in rows if row["method"] == "complete graph" and row["network"] == "cancer")
+    assert {
+        regime
+        for name, method, regime in lines
+        if (name, method) == ("cancer", "SparseVector, CovarianceNorm")
+    } == {"pure", "approximate"}
+    assert [row["method"] for row in rows if row["reference"]] == [
+        "best BIC",
+        "PC, ChiSquare",
+        "best Gaussian score",
+        "PC, FisherZ",
+    ]
+    (complete,) = (
+        row for row in rows if row["method"] == "complete graph" and row["network"] == "cancer"
+    )
     # Cancer has 4 of 10 edges, all directed: 4 of 20 arcs are true, and all true ones are there.
-    assert complete["skeleton_f1"] == pytest.approx(2 * 4 / (4 + 10)) and complete["arc_f1"] == pytest.approx(2 * 4 / (4 + 20))
-    assert {entry["method"] for entry in content["summary"]} == {row["method"] for row in rows if row["delta"] is not None}
-    for path in (frontier_rows.with_suffix(".png"), *(frontier_rows.with_name(f"frontier_{name}.png") for name in ("cancer", "gaussian-5"))):
+    assert complete["skeleton_f1"] == pytest.approx(2 * 4 / (4 + 10)) and complete[
+        "arc_f1"
+    ] == pytest.approx(2 * 4 / (4 + 20))
+    assert {entry["method"] for entry in content["summary"]} == {
+        row["method"] for row in rows if row["delta"] is not None
+    }
+    for path in (
+        frontier_rows.with_suffix(".png"),
+        *(frontier_rows.with_name(f"frontier_{name}.png") for name in ("cancer", "gaussian-5")),
+    ):
         assert path.read_bytes().startswith(b"\x89PNG")
 
 
@@ -315,24 +463,47 @@ def test_the_frontier_goes_on_where_it_was_stopped(frontier_rows, tmp_path, monk
     ran = []
     measure = frontier.measure
     monkeypatch.setattr(frontier_pictures, "draw", lambda *rest: {})
-    monkeypatch.setattr(frontier, "measure", lambda case, *rest: ran.append(case.name) or measure(case, *rest))
+    monkeypatch.setattr(
+        frontier, "measure", lambda case, *rest: ran.append(case.name) or measure(case, *rest)
+    )
     run_frontier("--resume", "--out", str(out))
     after = read(out)
     assert ran == ["gaussian-5"] and after["results"][:-1] == before["results"][:-1]
     timed = {"environment", "seconds", "total_seconds"}
-    old, new = ({k: v for k, v in content["results"][-1].items() if k not in timed} for content in (before, after))
+    old, new = (
+        {k: v for k, v in content["results"][-1].items() if k not in timed}
+        for content in (before, after)
+    )
     assert new == old and after["results"][-1]["environment"] == 1
     merged = tmp_path / "merged.json"
     run_frontier("--merge", str(out), str(frontier_rows), "--out", str(merged))
     rows = read(merged)["results"]
-    assert ran == ["gaussian-5"] and len(rows) == len(before["results"]) and len(read(merged)["environments"]) == 3
+    assert (
+        ran == ["gaussian-5"]
+        and len(rows) == len(before["results"])
+        and len(read(merged)["environments"]) == 3
+    )
 
 
 def frontier_case(tmp_path: Path, run, *, runs: int, limit: float) -> common.Record:
     """The record of one method on a case of 100 rows, at epsilon 1, 2 and 3."""
     (case,) = frontier_methods.cases(["cancer"], None, [100])
     method = frontier_methods.Method("mine", frontier_methods.Regime.PURE, run)
-    chosen = frontier._options(["--quick", "--epsilons", "1", "2", "3", "--runs", str(runs), "--slow", "1e-6", "--limit", str(limit)])
+    chosen = frontier._options(
+        [
+            "--quick",
+            "--epsilons",
+            "1",
+            "2",
+            "3",
+            "--runs",
+            str(runs),
+            "--slow",
+            "1e-6",
+            "--limit",
+            str(limit),
+        ]
+    )
     record = common.Record(tmp_path / "a.json", key=frontier.KEY, settings={}, resume=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frontier, "methods_of", lambda case, wanted: [method])
@@ -392,31 +563,65 @@ def test_a_histogram_is_not_tried_on_large_domains(tmp_path):
     large = dataclasses.replace(small, n_cells=4097)
     assert "4,097 cells" in histogram.refuses(large)
     with pytest.raises(jaxcd.errors.DomainError):
-        jaxcd.Histogram(max_cells=107).check(small.source(0)[0].domain)  # 108 cells: the limit is the release's own
+        # 108 cells: the limit is the release's own
+        jaxcd.Histogram(max_cells=107).check(small.source(0)[0].domain)
 
 
 def test_from_where_on_a_method_is_close():
-    def row(method: str, regime: str, total: float | None, arc: float, skeleton: float, reference: bool = False) -> dict:
+    def row(
+        method: str,
+        regime: str,
+        total: float | None,
+        arc: float,
+        skeleton: float,
+        reference: bool = False,
+    ) -> dict:
         return {
-            "network": "asia", "n_samples": 9, "method": method, "regime": regime, "epsilon": total, "total_epsilon": total,
-            "arc_f1": arc, "skeleton_f1": skeleton, "reference": reference,
-        }  # fmt: skip
+            "network": "asia",
+            "n_samples": 9,
+            "method": method,
+            "regime": regime,
+            "epsilon": total,
+            "total_epsilon": total,
+            "arc_f1": arc,
+            "skeleton_f1": skeleton,
+            "reference": reference,
+        }
 
-    rows = [row("PC", "no privacy", None, 0.7, 0.95, True), row("BIC", "no privacy", None, 0.9, 0.9, True)]
+    rows = [
+        row("PC", "no privacy", None, 0.7, 0.95, True),
+        row("BIC", "no privacy", None, 0.9, 0.9, True),
+    ]
     rows += [row("other", "no privacy", None, 1.0, 1.0)]  # no reference
-    rows += [row("a", "pure", e, *f1) for e, f1 in {4.0: (0.86, 1.0), 1.0: (0.9, 0.89), 2.0: (0.84, 0.9)}.items()]
+    rows += [
+        row("a", "pure", e, *f1)
+        for e, f1 in {4.0: (0.86, 1.0), 1.0: (0.9, 0.89), 2.0: (0.84, 0.9)}.items()
+    ]
     rows += [row("a", "approximate", 1.0, 0.2, 1.0)]
-    rows += [row("b", "ex post", None, 0.9, 0.9), row("b", "ex post", 7.0, 0.9, 0.9)]  # None: an infinite total
-    found = {(entry["method"], entry["regime"]): entry for entry in frontier_pictures.summarise(rows)}
-    assert found["a", "pure"]["reference"] == "BIC" and found["a", "pure"]["reference_skeleton_f1"] == 0.95
-    assert (found["a", "pure"]["arc_f1"], found["a", "pure"]["skeleton_f1"]) == (4.0, 2.0)  # close at 1, but not from there on
-    assert (found["a", "approximate"]["arc_f1"], found["a", "approximate"]["skeleton_f1"]) == (None, 1.0)
+    # None: an infinite total
+    rows += [row("b", "ex post", None, 0.9, 0.9), row("b", "ex post", 7.0, 0.9, 0.9)]
+    found = {
+        (entry["method"], entry["regime"]): entry for entry in frontier_pictures.summarise(rows)
+    }
+    assert (
+        found["a", "pure"]["reference"] == "BIC"
+        and found["a", "pure"]["reference_skeleton_f1"] == 0.95
+    )
+    # close at 1, but not from there on
+    assert (found["a", "pure"]["arc_f1"], found["a", "pure"]["skeleton_f1"]) == (4.0, 2.0)
+    assert (found["a", "approximate"]["arc_f1"], found["a", "approximate"]["skeleton_f1"]) == (
+        None,
+        1.0,
+    )
     assert found["b", "ex post"]["arc_f1"] is None and found["b", "ex post"]["largest"] is None
 
 
 def test_the_spread_of_noise_is_that_for_the_same_data():
     # variances 2 and 8 for the two data sets
-    assert frontier._within([0.0, 2.0, 10.0, 14.0], 2) == pytest.approx(5**0.5) and frontier._within([1.0, 2.0], 1) is None
+    assert (
+        frontier._within([0.0, 2.0, 10.0, 14.0], 2) == pytest.approx(5**0.5)
+        and frontier._within([1.0, 2.0], 1) is None
+    )
 
 
 def test_sparse_candidates_find_the_best_graph(monkeypatch):
@@ -432,16 +637,28 @@ def test_a_bif_file_is_a_network_anywhere(tmp_path):
     path = tmp_path / "deep" / "own.bif"
     path.parent.mkdir()
     path.write_text(
-        "network unknown { }\nvariable a { type discrete [2] { no, yes }; }\nvariable b { type discrete [2] { no, yes }; }\n"
-        "probability ( a ) { table 0.5, 0.5; }\nprobability ( b | a ) { (no) 0.9, 0.1; (yes) 0.1, 0.9; }\n"
+        "network unknown { }\nvariable a { type discrete [2] { no, yes }; }\nvariable b { type "
+        "discrete [2] { no, yes }; }\n"
+        "probability ( a ) { table 0.5, 0.5; }\nprobability ( b | a ) { (no) 0.9, 0.1; (yes) 0.1, "
+        "0.9; }\n"
     )
     (case,) = frontier_methods.cases([str(path)], None, [50])
-    assert (case.name, case.n_columns, case.n_cells) == ("own", 2, 4) and case.source(1)[0].n_samples == 50
+    assert (case.name, case.n_columns, case.n_cells) == ("own", 2, 4) and case.source(1)[
+        0
+    ].n_samples == 50
     with pytest.raises(SystemExit, match="no such file"):
         frontier_methods.cases([str(tmp_path / "none.bif")], None, [50])
 
 
-@pytest.mark.parametrize("wrong", [["--networks", "nowhere"], ["--methods", "nothing"], ["--epsilons", "0"], ["--merge", "none.json"]])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--networks", "nowhere"],
+        ["--methods", "nothing"],
+        ["--epsilons", "0"],
+        ["--merge", "none.json"],
+    ],
+)
 def test_wrong_options_of_the_frontier(wrong):
     with pytest.raises(SystemExit) as stop:
         frontier.main(wrong)
@@ -458,7 +675,9 @@ def test_a_record_keeps_what_it_has(tmp_path):
     first.leave_out({"x": 3, "y": None}, "still too slow")
     second = record(True, n=1)
     assert second.rows == [{"x": [1, 2], "y": 0.5, "f": None, "environment": 0}]
-    assert second.left_out == [{"x": 3, "y": None, "reason": "still too slow"}] and second.find({"x": (1, 2), "y": 0.5})
+    assert second.left_out == [{"x": 3, "y": None, "reason": "still too slow"}] and second.find(
+        {"x": (1, 2), "y": 0.5}
+    )
     second.add({"x": 3, "y": None, "f": 1.0})
     assert not second.left_out and [row["environment"] for row in second.rows] == [0, 1]
     with pytest.raises(SystemExit, match="settings"):
@@ -471,16 +690,33 @@ def test_a_record_keeps_what_it_has(tmp_path):
 
 def test_robustness(tmp_path, capsys):
     out = tmp_path / "robustness.json"
-    run = ["--quick", "--rows", "400", "--releases", "SecondMoments", "SecondMoments, PC", "--out", str(out)]
+    run = [
+        "--quick",
+        "--rows",
+        "400",
+        "--releases",
+        "SecondMoments",
+        "SecondMoments, PC",
+        "--out",
+        str(out),
+    ]
     robustness.main(run)
     content = read(out)
     rows = content["results"]
     defaults = {row["release"]: row["arc_f1"] for row in rows if row["constant"] == "default"}
     for row in rows:
         assert row["arc_loss"] == pytest.approx(defaults[row["release"]] - row["arc_f1"])
-    tried = {row["value"] for row in rows if (row["release"], row["constant"]) == ("SecondMoments", "search penalty")}
-    assert tried == {1.0, 4.0} and {row["value"] for row in rows if row["constant"] == "shares[2]"} == {0.35, 1.4}
-    assert {entry["constant"] for entry in content["summary"]} | {"default"} == {row["constant"] for row in rows}
+    tried = {
+        row["value"]
+        for row in rows
+        if (row["release"], row["constant"]) == ("SecondMoments", "search penalty")
+    }
+    assert tried == {1.0, 4.0} and {
+        row["value"] for row in rows if row["constant"] == "shares[2]"
+    } == {0.35, 1.4}
+    assert {entry["constant"] for entry in content["summary"]} | {"default"} == {
+        row["constant"] for row in rows
+    }
     robustness.main([*run, "--resume"])
     assert read(out)["results"] == rows and "second_moments._ANCHOR" in capsys.readouterr().out
 
@@ -493,7 +729,11 @@ def test_every_constant_is_varied_and_put_back():
             names -= {"max_cells"}  # says what is refused, and changes no result
         if study.name != "SecondMoments, PC":
             assert names <= {constant.split("[")[0] for constant in varied}
-        search = {constant.removeprefix("search ") for constant in varied if constant.startswith("search ")}
+        search = {
+            constant.removeprefix("search ")
+            for constant in varied
+            if constant.startswith("search ")
+        }
         assert search == set(inspect.signature(study.search).parameters) - {"release", "seed"}
         for name, (default, _, _) in study.search_options.items():
             assert inspect.signature(study.search).parameters[name].default == default
@@ -501,17 +741,47 @@ def test_every_constant_is_varied_and_put_back():
             before = [getattr(module, name) for module, name, _ in variant.patches]
             dataclasses.replace(study.kind, **variant.release)  # no value is refused
             with robustness.patched(variant.patches):
-                assert [getattr(module, name) for module, name, _ in variant.patches] == [value for *_, value in variant.patches]
+                assert [getattr(module, name) for module, name, _ in variant.patches] == [
+                    value for *_, value in variant.patches
+                ]
             assert [getattr(module, name) for module, name, _ in variant.patches] == before
     halved = [robustness.scaled(value, 0.5, 1, 8) for value in (3, 5, 8, 1)]
-    assert halved == [2, 3, 4, 1] and robustness.scaled(6, 2.0, 1, 8) == 8 and robustness.scaled(0.7, 2.0, 0, 1) == 1.0
+    assert (
+        halved == [2, 3, 4, 1]
+        and robustness.scaled(6, 2.0, 1, 8) == 8
+        and robustness.scaled(0.7, 2.0, 0, 1) == 1.0
+    )
 
 
 def test_the_worst_constant_is_named():
     rows = [
-        {"release": "R", "constant": constant, "arc_loss": loss, "arc_loss_se": None, "value": value, "case": "asia", "n_samples": 5}
-        for constant, value, loss in (("default", None, 0.0), ("a", 1, 0.1), ("a", 4, -0.3), ("b", 2, 0.2), ("b", 8, 0.0))
+        {
+            "release": "R",
+            "constant": constant,
+            "arc_loss": loss,
+            "arc_loss_se": None,
+            "value": value,
+            "case": "asia",
+            "n_samples": 5,
+        }
+        for constant, value, loss in (
+            ("default", None, 0.0),
+            ("a", 1, 0.1),
+            ("a", 4, -0.3),
+            ("b", 2, 0.2),
+            ("b", 8, 0.0),
+        )
     ]
     b, a = robustness.summarise(rows)
-    assert (b["constant"], b["largest_loss"], b["at"], b["mean_loss"]) == ("b", 0.2, 2, pytest.approx(0.1))
-    assert (a["constant"], a["largest_loss"], a["largest_gain"], a["mean_loss"]) == ("a", 0.1, 0.3, pytest.approx(-0.1))
+    assert (b["constant"], b["largest_loss"], b["at"], b["mean_loss"]) == (
+        "b",
+        0.2,
+        2,
+        pytest.approx(0.1),
+    )
+    assert (a["constant"], a["largest_loss"], a["largest_gain"], a["mean_loss"]) == (
+        "a",
+        0.1,
+        0.3,
+        pytest.approx(-0.1),
+    )

@@ -1,4 +1,6 @@
-"""What every test, decider, release, score and search keeps to, over the one table of them (``tests/catalogue.py``)."""
+"""What every test, decider, release, score and search keeps to, over the one table of them
+(``tests/catalogue.py``).
+"""
 
 from __future__ import annotations
 
@@ -46,12 +48,18 @@ def name_of(row: Any) -> str:
 
 
 def public(module: Any, base: type) -> set[type]:
-    found = {value for value in vars(module).values() if inspect.isclass(value) and issubclass(value, base)}
+    found = {
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, base)
+    }
     return {kind for kind in found if not kind.__abstractmethods__}
 
 
 def test_every_public_class_is_in_the_table() -> None:
-    assert public(citests, citests.CITest) | public(releases, citests.CITest) == {type(row.test) for row in TESTS}
+    assert public(citests, citests.CITest) | public(releases, citests.CITest) == {
+        type(row.test) for row in TESTS
+    }
     assert public(decisions, Decider) == {type(row.decider) for row in DECIDERS}
     assert public(releases, ReleaseKind) == {type(row.kind) for row in KINDS}
     assert public(scores, scores.ScoreConfig) <= {type(row.score) for row in SCORES}
@@ -59,7 +67,8 @@ def test_every_public_class_is_in_the_table() -> None:
     assert {"pc", "fci", "ges", "mmhc", "exact_search", "order_mcmc"} == named <= set(jaxcd.__all__)
 
 
-# ---- tests -----------------------------------------------------------------------------------------------------------------------------
+# ---- tests
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", [row for row in TESTS if row.data], ids=name_of)
@@ -72,7 +81,9 @@ def test_answers_do_not_depend_on_the_batch(row: TestRow) -> None:
     for place, query in enumerate(queries):
         alone = Queue(row.test.prepare(row.data(), key=KEY), alpha=0.05).evaluate([query])
         np.testing.assert_allclose(alone.margin[0], together.margin[place], rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(alone.log_pvalue[0], together.log_pvalue[place], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            alone.log_pvalue[0], together.log_pvalue[place], rtol=1e-9, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("row", [row for row in TESTS if row.data], ids=name_of)
@@ -85,7 +96,11 @@ def test_a_test_is_private_where_its_sensitivity_is_bounded(row: TestRow) -> Non
         return
     answer = jaxcd.ci_test(row.data(), "a", "b", budget=BUDGET, **ask)
     again = jaxcd.ci_test(row.data(), "a", "b", budget=BUDGET, **ask)
-    assert answer.statistic is None and answer.margin == again.margin and answer.spent.epsilon <= BUDGET.epsilon
+    assert (
+        answer.statistic is None
+        and answer.margin == again.margin
+        and answer.spent.epsilon <= BUDGET.epsilon
+    )
     assert jaxcd.verify(answer.certificate()).holds and not answer.cost.proven
     if row.needs_delta:
         with pytest.raises(OptionError, match="delta"):
@@ -93,7 +108,8 @@ def test_a_test_is_private_where_its_sensitivity_is_bounded(row: TestRow) -> Non
     assert pickle.loads(pickle.dumps(row.test)) == row.test
 
 
-# ---- deciders --------------------------------------------------------------------------------------------------------------------------
+# ---- deciders
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", DECIDERS, ids=name_of)
@@ -109,7 +125,9 @@ def test_a_decider_keeps_the_budget_repeats_and_says_what_it_paid(row: DeciderRo
     for search in (jaxcd.pc, jaxcd.fci):
         run, again = (search(data, budget=BUDGET, noise=noise(1), **ask) for _ in range(2))
         assert run.graph == again.graph and run.info == again.info
-        assert run.spent.epsilon <= BUDGET.epsilon * (1 + 1e-9) and run.cost.epsilon == BUDGET.epsilon
+        assert (
+            run.spent.epsilon <= BUDGET.epsilon * (1 + 1e-9) and run.cost.epsilon == BUDGET.epsilon
+        )
         assert jaxcd.verify(run.certificate()).holds
         assert "n_tests" not in run.info
     if row.decider.needs_delta:
@@ -125,18 +143,27 @@ def test_planning_a_decider_reads_no_data(row: DeciderRow) -> None:
         with pytest.raises((OptionError, PrivacyError)):
             jaxcd.plan(data.domain, 1_000, **ask)
         return
-    planned, more = (jaxcd.plan(data.domain, 1_000, **ask | {"budget": budget}) for budget in (BUDGET, jaxcd.Budget(80.0, 1e-4)))
+    planned, more = (
+        jaxcd.plan(data.domain, 1_000, **ask | {"budget": budget})
+        for budget in (BUDGET, jaxcd.Budget(80.0, 1e-4))
+    )
     assert planned.n_answers >= 1 and 0 < more.noise < planned.noise
 
 
-# ---- releases --------------------------------------------------------------------------------------------------------------------------
+# ---- releases
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", KINDS, ids=name_of)
-def test_a_release_is_bought_searched_tested_redrawn_and_saved(row: KindRow, tmp_path: Path) -> None:
+def test_a_release_is_bought_searched_tested_redrawn_and_saved(
+    row: KindRow, tmp_path: Path
+) -> None:
     data = row.data()
     bought = jaxcd.release(data, row.kind, budget=BUDGET, noise=noise())
-    assert bought.spent.epsilon <= BUDGET.epsilon * (1 + 1e-9) and jaxcd.verify(bought.certificate()).holds
+    assert (
+        bought.spent.epsilon <= BUDGET.epsilon * (1 + 1e-9)
+        and jaxcd.verify(bought.certificate()).holds
+    )
     assert jaxcd.plan_release(data.domain, data.n_samples, kind=row.kind, budget=BUDGET).noise > 0
     loaded = Release.load(bought.save(tmp_path / "bought.npz"))
     assert loaded.bought == bought.bought and type(loaded) is type(bought)
@@ -144,7 +171,10 @@ def test_a_release_is_bought_searched_tested_redrawn_and_saved(row: KindRow, tmp
     assert jaxcd.search(loaded).graph == run.graph and run.again is not None
     assert run.cost == bought.cost
     tested = jaxcd.pc(bought, test=row.test, decider=jaxcd.Threshold(0.01), key=KEY, max_level=1)
-    assert tested.cost == bought.cost and jaxcd.ci_test(bought, "a", "b", test=row.test).pvalue is not None
+    assert (
+        tested.cost == bought.cost
+        and jaxcd.ci_test(bought, "a", "b", test=row.test).pvalue is not None
+    )
     shares = jaxcd.edge_confidence(bought, run, n_draws=2)
     assert shares.names == bought.names
     fresh = bought.redraw(np.zeros((3, 3), dtype=bool))(jax.random.key(1))
@@ -156,13 +186,16 @@ def test_a_release_is_bought_searched_tested_redrawn_and_saved(row: KindRow, tmp
             with pytest.raises(OptionError, match="score"):
                 jaxcd.ges(bought, score=score)
     if row.pure:
-        assert jaxcd.release(data, row.kind, budget=jaxcd.Budget(8.0), noise=noise()).spent.delta == 0
+        assert (
+            jaxcd.release(data, row.kind, budget=jaxcd.Budget(8.0), noise=noise()).spent.delta == 0
+        )
     else:
         with pytest.raises(OptionError, match="delta"):
             jaxcd.release(data, row.kind, budget=jaxcd.Budget(8.0), noise=noise())
 
 
-# ---- scores and searches ---------------------------------------------------------------------------------------------------------------
+# ---- scores and searches
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", SCORES, ids=name_of)
@@ -173,13 +206,16 @@ def test_equivalent_graphs_have_equal_scores(row: ScoreRow) -> None:
     fork[1, 0] = fork[1, 2] = True
     collider[0, 1] = collider[2, 1] = True
     totals = score.totals(np.array([chain, fork, collider]))
-    if not isinstance(row.score, jaxcd.local.ChannelAwareBIC):  # expected counts of a family: equal but for the iterations
+    # expected counts of a family: equal but for the iterations
+    if not isinstance(row.score, jaxcd.local.ChannelAwareBIC):
         assert totals[0] == pytest.approx(totals[1], rel=1e-9)
     assert totals[0] > totals[2]
 
 
 @pytest.mark.parametrize("row", SEARCHES, ids=name_of)
-def test_a_search_takes_data_and_releases_and_refuses_a_budget_that_it_cannot_keep(row: SearchRow) -> None:
+def test_a_search_takes_data_and_releases_and_refuses_a_budget_that_it_cannot_keep(
+    row: SearchRow,
+) -> None:
     data, options = discrete(600), dict(row.options)
     bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(20.0), noise=noise())
     options.setdefault("key", KEY)

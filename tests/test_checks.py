@@ -1,4 +1,6 @@
-"""One numpy policy: NumPy's whole numbers are whole numbers everywhere, truth values nowhere; and what was made with them can be saved."""
+"""One numpy policy: NumPy's whole numbers are whole numbers everywhere, truth values nowhere; and
+what was made with them can be saved.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def test_whole_numbers_are_pythons_and_numpys(value: int, least: int, most: int)
     assert not is_whole(float(value)) and is_number(float(value)) and is_number(np.float32(value))
 
 
-@pytest.mark.parametrize("value", [True, np.True_, "3", None, 1j, [1], float("nan"), float("inf"), np.float64("nan")])
+@pytest.mark.parametrize(
+    "value", [True, np.True_, "3", None, 1j, [1], float("nan"), float("inf"), np.float64("nan")]
+)
 def test_what_is_no_number(value: object) -> None:
     assert not is_number(value) and not is_whole(value)
 
@@ -61,6 +65,14 @@ def test_what_was_made_with_them_can_be_saved(tmp_path: Path) -> None:
     run = run.with_confidence(jaxcd.edge_confidence(loaded, run, n_draws=np.int64(2)))
     run.save(tmp_path / "report")
     assert jaxcd.verify(tmp_path / "report" / "privacy.json").holds
-    search = jaxcd.pc(data, test=jaxcd.CovarianceNorm(), decider=jaxcd.SparseVector(n_rounds=np.int64(3)), budget=jaxcd.Budget(2.0), key=None, max_level=np.int64(1), noise=NOISE)
+    search = jaxcd.pc(
+        data,
+        test=jaxcd.CovarianceNorm(),
+        decider=jaxcd.SparseVector(n_rounds=np.int64(3)),
+        budget=jaxcd.Budget(2.0),
+        key=None,
+        max_level=np.int64(1),
+        noise=NOISE,
+    )
     search.save(tmp_path / "search")
     assert jaxcd.verify(search.certificate()).holds

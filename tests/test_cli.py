@@ -39,11 +39,14 @@ def as_json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 def csv(tmp_path: Path) -> Path:
     """300 rows of Cancer as a file."""
     path = tmp_path / "patients.csv"
-    jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0)).to_frame().to_csv(path, index=False)
+    jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0)).to_frame().to_csv(
+        path, index=False
+    )
     return path
 
 
-# ---- what it does ----------------------------------------------------------------------------------------------------
+# ---- what it does
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_main_job(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -57,13 +60,16 @@ def test_the_main_job(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
         r"^noise +secure, from the operating system$",
         r"^Graph: 5 nodes, \d+ edges$",
         r"^guarantee +epsilon=1, delta=1e-06 \(replace-one; proved: ",
-        r"^spent +the ledger used epsilon=\S+ delta=1e-06 in \d+ events?, of epsilon=1, delta=1e-06$",
+        r"^spent +the ledger used epsilon=\S+ delta=1e-06 in \d+ events?, "
+        r"of epsilon=1, delta=1e-06$",
         r"^  arcs +[01]\.\d{3} +[01]\.\d{3} +[01]\.\d{3}$",
         r"^written +.*asia/: graph\.png, graph\.json, graph\.dot, privacy\.json, report\.html$",
     ):
         assert re.search(pattern, out, re.MULTILINE), pattern
     assert sorted(path.name for path in (tmp_path / "made" / "asia").iterdir()) == sorted(FILES)
-    graph = MixedGraph.from_json_dict(json.loads((tmp_path / "made" / "asia" / "graph.json").read_text()))
+    graph = MixedGraph.from_json_dict(
+        json.loads((tmp_path / "made" / "asia" / "graph.json").read_text())
+    )
     assert all(f"  {edge}\n" in out for edge in graph.edges())
 
 
@@ -88,7 +94,15 @@ def test_json_is_one_object_and_repeats_with_simulated_noise(
 
 def test_warnings_and_progress_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = call(
-        capsys, *SMALL, "--epsilon", "1", "--delta", "0.01", "--simulated-noise", "--progress", "--json"
+        capsys,
+        *SMALL,
+        "--epsilon",
+        "1",
+        "--delta",
+        "0.01",
+        "--simulated-noise",
+        "--progress",
+        "--json",
     )
     assert code == 0
     json.loads(out)
@@ -105,31 +119,51 @@ def test_quiet_prints_the_graph_only(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("name", sorted(set(DECIDERS) - {"threshold"}))
-def test_every_mechanism_runs_and_stays_in_budget(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_mechanism_runs_and_stays_in_budget(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     result = as_json(capsys, *SMALL, *BUDGET, "--mechanism", name, "--alpha", "0.01")
     assert result["guarantee"]["epsilon"] == 1.0 and result["guarantee"]["proven"] is True
     assert result["spent"]["epsilon"] <= 1.0 and result["spent"]["delta"] <= 1e-6
     assert "alpha=0.01" in result["settings"]["decider"]
-    assert [reason for reason in result["reasons"] if reason.startswith("mechanism: ")][0].endswith("as asked")
-    assert result["reasons"][0] == "chosen: PC, because of --mechanism and --alpha and --max-level, for which a release has no use"
+    assert [reason for reason in result["reasons"] if reason.startswith("mechanism: ")][0].endswith(
+        "as asked"
+    )
+    assert (
+        result["reasons"][0]
+        == "chosen: PC, because of --mechanism and --alpha and --max-level, for which a release "
+        "has no use"
+    )
     assert result["settings"]["max_level"] == 1
 
 
 @pytest.mark.parametrize("name", sorted(TESTS))
-def test_every_test_can_be_named(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_every_test_can_be_named(
+    name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """Each on columns that it takes, without privacy."""
     path = tmp_path / "t.csv"
     kind = {"type": "numeric"} if name == "fisher-z" else {"type": "ordinal", "levels": [0, 1, 2]}
     (tmp_path / "domain.json").write_text(json.dumps({"columns": {"a": kind, "b": kind}}))
     path.write_text("a,b\n" + "0,0\n1,1\n2,2\n1,0\n" * 100)
-    words = ("discover", str(path), "--domain", str(tmp_path / "domain.json"), "--no-privacy", "--test", name)
+    words = (
+        "discover",
+        str(path),
+        "--domain",
+        str(tmp_path / "domain.json"),
+        "--no-privacy",
+        "--test",
+        name,
+    )
     result = as_json(capsys, *words)
     assert type(TESTS[name]()).__name__ in result["settings"]["test"]
     assert result["graph"]["edges"] == [["a", "---", "b"]]
     assert result["metrics"] is None
 
 
-def test_a_file_from_draft_to_private_run(csv: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_file_from_draft_to_private_run(
+    csv: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     domain = tmp_path / "domain.json"
     words = ["discover", str(csv), *BUDGET, "--max-level", "1"]
     code, _, err = call(capsys, *words)
@@ -152,30 +186,62 @@ def test_a_file_from_draft_to_private_run(csv: Path, capsys: pytest.CaptureFixtu
 def test_parquet_and_clip(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     import pandas as pd
 
-    pd.DataFrame({"a": [0.0, 1.0, 2.0, 9.0] * 10, "b": [1.0, 0.0, 2.0, 2.0] * 10}).to_parquet(tmp_path / "t.parquet")
+    pd.DataFrame({"a": [0.0, 1.0, 2.0, 9.0] * 10, "b": [1.0, 0.0, 2.0, 2.0] * 10}).to_parquet(
+        tmp_path / "t.parquet"
+    )
     numeric = {"type": "numeric", "lower": 0, "upper": 3}
     (tmp_path / "d.json").write_text(json.dumps({"columns": {"a": numeric, "b": numeric}}))
-    words = ("discover", str(tmp_path / "t.parquet"), "--domain", str(tmp_path / "d.json"), "--no-privacy")
+    words = (
+        "discover",
+        str(tmp_path / "t.parquet"),
+        "--domain",
+        str(tmp_path / "d.json"),
+        "--no-privacy",
+    )
     code, _, err = call(capsys, *words)
     assert code == 2 and "'a', row 4" in err and "--clip" in err
     assert call(capsys, *words, "--clip", "--quiet")[0] == 0
 
 
 def test_bif_file(data_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["discover", "--bif", str(data_folder / "networks" / "cancer.bif"), "--rows", "300", "--max-level", "1"]
+    words = [
+        "discover",
+        "--bif",
+        str(data_folder / "networks" / "cancer.bif"),
+        "--rows",
+        "300",
+        "--max-level",
+        "1",
+    ]
     assert (
         as_json(capsys, *words, "--no-privacy")["graph"]["edges"]
         == as_json(capsys, *SMALL, "--no-privacy")["graph"]["edges"]
     )
 
 
-@pytest.mark.parametrize(("algorithm", "kind"), [("pc", "CPDAG"), ("tree", "CPDAG"), ("fci", "PAG")])
-def test_every_algorithm(algorithm: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    words = ["discover", "--network", "cancer", "--rows", "310", *BUDGET, "--algorithm", algorithm, "--simulated-noise"]
+@pytest.mark.parametrize(
+    ("algorithm", "kind"), [("pc", "CPDAG"), ("tree", "CPDAG"), ("fci", "PAG")]
+)
+def test_every_algorithm(
+    algorithm: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = [
+        "discover",
+        "--network",
+        "cancer",
+        "--rows",
+        "310",
+        *BUDGET,
+        "--algorithm",
+        algorithm,
+        "--simulated-noise",
+    ]
     code, out, _ = call(capsys, *words, "--out", str(tmp_path / "x"))
     assert code == 0 and re.search(rf"^algorithm  {algorithm}$", out, re.MULTILINE)
     assert f"Against the true {kind}\n" in out and ("  marks  " in out) == (algorithm == "fci")
-    assert ("edges with their marks" in (tmp_path / "x" / "report.html").read_text()) == (algorithm == "fci")
+    assert ("edges with their marks" in (tmp_path / "x" / "report.html").read_text()) == (
+        algorithm == "fci"
+    )
 
     key = jax.random.key(0)
     data = jaxcd.networks.load("cancer").sample(310, key=key)
@@ -188,16 +254,26 @@ def test_every_algorithm(algorithm: str, kind: str, capsys: pytest.CaptureFixtur
     if algorithm == "tree":
         run = jaxcd.tree_pc(data, **options)
     else:
-        run = (jaxcd.fci if algorithm == "fci" else jaxcd.pc)(data, decider=jaxcd.LevelwiseGaussian(), **options)
+        run = (jaxcd.fci if algorithm == "fci" else jaxcd.pc)(
+            data, decider=jaxcd.LevelwiseGaussian(), **options
+        )
     shown = as_json(capsys, *words)
     assert MixedGraph.from_json_dict(shown["graph"]) == run.graph
-    truth = jaxcd.networks.load("cancer").cpdag() if kind == "CPDAG" else jaxcd.discovery.dag_to_pag(jaxcd.networks.load("cancer").dag)
+    truth = (
+        jaxcd.networks.load("cancer").cpdag()
+        if kind == "CPDAG"
+        else jaxcd.discovery.dag_to_pag(jaxcd.networks.load("cancer").dag)
+    )
     assert shown["metrics"]["skeleton_f1"]["f1"] == jaxcd.metrics.skeleton_f1(run.graph, truth)
     assert ("mark_f1" in shown["metrics"]) == (algorithm == "fci")
 
 
-def test_auto_follows_the_recommendation(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The built-in example, smaller: auto buys a histogram; the run, the saved release and the report say the same."""
+def test_auto_follows_the_recommendation(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The built-in example, smaller: auto buys a histogram; the run, the saved release and the
+    report say the same.
+    """
     words = ["discover", "--network", "earthquake", "--rows", "20000", *BUDGET, "--simulated-noise"]
     file, folder = tmp_path / "bought.npz", tmp_path / "x"
     code, out, _ = call(capsys, *words, "--release-out", str(file), "--out", str(folder))
@@ -222,8 +298,12 @@ def test_auto_follows_the_recommendation(capsys: pytest.CaptureFixture[str], tmp
     assert call(capsys, *words, "--release-out", str(file), "--force", "--quiet")[0] == 0
 
 
-@pytest.mark.parametrize(("option", "value"), [("--test", "kendall-tau"), ("--alpha", "0.01"), ("--max-level", "1")])
-def test_an_option_of_tests_makes_auto_pc(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("option", "value"), [("--test", "kendall-tau"), ("--alpha", "0.01"), ("--max-level", "1")]
+)
+def test_an_option_of_tests_makes_auto_pc(
+    option: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     shown = as_json(capsys, *PRIVATE, *BUDGET, option, value)
     assert shown["settings"]["algorithm"] == "pc"
     assert shown["reasons"][0] == f"chosen: PC, because of {option}, for which a release has no use"
@@ -235,7 +315,10 @@ def test_recommend(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = ["recommend", "--network", "asia", "--rows", "2000", *BUDGET]
     assert call(capsys, *words) == (0, f"{expected}\n", "")
     shown = as_json(capsys, *words)
-    assert shown["method"] == expected.method.value and shown["warning"] == expected.warning is not None
+    assert (
+        shown["method"] == expected.method.value
+        and shown["warning"] == expected.warning is not None
+    )
     domain = tmp_path / "domain.json"
     content = {"columns": {name: {"type": "numeric"} for name in "abc"}}
     domain.write_text(json.dumps(content))
@@ -250,15 +333,34 @@ def test_recommend(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 def test_hidden_columns(capsys: pytest.CaptureFixture[str]) -> None:
     """The sample is that of the whole network, and the truth what FCI finds with an oracle."""
-    words = ["discover", "--network", "earthquake", "--rows", "20000", "--hide", "Alarm", "--no-privacy"]
+    words = [
+        "discover",
+        "--network",
+        "earthquake",
+        "--rows",
+        "20000",
+        "--hide",
+        "Alarm",
+        "--no-privacy",
+    ]
     network = jaxcd.networks.load("earthquake")
     code, out, _ = call(capsys, *words, "--algorithm", "fci")
-    assert code == 0 and re.search(r"^data +earthquake without Alarm, 20,000 rows sampled with seed 0, 4 columns$", out, re.MULTILINE)
+    assert code == 0 and re.search(
+        r"^data +earthquake without Alarm, 20,000 rows sampled with seed 0, 4 columns$",
+        out,
+        re.MULTILINE,
+    )
     shown = as_json(capsys, *words, "--algorithm", "fci", "--test", "chi-square")
-    data = network.sample(20_000, key=jax.random.key(0)).select([name for name in network.names if name != "Alarm"])
-    run = jaxcd.fci(data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None)
+    data = network.sample(20_000, key=jax.random.key(0)).select(
+        [name for name in network.names if name != "Alarm"]
+    )
+    run = jaxcd.fci(
+        data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None
+    )
     oracle = jaxcd.Oracle(network.dag, latent=("Alarm",))
-    truth = jaxcd.fci(None, test=oracle, decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None).graph
+    truth = jaxcd.fci(
+        None, test=oracle, decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None
+    ).graph
     assert MixedGraph.from_json_dict(shown["graph"]) == run.graph
     assert shown["metrics"]["mark_f1"]["f1"] == jaxcd.metrics.mark_f1(run.graph, truth)
     assert ["JohnCalls", "o-o", "MaryCalls"] in shown["graph"]["edges"]
@@ -267,9 +369,20 @@ def test_hidden_columns(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_knowledge(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "knowledge.json"
-    file.write_text('{"tiers": [["Pollution", "Smoker"], ["Cancer"]], "required": [["Cancer", "Xray"]]}')
+    file.write_text(
+        '{"tiers": [["Pollution", "Smoker"], ["Cancer"]], "required": [["Cancer", "Xray"]]}'
+    )
     for algorithm in ("pc", "fci"):
-        words = ["discover", "--network", "cancer", "--rows", "310", "--no-privacy", "--algorithm", algorithm]
+        words = [
+            "discover",
+            "--network",
+            "cancer",
+            "--rows",
+            "310",
+            "--no-privacy",
+            "--algorithm",
+            algorithm,
+        ]
         code, out, _ = call(capsys, *words, "--knowledge", str(file))
         assert code == 0 and re.search(r"^knowledge +.*knowledge\.json", out, re.MULTILINE)
         shown = as_json(capsys, *words, "--knowledge", str(file))
@@ -287,37 +400,55 @@ def test_knowledge(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         (None, "does not exist"),
     ],
 )
-def test_bad_knowledge(content: str | None, expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_bad_knowledge(
+    content: str | None, expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     file = tmp_path / "knowledge.json"
     if content is not None:
         file.write_text(content)
-    code, out, err = call(capsys, *PRIVATE, *BUDGET, "--algorithm", "fci", "--knowledge", str(file), "--quiet")
+    code, out, err = call(
+        capsys, *PRIVATE, *BUDGET, "--algorithm", "fci", "--knowledge", str(file), "--quiet"
+    )
     assert (code, out) == (2, "") and err.count("\n") == 1 and expected in err
 
 
 def test_guarantees(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "guarantees", "--json")
     assert code == 0
-    assert [entry["mechanism"] for entry in json.loads(out)] == [g.mechanism for g in jaxcd.guarantees()]
+    assert [entry["mechanism"] for entry in json.loads(out)] == [
+        g.mechanism for g in jaxcd.guarantees()
+    ]
     code, out, _ = call(capsys, "guarantees")
     assert code == 0 and "LevelwiseGaussian" in out and "Assumed" in out
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert call(capsys, "--version") == (0, f"jaxcd {jaxcd.__version__}\n", "")
-    for words in (["--help"], ["discover", "--help"], ["domain", "--help"], ["recommend", "--help"], ["guarantees", "--help"]):
+    for words in (
+        ["--help"],
+        ["discover", "--help"],
+        ["domain", "--help"],
+        ["recommend", "--help"],
+        ["guarantees", "--help"],
+    ):
         code, out, _ = call(capsys, *words)
         assert code == 0 and "Usage" in out
 
 
 def test_python_m_jaxcd() -> None:
     words = [sys.executable, "-m", "jaxcd", "discover", "--network", "nowhere", "--no-privacy"]
-    done = subprocess.run(words, cwd=Path(__file__).resolve().parents[1], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        words, cwd=Path(__file__).resolve().parents[1], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.startswith("jaxcd: --network 'nowhere' is unknown") and done.stderr.count("\n") == 1
+    assert (
+        done.stderr.startswith("jaxcd: --network 'nowhere' is unknown")
+        and done.stderr.count("\n") == 1
+    )
 
 
-# ---- what it refuses -------------------------------------------------------------------------------------------------
+# ---- what it refuses
+# --------------------------------------------------------------------------------------------------
 
 PRIVATE = ["discover", "--network", "cancer", "--rows", "300"]
 
@@ -345,33 +476,73 @@ PRIVATE = ["discover", "--network", "cancer", "--rows", "300"]
         ([*PRIVATE, *BUDGET, "--force"], "--out"),
         ([*PRIVATE, *BUDGET, "--clip"], "--clip"),
         ([*PRIVATE, *BUDGET, "--algorithm", "magic"], "use auto, pc, tree, fci, release"),
-        ([*PRIVATE, *BUDGET, "--algorithm", "release", "--max-level", "2"], "--max-level: --algorithm release has no such option"),
-        ([*PRIVATE, *BUDGET, "--algorithm", "release", "--alpha", "0.01"], "--alpha: --algorithm release has no such option"),
-        ([*PRIVATE, *BUDGET, "--algorithm", "release", "--test", "kendall-tau"], "--test: --algorithm release has no such option"),
-        ([*PRIVATE, *BUDGET, "--algorithm", "pc", "--release-out", "x.npz"], "--release-out: pc releases nothing"),
-        ([*PRIVATE, *BUDGET, "--max-level", "1", "--confidence", "5"], "--confidence: pc releases nothing"),
+        (
+            [*PRIVATE, *BUDGET, "--algorithm", "release", "--max-level", "2"],
+            "--max-level: --algorithm release has no such option",
+        ),
+        (
+            [*PRIVATE, *BUDGET, "--algorithm", "release", "--alpha", "0.01"],
+            "--alpha: --algorithm release has no such option",
+        ),
+        (
+            [*PRIVATE, *BUDGET, "--algorithm", "release", "--test", "kendall-tau"],
+            "--test: --algorithm release has no such option",
+        ),
+        (
+            [*PRIVATE, *BUDGET, "--algorithm", "pc", "--release-out", "x.npz"],
+            "--release-out: pc releases nothing",
+        ),
+        (
+            [*PRIVATE, *BUDGET, "--max-level", "1", "--confidence", "5"],
+            "--confidence: pc releases nothing",
+        ),
         ([*PRIVATE, *BUDGET, "--confidence", "-1"], "--confidence -1"),
-        ([*PRIVATE, *BUDGET, "--release-out", "nowhere/x.npz"], "--release-out 'nowhere/x.npz' is no file"),
+        (
+            [*PRIVATE, *BUDGET, "--release-out", "nowhere/x.npz"],
+            "--release-out 'nowhere/x.npz' is no file",
+        ),
         ([*PRIVATE, *BUDGET, "--release-out", "."], "--release-out '.' is no file"),
-        (["recommend", *BUDGET, "--rows", "100"], "give exactly one of --domain FILE, --network NAME and --bif FILE"),
-        (["recommend", *BUDGET, "--rows", "100", "--network", "asia", "--bif", "x.bif"], "--network and --bif are given"),
+        (
+            ["recommend", *BUDGET, "--rows", "100"],
+            "give exactly one of --domain FILE, --network NAME and --bif FILE",
+        ),
+        (
+            ["recommend", *BUDGET, "--rows", "100", "--network", "asia", "--bif", "x.bif"],
+            "--network and --bif are given",
+        ),
         (["recommend", *BUDGET, "--network", "asia"], "--rows is missing"),
         (["recommend", *BUDGET, "--network", "asia", "--rows", "1"], "--rows 1"),
         (["recommend", "--network", "asia", "--rows", "100"], "--epsilon is missing"),
-        (["recommend", *BUDGET, "--network", "nowhere", "--rows", "100"], "cancer, earthquake, asia, survey"),
+        (
+            ["recommend", *BUDGET, "--network", "nowhere", "--rows", "100"],
+            "cancer, earthquake, asia, survey",
+        ),
         (["recommend", *BUDGET, "--domain", "nowhere.json", "--rows", "100"], "nowhere.json"),
-        ([*PRIVATE, *BUDGET, "--algorithm", "tree", "--mechanism", "sparse-vector"], "--mechanism sparse-vector"),
+        (
+            [*PRIVATE, *BUDGET, "--algorithm", "tree", "--mechanism", "sparse-vector"],
+            "--mechanism sparse-vector",
+        ),
         ([*PRIVATE, *BUDGET, "--algorithm", "tree", "--max-level", "2"], "--max-level"),
         ([*PRIVATE, *BUDGET, "--algorithm", "tree", "--knowledge", "x.json"], "--knowledge"),
         ([*PRIVATE, "--epsilon", "1", "--algorithm", "tree"], "--delta"),
         ([*PRIVATE, *BUDGET, "--hide", "Smoke"], "'Smoke'"),
         ([*PRIVATE, *BUDGET, "--hide", "Smoker", "--hide", "Smoker"], "twice"),
-        ([*PRIVATE, *BUDGET, *(w for n in ("Smoker", "Cancer", "Xray", "Dyspnoea") for w in ("--hide", n))], "leaves 1"),
+        (
+            [
+                *PRIVATE,
+                *BUDGET,
+                *(w for n in ("Smoker", "Cancer", "Xray", "Dyspnoea") for w in ("--hide", n)),
+            ],
+            "leaves 1",
+        ),
         (["discover", "x.csv", "--hide", "a", *BUDGET], "--hide"),
         ([*PRIVATE, *BUDGET, "--test", "magic"], ", ".join(TESTS)),
         ([*PRIVATE, *BUDGET, "--mechanism", "magic"], ", ".join(DECIDERS)),
         ([*PRIVATE, *BUDGET, "--test", "chi-square"], "no bounded sensitivity"),
-        ([*PRIVATE, *BUDGET, "--test", "g-test", "--mechanism", "sparse-vector"], "no bounded sensitivity"),
+        (
+            [*PRIVATE, *BUDGET, "--test", "g-test", "--mechanism", "sparse-vector"],
+            "no bounded sensitivity",
+        ),
         ([*PRIVATE, *BUDGET, "--mechanism", "threshold"], "protects nobody"),
         ([*PRIVATE, "--epsilon", "1", "--mechanism", "levelwise-gaussian"], "--delta"),
         ([*PRIVATE, "--epsilon", "1", "--mechanism", "noisy-threshold-gaussian"], "--delta"),
@@ -388,7 +559,11 @@ PRIVATE = ["discover", "--network", "cancer", "--rows", "300"]
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
-    words: list[str], expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str],
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, err = call(capsys, *words, *(["--quiet"] if words[:1] == ["discover"] else []))
@@ -413,13 +588,19 @@ def test_bad_input_is_one_line_and_exit_code_2(
         (
             "t.csv",
             "a,b\n1,2\n2,3\n",
-            '{"columns": {"a": {"type": "ordinal", "levels": [1, 2]}, "b": {"type": "ordinal", "levels": [2]}}}',
+            '{"columns": {"a": {"type": "ordinal", "levels": [1, 2]}, "b": {"type": "ordinal", '
+            '"levels": [2]}}}',
             "'b', row 2",
         ),
     ],
 )
 def test_bad_files(
-    name: str, content: str, domain: str | None, expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    name: str,
+    content: str,
+    domain: str | None,
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     (tmp_path / name).write_text(content)
     words = ["discover", str(tmp_path / name), "--no-privacy"]
@@ -442,7 +623,9 @@ def test_an_existing_folder_is_refused_before_anything_is_spent(
     code, out, err = call(capsys, *SMALL, *BUDGET, "--out", str(tmp_path / "old"))
     assert (code, out) == (2, "") and "--force" in err and str(tmp_path / "old") in err
     monkeypatch.undo()
-    assert call(capsys, *SMALL, *BUDGET, "--out", str(tmp_path / "old"), "--force", "--quiet")[0] == 0
+    assert (
+        call(capsys, *SMALL, *BUDGET, "--out", str(tmp_path / "old"), "--force", "--quiet")[0] == 0
+    )
     assert (tmp_path / "old" / "report.html").stat().st_size > 1000
 
 
@@ -478,16 +661,27 @@ def test_errors_of_the_system_and_of_programs(
         main(words)
 
 
-# ---- the same door in Python -----------------------------------------------------------------------------------------
+# ---- the same door in Python
+# --------------------------------------------------------------------------------------------------
 
 
 def test_discover_takes_an_algorithm() -> None:
     data = jaxcd.networks.load("cancer").sample(310, key=jax.random.key(0))
     options: dict[str, Any] = {"budget": jaxcd.Budget(1.0, 1e-6), "key": None}
     assert jaxcd.discover(data, **options, algorithm=jaxcd.Algorithm.FCI).info["algorithm"] == "fci"
-    tree = jaxcd.discover(data, **options, algorithm=jaxcd.Algorithm.TREE, decider=jaxcd.decisions.TreeOptions(alpha=0.01))
+    tree = jaxcd.discover(
+        data,
+        **options,
+        algorithm=jaxcd.Algorithm.TREE,
+        decider=jaxcd.decisions.TreeOptions(alpha=0.01),
+    )
     assert tree.info["algorithm"] == "tree-pc" and "alpha=0.01" in tree.info["options"]
-    assert jaxcd.discover(data, **options, decider=jaxcd.decisions.TreeOptions(alpha=0.01)).info["algorithm"] == "tree-pc"
+    assert (
+        jaxcd.discover(data, **options, decider=jaxcd.decisions.TreeOptions(alpha=0.01)).info[
+            "algorithm"
+        ]
+        == "tree-pc"
+    )
     known = jaxcd.Knowledge(required=[("Smoker", "Cancer")])
     for algorithm in (jaxcd.Algorithm.AUTO, jaxcd.Algorithm.PC, jaxcd.Algorithm.FCI):
         run = jaxcd.discover(data, **options, algorithm=algorithm, knowledge=known)
@@ -515,7 +709,10 @@ def test_numeric_beside_nominal_columns(capsys: pytest.CaptureFixture[str], tmp_
     x = np.array([0.0, 3.0, -1.0])[label] + rng.normal(size=3_000)
     rows = "\n".join(f"{'abc'[k]},{value:.6f}" for k, value in zip(label, x, strict=True))
     (tmp_path / "t.csv").write_text(f"label,x\n{rows}\n")
-    columns = {"label": {"type": "categorical", "levels": ["a", "b", "c"]}, "x": {"type": "numeric"}}
+    columns = {
+        "label": {"type": "categorical", "levels": ["a", "b", "c"]},
+        "x": {"type": "numeric"},
+    }
     (tmp_path / "domain.json").write_text(json.dumps({"columns": columns}))
     words = ["discover", str(tmp_path / "t.csv"), "--domain", str(tmp_path / "domain.json")]
     code, out, err = call(capsys, *words, *BUDGET)

@@ -46,11 +46,14 @@ def columns() -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory, columns: tuple[np.ndarray, np.ndarray]) -> Path:
     path = tmp_path_factory.mktemp("table") / "doses.csv"
-    pd.DataFrame({"response": columns[1], "name": "a", "dose": columns[0]}).to_csv(path, index=False)
+    pd.DataFrame({"response": columns[1], "name": "a", "dose": columns[0]}).to_csv(
+        path, index=False
+    )
     return path
 
 
-# ---- what it does ----------------------------------------------------------------------------------------------------
+# ---- what it does
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_private_answer(capsys: pytest.CaptureFixture[str], file: Path) -> None:
@@ -70,53 +73,99 @@ def test_a_private_answer(capsys: pytest.CaptureFixture[str], file: Path) -> Non
 
 @pytest.mark.parametrize("method", ["reci", "igci", "cds", "anm"])
 def test_without_privacy_it_is_the_function(
-    method: str, capsys: pytest.CaptureFixture[str], file: Path, columns: tuple[np.ndarray, np.ndarray]
+    method: str,
+    capsys: pytest.CaptureFixture[str],
+    file: Path,
+    columns: tuple[np.ndarray, np.ndarray],
 ) -> None:
     key = jax.random.fold_in(jax.random.key(0), 2)
     functions = {"reci": reci, "igci": igci, "cds": cds, "anm": anm}
-    expected = functions[method](*columns, budget=jaxcd.NO_PRIVACY, key=key) if method != "cds" else cds(*columns, budget=jaxcd.NO_PRIVACY)
+    expected = (
+        functions[method](*columns, budget=jaxcd.NO_PRIVACY, key=key)
+        if method != "cds"
+        else cds(*columns, budget=jaxcd.NO_PRIVACY)
+    )
     found = as_json(capsys, file, *PAIR, "--method", method, "--no-privacy")
     names = {"x -> y": "dose -> response", "y -> x": "response -> dose"}
     assert found["direction"] == names[expected.direction.value] and found["method"] == method
     assert found["scores"] == pytest.approx([expected.forward, expected.backward], rel=1e-9)
-    swapped = as_json(capsys, file, "--x", "response", "--y", "dose", "--method", method, "--no-privacy")
+    swapped = as_json(
+        capsys, file, "--x", "response", "--y", "dose", "--method", method, "--no-privacy"
+    )
     assert swapped["direction"] == found["direction"] and found["guarantee"]["epsilon"] == "inf"
 
 
 @pytest.mark.parametrize(
     ("score", "protect", "kind"),
-    [("spearman", "test", SpearmanScore), ("kendall", "test", KendallScore), ("iqr", "both", LogIQRScore)],
+    [
+        ("spearman", "test", SpearmanScore),
+        ("kendall", "test", KendallScore),
+        ("iqr", "both", LogIQRScore),
+    ],
 )
 def test_simulated_noise_repeats(
-    score: str, protect: str, kind: Any, capsys: pytest.CaptureFixture[str], file: Path, columns: tuple[np.ndarray, np.ndarray]
+    score: str,
+    protect: str,
+    kind: Any,
+    capsys: pytest.CaptureFixture[str],
+    file: Path,
+    columns: tuple[np.ndarray, np.ndarray],
 ) -> None:
-    words = [file, *PAIR, "--epsilon", 1, *BOUNDS, "--score", score, "--protect", protect, "--simulated-noise", "--seed", 3]
+    words = [
+        file,
+        *PAIR,
+        "--epsilon",
+        1,
+        *BOUNDS,
+        "--score",
+        score,
+        "--protect",
+        protect,
+        "--simulated-noise",
+        "--seed",
+        3,
+    ]
     first = as_json(capsys, *words)
     key = jax.random.key(3)
     expected = anm(
-        *columns, budget=jaxcd.Budget(1.0), key=jax.random.fold_in(key, 2), noise=jaxcd.SimulatedNoise(jax.random.fold_in(key, 1)),
-        bounds=EDGES, score=kind(), protect=Protect(protect),
-    )  # fmt: skip
-    assert (first["margin"], first["confidence"]) == pytest.approx((expected.margin, expected.confidence))
+        *columns,
+        budget=jaxcd.Budget(1.0),
+        key=jax.random.fold_in(key, 2),
+        noise=jaxcd.SimulatedNoise(jax.random.fold_in(key, 1)),
+        bounds=EDGES,
+        score=kind(),
+        protect=Protect(protect),
+    )
+    assert (first["margin"], first["confidence"]) == pytest.approx(
+        (expected.margin, expected.confidence)
+    )
     assert first["scores"] is None and first["guarantee"]["proven"] is False
     assert as_json(capsys, *words) == first
     assert "not for release" in call(capsys, *words)[2]
 
 
-def test_bounds_of_a_domain_file(capsys: pytest.CaptureFixture[str], file: Path, tmp_path: Path) -> None:
+def test_bounds_of_a_domain_file(
+    capsys: pytest.CaptureFixture[str], file: Path, tmp_path: Path
+) -> None:
     domain = jaxcd.Domain({"dose": jaxcd.Numeric(-1.0, 1.0), "response": jaxcd.Numeric(-1.5, 1.5)})
     domain.write(tmp_path / "domain.json")
     words = [file, *PAIR, "--method", "reci", "--epsilon", 1, "--simulated-noise"]
-    assert as_json(capsys, *words, "--domain", tmp_path / "domain.json") == as_json(capsys, *words, *BOUNDS)
+    assert as_json(capsys, *words, "--domain", tmp_path / "domain.json") == as_json(
+        capsys, *words, *BOUNDS
+    )
     code, _, err = call(capsys, *words, *BOUNDS, "--domain", tmp_path / "domain.json")
     assert code == 2 and "drop one of the two" in err
-    jaxcd.Domain({"dose": jaxcd.Numeric(-1.0, 1.0), "response": jaxcd.Numeric()}).write(tmp_path / "open.json")
+    jaxcd.Domain({"dose": jaxcd.Numeric(-1.0, 1.0), "response": jaxcd.Numeric()}).write(
+        tmp_path / "open.json"
+    )
     code, _, err = call(capsys, *words, "--domain", tmp_path / "open.json")
     assert code == 2 and "has no bounds of a numeric column 'response'" in err
 
 
 @pytest.mark.parametrize("ending", [".csv.gz", ".parquet"])
-def test_other_files(ending: str, capsys: pytest.CaptureFixture[str], file: Path, tmp_path: Path) -> None:
+def test_other_files(
+    ending: str, capsys: pytest.CaptureFixture[str], file: Path, tmp_path: Path
+) -> None:
     frame = pd.read_csv(file)
     other = tmp_path / f"doses{ending}"
     frame.to_parquet(other) if ending == ".parquet" else frame.to_csv(other, index=False)
@@ -124,7 +173,9 @@ def test_other_files(ending: str, capsys: pytest.CaptureFixture[str], file: Path
     assert as_json(capsys, other, *words) == as_json(capsys, file, *words)
 
 
-def test_in_a_private_run_no_cell_is_refused(capsys: pytest.CaptureFixture[str], file: Path, tmp_path: Path) -> None:
+def test_in_a_private_run_no_cell_is_refused(
+    capsys: pytest.CaptureFixture[str], file: Path, tmp_path: Path
+) -> None:
     lines = file.read_text().splitlines()
     outputs = []
     for cell in ("", "abc", "inf", "-1e999", lines[5].split(",")[0]):
@@ -140,7 +191,8 @@ def test_in_a_private_run_no_cell_is_refused(capsys: pytest.CaptureFixture[str],
     assert all(labels == outputs[0] for labels in outputs)
 
 
-# ---- what it refuses -------------------------------------------------------------------------------------------------
+# ---- what it refuses
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -152,24 +204,38 @@ def test_in_a_private_run_no_cell_is_refused(capsys: pytest.CaptureFixture[str],
         ([*PAIR, "--epsilon", "nan", *BOUNDS], "--epsilon nan is no budget"),
         ([*PAIR, "--epsilon", "1"], "--bounds is missing"),
         ([*PAIR, "--epsilon", "1", "--bounds", "1", "-1", "0", "1"], "--bounds of 'dose' = 1 -1"),
-        ([*PAIR, "--epsilon", "1", "--bounds", "-1", "1", "0", "nan"], "--bounds of 'response' = 0 nan"),
+        (
+            [*PAIR, "--epsilon", "1", "--bounds", "-1", "1", "0", "nan"],
+            "--bounds of 'response' = 0 nan",
+        ),
         ([*PAIR, "--epsilon", "1", "--bounds", "1", "2"], "--bounds"),
         ([*PAIR, "--no-privacy", "--epsilon", "1"], "--no-privacy does not go with --epsilon"),
         ([*PAIR, "--no-privacy", "--method", "lingam"], "--method 'lingam' is unknown"),
         ([*PAIR, "--no-privacy", "--score", "mi"], "--score 'mi' is unknown"),
-        ([*PAIR, "--no-privacy", "--score", "hsic", "--method", "reci"], "--score: --method reci has no such option"),
+        (
+            [*PAIR, "--no-privacy", "--score", "hsic", "--method", "reci"],
+            "--score: --method reci has no such option",
+        ),
         ([*PAIR, "--no-privacy", "--protect", "test"], "protects no rows"),
-        ([*PAIR, "--epsilon", "1", *BOUNDS, "--protect", "nobody"], "--protect 'nobody' is unknown"),
+        (
+            [*PAIR, "--epsilon", "1", *BOUNDS, "--protect", "nobody"],
+            "--protect 'nobody' is unknown",
+        ),
         ([*PAIR, "--epsilon", "1", *BOUNDS, "--score", "kendall"], "--protect test"),
         ([*PAIR, "--epsilon", "1", "--method", "igci"], "--method igci: one record can move"),
         ([*PAIR, "--epsilon", "1", "--method", "cds"], "--method cds: one record can move"),
         ([*PAIR, "--no-privacy", "--method", "cds", *BOUNDS], "has no bounds"),
         ([*PAIR, "--no-privacy", "--seed", "-1"], "--seed -1 is not a seed"),
         (["--x", "dose", "--y", "weight", "--no-privacy"], "column 'weight': "),
-        (["--x", "dose", "--y", "name", "--no-privacy"], "column 'name', row 1: the value 'a' is not a number"),
+        (
+            ["--x", "dose", "--y", "name", "--no-privacy"],
+            "column 'name', row 1: the value 'a' is not a number",
+        ),
     ],
 )
-def test_refusals(words: list[str], expected: str, capsys: pytest.CaptureFixture[str], file: Path) -> None:
+def test_refusals(
+    words: list[str], expected: str, capsys: pytest.CaptureFixture[str], file: Path
+) -> None:
     code, out, err = call(capsys, file, *words)
     assert (code, out) == (2, "") and expected in err
     assert err.startswith("jaxcd: ") and err.count("\n") == 1 and "Traceback" not in err
@@ -191,7 +257,11 @@ def test_refusals(words: list[str], expected: str, capsys: pytest.CaptureFixture
     ],
 )
 def test_files_that_are_refused(
-    name: str, content: bytes | None, expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    name: str,
+    content: bytes | None,
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)

@@ -22,12 +22,18 @@ def numeric() -> jaxcd.Dataset:
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 20_000))
     values = np.column_stack([a, b, a + b + rng.normal(size=20_000)])
-    return jaxcd.Dataset.from_array(values, domain=jaxcd.Domain({name: jaxcd.Numeric() for name in "abc"}))
+    return jaxcd.Dataset.from_array(
+        values, domain=jaxcd.Domain({name: jaxcd.Numeric() for name in "abc"})
+    )
 
 
-@pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals()], ids=["histogram", "marginals"])
+@pytest.mark.parametrize(
+    "kind", [jaxcd.Histogram(), jaxcd.Marginals()], ids=["histogram", "marginals"]
+)
 def test_discrete_columns(discrete, kind, tmp_path):
-    bought = jaxcd.release(discrete, kind, budget=BUDGET, noise=jaxcd.SimulatedNoise(jax.random.key(1)))
+    bought = jaxcd.release(
+        discrete, kind, budget=BUDGET, noise=jaxcd.SimulatedNoise(jax.random.key(1))
+    )
     assert bought.cost.epsilon == BUDGET.epsilon and bought.spent.epsilon <= BUDGET.epsilon
     found = jaxcd.search(bought)
     assert found.cost == bought.cost and found.graph.names == discrete.names
@@ -36,20 +42,40 @@ def test_discrete_columns(discrete, kind, tmp_path):
 
 
 def test_numeric_columns(numeric):
-    bought = jaxcd.release(numeric, jaxcd.SecondMoments(), budget=BUDGET, noise=jaxcd.SimulatedNoise(jax.random.key(1)))
-    assert jaxcd.search(bought).graph == jaxcd.MixedGraph.from_edges(["a", "b", "c"], ["a --> c", "b --> c"])
+    bought = jaxcd.release(
+        numeric, jaxcd.SecondMoments(), budget=BUDGET, noise=jaxcd.SimulatedNoise(jax.random.key(1))
+    )
+    assert jaxcd.search(bought).graph == jaxcd.MixedGraph.from_edges(
+        ["a", "b", "c"], ["a --> c", "b --> c"]
+    )
 
 
-@pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.SecondMoments(), jaxcd.Features()], ids=lambda kind: type(kind).__name__)
-@pytest.mark.parametrize("noise", [None, jaxcd.SimulatedNoise(jax.random.key(1))], ids=["secure", "simulated"])
-def test_every_search_says_what_was_paid_and_whether_noise_was_secure(discrete, numeric, kind, noise):
+@pytest.mark.parametrize(
+    "kind",
+    [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.SecondMoments(), jaxcd.Features()],
+    ids=lambda kind: type(kind).__name__,
+)
+@pytest.mark.parametrize(
+    "noise", [None, jaxcd.SimulatedNoise(jax.random.key(1))], ids=["secure", "simulated"]
+)
+def test_every_search_says_what_was_paid_and_whether_noise_was_secure(
+    discrete, numeric, kind, noise
+):
     data = discrete if isinstance(kind, (jaxcd.Histogram, jaxcd.Marginals)) else numeric
     bought = jaxcd.release(data, kind, budget=BUDGET, noise=noise)
     info = jaxcd.search(bought).info
     assert info["secure_noise"] is (noise is None) and info["budget"] == str(bought.cost)
-    assert info["release"] == bought.kind and info["n_samples"] == 20_000 and info["n_variables"] == len(data.names)
+    assert (
+        info["release"] == bought.kind
+        and info["n_samples"] == 20_000
+        and info["n_variables"] == len(data.names)
+    )
     rho = sum(row["rho"] for row in info["ledger"])
-    paid = info["ledger"][0]["epsilon"] if info["ledger"][0]["mechanism"] == "Pure" else rho_to_epsilon(rho, BUDGET.delta)
+    paid = (
+        info["ledger"][0]["epsilon"]
+        if info["ledger"][0]["mechanism"] == "Pure"
+        else rho_to_epsilon(rho, BUDGET.delta)
+    )
     assert paid == pytest.approx(bought.spent.epsilon, rel=1e-6)
 
 

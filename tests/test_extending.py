@@ -1,4 +1,6 @@
-"""A user's own CI test, decider and release, each one class in one place outside the package: everything works with it."""
+"""A user's own CI test, decider and release, each one class in one place outside the package:
+everything works with it.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +25,23 @@ from jaxcd.releases.tables.fitted_tables import CellModel
 from jaxcd.scores import BIC, BICScore
 from jaxcd.scores.base import LocalScore
 
-# ---- a CI test -----------------------------------------------------------------------------------------------------------------------
+# ---- a CI test
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class DoubledNorm(jaxcd.CovarianceNorm):
     """The covariance norm with a sensitivity of its author's: twice what is proved."""
 
-    def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: jaxcd.privacy.Relation) -> Sensitivity | None:
+    def margin_sensitivity(
+        self, *, alpha: float, n_samples: int, relation: jaxcd.privacy.Relation
+    ) -> Sensitivity | None:
         stated = super().margin_sensitivity(alpha=alpha, n_samples=n_samples, relation=relation)
         return None if stated is None else Sensitivity(2 * stated.value, stated.pad, "its author")
 
 
-# ---- a decider -----------------------------------------------------------------------------------------------------------------------
+# ---- a decider
+# --------------------------------------------------------------------------------------------------
 
 
 class _EqualRun(DecisionRun):
@@ -50,7 +56,12 @@ class _EqualRun(DecisionRun):
             query = queries_of(questions[0])[:1]
             try:
                 noisy = laplace(
-                    self._accountant, self._session.margins(query), sensitivity=self._bound.value, pad=self._bound.pad, epsilon=self._price, label="mine"
+                    self._accountant,
+                    self._session.margins(query),
+                    sensitivity=self._bound.value,
+                    pad=self._bound.pad,
+                    epsilon=self._price,
+                    label="mine",
                 )
             except jaxcd.errors.BudgetExhausted:
                 self.exhausted = True
@@ -83,7 +94,8 @@ class FirstSetOnly(Decider):
         return _EqualRun(session, accountant, self._count(session.n_variables))
 
 
-# ---- a release -----------------------------------------------------------------------------------------------------------------------
+# ---- a release
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -100,16 +112,41 @@ class RoundedCells(ReleaseKind):
         self.check(domain, n_samples)
         return ReleasePlan.of(math.sqrt(2) * 2 / budget.epsilon, n_samples, number="cell of mine")
 
-    def release(self, data: jaxcd.Dataset, *, budget: Any, noise: Any = None, ledger: Any = None) -> ReleasedCells:
+    def release(
+        self, data: jaxcd.Dataset, *, budget: Any, noise: Any = None, ledger: Any = None
+    ) -> ReleasedCells:
         self.check(data.domain, data.n_samples)
-        accountant = open_account(budget, noise, ledger=ledger, parts=(self,), pure=True, analysis="my cells", n_samples=data.n_samples)
+        accountant = open_account(
+            budget,
+            noise,
+            ledger=ledger,
+            parts=(self,),
+            pure=True,
+            analysis="my cells",
+            n_samples=data.n_samples,
+        )
         cells = np.ravel_multi_index(tuple(data.codes.T), data.domain.cardinalities)
         counts = np.bincount(cells, minlength=math.prod(data.domain.cardinalities)).astype(np.int64)
-        noisy = laplace(accountant, counts, sensitivity=2.0, epsilon=accountant.ledger.epsilon_limit, grid=1.0, label="my cells")
+        noisy = laplace(
+            accountant,
+            counts,
+            sensitivity=2.0,
+            epsilon=accountant.ledger.epsilon_limit,
+            grid=1.0,
+            label="my cells",
+        )
         rounded = np.rint(noisy / self.step) * self.step
-        ledger_rows = tuple(accountant.ledger.to_table()) if isinstance(budget, jaxcd.Budget) else ()
+        ledger_rows = (
+            tuple(accountant.ledger.to_table()) if isinstance(budget, jaxcd.Budget) else ()
+        )
         return ReleasedCells(
-            data.domain, data.n_samples, rounded.reshape(data.domain.cardinalities), accountant.guarantee, accountant.ledger.spent, ledger_rows, self
+            data.domain,
+            data.n_samples,
+            rounded.reshape(data.domain.cardinalities),
+            accountant.guarantee,
+            accountant.ledger.spent,
+            ledger_rows,
+            self,
         )
 
 
@@ -129,7 +166,12 @@ class ReleasedCells(Release):
     def _score(self, max_parents: int | None) -> LocalScore:
         table = np.maximum(self.cells, 0.0)
         table = table * (self.n_samples / max(table.sum(), 1.0))
-        return BICScore.of_table(table, names=self.names, n_samples=self.n_samples, max_parents=3 if max_parents is None else max_parents)
+        return BICScore.of_table(
+            table,
+            names=self.names,
+            n_samples=self.n_samples,
+            max_parents=3 if max_parents is None else max_parents,
+        )
 
     def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
         return {BIC: lambda score, max_parents: self._score(max_parents)}
@@ -137,8 +179,14 @@ class ReleasedCells(Release):
     def default_score(self) -> LocalScore:
         return self._score(None)
 
-    def redraw(self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None) -> Callable[[jax.Array], Release]:
-        return redrawn(self, CellModel(self.domain, np.maximum(self.cells, 0.0).ravel()), kind or self.bought or RoundedCells())
+    def redraw(
+        self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None
+    ) -> Callable[[jax.Array], Release]:
+        return redrawn(
+            self,
+            CellModel(self.domain, np.maximum(self.cells, 0.0).ravel()),
+            kind or self.bought or RoundedCells(),
+        )
 
     def _least_variance(self, epsilon: float, rho: float) -> None:
         return None
@@ -147,7 +195,9 @@ class ReleasedCells(Release):
         return {}, {"cells": self.cells}
 
     @classmethod
-    def _from_parts(cls, common: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> ReleasedCells:
+    def _from_parts(
+        cls, common: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> ReleasedCells:
         return cls(cells=arrays["cells"], **common)
 
 
@@ -169,19 +219,27 @@ def noise(seed: int = 0) -> jaxcd.SimulatedNoise:
 
 def test_a_test_of_ones_own(data: jaxcd.Dataset, tmp_path: Path) -> None:
     budget = jaxcd.Budget(4.0, 1e-5)
-    own, proved = (jaxcd.plan(data.domain, 4_000, test=test, decider=jaxcd.SparseVector(), budget=budget) for test in (DoubledNorm(), jaxcd.CovarianceNorm()))
+    own, proved = (
+        jaxcd.plan(data.domain, 4_000, test=test, decider=jaxcd.SparseVector(), budget=budget)
+        for test in (DoubledNorm(), jaxcd.CovarianceNorm())
+    )
     assert own.noise == pytest.approx(2 * proved.noise, rel=1e-4)
     run = jaxcd.discover(data, test=DoubledNorm(), budget=budget, key=None)
     assert not run.cost.proven and "DoubledNorm" in run.cost.reason
     assert jaxcd.verify(run.certificate()).holds
     run.save(tmp_path / "report")
     assert "DoubledNorm" in (tmp_path / "report" / "report.html").read_text()
-    assert jaxcd.ci_test(data, "Cancer", "Smoker", test=DoubledNorm(), budget=budget).cost.epsilon == 4.0
+    assert (
+        jaxcd.ci_test(data, "Cancer", "Smoker", test=DoubledNorm(), budget=budget).cost.epsilon
+        == 4.0
+    )
 
 
 def test_a_decider_of_ones_own(data: jaxcd.Dataset, tmp_path: Path) -> None:
     budget = jaxcd.Budget(40.0)
-    planned = jaxcd.plan(data.domain, 4_000, test=jaxcd.CovarianceNorm(), decider=FirstSetOnly(), budget=budget)
+    planned = jaxcd.plan(
+        data.domain, 4_000, test=jaxcd.CovarianceNorm(), decider=FirstSetOnly(), budget=budget
+    )
     assert planned.n_answers == 25 and planned.noise > 0
     for decider in (FirstSetOnly(), jaxcd.Scheduled(FirstSetOnly())):
         run = jaxcd.discover(data, decider=decider, budget=budget, key=None)
@@ -194,12 +252,16 @@ def test_a_decider_of_ones_own(data: jaxcd.Dataset, tmp_path: Path) -> None:
 
 def test_a_release_of_ones_own(data: jaxcd.Dataset, tmp_path: Path) -> None:
     budget = jaxcd.Budget(2.0)
-    assert "cell of mine" in str(jaxcd.plan_release(data.domain, 4_000, kind=RoundedCells(), budget=budget).words)
+    assert "cell of mine" in str(
+        jaxcd.plan_release(data.domain, 4_000, kind=RoundedCells(), budget=budget).words
+    )
     bought = jaxcd.release(data, RoundedCells(2.0), budget=budget)
     assert not bought.cost.proven and "RoundedCells" in bought.cost.reason
     assert jaxcd.verify(bought.certificate()).holds
     run = jaxcd.search(bought)
-    assert run.info["algorithm"] == "search_my_cells" and run.graph == jaxcd.exact_search(bought).graph
+    assert (
+        run.info["algorithm"] == "search_my_cells" and run.graph == jaxcd.exact_search(bought).graph
+    )
     assert jaxcd.ges(bought).graph.n_edges > 0
     simulated = jaxcd.release(data, RoundedCells(2.0), budget=budget, noise=noise())
     found = jaxcd.edge_confidence(simulated, jaxcd.search(simulated), n_draws=3)

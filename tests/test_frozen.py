@@ -18,9 +18,15 @@ def test_it_is_a_dict_that_stays():
     for again in (pickle.loads(pickle.dumps(held)), copy.copy(held), copy.deepcopy(held)):
         assert again == held and type(again) is FrozenDict
     for change in (
-        lambda: held.__setitem__("a", 2), lambda: held.__delitem__("a"), lambda: held.update(a=2), lambda: held.pop("a"), held.popitem,
-        held.clear, lambda: held.setdefault("c", 1), lambda: held.__ior__({"c": 1}),
-    ):  # fmt: skip
+        lambda: held.__setitem__("a", 2),
+        lambda: held.__delitem__("a"),
+        lambda: held.update(a=2),
+        lambda: held.pop("a"),
+        held.popitem,
+        held.clear,
+        lambda: held.setdefault("c", 1),
+        lambda: held.__ior__({"c": 1}),
+    ):
         with pytest.raises(TypeError, match="frozen"):
             change()
     assert held == {"a": 1, "b": (2, 3)} and {**held, "c": 1}["c"] == 1
@@ -31,7 +37,9 @@ def test_results_are_frozen_inside():
     import numpy as np
 
     data = jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0))
-    run = jaxcd.pc(data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None)
+    run = jaxcd.pc(
+        data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None
+    )
     pair = jaxcd.reci(np.arange(20.0), np.arange(20.0) ** 2, budget=jaxcd.NO_PRIVACY)
     for mapping in (run.info, run.separating_sets, pair.info):
         with pytest.raises(TypeError, match="frozen"):

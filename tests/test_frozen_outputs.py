@@ -1,4 +1,6 @@
-"""Outputs at fixed keys stay what they were (``tests/frozen_outputs.py``): graphs, sets and prices exactly, numbers to nine digits."""
+"""Outputs at fixed keys stay what they were (``tests/frozen_outputs.py``): graphs, sets and prices
+exactly, numbers to nine digits.
+"""
 
 from __future__ import annotations
 

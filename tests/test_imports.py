@@ -24,13 +24,26 @@ def test_importing_jaxcd_loads_nothing_slow() -> None:
 
 
 def test_help_loads_nothing_slow() -> None:
-    code = "import contextlib, io\nfrom jaxcd.cli import main\nwith contextlib.redirect_stdout(io.StringIO()):\n    main(['--help'])"
+    code = (
+        "import contextlib, io\nfrom jaxcd.cli import main\nwith "
+        "contextlib.redirect_stdout(io.StringIO()):\n    main(['--help'])"
+    )
     assert not loaded(code) & (SLOW - {"rich.console"})
 
 
 def test_a_search_needs_no_statistics_package() -> None:
-    code = "import jaxcd\njaxcd.pc, jaxcd.discover, jaxcd.release, jaxcd.Histogram, jaxcd.CovarianceNorm"
-    assert not loaded(code) & {"scipy.stats", "scipy.optimize", "scipy.interpolate", "matplotlib", "pandas", "pyarrow"}
+    code = (
+        "import jaxcd\njaxcd.pc, jaxcd.discover, jaxcd.release, jaxcd.Histogram, "
+        "jaxcd.CovarianceNorm"
+    )
+    assert not loaded(code) & {
+        "scipy.stats",
+        "scipy.optimize",
+        "scipy.interpolate",
+        "matplotlib",
+        "pandas",
+        "pyarrow",
+    }
 
 
 def test_every_public_name_is_there_and_is_the_only_one_of_its_name() -> None:
@@ -43,6 +56,10 @@ def test_every_public_name_is_there_and_is_the_only_one_of_its_name() -> None:
 
 def test_names_that_moved_still_work() -> None:
     assert 55 <= len(jaxcd.__all__) <= 66
-    for name, place in (("HSICScore", "jaxcd.pairwise"), ("OptionError", "jaxcd.errors"), ("ReleasePlan", "jaxcd.releases")):
+    for name, place in (
+        ("HSICScore", "jaxcd.pairwise"),
+        ("OptionError", "jaxcd.errors"),
+        ("ReleasePlan", "jaxcd.releases"),
+    ):
         assert getattr(jaxcd, name) is getattr(importlib.import_module(place), name)
         assert name not in jaxcd.__all__ and name not in dir(jaxcd)

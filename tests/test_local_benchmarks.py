@@ -48,15 +48,23 @@ def test_a_p_max_below_pure_noise_is_refused():
 
 def test_numbers_are_the_codes_and_denoising_without_noise_keeps_the_joint():
     data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
-    assert np.array_equal(np.column_stack([local_mechanisms.as_numbers(data).values(name) for name in data.names]), data.codes)
+    assert np.array_equal(
+        np.column_stack([local_mechanisms.as_numbers(data).values(name) for name in data.names]),
+        data.codes,
+    )
     mechanism = local.KaryResponse(200.0)
     found = local_mechanisms.denoised(data, mechanism, jax.random.key(1))
-    tables = [np.bincount(np.ravel_multi_index(tuple(part.codes.T), (2,) * 5), minlength=32) / 20_000 for part in (data, found)]
+    tables = [
+        np.bincount(np.ravel_multi_index(tuple(part.codes.T), (2,) * 5), minlength=32) / 20_000
+        for part in (data, found)
+    ]
     assert np.abs(tables[0] - tables[1]).max() < 0.02
     with pytest.raises(jaxcd.errors.OptionError, match="joint channel"):
         big = jaxcd.Domain({name: jaxcd.Ordinal(tuple(range(9))) for name in "abcd"})
         local_mechanisms.denoised(
-            jaxcd.Dataset.from_codes(np.zeros((9, 4), dtype=np.int32), domain=big), local.CombinedKaryResponse(1.0), jax.random.key(0)
+            jaxcd.Dataset.from_codes(np.zeros((9, 4), dtype=np.int32), domain=big),
+            local.CombinedKaryResponse(1.0),
+            jax.random.key(0),
         )
 
 
@@ -76,18 +84,47 @@ def test_frontier(tmp_path, capsys):
 def test_people_needed():
     def rows(*scores: float) -> list[dict]:
         base = {"method": "m", "mechanism": None, "epsilon": 1.0}
-        return [{**base, "n_samples": 10**i, "skeleton_f1": score} for i, score in enumerate(scores, 2)]
+        return [
+            {**base, "n_samples": 10**i, "skeleton_f1": score} for i, score in enumerate(scores, 2)
+        ]
 
     # A size that falls below the target again does not count.
-    for scores, needed in (((0.9, 0.7, 0.9), 10_000), ((0.8, 0.8, 1.0), 100), ((0.9, 0.9, 0.1), None)):
+    for scores, needed in (
+        ((0.9, 0.7, 0.9), 10_000),
+        ((0.8, 0.8, 1.0), 100),
+        ((0.9, 0.9, 0.1), None),
+    ):
         (line,) = local_frontier.summarise(rows(*scores))
         assert line["needed"] == needed and line["largest"] == 10_000
 
 
 def test_multi(tmp_path, capsys):
     out = tmp_path / "multi.json"
-    run = ["--quick", "--cases", "random-5", "sachs", "--data", str(tmp_path), "--rows", "200", "--runs", "1", "--bins", "4"]
-    run += ["--searches", "PC, Fisher z", "GES, Gaussian BIC", "--mechanisms", "k-RR", "geometric", "--p-max", "0.1", "0.5"]
+    run = [
+        "--quick",
+        "--cases",
+        "random-5",
+        "sachs",
+        "--data",
+        str(tmp_path),
+        "--rows",
+        "200",
+        "--runs",
+        "1",
+        "--bins",
+        "4",
+    ]
+    run += [
+        "--searches",
+        "PC, Fisher z",
+        "GES, Gaussian BIC",
+        "--mechanisms",
+        "k-RR",
+        "geometric",
+        "--p-max",
+        "0.1",
+        "0.5",
+    ]
     local_multi.main([*run, "--epsilons", "10", "--out", str(out)])
     content = read(out)
     rows = content["results"]
@@ -96,7 +133,11 @@ def test_multi(tmp_path, capsys):
     assert {entry["value"] for entry in content["left_out"]} == {0.1}
     assert len(rows) == 2 * (1 + 2 * 2 * 2)
     for row in rows:
-        assert row["n_samples"] == 200 and len(row["shds"]) == 1 and row["skeleton_f1"] == row["skeleton_f1s"][0]
+        assert (
+            row["n_samples"] == 200
+            and len(row["shds"]) == 1
+            and row["skeleton_f1"] == row["skeleton_f1s"][0]
+        )
         if row["level"] == "epsilon_LDP":
             assert row["epsilon_ldp"] == pytest.approx(10.0, abs=1e-6)
     assert [line["n_searches"] for line in content["summary"]] == [2] * 9
@@ -105,8 +146,15 @@ def test_multi(tmp_path, capsys):
 def test_cases_and_searches():
     case = local_cases.random_model(4, 3_000, 10)
     data, dag = case.draw(3)
-    assert data.domain.cardinalities == (10,) * 4 and set(data.names) == set(dag) and nx.is_directed_acyclic_graph(dag)
-    f1 = {name: jaxcd.metrics.skeleton_f1(search.graph(data, 0), search.truth.of(dag)) for name, search in local_cases.SEARCHES.items()}
+    assert (
+        data.domain.cardinalities == (10,) * 4
+        and set(data.names) == set(dag)
+        and nx.is_directed_acyclic_graph(dag)
+    )
+    f1 = {
+        name: jaxcd.metrics.skeleton_f1(search.graph(data, 0), search.truth.of(dag))
+        for name, search in local_cases.SEARCHES.items()
+    }
     assert len(f1) == 9 and np.median([float(score) for score in f1.values()]) >= 0.8
 
 
@@ -115,11 +163,20 @@ def test_files_of_cases(tmp_path):
         (tmp_path / folder).mkdir()
     (tmp_path / "sachs" / "sachs_cd3cd28_icam2_902.csv").write_text("Raf,Mek\n1,10000\n100,9\n")
     (tmp_path / "sachs" / "sachs_edges_17_bnlearn.csv").write_text("cause,effect\nRaf,Mek\n")
-    (tmp_path / "galton" / "galton_stature_898.csv").write_text("family,father,mother,gender,height\n1,78.5,67,M,73.2\n1,50,85,F,60\n")
+    (tmp_path / "galton" / "galton_stature_898.csv").write_text(
+        "family,father,mother,gender,height\n1,78.5,67,M,73.2\n1,50,85,F,60\n"
+    )
     (tmp_path / "galton" / "galton_edges.csv").write_text("cause,effect\nfather,height\n")
-    cells, people = (case.draw(0) for case in local_cases.load(["sachs", "galton"], tmp_path, 10, 10))
+    cells, people = (
+        case.draw(0) for case in local_cases.load(["sachs", "galton"], tmp_path, 10, 10)
+    )
     assert cells[0].codes.tolist() == [[0, 9], [5, 2]] and list(cells[1].edges) == [("Raf", "Mek")]
-    assert people[0].domain.cardinalities == (10, 10, 2, 10) and people[0].codes[1].tolist() == [0, 9, 1, 2]
+    assert people[0].domain.cardinalities == (10, 10, 2, 10) and people[0].codes[1].tolist() == [
+        0,
+        9,
+        1,
+        2,
+    ]
 
 
 @pytest.fixture
@@ -140,18 +197,34 @@ def pairs_folder(tmp_path: Path) -> Path:
 
 def test_pairs(pairs_folder, tmp_path, capsys):
     out = tmp_path / "pairs.json"
-    run = ["--quick", "--data", str(pairs_folder), "--methods", "RECI", "IGCI", "--rows", "300", "--p-max", "0.02", "--epsilons", "60"]
+    run = [
+        "--quick",
+        "--data",
+        str(pairs_folder),
+        "--methods",
+        "RECI",
+        "IGCI",
+        "--rows",
+        "300",
+        "--p-max",
+        "0.02",
+        "--epsilons",
+        "60",
+    ]
     local_pairs.main([*run, "--mechanisms", "k-RR", "clipped geometric", "--out", str(out)])
     rows = read(out)["results"]
     assert len(rows) == 2 * (2 + 2 * 2)
     for row in rows:
         assert row["n_pairs"] == 4 and 0 <= row["lower"] <= row["accuracy"] <= row["upper"] <= 1
         # 30 bins: a p_max of 0.02 is below pure noise, and every pair counts one half
-        assert row["no_mechanism"] == (4 if (row["level"], row["mechanism"]) == ("p_max", "k-RR") else 0)
+        assert row["no_mechanism"] == (
+            4 if (row["level"], row["mechanism"]) == ("p_max", "k-RR") else 0
+        )
         assert row["accuracy"] == 0.5 or not row["no_mechanism"]
     by = {(row["method"], row["level"], row["mechanism"]): row["accuracy"] for row in rows}
     assert by["RECI", "continuous", None] == 1.0
-    assert by["RECI", "epsilon_LDP", "k-RR"] == by["RECI", "no noise", None]  # e^30 against 30 levels: no noise
+    # e^30 against 30 levels: no noise
+    assert by["RECI", "epsilon_LDP", "k-RR"] == by["RECI", "no noise", None]
     assert "no mechanism" in capsys.readouterr().out
 
 

@@ -37,7 +37,10 @@ def test_hand_count() -> None:
     assert skeleton == pytest.approx(2 / 3) == skeleton.precision == skeleton.recall
     orientation = orientation_f1(estimate, truth)
     assert (orientation.true_positives, orientation.n_estimated, orientation.n_true) == (1, 1, 2)
-    assert (orientation.precision, orientation.recall) == (1.0, 0.5) and orientation == pytest.approx(2 / 3)
+    assert (orientation.precision, orientation.recall) == (
+        1.0,
+        0.5,
+    ) and orientation == pytest.approx(2 / 3)
     # Arcs, truth: ab cb cd dc; estimate: ab bc cb ad da.
     arcs = arc_f1(estimate, truth)
     assert (arcs.true_positives, arcs.n_estimated, arcs.n_true) == (2, 5, 4)
@@ -70,9 +73,15 @@ def test_counts_agree_with_lists_of_edges(estimate: MixedGraph, truth: MixedGrap
 
     for metric, items in ((arc_f1, arcs), (orientation_f1, directed), (skeleton_f1, pairs)):
         score, left, right = metric(estimate, truth), items(estimate), items(truth)
-        assert (score.true_positives, score.n_estimated, score.n_true) == (len(left & right), len(left), len(right))
+        assert (score.true_positives, score.n_estimated, score.n_true) == (
+            len(left & right),
+            len(left),
+            len(right),
+        )
     pairs_of_names = list(itertools.combinations(NAMES, 2))
-    assert shd(estimate, truth) == sum(estimate.edge(a, b) != truth.edge(a, b) for a, b in pairs_of_names)
+    assert shd(estimate, truth) == sum(
+        estimate.edge(a, b) != truth.edge(a, b) for a, b in pairs_of_names
+    )
 
 
 @settings(deadline=None)
@@ -80,7 +89,10 @@ def test_counts_agree_with_lists_of_edges(estimate: MixedGraph, truth: MixedGrap
 def test_symmetries(one: MixedGraph, two: MixedGraph, three: MixedGraph, order: list[int]) -> None:
     for metric in (skeleton_f1, orientation_f1, arc_f1):
         score, swapped = metric(one, two), metric(two, one)
-        assert score == swapped and (score.precision, score.recall) == (swapped.recall, swapped.precision)
+        assert score == swapped and (score.precision, score.recall) == (
+            swapped.recall,
+            swapped.precision,
+        )
         assert metric(one, one) == metric(one.permuted(order), one) == 1.0
         assert metric(one.permuted(order), two) == score
     assert shd(one, two) == shd(two, one) == shd(one.permuted(order), two)
@@ -118,7 +130,9 @@ def test_f1_is_the_harmonic_mean(true_positives: int, wrong: int, missed: int) -
 
 def test_f1_is_a_frozen_float() -> None:
     score = F1Score(1, 2, 4)
-    assert isinstance(score, float) and f"{score:.2f}" == "0.33" and np.mean([score, score]) == score
+    assert (
+        isinstance(score, float) and f"{score:.2f}" == "0.33" and np.mean([score, score]) == score
+    )
     assert json.dumps(score) == str(score) == repr(2 / 6)
     assert repr(score) == f"F1Score({2 / 6!r}, precision=0.5, recall=0.25)"
     for duplicate in (pickle.loads(pickle.dumps(score)), copy.deepcopy(score)):

@@ -21,10 +21,14 @@ def test_the_data_are_those_of_the_model(seed: int) -> None:
     assert data.names == cut.names == model.cpdag().names
     for node, k in model.levels.items():
         if k:
-            assert np.array_equal(data.column(node), cut.column(node)) and set(data.column(node)) <= set(range(k))
+            assert np.array_equal(data.column(node), cut.column(node)) and set(
+                data.column(node)
+            ) <= set(range(k))
         else:
             values = data.values(node)
-            assert np.abs(values).max() <= mixed.REACH and np.array_equal(cut.column(node), np.minimum((values + 6) // 2, 5))
+            assert np.abs(values).max() <= mixed.REACH and np.array_equal(
+                cut.column(node), np.minimum((values + 6) // 2, 5)
+            )
 
 
 def test_roots_are_independent_and_children_are_not() -> None:
@@ -34,7 +38,10 @@ def test_roots_are_independent_and_children_are_not() -> None:
     a, b, c = data.column("a"), data.values("b"), data.values("c")
     groups = [b[a == level] for level in range(3)]
     assert stats.kruskal(*groups).pvalue > 1e-3
-    assert stats.kruskal(*(c[a == level] for level in range(3))).pvalue < 1e-20 and stats.kstest(b, "norm").pvalue > 1e-3
+    assert (
+        stats.kruskal(*(c[a == level] for level in range(3))).pvalue < 1e-20
+        and stats.kstest(b, "norm").pvalue > 1e-3
+    )
     assert model.cpdag() == jaxcd.MixedGraph.from_edges("a b c".split(), ["a --> c", "b --> c"])
 
 
@@ -42,6 +49,13 @@ def test_main(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "mixed.json"
     mixed.main(["--quick", "--nodes", "4", "--sizes", "2000", "--out", str(out)])
     rows = json.loads(out.read_text())["rows"]
-    assert [(row["method"], row["epsilon"]) for row in rows] == [("Features", 1.0), ("Features", None), ("6 bins", 1.0)]
-    assert all(0 <= row["arc_f1"] <= 1 and 0 <= row["skeleton_f1"] <= 1 and row["n_models"] == 2 for row in rows)
+    assert [(row["method"], row["epsilon"]) for row in rows] == [
+        ("Features", 1.0),
+        ("Features", None),
+        ("6 bins", 1.0),
+    ]
+    assert all(
+        0 <= row["arc_f1"] <= 1 and 0 <= row["skeleton_f1"] <= 1 and row["n_models"] == 2
+        for row in rows
+    )
     assert "no privacy" in capsys.readouterr().out

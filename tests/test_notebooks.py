@@ -17,7 +17,14 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 def test_there_is_a_notebook() -> None:
     names = [path.stem for path in NOTEBOOKS]
-    assert names == ["cause_or_effect", "choosing_a_budget", "first_private_graph", "hidden_confounders", "local_privacy", "nonlinear"]
+    assert names == [
+        "cause_or_effect",
+        "choosing_a_budget",
+        "first_private_graph",
+        "hidden_confounders",
+        "local_privacy",
+        "nonlinear",
+    ]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -25,7 +32,8 @@ def test_kept_with_outputs(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))  # one run, top to bottom
+    # one run, top to bottom
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     outputs = [output for cell in cells for output in cell.outputs]
     assert not [output for output in outputs if output.output_type == "error"]
     assert not [output for output in outputs if output.get("name") == "stderr"]
@@ -43,28 +51,42 @@ def test_runs_at_a_small_size(path: Path, tmp_path: Path, monkeypatch: pytest.Mo
     from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
 
-    # A kernel of the running interpreter, whatever kernels are installed, that writes to no home folder.
+    # A kernel of the running interpreter, whatever kernels are installed, that writes to no home
+    # folder.
     spec = tmp_path / "kernels" / "running"
     spec.mkdir(parents=True)
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "running", "language": "python"}))
+    (spec / "kernel.json").write_text(
+        json.dumps({"argv": argv, "display_name": "running", "language": "python"})
+    )
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     monkeypatch.setenv("JAXCD_NOTEBOOK_ROWS", "1500")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]))
+    monkeypatch.setenv(
+        "PYTHONPATH",
+        os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]),
+    )
     manager = AsyncKernelManager(
-        kernel_name="running", kernel_spec_manager=KernelSpecManager(kernel_dirs=[str(tmp_path / "kernels")])
+        kernel_name="running",
+        kernel_spec_manager=KernelSpecManager(kernel_dirs=[str(tmp_path / "kernels")]),
     )
     notebook = nbformat.read(path, as_version=4)
     kept = [cell.source for cell in notebook.cells]
-    client = NotebookClient(notebook, km=manager, timeout=120, resources={"metadata": {"path": str(tmp_path)}})
+    client = NotebookClient(
+        notebook, km=manager, timeout=120, resources={"metadata": {"path": str(tmp_path)}}
+    )
     client.execute()
-    # The client leaves its sockets to the collector; collected here, their warnings stay in this test, which ignores them.
+    # The client leaves its sockets to the collector; collected here, their warnings stay in this
+    # test, which ignores them.
     del client
     gc.collect()
     assert [cell.source for cell in notebook.cells] == kept
-    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    outputs = [
+        output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs
+    ]
     shown = "".join(output.get("text", "") for output in outputs)
     assert "epsilon=1, delta=1e-06 (replace-one; proved" in shown
-    assert "n_samples=1500" in "".join(output.get("data", {}).get("text/plain", "") for output in outputs)
+    assert "n_samples=1500" in "".join(
+        output.get("data", {}).get("text/plain", "") for output in outputs
+    )
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= 4

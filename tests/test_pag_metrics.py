@@ -61,27 +61,44 @@ def test_an_edge_is_right_only_if_both_marks_are(symbol: str) -> None:
 def test_counts_agree_with_edges(estimate: MixedGraph, truth: MixedGraph, order: list[int]) -> None:
     score = mark_f1(estimate, truth)
     common = set(estimate.edges()) & set(truth.edges())
-    assert (score.true_positives, score.n_estimated, score.n_true) == (len(common), estimate.n_edges, truth.n_edges)
+    assert (score.true_positives, score.n_estimated, score.n_true) == (
+        len(common),
+        estimate.n_edges,
+        truth.n_edges,
+    )
     assert score <= skeleton_f1(estimate, truth)
     assert (score == 1.0) == (shd(estimate, truth) == 0)
     swapped = mark_f1(truth, estimate)
-    assert swapped == score and (swapped.precision, swapped.recall) == (score.recall, score.precision)
+    assert swapped == score and (swapped.precision, swapped.recall) == (
+        score.recall,
+        score.precision,
+    )
 
     expected: Counter[tuple[Mark, Mark]] = Counter()
     for a, b in itertools.permutations(NAMES, 2):
-        ends = [Mark.NONE if (edge := graph.edge(a, b)) is None else edge.mark_b for graph in (truth, estimate)]
+        ends = [
+            Mark.NONE if (edge := graph.edge(a, b)) is None else edge.mark_b
+            for graph in (truth, estimate)
+        ]
         expected[ends[0], ends[1]] += 1
     table = mark_confusion(estimate, truth)
     for true, estimated in itertools.product(MARKS, repeat=2):
         assert table.count(true=true, estimated=estimated) == expected[true, estimated]
-    assert np.array(mark_confusion(truth, estimate).counts).T.tolist() == np.array(table.counts).tolist()
+    assert (
+        np.array(mark_confusion(truth, estimate).counts).T.tolist()
+        == np.array(table.counts).tolist()
+    )
     shuffled = estimate.permuted(order)
     assert (mark_f1(shuffled, truth), mark_confusion(shuffled, truth)) == (score, table)
     for mark in MARKS:
         own = table.f1(mark)
         row = sum(expected[mark, other] for other in MARKS)
         column = sum(expected[other, mark] for other in MARKS)
-        assert (own.true_positives, own.n_estimated, own.n_true) == (expected[mark, mark], column, row)
+        assert (own.true_positives, own.n_estimated, own.n_true) == (
+            expected[mark, mark],
+            column,
+            row,
+        )
 
 
 def test_edge_cases() -> None:

@@ -1,4 +1,6 @@
-"""The benchmarks of pairwise methods: they run, and their short cut through the law of the noise agrees with the mechanisms."""
+"""The benchmarks of pairwise methods: they run, and their short cut through the law of the noise
+agrees with the mechanisms.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ from jaxcd.pairwise.anm import anm_batch
 from jaxcd.pairwise.anm_scores import HSICScore, Protect
 
 pytestmark = pytest.mark.slow
+
 
 def some_pairs(n: int, rows: int = 60) -> list[CausePair]:
     """x causes y where the number is odd."""
@@ -50,16 +53,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             writer.writerows(meta)
 
     tuebingen = [
-        {"pair": i + 1, "scalar": 1, "columns": 2, "cause_first": first[pair.name], "weight": pair.weight, "weight_100": i % 2 + 0.5 * (i == 0)}
+        {
+            "pair": i + 1,
+            "scalar": 1,
+            "columns": 2,
+            "cause_first": first[pair.name],
+            "weight": pair.weight,
+            "weight_100": i % 2 + 0.5 * (i == 0),
+        }
         for i, pair in enumerate(made)
     ]
     write("cause_effect_pairs/tuebingen", tuebingen, arrays)
     simulated = [
-        {"set": name, "pair": i + 1, "cause_column": first[pair.name], "weight": 1} for name in ("SIM", "SIM-c") for i, pair in enumerate(made)
+        {"set": name, "pair": i + 1, "cause_column": first[pair.name], "weight": 1}
+        for name in ("SIM", "SIM-c")
+        for i, pair in enumerate(made)
     ]
-    renamed = {f"{name}_{key[4:]}": value for name in ("SIM", "SIM_c") for key, value in arrays.items()}
+    renamed = {
+        f"{name}_{key[4:]}": value for name in ("SIM", "SIM_c") for key, value in arrays.items()
+    }
     write("cause_effect_pairs/mooij_sim", simulated, renamed)
-    write("kaggle_cause_effect/sup3", [{"pair": key, "target": 1 if first[key] == 1 else -1} for key in arrays], arrays)
+    write(
+        "kaggle_cause_effect/sup3",
+        [{"pair": key, "target": 1 if first[key] == 1 else -1} for key in arrays],
+        arrays,
+    )
     return root
 
 
@@ -67,26 +85,51 @@ def read(path: Path) -> dict:
     return json.loads(path.read_text())
 
 
-# ---- benchmarks.pairs ------------------------------------------------------------------------------------------------
+# ---- benchmarks.pairs
+# --------------------------------------------------------------------------------------------------
 
 
 def test_pairs(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "pairs.json"
     words = ["RECI, polynomial", "private RECI", "CDS", "private ANM, HSIC, all"]
-    pairs.main(["--quick", "--data", str(folder), "--rows", "60", "--peer-pairs", "0", "--methods", *words, "--out", str(out)])
+    pairs.main(
+        [
+            "--quick",
+            "--data",
+            str(folder),
+            "--rows",
+            "60",
+            "--peer-pairs",
+            "0",
+            "--methods",
+            *words,
+            "--out",
+            str(out),
+        ]
+    )
     content = read(out)
     assert "measures the noise only" in content["settings"]["bounds"]
     rows = {(row["data"], row["method"], row["epsilon"]): row for row in content["results"]}
-    assert {name for name, *_ in rows} == {"Tuebingen, 108", "Tuebingen, 100", "SIM", "SIM-c", "challenge"}
+    assert {name for name, *_ in rows} == {
+        "Tuebingen, 108",
+        "Tuebingen, 100",
+        "SIM",
+        "SIM-c",
+        "challenge",
+    }
     assert {epsilon for _, method, epsilon in rows if "private" in method} == {0.5, 1.0, 2.0}
     for row in rows.values():
         assert 0 <= row["lower"] <= row["accuracy"] <= row["upper"] <= 1
         if row["method"] != "CDS":
             assert row["curve"][-1] == pytest.approx(row["accuracy"], abs=1e-4)  # all decided
     made = some_pairs(3)
-    expected = pair_accuracy_of([jaxcd.reci(pair.x, pair.y, budget=jaxcd.NO_PRIVACY) for pair in made], made)
+    expected = pair_accuracy_of(
+        [jaxcd.reci(pair.x, pair.y, budget=jaxcd.NO_PRIVACY) for pair in made], made
+    )
     polynomial = rows["Tuebingen, 108", "RECI, polynomial 3", None]
-    assert (polynomial["accuracy"], polynomial["area"]) == pytest.approx((expected.accuracy, expected.area))
+    assert (polynomial["accuracy"], polynomial["area"]) == pytest.approx(
+        (expected.accuracy, expected.area)
+    )
     assert rows["Tuebingen, 100", "CDS", None]["n_pairs"] == 2  # the third weighs nothing there
     # 60 records fill too few levels: no answer, which counts one half and has nothing to rank by.
     assert rows["SIM", "CDS", None]["accuracy"] == 0.5 and rows["SIM", "CDS", None]["curve"] is None
@@ -102,21 +145,29 @@ def test_the_law_of_the_noise_is_that_of_the_mechanism(kind: str) -> None:
         exact = pairs.exact_reci(made)
         results = [
             jaxcd.reci(
-                pair.x, pair.y, budget=jaxcd.Budget(epsilon), bounds=pairs.bounds_of(pair),
+                pair.x,
+                pair.y,
+                budget=jaxcd.Budget(epsilon),
+                bounds=pairs.bounds_of(pair),
                 noise=jaxcd.SimulatedNoise(jax.random.key(100 + run)),
             )
-            for pair in made for run in range(runs)
-        ]  # fmt: skip
+            for pair in made
+            for run in range(runs)
+        ]
     else:
         exact = pairs.exact_anm(made, score=HSICScore(), protect=Protect.BOTH)
         results = [
             result
             for pair in made
             for result in anm_batch(
-                [(pair.x, pair.y)] * runs, budget=jaxcd.Budget(epsilon), bounds=pairs.bounds_of(pair), key=jax.random.key(0),
-                noise=jaxcd.SimulatedNoise(jax.random.key(3)), same_people=False,
+                [(pair.x, pair.y)] * runs,
+                budget=jaxcd.Budget(epsilon),
+                bounds=pairs.bounds_of(pair),
+                key=jax.random.key(0),
+                noise=jaxcd.SimulatedNoise(jax.random.key(3)),
+                same_people=False,
             )
-        ]  # fmt: skip
+        ]
     rng = np.random.default_rng(0)
     drawn = [pairs.noisy(exact, epsilon=epsilon, rng=rng) for _ in range(runs)]
     for i in range(len(made)):
@@ -130,7 +181,12 @@ def test_the_law_of_the_noise_is_that_of_the_mechanism(kind: str) -> None:
 
 
 def _signed(results: list) -> np.ndarray:
-    return np.array([result.margin if result.direction is Direction.X_TO_Y else -result.margin for result in results])
+    return np.array(
+        [
+            result.margin if result.direction is Direction.X_TO_Y else -result.margin
+            for result in results
+        ]
+    )
 
 
 def test_ranges_are_rounded_outwards() -> None:
@@ -145,28 +201,37 @@ def test_ranges_are_rounded_outwards() -> None:
 def test_thinned_pairs_keep_records_together() -> None:
     (pair,) = some_pairs(1, rows=500)
     few = pairs.thinned(pair, 100)
-    assert few.n == 100 and set(zip(few.x, few.y, strict=True)) <= set(zip(pair.x, pair.y, strict=True))
+    assert few.n == 100 and set(zip(few.x, few.y, strict=True)) <= set(
+        zip(pair.x, pair.y, strict=True)
+    )
     assert pairs.thinned(pair, 500) is pair and few.direction is pair.direction
 
 
-# ---- Kusner et al. ---------------------------------------------------------------------------------------------------
+# ---- Kusner et al.
+# --------------------------------------------------------------------------------------------------
 
 
 def test_probabilities_of_the_right_direction() -> None:
-    found = kusner_table2.Differences(signed=np.array([[1.0, -2.0], [3.0, 0.0]]), scales=np.array([[1.0, 2.0], [1.5, 1.0]]))
+    found = kusner_table2.Differences(
+        signed=np.array([[1.0, -2.0], [3.0, 0.0]]), scales=np.array([[1.0, 2.0], [1.5, 1.0]])
+    )
     assert found.accuracy == pytest.approx([0.5, 0.75])
     one = [(1 - math.exp(-2) / 2 + math.exp(-2) / 2) / 2, (1 - math.exp(-4) / 2 + 0.5) / 2]
     assert found.probability(2.0) == pytest.approx(one)
     rng = np.random.default_rng(0)
     draws = rng.laplace(size=(2, 200_000)) - rng.laplace(size=(2, 200_000))  # two noises
-    simulated = np.mean(np.array([[1.0], [-2.0]]) + np.array([[1.0], [2.0]]) / 2.0 * draws > 0, axis=1).mean()
+    simulated = np.mean(
+        np.array([[1.0], [-2.0]]) + np.array([[1.0], [2.0]]) / 2.0 * draws > 0, axis=1
+    ).mean()
     assert found.probability(2.0, n_noises=2)[0] == pytest.approx(simulated, abs=0.005)
     assert found.probability(1e9) == pytest.approx(found.accuracy)
 
 
 def test_table_2(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "table.json"
-    kusner_table2.main(["--quick", "--data", str(folder), "--pairs", "2", "--splits", "1", "--out", str(out)])
+    kusner_table2.main(
+        ["--quick", "--data", str(folder), "--pairs", "2", "--splits", "1", "--out", str(out)]
+    )
     rows = read(out)["results"]
     assert {(row["score"], row["release"]) for row in rows if row["release"] == "both scores"} == {
         (score, "both scores") for score in ("HSIC", "Spearman", "Kendall")
@@ -186,18 +251,28 @@ def test_figures(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(kusner_figures, "PENALTIES", (0.01, 1.0))
     monkeypatch.setattr(kusner_figures, "LAMBDA_SCORES", ("HSIC",))
     out = tmp_path / "figures.json"
-    kusner_figures.main(["--quick", "--data", str(folder), "--pairs", "1", "--splits", "1", "--out", str(out)])
+    kusner_figures.main(
+        ["--quick", "--data", str(folder), "--pairs", "1", "--splits", "1", "--out", str(out)]
+    )
     rows = read(out)["results"]
     line = [row["right"] for row in rows if (row["figure"], row["score"]) == ("epsilon", "HSIC")]
     exact, noisy = line[0], line[1:]
-    assert len(noisy) == len(kusner_figures.EPSILONS) and (np.diff(noisy) * (1 if exact > 0.5 else -1) >= 0).all()
-    assert {(row["protect"], row["penalty"]) for row in rows if row["figure"] == "lambda"} == {("train", 0.01), ("both", 0.01)}
+    assert (
+        len(noisy) == len(kusner_figures.EPSILONS)
+        and (np.diff(noisy) * (1 if exact > 0.5 else -1) >= 0).all()
+    )
+    assert {(row["protect"], row["penalty"]) for row in rows if row["figure"] == "lambda"} == {
+        ("train", 0.01),
+        ("both", 0.01),
+    }
     for name in ("epsilon", "lambda"):
         assert (tmp_path / f"figures_{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("main", [pairs.main, kusner_table2.main, kusner_figures.main])
-def test_without_data_one_line_says_so(main, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_data_one_line_says_so(
+    main, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.delenv("JAXCD_DATA", raising=False)
     with pytest.raises(SystemExit) as stop:
         main(["--quick"])

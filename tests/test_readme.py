@@ -16,7 +16,10 @@ import jaxcd
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-FIRST = "pip install . && jaxcd discover --network asia --rows 100000 --epsilon 1 --delta 1e-6 --out asia"
+FIRST = (
+    "pip install . && jaxcd discover --network asia --rows 100000 --epsilon 1 --delta 1e-6 "
+    "--out asia"
+)
 SECOND = 'pip install ".[test]" && pytest'
 
 
@@ -69,11 +72,33 @@ def test_links_and_paths_exist() -> None:
     paths = re.findall(r"`(jaxcd/[\w/]+\.py)`", TEXT)
     assert len(paths) >= 6 and not [path for path in paths if not (ROOT / path).is_file()]
     modules = re.findall(r"`python -m (benchmarks\.\w+) --quick`", TEXT)
-    assert modules == [f"benchmarks.{name}" for name in (
-        "priv_pc", "frontier", "releases", "robustness", "run_time", "private_nonlinear", "kernels", "calibration", "rcit_pc", "fci_oracle",
-        "priv_fci", "mixed", "search_peers", "pairs", "pairs_published", "kusner_table2", "local_frontier", "local_multi", "local_pairs",
-    )]
-    assert not [module for module in modules if not (ROOT / (module.replace(".", "/") + ".py")).is_file()]
+    assert modules == [
+        f"benchmarks.{name}"
+        for name in (
+            "priv_pc",
+            "frontier",
+            "releases",
+            "robustness",
+            "run_time",
+            "private_nonlinear",
+            "kernels",
+            "calibration",
+            "rcit_pc",
+            "fci_oracle",
+            "priv_fci",
+            "mixed",
+            "search_peers",
+            "pairs",
+            "pairs_published",
+            "kusner_table2",
+            "local_frontier",
+            "local_multi",
+            "local_pairs",
+        )
+    ]
+    assert not [
+        module for module in modules if not (ROOT / (module.replace(".", "/") + ".py")).is_file()
+    ]
 
 
 def test_names_exist() -> None:
@@ -90,7 +115,14 @@ def test_names_exist() -> None:
 def test_the_sensitivities(alpha: float) -> None:
     z = stats.norm.isf(alpha / 2)
     wanted = {"CovarianceNorm": 3.0, "PooledCovariance": 4.172, "KendallTau": 2 + z / 45}
-    for name in ("CovarianceNorm", "PooledCovariance", "KendallTau", "ChiSquare", "GTest", "FisherZ"):
+    for name in (
+        "CovarianceNorm",
+        "PooledCovariance",
+        "KendallTau",
+        "ChiSquare",
+        "GTest",
+        "FisherZ",
+    ):
         bound = getattr(jaxcd, name)().margin_sensitivity(
             alpha=alpha, n_samples=10**6, relation=jaxcd.privacy.Relation.REPLACE_ONE
         )

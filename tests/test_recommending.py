@@ -1,4 +1,6 @@
-"""``jaxcd.recommend``: every rule at its border, from public facts alone; and what ``discover`` makes of it."""
+"""``jaxcd.recommend``: every rule at its border, from public facts alone; and what ``discover``
+makes of it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ PURE, BOTH = jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6)
 
 
 def discrete(*levels: int, kind: type = jaxcd.Categorical) -> jaxcd.Domain:
-    return jaxcd.Domain({f"x{i}": kind(tuple(f"l{j}" for j in range(k))) for i, k in enumerate(levels)})
+    return jaxcd.Domain(
+        {f"x{i}": kind(tuple(f"l{j}" for j in range(k))) for i, k in enumerate(levels)}
+    )
 
 
 def numeric(n_columns: int, **others: jaxcd.Categorical | jaxcd.Ordinal) -> jaxcd.Domain:
@@ -34,63 +38,122 @@ def numeric(n_columns: int, **others: jaxcd.Categorical | jaxcd.Ordinal) -> jaxc
         (discrete(*[2] * 13), BOTH, False, Method.MARGINALS, Algorithm.RELEASE),
         (discrete(*[2] * 13), PURE, False, Method.MARGINALS, Algorithm.RELEASE),
         (discrete(*[2] * 11, 3), BOTH, False, Method.MARGINALS, Algorithm.RELEASE),
-        (discrete(2, *[1] * 20), BOTH, False, Method.MARGINALS, Algorithm.RELEASE),  # few cells, but no exact search
+        # few cells, but no exact search
+        (discrete(2, *[1] * 20), BOTH, False, Method.MARGINALS, Algorithm.RELEASE),
         (discrete(2, 2), jaxcd.NO_PRIVACY, False, Method.PC, Algorithm.PC),
         (numeric(4), BOTH, False, Method.TREE, Algorithm.TREE),
         (numeric(4), BOTH, True, Method.SECOND_MOMENTS, Algorithm.RELEASE),
         (numeric(3, o=jaxcd.Ordinal((1, 2, 3))), BOTH, True, Method.TREE, Algorithm.TREE),
         (numeric(4), jaxcd.NO_PRIVACY, True, Method.PC, Algorithm.PC),
-        (numeric(3, c=jaxcd.Categorical(("a", "b"))), BOTH, False, Method.FEATURES, Algorithm.RELEASE),
-        (numeric(3, c=jaxcd.Categorical(("a", "b"))), BOTH, True, Method.FEATURES, Algorithm.RELEASE),
-        (numeric(3, c=jaxcd.Categorical(("a", "b"))), jaxcd.NO_PRIVACY, False, Method.FEATURES, Algorithm.RELEASE),
+        (
+            numeric(3, c=jaxcd.Categorical(("a", "b"))),
+            BOTH,
+            False,
+            Method.FEATURES,
+            Algorithm.RELEASE,
+        ),
+        (
+            numeric(3, c=jaxcd.Categorical(("a", "b"))),
+            BOTH,
+            True,
+            Method.FEATURES,
+            Algorithm.RELEASE,
+        ),
+        (
+            numeric(3, c=jaxcd.Categorical(("a", "b"))),
+            jaxcd.NO_PRIVACY,
+            False,
+            Method.FEATURES,
+            Algorithm.RELEASE,
+        ),
     ],
 )
 def test_every_rule(domain, budget, linear, method, algorithm):
     found = jaxcd.recommend(domain, 100_000, budget=budget, linear=linear)
     assert (found.method, found.choice.algorithm) == (method, algorithm)
-    assert (found.kind is None) == (found.choice.test is not None) == (algorithm is not Algorithm.RELEASE)
+    assert (
+        (found.kind is None)
+        == (found.choice.test is not None)
+        == (algorithm is not Algorithm.RELEASE)
+    )
     assert method not in {other.method for other in found.alternatives}
-    assert found.reasons and all(reason.endswith(".") and reason[0] != " " for reason in found.reasons)
+    assert found.reasons and all(
+        reason.endswith(".") and reason[0] != " " for reason in found.reasons
+    )
     shown = str(found)
     for part in (method.value, *found.reasons, *(other.reason for other in found.alternatives)):
         assert part in shown
 
 
 CALLS = [
-    (discrete(2, 3, 2), BOTH, False), (discrete(*[3] * 8), BOTH, False), (numeric(3), BOTH, False), (numeric(3), BOTH, True),
-    (discrete(2, 3), jaxcd.NO_PRIVACY, False), (numeric(2, c=jaxcd.Categorical((0, 1, 2))), BOTH, False),
+    (discrete(2, 3, 2), BOTH, False),
+    (discrete(*[3] * 8), BOTH, False),
+    (numeric(3), BOTH, False),
+    (numeric(3), BOTH, True),
+    (discrete(2, 3), jaxcd.NO_PRIVACY, False),
+    (numeric(2, c=jaxcd.Categorical((0, 1, 2))), BOTH, False),
     (numeric(2, c=jaxcd.Categorical((0, 1, 2))), jaxcd.NO_PRIVACY, False),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(("domain", "budget", "linear"), CALLS, ids=["histogram", "marginals", "tree", "moments", "pc", "features", "features-exact"])
+@pytest.mark.parametrize(
+    ("domain", "budget", "linear"),
+    CALLS,
+    ids=["histogram", "marginals", "tree", "moments", "pc", "features", "features-exact"],
+)
 def test_the_call_that_is_shown_runs_and_is_what_discover_does(domain, budget, linear):
     found = jaxcd.recommend(domain, 400, budget=budget, linear=linear)
     rng = np.random.default_rng(0)
     if domain.is_discrete:
-        data = jaxcd.Dataset.from_codes(np.stack([rng.integers(0, k, 400) for k in domain.cardinalities], axis=1), domain=domain)
+        data = jaxcd.Dataset.from_codes(
+            np.stack([rng.integers(0, k, 400) for k in domain.cardinalities], axis=1), domain=domain
+        )
     else:
-        columns = [rng.normal(size=400) if k is None else rng.integers(0, k, 400) for k in domain.cardinalities]
+        columns = [
+            rng.normal(size=400) if k is None else rng.integers(0, k, 400)
+            for k in domain.cardinalities
+        ]
         data = jaxcd.Dataset.from_array(np.stack(columns, axis=1), domain=domain)
     noise = None if budget is jaxcd.NO_PRIVACY else jaxcd.SimulatedNoise(jax.random.key(1))
     call = found.call.replace("budget=budget", "budget=budget, noise=noise")
-    by_hand = eval(call, {"jaxcd": jaxcd, "data": data, "budget": budget, "noise": noise, "key": None})
+    by_hand = eval(
+        call, {"jaxcd": jaxcd, "data": data, "budget": budget, "noise": noise, "key": None}
+    )
     run = jaxcd.discover(data, budget=budget, key=None, noise=noise, linear=linear)
     assert run.graph == by_hand.graph and run.cost == by_hand.cost
-    assert run.info["reasons"] == found.choice.reasons and run.info["reasons"][0] == f"chosen: {found.method.value}"
+    assert (
+        run.info["reasons"] == found.choice.reasons
+        and run.info["reasons"][0] == f"chosen: {found.method.value}"
+    )
     assert {"ledger", "n_samples"} <= run.info.keys()
     if budget is not jaxcd.NO_PRIVACY:
         assert run.info["secure_noise"] is False and run.info["ledger"]
-        assert run.spent.epsilon <= budget.epsilon and len({row["index"] for row in run.info["ledger"]}) == len(run.info["ledger"])
+        assert run.spent.epsilon <= budget.epsilon and len(
+            {row["index"] for row in run.info["ledger"]}
+        ) == len(run.info["ledger"])
 
 
-@pytest.mark.parametrize(("domain", "linear"), [(discrete(2, 3, 2), False), (discrete(*[3] * 8), False), (numeric(3), True), (numeric(3), False), (numeric(3, c=jaxcd.Categorical((0, 1))), False)])
+@pytest.mark.parametrize(
+    ("domain", "linear"),
+    [
+        (discrete(2, 3, 2), False),
+        (discrete(*[3] * 8), False),
+        (numeric(3), True),
+        (numeric(3), False),
+        (numeric(3, c=jaxcd.Categorical((0, 1))), False),
+    ],
+)
 def test_the_warning_goes_where_rows_or_epsilon_grow(domain, linear):
     def warned(n: int, epsilon: float) -> bool:
-        return jaxcd.recommend(domain, n, budget=jaxcd.Budget(epsilon, 1e-6), linear=linear).warning is not None
+        return (
+            jaxcd.recommend(domain, n, budget=jaxcd.Budget(epsilon, 1e-6), linear=linear).warning
+            is not None
+        )
 
     by_rows = [warned(n, 1.0) for n in (20, 200, 2_000, 20_000, 200_000, 2_000_000)]
-    between = [warned(n, 1.0) for n in np.unique(np.geomspace(100, 20_000, 60).astype(int)).tolist()]
+    between = [
+        warned(n, 1.0) for n in np.unique(np.geomspace(100, 20_000, 60).astype(int)).tolist()
+    ]
     assert sorted(between, reverse=True) == between
     by_epsilon = [warned(2_000, epsilon) for epsilon in (0.01, 0.1, 1.0, 10.0, 100.0)]
     for warnings in (by_rows, by_epsilon):
@@ -133,7 +196,10 @@ def test_what_is_refused():
         with pytest.raises(jaxcd.errors.OptionError, match="give|declare|use|say"):
             jaxcd.recommend(arguments.pop("domain"), arguments.pop("n_samples"), **arguments)
     mixed = numeric(2, c=jaxcd.Categorical(("a", "b")))
-    with pytest.raises(jaxcd.errors.DomainError, match="'c' is categorical while others are numeric.*Features.*delta > 0"):
+    with pytest.raises(
+        jaxcd.errors.DomainError,
+        match="'c' is categorical while others are numeric.*Features.*delta > 0",
+    ):
         jaxcd.recommend(mixed, 100, budget=PURE)
     for linear in (False, True):
         with pytest.raises(jaxcd.errors.DomainError, match="delta > 0"):
@@ -142,8 +208,16 @@ def test_what_is_refused():
 
 def test_mixed_columns_have_confidence_and_no_tests(monkeypatch):
     domain = numeric(2, c=jaxcd.Categorical((0, 1)))
-    data = jaxcd.Dataset.from_array(np.tile([[0.5, 1.5, 0.0], [1.0, 0.0, 1.0]], (50, 1)), domain=domain)
-    run = jaxcd.discover(data, budget=BOTH, key=None, n_confidence_draws=2, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+    data = jaxcd.Dataset.from_array(
+        np.tile([[0.5, 1.5, 0.0], [1.0, 0.0, 1.0]], (50, 1)), domain=domain
+    )
+    run = jaxcd.discover(
+        data,
+        budget=BOTH,
+        key=None,
+        n_confidence_draws=2,
+        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+    )
     assert run.confidence.n_draws == 2
     monkeypatch.setattr(jaxcd.privacy.Ledger, "charge", lambda *_: pytest.fail("charged"))
     for options in ({"test": jaxcd.StratifiedRanks()}, {"algorithm": Algorithm.FCI}):
@@ -153,7 +227,10 @@ def test_mixed_columns_have_confidence_and_no_tests(monkeypatch):
 
 def test_fewer_rows_than_features_are_refused_at_once():
     domain = numeric(3, c=jaxcd.Categorical(tuple(range(40))))
-    with pytest.raises(jaxcd.errors.DataError, match="30 rows for 45 features; give more rows than features, or fewer columns$"):
+    with pytest.raises(
+        jaxcd.errors.DataError,
+        match="30 rows for 45 features; give more rows than features, or fewer columns$",
+    ):
         jaxcd.recommend(domain, 30, budget=BOTH)
 
 
@@ -164,7 +241,9 @@ class TestPlanOfRelease:
     def test_histogram(self, budget):
         domain = discrete(*[2] * 10)
         data = jaxcd.Dataset.from_codes(np.zeros((100, 10), dtype=np.int32), domain=domain)
-        bought = jaxcd.release(data, jaxcd.Histogram(), budget=budget, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+        bought = jaxcd.release(
+            data, jaxcd.Histogram(), budget=budget, noise=jaxcd.SimulatedNoise(jax.random.key(0))
+        )
         planned = plan_release(domain, 100, kind=jaxcd.Histogram(), budget=budget)
         empty = bought.values.ravel()[1:].astype(float)
         # 1,023 cells, kurtosis of Laplace noise 6: the standard deviation is known to 3.5 %
@@ -175,25 +254,37 @@ class TestPlanOfRelease:
     def test_marginals(self, budget):
         domain = discrete(*[2, 3, 4] * 3)
         data = jaxcd.Dataset.from_codes(np.zeros((100, 9), dtype=np.int32), domain=domain)
-        bought = jaxcd.release(data, jaxcd.Marginals(), budget=budget, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+        bought = jaxcd.release(
+            data, jaxcd.Marginals(), budget=budget, noise=jaxcd.SimulatedNoise(jax.random.key(0))
+        )
         planned = plan_release(domain, 100, kind=jaxcd.Marginals(), budget=budget)
         # later rounds can only sharpen what the first one released
-        assert max(v for s, v in bought.variances.items() if len(s) == 2) == pytest.approx(planned.noise**2, rel=1e-3)
+        assert max(v for s, v in bought.variances.items() if len(s) == 2) == pytest.approx(
+            planned.noise**2, rel=1e-3
+        )
 
     def test_second_moments(self):
         rng = np.random.default_rng(0)
         data = jaxcd.Dataset.from_array(rng.normal(size=(20_000, 4)), domain=numeric(4))
-        kind = jaxcd.SecondMoments(centres={f"x{i}": 0.0 for i in range(4)}, scales={f"x{i}": 1.0 for i in range(4)})
-        bought = jaxcd.release(data, kind, budget=BOTH, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+        kind = jaxcd.SecondMoments(
+            centres={f"x{i}": 0.0 for i in range(4)}, scales={f"x{i}": 1.0 for i in range(4)}
+        )
+        bought = jaxcd.release(
+            data, kind, budget=BOTH, noise=jaxcd.SimulatedNoise(jax.random.key(0))
+        )
         planned = plan_release(data.domain, 20_000, kind=kind, budget=BOTH)
         # sampling alone costs 1 / n or a little more; the rest of the variance is the noise
-        assert (planned.noise / 20_000) ** 2 == pytest.approx(1 / bought.effective_samples - 1 / 20_000, rel=0.4)
+        assert (planned.noise / 20_000) ** 2 == pytest.approx(
+            1 / bought.effective_samples - 1 / 20_000, rel=0.4
+        )
 
     @pytest.mark.parametrize("n", [500, 20_000])
     def test_features(self, n):
         rng = np.random.default_rng(0)
         data = jaxcd.Dataset.from_array(rng.normal(size=(n, 4)), domain=numeric(4))
-        bought = jaxcd.release(data, jaxcd.Features(), budget=BOTH, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+        bought = jaxcd.release(
+            data, jaxcd.Features(), budget=BOTH, noise=jaxcd.SimulatedNoise(jax.random.key(0))
+        )
         planned = plan_release(data.domain, n, kind=jaxcd.Features(), budget=BOTH)
         # features of length one: a correlation is r covariances
         assert planned.noise == pytest.approx(bought.sigma * bought.sizes[0], rel=1e-9)
@@ -201,8 +292,15 @@ class TestPlanOfRelease:
             plan_release(data.domain, n, kind=jaxcd.Features(), budget=PURE)
 
     def test_words_where_noise_is_all(self):
-        small, large = (plan_release(numeric(4), n, kind=jaxcd.Features(), budget=BOTH).words for n in (20, 100_000))
-        assert "nothing in 20 rows stands out" in small and "of the 100,000 rows is noise" in large and "nothing" not in large
+        small, large = (
+            plan_release(numeric(4), n, kind=jaxcd.Features(), budget=BOTH).words
+            for n in (20, 100_000)
+        )
+        assert (
+            "nothing in 20 rows stands out" in small
+            and "of the 100,000 rows is noise" in large
+            and "nothing" not in large
+        )
 
     def test_what_is_refused(self):
         with pytest.raises(jaxcd.errors.OptionError, match="no kind of release"):

@@ -31,7 +31,8 @@ from jaxcd.report import FILES, check_folder, grouped_ledger, metrics_json, writ
 EVIL = '<script>alert("x")</script> & \'$y$'
 PAG = MixedGraph.from_edges(["a", "b", "c", "d", "e"], ["a o-> b", "b <-> c", "c o-o d", "a --> d"])
 
-# ---- pictures --------------------------------------------------------------------------------------------------------
+# ---- pictures
+# --------------------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -64,10 +65,17 @@ def test_arrows_of_a_dag_point_down_and_boxes_are_apart(dag: nx.DiGraph, seed: i
 def test_every_mixture_of_edges_has_a_layout(n: int, seed: int) -> None:
     """Cycles, and edges that only follow, are laid out too; pairs keep their keys."""
     rng = np.random.default_rng(seed)
-    pairs = [(i, j) if rng.random() < 0.5 else (j, i) for i in range(n) for j in range(i) if rng.random() < 0.5]
+    pairs = [
+        (i, j) if rng.random() < 0.5 else (j, i)
+        for i in range(n)
+        for j in range(i)
+        if rng.random() < 0.5
+    ]
     kinds = rng.integers(0, 3, len(pairs))
     parts = [[pair for pair, kind in zip(pairs, kinds, strict=True) if kind == k] for k in range(3)]
-    layout = layered_layout([0.8] * n, height=0.3, directed=parts[0], undirected=parts[1], routed=parts[2])
+    layout = layered_layout(
+        [0.8] * n, height=0.3, directed=parts[0], undirected=parts[1], routed=parts[2]
+    )
     assert set(layout.routes) == set(pairs)
     assert all(np.isfinite(route).all() for route in layout.routes.values())
     assert len({tuple(center) for center in layout.centers.round(6)}) == n
@@ -87,7 +95,9 @@ def _patches(ax: Any, kind: str) -> list[Any]:
     return [patch for patch in ax.patches if type(patch).__name__ == kind]
 
 
-@pytest.mark.parametrize("graph", [PAG, jaxcd.networks.load("asia").cpdag(), MixedGraph.empty(["x", "y"])])
+@pytest.mark.parametrize(
+    "graph", [PAG, jaxcd.networks.load("asia").cpdag(), MixedGraph.empty(["x", "y"])]
+)
 def test_every_mark_is_drawn_once(graph: MixedGraph) -> None:
     ax = graph_figure(graph).axes[0]
     assert len(_patches(ax, "Polygon")) == np.count_nonzero(graph.marks == Mark.ARROW)
@@ -124,7 +134,9 @@ def test_comparison_counts_and_colors() -> None:
 
 
 def test_a_comparison_has_the_estimate_at_the_left_and_the_truth_at_the_right() -> None:
-    estimate = MixedGraph.from_edges(["e", "d", "c", "b", "a"], ["a o-o b", "b <-> c", "a --> d", "c o-> e"])
+    estimate = MixedGraph.from_edges(
+        ["e", "d", "c", "b", "a"], ["a o-o b", "b <-> c", "a --> d", "c o-> e"]
+    )
     figure = comparison_figure(estimate, PAG, titles=("Priv-FCI", "$truth$"), highlight=["a"])
     assert [text.get_text() for text in figure.texts] == ["Priv-FCI", "$truth$"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
@@ -146,7 +158,9 @@ def test_a_comparison_has_the_estimate_at_the_left_and_the_truth_at_the_right() 
     black, blue, red, grey = (handle.get_color() for handle in figure.legends[0].legend_handles)
     assert colors == [{black: 2, blue: 1, red: 1}, {black: 2, blue: 1, grey: 1}]
     assert comparison_png(estimate, PAG, dpi=40) == comparison_png(estimate, PAG, dpi=40)
-    assert comparison_png(MixedGraph.empty(["x"]), MixedGraph.empty(["x"]), dpi=40).startswith(b"\x89PNG")
+    assert comparison_png(MixedGraph.empty(["x"]), MixedGraph.empty(["x"]), dpi=40).startswith(
+        b"\x89PNG"
+    )
 
 
 def _strengths(values: dict[tuple[int, int], float], d: int) -> np.ndarray:
@@ -161,7 +175,9 @@ def test_probable_edges_have_thicker_lines_and_keep_their_colors() -> None:
     graph = MixedGraph.from_edges(names, ["a --> b", "b --> c", "a --- d"])
     truth = MixedGraph.from_edges(names, ["a --> b", "b --- c", "c --> d"])
     strengths = _strengths({(0, 1): 1.0, (1, 2): 0.5, (0, 3): 0.0, (2, 3): 0.9}, 4)
-    plain, shown = (graph_figure(graph, truth=truth, strengths=s).axes[0] for s in (None, strengths))
+    plain, shown = (
+        graph_figure(graph, truth=truth, strengths=s).axes[0] for s in (None, strengths)
+    )
     assert [line.get_color() for line in shown.lines] == [line.get_color() for line in plain.lines]
     assert len({line.get_linewidth() for line in plain.lines}) == 1
     order = [(edge.a, edge.b) for edge in graph.edges()]
@@ -191,7 +207,10 @@ def test_comparison_refuses() -> None:
 
 
 def test_the_same_graph_gives_the_same_file() -> None:
-    first, second = graph_png(PAG, dpi=50), graph_png(MixedGraph(PAG.names, np.array(PAG.marks)), dpi=50)
+    first, second = (
+        graph_png(PAG, dpi=50),
+        graph_png(MixedGraph(PAG.names, np.array(PAG.marks)), dpi=50),
+    )
     assert first == second
     assert first.startswith(b"\x89PNG\r\n\x1a\n")
 
@@ -202,7 +221,9 @@ def test_any_name_can_be_drawn() -> None:
     assert graph_png(graph, dpi=40).startswith(b"\x89PNG")  # warnings are errors here
 
 
-def test_plot_graph_uses_the_axes_it_is_given_and_no_pyplot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plot_graph_uses_the_axes_it_is_given_and_no_pyplot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from matplotlib.figure import Figure
 
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
@@ -226,12 +247,20 @@ def test_plot_graph_refuses() -> None:
         plot_graph(nx.DiGraph())  # type: ignore[arg-type]
 
 
-# ---- reports ---------------------------------------------------------------------------------------------------------
+# ---- reports
+# --------------------------------------------------------------------------------------------------
 
 
 def _run(noise: Any = None, budget: Any = None, **options: Any) -> jaxcd.DiscoveryResult:
     data = jaxcd.networks.load("cancer").sample(200, key=jax.random.key(0))
-    return jaxcd.discover(data, budget=budget or jaxcd.Budget(1.0, 1e-6), key=None, noise=noise, max_level=1, **options)
+    return jaxcd.discover(
+        data,
+        budget=budget or jaxcd.Budget(1.0, 1e-6),
+        key=None,
+        noise=noise,
+        max_level=1,
+        **options,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -271,7 +300,11 @@ def test_files_hold_the_result(secure: jaxcd.DiscoveryResult, tmp_path: Path) ->
     assert [path.name for path in folder.parent.iterdir()] == ["report"]
 
     graph = _strict(folder / "graph.json")
-    assert MixedGraph.from_json_dict(graph) == secure.graph == from_dot((folder / "graph.dot").read_text())
+    assert (
+        MixedGraph.from_json_dict(graph)
+        == secure.graph
+        == from_dot((folder / "graph.dot").read_text())
+    )
     sets = {frozenset(entry["pair"]): tuple(entry["given"]) for entry in graph["separating_sets"]}
     assert sets == dict(secure.separating_sets)
 
@@ -290,11 +323,18 @@ def test_files_hold_the_result(secure: jaxcd.DiscoveryResult, tmp_path: Path) ->
     assert jaxcd.verify(privacy).holds
     assert privacy["secure_noise"] is True
     assert privacy["settings"]["n_samples"] == 200
-    assert [row["label"] for row in privacy["ledger"]] == [row["label"] for row in secure.info["ledger"]]
-    assert any("epsilon" not in row for row in privacy["ledger"])  # Gaussian noise has no pure epsilon
+    assert [row["label"] for row in privacy["ledger"]] == [
+        row["label"] for row in secure.info["ledger"]
+    ]
+    # Gaussian noise has no pure epsilon
+    assert any("epsilon" not in row for row in privacy["ledger"])
 
     page = _Page((folder / "report.html").read_text(encoding="utf-8"))
-    sources = [value or "" for name, value in page.attributes if name in ("src", "href", "srcset", "data", "action")]
+    sources = [
+        value or ""
+        for name, value in page.attributes
+        if name in ("src", "href", "srcset", "data", "action")
+    ]
     assert len(sources) == 1 and sources[0].startswith("data:image/png;base64,")
     assert base64.b64decode(sources[0].split(",", 1)[1]) == (folder / "graph.png").read_bytes()
     assert not {"script", "link", "iframe", "object", "form"} & set(page.tags)
@@ -315,21 +355,34 @@ def test_a_result_saves_and_plots_itself(secure: jaxcd.DiscoveryResult, tmp_path
     assert len(secure.plot().texts) == 5
 
 
-def test_a_report_tells_how_sure_the_edges_are(secure: jaxcd.DiscoveryResult, tmp_path: Path) -> None:
+def test_a_report_tells_how_sure_the_edges_are(
+    secure: jaxcd.DiscoveryResult, tmp_path: Path
+) -> None:
     names, d = secure.graph.names, secure.graph.n_nodes
     rng = np.random.default_rng(0)
     undirected = np.triu(rng.uniform(0.2, 0.6, (d, d)), 1)
     directed = np.triu(np.full((d, d), 0.25), 1)
     confidence = EdgeConfidence(
-        names, undirected + undirected.T + directed + directed.T, directed, undirected + undirected.T, 20, f"shares {EVIL}"
+        names,
+        undirected + undirected.T + directed + directed.T,
+        directed,
+        undirected + undirected.T,
+        20,
+        f"shares {EVIL}",
     )
     told = secure.with_confidence(confidence)
     plain = replace(secure, confidence=None)
-    assert json.loads((plain.save(tmp_path / "plain") / "graph.json").read_text())["confidence"] is None
+    assert (
+        json.loads((plain.save(tmp_path / "plain") / "graph.json").read_text())["confidence"]
+        is None
+    )
     folder = told.save(tmp_path / "told")
     content = json.loads((folder / "graph.json").read_text())
     assert MixedGraph.from_json_dict(content) == secure.graph
-    assert content["confidence"]["n_draws"] == 20 and len(content["confidence"]["pairs"]) == d * (d - 1) // 2
+    assert (
+        content["confidence"]["n_draws"] == 20
+        and len(content["confidence"]["pairs"]) == d * (d - 1) // 2
+    )
     for pair in content["confidence"]["pairs"]:
         a, b = pair["pair"]
         found = secure.graph.edge(a, b)
@@ -337,28 +390,45 @@ def test_a_report_tells_how_sure_the_edges_are(secure: jaxcd.DiscoveryResult, tm
         i, j = names.index(a), names.index(b)
         assert pair["adjacent"] == confidence.adjacency[i, j] and pair["forward"] == directed[i, j]
     page = _Page((folder / "report.html").read_text(encoding="utf-8"))
-    assert "Confidence in the edges" in page.text and EVIL in page.text and "script" not in page.tags
+    assert (
+        "Confidence in the edges" in page.text and EVIL in page.text and "script" not in page.tags
+    )
     assert all(f"{pair['adjacent']:.2f}" in page.text for pair in content["confidence"]["pairs"])
-    assert (folder / "graph.png").read_bytes() != (tmp_path / "plain" / "graph.png").read_bytes() or not secure.graph.n_edges
+    assert (folder / "graph.png").read_bytes() != (
+        tmp_path / "plain" / "graph.png"
+    ).read_bytes() or not secure.graph.n_edges
     widths = {line.get_linewidth() for line in told.plot().lines}
     assert len(widths) == secure.graph.n_edges  # every probability is another
 
 
-def test_a_confidence_in_adjacencies_alone_is_reported(secure: jaxcd.DiscoveryResult, tmp_path: Path) -> None:
-    confidence = EdgeConfidence(secure.graph.names, secure.graph.adjacency * 0.75, None, None, 0, "margins")
+def test_a_confidence_in_adjacencies_alone_is_reported(
+    secure: jaxcd.DiscoveryResult, tmp_path: Path
+) -> None:
+    confidence = EdgeConfidence(
+        secure.graph.names, secure.graph.adjacency * 0.75, None, None, 0, "margins"
+    )
     released = {"released_margins": ({"pair": secure.graph.names[:2], "margin": 1.0},)}
     result = _Stub(
-        **{field: getattr(secure, field) for field in ("graph", "separating_sets", "cost", "spent", "exhausted")},
-        info={**secure.info, **released}, confidence=confidence,
-    )  # fmt: skip
+        **{
+            field: getattr(secure, field)
+            for field in ("graph", "separating_sets", "cost", "spent", "exhausted")
+        },
+        info={**secure.info, **released},
+        confidence=confidence,
+    )
     folder = write_report(result, tmp_path / "x")
     pairs = _strict(folder / "graph.json")["confidence"]["pairs"]
-    assert len(pairs) == secure.graph.n_edges and all(set(pair) == {"pair", "found", "adjacent"} for pair in pairs)
-    assert "released_margins" not in _strict(folder / "privacy.json")["settings"]  # they would fill the page
+    assert len(pairs) == secure.graph.n_edges and all(
+        set(pair) == {"pair", "found", "adjacent"} for pair in pairs
+    )
+    # they would fill the page
+    assert "released_margins" not in _strict(folder / "privacy.json")["settings"]
 
 
 def test_simulated_noise_and_no_privacy_are_shouted(tmp_path: Path) -> None:
-    simulated = write_report(_run(noise=jaxcd.SimulatedNoise(jax.random.key(0))), tmp_path / "simulated")
+    simulated = write_report(
+        _run(noise=jaxcd.SimulatedNoise(jax.random.key(0))), tmp_path / "simulated"
+    )
     assert "SIMULATED NOISE: NOT FOR RELEASE" in (simulated / "report.html").read_text()
     assert _strict(simulated / "privacy.json")["secure_noise"] is False
     assert _strict(simulated / "privacy.json")["guarantee"]["proven"] is False
@@ -374,7 +444,9 @@ class _Stub(Certified, SimpleNamespace):
 
 
 def _stub(names: list[str], **changes: Any) -> _Stub:
-    cost = jaxcd.privacy.PrivacyCost(1.0, 0.0, jaxcd.privacy.Relation.REPLACE_ONE, True, f"because {EVIL}")
+    cost = jaxcd.privacy.PrivacyCost(
+        1.0, 0.0, jaxcd.privacy.Relation.REPLACE_ONE, True, f"because {EVIL}"
+    )
     row = {"label": EVIL, "mechanism": "Pure", "epsilon": 0.1, "rho": 0.005}
     fields = {
         "graph": MixedGraph.from_edges(names, [f"{names[0]} --> {names[1]}"]),
@@ -400,11 +472,17 @@ def test_names_are_escaped(tmp_path: Path) -> None:
     assert "exhausted" in page.text.lower()
 
 
-@given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([0.5, float("inf")])), max_size=12))
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([0.5, float("inf")])), max_size=12)
+)
 def test_grouped_ledger_keeps_every_event(rows: list[tuple[str, float]]) -> None:
-    table = [{"index": k, "label": label, "epsilon": epsilon} for k, (label, epsilon) in enumerate(rows)]
+    table = [
+        {"index": k, "label": label, "epsilon": epsilon} for k, (label, epsilon) in enumerate(rows)
+    ]
     groups = grouped_ledger(table)
-    assert Counter({(group["label"], group["epsilon"]): group["count"] for group in groups}) == Counter(rows)
+    assert Counter(
+        {(group["label"], group["epsilon"]): group["count"] for group in groups}
+    ) == Counter(rows)
     assert [group["label"] for group in groups] == [label for label, _ in dict.fromkeys(rows)]
 
 
@@ -417,11 +495,19 @@ def test_infinity_and_unknown_values_are_json() -> None:
         "e": {1: (2, object)},
     }
     content = _stub(["a", "b", "c"], info=info).certificate()
-    assert content["settings"] == {"a": "inf", "b": "nan", "c": 3, "d": "replace-one", "e": {"1": [2, str(object)]}}
+    assert content["settings"] == {
+        "a": "inf",
+        "b": "nan",
+        "c": 3,
+        "d": "replace-one",
+        "e": {"1": [2, str(object)]},
+    }
     json.dumps(content, allow_nan=False)
 
 
-def test_existing_folder_is_kept_without_force(secure: jaxcd.DiscoveryResult, tmp_path: Path) -> None:
+def test_existing_folder_is_kept_without_force(
+    secure: jaxcd.DiscoveryResult, tmp_path: Path
+) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "notes.txt").write_text("keep me")

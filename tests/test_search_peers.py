@@ -1,4 +1,6 @@
-"""Searches by score beside other packages: what is compared is the same, and what is missing is named."""
+"""Searches by score beside other packages: what is compared is the same, and what is missing is
+named.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def test_a_row_holds_both_searches_on_the_same_data_and_score(found):
         return jaxcd.MixedGraph.from_edges(data.names, [])
 
     match = found[0]
-    row = search_peers.measure(search_peers.Match(match.case, "GES", match.ours, "GES", "numpy", theirs), 1)
+    row = search_peers.measure(
+        search_peers.Match(match.case, "GES", match.ours, "GES", "numpy", theirs), 1
+    )
     assert seen == [match.case.data] and row.n_samples == 400
     assert row.ratio == pytest.approx(row.peer_seconds / row.seconds)
     assert row.score_difference >= 0  # the graph without edges is in the class that was searched
@@ -35,7 +39,10 @@ def test_a_row_holds_both_searches_on_the_same_data_and_score(found):
 def test_a_graph_without_a_dag_has_no_score(found):
     case = found[0].case
     names = case.data.names
-    cycle = jaxcd.MixedGraph.from_edges(names, [f"{names[0]} --> {names[1]}", f"{names[1]} --> {names[2]}", f"{names[2]} --> {names[0]}"])
+    cycle = jaxcd.MixedGraph.from_edges(
+        names,
+        [f"{names[0]} --> {names[1]}", f"{names[1]} --> {names[2]}", f"{names[2]} --> {names[0]}"],
+    )
     assert search_peers._score_of(case, cycle) is None
 
 

@@ -1,6 +1,8 @@
-"""What a search is made of: an algorithm with a test and a mechanism, or a kind of release, for a domain and a budget.
+"""What a search is made of: an algorithm with a test and a mechanism, or a kind of release, for a
+domain and a budget.
 
-Rules that need no numbers stand here; :mod:`jaxcd.advice.recommending` weighs the ways against one another.
+Rules that need no numbers stand here; :mod:`jaxcd.advice.recommending` weighs the ways against one
+another.
 """
 
 from __future__ import annotations
@@ -16,11 +18,20 @@ from jaxcd.errors import DomainError, OptionError
 from jaxcd.privacy import Budget, NoPrivacy
 from jaxcd.releases import Features, Histogram, Marginals, SecondMoments
 
-__all__ = ["Algorithm", "Choice", "Kind", "choose", "kind_of_release", "n_cells", "nominal_beside_numeric"]
+__all__ = [
+    "Algorithm",
+    "Choice",
+    "Kind",
+    "choose",
+    "kind_of_release",
+    "n_cells",
+    "nominal_beside_numeric",
+]
 
 Kind = Histogram | Marginals | SecondMoments | Features
 
-# The exact score's starts are exact searches, which end at 22 columns; more than 12 have 4,096 cells only with columns of one level.
+# The exact score's starts are exact searches, which end at 22 columns; more than 12 have 4,096
+# cells only with columns of one level.
 _MOST_COLUMNS = 20
 
 
@@ -28,9 +39,11 @@ class Algorithm(enum.Enum):
     """A way to find a graph.
 
     AUTO: what :func:`recommend` says, or PC where an option is given that only PC has.
-    PC: :func:`jaxcd.pc`, a CPDAG; no latent variables.  TREE: :func:`jaxcd.tree_pc`, PC guided by a tree, in four batches.
-    FCI: :func:`jaxcd.fci`, a PAG; latent and selection variables are allowed.
-    RELEASE: :func:`jaxcd.release` and :func:`jaxcd.search`, a CPDAG from statistics that are bought once.
+    PC: :func:`jaxcd.pc`, a CPDAG; no latent variables.  TREE: :func:`jaxcd.tree_pc`, PC guided by a
+    tree, in four batches. FCI: :func:`jaxcd.fci`, a PAG; latent and selection variables are
+    allowed.
+    RELEASE: :func:`jaxcd.release` and :func:`jaxcd.search`, a CPDAG from statistics that are bought
+    once.
     """
 
     AUTO = "auto"
@@ -44,8 +57,8 @@ class Algorithm(enum.Enum):
 class Choice:
     """A way to find a graph, and why: chosen from public facts, never from the rows.
 
-    algorithm: any but AUTO.  test, decider: with ``Algorithm.TREE``, which has its own mechanism, that one's options; both None with
-    ``Algorithm.RELEASE``.  kind: of release, else None.
+    algorithm: any but AUTO.  test, decider: with ``Algorithm.TREE``, which has its own mechanism,
+    that one's options; both None with ``Algorithm.RELEASE``.  kind: of release, else None.
     """
 
     test: CITest | None
@@ -63,7 +76,11 @@ def n_cells(domain: Domain) -> int:
 def kind_of_release(domain: Domain) -> Kind:
     """The release that takes the columns, whatever the budget."""
     if not domain.is_discrete:
-        return SecondMoments() if all(isinstance(column, Numeric) for column in domain.columns.values()) else Features()
+        return (
+            SecondMoments()
+            if all(isinstance(column, Numeric) for column in domain.columns.values())
+            else Features()
+        )
     small = n_cells(domain) <= Histogram().max_cells and domain.n_columns <= _MOST_COLUMNS
     return Histogram() if small else Marginals()
 
@@ -84,13 +101,14 @@ def choose(
 ) -> Choice:
     """The test and the mechanism of a search for a domain and a budget; what is given stays.
 
-    Rules: numeric columns get StratifiedRanks under a budget and Fisher's z without one; columns that are all ordered with three or
-    more levels get Kendall's tau; other discrete columns get the covariance norm, or without privacy the G test.  A budget with
-    delta > 0 gets LevelwiseGaussian, with delta = 0 SparseVector, no privacy Threshold.  ``Algorithm.TREE`` has its own mechanism, and
-    takes the tests of private runs with and without a budget.
+    Rules: numeric columns get StratifiedRanks under a budget and Fisher's z without one; columns
+    that are all ordered with three or more levels get Kendall's tau; other discrete columns get the
+    covariance norm, or without privacy the G test.  A budget with delta > 0 gets LevelwiseGaussian,
+    with delta = 0 SparseVector, no privacy Threshold.  ``Algorithm.TREE`` has its own mechanism,
+    and takes the tests of private runs with and without a budget.
 
-    Raises DomainError for numeric beside nominal columns, and for numeric columns under a budget without delta; OptionError for a
-    decider with ``Algorithm.TREE``, or its options with another.
+    Raises DomainError for numeric beside nominal columns, and for numeric columns under a budget
+    without delta; OptionError for a decider with ``Algorithm.TREE``, or its options with another.
     """
     _check_algorithm(algorithm, decider)
     reasons = []
@@ -103,27 +121,39 @@ def choose(
         nominal = nominal_beside_numeric(domain)
         if nominal is not None:
             raise DomainError(
-                f"column {nominal!r} is categorical while others are numeric, and no test here takes both; use a release of Features "
-                "(discover buys one where no test, decider, level or knowledge is given; delta > 0, replace-one neighbours), declare the numeric ones "
+                f"column {nominal!r} is categorical while others are numeric, and no test here "
+                "takes both; use a release of Features "
+                "(discover buys one where no test, decider, level or knowledge is given; delta > "
+                "0, replace-one neighbours), declare the numeric ones "
                 "ordinal with bins, or select columns of one kind"
             )
         if private and not delta > 0:
             name = next(name for name in domain.names if not domain[name].is_discrete)
             raise DomainError(
-                f"column {name!r} is numeric, and the private test for numeric columns needs a budget with delta > 0; give one "
+                f"column {name!r} is numeric, and the private test for numeric columns needs a "
+                "budget with delta > 0; give one "
                 "such as 1e-6, or declare the column ordinal with public bins"
             )
         test = StratifiedRanks() if private or tree else FisherZ()
         reasons.append(f"test: {test.name}, because there are numeric columns")
-    elif all(isinstance(column, Ordinal) and column.cardinality > 2 for column in domain.columns.values()):
+    elif all(
+        isinstance(column, Ordinal) and column.cardinality > 2 for column in domain.columns.values()
+    ):
         test = KendallTau()
-        reasons.append("test: KendallTau, because all columns are ordered with three or more levels")
+        reasons.append(
+            "test: KendallTau, because all columns are ordered with three or more levels"
+        )
     elif private or tree:
         test = CovarianceNorm()
-        reasons.append("test: CovarianceNorm, because there are nominal or binary columns and a bounded sensitivity is needed")
+        reasons.append(
+            "test: CovarianceNorm, because there are nominal or binary columns and a bounded "
+            "sensitivity is needed"
+        )
     else:
         test = GTest()
-        reasons.append("test: GTest, because there are nominal or binary columns and no privacy is asked for")
+        reasons.append(
+            "test: GTest, because there are nominal or binary columns and no privacy is asked for"
+        )
     if tree:
         decider = decider or TreeOptions()
         reasons.append("mechanism: TreeGuided, which is part of the tree-guided search")
@@ -134,18 +164,33 @@ def choose(
         reasons.append("mechanism: Threshold, because no privacy is asked for")
     elif delta > 0 and test.view_cardinalities(domain) is not None:
         decider = LevelwiseGaussian()
-        reasons.append("mechanism: LevelwiseGaussian, because the budget has a delta and the test sees the columns as codes")
+        reasons.append(
+            "mechanism: LevelwiseGaussian, because the budget has a delta and the test sees the "
+            "columns as codes"
+        )
     else:
         decider = SparseVector()
-        reasons.append("mechanism: SparseVector, because the budget has no delta" if delta == 0 else
-                       f"mechanism: SparseVector, because {test.name} does not see the columns as codes")  # fmt: skip
+        reasons.append(
+            "mechanism: SparseVector, because the budget has no delta"
+            if delta == 0
+            else f"mechanism: SparseVector, because {test.name} does not see the columns as codes"
+        )
     return Choice(test, decider, tuple(reasons), algorithm)
 
 
 def _check_algorithm(algorithm: Algorithm, decider: Decider | TreeOptions | None) -> None:
     if not isinstance(algorithm, Algorithm) or algorithm in (Algorithm.AUTO, Algorithm.RELEASE):
-        raise OptionError(f"algorithm = {algorithm!r} is no search by tests; use Algorithm.PC, Algorithm.TREE or Algorithm.FCI")
+        raise OptionError(
+            f"algorithm = {algorithm!r} is no search by tests; use Algorithm.PC, Algorithm.TREE "
+            "or Algorithm.FCI"
+        )
     if algorithm is Algorithm.TREE and isinstance(decider, Decider):
-        raise OptionError(f"decider: Algorithm.TREE has its own mechanism, and no use for {decider.name}; drop it, or give TreeOptions")
+        raise OptionError(
+            f"decider: Algorithm.TREE has its own mechanism, and no use for {decider.name}; drop "
+            "it, or give TreeOptions"
+        )
     if algorithm is not Algorithm.TREE and decider is not None and not isinstance(decider, Decider):
-        raise OptionError(f"decider: TreeOptions are for Algorithm.TREE, not for {algorithm.value}; give a decider, or None")
+        raise OptionError(
+            f"decider: TreeOptions are for Algorithm.TREE, not for {algorithm.value}; give a "
+            "decider, or None"
+        )

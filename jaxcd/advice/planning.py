@@ -1,9 +1,10 @@
 r"""What a budget can see, before any data is read.
 
-For a domain, a number of rows, a test, a decider and a budget the planner says how many answers the budget buys, how large the noise of
-each is, and the smallest margin that will be found with high probability, in the margin's own unit (records for the tests on
-tables) and as a share of the rows.  For a release it says how large the noise on a released number is.  Everything follows from
-public facts.
+For a domain, a number of rows, a test, a decider and a budget the planner says how many answers the
+budget buys, how large the noise of each is, and the smallest margin that will be found with high
+probability, in the margin's own unit (records for the tests on tables) and as a share of the rows.
+For a release it says how large the noise on a released number is.  Everything follows from public
+facts.
 """
 
 from __future__ import annotations
@@ -23,15 +24,17 @@ from jaxcd.releases import ReleaseKind, ReleasePlan
 __all__ = ["Plan", "ReleasePlan", "plan", "plan_release"]
 
 _MISS = 0.05
-# A dependence this strong (as a share of the rows) is the least that is usually worth finding; see PRIVACY.md O (theta = 0.01).
+# A dependence this strong (as a share of the rows) is the least that is usually worth finding; see
+# PRIVACY.md O (theta = 0.01).
 _USUAL_EFFECT = 0.01
 
 
 @dataclass(frozen=True)
 class Plan:
-    """n_answers: answers that are paid for.  noise: standard deviation of the noise on a margin.  smallest_margin: what is seen
-    with probability at least 0.95, noise of the decision included.  smallest_share: the same divided by the rows.
-    sensible: whether a dependence of one record in a hundred can be seen.  words: the same in a sentence."""
+    """n_answers: answers that are paid for.  noise: standard deviation of the noise on a margin.
+    smallest_margin: what is seen with probability at least 0.95, noise of the decision included.
+    smallest_share: the same divided by the rows. sensible: whether a dependence of one record in a
+    hundred can be seen.  words: the same in a sentence."""
 
     n_answers: int
     noise: float
@@ -41,32 +44,49 @@ class Plan:
     words: str
 
 
-def plan(domain: Domain, n_samples: int, *, test: CITest, decider: Decider | TreeOptions, budget: Budget) -> Plan:
+def plan(
+    domain: Domain, n_samples: int, *, test: CITest, decider: Decider | TreeOptions, budget: Budget
+) -> Plan:
     r"""Plans a private run: what will the budget see?
 
-    domain: the declared domain.  n_samples: public, at least 2.  test, decider, budget: as for :func:`jaxcd.pc`; TreeOptions for
-    :func:`jaxcd.tree_pc`.
+    domain: the declared domain.  n_samples: public, at least 2.  test, decider, budget: as for
+    :func:`jaxcd.pc`; TreeOptions for :func:`jaxcd.tree_pc`.
 
-    For the deciders that pay by the answer the noise is that of one answer when the budget is divided among all of them; for
-    LevelwiseGaussian it is that of the first level after the release with all pairs still open, for TreeOptions that of the
-    questions whether to add an edge with all pairs open: the worst case.  The smallest margin is (kappa + 1.645) noise, kappa
-    the decision threshold.
+    For the deciders that pay by the answer the noise is that of one answer when the budget is
+    divided among all of them; for LevelwiseGaussian it is that of the first level after the release
+    with all pairs still open, for TreeOptions that of the questions whether to add an edge with all
+    pairs open: the worst case.  The smallest margin is (kappa + 1.645) noise, kappa the decision
+    threshold.
 
-    Raises OptionError where an argument is not of its kind, SensitivityError for a test without bounded sensitivity.
+    Raises OptionError where an argument is not of its kind, SensitivityError for a test without
+    bounded sensitivity.
     """
     check_facts(domain, n_samples)
     _check_budget(budget)
-    bound = test.margin_sensitivity(alpha=decider.alpha, n_samples=n_samples, relation=budget.relation)
+    bound = test.margin_sensitivity(
+        alpha=decider.alpha, n_samples=n_samples, relation=budget.relation
+    )
     if bound is None:
-        raise SensitivityError(f"test: {test.name} has no bounded sensitivity, so no budget buys an answer; use CovarianceNorm")
+        raise SensitivityError(
+            f"test: {test.name} has no bounded sensitivity, so no budget buys an answer; use "
+            "CovarianceNorm"
+        )
     ledger = Ledger(budget)
-    n_answers, noise, kappa = decider.price(ledger, n_columns=domain.n_columns, sensitivity=bound.value + 2 * bound.pad)
+    n_answers, noise, kappa = decider.price(
+        ledger, n_columns=domain.n_columns, sensitivity=bound.value + 2 * bound.pad
+    )
     smallest = (kappa + tails.normal_quantile(_MISS)) * noise
     sensible = smallest <= _USUAL_EFFECT * n_samples
     needed = math.ceil(smallest / _USUAL_EFFECT)
     words = (
-        f"{n_answers} answers with noise of {noise:.0f} each; dependences of {smallest:.0f} (of {n_samples} rows) are seen with "
-        f"probability 0.95. " + ("That is enough for effects of 1%." if sensible else f"Effects of 1% need about {needed} rows.")
+        f"{n_answers} answers with noise of {noise:.0f} each; dependences of {smallest:.0f} (of "
+        f"{n_samples} rows) are seen with "
+        f"probability 0.95. "
+        + (
+            "That is enough for effects of 1%."
+            if sensible
+            else f"Effects of 1% need about {needed} rows."
+        )
     )
     return Plan(n_answers, noise, smallest, smallest / n_samples, sensible, words)
 
@@ -76,30 +96,42 @@ def plan_release(
 ) -> ReleasePlan:
     r"""Plans a release: how large is its noise?
 
-    domain: the declared domain.  n_samples: public, at least 2.  kind, budget: as for :func:`jaxcd.release`.
+    domain: the declared domain.  n_samples: public, at least 2.  kind, budget: as for
+    :func:`jaxcd.release`.
 
-    The noise is, for a histogram, that of a cell, sqrt(2) 2 / epsilon; for marginals, that of an interaction of the first round, when
-    all pairs are bought; for second moments, that of an entry of the last round if the earlier ones found the right units, n times
-    the noise on a correlation; for features, n times that on a correlation of two features.
+    The noise is, for a histogram, that of a cell, sqrt(2) 2 / epsilon; for marginals, that of an
+    interaction of the first round, when all pairs are bought; for second moments, that of an entry
+    of the last round if the earlier ones found the right units, n times the noise on a correlation;
+    for features, n times that on a correlation of two features.
 
-    Raises OptionError where an argument is not of its kind or the budget has no delta for Gaussian noise, DomainError where the
-    release does not take the columns.
+    Raises OptionError where an argument is not of its kind or the budget has no delta for Gaussian
+    noise, DomainError where the release does not take the columns.
     """
     check_facts(domain, n_samples)
     _check_budget(budget)
     if not isinstance(kind, ReleaseKind):
-        raise OptionError(f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), SecondMoments() or Features()")
+        raise OptionError(
+            f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), "
+            "SecondMoments() or Features()"
+        )
     return kind.plan(domain, n_samples, budget=budget)
 
 
 def check_facts(domain: Domain, n_samples: int) -> None:
     """Raises OptionError unless these are a domain and a number of rows."""
     if not isinstance(domain, Domain):
-        raise OptionError(f"domain: a {type(domain).__name__} is not a Domain; declare one, or read it with Domain.read")
+        raise OptionError(
+            f"domain: a {type(domain).__name__} is not a Domain; declare one, or read it with "
+            "Domain.read"
+        )
     if not is_whole(n_samples, 2):
-        raise OptionError(f"n_samples = {n_samples!r} is not a number of rows; give a whole number from 2")
+        raise OptionError(
+            f"n_samples = {n_samples!r} is not a number of rows; give a whole number from 2"
+        )
 
 
 def _check_budget(budget: Budget) -> None:
     if not isinstance(budget, Budget):
-        raise OptionError(f"budget = {budget!r} is not a Budget; there is nothing to plan without one")
+        raise OptionError(
+            f"budget = {budget!r} is not a Budget; there is nothing to plan without one"
+        )

@@ -1,39 +1,44 @@
-r"""Which method for which data and budget, from public facts alone: the domain, the number of rows, the budget.
+r"""Which method for which data and budget, from public facts alone: the domain, the number of rows,
+the budget.
 
-The rules stand on comparisons at (epsilon, 1e-6): mean arc F1 against the true CPDAG, 3 runs a field, of marginals, tree-guided PC and PC
-by levels (``python -m benchmarks.releases`` and ``python -m benchmarks.priv_pc`` measure more of the same).
+The rules stand on comparisons at (epsilon, 1e-6): mean arc F1 against the true CPDAG, 3 runs a
+field, of marginals, tree-guided PC and PC by levels (``python -m benchmarks.releases`` and
+``python -m benchmarks.priv_pc`` measure more of the same).
 
-=======  ======  ====================  ====================  ====================  ====================
-rows     eps     Sachs, 11 columns     Child, 20             random, 15            random, 25
-=======  ======  ====================  ====================  ====================  ====================
-2,000    0.5     .40 .36 .36           .20 .15 .15           .12 .05 .15           .24 .12 .14
-2,000    1       .51 .52 .45           .39 .29 .36           .51 .22 .40           .47 .26 .39
-2,000    4       .63 .66 .66           .72 .57 .49           .80 .72 .73           .82 .73 .53
-10,000   0.5     .66 .67 .59           .60 .47 .47           .88 .57 .62           .73 .57 .57
+=======  ======  ====================  ====================  ====================
+==================== rows     eps     Sachs, 11 columns     Child, 20             random, 15
+random, 25 =======  ======  ====================  ====================  ====================
+==================== 2,000    0.5     .40 .36 .36           .20 .15 .15           .12 .05 .15
+.24 .12 .14 2,000    1       .51 .52 .45           .39 .29 .36           .51 .22 .40           .47
+.26 .39 2,000    4       .63 .66 .66           .72 .57 .49           .80 .72 .73           .82 .73
+.53 10,000   0.5     .66 .67 .59           .60 .47 .47           .88 .57 .62           .73 .57 .57
 10,000   1       .77 .61 .68           .82 .63 .47           .89 .63 .66           .89 .78 .60
 10,000   4       .97 .82 .78           .96 .75 .66           .98 .71 .79           .91 .92 .75
 100,000  0.5     1.0 .85 .75           .95 .80 .63           1.0 .74 .89           .96 1.0 .77
 100,000  1       1.0 .84 .80           1.0 .90 .77           1.0 .76 .85           .99 1.0 .80
 100,000  4       1.0 .91 .91           1.0 1.0 .83           1.0 .83 .95           1.0 1.0 .90
-=======  ======  ====================  ====================  ====================  ====================
+=======  ======  ====================  ====================  ====================
+====================
 
-On small domains, a joint histogram and marginals at epsilon 1 (2 runs; random
-networks): 2,000, 10,000 and 100,000 rows of 256 cells .49 .60, .90 .84, .90 .90; of 576 cells 1.0 .68, 1.0 .84, 1.0 1.0.  Linear
-Gaussian models of 20 columns (3 runs), second moments and tree-guided PC on ranks at epsilon 1: .60 .19 and 1.0 .77 at 2,000 and
-10,000 rows.
+On small domains, a joint histogram and marginals at epsilon 1 (2 runs; random networks): 2,000,
+10,000 and 100,000 rows of 256 cells .49 .60, .90 .84, .90 .90; of 576 cells 1.0 .68, 1.0 .84, 1.0
+1.0.  Linear Gaussian models of 20 columns (3 runs), second moments and tree-guided PC on ranks at
+epsilon 1: .60 .19 and 1.0 .77 at 2,000 and 10,000 rows.
 
-Numeric beside nominal columns (``python -m benchmarks.mixed``: additive models, mean arc F1 of 20) at epsilon 1 and 3,000, 10,000 and 100,000
-rows: feature covariances .77 .85 .91 of 10 columns and .64 .83 .91 of 20; the same columns cut into 6 bins, and a histogram or
-marginals, .48 .64 .74 and .36 .64 .76.
+Numeric beside nominal columns (``python -m benchmarks.mixed``: additive models, mean arc F1 of 20)
+at epsilon 1 and 3,000, 10,000 and 100,000 rows: feature covariances .77 .85 .91 of 10 columns and
+.64 .83 .91 of 20; the same columns cut into 6 bins, and a histogram or marginals, .48 .64 .74 and
+.36 .64 .76.
 
-Numeric columns, random models of 10 (8 each), epsilon 1, at 3,000, 10,000 and 50,000 rows, features, tree-guided PC and second moments: linear
-.80 .88 .95, .61 .80 .85 and .98 .98 .98; random smooth functions of all parents .70 .77 .97, .71 .83 .89 and .72 .70 .68; functions of
-weighted sums of the parents .74 .65 .86, .51 .77 .93 and .66 .67 .66.
+Numeric columns, random models of 10 (8 each), epsilon 1, at 3,000, 10,000 and 50,000 rows,
+features, tree-guided PC and second moments: linear .80 .88 .95, .61 .80 .85 and .98 .98 .98; random
+smooth functions of all parents .70 .77 .97, .71 .83 .89 and .72 .70 .68; functions of weighted sums
+of the parents .74 .65 .86, .51 .77 .93 and .66 .67 .66.
 
-1. Discrete columns, at most 4,096 cells together: a joint histogram.  One record moves it by 2 whatever the number of columns is,
-   and its score knows the noise of every cell.
-2. Discrete columns, more cells: marginals.  They share their noise among all pairs, and are searched by a score rather than one
-   test after the other.
+1. Discrete columns, at most 4,096 cells together: a joint histogram.  One record moves it by 2
+   whatever the number of columns is, and its score knows the noise of every cell.
+2. Discrete columns, more cells: marginals.  They share their noise among all pairs, and are
+   searched by a score rather than one test after the other.
 3. Numeric columns whose relations are declared to be linear, delta > 0: second moments.
 4. Other numeric and ordered columns, delta > 0: tree-guided PC on ranks within strata.
 5. Numeric beside nominal columns, delta > 0 or no privacy: covariances of features.
@@ -47,7 +52,15 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field, replace
 
-from jaxcd.advice.choosing import Algorithm, Choice, Kind, choose, kind_of_release, n_cells, nominal_beside_numeric
+from jaxcd.advice.choosing import (
+    Algorithm,
+    Choice,
+    Kind,
+    choose,
+    kind_of_release,
+    n_cells,
+    nominal_beside_numeric,
+)
 from jaxcd.advice.planning import check_facts, plan, plan_release
 from jaxcd.data import Domain, Numeric
 from jaxcd.errors import OptionError
@@ -86,9 +99,10 @@ class Alternative:
 class Recommendation:
     """What to run, and why; ``print`` shows all of it.
 
-    method: the choice in one word.  choice: the same as objects: algorithm, kind of release, or test and decider.
-    reasons: sentences with the numbers that decided.  alternatives: what was considered besides.  warning: where this budget is too
-    small for so many rows to find much, else None.  delta_warning: where delta is not below 1 / n_samples, else None.
+    method: the choice in one word.  choice: the same as objects: algorithm, kind of release, or
+    test and decider. reasons: sentences with the numbers that decided.  alternatives: what was
+    considered besides.  warning: where this budget is too small for so many rows to find much, else
+    None.  delta_warning: where delta is not below 1 / n_samples, else None.
     """
 
     method: Method
@@ -104,7 +118,11 @@ class Recommendation:
         return self.choice.kind
 
     def __str__(self) -> str:
-        lines = [f"Recommended: {self.method.value}", f"  {self.call}", *(f"  - {reason}" for reason in self.reasons)]
+        lines = [
+            f"Recommended: {self.method.value}",
+            f"  {self.call}",
+            *(f"  - {reason}" for reason in self.reasons),
+        ]
         lines += [f"Warning: {words}" for words in (self.warning, self.delta_warning) if words]
         lines += ["Considered:"] if self.alternatives else []
         return "\n".join([*lines, *(f"  - {alternative}" for alternative in self.alternatives)])
@@ -113,34 +131,51 @@ class Recommendation:
     def call(self) -> str:
         """The call that runs it."""
         if self.kind is not None:
-            return f"jaxcd.search(jaxcd.release(data, jaxcd.{type(self.kind).__name__}(), budget=budget))"
-        test, decider = (f"jaxcd.{type(part).__name__}()" for part in (self.choice.test, self.choice.decider))
+            return (
+                f"jaxcd.search(jaxcd.release(data, jaxcd.{type(self.kind).__name__}(), "
+                "budget=budget))"
+            )
+        test, decider = (
+            f"jaxcd.{type(part).__name__}()" for part in (self.choice.test, self.choice.decider)
+        )
         if self.method is Method.TREE:
             return f"jaxcd.tree_pc(data, test={test}, budget=budget, key=key)"
         return f"jaxcd.pc(data, test={test}, decider={decider}, budget=budget, key=key)"
 
 
-def recommend(domain: Domain, n_samples: int, *, budget: Budget | NoPrivacy, linear: bool = False) -> Recommendation:
-    """Which method suits a domain, a number of rows and a budget, and why; the rules and their evidence are the module's.
+def recommend(
+    domain: Domain, n_samples: int, *, budget: Budget | NoPrivacy, linear: bool = False
+) -> Recommendation:
+    """Which method suits a domain, a number of rows and a budget, and why; the rules and their
+    evidence are the module's.
 
-    domain: the declared domain.  n_samples: the public number of rows, at least 2.  budget: the total, or NO_PRIVACY.
-    linear: whether the relations among numeric columns may be taken as linear; knowledge, never a look at the data.
+    domain: the declared domain.  n_samples: the public number of rows, at least 2.  budget: the
+    total, or NO_PRIVACY. linear: whether the relations among numeric columns may be taken as
+    linear; knowledge, never a look at the data.
 
     Nothing is read but the arguments, so that nothing is spent.
 
-    Raises OptionError where an argument is not of its kind, DomainError for numeric columns under a budget without delta, and for
-    DataError for these where there are no more rows than features.
+    Raises OptionError where an argument is not of its kind, DomainError for numeric columns under a
+    budget without delta, and for DataError for these where there are no more rows than features.
     """
     check_facts(domain, n_samples)
     if not isinstance(budget, (Budget, NoPrivacy)):
-        raise OptionError(f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0, delta=1e-6), or jaxcd.NO_PRIVACY")
+        raise OptionError(
+            f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0, delta=1e-6), or "
+            "jaxcd.NO_PRIVACY"
+        )
     if not isinstance(linear, bool):
-        raise OptionError(f"linear = {linear!r} is not True or False; say True if relations among numeric columns are linear")
+        raise OptionError(
+            f"linear = {linear!r} is not True or False; say True if relations among numeric "
+            "columns are linear"
+        )
     mixed = nominal_beside_numeric(domain) is not None
     if isinstance(budget, NoPrivacy):
         no_noise = "No privacy is asked for, so that no noise has to be planned."
         if mixed:
-            return _release(Method.FEATURES, Features(), (no_noise, _TAKES_BOTH), (_no_tests(domain),), None)
+            return _release(
+                Method.FEATURES, Features(), (no_noise, _TAKES_BOTH), (_no_tests(domain),), None
+            )
         return _tests(Method.PC, choose(domain, budget=budget), (no_noise,), ())
     if domain.is_discrete:
         found = _discrete(domain, n_samples, budget)
@@ -152,8 +187,14 @@ def recommend(domain: Domain, n_samples: int, *, budget: Budget | NoPrivacy, lin
     return replace(found, delta_warning=words)
 
 
-# From this share of the rows on that noise hides, or below so many rows times epsilon, less than about half of the arcs were found.
-_HIDDEN = {Method.MARGINALS: 0.06, Method.SECOND_MOMENTS: 0.15, Method.TREE: 0.25, Method.FEATURES: 0.19}
+# From this share of the rows on that noise hides, or below so many rows times epsilon, less than
+# about half of the arcs were found.
+_HIDDEN = {
+    Method.MARGINALS: 0.06,
+    Method.SECOND_MOMENTS: 0.15,
+    Method.TREE: 0.25,
+    Method.FEATURES: 0.19,
+}
 _LEAST_COUNT = 5_000
 
 
@@ -164,64 +205,125 @@ def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     if kind == Histogram():
         planned = plan_release(domain, n_samples, kind=kind, budget=budget)
         reasons = [
-            f"{domain.n_columns} columns have {cells:,} cells together, at most {limit:,}: one record changes two of them by 1.",
-            f"A cell has {n_samples / cells:,.3g} rows on average and noise of {planned.noise:.3g}, whose law the score knows.",
+            f"{domain.n_columns} columns have {cells:,} cells together, at most {limit:,}: one "
+            "record changes two of them by 1.",
+            f"A cell has {n_samples / cells:,.3g} rows on average and noise of "
+            f"{planned.noise:.3g}, whose law the score knows.",
         ]
         if budget.delta > 0:
             reasons.append("It needs no delta: the release is private with epsilon alone.")
-        pairs = Alternative(Method.MARGINALS, "its noise grows with the number of columns, and where a histogram fits it mostly found less")
-        return _release(Method.HISTOGRAM, kind, tuple(reasons), (pairs, *private), _few_rows(n_samples, budget.epsilon))
-    joint = Alternative(Method.HISTOGRAM, f"{domain.n_columns} columns have {cells:,} cells together, too many for noise on each")
+        pairs = Alternative(
+            Method.MARGINALS,
+            "its noise grows with the number of columns, and where a histogram fits it mostly "
+            "found less",
+        )
+        return _release(
+            Method.HISTOGRAM,
+            kind,
+            tuple(reasons),
+            (pairs, *private),
+            _few_rows(n_samples, budget.epsilon),
+        )
+    joint = Alternative(
+        Method.HISTOGRAM,
+        f"{domain.n_columns} columns have {cells:,} cells together, too many for noise on each",
+    )
     planned = plan_release(domain, n_samples, kind=kind, budget=budget)
-    reasons = [f"{domain.n_columns} columns have {cells:,} cells together, more than {limit:,}: tables of few columns each.", planned.words]
-    return _release(Method.MARGINALS, kind, tuple(reasons), (joint, *private), _noisy(Method.MARGINALS, planned.smallest_share))
+    reasons = [
+        f"{domain.n_columns} columns have {cells:,} cells together, more than {limit:,}: tables "
+        "of few columns each.",
+        planned.words,
+    ]
+    return _release(
+        Method.MARGINALS,
+        kind,
+        tuple(reasons),
+        (joint, *private),
+        _noisy(Method.MARGINALS, planned.smallest_share),
+    )
 
 
 def _numeric(domain: Domain, n_samples: int, budget: Budget, linear: bool) -> Recommendation:
-    choice = choose(domain, budget=budget, algorithm=Algorithm.TREE)  # refuses what no private search takes
+    # refuses what no private search takes
+    choice = choose(domain, budget=budget, algorithm=Algorithm.TREE)
     share = _smallest_share(domain, n_samples, choice, budget)
     seen = f"sees dependences from {share:.2%} of the rows on"
     all_numeric = all(isinstance(column, Numeric) for column in domain.columns.values())
     if linear and all_numeric:
         kind = SecondMoments()
         planned = plan_release(domain, n_samples, kind=kind, budget=budget)
-        reasons = ("All columns are numeric, and their relations were declared to be linear.", planned.words)
-        tree = Alternative(Method.TREE, f"it takes relations of any shape, which costs precision: it {seen}")
-        return _release(Method.SECOND_MOMENTS, kind, reasons, (tree,), _noisy(Method.SECOND_MOMENTS, planned.smallest_share))
-    why = "they see straight lines only, and linear=True was not given" if all_numeric else "they take numeric columns only"
+        reasons = (
+            "All columns are numeric, and their relations were declared to be linear.",
+            planned.words,
+        )
+        tree = Alternative(
+            Method.TREE, f"it takes relations of any shape, which costs precision: it {seen}"
+        )
+        return _release(
+            Method.SECOND_MOMENTS,
+            kind,
+            reasons,
+            (tree,),
+            _noisy(Method.SECOND_MOMENTS, planned.smallest_share),
+        )
+    why = (
+        "they see straight lines only, and linear=True was not given"
+        if all_numeric
+        else "they take numeric columns only"
+    )
     reasons = (
-        "There are numeric columns: their ranks within strata show relations of any monotone shape, and many others.",
+        "There are numeric columns: their ranks within strata show relations of any monotone "
+        "shape, and many others.",
         f"The tree-guided search asks in four batches, and {seen}.",
     )
     others = [Alternative(Method.SECOND_MOMENTS, why), Alternative(Method.FEATURES, _ADDITIVE_ONLY)]
     steps = choose(domain, budget=budget)
     if _in_levels(steps):
         found = _smallest_share(domain, n_samples, steps, budget)
-        others.append(Alternative(Method.LEVELWISE_PC, f"sees dependences from {found:.2%} of the rows on, and buys more answers"))
+        others.append(
+            Alternative(
+                Method.LEVELWISE_PC,
+                f"sees dependences from {found:.2%} of the rows on, and buys more answers",
+            )
+        )
     return _tests(Method.TREE, choice, reasons, tuple(others), _noisy(Method.TREE, share))
 
 
 _ADDITIVE_ONLY = (
-    "they see sums of functions of single columns: they found more where relations are linear, and less where a child is a function of a weighted "
+    "they see sums of functions of single columns: they found more where relations are linear, "
+    "and less where a child is a function of a weighted "
     "sum of its parents, but for few rows"
 )
-_TAKES_BOTH = "There are numeric beside nominal columns: features of ranks and of levels go together in one table of covariances."
+_TAKES_BOTH = (
+    "There are numeric beside nominal columns: features of ranks and of levels go "
+    "together in one table of covariances."
+)
 
 
 def _mixed(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     kind = Features()
     kind.check(domain, n_samples)
     planned = plan_release(domain, n_samples, kind=kind, budget=budget)
-    # More features are chosen where there is less noise, so that the noise on a correlation of the chosen ones says less.
-    hidden = plan_release(domain, n_samples, kind=replace(kind, n_features=2), budget=budget).smallest_share
-    return _release(Method.FEATURES, kind, (_TAKES_BOTH, planned.words), (_no_tests(domain),), _noisy(Method.FEATURES, hidden))
+    # More features are chosen where there is less noise, so that the noise on a correlation of the
+    # chosen ones says less.
+    hidden = plan_release(
+        domain, n_samples, kind=replace(kind, n_features=2), budget=budget
+    ).smallest_share
+    return _release(
+        Method.FEATURES,
+        kind,
+        (_TAKES_BOTH, planned.words),
+        (_no_tests(domain),),
+        _noisy(Method.FEATURES, hidden),
+    )
 
 
 def _no_tests(domain: Domain) -> Alternative:
     numeric = next(name for name in domain.names if not domain[name].is_discrete)
     return Alternative(
         Method.MARGINALS,
-        f"they count levels: column {numeric!r} and its like would have to be declared ordinal with public bins, which found less wherever much "
+        f"they count levels: column {numeric!r} and its like would have to be declared ordinal "
+        "with public bins, which found less wherever much "
         "was found at all",
     )
 
@@ -238,20 +340,30 @@ def _private_searches(domain: Domain, n_samples: int, budget: Budget) -> tuple[A
         searches.append((Method.TREE, choose(domain, budget=budget, algorithm=Algorithm.TREE)))
     steps = choose(domain, budget=budget)
     searches.append((Method.LEVELWISE_PC if _in_levels(steps) else Method.SPARSE_VECTOR_PC, steps))
-    seen = [(method, _smallest_share(domain, n_samples, choice, budget)) for method, choice in searches]
-    return tuple(Alternative(method, f"it sees dependences from {share:.2%} of the rows on, one test after the other") for method, share in seen)
+    seen = [
+        (method, _smallest_share(domain, n_samples, choice, budget)) for method, choice in searches
+    ]
+    return tuple(
+        Alternative(
+            method, f"it sees dependences from {share:.2%} of the rows on, one test after the other"
+        )
+        for method, share in seen
+    )
 
 
 def _smallest_share(domain: Domain, n_samples: int, choice: Choice, budget: Budget) -> float:
     assert choice.test is not None and choice.decider is not None
-    return plan(domain, n_samples, test=choice.test, decider=choice.decider, budget=budget).smallest_share
+    return plan(
+        domain, n_samples, test=choice.test, decider=choice.decider, budget=budget
+    ).smallest_share
 
 
 def _few_rows(n_samples: int, epsilon: float) -> str | None:
     if n_samples * epsilon >= _LEAST_COUNT:
         return None
     return (
-        f"rows times epsilon are {n_samples * epsilon:,.0f}, and below {_LEAST_COUNT:,} expect to miss half of the graph or more; "
+        f"rows times epsilon are {n_samples * epsilon:,.0f}, and below {_LEAST_COUNT:,} expect to "
+        "miss half of the graph or more; "
         f"for {n_samples:,} rows that is epsilon = {_LEAST_COUNT / n_samples:.2g}"
     )
 
@@ -260,28 +372,40 @@ def _noisy(method: Method, share: float) -> str | None:
     if share <= _HIDDEN[method]:
         return None
     return (
-        f"this budget hides what is below {share:.1%} of the rows, and above {_HIDDEN[method]:.0%} expect to miss half of the graph or "
-        f"more; {share / _HIDDEN[method]:.1f} times the rows, or so much larger an epsilon, would do"
+        f"this budget hides what is below {share:.1%} of the rows, and above "
+        f"{_HIDDEN[method]:.0%} expect to miss half of the graph or "
+        f"more; {share / _HIDDEN[method]:.1f} times the rows, or so much larger an epsilon, would "
+        "do"
     )
 
 
 def _release(
-    method: Method, kind: Kind, reasons: tuple[str, ...], alternatives: tuple[Alternative, ...], warning: str | None
+    method: Method,
+    kind: Kind,
+    reasons: tuple[str, ...],
+    alternatives: tuple[Alternative, ...],
+    warning: str | None,
 ) -> Recommendation:
     said = _said(method, reasons, warning)
-    return Recommendation(method, Choice(None, None, said, Algorithm.RELEASE, kind), reasons, alternatives, warning)
+    return Recommendation(
+        method, Choice(None, None, said, Algorithm.RELEASE, kind), reasons, alternatives, warning
+    )
 
 
 def _tests(
-    method: Method, choice: Choice, reasons: tuple[str, ...], alternatives: tuple[Alternative, ...], warning: str | None = None
+    method: Method,
+    choice: Choice,
+    reasons: tuple[str, ...],
+    alternatives: tuple[Alternative, ...],
+    warning: str | None = None,
 ) -> Recommendation:
     said = (*_said(method, reasons, warning), *choice.reasons)
     return Recommendation(method, replace(choice, reasons=said), reasons, alternatives, warning)
 
 
 def _said(method: Method, reasons: tuple[str, ...], warning: str | None) -> tuple[str, ...]:
-    """What a run says about its choice: each with a label, as the reasons of :func:`choose` have."""
+    """What a run says about its choice: each with a label, as the reasons of :func:`choose`
+    have.
+    """
     lines = (f"chosen: {method.value}", *(f"because: {reason}" for reason in reasons))
     return (*lines, f"warning: {warning}") if warning else lines
-
-

@@ -1,4 +1,6 @@
-"""Audits of what stands around the mechanisms: composition, the ledger's lock, ledger files, claims, certificates, files and reading."""
+"""Audits of what stands around the mechanisms: composition, the ledger's lock, ledger files,
+claims, certificates, files and reading.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,15 @@ import jaxcd
 from jaxcd.audit.findings import Finding
 from jaxcd.audit.replaying import Drawing, Given, Tapping, tapping
 from jaxcd.citests import Sensitivity
-from jaxcd.privacy import AboveThreshold, Accountant, Ledger, NoiseSource, PureEvent, ZCDPEvent, laplace
+from jaxcd.privacy import (
+    AboveThreshold,
+    Accountant,
+    Ledger,
+    NoiseSource,
+    PureEvent,
+    ZCDPEvent,
+    laplace,
+)
 from jaxcd.privacy.certificate import certificate_digest
 from jaxcd.privacy.groups import group_cost
 from jaxcd.releases import Release
@@ -36,14 +46,22 @@ def _accountant(budget: jaxcd.Budget, seed: int = 0) -> Accountant:
 
 
 def _converted(rho: float, delta: float) -> float:
-    """The epsilon of rho-zCDP at delta, by minimising over the order (Canonne, Kamath, Steinke 2020, proposition 12)."""
+    """The epsilon of rho-zCDP at delta, by minimising over the order (Canonne, Kamath, Steinke
+    2020, proposition 12).
+    """
 
     def epsilon(log_excess: float) -> float:
         excess = math.exp(log_excess)
         alpha = 1 + excess
-        return alpha * rho + (math.log(1 / delta) + (alpha - 1) * math.log(1 - 1 / alpha) - math.log(alpha)) / (alpha - 1)
+        return alpha * rho + (
+            math.log(1 / delta) + (alpha - 1) * math.log(1 - 1 / alpha) - math.log(alpha)
+        ) / (alpha - 1)
 
-    return float(optimize.minimize_scalar(epsilon, bounds=(-12, 14), method="bounded", options={"xatol": 1e-10}).fun)
+    return float(
+        optimize.minimize_scalar(
+            epsilon, bounds=(-12, 14), method="bounded", options={"xatol": 1e-10}
+        ).fun
+    )
 
 
 def _conversion() -> str | None:
@@ -51,10 +69,17 @@ def _conversion() -> str | None:
         rho = Ledger(jaxcd.Budget(epsilon, delta)).rho_limit
         needed = _converted(rho, delta)
         if not needed <= epsilon * (1 + 1e-7):
-            return f"Budget({epsilon}, {delta}) admits rho = {rho:.6g}, which is epsilon = {needed:.6g}"
-        # The mechanism itself: Gaussian noise of this rho has exactly this delta at epsilon (Balle and Wang 2018).
+            return (
+                f"Budget({epsilon}, {delta}) admits rho = {rho:.6g}, which is epsilon = "
+                f"{needed:.6g}"
+            )
+        # The mechanism itself: Gaussian noise of this rho has exactly this delta at epsilon (Balle
+        # and Wang 2018).
         mu = math.sqrt(2 * rho)
-        exact = float(special.ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon + special.log_ndtr(-mu / 2 - epsilon / mu)))
+        exact = float(
+            special.ndtr(mu / 2 - epsilon / mu)
+            - math.exp(epsilon + special.log_ndtr(-mu / 2 - epsilon / mu))
+        )
         if not exact <= delta * (1 + 1e-9):
             return f"Budget({epsilon}, {delta}) admits Gaussian noise of delta = {exact:.3g}"
     return None
@@ -75,7 +100,11 @@ def _pure_sums() -> str | None:
     admitted = _fill(jaxcd.Budget(1.0), PureEvent(0.1, "a"), 50)
     # 0.1 as a float is a little above one tenth, so that ten of them are above 1.
     most = math.floor(1 / Fraction(0.1))
-    return None if admitted == most else f"{admitted} events of epsilon .1 under a total of 1, and {most} fit"
+    return (
+        None
+        if admitted == most
+        else f"{admitted} events of epsilon .1 under a total of 1, and {most} fit"
+    )
 
 
 def _zcdp_sums() -> str | None:
@@ -86,7 +115,9 @@ def _zcdp_sums() -> str | None:
 
 
 def _amplification() -> str | None:
-    """A sparse vector on a secret subset costs log(1 + q (e^eps' - 1)) for its inner eps' (Balle, Barthe, Gaboardi 2018)."""
+    """A sparse vector on a secret subset costs log(1 + q (e^eps' - 1)) for its inner eps' (Balle,
+    Barthe, Gaboardi 2018).
+    """
     for epsilon, rate in ((0.5, 0.1), (1.0, 0.5)):
         tap = Tapping()
         accountant = Accountant(Ledger(jaxcd.Budget(10.0)), Drawing(tap, 0))
@@ -138,7 +169,10 @@ def _threads() -> str | None:
             for thread in threads:
                 thread.join()
             if len(admitted) != 8 or sorted(admitted) != list(range(8)):
-                return f"{len(admitted)} charges of 1/8 were admitted under a budget of 1, with the indices {sorted(admitted)}"
+                return (
+                    f"{len(admitted)} charges of 1/8 were admitted under a budget of 1, with "
+                    f"the indices {sorted(admitted)}"
+                )
     finally:
         sys.setswitchinterval(interval)
     return None
@@ -165,19 +199,29 @@ def _one_answer() -> str | None:
 
 def _data(rows: int = 30) -> jaxcd.Dataset:
     domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in "ab"})
-    return jaxcd.Dataset.from_codes(np.arange(2 * rows, dtype=np.int32).reshape(rows, 2) % 2, domain=domain)
+    return jaxcd.Dataset.from_codes(
+        np.arange(2 * rows, dtype=np.int32).reshape(rows, 2) % 2, domain=domain
+    )
 
 
 def _groups() -> str | None:
-    """(k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)), and what Gaussian noise itself gives must not be more."""
+    """(k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)), and what Gaussian noise itself
+    gives must not be more.
+    """
     for epsilon, delta, k in ((1.0, 1e-6, 10), (0.5, 1e-6, 3), (0.1, 1e-5, 5)):
         stated = group_cost(Ledger(jaxcd.Budget(epsilon, delta)).guarantee, k)
         rho = Ledger(jaxcd.Budget(epsilon, delta)).rho_limit * k * k
         mu = math.sqrt(2 * rho)
         at = stated.epsilon
-        exact = float(special.ndtr(mu / 2 - at / mu) - math.exp(min(at + special.log_ndtr(-mu / 2 - at / mu), 700)))
+        exact = float(
+            special.ndtr(mu / 2 - at / mu)
+            - math.exp(min(at + special.log_ndtr(-mu / 2 - at / mu), 700))
+        )
         if not exact <= stated.delta * (1 + 1e-9):
-            return f"k = {k}: ({at:.3g}, {stated.delta:.3g}) is stated, and Gaussian noise of this budget has delta = {exact:.3g}"
+            return (
+                f"k = {k}: ({at:.3g}, {stated.delta:.3g}) is stated, and Gaussian noise of "
+                f"this budget has delta = {exact:.3g}"
+            )
     return None
 
 
@@ -188,10 +232,22 @@ def _ledger_file() -> str | None:
         values, admitted = [], 0
         for _ in range(6):
             with contextlib.suppress(jaxcd.errors.BudgetExhausted):
-                values.append(jaxcd.release(_data(), jaxcd.Histogram(), budget=jaxcd.Budget(0.25), noise=_drawing(admitted), ledger=ledger))
+                values.append(
+                    jaxcd.release(
+                        _data(),
+                        jaxcd.Histogram(),
+                        budget=jaxcd.Budget(0.25),
+                        noise=_drawing(admitted),
+                        ledger=ledger,
+                    )
+                )
                 admitted += 1
         shown = jaxcd.LedgerFile(path).spent.epsilon
-        return None if admitted == 4 and abs(shown - 1.0) < 1e-9 else f"{admitted} releases of .25 under a total of 1; the file shows {shown}"
+        return (
+            None
+            if admitted == 4 and abs(shown - 1.0) < 1e-9
+            else f"{admitted} releases of .25 under a total of 1; the file shows {shown}"
+        )
 
 
 def _drawing(seed: int) -> NoiseSource:
@@ -202,9 +258,14 @@ def _edited_ledger() -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.jsonl"
         ledger = jaxcd.LedgerFile(path, data_set="audit", budget=jaxcd.Budget(1.0))
-        jaxcd.release(_data(), jaxcd.Histogram(), budget=jaxcd.Budget(0.25), noise=_drawing(0), ledger=ledger)
+        jaxcd.release(
+            _data(), jaxcd.Histogram(), budget=jaxcd.Budget(0.25), noise=_drawing(0), ledger=ledger
+        )
         text = path.read_bytes()
-        for changed in (text.replace(b"0.25", b"0.05"), b"".join(text.splitlines(keepends=True)[:-1])):
+        for changed in (
+            text.replace(b"0.25", b"0.05"),
+            b"".join(text.splitlines(keepends=True)[:-1]),
+        ):
             path.write_bytes(changed)
             with contextlib.suppress(jaxcd.errors.FormatError):
                 spent = jaxcd.LedgerFile(path).spent.epsilon
@@ -233,7 +294,9 @@ def _claims() -> str | None:
     own = jaxcd.release(_data(), jaxcd.Histogram(), budget=budget)
     if not own.cost.proven:
         return f"a release with secure noise is not proved: {own.cost.reason}"
-    if jaxcd.release(_data(), jaxcd.Histogram(), budget=budget, noise=Given(_Zeros(Tapping(), 0))).cost.proven:
+    if jaxcd.release(
+        _data(), jaxcd.Histogram(), budget=budget, noise=Given(_Zeros(Tapping(), 0))
+    ).cost.proven:
         return "a noise source that adds nothing is proved"
     if jaxcd.ci_test(_data(), "a", "b", test=_Claiming(), budget=budget).cost.proven:
         return "a test that claims a sensitivity of 1e-9 is proved"
@@ -269,7 +332,11 @@ def _forged_release() -> str | None:
 
 
 _DECLARED = jaxcd.Domain(
-    {"age": jaxcd.Numeric(0, 120), "hiv": jaxcd.Categorical(("no", "yes"), other="no"), "stage": jaxcd.Ordinal((1, 2, 3))}
+    {
+        "age": jaxcd.Numeric(0, 120),
+        "hiv": jaxcd.Categorical(("no", "yes"), other="no"),
+        "stage": jaxcd.Ordinal((1, 2, 3)),
+    }
 )
 _ODD = ("HIV+", "", "4O", "1e999", "-5", "nan", "no")
 
@@ -289,7 +356,11 @@ def _reading() -> str | None:
             data = _read(cell, column)
             value = data.column(name)[1]
             kind = _DECLARED[name]
-            inside = 0 <= value <= 120 if isinstance(kind, jaxcd.Numeric) else 0 <= value < (kind.cardinality or 1)
+            inside = (
+                0 <= value <= 120
+                if isinstance(kind, jaxcd.Numeric)
+                else 0 <= value < (kind.cardinality or 1)
+            )
             if not inside:
                 return f"{cell!r} in {name!r} was read as {value!r}"
     if not np.array_equal(_read("HIV+", 1).column("hiv"), _read("no", 1).column("hiv")):
@@ -303,9 +374,15 @@ def _failing_cell() -> str | None:
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), tapping():
             data = _read(cell, 0)
-            result = release_histogram(data.select(["hiv", "stage"]), budget=jaxcd.Budget(1.0), noise=_drawing(0))
+            result = release_histogram(
+                data.select(["hiv", "stage"]), budget=jaxcd.Budget(1.0), noise=_drawing(0)
+            )
         seen.add((out.getvalue(), data.n_samples, result.values.tobytes()))
-    return None if len(seen) == 1 else "one cell changes what is printed, the number of rows, or other columns' counts"
+    return (
+        None
+        if len(seen) == 1
+        else "one cell changes what is printed, the number of rows, or other columns' counts"
+    )
 
 
 def _finding(subject: str, check: Callable[[], str | None]) -> Callable[[bool], Iterator[Finding]]:
@@ -313,7 +390,9 @@ def _finding(subject: str, check: Callable[[], str | None]) -> Callable[[bool], 
 
     def found(quick: bool) -> Iterator[Finding]:
         words = check()
-        yield Finding("bookkeeping", subject, 1.0, math.inf if words else 1.0, (words,) if words else ())
+        yield Finding(
+            "bookkeeping", subject, 1.0, math.inf if words else 1.0, (words,) if words else ()
+        )
 
     return found
 

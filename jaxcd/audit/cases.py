@@ -1,4 +1,6 @@
-"""The runs that an audit replays: every door, with every mechanism, on small neighbouring data sets, extreme ones among them."""
+"""The runs that an audit replays: every door, with every mechanism, on small neighbouring data
+sets, extreme ones among them.
+"""
 
 from __future__ import annotations
 
@@ -33,21 +35,59 @@ LEVELS = (2, 3, 2, 4)
 _DISCRETE = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
 _NUMERIC = jaxcd.Domain({name: jaxcd.Numeric(-4, 4) for name in "abcd"})
 _OPEN = jaxcd.Domain({name: jaxcd.Numeric() for name in "abc"})
-_MIXED = jaxcd.Domain({"a": jaxcd.Numeric(-4, 4), "b": jaxcd.Categorical((0, 1)), "c": jaxcd.Numeric(), "d": jaxcd.Ordinal((0, 1, 2))})
+_MIXED = jaxcd.Domain(
+    {
+        "a": jaxcd.Numeric(-4, 4),
+        "b": jaxcd.Categorical((0, 1)),
+        "c": jaxcd.Numeric(),
+        "d": jaxcd.Ordinal((0, 1, 2)),
+    }
+)
 _UNIT = ((-1.0, 1.0), (-1.0, 1.0))
 _KEY_SEED = 4
 
-# What a private run may say of itself beside its ledger; counts of tests or batches are not among it.
+# What a private run may say of itself beside its ledger; counts of tests or batches are not among
+# it.
 _ALWAYS = {"n_samples", "n_variables", "domain", "budget", "secure_noise", "ledger", "warnings"}
 _BY_TESTS = _ALWAYS | {
-    "test", "decider", "levels", "stable", "max_level", "colliders", "algorithm", "ambiguous_triples", "knowledge_conflicts",
-    "released_margins", "conflicts", "background", "knowledge", "possible_d_sep", "max_path_length", "rule_counts", "selection_bias",
-}  # fmt: skip
+    "test",
+    "decider",
+    "levels",
+    "stable",
+    "max_level",
+    "colliders",
+    "algorithm",
+    "ambiguous_triples",
+    "knowledge_conflicts",
+    "released_margins",
+    "conflicts",
+    "background",
+    "knowledge",
+    "possible_d_sep",
+    "max_path_length",
+    "rule_counts",
+    "selection_bias",
+}
 _TREE = _ALWAYS | {"algorithm", "test", "options", "forest", "released_margins"}
 _PAIR = {
-    "method", "score", "release", "protect", "bounds", "domain", "n_samples", "n_test", "n_training", "joint", "noise_scale", "ledger",
-    "sensitivity", "mechanism", "answered", "quartile_epsilon", "regressor",
-}  # fmt: skip
+    "method",
+    "score",
+    "release",
+    "protect",
+    "bounds",
+    "domain",
+    "n_samples",
+    "n_test",
+    "n_training",
+    "joint",
+    "noise_scale",
+    "ledger",
+    "sensitivity",
+    "mechanism",
+    "answered",
+    "quartile_epsilon",
+    "regressor",
+}
 
 
 @dataclass(frozen=True)
@@ -75,12 +115,15 @@ class Case:
     least: float = 0.0
 
 
-def run_case(case: Case, tap: Tapping, *, trials: int | None = None, seed: int = 0) -> list[Finding]:
+def run_case(
+    case: Case, tap: Tapping, *, trials: int | None = None, seed: int = 0
+) -> list[Finding]:
     """Replays a case on its pairs of neighbours; one finding for each kind of event.
 
-    Checked of each pair: the two runs look the same from outside; no event costs more than it was charged; each event says what the
-    independent table says; the noise had the scale that the event states, and the price follows from it; the certificate verifies;
-    nothing is said but what may be said.
+    Checked of each pair: the two runs look the same from outside; no event costs more than it was
+    charged; each event says what the independent table says; the noise had the scale that the event
+    states, and the price follows from it; the certificate verifies; nothing is said but what may be
+    said.
     """
     reached: dict[str, float] = {}
     wrong: dict[str, dict[str, None]] = {}
@@ -115,20 +158,35 @@ def run_case(case: Case, tap: Tapping, *, trials: int | None = None, seed: int =
             note("the run", "its certificate does not verify")
         if found.different:
             continue  # the second tape is not the first's coupling
-        for index, share in costs(rows, found.first, found.second, shift=shift(found.first)).items():
+        for index, share in costs(
+            rows, found.first, found.second, shift=shift(found.first)
+        ).items():
             label = _kind(rows[index]["label"])
             if label.endswith(": value") and not all(info["answered"]):  # type: ignore[index]
-                continue  # the value was not released: that it moves by more than its noise is for is why
+                # the value was not released: that it moves by more than its noise is for is why
+                continue
             reached[label] = max(reached[label], share)
             if not share <= 1 + 1e-9:
                 note(label, f"costs {share:.4g} times what it was charged")
             moved = _margins_moved(found.first.asked[index], found.second.asked[index])
             if not moved <= shift(found.first):
-                note(label, f"a query moves by {moved} steps, more than the {shift(found.first)} that the noise is for")
+                note(
+                    label,
+                    f"a query moves by {moved} steps, more than the {shift(found.first)} that the "
+                    "noise is for",
+                )
     if reached and case.least > max(reached.values()) and not wrong:
-        note("the run", f"no pair of neighbours reached {case.least:.0%} of a price: the search is blind")
+        note(
+            "the run",
+            f"no pair of neighbours reached {case.least:.0%} of a price: the search is blind",
+        )
     labels = dict.fromkeys([*reached, *wrong])
-    return [Finding(f"replay: {case.name}", label, 1.0, reached.get(label, 0.0), tuple(wrong.get(label, ()))) for label in labels]
+    return [
+        Finding(
+            f"replay: {case.name}", label, 1.0, reached.get(label, 0.0), tuple(wrong.get(label, ()))
+        )
+        for label in labels
+    ]
 
 
 def _kind(label: str) -> str:
@@ -142,7 +200,9 @@ def _kind(label: str) -> str:
 
 def _shift(facts: Facts, tape: Tape) -> int:
     """d of the sparse vectors of a run, in steps of the grid."""
-    if not facts.test or not any(kind == "geometric" for calls in tape.calls.values() for kind, *_ in calls):
+    if not facts.test or not any(
+        kind == "geometric" for calls in tape.calls.values() for kind, *_ in calls
+    ):
         return 0
     label = "sieve" if tape.rate < 1 else "sparse vector round"
     there = stated(label, facts if tape.rate == 1 else _with_subset(facts, tape), 1)
@@ -152,7 +212,9 @@ def _shift(facts: Facts, tape: Tape) -> int:
 
 def _with_subset(facts: Facts, tape: Tape) -> Facts:
     size = round(tape.rate * facts.n)
-    return Facts(facts.n, facts.levels, facts.test, facts.alpha, size, facts.record, facts.map_levels)
+    return Facts(
+        facts.n, facts.levels, facts.test, facts.alpha, size, facts.record, facts.map_levels
+    )
 
 
 def _margins_moved(first: list[np.ndarray], second: list[np.ndarray]) -> int:
@@ -170,25 +232,45 @@ def _row_faults(row: Any, facts: Facts, tape: Tape) -> Iterator[str]:
     if "law" not in row:
         yield "does not say what its price follows from"
         return
-    if row["law"] != "failure probability" and (not scales or [float(s) for s in row["scales"]][: len(scales)] != scales):
+    if row["law"] != "failure probability" and (
+        not scales or [float(s) for s in row["scales"]][: len(scales)] != scales
+    ):
         yield f"states the scales {row['scales']}, and the noise had {scales}"
-    if row["rate"] < 1 and (drawn := [call[1] for call in tape.calls.get(row["index"], ()) if call[0] == "subset"]) != [row["rate"]]:
+    if row["rate"] < 1 and (
+        drawn := [call[1] for call in tape.calls.get(row["index"], ()) if call[0] == "subset"]
+    ) != [row["rate"]]:
         yield f"is priced for a subset of {row['rate']:.3g} of the records, and {drawn} were drawn"
     price = price_again(row)
-    if price.epsilon > row.get("epsilon", math.inf) * (1 + 1e-9) or price.rho > row.get("rho", math.inf) * (1 + 1e-9):
-        yield f"has the price {row.get('epsilon')}, {row.get('rho')}, and its scale gives {price.epsilon}, {price.rho}"
-    there = stated(row["label"], _with_subset(facts, tape) if tape.rate < 1 else facts, row["dimension"])
+    if price.epsilon > row.get("epsilon", math.inf) * (1 + 1e-9) or price.rho > row.get(
+        "rho", math.inf
+    ) * (1 + 1e-9):
+        yield (
+            f"has the price {row.get('epsilon')}, {row.get('rho')}, and its scale gives "
+            f"{price.epsilon}, {price.rho}"
+        )
+    there = stated(
+        row["label"], _with_subset(facts, tape) if tape.rate < 1 else facts, row["dimension"]
+    )
     if there is None or row["law"] == "failure probability":
         return
     if not row["law"].startswith(there.law):
         yield f"has the law {row['law']}, not {there.law}"
-    if not math.isnan(there.sensitivity) and not there.sensitivity * (1 - 1e-6) <= row["sensitivity"] <= there.sensitivity * (1 + 2e-3):
-        yield f"claims the sensitivity {row['sensitivity']:.9g}, and the table says {there.sensitivity:.9g}"
+    if not math.isnan(there.sensitivity) and not there.sensitivity * (1 - 1e-6) <= row[
+        "sensitivity"
+    ] <= there.sensitivity * (1 + 2e-3):
+        yield (
+            f"claims the sensitivity {row['sensitivity']:.9g}, and the table says "
+            f"{there.sensitivity:.9g}"
+        )
     if not row["pad"] >= there.pad * (1 - 1e-9) or (there.integral and not row["integral"]):
-        yield f"has the pad {row['pad']:g} (integers: {row['integral']}), and the table says {there.pad:g} ({there.integral})"
+        yield (
+            f"has the pad {row['pad']:g} (integers: {row['integral']}), and the table says "
+            f"{there.pad:g} ({there.integral})"
+        )
 
 
-# ---- data ---------------------------------------------------------------------------------------------------------------------------
+# ---- data
+# --------------------------------------------------------------------------------------------------
 
 
 def _codes(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -197,7 +279,9 @@ def _codes(rng: np.random.Generator, n: int) -> np.ndarray:
     for j, k in enumerate(LEVELS):
         kind = rng.random()
         if kind < 0.4 and j:
-            codes[:, j] = np.where(rng.random(n) < 0.15, rng.integers(0, k, n), codes[:, rng.integers(j)] % k)
+            codes[:, j] = np.where(
+                rng.random(n) < 0.15, rng.integers(0, k, n), codes[:, rng.integers(j)] % k
+            )
         elif kind < 0.9:
             codes[:, j] = rng.choice(k, n, p=rng.dirichlet(np.full(k, rng.choice([0.05, 1.0]))))
     return codes
@@ -220,8 +304,12 @@ def _discrete_pairs(sizes: tuple[int, ...] = (26, 200)) -> Pairs:
 _ROWS = list(itertools.product(*map(range, LEVELS)))
 
 
-def _between(test: Any, here: np.ndarray, there: np.ndarray, decides: Callable[[Any], bool]) -> tuple[Any, Any]:
-    """Neighbours on the way from one data set to another, between which what ``decides`` says of the margins changes."""
+def _between(
+    test: Any, here: np.ndarray, there: np.ndarray, decides: Callable[[Any], bool]
+) -> tuple[Any, Any]:
+    """Neighbours on the way from one data set to another, between which what ``decides`` says of
+    the margins changes.
+    """
 
     def rows(k: int) -> np.ndarray:
         return np.vstack([there[:k], here[k:]])
@@ -235,7 +323,9 @@ def _between(test: Any, here: np.ndarray, there: np.ndarray, decides: Callable[[
 
 
 def _deciding_pairs(test: Any) -> Pairs:
-    """Random neighbours, and in turn neighbours between which an exact margin changes its sign, or the best separating set changes."""
+    """Random neighbours, and in turn neighbours between which an exact margin changes its sign, or
+    the best separating set changes.
+    """
     random = _discrete_pairs()
 
     def pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
@@ -255,7 +345,10 @@ def _deciding_pairs(test: Any) -> Pairs:
             tied[:, 1] = tied[:, 0] * 2
             return _between(test, free, tied, lambda codes: bool(margins(codes)[0] <= 0))
         # v0 and v1 have a common cause, of which first v2 and then v3 is the better copy.
-        free[:, 0], free[:, 1] = np.where(noise[:, 0] < 0.1, 1 - cause, cause), np.where(noise[:, 1] < 0.1, 1, 2 * cause)
+        free[:, 0], free[:, 1] = (
+            np.where(noise[:, 0] < 0.1, 1 - cause, cause),
+            np.where(noise[:, 1] < 0.1, 1, 2 * cause),
+        )
         first, second = free.copy(), free.copy()
         first[:, 2], first[:, 3] = cause, np.where(noise[:, 2] < 0.1, 1 - cause, cause)
         second[:, 2], second[:, 3] = np.where(noise[:, 3] < 0.1, 1 - cause, cause), cause
@@ -296,43 +389,62 @@ def _numeric_pairs(n: int) -> Pairs:
         columns = _columns(rng, n)
         other = columns.copy()
         other[int(rng.integers(n))] = rng.choice([-4.0, 0.0, 4.0], 4)
-        here, there = (jaxcd.Dataset.from_array(part, names=list("abcd"), domain=_NUMERIC) for part in (columns, other))
+        here, there = (
+            jaxcd.Dataset.from_array(part, names=list("abcd"), domain=_NUMERIC)
+            for part in (columns, other)
+        )
         return here, there
 
     return pairs
 
 
 def _moment_pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
-    """Rows near 0, and one record that goes from far out on one axis to as far out on another: the worst case of tilted moments; far
-    outliers, which would move exact means."""
+    """Rows near 0, and one record that goes from far out on one axis to as far out on another: the
+    worst case of tilted moments; far outliers, which would move exact means."""
     columns = rng.normal(scale=0.3, size=(60, 3))
     other = columns.copy()
     size = np.geomspace(0.2, 30, 12)[trial % 12] if trial % 4 else 1e6
     first, second = rng.permutation(3)[:2]
     columns[0], other[0] = np.eye(3)[first] * size, np.eye(3)[second] * size * rng.choice([-1, 1])
-    here, there = (jaxcd.Dataset.from_array(part, names=list("abc"), domain=_OPEN) for part in (columns, other))
+    here, there = (
+        jaxcd.Dataset.from_array(part, names=list("abc"), domain=_OPEN) for part in (columns, other)
+    )
     return here, there
 
 
 def _mixed_pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
     n = 80
-    columns = np.column_stack([rng.uniform(-4, 4, n), rng.integers(0, 2, n), rng.normal(size=n), rng.integers(0, 3, n)])
-    if trial % 4 == 0:  # everyone else agrees in b and d: a rank that followed the record would move them all
+    columns = np.column_stack(
+        [rng.uniform(-4, 4, n), rng.integers(0, 2, n), rng.normal(size=n), rng.integers(0, 3, n)]
+    )
+    # everyone else agrees in b and d: a rank that followed the record would move them all
+    if trial % 4 == 0:
         columns[:, 1], columns[:, 3] = 1, 2
         other = columns.copy()
         columns[0], other[0] = [-4, 0, -1e4, 0], [4, 0, 1e4, 0]
-        return tuple(jaxcd.Dataset.from_array(part, names=list("abcd"), domain=_MIXED) for part in (columns, other))  # type: ignore[return-value]
+        one, two = (
+            jaxcd.Dataset.from_array(part, names=list("abcd"), domain=_MIXED)
+            for part in (columns, other)
+        )
+        return one, two
     other = columns.copy()
     columns[0] = [-4, 0, rng.choice([-1e4, 0.0]), rng.integers(3)]
     other[0] = [rng.choice([0.0, 4.0]), 1, rng.choice([1e4, 1.0]), rng.integers(3)]
-    here, there = (jaxcd.Dataset.from_array(part, names=list("abcd"), domain=_MIXED) for part in (columns, other))
+    here, there = (
+        jaxcd.Dataset.from_array(part, names=list("abcd"), domain=_MIXED)
+        for part in (columns, other)
+    )
     return here, there
 
 
 def _pair_of_columns(n: int, protect: Protect = Protect.BOTH) -> Pairs:
     """Two columns, and one record replaced: of the half that is protected."""
     training, test = split_rows(_key(), n, n_test=n // 2, joint=False)
-    rows = {Protect.BOTH: np.arange(n), Protect.TEST: np.flatnonzero(test), Protect.TRAIN: np.flatnonzero(training)}[protect]
+    rows = {
+        Protect.BOTH: np.arange(n),
+        Protect.TEST: np.flatnonzero(test),
+        Protect.TRAIN: np.flatnonzero(training),
+    }[protect]
 
     def pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
         x = rng.choice([-1.0, -0.2, 0.3, 1.0], n) if trial % 2 else rng.uniform(-1, 1, n)
@@ -358,14 +470,17 @@ def _line(n: int) -> Pairs:
     return pairs
 
 
-# ---- doors --------------------------------------------------------------------------------------------------------------------------
+# ---- doors
+# --------------------------------------------------------------------------------------------------
 
 
 def _key() -> jax.Array:
     return jax.random.key(_KEY_SEED)
 
 
-def _search(door: Callable[..., Any], budget: jaxcd.Budget, **options: Any) -> Callable[[Any, NoiseSource], Any]:
+def _search(
+    door: Callable[..., Any], budget: jaxcd.Budget, **options: Any
+) -> Callable[[Any, NoiseSource], Any]:
     return lambda data, noise: door(data, budget=budget, noise=noise, key=_key(), **options)
 
 
@@ -386,7 +501,12 @@ def _pure_facts(data: Any) -> Facts:
 
 
 def _by_tests() -> Iterator[Case]:
-    tests = {"CovarianceNorm": jaxcd.CovarianceNorm(), "PooledCovariance": jaxcd.PooledCovariance(), "KendallTau": jaxcd.KendallTau(), "Spearman": jaxcd.Spearman()}
+    tests = {
+        "CovarianceNorm": jaxcd.CovarianceNorm(),
+        "PooledCovariance": jaxcd.PooledCovariance(),
+        "KendallTau": jaxcd.KendallTau(),
+        "Spearman": jaxcd.Spearman(),
+    }
     budget, wide = jaxcd.Budget(4.0, 1e-3), jaxcd.Budget(60.0, 1e-3)
     deciders: tuple[tuple[Any, dict[str, Any]], ...] = (
         (jaxcd.SparseVector(), {}),
@@ -406,33 +526,104 @@ def _by_tests() -> Iterator[Case]:
         kind = type(decider).__name__
         inner = getattr(decider, "decider", None)
         entries = (kind, *(() if inner is None else (type(inner).__name__,)), test)
-        run = _search(jaxcd.pc, wide if place % 2 else budget, test=tests[test], decider=decider, **options)
-        least = 0.3 if hasattr(decider, "n_rounds") else 0.02  # the coupling of a sparse vector is the same for all pairs
+        run = _search(
+            jaxcd.pc, wide if place % 2 else budget, test=tests[test], decider=decider, **options
+        )
+        # the coupling of a sparse vector is the same for all pairs
+        least = 0.3 if hasattr(decider, "n_rounds") else 0.02
         pairs = _deciding_pairs(tests[test])
-        yield Case(f"pc, {decider.name} {place}, {test}", entries, run, pairs, _discrete_facts(test), frozenset(_BY_TESTS), trials=12, least=least)
+        yield Case(
+            f"pc, {decider.name} {place}, {test}",
+            entries,
+            run,
+            pairs,
+            _discrete_facts(test),
+            frozenset(_BY_TESTS),
+            trials=12,
+            least=least,
+        )
     run = _search(jaxcd.fci, wide, test=tests["CovarianceNorm"], decider=jaxcd.SparseVector())
-    yield Case("fci, SparseVector, CovarianceNorm", ("SparseVector", "CovarianceNorm"), run, _discrete_pairs(), _discrete_facts("CovarianceNorm"), frozenset(_BY_TESTS))
+    yield Case(
+        "fci, SparseVector, CovarianceNorm",
+        ("SparseVector", "CovarianceNorm"),
+        run,
+        _discrete_pairs(),
+        _discrete_facts("CovarianceNorm"),
+        frozenset(_BY_TESTS),
+    )
     run = _search(jaxcd.tree_pc, wide, test=tests["CovarianceNorm"])
-    yield Case("tree_pc, CovarianceNorm", ("TreeOptions", "CovarianceNorm"), run, _discrete_pairs((200,)), _discrete_facts("CovarianceNorm"), frozenset(_TREE))
+    yield Case(
+        "tree_pc, CovarianceNorm",
+        ("TreeOptions", "CovarianceNorm"),
+        run,
+        _discrete_pairs((200,)),
+        _discrete_facts("CovarianceNorm"),
+        frozenset(_TREE),
+    )
     for test in tests:
         run = functools.partial(_one_test, test=tests[test], names=("v0", "v3", ("v1",)))
-        yield Case(f"ci_test, {test}", (test,), run, _discrete_pairs((60,)), _discrete_facts(test), frozenset(_ALWAYS))
+        yield Case(
+            f"ci_test, {test}",
+            (test,),
+            run,
+            _discrete_pairs((60,)),
+            _discrete_facts(test),
+            frozenset(_ALWAYS),
+        )
     ranks = jaxcd.StratifiedRanks(strata=(6, 3), map_levels=5)
     run = _search(jaxcd.pc, wide, test=ranks, decider=jaxcd.SparseVector())
-    yield Case("pc, StratifiedRanks", ("StratifiedRanks", "SparseVector"), run, _numeric_pairs(300), _numeric_facts("StratifiedRanks", 5), frozenset(_BY_TESTS), trials=4)
+    yield Case(
+        "pc, StratifiedRanks",
+        ("StratifiedRanks", "SparseVector"),
+        run,
+        _numeric_pairs(300),
+        _numeric_facts("StratifiedRanks", 5),
+        frozenset(_BY_TESTS),
+        trials=4,
+    )
     run = _search(jaxcd.tree_pc, wide, test=ranks)
-    yield Case("tree_pc, StratifiedRanks", ("StratifiedRanks", "TreeOptions"), run, _numeric_pairs(300), _numeric_facts("StratifiedRanks", 5), frozenset(_TREE), trials=3)
-    kernel = jaxcd.BoundedRCIT(n_features=20, n_permutations=19, scales=jaxcd.citests.BoughtBandwidths())
+    yield Case(
+        "tree_pc, StratifiedRanks",
+        ("StratifiedRanks", "TreeOptions"),
+        run,
+        _numeric_pairs(300),
+        _numeric_facts("StratifiedRanks", 5),
+        frozenset(_TREE),
+        trials=3,
+    )
+    kernel = jaxcd.BoundedRCIT(
+        n_features=20, n_permutations=19, scales=jaxcd.citests.BoughtBandwidths()
+    )
     run = _search(jaxcd.pc, wide, test=kernel, decider=jaxcd.SparseVector(), max_level=1)
-    yield Case("pc, BoundedRCIT, bought bandwidths", ("BoundedRCIT", "BoughtBandwidths", "SparseVector"), run, _numeric_pairs(60), _numeric_facts("BoundedRCIT"), frozenset(_BY_TESTS), trials=3)
+    yield Case(
+        "pc, BoundedRCIT, bought bandwidths",
+        ("BoundedRCIT", "BoughtBandwidths", "SparseVector"),
+        run,
+        _numeric_pairs(60),
+        _numeric_facts("BoundedRCIT"),
+        frozenset(_BY_TESTS),
+        trials=3,
+    )
     kernel = jaxcd.BoundedRCIT(n_features=20, n_permutations=19)
     run = _search(jaxcd.pc, wide, test=kernel, decider=jaxcd.NoisyRank(n_queries=6), max_level=1)
-    yield Case("pc, NoisyRank, BoundedRCIT", ("NoisyRank", "BoundedRCIT"), run, _numeric_pairs(60), _numeric_facts("BoundedRCIT"), frozenset(_BY_TESTS), trials=3)
+    yield Case(
+        "pc, NoisyRank, BoundedRCIT",
+        ("NoisyRank", "BoundedRCIT"),
+        run,
+        _numeric_pairs(60),
+        _numeric_facts("BoundedRCIT"),
+        frozenset(_BY_TESTS),
+        trials=3,
+    )
 
 
-def _one_test(data: Any, noise: NoiseSource, *, test: Any, names: tuple[str, str, tuple[str, ...]]) -> Any:
+def _one_test(
+    data: Any, noise: NoiseSource, *, test: Any, names: tuple[str, str, tuple[str, ...]]
+) -> Any:
     x, y, given = names
-    return jaxcd.ci_test(data, x, y, given=given, test=test, budget=jaxcd.Budget(1.0), key=_key(), noise=noise)
+    return jaxcd.ci_test(
+        data, x, y, given=given, test=test, budget=jaxcd.Budget(1.0), key=_key(), noise=noise
+    )
 
 
 def _releases() -> Iterator[Case]:
@@ -440,21 +631,58 @@ def _releases() -> Iterator[Case]:
         return lambda data, noise: jaxcd.release(data, kind, budget=budget, noise=noise)
 
     every, n_every = _every_record(20), 4 * len(_ROWS)
-    yield Case("release, Histogram", ("Histogram",), bought(jaxcd.Histogram(), jaxcd.Budget(1.0)), every, _plain_facts, trials=n_every, least=0.999)
+    yield Case(
+        "release, Histogram",
+        ("Histogram",),
+        bought(jaxcd.Histogram(), jaxcd.Budget(1.0)),
+        every,
+        _plain_facts,
+        trials=n_every,
+        least=0.999,
+    )
     for budget in (jaxcd.Budget(8.0, 1e-3), jaxcd.Budget(40.0)):
         law = "Gaussian" if budget.delta else "Laplace"
-        yield Case(f"release, Marginals, {law}", ("Marginals",), bought(jaxcd.Marginals(), budget), every, _plain_facts if budget.delta else _pure_facts, trials=n_every, least=0.9)
+        yield Case(
+            f"release, Marginals, {law}",
+            ("Marginals",),
+            bought(jaxcd.Marginals(), budget),
+            every,
+            _plain_facts if budget.delta else _pure_facts,
+            trials=n_every,
+            least=0.9,
+        )
     # Many rows and columns that depend on each other: later rounds buy triples and tables too.
     for budget in (jaxcd.Budget(20.0, 1e-3), jaxcd.Budget(300.0)):
         law = "Gaussian" if budget.delta else "Laplace"
         yield Case(
-            f"release, Marginals, {law}, all rounds", ("Marginals",), bought(jaxcd.Marginals(), budget), _dependent_pairs,
-            _plain_facts if budget.delta else _pure_facts, trials=n_every, least=0.8,
-        )  # fmt: skip
+            f"release, Marginals, {law}, all rounds",
+            ("Marginals",),
+            bought(jaxcd.Marginals(), budget),
+            _dependent_pairs,
+            _plain_facts if budget.delta else _pure_facts,
+            trials=n_every,
+            least=0.8,
+        )
     given = jaxcd.SecondMoments(centres=dict.fromkeys("abc", 0.0), scales=dict.fromkeys("abc", 1.0))
     for name, kind in (("bought units", jaxcd.SecondMoments()), ("public units", given)):
-        yield Case(f"release, SecondMoments, {name}", ("SecondMoments",), bought(kind, jaxcd.Budget(4.0, 1e-3)), _moment_pairs, _plain_facts, trials=24, least=0.5)
-    yield Case("release, Features", ("Features",), bought(jaxcd.Features(), jaxcd.Budget(4.0, 1e-3)), _mixed_pairs, _plain_facts, trials=12, least=0.5)
+        yield Case(
+            f"release, SecondMoments, {name}",
+            ("SecondMoments",),
+            bought(kind, jaxcd.Budget(4.0, 1e-3)),
+            _moment_pairs,
+            _plain_facts,
+            trials=24,
+            least=0.5,
+        )
+    yield Case(
+        "release, Features",
+        ("Features",),
+        bought(jaxcd.Features(), jaxcd.Budget(4.0, 1e-3)),
+        _mixed_pairs,
+        _plain_facts,
+        trials=12,
+        least=0.5,
+    )
 
 
 def _dependent_pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
@@ -474,7 +702,9 @@ def _dependent_pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
 _N_PAIR = 40
 
 
-def _hsic_record(protect: Protect, joint: bool, penalty: float = 0.03, bandwidth: float = 0.25) -> float:
+def _hsic_record(
+    protect: Protect, joint: bool, penalty: float = 0.03, bandwidth: float = 0.25
+) -> float:
     """Delta of the kernel score of 40 rows by PRIVACY.md D1, E1 to E4, for the norm bound 1."""
     n_test = n_training = _N_PAIR if joint else _N_PAIR // 2
     w = min(1.0, 1 / math.sqrt(2 * penalty))
@@ -486,7 +716,9 @@ def _hsic_record(protect: Protect, joint: bool, penalty: float = 0.03, bandwidth
         return min(record, at_most)
     everywhere = min(2 * limacon / (penalty * n_training), 2.0) / bandwidth
     if joint:
-        return min(record + min(limacon / math.sqrt(2 * penalty) / n_training, 2.0) / bandwidth, at_most)
+        return min(
+            record + min(limacon / math.sqrt(2 * penalty) / n_training, 2.0) / bandwidth, at_most
+        )
     training = min(everywhere, at_most)
     return training if protect is Protect.TRAIN else max(record, training)
 
@@ -496,16 +728,38 @@ def _pairs_of_columns() -> Iterator[Case]:
 
     def anm(score: Any, budget: jaxcd.Budget, **options: Any) -> Callable[[Any, NoiseSource], Any]:
         def run(columns: Any, noise: NoiseSource) -> Any:
-            return jaxcd.anm(*columns, budget=budget, noise=noise, key=_key(), bounds=_UNIT, score=score, **options)
+            return jaxcd.anm(
+                *columns,
+                budget=budget,
+                noise=noise,
+                key=_key(),
+                bounds=_UNIT,
+                score=score,
+                **options,
+            )
 
         return run
 
     def facts(record: float) -> Callable[[Any], Facts]:
         return lambda columns: Facts(n, record=record)
 
-    def case(name: str, score: Any, record: float, *, budget: jaxcd.Budget = jaxcd.Budget(1.0), **options: Any) -> Case:  # noqa: B008
+    def case(
+        name: str,
+        score: Any,
+        record: float,
+        *,
+        budget: jaxcd.Budget = jaxcd.Budget(1.0),  # noqa: B008 - frozen
+        **options: Any,
+    ) -> Case:
         pairs = _pair_of_columns(n, options.get("protect", Protect.BOTH))
-        return Case(f"anm, {name}", (type(score).__name__,), anm(score, budget, **options), pairs, facts(record), frozenset(_PAIR))
+        return Case(
+            f"anm, {name}",
+            (type(score).__name__,),
+            anm(score, budget, **options),
+            pairs,
+            facts(record),
+            frozenset(_PAIR),
+        )
 
     hsic, both = jaxcd.pairwise.HSICScore(), ScoreRelease.SCORES
     yield case("HSIC, both halves", hsic, _hsic_record(Protect.BOTH, True))
@@ -513,26 +767,58 @@ def _pairs_of_columns() -> Iterator[Case]:
     yield case("HSIC, split", hsic, _hsic_record(Protect.BOTH, False), test_share=0.5)
     wide = jaxcd.pairwise.HSICScore(residual_bandwidth=1.0)
     large = _hsic_record(Protect.BOTH, False, penalty=1.0, bandwidth=1.0)
-    yield case("HSIC, split, large penalty", wide, large, test_share=0.5, penalty=1.0, norm_bound=1.0)
+    yield case(
+        "HSIC, split, large penalty", wide, large, test_share=0.5, penalty=1.0, norm_bound=1.0
+    )
     yield case("HSIC, test half", hsic, _hsic_record(Protect.TEST, False), protect=Protect.TEST)
-    yield case("HSIC, training half", hsic, _hsic_record(Protect.TRAIN, False), protect=Protect.TRAIN)
+    yield case(
+        "HSIC, training half", hsic, _hsic_record(Protect.TRAIN, False), protect=Protect.TRAIN
+    )
     half = n // 2
-    yield case("Spearman, test half", jaxcd.pairwise.SpearmanScore(), 6 / (half + 1), protect=Protect.TEST)
+    yield case(
+        "Spearman, test half", jaxcd.pairwise.SpearmanScore(), 6 / (half + 1), protect=Protect.TEST
+    )
     yield case("Kendall, test half", jaxcd.pairwise.KendallScore(), 4 / half, protect=Protect.TEST)
     delta = jaxcd.Budget(2.0, 1e-3)
-    yield case("Spearman, training half", jaxcd.pairwise.SpearmanScore(stability_release=True), 1.0, budget=delta, protect=Protect.TRAIN)
+    yield case(
+        "Spearman, training half",
+        jaxcd.pairwise.SpearmanScore(stability_release=True),
+        1.0,
+        budget=delta,
+        protect=Protect.TRAIN,
+    )
     iqr = jaxcd.pairwise.LogIQRScore()
     for protect in (Protect.BOTH, Protect.TEST, Protect.TRAIN):
         yield case(f"IQR, flip distance, {protect.value}", iqr, 0.0, protect=protect)
         stable = jaxcd.pairwise.LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE)
-        yield case(f"IQR, propose-test-release, {protect.value}", stable, stable.width, budget=delta, protect=protect)
-    yield case("IQR, quartiles", jaxcd.pairwise.LogIQRScore(mechanism=IQRMechanism.EXPONENTIAL), 0.0, protect=Protect.TEST, release=both)
+        yield case(
+            f"IQR, propose-test-release, {protect.value}",
+            stable,
+            stable.width,
+            budget=delta,
+            protect=protect,
+        )
+    yield case(
+        "IQR, quartiles",
+        jaxcd.pairwise.LogIQRScore(mechanism=IQRMechanism.EXPONENTIAL),
+        0.0,
+        protect=Protect.TEST,
+        release=both,
+    )
 
     def reci(columns: Any, noise: NoiseSource) -> Any:
         return jaxcd.reci(*columns, budget=jaxcd.Budget(1.0), bounds=_UNIT, noise=noise)
 
     # A residual beyond 1/2 counts as 1/2: in steps of 1 / (2 R), R = 64, its square is 64^2.
-    yield Case("reci", ("BoundedPolynomial",), reci, _line(400), facts(64.0**2), frozenset(_PAIR), least=0.7)
+    yield Case(
+        "reci",
+        ("BoundedPolynomial",),
+        reci,
+        _line(400),
+        facts(64.0**2),
+        frozenset(_PAIR),
+        least=0.7,
+    )
 
 
 CASES: tuple[Case, ...] = (*_by_tests(), *_releases(), *_pairs_of_columns())
@@ -547,5 +833,7 @@ def _check(case: Case) -> Callable[[bool], Iterator[Finding]]:
     return found
 
 
-REPLAYS: Mapping[str, Callable[[bool], Iterator[Finding]]] = {f"replay: {case.name}": _check(case) for case in CASES}
+REPLAYS: Mapping[str, Callable[[bool], Iterator[Finding]]] = {
+    f"replay: {case.name}": _check(case) for case in CASES
+}
 """The cases as checks, by name."""

@@ -1,7 +1,8 @@
-"""The stated constants against the farthest that a search, or a known extremal family, moves what they bound.
+"""The stated constants against the farthest that a search, or a known extremal family, moves what
+they bound.
 
-A share of 1 says that the constant is the best possible; a share above 1 refutes it.  What has a closed form is computed again from the
-formula of its proof.
+A share of 1 says that the constant is the best possible; a share above 1 refutes it.  What has a
+closed form is computed again from the formula of its proof.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ _ALPHA = 0.05
 Record = tuple[int, int, int]
 
 
-# ---- margins of tests on tables -----------------------------------------------------------------------------------------------------
+# ---- margins of tests on tables
+# --------------------------------------------------------------------------------------------------
 
 
 def _codes(*blocks: tuple[int, Record]) -> np.ndarray:
@@ -59,7 +61,9 @@ def _discrete(codes: np.ndarray, levels: Sequence[int]) -> jaxcd.Dataset:
 
 def _margin(test: CITest, codes: np.ndarray, levels: Record) -> float:
     query = Query(0, 1, (2,) if levels[2] > 1 else ())
-    return float(Queue(test.prepare(_discrete(codes, levels)), alpha=_ALPHA).evaluate([query]).margin[0])
+    return float(
+        Queue(test.prepare(_discrete(codes, levels)), alpha=_ALPHA).evaluate([query]).margin[0]
+    )
 
 
 def _bound(test: CITest, n: int) -> float:
@@ -69,16 +73,36 @@ def _bound(test: CITest, n: int) -> float:
 
 
 def _two_tables(size: int) -> tuple[np.ndarray, Record, Record]:
-    """Even 2 x 2 tables of which the record leaves one and enters the other: the norm moves towards 2 sqrt 2."""
+    """Even 2 x 2 tables of which the record leaves one and enters the other: the norm moves towards
+    2 sqrt 2.
+    """
     b = round(size**0.72)
     t = round(b * b / size)
-    blocks = [(1, (1, 1, 1)), (size - t, (0, 0, 0)), (t, (1, 1, 0)), (size - 2 * b - 1, (0, 0, 1)), (b, (1, 0, 1)), (b, (0, 1, 1))]
+    blocks = [
+        (1, (1, 1, 1)),
+        (size - t, (0, 0, 0)),
+        (t, (1, 1, 0)),
+        (size - 2 * b - 1, (0, 0, 1)),
+        (b, (1, 0, 1)),
+        (b, (0, 1, 1)),
+    ]
     return _codes(*blocks), (1, 1, 0), (2, 2, 2)  # type: ignore[arg-type]
 
 
 def _pooled(size: int) -> tuple[np.ndarray, Record, Record]:
-    """A record leaves (1, 0) in a stratum of (0, 1) and enters (1, 1) in a stratum of (0, 0): both push the same way, towards 4."""
-    return _codes((1, (1, 0, 1)), (size, (0, 1, 1)), (size, (0, 0, 0)), (max(10, round(size**0.3)), (1, 1, 0))), (1, 1, 0), (2, 2, 2)
+    """A record leaves (1, 0) in a stratum of (0, 1) and enters (1, 1) in a stratum of (0, 0): both
+    push the same way, towards 4.
+    """
+    return (
+        _codes(
+            (1, (1, 0, 1)),
+            (size, (0, 1, 1)),
+            (size, (0, 0, 0)),
+            (max(10, round(size**0.3)), (1, 1, 0)),
+        ),
+        (1, 1, 0),
+        (2, 2, 2),
+    )
 
 
 def _all_tied(size: int) -> tuple[np.ndarray, Record, Record]:
@@ -98,28 +122,50 @@ def _margins(quick: bool) -> Iterator[Finding]:
         other = codes.copy()
         other[0] = record
         found = abs(_margin(test, codes, levels) - _margin(test, other, levels))
-        yield Finding.of("margin", test.name, claimed=_bound(test, len(codes)), found=found, least=least)
-    for test, statistic_moves in ((jaxcd.CovarianceNorm(), 2 * math.sqrt(2)), (jaxcd.PooledCovariance(), 4.0)):
+        yield Finding.of(
+            "margin", test.name, claimed=_bound(test, len(codes)), found=found, least=least
+        )
+    for test, statistic_moves in (
+        (jaxcd.CovarianceNorm(), 2 * math.sqrt(2)),
+        (jaxcd.PooledCovariance(), 4.0),
+    ):
         yield _threshold(test, _bound(test, 100) - statistic_moves, 60 if quick else 600)
 
 
 def _threshold(test: CITest, claimed: float, trials: int) -> Finding:
-    """What the critical value adds: the statistic less the margin, on random neighbours, nearly constant ones among them."""
+    """What the critical value adds: the statistic less the margin, on random neighbours, nearly
+    constant ones among them.
+    """
     rng, worst, levels = np.random.default_rng(11), 0.0, (3, 3, 2)
     for _ in range(trials):
         n = int(10 ** rng.uniform(0.7, 3.7))
-        codes = np.stack(np.unravel_index(rng.choice(18, n, p=rng.dirichlet(np.full(18, rng.choice([0.05, 2.0])))), levels), axis=-1)
+        codes = np.stack(
+            np.unravel_index(
+                rng.choice(18, n, p=rng.dirichlet(np.full(18, rng.choice([0.05, 2.0])))), levels
+            ),
+            axis=-1,
+        )
         other = codes.copy()
         other[0] = [rng.integers(k) for k in levels]
-        found = [Queue(test.prepare(_discrete(part, levels)), alpha=_ALPHA).evaluate([Query(0, 1, (2,))]) for part in (codes, other)]
+        found = [
+            Queue(test.prepare(_discrete(part, levels)), alpha=_ALPHA).evaluate([Query(0, 1, (2,))])
+            for part in (codes, other)
+        ]
         thresholds = [float(each.statistic[0] - each.margin[0]) for each in found]
         worst = max(worst, abs(thresholds[0] - thresholds[1]))
     return Finding.of("critical value", test.name, claimed=claimed, found=worst)
 
 
 def _stratified_ranks(quick: bool) -> Iterator[Finding]:
-    """The maps are public: any codes may stand in any stratum; the family of the pooled covariance, and random data."""
-    test, worst, claimed, trials = jaxcd.StratifiedRanks(strata=(2, 2), effect=0.0), 0.0, math.inf, 20 if quick else 200
+    """The maps are public: any codes may stand in any stratum; the family of the pooled covariance,
+    and random data.
+    """
+    test, worst, claimed, trials = (
+        jaxcd.StratifiedRanks(strata=(2, 2), effect=0.0),
+        0.0,
+        math.inf,
+        20 if quick else 200,
+    )
     rng = np.random.default_rng(5)
     for trial in range(trials):
         if trial == 0:
@@ -129,13 +175,19 @@ def _stratified_ranks(quick: bool) -> Iterator[Finding]:
             place = 0
         else:
             n = int(rng.integers(20, 400))
-            ranks = [np.round(rng.beta(rng.uniform(0.05, 1), rng.uniform(0.05, 1), size=n), 2) for _ in range(3)]
+            ranks = [
+                np.round(rng.beta(rng.uniform(0.05, 1), rng.uniform(0.05, 1), size=n), 2)
+                for _ in range(3)
+            ]
             changed, place = list(rng.choice([0.0, 0.3, 0.6, 0.99], 3)), int(rng.integers(n))
         other = [rank.copy() for rank in ranks]
         for rank, value in zip(other, changed, strict=True):
             rank[place] = value
         query = Query.of(0, 1, (2,))
-        margins = [Queue(test._prepared(each), alpha=_ALPHA).evaluate([query]).margin[0] for each in (ranks, other)]
+        margins = [
+            Queue(test._prepared(each), alpha=_ALPHA).evaluate([query]).margin[0]
+            for each in (ranks, other)
+        ]
         claimed = min(claimed, _bound(test, len(ranks[0])))
         worst = max(worst, abs(float(margins[0] - margins[1])))
     yield Finding.of("margin", test.name, claimed=claimed, found=worst, least=0.8)
@@ -143,13 +195,19 @@ def _stratified_ranks(quick: bool) -> Iterator[Finding]:
 
 def _numeric(columns: np.ndarray) -> jaxcd.Dataset:
     names = [f"x{j}" for j in range(columns.shape[1])]
-    return jaxcd.Dataset.from_array(columns, names=names, domain=jaxcd.Domain({name: jaxcd.Numeric(-1, 1) for name in names}))
+    return jaxcd.Dataset.from_array(
+        columns, names=names, domain=jaxcd.Domain({name: jaxcd.Numeric(-1, 1) for name in names})
+    )
 
 
 def _kernel_margin(quick: bool) -> Iterator[Finding]:
     import jax
 
-    test, worst, rng = jaxcd.BoundedRCIT(n_features=20, n_permutations=19), 0.0, np.random.default_rng(7)
+    test, worst, rng = (
+        jaxcd.BoundedRCIT(n_features=20, n_permutations=19),
+        0.0,
+        np.random.default_rng(7),
+    )
     for trial in range(8 if quick else 60):
         n = 24
         columns = rng.choice([-1.0, 0.0, 1.0], (n, 3)) if trial % 2 else rng.uniform(-1, 1, (n, 3))
@@ -159,35 +217,62 @@ def _kernel_margin(quick: bool) -> Iterator[Finding]:
         other[0] = rng.choice([-1.0, 1.0], 3)
         queries = [Query.of(0, 1, ()), Query.of(0, 1, (2,))]
         margins = [
-            Queue(test.prepare(_numeric(each), key=jax.random.key(trial)), alpha=_ALPHA).evaluate(queries).margin for each in (columns, other)
+            Queue(test.prepare(_numeric(each), key=jax.random.key(trial)), alpha=_ALPHA)
+            .evaluate(queries)
+            .margin
+            for each in (columns, other)
         ]
         worst = max(worst, float(np.abs(margins[0] - margins[1]).max()))
     yield Finding.of("margin", test.name, claimed=_bound(test, 24), found=worst)
 
 
 def _kernel_formula(quick: bool) -> Iterator[Finding]:
-    """m q moves by 4 + sqrt 6, and by 2 e / bandwidth for the residuals of each column (PRIVACY.md E3, E4)."""
+    """m q moves by 4 + sqrt 6, and by 2 e / bandwidth for the residuals of each column (PRIVACY.md
+    E3, E4).
+    """
     test = jaxcd.BoundedRCIT()
     w = min(1 / math.sqrt(2 * test.penalty), test.norm_bound)
-    # Two points of length 1 and w on a limacon: the farthest that the ridge solution is pulled, 2 max (1 + w cos t) sin t.
+    # Two points of length 1 and w on a limacon: the farthest that the ridge solution is pulled, 2
+    # max (1 + w cos t) sin t.
     angles = np.linspace(0, math.pi, 1_000_001)
-    shift = 2 * float(((1 + w * np.cos(angles)) * np.sin(angles)).max()) / math.sqrt(2 * test.penalty)
+    shift = (
+        2 * float(((1 + w * np.cos(angles)) * np.sin(angles)).max()) / math.sqrt(2 * test.penalty)
+    )
     formula = 4 + math.sqrt(6) + 4 * shift / test.bandwidth
     stated = test.record_sensitivity(conditional=True, n_samples=1_000)
     bare = test.record_sensitivity(conditional=False, n_samples=1_000)
-    worst = max(formula / stated, (4 + math.sqrt(6)) / bare, shift / residual_shift(test.penalty, test.norm_bound) / (1 + 1e-9))
-    yield Finding.of("formula", "BoundedRCIT: unit of its margin", claimed=1.0, found=worst, least=0.99)
+    worst = max(
+        formula / stated,
+        (4 + math.sqrt(6)) / bare,
+        shift / residual_shift(test.penalty, test.norm_bound) / (1 + 1e-9),
+    )
+    yield Finding.of(
+        "formula", "BoundedRCIT: unit of its margin", claimed=1.0, found=worst, least=0.99
+    )
 
 
 def _bandwidths(quick: bool) -> Iterator[Finding]:
-    """All values alike; one goes to the other end: the mean of the kernel falls by nearly 2 / n, so the utility moves by 2 records."""
+    """All values alike; one goes to the other end: the mean of the kernel falls by nearly 2 / n, so
+    the utility moves by 2 records.
+    """
     n, choice = 400, jaxcd.citests.BoughtBandwidths()
     column = np.full(n, -1.0)
     other = column.copy()
     other[0] = 1.0
-    moved = np.abs(scale_utilities(column, choice, bandwidth=0.3) - scale_utilities(other, choice, bandwidth=0.3)).max()
-    rows = _charged(lambda accountant: buy_scales([column], ["x"], choice, accountant, bandwidth=0.3))
-    yield Finding.of("utility", choice.__class__.__name__, claimed=float(rows[0]["sensitivity"]), found=float(moved), least=0.95)
+    moved = np.abs(
+        scale_utilities(column, choice, bandwidth=0.3)
+        - scale_utilities(other, choice, bandwidth=0.3)
+    ).max()
+    rows = _charged(
+        lambda accountant: buy_scales([column], ["x"], choice, accountant, bandwidth=0.3)
+    )
+    yield Finding.of(
+        "utility",
+        choice.__class__.__name__,
+        claimed=float(rows[0]["sensitivity"]),
+        found=float(moved),
+        least=0.95,
+    )
 
 
 def _charged(buy: Callable[[Accountant], Any]) -> list[Any]:
@@ -211,11 +296,19 @@ def _rank_maps(quick: bool) -> Iterator[Finding]:
             seen.append(tap.last.ravel() * VECTOR_GRID)
     claimed = float(str(accountant.ledger.to_table()[0]["sensitivity"]))
     yield from _codes_of_others()
-    yield Finding.of("differences", "rank maps", claimed=claimed, found=float(np.linalg.norm(seen[0] - seen[1])), least=0.5)
+    yield Finding.of(
+        "differences",
+        "rank maps",
+        claimed=claimed,
+        found=float(np.linalg.norm(seen[0] - seen[1])),
+        least=0.5,
+    )
 
 
 def _codes_of_others() -> Iterator[Finding]:
-    """With the same map, replacing a record leaves all others where they were: the statistics see the data through the map alone."""
+    """With the same map, replacing a record leaves all others where they were: the statistics see
+    the data through the map alone.
+    """
     here = np.random.default_rng(0).normal(size=(60, 2))
     there = here.copy()
     here[0], there[0] = -1e6, 1e6
@@ -228,11 +321,15 @@ def _codes_of_others() -> Iterator[Finding]:
             noise = Drawing(tap, 0) if columns is here else Replaying(tap, first, shift=0)
             codes.append(ranks.prepare_privately(data, Accountant(Ledger(budget), noise)).view())
     changed = int((codes[0] != codes[1]).any(axis=1).sum())
-    yield Finding.of("records that move", "StratifiedRanks", claimed=1.0, found=float(changed), least=0.5)
+    yield Finding.of(
+        "records that move", "StratifiedRanks", claimed=1.0, found=float(changed), least=0.5
+    )
 
 
 def _openings(quick: bool) -> Iterator[Finding]:
-    """Half a difference of two margins, and a projection, of the family that moves a pooled covariance by nearly 4."""
+    """Half a difference of two margins, and a projection, of the family that moves a pooled
+    covariance by nearly 4.
+    """
     codes, record, levels = _pooled(5_000)
     other = codes.copy()
     other[0] = record
@@ -242,23 +339,40 @@ def _openings(quick: bool) -> Iterator[Finding]:
         seen = []
         with tapping() as tap:
             for rows in (codes, other):
-                session = Session(_discrete(rows, levels), test, alpha=_ALPHA, budget=jaxcd.Budget(4.0, 1e-3))
+                session = Session(
+                    _discrete(rows, levels), test, alpha=_ALPHA, budget=jaxcd.Budget(4.0, 1e-3)
+                )
                 accountant = Accountant(Ledger(jaxcd.Budget(4.0, 1e-3)), Drawing(tap, 0))
                 session.open(accountant)
                 sign = np.array([[1.0, -1.0], [-1.0, 1.0]]) / 2
                 margins = session.margins([query])
                 pairs = [(margins, margins.map(np.negative))] if name != "projection" else []
-                openings(session, accountant, pairs, [(query, sign)] if name == "projection" else [], rho=0.1, label="orient")
+                openings(
+                    session,
+                    accountant,
+                    pairs,
+                    [(query, sign)] if name == "projection" else [],
+                    rho=0.1,
+                    label="orient",
+                )
                 seen.append(tap.last.ravel() * VECTOR_GRID)
         claimed = float(str(accountant.ledger.to_table()[-1]["sensitivity"]))
-        yield Finding.of("orient", name, claimed=claimed, found=float(np.linalg.norm(seen[0] - seen[1])), least=0.8)
+        yield Finding.of(
+            "orient",
+            name,
+            claimed=claimed,
+            found=float(np.linalg.norm(seen[0] - seen[1])),
+            least=0.8,
+        )
 
 
-# ---- scores of pairs of columns -----------------------------------------------------------------------------------------------------
+# ---- scores of pairs of columns
+# --------------------------------------------------------------------------------------------------
 
 
 def _scores_of_pairs(quick: bool) -> Iterator[Finding]:
-    # One record against a concordant row of all others turns from the top to the bottom: each product of ranks turns.
+    # One record against a concordant row of all others turns from the top to the bottom: each
+    # product of ranks turns.
     for score, stated in (
         (SpearmanScore(), spearman_rho_sensitivity),
         (KendallScore(), lambda m: KendallScore().test_sensitivity(m)),
@@ -284,23 +398,45 @@ def _scores_of_pairs(quick: bool) -> Iterator[Finding]:
         for record in itertools.product((-1.0, 0.0, 1.0), repeat=2):
             a, b = u.copy(), v.copy()
             a[-1], b[-1] = record
-            values.append(float(hsic_pairs(a[None], b[None], np.ones((1, m), bool), series_u=[kernel], series_v=[kernel])[0, ...].ravel()[0]))
+            values.append(
+                float(
+                    hsic_pairs(
+                        a[None],
+                        b[None],
+                        np.ones((1, m), bool),
+                        series_u=[kernel],
+                        series_v=[kernel],
+                    )[0, ...].ravel()[0]
+                )
+            )
         best = max(best, (max(values) - min(values)) / hsic_record_sensitivity(m))
     yield Finding.of("score", "HSIC, one record", claimed=1.0, found=best, least=0.4)
     m = 40
     formula = math.sqrt(6) * (m - 1) / m**2
-    yield Finding.of("formula", "HSIC, one record", claimed=hsic_record_sensitivity(m), found=formula, least=0.99)
+    yield Finding.of(
+        "formula", "HSIC, one record", claimed=hsic_record_sensitivity(m), found=formula, least=0.99
+    )
     plan = Plan(80, 40, 40, False, jaxcd.pairwise.Protect.TRAIN, 0.3, 1.0)
     w = min(1.0, 1 / math.sqrt(0.6))
     angles = np.linspace(0, math.pi, 1_000_001)
     limacon = 2 * float(((1 + w * np.cos(angles)) * np.sin(angles)).max())
-    yield Finding.of("formula", "predictions: farthest move", claimed=plan.sup_shift, found=min(2 * limacon / (0.3 * 40), 2.0), least=0.99)
+    yield Finding.of(
+        "formula",
+        "predictions: farthest move",
+        claimed=plan.sup_shift,
+        found=min(2 * limacon / (0.3 * 40), 2.0),
+        least=0.99,
+    )
     rms = min(limacon / math.sqrt(0.6) / 40, 2.0)
-    yield Finding.of("formula", "predictions: root mean square", claimed=plan.rms_shift, found=rms, least=0.99)
+    yield Finding.of(
+        "formula", "predictions: root mean square", claimed=plan.rms_shift, found=rms, least=0.99
+    )
 
 
 def _stable_distance(quick: bool) -> Iterator[Finding]:
-    """The distance to an unstable data set: 0 where one record can close the gap, and at most one more for each 2 shifts."""
+    """The distance to an unstable data set: 0 where one record can close the gap, and at most one
+    more for each 2 shifts.
+    """
     shift, worst = 0.01, 0.0
 
     def distance(gap: float) -> int:
@@ -309,12 +445,18 @@ def _stable_distance(quick: bool) -> Iterator[Finding]:
         return anm_release.stable_distance((column, column), shift)
 
     for steps in np.arange(0.1, 12, 0.3):
-        worst = max(worst, distance((steps + 2) * shift) - distance(steps * shift), float(2 * distance(min(steps, 2.0) * shift)))
+        worst = max(
+            worst,
+            distance((steps + 2) * shift) - distance(steps * shift),
+            float(2 * distance(min(steps, 2.0) * shift)),
+        )
     yield Finding.of("distance", "stable order of residuals", claimed=1.0, found=worst, least=0.99)
 
 
 def _flip_distance(quick: bool) -> Iterator[Finding]:
-    """Twice the number of records to turn the answer over, when one record of the columns is replaced: at most 2."""
+    """Twice the number of records to turn the answer over, when one record of the columns is
+    replaced: at most 2.
+    """
     rng, worst = np.random.default_rng(3), 0
     for _ in range(40 if quick else 400):
         n = 9
@@ -330,7 +472,15 @@ def _flip_distance(quick: bool) -> Iterator[Finding]:
     x = rng.uniform(-1, 1, 40)
     y = np.clip(x**3 + rng.normal(scale=0.2, size=40), -1, 1)
     score = jaxcd.pairwise.LogIQRScore()
-    result = jaxcd.anm(x, y, budget=jaxcd.Budget(1.0), noise=jaxcd.SimulatedNoise(_key()), key=_key(), bounds=((-1, 1), (-1, 1)), score=score)
+    result = jaxcd.anm(
+        x,
+        y,
+        budget=jaxcd.Budget(1.0),
+        noise=jaxcd.SimulatedNoise(_key()),
+        key=_key(),
+        bounds=((-1, 1), (-1, 1)),
+        score=score,
+    )
     claimed = float(str(result.certificate()["ledger"][0]["sensitivity"]))
     yield Finding.of("distance", "flip distance", claimed=claimed, found=float(worst), least=0.5)
 
@@ -341,15 +491,20 @@ def _key() -> Any:
     return jax.random.key(0)
 
 
-# ---- channels -----------------------------------------------------------------------------------------------------------------------
+# ---- channels
+# --------------------------------------------------------------------------------------------------
 
 
 def _channels(quick: bool) -> Iterator[Finding]:
     """All pairs of records and all reports, from nothing but the channel."""
     domain = jaxcd.Domain({f"c{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate((3, 4))})
     mechanisms = (
-        KaryResponse(1.5), CombinedKaryResponse(1.5), BoundedGeometric(0.4), ClippedGeometric(0.7), CombinedGeometric(0.2, Distance.MANHATTAN),
-    )  # fmt: skip
+        KaryResponse(1.5),
+        CombinedKaryResponse(1.5),
+        BoundedGeometric(0.4),
+        ClippedGeometric(0.7),
+        CombinedGeometric(0.2, Distance.MANHATTAN),
+    )
     for mechanism in mechanisms:
         matrix = np.asarray(joint_channel(mechanism, domain))
         losses = np.log(matrix[:, None, :] / matrix[None, :, :]).max(axis=2)
@@ -358,7 +513,13 @@ def _channels(quick: bool) -> Iterator[Finding]:
         far = np.abs(places[:, None] - places).sum(axis=2)
         per_unit = float((losses / np.where(far > 0, far, np.inf)).max())
         name = type(mechanism).__name__
-        yield Finding.of("epsilon of a record", name, claimed=claimed.epsilon_ldp, found=float(losses.max()), least=0.999)
+        yield Finding.of(
+            "epsilon of a record",
+            name,
+            claimed=claimed.epsilon_ldp,
+            found=float(losses.max()),
+            least=0.999,
+        )
         yield Finding.of("d-privacy", name, claimed=claimed.d_privacy, found=per_unit, least=0.999)
 
 

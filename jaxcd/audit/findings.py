@@ -26,13 +26,20 @@ class Finding:
     wrong: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, check: str, subject: str, *, claimed: float, found: float, least: float = 0.0) -> Finding:
-        """A claim that must not be exceeded, by a search that must reach the share ``least`` of it, or it is blind."""
+    def of(
+        cls, check: str, subject: str, *, claimed: float, found: float, least: float = 0.0
+    ) -> Finding:
+        """A claim that must not be exceeded, by a search that must reach the share ``least`` of it,
+        or it is blind.
+        """
         wrong = []
         if not found <= claimed * (1 + 1e-9):
             wrong.append(f"reaches {found:.6g}, and the claim is {claimed:.6g}")
         elif not found >= least * claimed:
-            wrong.append(f"the search reaches {found:.6g} of {claimed:.6g}, less than {least:.0%}: it is blind, or the claim too large")
+            wrong.append(
+                f"the search reaches {found:.6g} of {claimed:.6g}, less than {least:.0%}: it is "
+                "blind, or the claim too large"
+            )
         return cls(check, subject, claimed, found, tuple(wrong))
 
     @property

@@ -1,7 +1,9 @@
-"""Audits by drawing: the laws of the secure noise, and attempts to tell neighbours apart by what mechanisms and whole runs release.
+"""Audits by drawing: the laws of the secure noise, and attempts to tell neighbours apart by what
+mechanisms and whole runs release.
 
-Claims are refuted by lower confidence bounds on epsilon at the claimed delta (Clopper and Pearson 1934; Jagielski, Ullman, Oprea 2020).
-The confidence is 1 - 1e-6 for each claim, so that an honest mechanism fails about never.
+Claims are refuted by lower confidence bounds on epsilon at the claimed delta (Clopper and Pearson
+1934; Jagielski, Ullman, Oprea 2020). The confidence is 1 - 1e-6 for each claim, so that an honest
+mechanism fails about never.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ def bounds_of_share(count: int, n: int, *, error: float = SURE) -> tuple[float, 
 
 
 def epsilon_at_delta(count: int, other: int, n: int, *, delta: float = 0.0) -> float:
-    """A lower bound on epsilon: an event that happened ``count`` and ``other`` times in n runs on two neighbours.
+    """A lower bound on epsilon: an event that happened ``count`` and ``other`` times in n runs on
+    two neighbours.
 
     (epsilon, delta)-privacy has P <= e^epsilon P' + delta in both directions.
     """
@@ -47,11 +50,14 @@ def epsilon_at_delta(count: int, other: int, n: int, *, delta: float = 0.0) -> f
     return best
 
 
-# ---- noise --------------------------------------------------------------------------------------------------------------------------
+# ---- noise
+# --------------------------------------------------------------------------------------------------
 
 
 def _secure_noise(quick: bool) -> Iterator[Finding]:
-    """Chi-square tests of the draws against the exact laws, with 20 cells of nearly equal probability."""
+    """Chi-square tests of the draws against the exact laws, with 20 cells of nearly equal
+    probability.
+    """
     sampler, n = SecureNoise().start(), 4_000 if quick else 40_000
     support = np.arange(-4_000, 4_001)
     scale = 37.5
@@ -70,10 +76,18 @@ def _secure_noise(quick: bool) -> Iterator[Finding]:
         cells = np.unique(np.searchsorted(cumulative, np.linspace(0, 1, 21)[1:-1]))
         expected = np.diff([0.0, *cumulative[cells], 1.0]) * n
         places = np.searchsorted(support[cells], draws[name], side="left")
-        yield _fits(f"law of the noise: {name}", np.bincount(places, minlength=len(expected)), expected)
+        yield _fits(
+            f"law of the noise: {name}", np.bincount(places, minlength=len(expected)), expected
+        )
     scores = np.array([0, 20, 45])
-    chosen = np.bincount([sampler.gumbel_max(scores, 30.0, index=3) for _ in range(n // 4)], minlength=3)
-    yield _fits("law of the noise: exponential mechanism", chosen, special.softmax(scores / 30.0) * chosen.sum())
+    chosen = np.bincount(
+        [sampler.gumbel_max(scores, 30.0, index=3) for _ in range(n // 4)], minlength=3
+    )
+    yield _fits(
+        "law of the noise: exponential mechanism",
+        chosen,
+        special.softmax(scores / 30.0) * chosen.sum(),
+    )
 
 
 def _fits(subject: str, counts: np.ndarray, expected: np.ndarray) -> Finding:
@@ -90,7 +104,12 @@ def _fresh_noise(quick: bool) -> Iterator[Finding]:
     first, second = SecureNoise().start(), SecureNoise().start()
     draws = [sampler.discrete_laplace(1e6, 40, index=0) for sampler in (first, first, second)]
     fresh = all(np.mean(a == b) < 0.5 for a, b in ((draws[0], draws[1]), (draws[0], draws[2])))
-    yield _yes("law", "noise is drawn anew", fresh, "the same noise is drawn twice: the difference of two answers is exact")
+    yield _yes(
+        "law",
+        "noise is drawn anew",
+        fresh,
+        "the same noise is drawn twice: the difference of two answers is exact",
+    )
 
 
 def _uniform_subsets(quick: bool) -> Iterator[Finding]:
@@ -101,9 +120,16 @@ def _uniform_subsets(quick: bool) -> Iterator[Finding]:
     pairs = np.array([(masks[:, i] & masks[:, j]).sum() for i in range(10) for j in range(i)])
     worst = 0.0
     for counts, share in ((singles, 4 / 10), (pairs, 4 * 3 / 90)):
-        worst = max(worst, float(np.abs(counts / n - share).max() / math.sqrt(share * (1 - share) / n)))
+        worst = max(
+            worst, float(np.abs(counts / n - share).max() / math.sqrt(share * (1 - share) / n))
+        )
     right = bool((masks.sum(axis=1) == 4).all()) and worst < 7
-    yield _yes("law", "subsets are uniform", right, f"a record or a pair is {worst:.1f} standard errors off")
+    yield _yes(
+        "law",
+        "subsets are uniform",
+        right,
+        f"a record or a pair is {worst:.1f} standard errors off",
+    )
 
 
 class _One(Drawing):
@@ -118,21 +144,33 @@ class _One(Drawing):
 
 
 def _stability(quick: bool) -> Iterator[Finding]:
-    """An unstable data set gets an answer with a probability of at most delta: by the exact tail at the smallest noise that gets one."""
+    """An unstable data set gets an answer with a probability of at most delta: by the exact tail at
+    the smallest noise that gets one.
+    """
     epsilon, delta = 0.7, 1e-3
 
     def accountant(noise: int) -> Accountant:
         return Accountant(Ledger(jaxcd.Budget(10.0, 0.1), failure_delta=0.1), _One(noise))
 
     def answers_proposed(noise: int) -> bool:
-        options: dict[str, Any] = dict(exits=(1, 1), width=1.0, epsilon=epsilon, delta=delta, label="a")
+        options: dict[str, Any] = dict(
+            exits=(1, 1), width=1.0, epsilon=epsilon, delta=delta, label="a"
+        )
         return propose_test_release(accountant(noise), 0.0, **options).value is not None
 
     def answers_stable(noise: int) -> bool:
-        return stable_release(accountant(noise), 0.0, distance=0, epsilon=epsilon, delta=delta, label="a").value is not None
+        return (
+            stable_release(
+                accountant(noise), 0.0, distance=0, epsilon=epsilon, delta=delta, label="a"
+            ).value
+            is not None
+        )
 
     a = math.exp(-epsilon)
-    for name, answers, n_tests in (("propose-test-release", answers_proposed, 2), ("stable release", answers_stable, 1)):
+    for name, answers, n_tests in (
+        ("propose-test-release", answers_proposed, 2),
+        ("stable release", answers_stable, 1),
+    ):
         least = next(k for k in range(-5, 200) if answers(k))
         tail = a**least / (1 + a) if least > 0 else 1.0
         yield Finding.of("failure", name, claimed=delta, found=n_tests * tail, least=0.2)
@@ -142,7 +180,8 @@ def _runs(quick: bool) -> int:
     return 20_000 if quick else 200_000
 
 
-# ---- telling neighbours apart ---------------------------------------------------------------------------------------------------------
+# ---- telling neighbours apart
+# --------------------------------------------------------------------------------------------------
 
 
 def _mechanisms(quick: bool) -> Iterator[Finding]:
@@ -151,7 +190,10 @@ def _mechanisms(quick: bool) -> Iterator[Finding]:
     values = np.zeros(runs), np.ones(runs)
     released = [_draw_laplace(v, epsilon) for v in values]
     yield _distinguished("Laplace", released, runs, epsilon)
-    chosen = [np.array([_choose(v, epsilon) for _ in range(runs // 20)]) for v in ([0.0, 0.0], [1.0, -1.0])]
+    chosen = [
+        np.array([_choose(v, epsilon) for _ in range(runs // 20)])
+        for v in ([0.0, 0.0], [1.0, -1.0])
+    ]
     found = epsilon_at_delta(int((chosen[0] == 0).sum()), int((chosen[1] == 0).sum()), runs // 20)
     yield Finding.of("telling apart", "exponential mechanism", claimed=epsilon, found=found)
 
@@ -165,19 +207,25 @@ def _choose(scores: list[float], epsilon: float) -> int:
 
 
 def _draw_laplace(values: np.ndarray, epsilon: float) -> np.ndarray:
-    """One release of each value: the joint sensitivity of k copies is k, so that each has the noise of a single run."""
+    """One release of each value: the joint sensitivity of k copies is k, so that each has the noise
+    of a single run.
+    """
     n = len(values)
     return laplace(_accountant(), values, sensitivity=float(n), epsilon=n * epsilon, label="a")
 
 
 def _distinguished(name: str, released: list[np.ndarray], runs: int, epsilon: float) -> Finding:
     cuts = np.linspace(-2, 3, 11)
-    best = max(epsilon_at_delta(int((released[0] < c).sum()), int((released[1] < c).sum()), runs) for c in cuts)
+    best = max(
+        epsilon_at_delta(int((released[0] < c).sum()), int((released[1] < c).sum()), runs)
+        for c in cuts
+    )
     return Finding.of("telling apart", name, claimed=epsilon, found=best, least=0.8)
 
 
 def _gaussian_trade_off(quick: bool) -> Iterator[Finding]:
-    """Gaussian noise: the best test between N(0, sigma^2) and N(d, sigma^2) has the errors that the exact trade-off says, no less.
+    """Gaussian noise: the best test between N(0, sigma^2) and N(d, sigma^2) has the errors that the
+    exact trade-off says, no less.
 
     T(alpha) = Phi(Phi^-1(1 - alpha) - d / sigma), d / sigma = sqrt(2 rho) (Dong, Roth, Su 2022).
     """
@@ -186,15 +234,24 @@ def _gaussian_trade_off(quick: bool) -> Iterator[Finding]:
     for value in (0.0, 1.0):
         # n values of joint sensitivity sqrt n at n rho: each has the noise of a single run at rho.
         values = np.full(runs, value)
-        released.append(gaussian(_accountant(), values, sensitivity=math.sqrt(runs), rho=runs * rho, label="a"))
+        released.append(
+            gaussian(_accountant(), values, sensitivity=math.sqrt(runs), rho=runs * rho, label="a")
+        )
     mu, worst = math.sqrt(2 * rho), 0.0
     for cut in np.linspace(-1.5, 2.5, 9):
         false_alarm = bounds_of_share(int((released[0] > cut).sum()), runs)[1]
         missed = bounds_of_share(int((released[1] <= cut).sum()), runs)[1]
         if 0 < false_alarm < 1:
-            # The signal that these two upper bounds prove at least; an honest mechanism has no more than mu.
+            # The signal that these two upper bounds prove at least; an honest mechanism has no more
+            # than mu.
             worst = max(worst, float(special.ndtri(1 - false_alarm) - special.ndtri(missed)))
-    yield Finding.of("telling apart", "Gaussian, against the exact trade-off (mu)", claimed=mu, found=worst, least=0.8)
+    yield Finding.of(
+        "telling apart",
+        "Gaussian, against the exact trade-off (mu)",
+        claimed=mu,
+        found=worst,
+        least=0.8,
+    )
 
 
 def _histogram(data: jaxcd.Dataset, epsilon: float) -> np.ndarray:
@@ -202,7 +259,9 @@ def _histogram(data: jaxcd.Dataset, epsilon: float) -> np.ndarray:
 
 
 def _whole_release(quick: bool) -> Iterator[Finding]:
-    """A whole release: is the record that was replaced in it?  By the difference of the two cells that it moves."""
+    """A whole release: is the record that was replaced in it?  By the difference of the two cells
+    that it moves.
+    """
     epsilon, n, runs = 1.0, 12, 1_500 if quick else 6_000
     domain = jaxcd.Domain({"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Categorical((0, 1))})
     codes = np.zeros((n, 2), dtype=np.int32)
@@ -214,7 +273,9 @@ def _whole_release(quick: bool) -> Iterator[Finding]:
         shown = [_histogram(data, epsilon) for _ in range(runs)]
         counts.append(sum(bool(v[1, 1] - v[0, 0] > 1 - n) for v in shown))
     found = epsilon_at_delta(counts[0], counts[1], runs)
-    yield Finding.of("telling apart", "a whole release of a histogram", claimed=epsilon, found=found, least=0.1)
+    yield Finding.of(
+        "telling apart", "a whole release of a histogram", claimed=epsilon, found=found, least=0.1
+    )
 
 
 LAWS: Mapping[str, Callable[[bool], Iterator[Finding]]] = {

@@ -1,7 +1,7 @@
 """Planted bugs: wrong constants, free answers and leaks, each with the check that must find it.
 
-A bug replaces words in the source of one function, and the function's code while it is planted: the mistake that an editor's slip would
-be.  A bug that no check finds is a missing check.
+A bug replaces words in the source of one function, and the function's code while it is planted: the
+mistake that an editor's slip would be.  A bug that no check finds is a missing check.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ast
 import contextlib
 import importlib
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -45,11 +46,15 @@ def planted(bug: Bug) -> Iterator[None]:
     module = importlib.import_module(f"jaxcd.{module_name}")
     function = _function(module, path)
     source = textwrap.dedent(inspect.getsource(function))
-    if source.count(bug.old) != 1:
-        raise ValueError(f"{bug.name}: {bug.old!r} stands {source.count(bug.old)} times in {bug.where}, and must stand there once")
+    words = re.findall(r"\w+|[^\w\s]", bug.old)  # however the lines are broken
+    changed, times = re.subn(r"\s*".join(map(re.escape, words)), lambda _: bug.new, source)
+    if times != 1:
+        raise ValueError(
+            f"{bug.name}: {bug.old!r} stands {times} times in {bug.where}, and not once"
+        )
     before = function.__code__
     _clear_caches(module)
-    function.__code__ = _compiled(source.replace(bug.old, bug.new), function)
+    function.__code__ = _compiled(changed, function)
     try:
         yield
     finally:
@@ -75,13 +80,18 @@ def _compiled(source: str, function: FunctionType) -> CodeType:
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
     definition.decorator_list = []
-    if function.__code__.co_freevars:  # super() needs its class: the function is compiled inside one that has these names
+    # super() needs its class: the function is compiled inside one that has these names
+    if function.__code__.co_freevars:
         shell = ast.parse(f"def shell({', '.join(function.__code__.co_freevars)}):\n pass").body[0]
         assert isinstance(shell, ast.FunctionDef)
         shell.body = [definition]
         tree.body = [shell]
     head = ast.parse("from __future__ import annotations").body
-    code = compile(ast.fix_missing_locations(ast.Module([*head, *tree.body], [])), inspect.getfile(function), "exec")
+    code = compile(
+        ast.fix_missing_locations(ast.Module([*head, *tree.body], [])),
+        inspect.getfile(function),
+        "exec",
+    )
     return _find(code, definition.name)
 
 
@@ -99,7 +109,9 @@ def _clear_caches(module: Any) -> None:
     """Forget what functions of the package have kept."""
     for name in [name for name in sys.modules if name.startswith("jaxcd.")]:
         for value in list(vars(sys.modules[name]).values()):
-            if callable(clear := getattr(value, "cache_clear", None)) and not isinstance(value, type):
+            if callable(clear := getattr(value, "cache_clear", None)) and not isinstance(
+                value, type
+            ):
                 clear()
 
 
@@ -109,90 +121,565 @@ _PC = "replay: pc, {}"
 
 BUGS: tuple[Bug, ...] = (
     # Tests: constants, pads, and what feeds the statistic.
-    Bug("covariance-norm", "citests.covariance_norm:_CovarianceTest.margin_sensitivity", "self._between + 3 - _BETWEEN", "self._between", "replay: ci_test, CovarianceNorm"),
-    Bug("pad-of-tables", "citests.covariance_norm:rounding_pad", "max(1e-7,", "max(1e-9,", "replay: ci_test, CovarianceNorm"),
-    Bug("pooled-covariance", "citests.covariance_norm:_CovarianceTest.margin_sensitivity", "self._between + 3 - _BETWEEN", "3", "constants: margins on tables"),
-    Bug("covariance-threshold", "citests.covariance_norm:_threshold_floor", "(2 * (3 - _BETWEEN))", "200", "constants: margins on tables"),
-    Bug("kendall", "citests.kendall:KendallTau.margin_sensitivity", "alpha=alpha", "alpha=0.5", "replay: ci_test, KendallTau"),
-    Bug("kendall-threshold", "citests.ordered_columns:score_sensitivity", "(alpha / 2) / 45", "(alpha / 2) / 90", "replay: ci_test, KendallTau"),
-    Bug("spearman", "citests.spearman:Spearman.margin_sensitivity", "alpha=alpha", "alpha=0.5", "replay: ci_test, Spearman"),
-    Bug("stratified-ranks", "citests.stratified_ranks:StratifiedRanks.margin_sensitivity", "value = 4 +", "value = 2 +", "constants: stratified ranks"),
-    Bug("rank-maps", "privacy.rank_maps:rank_map_sensitivity", "2 * (n_levels + 1)", "(n_levels + 1)", "constants: rank maps"),
-    Bug("rank-maps-free", "citests.stratified_ranks:StratifiedRanks.prepare_privately", "maps.rank(v, column)", f"{_RANKS}(column)", "constants: rank maps"),
-    Bug("bounded-rcit-unit", "citests.bounded_rcit:BoundedRCIT.margin_sensitivity", "Sensitivity(1.0", "Sensitivity(0.5", "replay: pc, NoisyRank, BoundedRCIT"),
-    Bug("bounded-rcit-residual", "citests.bounded_rcit:BoundedRCIT.record_sensitivity", "math.sqrt(6) + 2 * kernels", "math.sqrt(6) + kernels", "constants: kernel formula"),
-    Bug("bandwidths", "citests.bought_bandwidths:buy_scales", "sensitivity=SCALE_SENSITIVITY", "sensitivity=SCALE_SENSITIVITY / 2", "constants: bandwidths"),
+    Bug(
+        "covariance-norm",
+        "citests.covariance_norm:_CovarianceTest.margin_sensitivity",
+        "self._between + 3 - _BETWEEN",
+        "self._between",
+        "replay: ci_test, CovarianceNorm",
+    ),
+    Bug(
+        "pad-of-tables",
+        "citests.covariance_norm:rounding_pad",
+        "max(1e-7,",
+        "max(1e-9,",
+        "replay: ci_test, CovarianceNorm",
+    ),
+    Bug(
+        "pooled-covariance",
+        "citests.covariance_norm:_CovarianceTest.margin_sensitivity",
+        "self._between + 3 - _BETWEEN",
+        "3",
+        "constants: margins on tables",
+    ),
+    Bug(
+        "covariance-threshold",
+        "citests.covariance_norm:_threshold_floor",
+        "(2 * (3 - _BETWEEN))",
+        "200",
+        "constants: margins on tables",
+    ),
+    Bug(
+        "kendall",
+        "citests.kendall:KendallTau.margin_sensitivity",
+        "alpha=alpha",
+        "alpha=0.5",
+        "replay: ci_test, KendallTau",
+    ),
+    Bug(
+        "kendall-threshold",
+        "citests.ordered_columns:score_sensitivity",
+        "(alpha / 2) / 45",
+        "(alpha / 2) / 90",
+        "replay: ci_test, KendallTau",
+    ),
+    Bug(
+        "spearman",
+        "citests.spearman:Spearman.margin_sensitivity",
+        "alpha=alpha",
+        "alpha=0.5",
+        "replay: ci_test, Spearman",
+    ),
+    Bug(
+        "stratified-ranks",
+        "citests.stratified_ranks:StratifiedRanks.margin_sensitivity",
+        "value = 4 +",
+        "value = 2 +",
+        "constants: stratified ranks",
+    ),
+    Bug(
+        "rank-maps",
+        "privacy.rank_maps:rank_map_sensitivity",
+        "2 * (n_levels + 1)",
+        "(n_levels + 1)",
+        "constants: rank maps",
+    ),
+    Bug(
+        "rank-maps-free",
+        "citests.stratified_ranks:StratifiedRanks.prepare_privately",
+        "maps.rank(v, column)",
+        f"{_RANKS}(column)",
+        "constants: rank maps",
+    ),
+    Bug(
+        "bounded-rcit-unit",
+        "citests.bounded_rcit:BoundedRCIT.margin_sensitivity",
+        "Sensitivity(1.0",
+        "Sensitivity(0.5",
+        "replay: pc, NoisyRank, BoundedRCIT",
+    ),
+    Bug(
+        "bounded-rcit-residual",
+        "citests.bounded_rcit:BoundedRCIT.record_sensitivity",
+        "math.sqrt(6) + 2 * kernels",
+        "math.sqrt(6) + kernels",
+        "constants: kernel formula",
+    ),
+    Bug(
+        "bandwidths",
+        "citests.bought_bandwidths:buy_scales",
+        "sensitivity=SCALE_SENSITIVITY",
+        "sensitivity=SCALE_SENSITIVITY / 2",
+        "constants: bandwidths",
+    ),
     # Mechanisms: scales that do not belong to the price.
-    Bug("laplace-half", "privacy.mechanisms:laplace", "noise_scale(bound, epsilon)", "noise_scale(bound / 2, epsilon)", "replay: release, Histogram"),
-    Bug("gaussian-half", "privacy.mechanisms:gaussian_sigma", "bound**2 / (2 * Fraction(rho))", "bound**2 / (4 * Fraction(rho))", "telling apart: Gaussian"),
-    Bug("gumbel-half", "privacy.mechanisms:select_max", "noise_scale(2 * bound, epsilon)", "noise_scale(bound, epsilon)", _PC.format("ExponentialSelect 6, KendallTau")),
-    Bug("rounding-uncounted", "privacy.mechanisms:integer_sensitivity", "bound + spread", "bound", _PC.format("LevelwiseGaussian 7, Spearman")),
-    Bug("pad-uncounted", "privacy.mechanisms:integer_sensitivity", "exact + 2 * spread * error", "exact", "replay: ci_test, CovarianceNorm"),
-    Bug("integers-halved", "privacy.mechanisms:integer_sensitivity", "bound = exact / step", "bound = exact / step / 2", "replay: release, Histogram"),
-    Bug("charge-halved", "privacy.mechanisms:laplace", "PureEvent(epsilon, label", "PureEvent(epsilon / 2, label", "replay: release, Histogram"),
-    Bug("sparse-vector-query", "privacy.above_threshold:AboveThreshold.__init__", "noise_scale(2 * bound, second)", "noise_scale(bound, second)", _PC.format("SparseVector 0, CovarianceNorm")),
-    Bug("sparse-vector-threshold", "privacy.above_threshold:AboveThreshold.__init__", "noise_scale(bound, first)", "noise_scale(bound / 2, first)", _PC.format("SparseVector 0, CovarianceNorm")),
-    Bug("sparse-vector-twice", "privacy.above_threshold:AboveThreshold.first_above", "self._spent = True", "self._spent = False", "sparse vector: one answer a charge"),
-    Bug("sieve-amplified", "privacy.above_threshold:AboveThreshold.__init__", "amplified_epsilon(epsilon, rate)", "amplified_epsilon(epsilon, rate / 2)", "composition: amplification by subsets"),
-    Bug("sieve-subset", "privacy.above_threshold:AboveThreshold.draw_subset", "subset(n, m, index", "subset(n, n, index", _PC.format("SieveAndExamine 3, Spearman")),
-    Bug("subset-biased", "privacy.noise:_SecureSampler.subset", "keys <= ordered[m - 1]", "np.arange(n) < m", "laws: subsets"),
-    Bug("noise-zero", "privacy.noise:_SecureSampler.discrete_laplace", "_laplace_measurement(scale)([0] * size)", "[0] * size", "laws: secure noise"),
-    Bug("noise-reused", "privacy.noise:_SecureSampler.discrete_laplace", "_saturate(_laplace_measurement(scale)([0] * size))", "np.rint(np.random.default_rng(index).laplace(scale=scale, size=size)).astype(np.int64)", "laws: noise is drawn anew"),
-    Bug("stability-threshold", "privacy.propose_test_release:propose_test_release", "1 + stability_threshold(epsilon, delta / 2)", "stability_threshold(epsilon, delta / 2)", "laws: failure probabilities"),
-    Bug("stability-tail", "privacy.propose_test_release:stability_threshold", "max(1, math.ceil((-math.log(probability)", "max(1, math.ceil((-math.log(20 * probability)", "laws: failure probabilities"),
+    Bug(
+        "laplace-half",
+        "privacy.mechanisms:laplace",
+        "noise_scale(bound, epsilon)",
+        "noise_scale(bound / 2, epsilon)",
+        "replay: release, Histogram",
+    ),
+    Bug(
+        "gaussian-half",
+        "privacy.mechanisms:gaussian_sigma",
+        "bound**2 / (2 * Fraction(rho))",
+        "bound**2 / (4 * Fraction(rho))",
+        "telling apart: Gaussian",
+    ),
+    Bug(
+        "gumbel-half",
+        "privacy.mechanisms:select_max",
+        "noise_scale(2 * bound, epsilon)",
+        "noise_scale(bound, epsilon)",
+        _PC.format("ExponentialSelect 6, KendallTau"),
+    ),
+    Bug(
+        "rounding-uncounted",
+        "privacy.mechanisms:integer_sensitivity",
+        "bound + spread",
+        "bound",
+        _PC.format("LevelwiseGaussian 7, Spearman"),
+    ),
+    Bug(
+        "pad-uncounted",
+        "privacy.mechanisms:integer_sensitivity",
+        "exact + 2 * spread * error",
+        "exact",
+        "replay: ci_test, CovarianceNorm",
+    ),
+    Bug(
+        "integers-halved",
+        "privacy.mechanisms:integer_sensitivity",
+        "bound = exact / step",
+        "bound = exact / step / 2",
+        "replay: release, Histogram",
+    ),
+    Bug(
+        "charge-halved",
+        "privacy.mechanisms:laplace",
+        "PureEvent(epsilon, label",
+        "PureEvent(epsilon / 2, label",
+        "replay: release, Histogram",
+    ),
+    Bug(
+        "sparse-vector-query",
+        "privacy.above_threshold:AboveThreshold.__init__",
+        "noise_scale(2 * bound, second)",
+        "noise_scale(bound, second)",
+        _PC.format("SparseVector 0, CovarianceNorm"),
+    ),
+    Bug(
+        "sparse-vector-threshold",
+        "privacy.above_threshold:AboveThreshold.__init__",
+        "noise_scale(bound, first)",
+        "noise_scale(bound / 2, first)",
+        _PC.format("SparseVector 0, CovarianceNorm"),
+    ),
+    Bug(
+        "sparse-vector-twice",
+        "privacy.above_threshold:AboveThreshold.first_above",
+        "self._spent = True",
+        "self._spent = False",
+        "sparse vector: one answer a charge",
+    ),
+    Bug(
+        "sieve-amplified",
+        "privacy.above_threshold:AboveThreshold.__init__",
+        "amplified_epsilon(epsilon, rate)",
+        "amplified_epsilon(epsilon, rate / 2)",
+        "composition: amplification by subsets",
+    ),
+    Bug(
+        "sieve-subset",
+        "privacy.above_threshold:AboveThreshold.draw_subset",
+        "subset(n, m, index",
+        "subset(n, n, index",
+        _PC.format("SieveAndExamine 3, Spearman"),
+    ),
+    Bug(
+        "subset-biased",
+        "privacy.noise:_SecureSampler.subset",
+        "keys <= ordered[m - 1]",
+        "np.arange(n) < m",
+        "laws: subsets",
+    ),
+    Bug(
+        "noise-zero",
+        "privacy.noise:_SecureSampler.discrete_laplace",
+        "_laplace_measurement(scale)([0] * size)",
+        "[0] * size",
+        "laws: secure noise",
+    ),
+    Bug(
+        "noise-reused",
+        "privacy.noise:_SecureSampler.discrete_laplace",
+        "_saturate(_laplace_measurement(scale)([0] * size))",
+        "np.rint(np.random.default_rng(index).laplace(scale=scale, size=size)).astype(np.int64)",
+        "laws: noise is drawn anew",
+    ),
+    Bug(
+        "stability-threshold",
+        "privacy.propose_test_release:propose_test_release",
+        "1 + stability_threshold(epsilon, delta / 2)",
+        "stability_threshold(epsilon, delta / 2)",
+        "laws: failure probabilities",
+    ),
+    Bug(
+        "stability-tail",
+        "privacy.propose_test_release:stability_threshold",
+        "max(1, math.ceil((-math.log(probability)",
+        "max(1, math.ceil((-math.log(20 * probability)",
+        "laws: failure probabilities",
+    ),
     # Deciders: what they release without paying.
-    Bug("noisy-threshold-free", "decisions.noisy_threshold:_NoisyRun._ask", "bool(noisy[0] <= 0)", f"bool({_EXACT}(margin)[0] <= 0)", _PC.format("NoisyThreshold 4, CovarianceNorm")),
-    Bug("noisy-rank", "decisions.noisy_rank:noisy_rank", "integer_sensitivity(sensitivity, grid=GRID, pad=2 * pad) + 1", "(integer_sensitivity(sensitivity, grid=GRID, pad=2 * pad) + 1) / 2", "replay: pc, NoisyRank, BoundedRCIT"),
-    Bug("examine-on-subset", "decisions.sieve_and_examine:_SieveRun._examine", "bool(noisy[0] <= 0)", f"bool({_EXACT}(self._session.margins(query))[0] <= 0)", _PC.format("SieveAndExamine 2, KendallTau")),
-    Bug("schedule-uncharged", "privacy.ledger:LedgerPart.charge", "self._whole.charge(event)", "0", _PC.format("Scheduled(SparseVector) 8, CovarianceNorm")),
-    Bug("select-free", "decisions.exponential_select:_SelectRun._select", "question.candidates[chosen] if", f"question.candidates[int(np.argmin({_EXACT}(margins)))] if", _PC.format("ExponentialSelect 6, KendallTau")),
-    Bug("smallest-margins", "decisions.measurements:_measure", "math.sqrt(len(exact))", "1.0", _PC.format("LevelwiseGaussian 7, Spearman")),
-    Bug("separating-set-free", "decisions.levelwise_gaussian:_LevelwiseRun._select", "return question.candidates[chosen]", f"return question.candidates[int(np.argmin({_EXACT}(margins)))]", _PC.format("LevelwiseGaussian 7, Spearman")),
-    Bug("contrast-moments", "ops.moments:contrast_sensitivity", "2 * mean_weight**2 * f", "mean_weight**2 * f", "replay: tree_pc, CovarianceNorm"),
-    Bug("openings", "decisions.measurements:openings", "(first.min() - second.min()) / 2", "(first.min() - second.min())", "constants: openings"),
-    Bug("openings-projection", "decisions.measurements:openings", "bound.value / PROJECTION_SENSITIVITY", "bound.value / 2", "constants: openings"),
+    Bug(
+        "noisy-threshold-free",
+        "decisions.noisy_threshold:_NoisyRun._ask",
+        "bool(noisy[0] <= 0)",
+        f"bool({_EXACT}(margin)[0] <= 0)",
+        _PC.format("NoisyThreshold 4, CovarianceNorm"),
+    ),
+    Bug(
+        "noisy-rank",
+        "decisions.noisy_rank:noisy_rank",
+        "integer_sensitivity(sensitivity, grid=GRID, pad=2 * pad) + 1",
+        "(integer_sensitivity(sensitivity, grid=GRID, pad=2 * pad) + 1) / 2",
+        "replay: pc, NoisyRank, BoundedRCIT",
+    ),
+    Bug(
+        "examine-on-subset",
+        "decisions.sieve_and_examine:_SieveRun._examine",
+        "bool(noisy[0] <= 0)",
+        f"bool({_EXACT}(self._session.margins(query))[0] <= 0)",
+        _PC.format("SieveAndExamine 2, KendallTau"),
+    ),
+    Bug(
+        "schedule-uncharged",
+        "privacy.ledger:LedgerPart.charge",
+        "self._whole.charge(event)",
+        "0",
+        _PC.format("Scheduled(SparseVector) 8, CovarianceNorm"),
+    ),
+    Bug(
+        "select-free",
+        "decisions.exponential_select:_SelectRun._select",
+        "question.candidates[chosen] if",
+        f"question.candidates[int(np.argmin({_EXACT}(margins)))] if",
+        _PC.format("ExponentialSelect 6, KendallTau"),
+    ),
+    Bug(
+        "smallest-margins",
+        "decisions.measurements:_measure",
+        "math.sqrt(len(exact))",
+        "1.0",
+        _PC.format("LevelwiseGaussian 7, Spearman"),
+    ),
+    Bug(
+        "separating-set-free",
+        "decisions.levelwise_gaussian:_LevelwiseRun._select",
+        "return question.candidates[chosen]",
+        f"return question.candidates[int(np.argmin({_EXACT}(margins)))]",
+        _PC.format("LevelwiseGaussian 7, Spearman"),
+    ),
+    Bug(
+        "contrast-moments",
+        "ops.moments:contrast_sensitivity",
+        "2 * mean_weight**2 * f",
+        "mean_weight**2 * f",
+        "replay: tree_pc, CovarianceNorm",
+    ),
+    Bug(
+        "openings",
+        "decisions.measurements:openings",
+        "(first.min() - second.min()) / 2",
+        "(first.min() - second.min())",
+        "constants: openings",
+    ),
+    Bug(
+        "openings-projection",
+        "decisions.measurements:openings",
+        "bound.value / PROJECTION_SENSITIVITY",
+        "bound.value / 2",
+        "constants: openings",
+    ),
     # Doors and what they say.
-    Bug("ci-test-halved", "api:ci_test", "sensitivity=bound.value", "sensitivity=bound.value / 2", "replay: ci_test, PooledCovariance"),
-    Bug("counts-of-work", "discovery.constraint.search:ConstraintSearch._result", "if not session.private:", "if True:", _PC.format("SparseVector 0, CovarianceNorm")),
+    Bug(
+        "ci-test-halved",
+        "api:ci_test",
+        "sensitivity=bound.value",
+        "sensitivity=bound.value / 2",
+        "replay: ci_test, PooledCovariance",
+    ),
+    Bug(
+        "counts-of-work",
+        "discovery.constraint.search:ConstraintSearch._result",
+        "if not session.private:",
+        "if True:",
+        _PC.format("SparseVector 0, CovarianceNorm"),
+    ),
     # Releases.
-    Bug("histogram", "releases.tables.histogram:release_histogram", "sensitivity=HISTOGRAM_SENSITIVITY", "sensitivity=HISTOGRAM_SENSITIVITY / 2", "replay: release, Histogram"),
-    Bug("histogram-empty-cells", "releases.tables.histogram:release_histogram", "values=noisy.astype(np.int64)", f"values=np.where({_EXACT}(session.view().map(counted)) == 0, 0, noisy).astype(np.int64)", "replay: release, Histogram"),
-    Bug("marginals-pairs", "releases.tables.marginal_purchase:Purchase.buy_pairs", "contrast_sensitivity(self.cardinalities, 1.0)", "contrast_sensitivity(self.cardinalities, 0.5)", "replay: release, Marginals, Gaussian"),
-    Bug("marginals-laplace-pairs", "releases.tables.marginal_screen:pairs_for_laplace", "sensitivity(best) * (1 + 2.0**-40)", "sensitivity(best) / 1.2", "replay: release, Marginals, Laplace"),
-    Bug("marginals-families", "releases.tables.marginal_purchase:Purchase.buy_families", "interactions_sensitivity(self.cardinalities, weights)", "interactions_sensitivity(self.cardinalities, weights) / 1.4", "replay: release, Marginals, Gaussian, all rounds"),
-    Bug("marginals-tables", "releases.tables.marginal_purchase:Purchase.buy_tables", "screen.COUNTED_CHANGE * len(tables)", "screen.COUNTED_CHANGE", "replay: release, Marginals, Laplace, all rounds"),
-    Bug("tilted", "ops.tilted_moments:gram_sensitivity", "(1 + 2.0**-40)", "0.9", "replay: release, SecondMoments, public units"),
-    Bug("tilted-pad", "ops.tilted_moments:conversion_error", "2.0**-51", "2.0**-60", "replay: release, SecondMoments, public units"),
-    Bug("tilted-centres", "releases.moments.second_moments:release_second_moments", "n, p = data.n_samples, data.n_columns", "n, p = data.n_samples, data.n_columns; centres = np.array([data.values(name).mean() for name in data.names])", "replay: release, SecondMoments, bought units"),
-    Bug("bought-units", "releases.moments.bought_units:bought_units", "Fraction(2 * len(counts))", "Fraction(len(counts))", "replay: release, SecondMoments, bought units"),
-    Bug("bought-units-free", "releases.moments.bought_units:bought_units", "for column in noisy]", "for column in np.array(counts)]", "replay: release, SecondMoments, bought units"),
-    Bug("features", "releases.features.feature_covariances:feature_sensitivity", "(1 + 2.0**-40)", "0.8", "replay: release, Features"),
-    Bug("features-rank-maps", "releases.features.feature_covariances:release_features", "maps.rank(place, columns[place])", f"{_RANKS}(columns[place])", "replay: release, Features"),
+    Bug(
+        "histogram",
+        "releases.tables.histogram:release_histogram",
+        "sensitivity=HISTOGRAM_SENSITIVITY",
+        "sensitivity=HISTOGRAM_SENSITIVITY / 2",
+        "replay: release, Histogram",
+    ),
+    Bug(
+        "histogram-empty-cells",
+        "releases.tables.histogram:release_histogram",
+        "values=noisy.astype(np.int64)",
+        f"values=np.where({_EXACT}(session.view().map(counted)) == 0, 0, noisy).astype(np.int64)",
+        "replay: release, Histogram",
+    ),
+    Bug(
+        "marginals-pairs",
+        "releases.tables.marginal_purchase:Purchase.buy_pairs",
+        "contrast_sensitivity(self.cardinalities, 1.0)",
+        "contrast_sensitivity(self.cardinalities, 0.5)",
+        "replay: release, Marginals, Gaussian",
+    ),
+    Bug(
+        "marginals-laplace-pairs",
+        "releases.tables.marginal_screen:pairs_for_laplace",
+        "sensitivity(best) * (1 + 2.0**-40)",
+        "sensitivity(best) / 1.2",
+        "replay: release, Marginals, Laplace",
+    ),
+    Bug(
+        "marginals-families",
+        "releases.tables.marginal_purchase:Purchase.buy_families",
+        "interactions_sensitivity(self.cardinalities, weights)",
+        "interactions_sensitivity(self.cardinalities, weights) / 1.4",
+        "replay: release, Marginals, Gaussian, all rounds",
+    ),
+    Bug(
+        "marginals-tables",
+        "releases.tables.marginal_purchase:Purchase.buy_tables",
+        "screen.COUNTED_CHANGE * len(tables)",
+        "screen.COUNTED_CHANGE",
+        "replay: release, Marginals, Laplace, all rounds",
+    ),
+    Bug(
+        "tilted",
+        "ops.tilted_moments:gram_sensitivity",
+        "(1 + 2.0**-40)",
+        "0.9",
+        "replay: release, SecondMoments, public units",
+    ),
+    Bug(
+        "tilted-pad",
+        "ops.tilted_moments:conversion_error",
+        "2.0**-51",
+        "2.0**-60",
+        "replay: release, SecondMoments, public units",
+    ),
+    Bug(
+        "tilted-centres",
+        "releases.moments.second_moments:release_second_moments",
+        "n, p = data.n_samples, data.n_columns",
+        "n, p = data.n_samples, data.n_columns; centres = np.array([data.values(name).mean() for "
+        "name in data.names])",
+        "replay: release, SecondMoments, bought units",
+    ),
+    Bug(
+        "bought-units",
+        "releases.moments.bought_units:bought_units",
+        "Fraction(2 * len(counts))",
+        "Fraction(len(counts))",
+        "replay: release, SecondMoments, bought units",
+    ),
+    Bug(
+        "bought-units-free",
+        "releases.moments.bought_units:bought_units",
+        "for column in noisy]",
+        "for column in np.array(counts)]",
+        "replay: release, SecondMoments, bought units",
+    ),
+    Bug(
+        "features",
+        "releases.features.feature_covariances:feature_sensitivity",
+        "(1 + 2.0**-40)",
+        "0.8",
+        "replay: release, Features",
+    ),
+    Bug(
+        "features-rank-maps",
+        "releases.features.feature_covariances:release_features",
+        "maps.rank(place, columns[place])",
+        f"{_RANKS}(columns[place])",
+        "replay: release, Features",
+    ),
     # Cause or effect.
-    Bug("anm-joint", "pairwise.anm_release:score_sensitivity", "record + lipschitz * plan.rms_shift", "record", "replay: anm, HSIC, both halves"),
-    Bug("anm-split", "pairwise.anm_release:score_sensitivity", "lipschitz * plan.sup_shift", "lipschitz * plan.rms_shift", "replay: anm, HSIC, split, large penalty"),
-    Bug("anm-record", "pairwise.anm_hsic:hsic_record_sensitivity", "math.sqrt(6)", "2.0", "constants: scores of pairs"),
-    Bug("anm-difference", "pairwise.anm_release:private_result", "sensitivity=2 * sensitivity)\n", "sensitivity=sensitivity)\n", "replay: anm, HSIC, both halves"),
-    Bug("anm-spearman", "citests.spearman:spearman_rho_sensitivity", "return 6 /", "return 3 /", "constants: scores of pairs"),
-    Bug("anm-kendall", "pairwise.anm_scores:KendallScore.test_sensitivity", "4 / m", "2 / m", "constants: scores of pairs"),
-    Bug("stable-distance", "pairwise.anm_release:stable_distance", "gap / (2 * shift)", "gap / shift", "constants: stable order"),
-    Bug("flip-distance", "pairwise.anm_release:_flip", "sensitivity=2.0", "sensitivity=1.0", "constants: flip distance"),
-    Bug("quartiles", "pairwise.anm_release:_quartiles", "sensitivity=1.0", "sensitivity=0.5", "replay: anm, IQR, quartiles"),
-    Bug("reci", "pairwise.reci:_private", "accountant, difference, sensitivity=2.0 * method.ceiling", "accountant, difference, sensitivity=method.ceiling", "replay: reci"),
+    Bug(
+        "anm-joint",
+        "pairwise.anm_release:score_sensitivity",
+        "record + lipschitz * plan.rms_shift",
+        "record",
+        "replay: anm, HSIC, both halves",
+    ),
+    Bug(
+        "anm-split",
+        "pairwise.anm_release:score_sensitivity",
+        "lipschitz * plan.sup_shift",
+        "lipschitz * plan.rms_shift",
+        "replay: anm, HSIC, split, large penalty",
+    ),
+    Bug(
+        "anm-record",
+        "pairwise.anm_hsic:hsic_record_sensitivity",
+        "math.sqrt(6)",
+        "2.0",
+        "constants: scores of pairs",
+    ),
+    Bug(
+        "anm-difference",
+        "pairwise.anm_release:private_result",
+        "sensitivity=2 * sensitivity)\n",
+        "sensitivity=sensitivity)\n",
+        "replay: anm, HSIC, both halves",
+    ),
+    Bug(
+        "anm-spearman",
+        "citests.spearman:spearman_rho_sensitivity",
+        "return 6 /",
+        "return 3 /",
+        "constants: scores of pairs",
+    ),
+    Bug(
+        "anm-kendall",
+        "pairwise.anm_scores:KendallScore.test_sensitivity",
+        "4 / m",
+        "2 / m",
+        "constants: scores of pairs",
+    ),
+    Bug(
+        "stable-distance",
+        "pairwise.anm_release:stable_distance",
+        "gap / (2 * shift)",
+        "gap / shift",
+        "constants: stable order",
+    ),
+    Bug(
+        "flip-distance",
+        "pairwise.anm_release:_flip",
+        "sensitivity=2.0",
+        "sensitivity=1.0",
+        "constants: flip distance",
+    ),
+    Bug(
+        "quartiles",
+        "pairwise.anm_release:_quartiles",
+        "sensitivity=1.0",
+        "sensitivity=0.5",
+        "replay: anm, IQR, quartiles",
+    ),
+    Bug(
+        "reci",
+        "pairwise.reci:_private",
+        "accountant, difference, sensitivity=2.0 * method.ceiling",
+        "accountant, difference, sensitivity=method.ceiling",
+        "replay: reci",
+    ),
     # Local privacy.
-    Bug("kary", "local.kary_response:kept", "n_values / excess", "n_values / excess / 2", "constants: channels"),
-    Bug("bounded-geometric", "local.bounded_geometric:column_losses", "float(exponents.max())", "float(exponents.min(axis=1).max() + exponents.mean())", "constants: channels"),
-    Bug("clipped-geometric", "local.clipped_geometric:ClippedGeometric.guarantee", "sum(k - 1 for k in varying)", "sum(k - 2 for k in varying)", "constants: channels"),
-    Bug("combined-geometric", "local.combined_geometric:combined_epsilon", "(rates * layout.eccentricities(classes)).max()", "rates.max()", "constants: channels"),
+    Bug(
+        "kary",
+        "local.kary_response:kept",
+        "n_values / excess",
+        "n_values / excess / 2",
+        "constants: channels",
+    ),
+    Bug(
+        "bounded-geometric",
+        "local.bounded_geometric:column_losses",
+        "float(exponents.max())",
+        "float(exponents.min(axis=1).max() + exponents.mean())",
+        "constants: channels",
+    ),
+    Bug(
+        "clipped-geometric",
+        "local.clipped_geometric:ClippedGeometric.guarantee",
+        "sum(k - 1 for k in varying)",
+        "sum(k - 2 for k in varying)",
+        "constants: channels",
+    ),
+    Bug(
+        "combined-geometric",
+        "local.combined_geometric:combined_epsilon",
+        "(rates * layout.eccentricities(classes)).max()",
+        "rates.max()",
+        "constants: channels",
+    ),
     # Bookkeeping.
-    Bug("ledger-lock", "privacy.ledger:Ledger.charge", "with self._lock:", "if True:", "composition: charges of threads"),
-    Bug("ledger-forgets", "privacy.ledger:Ledger.charge", "self._sums = sums\n", "pass\n", "composition: pure events add up"),
-    Bug("conversion", "privacy.conversion:_rho_to_epsilon", "math.log(delta)", "math.log(delta) / 2", "composition: conversion of zCDP"),
-    Bug("exponential-price", "privacy.conversion:exponential_to_rho", "_square_over(epsilon, 8)", "_square_over(epsilon, 16)", _PC.format("LevelwiseGaussian 7, Spearman")),
-    Bug("group-delta", "privacy.groups:group_cost", "cost.rho) * k**2", "cost.rho) * k", "groups: k rows of one person"),
-    Bug("ledger-file-alone", "privacy.ledger:Ledger.charge", "if self._under is not None:", "if False:", "ledger file: runs add up"),
-    Bug("ledger-file-unchecked", "privacy.ledger_file:LedgerFile._take", "digest != _digest(self._digest, content) or", "", "ledger file: an edited file is refused"),
-    Bug("claims-unchecked", "privacy.registry:entry_of", "entry if entry is not None and getattr(module, kind.__qualname__, None) is kind else None", "entry or REGISTRY[0]", "proved: only for registered classes"),
-    Bug("certificate-price", "privacy.verifying:_event_check", "_close(again, said) or (more and again <= said)", "again <= 1e9", "certificate: a false claim fails"),
-    Bug("forged-release", "releases.base:Release._check_cost", "if least is not None and", "if False and", "release file: less noise than was charged for is refused"),
+    Bug(
+        "ledger-lock",
+        "privacy.ledger:Ledger.charge",
+        "with self._lock:",
+        "if True:",
+        "composition: charges of threads",
+    ),
+    Bug(
+        "ledger-forgets",
+        "privacy.ledger:Ledger.charge",
+        "self._sums = sums\n",
+        "pass\n",
+        "composition: pure events add up",
+    ),
+    Bug(
+        "conversion",
+        "privacy.conversion:_rho_to_epsilon",
+        "math.log(delta)",
+        "math.log(delta) / 2",
+        "composition: conversion of zCDP",
+    ),
+    Bug(
+        "exponential-price",
+        "privacy.conversion:exponential_to_rho",
+        "_square_over(epsilon, 8)",
+        "_square_over(epsilon, 16)",
+        _PC.format("LevelwiseGaussian 7, Spearman"),
+    ),
+    Bug(
+        "group-delta",
+        "privacy.groups:group_cost",
+        "cost.rho) * k**2",
+        "cost.rho) * k",
+        "groups: k rows of one person",
+    ),
+    Bug(
+        "ledger-file-alone",
+        "privacy.ledger:Ledger.charge",
+        "if self._under is not None:",
+        "if False:",
+        "ledger file: runs add up",
+    ),
+    Bug(
+        "ledger-file-unchecked",
+        "privacy.ledger_file:LedgerFile._take",
+        "digest != _digest(self._digest, content) or",
+        "",
+        "ledger file: an edited file is refused",
+    ),
+    Bug(
+        "claims-unchecked",
+        "privacy.registry:entry_of",
+        "entry if entry is not None and getattr(module, kind.__qualname__, None) is kind else None",
+        "entry or REGISTRY[0]",
+        "proved: only for registered classes",
+    ),
+    Bug(
+        "certificate-price",
+        "privacy.verifying:_event_check",
+        "_close(again, said) or (more and again <= said)",
+        "again <= 1e9",
+        "certificate: a false claim fails",
+    ),
+    Bug(
+        "forged-release",
+        "releases.base:Release._check_cost",
+        "if least is not None and",
+        "if False and",
+        "release file: less noise than was charged for is refused",
+    ),
 )

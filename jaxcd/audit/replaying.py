@@ -1,13 +1,15 @@
-"""Replay: a run on a neighbouring data set, forced to give the same noisy answers, must look the same from outside.
+"""Replay: a run on a neighbouring data set, forced to give the same noisy answers, must look the
+same from outside.
 
-A first run draws its noise at random and keeps a tape.  In the second run, on other data, the noise is set so that every
-mechanism gives the answer that it gave in the first: Laplace and Gaussian noise is moved by the difference of the values,
-an AboveThreshold's threshold by d and the noise of its hit by 2 d (the coupling of its proof).  Then
+A first run draws its noise at random and keeps a tape.  In the second run, on other data, the noise
+is set so that every mechanism gives the answer that it gave in the first: Laplace and Gaussian
+noise is moved by the difference of the values, an AboveThreshold's threshold by d and the noise of
+its hit by 2 d (the coupling of its proof).  Then
 
-* everything that leaves a run (result, text, pickle, output, warnings, certificate) must be the same, byte for byte: whatever differs has
-  reached the outside past the mechanisms;
-* the logarithm of the ratio of the two tapes' probabilities is what the events really cost on this pair of data sets, and
-  must be within what the ledger was charged.
+* everything that leaves a run (result, text, pickle, output, warnings, certificate) must be the
+  same, byte for byte: whatever differs has reached the outside past the mechanisms;
+* the logarithm of the ratio of the two tapes' probabilities is what the events really cost on this
+  pair of data sets, and must be within what the ledger was charged.
 
 Nothing here is statistical: no draw of the noise may break it.
 """
@@ -33,30 +35,64 @@ from jaxcd.decisions import noisy_rank
 from jaxcd.privacy import AboveThreshold, NoiseSampler, NoiseSource, mechanisms
 from jaxcd.privacy.sensitive import exact_values
 
-__all__ = ["Drawing", "Given", "Replay", "Replaying", "Tape", "Tapping", "costs", "outside", "replay", "tapping"]
+__all__ = [
+    "Drawing",
+    "Given",
+    "Replay",
+    "Replaying",
+    "Tape",
+    "Tapping",
+    "costs",
+    "outside",
+    "replay",
+    "tapping",
+]
 
 
 class Tape:
     """What the mechanisms of one run drew and answered, by ledger index."""
 
     def __init__(self) -> None:
-        self.calls: defaultdict[int, list[tuple[str, float, np.ndarray, np.ndarray | None]]] = defaultdict(list)
+        self.calls: defaultdict[int, list[tuple[str, float, np.ndarray, np.ndarray | None]]] = (
+            defaultdict(list)
+        )
         self.asked: defaultdict[int, list[np.ndarray]] = defaultdict(list)
         self.thresholds: dict[int, float] = {}
         self.hits: dict[int, int] = {}
 
-    def add(self, index: int, kind: str, scale: float, draws: np.ndarray, values: np.ndarray | None = None) -> None:
-        """Keep one call of the sampler: its law, scale and draws, and the integers that the noise was for."""
-        self.calls[index].append((kind, scale, np.array(draws), None if values is None else np.array(values)))
+    def add(
+        self,
+        index: int,
+        kind: str,
+        scale: float,
+        draws: np.ndarray,
+        values: np.ndarray | None = None,
+    ) -> None:
+        """Keep one call of the sampler: its law, scale and draws, and the integers that the noise
+        was for.
+        """
+        self.calls[index].append(
+            (kind, scale, np.array(draws), None if values is None else np.array(values))
+        )
 
     @property
     def rate(self) -> float:
         """The share of the records that subsets held; 1 where none was drawn."""
-        return min((scale for calls in self.calls.values() for kind, scale, *_ in calls if kind == "subset"), default=1.0)
+        return min(
+            (
+                scale
+                for calls in self.calls.values()
+                for kind, scale, *_ in calls
+                if kind == "subset"
+            ),
+            default=1.0,
+        )
 
 
 class Tapping:
-    """Where the values that mechanisms see, and the hits of AboveThresholds, go to: :func:`tapping`."""
+    """Where the values that mechanisms see, and the hits of AboveThresholds, go to:
+    :func:`tapping`.
+    """
 
     def __init__(self) -> None:
         self.tape = Tape()
@@ -101,7 +137,14 @@ class Drawing(NoiseSampler):
         """True, so that the run looks as a real one does."""
         return True
 
-    def _keep(self, index: int, kind: str, scale: float, draws: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
+    def _keep(
+        self,
+        index: int,
+        kind: str,
+        scale: float,
+        draws: np.ndarray,
+        values: np.ndarray | None = None,
+    ) -> np.ndarray:
         self._tap.tape.add(index, kind, scale, draws, values)
         return draws
 
@@ -150,16 +193,24 @@ class Replaying(NoiseSampler):
         """True, so that the run looks as a real one does."""
         return True
 
-    def _next(self, index: int, kind: str, scale: float, size: int) -> tuple[np.ndarray, np.ndarray | None]:
+    def _next(
+        self, index: int, kind: str, scale: float, size: int
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         place = self._place[index]
         self._place[index] += 1
         assert place < len(self._first.calls[index]), "the second run draws more than the first"
         there, there_scale, draws, values = self._first.calls[index][place]
-        assert (there, there_scale, len(draws)) == (kind, scale, size), "kind, scale and size of a draw depend on the data"
+        assert (there, there_scale, len(draws)) == (kind, scale, size), (
+            "kind, scale and size of a draw depend on the data"
+        )
         return draws, values
 
     def geometric(self, scale: float, size: int, *, index: int) -> np.ndarray:  # noqa: D102
-        earlier = [len(draws) for kind, _, draws, _ in self._first.calls[index][: self._place[index]] if kind == "geometric"]
+        earlier = [
+            len(draws)
+            for kind, _, draws, _ in self._first.calls[index][: self._place[index]]
+            if kind == "geometric"
+        ]
         draws = self._next(index, "geometric", scale, size)[0].copy()
         if not earlier:
             return draws + self._shift  # the threshold
@@ -215,13 +266,25 @@ class Given(NoiseSource):
 
 
 def outside(call: Callable[[], Any], folder: Path | None = None) -> tuple[Any, list[Any]]:
-    """A result, and everything of the call that can be seen; with ``folder``, also the files of its report."""
+    """A result, and everything of the call that can be seen; with ``folder``, also the files of its
+    report.
+    """
     out, err = io.StringIO(), io.StringIO()
-    with warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with (
+        warnings.catch_warnings(record=True) as warned,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
         warnings.simplefilter("always")
         result = call()
         print(result)
-    seen: list[Any] = [repr(result), out.getvalue(), err.getvalue(), [str(w.message) for w in warned], pickle.dumps(result)]
+    seen: list[Any] = [
+        repr(result),
+        out.getvalue(),
+        err.getvalue(),
+        [str(w.message) for w in warned],
+        pickle.dumps(result),
+    ]
     if hasattr(result, "certificate"):
         seen.append(result.certificate())
     if folder is not None:
@@ -232,7 +295,9 @@ def outside(call: Callable[[], Any], folder: Path | None = None) -> tuple[Any, l
 
 @dataclass(frozen=True)
 class Replay:
-    """A run and its replay: the first result, both tapes, and what differed outside (nothing, if all is well)."""
+    """A run and its replay: the first result, both tapes, and what differed outside (nothing, if
+    all is well).
+    """
 
     result: Any
     first: Tape
@@ -249,9 +314,16 @@ _PARTS = ("repr", "stdout", "stderr", "warnings", "pickle", "certificate", "file
 
 
 def replay(
-    tap: Tapping, run: Callable[[Any, NoiseSource], Any], here: Any, there: Any, *, seed: int, shift: Callable[[Tape], int]
+    tap: Tapping,
+    run: Callable[[Any, NoiseSource], Any],
+    here: Any,
+    there: Any,
+    *,
+    seed: int,
+    shift: Callable[[Tape], int],
 ) -> Replay:
-    """Runs on ``here`` with noise drawn from ``seed``, and on ``there`` with the noise that must give the same answers.
+    """Runs on ``here`` with noise drawn from ``seed``, and on ``there`` with the noise that must
+    give the same answers.
 
     Args:
         tap: of :func:`tapping`.
@@ -264,7 +336,9 @@ def replay(
     result, seen = outside(lambda: run(here, Given(Drawing(tap, seed))))
     tap.tape = second = Tape()
     try:
-        _, seen_there = outside(lambda: run(there, Given(Replaying(tap, first, shift=shift(first)))))
+        _, seen_there = outside(
+            lambda: run(there, Given(Replaying(tap, first, shift=shift(first))))
+        )
     except AssertionError as error:
         return Replay(result, first, second, (str(error),))
     names = [name for name, a, b in zip(_PARTS, seen, seen_there, strict=False) if a != b]
@@ -273,7 +347,9 @@ def replay(
     return Replay(result, first, second, tuple(names))
 
 
-def costs(rows: Sequence[Mapping[str, Any]], first: Tape, second: Tape, *, shift: int) -> dict[int, float]:
+def costs(
+    rows: Sequence[Mapping[str, Any]], first: Tape, second: Tape, *, shift: int
+) -> dict[int, float]:
     """What each event cost on this pair, as a share of what it was charged, by index.
 
     For an AboveThreshold this is the bound of the coupling, the same for all pairs of data sets.
@@ -284,18 +360,30 @@ def costs(rows: Sequence[Mapping[str, Any]], first: Tape, second: Tape, *, shift
         assert row["index"] == index
         if any(kind == "geometric" for kind, *_ in calls):
             scales = [scale for kind, scale, *_ in calls if kind == "geometric"]
-            inner = Fraction(shift) / Fraction(scales[0]) + sum(Fraction(2 * shift) / Fraction(scale) for scale in scales[1:2])
+            inner = Fraction(shift) / Fraction(scales[0]) + sum(
+                Fraction(2 * shift) / Fraction(scale) for scale in scales[1:2]
+            )
             shares[index] = math.log1p(first.rate * math.expm1(float(inner))) / row["epsilon"]
             continue
-        (kind, scale, difference, _), *rest = [part for part in second.calls[index] if part[0] != "subset"]
+        (kind, scale, difference, _), *rest = [
+            part for part in second.calls[index] if part[0] != "subset"
+        ]
         assert not rest
         steps = [int(x) for x in difference]
-        if row["law"].startswith("noisy rank"):  # the answer follows from a comparison, so that the noise of the null can stay
-            shares[index] = float(Fraction(abs(steps[0]) + max(map(abs, steps[1:]))) / Fraction(scale)) / row["epsilon"]
+        # the answer follows from a comparison, so that the noise of the null can stay
+        if row["law"].startswith("noisy rank"):
+            shares[index] = (
+                float(Fraction(abs(steps[0]) + max(map(abs, steps[1:]))) / Fraction(scale))
+                / row["epsilon"]
+            )
         elif kind == "laplace":
             shares[index] = float(Fraction(sum(map(abs, steps))) / Fraction(scale)) / row["epsilon"]
         elif kind == "gaussian":
-            shares[index] = float(Fraction(sum(x * x for x in steps)) / (2 * Fraction(scale) ** 2)) / row["rho"]
+            shares[index] = (
+                float(Fraction(sum(x * x for x in steps)) / (2 * Fraction(scale) ** 2)) / row["rho"]
+            )
         else:
-            shares[index] = float(Fraction(max(steps) - min(steps)) / Fraction(scale)) / row["epsilon"]
+            shares[index] = (
+                float(Fraction(max(steps) - min(steps)) / Fraction(scale)) / row["epsilon"]
+            )
     return shares

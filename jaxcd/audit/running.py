@@ -17,7 +17,13 @@ from jaxcd.audit.published import PUBLISHED
 
 __all__ = ["CHECKS", "Audit", "is_found", "picture", "run_audit"]
 
-CHECKS: Mapping[str, Callable[[bool], Iterator[Finding]]] = {**CONSTANTS, **REPLAYS, **LAWS, **BOOKKEEPING, **PUBLISHED}
+CHECKS: Mapping[str, Callable[[bool], Iterator[Finding]]] = {
+    **CONSTANTS,
+    **REPLAYS,
+    **LAWS,
+    **BOOKKEEPING,
+    **PUBLISHED,
+}
 """Every check by name; the argument says whether to be quick."""
 
 
@@ -36,34 +42,59 @@ class Audit:
         """One line a claim: what is claimed, what was reached, and its share."""
         rows = [("check", "of", "claimed", "found", "share", "")]
         rows += [
-            (f.check, f.subject, f"{f.claimed:.6g}", f"{f.found:.6g}", f"{f.share:.3f}", "; ".join(f.wrong))
+            (
+                f.check,
+                f.subject,
+                f"{f.claimed:.6g}",
+                f"{f.found:.6g}",
+                f"{f.share:.3f}",
+                "; ".join(f.wrong),
+            )
             for f in self.findings
         ]
         widths = [max(len(row[k]) for row in rows) for k in range(5)]
-        lines = ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]).rstrip() for row in rows]
+        lines = [
+            "  ".join(
+                [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]
+            ).rstrip()
+            for row in rows
+        ]
         broken = sum(bool(f.wrong) for f in self.findings)
         return "\n".join([*lines, "", f"{len(self.findings)} claims, {broken} broken"])
 
     def records(self) -> list[dict[str, object]]:
         """The same as plain data."""
         return [
-            {"check": f.check, "of": f.subject, "claimed": f.claimed, "found": f.found, "wrong": list(f.wrong)} for f in self.findings
+            {
+                "check": f.check,
+                "of": f.subject,
+                "claimed": f.claimed,
+                "found": f.found,
+                "wrong": list(f.wrong),
+            }
+            for f in self.findings
         ]
 
 
 def run_audit(
-    *, quick: bool = False, only: str = "", planted_bugs: bool = True, progress: Callable[[str], None] = lambda name: None
+    *,
+    quick: bool = False,
+    only: str = "",
+    planted_bugs: bool = True,
+    progress: Callable[[str], None] = lambda name: None,
 ) -> Audit:
     """Runs the checks, and then plants every bug and runs the check that must find it.
 
     Args:
         quick: fewer trials and draws: about two minutes instead of ten on two cores.
-        only: words that the names of the checks to run must hold; then no bugs are planted but those of these checks.
+        only: words that the names of the checks to run must hold; then no bugs are planted but
+            those of these checks.
         planted_bugs: whether to plant bugs at all.
         progress: called with the name of each check before it runs.
 
     Returns:
-        What was found.  A planted bug's claim is 1 ("it is found"), and it has been reached if it was.
+        What was found.  A planted bug's claim is 1 ("it is found"), and it has been reached if it
+        was.
     """
     findings: list[Finding] = []
     for name, check in CHECKS.items():
@@ -88,16 +119,21 @@ def is_found(bug: Bug) -> bool:
 
 def picture(audit: Audit, path: Path) -> None:
     """Claimed against audited: a bar a claim, as an SVG file."""
-    shown = [f for f in audit.findings if f.check not in ("bookkeeping", "law", "planted bug is found")]
+    shown = [
+        f for f in audit.findings if f.check not in ("bookkeeping", "law", "planted bug is found")
+    ]
     names = [f"{f.check.removeprefix('replay: ')}: {f.subject}" for f in shown]
     height, left, width = 16, 430, 400
     top = 46
     total = top + height * len(shown) + 20
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 90} {total}" font-family="sans-serif" font-size="10">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 90} {total}" '
+        'font-family="sans-serif" font-size="10">',
         f'<rect width="{left + width + 90}" height="{total}" fill="white"/>',
-        f'<text x="{left}" y="16" font-size="12">What the audit reached, as a share of what is claimed</text>',
-        f'<line x1="{left + width}" y1="{top - 12}" x2="{left + width}" y2="{total - 12}" stroke="black" stroke-dasharray="3,3"/>',
+        f'<text x="{left}" y="16" font-size="12">What the audit reached, as a share of what is '
+        "claimed</text>",
+        f'<line x1="{left + width}" y1="{top - 12}" x2="{left + width}" y2="{total - 12}" '
+        'stroke="black" stroke-dasharray="3,3"/>',
         f'<text x="{left + width}" y="{top - 16}" text-anchor="middle">the claim</text>',
     ]
     for place, (name, f) in enumerate(zip(names, shown, strict=True)):
@@ -106,6 +142,9 @@ def picture(audit: Audit, path: Path) -> None:
         colour = "#b0413e" if f.wrong else "#c9a227" if broken else "#33658a"
         label = html.escape(name if len(name) < 76 else name[:73] + "...")
         parts.append(f'<text x="{left - 6}" y="{y + 10}" text-anchor="end">{label}</text>')
-        parts.append(f'<rect x="{left}" y="{y + 2}" width="{width * share:.1f}" height="{height - 5}" fill="{colour}"/>')
+        parts.append(
+            f'<rect x="{left}" y="{y + 2}" width="{width * share:.1f}" height="{height - 5}" '
+            f'fill="{colour}"/>'
+        )
         parts.append(f'<text x="{left + width * share + 4:.1f}" y="{y + 10}">{f.share:.3g}</text>')
     path.write_text("\n".join([*parts, "</svg>"]) + "\n", encoding="utf-8")

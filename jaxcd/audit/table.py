@@ -1,8 +1,10 @@
-"""What every event must say, written down a second time: sensitivity, numerical pad and law, from public numbers alone.
+"""What every event must say, written down a second time: sensitivity, numerical pad and law, from
+public numbers alone.
 
-Nothing here calls the code that it is compared with.  Constants are those of the proofs (docs/PRIVACY.md, and the docstrings that a
-registry entry names); sensitivities of sums over rows are the largest distance of two rows' contributions, found by going through all
-rows of a small domain.
+Nothing here calls the code that it is compared with.  Constants are those of the proofs
+(docs/PRIVACY.md, and the docstrings that a registry entry names); sensitivities of sums over rows
+are the largest distance of two rows' contributions, found by going through all rows of a small
+domain.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ __all__ = ["Facts", "Stated", "farthest_moments", "stated"]
 
 @dataclass(frozen=True)
 class Stated:
-    """What an event must say: the word its law begins with, the sensitivity, the least pad, and whether the values are integers."""
+    """What an event must say: the word its law begins with, the sensitivity, the least pad, and
+    whether the values are integers.
+    """
 
     law: str
     sensitivity: float
@@ -60,7 +64,8 @@ def _margin(facts: Facts, n: int) -> tuple[float, float]:
     c = max(z * z - 1, 0.0)
     tables = max(1e-7, n / 2**30)
     by_test = {
-        "CovarianceNorm": (3.0, tables),  # 2 sqrt 2 between strata, and a threshold that takes the rest up to 3
+        # 2 sqrt 2 between strata, and a threshold that takes the rest up to 3
+        "CovarianceNorm": (3.0, tables),
         "PooledCovariance": (4 + (3 - 2 * math.sqrt(2)), tables),
         "KendallTau": (2 + z / 45, tables),
         "Spearman": (2 + z / 45, tables),
@@ -71,7 +76,9 @@ def _margin(facts: Facts, n: int) -> tuple[float, float]:
 
 
 def farthest_moments(levels: Sequence[int], weight: float = 1.0) -> float:
-    """The largest distance of two rows' contributions to all products of two columns' codes, and to the codes times ``weight``."""
+    """The largest distance of two rows' contributions to all products of two columns' codes, and to
+    the codes times ``weight``.
+    """
     # One-hot vectors less their mean: the same lengths and angles as any orthonormal contrasts.
     codes = [np.eye(k) - 1 / k for k in levels]
     rows = list(itertools.product(*map(range, levels)))
@@ -107,26 +114,32 @@ def _single(law: str, *, subset: bool = False) -> Callable[[re.Match[str], Facts
 
 
 def _contrasts(match: re.Match[str], facts: Facts, dimension: int) -> Stated:
-    levels = [4] * _n_numeric(facts) if _n_numeric(facts) else _discrete(facts)  # StratifiedRanks looks at four bins of values
+    # StratifiedRanks looks at four bins of values
+    levels = [4] * _n_numeric(facts) if _n_numeric(facts) else _discrete(facts)
     return Stated("discrete Gaussian", farthest_moments(levels))
 
 
-def _fixed(law: str, value: Callable[[Facts], float], *, integral: bool = False, pad: float = 0.0) -> Callable[[re.Match[str], Facts, int], Stated]:
+def _fixed(
+    law: str, value: Callable[[Facts], float], *, integral: bool = False, pad: float = 0.0
+) -> Callable[[re.Match[str], Facts, int], Stated]:
     return lambda match, facts, dimension: Stated(law, value(facts), pad, integral)
 
 
 def _all_pairs(match: re.Match[str], facts: Facts, dimension: int) -> Stated | None:
-    # Under Laplace noise sensitivities depend on the basis that was chosen; there all neighbours of a record are gone through instead.
+    # Under Laplace noise sensitivities depend on the basis that was chosen; there all neighbours of
+    # a record are gone through instead.
     return None if facts.pure else Stated("discrete Gaussian", farthest_moments(_discrete(facts)))
 
 
 def _tilted(match: re.Match[str], facts: Facts, dimension: int) -> Stated:
-    # Its sensitivity follows from a rate that was released.  A sum of n products of size up to 1 and more, converted three times.
+    # Its sensitivity follows from a rate that was released.  A sum of n products of size up to 1
+    # and more, converted three times.
     return Stated("discrete Gaussian", math.nan, facts.n * 2.0**-51)
 
 
 def _features(match: re.Match[str], facts: Facts, dimension: int) -> Stated:
-    # Unit vectors of p columns and the constant 1/2: |f|^2 = p + 1/4, and packed moments of two rows are at most that far apart.
+    # Unit vectors of p columns and the constant 1/2: |f|^2 = p + 1/4, and packed moments of two
+    # rows are at most that far apart.
     return Stated("discrete Gaussian", len(facts.levels) + 0.25, facts.n * 2.0**-51)
 
 
@@ -143,14 +156,30 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str], Facts, int], Stated | None]], 
     (r"level \d+: smallest margin of (\d+) pairs|grow|shrink|orient", _batch),
     (r"level \d+: separating set|answer and set, .*", _single("exponential")),
     (r"bandwidth of .*", _fixed("exponential", lambda facts: 2 + 1e-6, pad=1e-6)),
-    (r"rank maps", _fixed("discrete Gaussian", lambda facts: math.sqrt(2 * (facts.map_levels + 1) * _n_numeric(facts)), integral=True)),
+    (
+        r"rank maps",
+        _fixed(
+            "discrete Gaussian",
+            lambda facts: math.sqrt(2 * (facts.map_levels + 1) * _n_numeric(facts)),
+            integral=True,
+        ),
+    ),
     (r"tilted second moments, round \d+", _tilted),
     (r"feature covariances", _features),
     (r"joint histogram", _fixed("discrete Laplace", lambda facts: 2.0, integral=True)),
     (r"round 1: all pairs", _all_pairs),
-    (r"centres and scales", _fixed("discrete Gaussian", lambda facts: math.sqrt(2 * _n_numeric(facts)), integral=True)),
-    (r"difference of regression errors", _fixed("discrete Laplace", lambda facts: 2 * facts.record, integral=True)),
-    (r"records to turn the answer over", _fixed("discrete Laplace", lambda facts: 2.0, integral=True)),
+    (
+        r"centres and scales",
+        _fixed("discrete Gaussian", lambda facts: math.sqrt(2 * _n_numeric(facts)), integral=True),
+    ),
+    (
+        r"difference of regression errors",
+        _fixed("discrete Laplace", lambda facts: 2 * facts.record, integral=True),
+    ),
+    (
+        r"records to turn the answer over",
+        _fixed("discrete Laplace", lambda facts: 2.0, integral=True),
+    ),
     (r"quartile of .*", _fixed("exponential", lambda facts: 1.0, integral=True)),
     (r".*: stability", _fixed("discrete Laplace", lambda facts: 1.0, integral=True)),
     (r".*: value", _fixed("discrete Laplace", lambda facts: facts.record)),
@@ -159,7 +188,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str], Facts, int], Stated | None]], 
 
 
 def stated(label: str, facts: Facts, dimension: int) -> Stated | None:
-    """What the event of this label must say, or None where only going through the neighbours tells (sums whose weights were released).
+    """What the event of this label must say, or None where only going through the neighbours tells
+    (sums whose weights were released).
 
     Args:
         label: of the event.

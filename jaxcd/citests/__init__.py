@@ -1,4 +1,6 @@
-"""Conditional independence tests: one file a test, one interface (:class:`jaxcd.citests.base.CITest`)."""
+"""Conditional independence tests: one file a test, one interface
+(:class:`jaxcd.citests.base.CITest`).
+"""
 
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, Sensitivity, check_alpha
 from jaxcd.citests.bought_bandwidths import BoughtBandwidths

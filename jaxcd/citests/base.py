@@ -1,9 +1,10 @@
 """What a conditional independence test is: configuration, and two steps.
 
-A :class:`CITest` is frozen configuration.  ``prepare`` looks at the data once and returns a :class:`PreparedTest`, which
-evaluates batches of queries.  The *margin* of a query is the statistic minus its critical value, on the statistic's own scale:
-positive means "dependent".  Mechanisms add noise to margins, never to p-values: a p-value is flat where it matters, so a
-threshold on it needs 4 to 280 times the noise (PRIVACY.md B5).
+A :class:`CITest` is frozen configuration.  ``prepare`` looks at the data once and returns a
+:class:`PreparedTest`, which evaluates batches of queries.  The *margin* of a query is the statistic
+minus its critical value, on the statistic's own scale: positive means "dependent".  Mechanisms add
+noise to margins, never to p-values: a p-value is flat where it matters, so a threshold on it needs
+4 to 280 times the noise (PRIVACY.md B5).
 """
 
 from __future__ import annotations
@@ -20,11 +21,22 @@ from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.privacy import Accountant, Relation
 
-__all__ = ["CITest", "Evaluation", "PreparedTest", "Query", "Sensitivity", "StatisticsSource", "check_alpha", "require_data"]
+__all__ = [
+    "CITest",
+    "Evaluation",
+    "PreparedTest",
+    "Query",
+    "Sensitivity",
+    "StatisticsSource",
+    "check_alpha",
+    "require_data",
+]
 
 
 class Query(NamedTuple):
-    """Is column x independent of column y given the columns ``given``?  Normal form: x < y, ``given`` ascending."""
+    """Is column x independent of column y given the columns ``given``?  Normal form: x < y,
+    ``given`` ascending.
+    """
 
     x: int
     y: int
@@ -37,7 +49,9 @@ class Query(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """Answers to a batch of queries, float64 (n_queries,) each: the statistic, log p-value, and margin (> 0: dependent)."""
+    """Answers to a batch of queries, float64 (n_queries,) each: the statistic, log p-value, and
+    margin (> 0: dependent).
+    """
 
     statistic: np.ndarray
     log_pvalue: np.ndarray
@@ -49,8 +63,8 @@ class Sensitivity:
     """How far one neighbouring data set can move a margin.
 
     value: the proved bound for exact arithmetic, in the margin's units.
-    pad: a bound on the error of the computed margin, counted twice on top of ``value`` by the mechanisms (section L).
-    proof: where the proof stands.
+    pad: a bound on the error of the computed margin, counted twice on top of ``value`` by the
+    mechanisms (section L). proof: where the proof stands.
     """
 
     value: float
@@ -59,7 +73,9 @@ class Sensitivity:
 
 
 class PreparedTest(abc.ABC):
-    """A test that has looked at the data.  What it computes is sensitive: it stays inside the session."""
+    """A test that has looked at the data.  What it computes is sensitive: it stays inside the
+    session.
+    """
 
     n_samples: int
 
@@ -77,25 +93,35 @@ class PreparedTest(abc.ABC):
 
     @property
     def work(self) -> Mapping[str, int]:
-        """How much of what was computed so far, by name, such as n_residuals; in a private run this is sensitive."""
+        """How much of what was computed so far, by name, such as n_residuals; in a private run this
+        is sensitive.
+        """
         return {}
 
     def admissible(self, query: Query) -> bool:
-        """Whether the query can be evaluated at all (public: from the domain and n); others count as "dependent"."""
+        """Whether the query can be evaluated at all (public: from the domain and n); others count
+        as "dependent".
+        """
         return True
 
     def view(self) -> np.ndarray:
-        """The data as the test sees it at level 0: codes, integers (n_samples, n_columns), below ``view_cardinalities``."""
+        """The data as the test sees it at level 0: codes, integers (n_samples, n_columns), below
+        ``view_cardinalities``.
+        """
         raise DomainError(f"{type(self).__name__} has no discrete view of the data")
 
     def pooled_covariances(self, queries: Sequence[Query]) -> list[np.ndarray]:
-        """For each query the covariance of the one-hot codes of x and y within the strata of the conditioning set, summed over
-        these: sum_k (O_k - r_k c_k^T / n_k), in records, float64 (k_x, k_y)."""
+        """For each query the covariance of the one-hot codes of x and y within the strata of the
+        conditioning set, summed over these: sum_k (O_k - r_k c_k^T / n_k), in records, float64
+        (k_x, k_y)."""
         raise DomainError(f"{type(self).__name__} has no discrete view of the data")
 
     def restrict(self, rows: np.ndarray) -> PreparedTest:
         """The same test on a subset of the rows.  rows: bool (n_samples,)."""
-        raise OptionError(f"{type(self).__name__} cannot be restricted to a subsample; use a decider without subsampling")
+        raise OptionError(
+            f"{type(self).__name__} cannot be restricted to a subsample; use a decider without "
+            "subsampling"
+        )
 
 
 class CITest(abc.ABC):
@@ -110,33 +136,43 @@ class CITest(abc.ABC):
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         """Looks at the data once.
 
-        key: a typed key for tests that draw permutations; the others do not look at it.
-        Raises DomainError, naming the column, where the test does not apply to its type, and OptionError where a test that
-        draws has no key.
+        key: a typed key for tests that draw permutations; the others do not look at it. Raises
+        DomainError, naming the column, where the test does not apply to its type, and OptionError
+        where a test that draws has no key.
         """
 
     #: Whether a prepared test can be restricted to a subsample.
     restrictable: bool = True
-    #: Whether the test must release something of its own before the first query (``prepare_privately``).
+    # : Whether the test must release something of its own before the first query
+    # (``prepare_privately``).
     buys_preparation: bool = False
 
     def prepare_privately(
         self, data: Dataset | None, accountant: Accountant, *, key: jax.Array | None = None
     ) -> PreparedTest:
-        """``prepare`` of a test that buys its preparation: charges the accountant for whatever it reads off the data."""
+        """``prepare`` of a test that buys its preparation: charges the accountant for whatever it
+        reads off the data.
+        """
         raise PrivacyError(f"{self.name} buys no preparation; call prepare")
 
     def view_cardinalities(self, domain: Domain) -> tuple[int, ...] | None:
-        """Number of codes of each column of ``PreparedTest.view``, or None where the test has no discrete view (public)."""
+        """Number of codes of each column of ``PreparedTest.view``, or None where the test has no
+        discrete view (public).
+        """
         return None
 
     def check_search(self, domain: Domain | None, *, max_level: int | None) -> None:
-        """Raises where a search with conditioning sets of up to ``max_level`` columns would come upon a query that the test
-        cannot answer: known from the domain, and so before anything is charged."""
+        """Raises where a search with conditioning sets of up to ``max_level`` columns would come
+        upon a query that the test cannot answer: known from the domain, and so before anything is
+        charged."""
         return None
 
-    def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
-        """The sensitivity of the margin for a neighbouring relation, or None where no bound is proved."""
+    def margin_sensitivity(
+        self, *, alpha: float, n_samples: int, relation: Relation
+    ) -> Sensitivity | None:
+        """The sensitivity of the margin for a neighbouring relation, or None where no bound is
+        proved.
+        """
         return None
 
     def column_names(self, data: Dataset | None) -> tuple[str, ...]:
@@ -145,7 +181,8 @@ class CITest(abc.ABC):
 
 
 class StatisticsSource(abc.ABC):
-    """What can stand in the place of a data set: statistics that were paid for, and that know which tests they answer.
+    """What can stand in the place of a data set: statistics that were paid for, and that know which
+    tests they answer.
 
     domain: the declared columns.  n_samples: the number of rows they were computed from (public).
     """
@@ -170,12 +207,19 @@ def require_data(data: Dataset | None, test: str) -> Dataset:
     """Returns the data, or raises OptionError where there is none."""
     if not isinstance(data, Dataset):
         given = "None" if data is None else f"a {type(data).__name__}"
-        raise OptionError(f"data is {given}, but {test} needs a Dataset; make one with read_csv, from_frame or from_array")
+        raise OptionError(
+            f"data is {given}, but {test} needs a Dataset; make one with read_csv, from_frame or "
+            "from_array"
+        )
     return data
 
 
 def check_alpha(alpha: float) -> float:
-    """Returns alpha, or raises OptionError unless 0 < alpha < 1 (below 1e-300 its quantiles are infinite in double precision)."""
+    """Returns alpha, or raises OptionError unless 0 < alpha < 1 (below 1e-300 its quantiles are
+    infinite in double precision).
+    """
     if not isinstance(alpha, (int, float, np.number)) or not 1e-300 <= alpha < 1:
-        raise OptionError(f"alpha = {alpha!r} is not a level; use a number between 0 and 1, such as 0.05")
+        raise OptionError(
+            f"alpha = {alpha!r} is not a level; use a number between 0 and 1, such as 0.05"
+        )
     return float(alpha)

@@ -1,33 +1,41 @@
-r"""Kernel tests of bounded sensitivity: HSIC of norm-constrained kernel ridge residuals on public bounds.
+r"""Kernel tests of bounded sensitivity: HSIC of norm-constrained kernel ridge residuals on public
+bounds.
 
-For the record, and for users who want kernels: :mod:`jaxcd.citests.stratified_ranks` costs 4.06 records where the regression here
-costs tens to hundreds.
+For the record, and for users who want kernels: :mod:`jaxcd.citests.stratified_ranks` costs 4.06
+records where the regression here costs tens to hundreds.
 
-Columns are clipped and scaled from their declared bounds to [-1, 1].  Residuals are those of the objective
-(lambda / 2) |w|^2 + mean squared error with |w| <= B on random Fourier features of Z, whose kernel is bounded by one exactly and
-does not depend on the data.  Their dependence is T = sqrt(HSIC) with Fourier features of public bandwidth sigma, against one of
+Columns are clipped and scaled from their declared bounds to [-1, 1].  Residuals are those of the
+objective (lambda / 2) |w|^2 + mean squared error with |w| <= B on random Fourier features of Z,
+whose kernel is bounded by one exactly and does not depend on the data.  Their dependence is
+T = sqrt(HSIC) with Fourier features of public bandwidth sigma, against one of
 
-* the critical statistic T_(r) among k cyclic shifts of the shuffled rows (fixed: they do not depend on the data),
-* the analytic value z sqrt(a b / m), a = max(1 - mean of the Gram matrix, 0.05), z the normal quantile at 1 - alpha / 2 (Szekely and
-  Bakirov 2003: of level alpha for alpha <= 0.215).
+* the critical statistic T_(r) among k cyclic shifts of the shuffled rows (fixed: they do not depend
+  on the data),
+* the analytic value z sqrt(a b / m), a = max(1 - mean of the Gram matrix, 0.05), z the normal
+  quantile at 1 - alpha / 2 (Szekely and Bakirov 2003: of level alpha for alpha <= 0.215).
 
-**Sensitivity of m q (replace-one, m rows; records).**  Write e = m times the root mean square shift of the other rows' residuals when
-one record is replaced, e <= R(W) / sqrt(2 lambda), W = min(B, largest norm the objective allows), R(W) = 2 (1 + W c) sqrt(1 - c^2),
-c = (sqrt(1 + 8 W^2) - 1) / (4 W) (PRIVACY.md E3, E4, F2; e = 0 for empty Z).
+**Sensitivity of m q (replace-one, m rows; records).**  Write e = m times the root mean square shift
+of the other rows' residuals when one record is replaced, e <= R(W) / sqrt(2 lambda), W = min(B,
+largest norm the objective allows), R(W) = 2 (1 + W c) sqrt(1 - c^2), c = (sqrt(1 + 8 W^2) - 1) / (4
+W) (PRIVACY.md E3, E4, F2; e = 0 for empty Z).
 
-* T moves by (sqrt 6 + 2 e / sigma) / m: first the record's own features (D1: |C - C'| <= sqrt 6 (m - 1) / m^2 for kernels between 0
-  and 1), then the others', |phi(u) - phi(u')| <= |u - u'| / sigma and Cauchy-Schwarz, once for each column.
+* T moves by (sqrt 6 + 2 e / sigma) / m: first the record's own features (D1: |C - C'| <= sqrt 6
+  (m - 1) / m^2 for kernels between 0 and 1), then the others', |phi(u) - phi(u')| <= |u - u'| /
+  sigma and Cauchy-Schwarz, once for each column.
 * T at a fixed shift moves by (4 + 2 e / sigma) / m (D2), hence so does every order statistic.
-* With the permutation null: 4 + sqrt 6 + 4 e / sigma.  With the analytic one: sqrt 6 + (2 e / sigma)(1 + z / sqrt m) + 4 sqrt 5 z / sqrt m
-  (H3): replacing a record moves a by at most 2 / m and sqrt(a), a >= 1/20, by sqrt 5 * 2 / m; the others' residuals move
-  sqrt(a) by e / (sigma m), because sqrt(1 - mean of the Gram matrix) is the standard deviation of the features.
+* With the permutation null: 4 + sqrt 6 + 4 e / sigma.  With the analytic one: sqrt 6 + (2 e /
+  sigma)(1 + z / sqrt m) + 4 sqrt 5 z / sqrt m (H3): replacing a record moves a by at most 2 / m and
+  sqrt(a), a >= 1/20, by sqrt 5 * 2 / m; the others' residuals move sqrt(a) by e / (sigma m),
+  because sqrt(1 - mean of the Gram matrix) is the standard deviation of the features.
 * For two different bandwidths 2 e / sigma stands for e / sigma_x + e / sigma_y.
 
-The series kernel may be negative by its tolerance of 1e-8; D1's corner values are polynomials in k with coefficients below 8, so
-1e-6 covers it.  Bandwidths are constants, or bought once (:mod:`jaxcd.citests.bought_bandwidths`) and public from then on.
+The series kernel may be negative by its tolerance of 1e-8; D1's corner values are polynomials in k
+with coefficients below 8, so 1e-6 covers it.  Bandwidths are constants, or bought once
+(:mod:`jaxcd.citests.bought_bandwidths`) and public from then on.
 
-Margins of empty and non-empty Z, and of different bandwidths, have different sensitivities; they are scaled to one unit, so that the
-noise of a batch fits all of them: the margin here is m q / (its sensitivity), and the stated sensitivity is 1.
+Margins of empty and non-empty Z, and of different bandwidths, have different sensitivities; they
+are scaled to one unit, so that the noise of a batch fits all of them: the margin here is m q / (its
+sensitivity), and the stated sensitivity is 1.
 """
 
 from __future__ import annotations
@@ -54,7 +62,8 @@ from jaxcd.privacy import Accountant, Relation
 __all__ = ["BoundedRCIT", "Null", "residual_shift", "ridge_norm"]
 
 _SERIES_SLACK = 1e-6
-# The quadratic form's tail is proved below the chi-square's with one degree of freedom up to this level only.
+# The quadratic form's tail is proved below the chi-square's with one degree of freedom up to this
+# level only.
 _LARGEST_ANALYTIC_ALPHA = 0.215
 
 
@@ -70,7 +79,8 @@ class Null(enum.Enum):
 
 
 def ridge_norm(penalty: float, bound: float) -> float:
-    """W: the largest |w| of the regression for |x| <= 1: min(B, 1 / sqrt(2 lambda)), for lambda > 2 min(B, 1 / (1 + lambda / 2)).
+    """W: the largest |w| of the regression for |x| <= 1: min(B, 1 / sqrt(2 lambda)), for lambda > 2
+    min(B, 1 / (1 + lambda / 2)).
 
     Source: PRIVACY.md E1.
     """
@@ -78,14 +88,18 @@ def ridge_norm(penalty: float, bound: float) -> float:
 
 
 def residual_shift(penalty: float, bound: float) -> float:
-    """e = R(W) / sqrt(2 lambda), in records: m times the root mean square shift of residuals.  Source: PRIVACY.md E3, E4."""
+    """e = R(W) / sqrt(2 lambda), in records: m times the root mean square shift of residuals.
+    Source: PRIVACY.md E3, E4.
+    """
     w = ridge_norm(penalty, bound)
     c = (math.sqrt(1 + 8 * w * w) - 1) / (4 * w)
     return 2 * (1 + w * c) * math.sqrt(1 - c * c) / math.sqrt(2 * penalty)
 
 
 class _PreparedKernel(PreparedPermutationTest):
-    def __init__(self, scaled: np.ndarray, scales: tuple[float, ...], config: BoundedRCIT, key: jax.Array) -> None:
+    def __init__(
+        self, scaled: np.ndarray, scales: tuple[float, ...], config: BoundedRCIT, key: jax.Array
+    ) -> None:
         self.n_samples = int(scaled.shape[0])
         feature_key, shift_key, order_key = jax.random.split(key, 3)
         self._values = hsic.shuffled_rows(scaled, order_key)
@@ -103,17 +117,26 @@ class _PreparedKernel(PreparedPermutationTest):
         return 1 << 16
 
     def _features(self, given: tuple[int, ...], queries: Sequence[Query]) -> dict[int, jax.Array]:
-        """Centred features of every column asked for: residuals on ``given``, in the column's bandwidth."""
+        """Centred features of every column asked for: residuals on ``given``, in the column's
+        bandwidth.
+        """
         config = self._config
         targets = sorted({v for query in queries for v in (query.x, query.y)})
         values = jnp.asarray(self._values[:, targets])
         if given:
-            z = jnp.asarray(self._values[:, list(given)] / np.array([self._scales[v] for v in given]))
+            z = jnp.asarray(
+                self._values[:, list(given)] / np.array([self._scales[v] for v in given])
+            )
             factor = gram.random_fourier_features(
-                z, config.ridge_bandwidth * math.sqrt(len(given)), n_features=config.n_features, key=self._key
+                z,
+                config.ridge_bandwidth * math.sqrt(len(given)),
+                n_features=config.n_features,
+                key=self._key,
             ).factor
             penalty = ridge.penalty_of_objective(config.penalty, self.n_samples)
-            values = ridge.constrained_residuals(ridge.spectrum(factor), values, penalty, config.norm_bound)
+            values = ridge.constrained_residuals(
+                ridge.spectrum(factor), values, penalty, config.norm_bound
+            )
         length = 2 * (self._reach if given else 1.0)
         bandwidth = config.bandwidth if given else config.raw_bandwidth
         result = {}
@@ -131,7 +154,11 @@ class _PreparedKernel(PreparedPermutationTest):
 
     def _statistics(self, phi: jax.Array, psi: jax.Array) -> np.ndarray:
         """T_0, then T at each other shift."""
-        squares = np.asarray(hsic.hsic_shifted(phi, psi, first=self._first_shift, count=self._config.n_permutations + 1))
+        squares = np.asarray(
+            hsic.hsic_shifted(
+                phi, psi, first=self._first_shift, count=self._config.n_permutations + 1
+            )
+        )
         observed, others = hsic.split_observed(squares, self._first_shift)
         return np.sqrt(np.maximum([observed, *others], 0.0))
 
@@ -139,7 +166,10 @@ class _PreparedKernel(PreparedPermutationTest):
         with double_precision():
             phis = self._features(bucket, queries)
             # The permutation null's unit does not depend on alpha.
-            rows = [self.n_samples / self._unit(q, 0.05) * self._statistics(phis[q.x], phis[q.y]) for q in queries]
+            rows = [
+                self.n_samples / self._unit(q, 0.05) * self._statistics(phis[q.x], phis[q.y])
+                for q in queries
+            ]
         return np.array(rows, dtype=np.float64)
 
     def evaluate(self, bucket: Any, queries: Sequence[Query], *, alpha: float) -> Evaluation:
@@ -155,33 +185,42 @@ class _PreparedKernel(PreparedPermutationTest):
                     unit = math.sqrt(spreads[0] * spreads[1] / m)
                     critical = self._config.analytic_quantile(alpha) * unit
                     log_pvalue = float(tails.normal_two_sided_log_pvalue(np.array(observed / unit)))
-                    log_pvalue = log_pvalue if log_pvalue <= math.log(_LARGEST_ANALYTIC_ALPHA) else 0.0
+                    log_pvalue = (
+                        log_pvalue if log_pvalue <= math.log(_LARGEST_ANALYTIC_ALPHA) else 0.0
+                    )
                 else:
                     rank = self._config.critical_rank(alpha)
                     observed, *others = self._statistics(phi, psi).tolist()
                     critical = sorted(others, reverse=True)[rank - 1]
-                    log_pvalue = math.log((1 + sum(t >= observed for t in others)) / (len(others) + 1))
-                rows.append((observed, log_pvalue, m * (observed - critical) / self._unit(query, alpha)))
+                    log_pvalue = math.log(
+                        (1 + sum(t >= observed for t in others)) / (len(others) + 1)
+                    )
+                rows.append(
+                    (observed, log_pvalue, m * (observed - critical) / self._unit(query, alpha))
+                )
         return Evaluation(*np.array(rows, dtype=np.float64).T)
 
 
 @dataclass(frozen=True)
 class BoundedRCIT(PermutationTest):
-    r"""RCIT with a proved sensitivity: public bounds, bandwidths and permutations, norm-constrained ridge.
+    r"""RCIT with a proved sensitivity: public bounds, bandwidths and permutations, norm-constrained
+    ridge.
 
-    Statistic: T = sqrt(HSIC) of the residuals.  Margin: m (T - critical value) in units of its own sensitivity.
-    Columns: numeric with declared bounds.
-    penalty: lambda > 0.  norm_bound: B > 0.  bandwidth: of the residuals' kernel, raw_bandwidth: for empty Z, ridge_bandwidth: of
-    the kernel on Z times sqrt |Z|, all on the scale [-1, 1].  n_features: random Fourier features of Z, even.
-    null: permutation or analytic (alpha at most 0.215).  n_permutations: k.
-    scales: None takes the bandwidths as they are; ``BoughtBandwidths()`` multiplies the three, for each column, by a factor that
-    is bought when the session opens (without privacy: the best one).
+    Statistic: T = sqrt(HSIC) of the residuals.  Margin: m (T - critical value) in units of its own
+    sensitivity. Columns: numeric with declared bounds.
+    penalty: lambda > 0.  norm_bound: B > 0.  bandwidth: of the residuals' kernel, raw_bandwidth:
+    for empty Z, ridge_bandwidth: of the kernel on Z times sqrt |Z|, all on the scale [-1, 1].
+    n_features: random Fourier features of Z, even. null: permutation or analytic (alpha at most
+    0.215).  n_permutations: k.
+    scales: None takes the bandwidths as they are; ``BoughtBandwidths()`` multiplies the three, for
+    each column, by a factor that is bought when the session opens (without privacy: the best one).
 
     Guarantee
     ---------
-    Relation: replace-one; m, the bounds, the options and the permutations are public.  Sensitivity of the margin: 1 (by scaling).
-    Event: none (the margin never leaves the session; mechanisms pay), and with ``scales`` an ``ExponentialMechanismEvent`` a column.
-    Proof: module docstring.  Source: PRIVACY.md D, E, F2, H1, H3.
+    Relation: replace-one; m, the bounds, the options and the permutations are public.  Sensitivity
+    of the margin: 1 (by scaling). Event: none (the margin never leaves the session; mechanisms
+    pay), and with ``scales`` an ``ExponentialMechanismEvent`` a column. Proof: module docstring.
+    Source: PRIVACY.md D, E, F2, H1, H3.
     """
 
     penalty: float = 0.01
@@ -200,16 +239,23 @@ class BoundedRCIT(PermutationTest):
         for argument in ("penalty", "norm_bound", "bandwidth", "raw_bandwidth", "ridge_bandwidth"):
             value = getattr(self, argument)
             if not (math.isfinite(value) and value >= _LEAST_NUMBER):
-                raise OptionError(f"{argument} = {value!r} is not a finite number from {_LEAST_NUMBER:g}; give one")
+                raise OptionError(
+                    f"{argument} = {value!r} is not a finite number from {_LEAST_NUMBER:g}; give "
+                    "one"
+                )
         for argument in ("n_features", "n_permutations"):
             value = getattr(self, argument)
             if not is_whole(value, 2):
                 raise OptionError(f"{argument} = {value!r} is not a whole number from 2; give one")
         if not isinstance(self.null, Null):
-            raise OptionError(f"null = {self.null!r} is not a Null; use Null.PERMUTATION or Null.ANALYTIC")
+            raise OptionError(
+                f"null = {self.null!r} is not a Null; use Null.PERMUTATION or Null.ANALYTIC"
+            )
 
         if self.scales is not None and not isinstance(self.scales, BoughtBandwidths):
-            raise OptionError(f"scales = {self.scales!r} is neither None nor a BoughtBandwidths; use one of these")
+            raise OptionError(
+                f"scales = {self.scales!r} is neither None nor a BoughtBandwidths; use one of these"
+            )
 
     @property
     def buys_preparation(self) -> bool:  # type: ignore[override]
@@ -221,22 +267,34 @@ class BoundedRCIT(PermutationTest):
         return self.n_permutations if self.null is Null.PERMUTATION else 0
 
     def critical_rank(self, alpha: float) -> int:
-        """The rank of the critical shift; raises OptionError where there are too few shifts for the level."""
+        """The rank of the critical shift; raises OptionError where there are too few shifts for the
+        level.
+        """
         return critical_rank(alpha, self.n_permutations)
 
     def analytic_quantile(self, alpha: float) -> float:
-        """z at 1 - alpha / 2; raises OptionError for a level at which the analytic null is not known to hold."""
+        """z at 1 - alpha / 2; raises OptionError for a level at which the analytic null is not
+        known to hold.
+        """
         if not alpha <= _LARGEST_ANALYTIC_ALPHA:
             raise OptionError(
-                f"alpha = {alpha!r}: the analytic null holds for levels up to {_LARGEST_ANALYTIC_ALPHA}; use a smaller one, "
+                f"alpha = {alpha!r}: the analytic null holds for levels up to "
+                f"{_LARGEST_ANALYTIC_ALPHA}; use a smaller one, "
                 "or Null.PERMUTATION"
             )
         return tails.normal_quantile(alpha / 2)
 
     def record_sensitivity(
-        self, *, conditional: bool, n_samples: int, alpha: float = 0.05, scales: tuple[float, float] = (1.0, 1.0)
+        self,
+        *,
+        conditional: bool,
+        n_samples: int,
+        alpha: float = 0.05,
+        scales: tuple[float, float] = (1.0, 1.0),
     ) -> float:
-        """The sensitivity of m q, in records: see the module docstring.  scales: the factors of the two columns' bandwidths."""
+        """The sensitivity of m q, in records: see the module docstring.  scales: the factors of the
+        two columns' bandwidths.
+        """
         shift = residual_shift(self.penalty, self.norm_bound) if conditional else 0.0
         kernels = sum(shift / (self.bandwidth * scale) for scale in scales)
         if self.null is Null.PERMUTATION:
@@ -244,18 +302,28 @@ class BoundedRCIT(PermutationTest):
         z = self.analytic_quantile(alpha) / math.sqrt(n_samples)
         return math.sqrt(6) + kernels * (1 + z) + 4 * math.sqrt(5) * z + _SERIES_SLACK
 
-    def _scaled(self, data: Dataset | None, key: jax.Array | None) -> tuple[Dataset, list[np.ndarray], jax.Array]:
+    def _scaled(
+        self, data: Dataset | None, key: jax.Array | None
+    ) -> tuple[Dataset, list[np.ndarray], jax.Array]:
         """The columns on [-1, 1]; whatever can be refused is refused here."""
         data = require_data(data, self.name)
         if data.n_samples < 4:
-            raise DomainError(f"{self.name} needs at least 4 rows, and there are {data.n_samples}; use more data")
+            raise DomainError(
+                f"{self.name} needs at least 4 rows, and there are {data.n_samples}; use more data"
+            )
         if key is None:
-            raise OptionError(f"key = None: {self.name} draws features and permutations; give a typed key such as jax.random.key(0)")
+            raise OptionError(
+                f"key = None: {self.name} draws features and permutations; give a typed key such "
+                "as jax.random.key(0)"
+            )
         scaled = []
         for name in data.names:
             column = data.domain[name]
             if not isinstance(column, Numeric) or column.lower is None or column.upper is None:
-                raise DomainError(f"{self.name} needs public bounds, but {name!r} has none; declare it numeric with lower and upper")
+                raise DomainError(
+                    f"{self.name} needs public bounds, but {name!r} has none; declare it numeric "
+                    "with lower and upper"
+                )
             values = np.clip(data.values(name), column.lower, column.upper)
             scaled.append(2 * ((values - column.lower) / (column.upper - column.lower)) - 1)
         return data, scaled, key
@@ -273,13 +341,18 @@ class BoundedRCIT(PermutationTest):
         if self.scales is None:
             return self.prepare(data, key=key)
         data, scaled, key = self._scaled(data, key)
-        scales = buy_scales(scaled, data.names, self.scales, accountant, bandwidth=self.raw_bandwidth)
+        scales = buy_scales(
+            scaled, data.names, self.scales, accountant, bandwidth=self.raw_bandwidth
+        )
         return _PreparedKernel(np.column_stack(scaled), scales, self, key)
 
-    def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
+    def margin_sensitivity(
+        self, *, alpha: float, n_samples: int, relation: Relation
+    ) -> Sensitivity | None:
         if self.null is Null.ANALYTIC:
             self.analytic_quantile(alpha)
         else:
             self.critical_rank(alpha)
-        # float64 sums over the rows, and 100 bisections of the penalty: far below a millionth of a record's effect.
+        # float64 sums over the rows, and 100 bisections of the penalty: far below a millionth of a
+        # record's effect.
         return Sensitivity(1.0, max(1e-6, n_samples * 2.0**-30), "jaxcd.citests.bounded_rcit")

@@ -1,7 +1,8 @@
 """Pearson's chi-square and the likelihood ratio G on stratified tables.
 
-Neither has a bounded sensitivity: one record in an otherwise empty row contributes (O - E)^2 / E of order n.  They serve runs
-without privacy and searches on released tables; mechanisms that need a sensitivity refuse them.
+Neither has a bounded sensitivity: one record in an otherwise empty row contributes (O - E)^2 / E of
+order n.  They serve runs without privacy and searches on released tables; mechanisms that need a
+sensitivity refuse them.
 """
 
 from __future__ import annotations
@@ -34,16 +35,21 @@ class _TableTest(DiscreteTest):
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTables:
         data = require_data(data, self.name)
-        cardinalities = discrete_cardinalities(data, self.name, "declare it categorical or ordinal, or use FisherZ")
-        return PreparedTables(data.codes, cardinalities, lambda t, a: _evaluate(t, a, self._statistic))
+        cardinalities = discrete_cardinalities(
+            data, self.name, "declare it categorical or ordinal, or use FisherZ"
+        )
+        return PreparedTables(
+            data.codes, cardinalities, lambda t, a: _evaluate(t, a, self._statistic)
+        )
 
 
 @dataclass(frozen=True)
 class ChiSquare(_TableTest):
-    r"""Pearson's test: X^2 = sum over strata and cells of (O - E)^2 / E, chi-square distributed under independence.
+    r"""Pearson's test: X^2 = sum over strata and cells of (O - E)^2 / E, chi-square distributed
+    under independence.
 
-    Degrees of freedom: sum over strata of (nonempty rows - 1)(nonempty columns - 1).  Margin: log(alpha) - log(p-value).
-    Columns: categorical or ordinal.  Sensitivity: unbounded.
+    Degrees of freedom: sum over strata of (nonempty rows - 1)(nonempty columns - 1).  Margin:
+    log(alpha) - log(p-value). Columns: categorical or ordinal.  Sensitivity: unbounded.
     Source: Agresti, *Categorical Data Analysis*, 3rd ed., section 3.2.
     """
 
@@ -52,10 +58,11 @@ class ChiSquare(_TableTest):
 
 @dataclass(frozen=True)
 class GTest(_TableTest):
-    r"""The likelihood-ratio test: G = 2 sum O log(O / E), with the degrees of freedom of :class:`ChiSquare`.
+    r"""The likelihood-ratio test: G = 2 sum O log(O / E), with the degrees of freedom of
+    :class:`ChiSquare`.
 
-    Margin: log(alpha) - log(p-value).  Columns: categorical or ordinal.  Sensitivity: unbounded (of order log n).
-    Source: Agresti, *Categorical Data Analysis*, 3rd ed., section 3.2.
+    Margin: log(alpha) - log(p-value).  Columns: categorical or ordinal.  Sensitivity: unbounded (of
+    order log n). Source: Agresti, *Categorical Data Analysis*, 3rd ed., section 3.2.
     """
 
     _statistic = "g"

@@ -41,9 +41,13 @@ class _PreparedCorrelation(PreparedTest):
         variables = np.zeros((_BATCH, 2 + size), dtype=np.int32)
         variables[: len(queries)] = [(q.x, q.y, *q.given) for q in queries]
         with double_precision():
-            r = np.asarray(correlation.partial_correlations(self._matrix, variables))[: len(queries)]
+            r = np.asarray(correlation.partial_correlations(self._matrix, variables))[
+                : len(queries)
+            ]
         z = np.sqrt(self.n_samples - size - 3) * np.arctanh(np.clip(r, -_LARGEST, _LARGEST))
-        return Evaluation(z, tails.normal_two_sided_log_pvalue(z), np.abs(z) - tails.normal_quantile(alpha / 2))
+        return Evaluation(
+            z, tails.normal_two_sided_log_pvalue(z), np.abs(z) - tails.normal_quantile(alpha / 2)
+        )
 
     def restrict(self, rows: np.ndarray) -> PreparedTest:
         return _PreparedCorrelation(self._values[rows])
@@ -51,18 +55,24 @@ class _PreparedCorrelation(PreparedTest):
 
 @dataclass(frozen=True)
 class FisherZ(CITest):
-    r"""The partial-correlation test, by Fisher's z: z = sqrt(n - |S| - 3) artanh(r), r the partial correlation of x and y given S;
-    standard normal under independence for jointly normal data.
+    r"""The partial-correlation test, by Fisher's z: z = sqrt(n - |S| - 3) artanh(r), r the partial
+    correlation of x and y given S; standard normal under independence for jointly normal data.
 
-    Statistic: z.  Margin: |z| minus the normal quantile at 1 - alpha / 2.  Columns: numeric (or ordinal, by their level codes).
-    A constant column has r = 0.  Sensitivity: none is proved (the correlation of unbounded columns has none), so mechanisms
-    that need one refuse it.
-    Source: Fisher 1924; Anderson, *An Introduction to Multivariate Statistical Analysis*, section 4.3.
+    Statistic: z.  Margin: |z| minus the normal quantile at 1 - alpha / 2.  Columns: numeric (or
+    ordinal, by their level codes). A constant column has r = 0.  Sensitivity: none is proved (the
+    correlation of unbounded columns has none), so mechanisms that need one refuse it.
+    Source: Fisher 1924; Anderson, *An Introduction to Multivariate Statistical Analysis*, section
+    4.3.
     """
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         data = require_data(data, self.name)
         for name in data.names:
             if isinstance(data.domain[name], Categorical):
-                raise DomainError(f"FisherZ needs numbers, but {name!r} is categorical; use CovarianceNorm or ChiSquare")
-        return _PreparedCorrelation(np.column_stack([data.column(name).astype(np.float64) for name in data.names]))
+                raise DomainError(
+                    f"FisherZ needs numbers, but {name!r} is categorical; use CovarianceNorm or "
+                    "ChiSquare"
+                )
+        return _PreparedCorrelation(
+            np.column_stack([data.column(name).astype(np.float64) for name in data.names])
+        )

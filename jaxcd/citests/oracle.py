@@ -47,12 +47,13 @@ class _PreparedOracle(PreparedTest):
 
 @dataclass(frozen=True, eq=False)
 class Oracle(CITest):
-    """Answers every query by d-separation: what PC or FCI finds with infinitely many faithful samples.
+    """Answers every query by d-separation: what PC or FCI finds with infinitely many faithful
+    samples.
 
-    dag: a networkx DiGraph without cycles.  latent: nodes that are not observed.  selected: nodes that are conditioned on in
-    every query (selection variables; not observed either).
-    Statistic: 1 if d-connected, else 0.  With an Oracle the data argument is ``None``; the names are the observed nodes in the
-    DAG's node order.
+    dag: a networkx DiGraph without cycles.  latent: nodes that are not observed.  selected: nodes
+    that are conditioned on in every query (selection variables; not observed either).
+    Statistic: 1 if d-connected, else 0.  With an Oracle the data argument is ``None``; the names
+    are the observed nodes in the DAG's node order.
 
     Raises OptionError for an unknown latent or selected node, GraphError for a cycle.
     """
@@ -63,11 +64,16 @@ class Oracle(CITest):
 
     def __post_init__(self) -> None:
         if isinstance(self.latent, str) or isinstance(self.selected, str):
-            raise OptionError("latent and selected are tuples of node names; write ('L',) for one node")
+            raise OptionError(
+                "latent and selected are tuples of node names; write ('L',) for one node"
+            )
         for argument in ("latent", "selected"):
             for node in getattr(self, argument):
                 if node not in self.dag:
-                    raise OptionError(f"{argument}: {node!r} is not a node of the DAG; its nodes are {list(self.dag)}")
+                    raise OptionError(
+                        f"{argument}: {node!r} is not a node of the DAG; its nodes are "
+                        f"{list(self.dag)}"
+                    )
 
     def column_names(self, data: Dataset | None) -> tuple[str, ...]:
         hidden = {*self.latent, *self.selected}

@@ -1,4 +1,6 @@
-"""What the rank tests share: numeric or discrete x and y, one pass of O(n log n) a query, strata from discrete columns."""
+"""What the rank tests share: numeric or discrete x and y, one pass of O(n log n) a query, strata
+from discrete columns.
+"""
 
 from __future__ import annotations
 
@@ -14,28 +16,40 @@ from jaxcd.errors import DomainError
 from jaxcd.ops import tails
 from jaxcd.privacy import Relation
 
-__all__ = ["PreparedColumns", "evaluation_of_score", "prepare_ordered", "refuse_numeric_strata", "score_sensitivity"]
+__all__ = [
+    "PreparedColumns",
+    "evaluation_of_score",
+    "prepare_ordered",
+    "refuse_numeric_strata",
+    "score_sensitivity",
+]
 
 _VARIANCE_FLOOR = 100.0
 
 
 def evaluation_of_score(score: np.ndarray, variance: np.ndarray, alpha: float) -> Evaluation:
-    """z = score / sqrt(variance) (0 where the variance is), its p-value, and the margin |score| - z_alpha sqrt(max(variance, 100))."""
+    """z = score / sqrt(variance) (0 where the variance is), its p-value, and the margin |score| -
+    z_alpha sqrt(max(variance, 100)).
+    """
     critical = tails.normal_quantile(alpha / 2)
     margin = np.abs(score) - critical * np.sqrt(np.maximum(variance, _VARIANCE_FLOOR))
     z = np.where(variance > 0, score / np.sqrt(np.where(variance > 0, variance, 1.0)), 0.0)
     return Evaluation(z, tails.normal_two_sided_log_pvalue(z), margin)
 
 
-def score_sensitivity(*, alpha: float, n_samples: int, relation: Relation, proof: str) -> Sensitivity | None:
-    """2 + z / 45 for the margin of :func:`evaluation_of_score`: a score that a replaced record moves by less than 2, and a variance
-    that it moves by less than 4 / 9 under sqrt(max(., 100)); None for other neighbours than replace-one."""
+def score_sensitivity(
+    *, alpha: float, n_samples: int, relation: Relation, proof: str
+) -> Sensitivity | None:
+    """2 + z / 45 for the margin of :func:`evaluation_of_score`: a score that a replaced record
+    moves by less than 2, and a variance that it moves by less than 4 / 9 under sqrt(max(., 100));
+    None for other neighbours than replace-one."""
     return Sensitivity(2 + tails.normal_quantile(alpha / 2) / 45, rounding_pad(n_samples), proof)
 
 
 def _refusal(test: str, column: str) -> DomainError:
     return DomainError(
-        f"{test} cannot condition on the numeric column {column!r}; declare it ordinal with levels, or set max_level=0"
+        f"{test} cannot condition on the numeric column {column!r}; declare it ordinal with "
+        "levels, or set max_level=0"
     )
 
 
@@ -52,7 +66,9 @@ ScoreOfColumns = Callable[[np.ndarray, np.ndarray, np.ndarray, int], tuple[float
 
 
 class PreparedColumns(PreparedTest):
-    """A rank test of columns: ``score(x, y, stratum, n_strata)`` gives the signed score and its null variance."""
+    """A rank test of columns: ``score(x, y, stratum, n_strata)`` gives the signed score and its
+    null variance.
+    """
 
     def __init__(
         self,
@@ -94,21 +110,37 @@ class PreparedColumns(PreparedTest):
             n_strata = self._n_strata(query)
             stratum = np.zeros(self.n_samples, dtype=np.int64)
             for v in query.given:
-                stratum = stratum * int(self._cardinalities[v] or 1) + self._columns[v].astype(np.int64)
-            score, variance = self._score(self._columns[query.x], self._columns[query.y], stratum, n_strata)
+                stratum = stratum * int(self._cardinalities[v] or 1) + self._columns[v].astype(
+                    np.int64
+                )
+            score, variance = self._score(
+                self._columns[query.x], self._columns[query.y], stratum, n_strata
+            )
             scores.append(score)
             variances.append(variance)
         return evaluation_of_score(np.array(scores), np.array(variances), alpha)
 
     def restrict(self, rows: np.ndarray) -> PreparedTest:
         columns = [column[rows] for column in self._columns]
-        return PreparedColumns(columns, self._cardinalities, self._names, test=self._test, score=self._score)
+        return PreparedColumns(
+            columns, self._cardinalities, self._names, test=self._test, score=self._score
+        )
 
 
-def prepare_ordered(data: Dataset | None, *, test: str, tables: StatisticOfTables, columns: ScoreOfColumns) -> PreparedTest:
-    """Counted through contingency tables where every column is discrete, through the columns themselves otherwise."""
+def prepare_ordered(
+    data: Dataset | None, *, test: str, tables: StatisticOfTables, columns: ScoreOfColumns
+) -> PreparedTest:
+    """Counted through contingency tables where every column is discrete, through the columns
+    themselves otherwise.
+    """
     data = require_data(data, test)
     cardinalities = data.domain.cardinalities
     if all(c is not None for c in cardinalities):
         return PreparedTables(data.codes, [c for c in cardinalities if c is not None], tables)
-    return PreparedColumns([data.column(name) for name in data.names], cardinalities, data.names, test=test, score=columns)
+    return PreparedColumns(
+        [data.column(name) for name in data.names],
+        cardinalities,
+        data.names,
+        test=test,
+        score=columns,
+    )

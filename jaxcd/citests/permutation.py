@@ -1,9 +1,12 @@
-r"""What a permutation test of bounded sensitivity offers beyond its margin: the statistics that the margin is made of.
+r"""What a permutation test of bounded sensitivity offers beyond its margin: the statistics that the
+margin is made of.
 
-With k permutations fixed in advance (they do not depend on the data) the margin is T_0 - T_(r), T_(r) the r-th largest permuted statistic,
-r = floor(alpha (k + 1)).  Its stated sensitivity must be a bound on Delta_0 + Delta_pi, Delta_0 of T_0 and Delta_pi of each T_s alone: an
-order statistic moves by no more than what it is taken of, also after anything that does not depend on the data was added to each of
-them.  Deciders that bring their own null (:mod:`jaxcd.decisions.noisy_rank`) rest on that.
+With k permutations fixed in advance (they do not depend on the data) the margin is T_0 - T_(r),
+T_(r) the r-th largest permuted statistic, r = floor(alpha (k + 1)).  Its stated sensitivity must be
+a bound on Delta_0 + Delta_pi, Delta_0 of T_0 and Delta_pi of each T_s alone: an order statistic
+moves by no more than what it is taken of, also after anything that does not depend on the data was
+added to each of them.  Deciders that bring their own null (:mod:`jaxcd.decisions.noisy_rank`) rest
+on that.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ def critical_rank(alpha: float, n_permutations: int) -> int:
     """
     rank = math.floor(alpha * (n_permutations + 1) + 1e-9)
     if rank < 1:
-        raise OptionError(f"alpha = {alpha!r} is below 1 / (n_permutations + 1); use more permutations")
+        raise OptionError(
+            f"alpha = {alpha!r} is below 1 / (n_permutations + 1); use more permutations"
+        )
     return rank
 
 
@@ -37,7 +42,9 @@ class PreparedPermutationTest(PreparedTest):
 
     @abc.abstractmethod
     def permuted_statistics(self, bucket: Any, queries: Sequence[Query]) -> np.ndarray:
-        """T_0, T_1, ..., T_k in the margin's units: float64 (n_queries, 1 + k); at most ``batch_size(bucket)`` of one bucket."""
+        """T_0, T_1, ..., T_k in the margin's units: float64 (n_queries, 1 + k); at most
+        ``batch_size(bucket)`` of one bucket.
+        """
 
 
 class PermutationTest(CITest):

@@ -1,16 +1,18 @@
 r"""Kernel tests for numeric columns: HSIC, and RCIT, the HSIC of kernel ridge residuals.
 
-*Residuals.*  Given Z, both columns are regressed on Z by kernel ridge regression (Gaussian kernel on the normal scores of Z, which
-loses nothing: conditioning on Z is conditioning on any monotone function of its columns) with the penalty of least
-leave-one-out error, chosen for each target.  Penalties fixed in advance (PCD's lambda = 1) leave so much of the signal in
-the residuals that every true null is rejected from n = 500 on; the leave-one-out penalty keeps the level.
+*Residuals.*  Given Z, both columns are regressed on Z by kernel ridge regression (Gaussian kernel
+on the normal scores of Z, which loses nothing: conditioning on Z is conditioning on any monotone
+function of its columns) with the penalty of least leave-one-out error, chosen for each target.
+Penalties fixed in advance (PCD's lambda = 1) leave so much of the signal in the residuals that
+every true null is rejected from n = 500 on; the leave-one-out penalty keeps the level.
 
-*Independence.*  Residuals are scaled to a robust unit, clipped at +-5 (a function of the residual, so independence is kept) and
-compared by HSIC with Fourier features of a Gaussian kernel: O(n r^2) and no n x n array.  The null is the same statistic at
-k cyclic shifts of rows that were put into random order once, p = (1 + #{T_s >= T_0}) / (k + 1).
+*Independence.*  Residuals are scaled to a robust unit, clipped at +-5 (a function of the residual,
+so independence is kept) and compared by HSIC with Fourier features of a Gaussian kernel: O(n r^2)
+and no n x n array.  The null is the same statistic at k cyclic shifts of rows that were put into
+random order once, p = (1 + #{T_s >= T_0}) / (k + 1).
 
-*Sharing.*  All queries with the same Z share one factorisation; all queries with the same target and Z share one residual and its
-features; all queries share the shifts.
+*Sharing.*  All queries with the same Z share one factorisation; all queries with the same target
+and Z share one residual and its features; all queries share the shifts.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ from jaxcd.ops.standardising import SPREAD_LOST, is_constant, near_one, standard
 __all__ = ["HSIC", "RCIT"]
 
 _CLIP = 5.0
-# Relative errors of the statistic by dtype, with room; tests hold the errors themselves (1e-14, and 7e-7 in single precision).
+# Relative errors of the statistic by dtype, with room; tests hold the errors themselves (1e-14, and
+# 7e-7 in single precision).
 _TIES = {"float32": 1e-5, "float64": 1e-10}
 _TOLERANCE = 1e-8
 # Penalties mu / n of K + mu I among which leave-one-out chooses.
@@ -52,7 +55,9 @@ def normal_scores(column: np.ndarray) -> np.ndarray:
 
 
 def robust_unit(values: np.ndarray) -> np.ndarray:
-    """(values - median) / (IQR / 1.349), clipped at +-5; by the standard deviation where the IQR is 0, and 0 where the column is constant."""
+    """(values - median) / (IQR / 1.349), clipped at +-5; by the standard deviation where the IQR is
+    0, and 0 where the column is constant.
+    """
     if is_constant(values):
         return np.zeros_like(values)
     values = near_one(values)
@@ -66,14 +71,18 @@ def robust_unit(values: np.ndarray) -> np.ndarray:
 class _Columns(PreparedTest):
     """Numeric columns in random order, with the caches."""
 
-    def __init__(self, values: np.ndarray, names: Sequence[str], config: HSIC | RCIT, key: jax.Array) -> None:
+    def __init__(
+        self, values: np.ndarray, names: Sequence[str], config: HSIC | RCIT, key: jax.Array
+    ) -> None:
         self.n_samples, _ = values.shape
         self._names = tuple(names)
         self._config = config
         order_key, shift_key = jax.random.split(key)
         self._values = hsic.shuffled_rows(values, order_key)
         self._first_shift = hsic.draw_first_shift(shift_key, config.n_permutations)
-        self._kernel = features.fourier_kernel(length=2 * _CLIP, bandwidth=config.bandwidth, tolerance=_TOLERANCE)
+        self._kernel = features.fourier_kernel(
+            length=2 * _CLIP, bandwidth=config.bandwidth, tolerance=_TOLERANCE
+        )
         self._features: dict[tuple[int, tuple[int, ...]], jax.Array] = {}
         self._spectra: dict[tuple[int, ...], ridge.Spectrum] = {}
         self.n_residuals = 0
@@ -85,7 +94,9 @@ class _Columns(PreparedTest):
 
     def admissible(self, query: Query) -> bool:
         if query.given and isinstance(self._config, HSIC):
-            raise DomainError("HSIC is an unconditional test; use RCIT for conditioning sets, or set max_level=0")
+            raise DomainError(
+                "HSIC is an unconditional test; use RCIT for conditioning sets, or set max_level=0"
+            )
         return True
 
     def bucket(self, query: Query) -> tuple[int, ...]:
@@ -99,21 +110,30 @@ class _Columns(PreparedTest):
         rank = math.floor(alpha * (n_permutations + 1) + 1e-9)
         if rank < 1:
             raise OptionError(
-                f"alpha = {alpha!r} is below 1 / (n_permutations + 1): no p-value can reach it; use more permutations"
+                f"alpha = {alpha!r} is below 1 / (n_permutations + 1): no p-value can reach it; "
+                "use more permutations"
             )
         self._prepare_features(bucket, sorted({v for query in queries for v in (query.x, query.y)}))
         rows = []
         for query in queries:
             phi, psi = self._features[query.x, bucket], self._features[query.y, bucket]
             shifted = hsic.hsic_shifted(phi, psi, first=self._first_shift, count=n_permutations + 1)
-            observed, others = hsic.split_observed(np.asarray(shifted, dtype=np.float64), self._first_shift)
+            observed, others = hsic.split_observed(
+                np.asarray(shifted, dtype=np.float64), self._first_shift
+            )
             null = np.sort(others)[::-1]
-            # Equal statistics (few levels) differ in their last digits, and no processor's rounding may decide: what is as
-            # large but for these counts as large.  That is valid at every level, as every rule of the form T_s >= T_0 - t is.
-            pvalue = (1 + np.sum(null >= observed * (1 - _TIES[self._config.dtype]))) / (n_permutations + 1)
+            # Equal statistics (few levels) differ in their last digits, and no processor's rounding
+            # may decide: what is as large but for these counts as large.  That is valid at every
+            # level, as every rule of the form T_s >= T_0 - t is.
+            pvalue = (1 + np.sum(null >= observed * (1 - _TIES[self._config.dtype]))) / (
+                n_permutations + 1
+            )
             margin = math.sqrt(max(observed, 0.0)) - math.sqrt(max(null[rank - 1], 0.0))
-            # Where T_0 ties with the critical value it is not above it; a constant residual has 0 against 0.
-            rows.append((observed, math.log(pvalue), margin if pvalue <= alpha else min(margin, 0.0)))
+            # Where T_0 ties with the critical value it is not above it; a constant residual has 0
+            # against 0.
+            rows.append(
+                (observed, math.log(pvalue), margin if pvalue <= alpha else min(margin, 0.0))
+            )
         self._trim(bucket)
         return Evaluation(*np.array(rows, dtype=np.float64).T)
 
@@ -146,7 +166,9 @@ class _Columns(PreparedTest):
                 self._spectra[given] = self._factorise(given)
                 self.n_factorisations += 1
             rest, _ = ridge.leave_one_out_residuals(
-                self._spectra[given], jnp.asarray(standard), jnp.asarray(_PENALTIES * self.n_samples)
+                self._spectra[given],
+                jnp.asarray(standard),
+                jnp.asarray(_PENALTIES * self.n_samples),
             )
             self.n_residuals += len(targets)
             return np.asarray(rest)[:, : len(targets)]
@@ -155,18 +177,28 @@ class _Columns(PreparedTest):
         assert isinstance(self._config, RCIT)
         scores = jnp.asarray(np.column_stack([normal_scores(self._values[:, v]) for v in given]))
         bandwidth = self._config.ridge_bandwidth * math.sqrt(2 * len(given))
-        return ridge.spectrum(gram.pivoted_cholesky(scores, bandwidth, rank=self._config.rank, trim=True).factor)
+        return ridge.spectrum(
+            gram.pivoted_cholesky(scores, bandwidth, rank=self._config.rank, trim=True).factor
+        )
 
 
 def _prepare(data: Dataset | None, config: HSIC | RCIT, key: jax.Array | None) -> _Columns:
     data = require_data(data, config.name)
     for name in data.names:
         if isinstance(data.domain[name], Categorical):
-            raise DomainError(f"{config.name} needs numbers, but {name!r} is categorical; use ChiSquare or CovarianceNorm")
+            raise DomainError(
+                f"{config.name} needs numbers, but {name!r} is categorical; use ChiSquare or "
+                "CovarianceNorm"
+            )
     if data.n_samples < 4:
-        raise DomainError(f"{config.name} needs at least 4 rows, and there are {data.n_samples}; use more data")
+        raise DomainError(
+            f"{config.name} needs at least 4 rows, and there are {data.n_samples}; use more data"
+        )
     if key is None:
-        raise OptionError(f"key = None: {config.name} draws permutations; give a typed key such as jax.random.key(0)")
+        raise OptionError(
+            f"key = None: {config.name} draws permutations; give a typed key such as "
+            "jax.random.key(0)"
+        )
     values = np.column_stack([data.column(name).astype(np.float64) for name in data.names])
     return _Columns(values, data.names, config, key)
 
@@ -174,22 +206,29 @@ def _prepare(data: Dataset | None, config: HSIC | RCIT, key: jax.Array | None) -
 def _check(config: HSIC | RCIT) -> None:
     count = config.n_permutations
     if not is_whole(count, 1):
-        raise OptionError(f"n_permutations = {count!r} is not a positive whole number; 100 is usual")
+        raise OptionError(
+            f"n_permutations = {count!r} is not a positive whole number; 100 is usual"
+        )
     if not (math.isfinite(config.bandwidth) and config.bandwidth > 0):
-        raise OptionError(f"bandwidth = {config.bandwidth!r} is not a positive number; give one in units of the residual's spread")
+        raise OptionError(
+            f"bandwidth = {config.bandwidth!r} is not a positive number; give one in units of the "
+            "residual's spread"
+        )
     if config.dtype not in ("float32", "float64"):
         raise OptionError(f"dtype = {config.dtype!r} is not 'float32' or 'float64'")
 
 
 @dataclass(frozen=True)
 class HSIC(CITest):
-    r"""The Hilbert-Schmidt independence criterion of two numeric columns with a permutation null; unconditional.
+    r"""The Hilbert-Schmidt independence criterion of two numeric columns with a permutation null;
+    unconditional.
 
-    Statistic: |C|_F^2 of centred Fourier features of each column in robust units (:mod:`jaxcd.ops.hsic`).
-    P-value: (1 + #{T_s >= T_0}) / (k + 1), exact.  Margin: sqrt(T_0) minus the critical square root.
-    n_permutations: k >= 1.  bandwidth: of the Gaussian kernel, in units of IQR / 1.349.  dtype: of the features.
-    Columns: numeric, or ordinal by their level codes.  Sensitivity: none stated, because the units are read off the data;
-    mechanisms refuse it.  Source: Gretton et al. 2005, 2008.
+    Statistic: |C|_F^2 of centred Fourier features of each column in robust units
+    (:mod:`jaxcd.ops.hsic`). P-value: (1 + #{T_s >= T_0}) / (k + 1), exact.  Margin: sqrt(T_0) minus
+    the critical square root. n_permutations: k >= 1.  bandwidth: of the Gaussian kernel, in units
+    of IQR / 1.349.  dtype: of the features. Columns: numeric, or ordinal by their level codes.
+    Sensitivity: none stated, because the units are read off the data; mechanisms refuse it.
+    Source: Gretton et al. 2005, 2008.
     """
 
     n_permutations: int = 100
@@ -201,7 +240,9 @@ class HSIC(CITest):
 
     def check_search(self, domain: Domain | None, *, max_level: int | None) -> None:
         if max_level != 0:
-            raise DomainError("HSIC is an unconditional test; use RCIT for conditioning sets, or set max_level=0")
+            raise DomainError(
+                "HSIC is an unconditional test; use RCIT for conditioning sets, or set max_level=0"
+            )
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         return _prepare(data, self, key)
@@ -211,18 +252,22 @@ class HSIC(CITest):
 class RCIT(CITest):
     r"""Residual conditional independence test: HSIC of the kernel ridge residuals of x and y on Z.
 
-    Statistic, p-value and margin as for :class:`HSIC`, of the residuals (for empty Z of the columns themselves).
-    n_permutations: k >= 1.  bandwidth: of the residuals' kernel.  rank: of the pivoted Cholesky factor of the Gram matrix of Z.
-    ridge_bandwidth: of the kernel on the normal scores of Z, times sqrt(2 |Z|).  dtype: of the features (the regression is in
-    float64).
-    Columns: numeric, or ordinal by their level codes.  Sensitivity: none stated; mechanisms refuse it.
+    Statistic, p-value and margin as for :class:`HSIC`, of the residuals (for empty Z of the columns
+    themselves). n_permutations: k >= 1.  bandwidth: of the residuals' kernel.  rank: of the pivoted
+    Cholesky factor of the Gram matrix of Z. ridge_bandwidth: of the kernel on the normal scores of
+    Z, times sqrt(2 |Z|).  dtype: of the features (the regression is in float64).
+    Columns: numeric, or ordinal by their level codes.  Sensitivity: none stated; mechanisms refuse
+    it.
 
-    Assumes x = f(Z) + e with a law of e that does not depend on Z and has a variance.  Else residuals share what Z does to their spread, and
-    true nulls are rejected: at n = 300 and alpha .05 .95 of them for binary x and y, 1.0 for three levels, .2 where the spread grows with |z|, .5 for
-    Cauchy errors and .9 for Cauchy z.  Cut such columns into levels and use ChiSquare, or StratifiedRanks.  (Clipping the columns would mend Cauchy
-    errors and break what works: exp(z_1 + z_2 + z_3) clipped at 5 robust units was rejected in .99 of runs, unclipped in .23.)
+    Assumes x = f(Z) + e with a law of e that does not depend on Z and has a variance.  Else
+    residuals share what Z does to their spread, and true nulls are rejected: at n = 300 and alpha
+    .05 .95 of them for binary x and y, 1.0 for three levels, .2 where the spread grows with |z|, .5
+    for Cauchy errors and .9 for Cauchy z.  Cut such columns into levels and use ChiSquare, or
+    StratifiedRanks.  (Clipping the columns would mend Cauchy errors and break what works:
+    exp(z_1 + z_2 + z_3) clipped at 5 robust units was rejected in .99 of runs, unclipped in .23.)
 
-    Source: Zhang et al. 2023 for the test (there with lambda = 1); An, Liu, Venkatesh 2007 for the leave-one-out penalty.
+    Source: Zhang et al. 2023 for the test (there with lambda = 1); An, Liu, Venkatesh 2007 for the
+    leave-one-out penalty.
     """
 
     n_permutations: int = 100
@@ -236,7 +281,9 @@ class RCIT(CITest):
         if not is_whole(self.rank, 1):
             raise OptionError(f"rank = {self.rank!r} is not a positive whole number; 200 is usual")
         if not (math.isfinite(self.ridge_bandwidth) and self.ridge_bandwidth > 0):
-            raise OptionError(f"ridge_bandwidth = {self.ridge_bandwidth!r} is not a positive number; 1 is usual")
+            raise OptionError(
+                f"ridge_bandwidth = {self.ridge_bandwidth!r} is not a positive number; 1 is usual"
+            )
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         return _prepare(data, self, key)

@@ -1,19 +1,22 @@
 r"""Stratified pooled covariance on private ranks: the private test for nonlinear numeric data.
 
-Each column is replaced by its rank in [0, 1] through a map that is bought once (:mod:`jaxcd.privacy.rank_maps`) and public from then
-on.  Ranks are cut into k value bins, and, as conditioning variables, into finer stratum bins (fewer for larger conditioning
-sets).  In each stratum of Z both one-hot vectors are centred, which is a partitioned regression on Z with a bias of the
-product of the two within-bin trends, and the covariances are pooled before the norm is taken:
+Each column is replaced by its rank in [0, 1] through a map that is bought once
+(:mod:`jaxcd.privacy.rank_maps`) and public from then on.  Ranks are cut into k value bins, and, as
+conditioning variables, into finer stratum bins (fewer for larger conditioning sets).  In each
+stratum of Z both one-hot vectors are centred, which is a partitioned regression on Z with a bias of
+the product of the two within-bin trends, and the covariances are pooled before the norm is taken:
 
     M = |sum_k C_k|_F,    q = M - sqrt(max(V + c W, (theta n)^2)),    dependent iff q > 0,
 
-with V as in :mod:`jaxcd.citests.covariance_norm`, W = |S_x|_F |S_y|_F / n, S_x = sum_k (diag r_k - r_k r_k^T / n_k) the pooled scatter,
-and theta n = max(100, effect * n) records, the smallest effect that counts as one (it covers what the bins leave of Z).
+with V as in :mod:`jaxcd.citests.covariance_norm`, W = |S_x|_F |S_y|_F / n, S_x = sum_k (diag
+r_k - r_k r_k^T / n_k) the pooled scatter, and theta n = max(100, effect * n) records, the smallest
+effect that counts as one (it covers what the bins leave of Z).
 
-**Sensitivity (replace-one; the maps are public).**  M: less than 4 (covariance_norm).  V: less than 3 (there).  W: |Sigma_k|_F <= 1/2
-gives |S_x|_F <= n / 2; removing a record subtracts a positive semidefinite matrix of norm below 2 from S_x, adding one adds such a
-matrix, and the norm of the difference of two positive semidefinite matrices is at most sqrt(2^2 + 2^2), so
-|W - W'| <= 2 sqrt 2 (n / 2 + n / 2) / n = 2 sqrt 2.  The threshold is 1 / (2 theta n)-Lipschitz with theta n >= 100:
+**Sensitivity (replace-one; the maps are public).**  M: less than 4 (covariance_norm).  V: less than
+3 (there).  W: |Sigma_k|_F <= 1/2 gives |S_x|_F <= n / 2; removing a record subtracts a positive
+semidefinite matrix of norm below 2 from S_x, adding one adds such a matrix, and the norm of the
+difference of two positive semidefinite matrices is at most sqrt(2^2 + 2^2), so |W - W'| <= 2 sqrt 2
+(n / 2 + n / 2) / n = 2 sqrt 2.  The threshold is 1 / (2 theta n)-Lipschitz with theta n >= 100:
 (3 + 2 sqrt 2 c) / 200.  Together **4 + (3 + 2.829 c) / 200 = 4.056** at alpha = 0.05.
 
 Source: NONLINEAR.md sections 1 and 2 (4.06 there, with 2.49 for V).
@@ -49,9 +52,13 @@ def _bins(ranks: np.ndarray, n_bins: int) -> np.ndarray:
 
 
 class _PreparedRanks(PreparedTest):
-    """Tables over value bins of x and y and stratum bins of Z: each column stands once a kind of binning."""
+    """Tables over value bins of x and y and stratum bins of Z: each column stands once a kind of
+    binning.
+    """
 
-    def __init__(self, tables: PreparedTables, n_columns: int, n_kinds: int, n_samples: int) -> None:
+    def __init__(
+        self, tables: PreparedTables, n_columns: int, n_kinds: int, n_samples: int
+    ) -> None:
         self._tables = tables
         self._n_columns = n_columns
         self._n_kinds = n_kinds
@@ -62,7 +69,9 @@ class _PreparedRanks(PreparedTest):
         return Query(query.x, query.y, tuple(kind * self._n_columns + v for v in query.given))
 
     def admissible(self, query: Query) -> bool:
-        return len(query.given) <= self._n_kinds and self._tables.admissible(self._translated(query))
+        return len(query.given) <= self._n_kinds and self._tables.admissible(
+            self._translated(query)
+        )
 
     def bucket(self, query: Query) -> TableShape:
         return self._tables.bucket(self._translated(query))
@@ -71,7 +80,9 @@ class _PreparedRanks(PreparedTest):
         return self._tables.batch_size(bucket)
 
     def evaluate(self, bucket: Any, queries: Sequence[Query], *, alpha: float) -> Evaluation:
-        return self._tables.evaluate(bucket, [self._translated(query) for query in queries], alpha=alpha)
+        return self._tables.evaluate(
+            bucket, [self._translated(query) for query in queries], alpha=alpha
+        )
 
     def pooled_covariances(self, queries: Sequence[Query]) -> list[np.ndarray]:
         return self._tables.pooled_covariances([self._translated(query) for query in queries])
@@ -80,37 +91,47 @@ class _PreparedRanks(PreparedTest):
         return self._tables.view()
 
     def restrict(self, rows: np.ndarray) -> PreparedTest:
-        return _PreparedRanks(self._tables.restrict(rows), self._n_columns, self._n_kinds, int(np.sum(rows)))
+        return _PreparedRanks(
+            self._tables.restrict(rows), self._n_columns, self._n_kinds, int(np.sum(rows))
+        )
 
 
 def _evaluate(tables: np.ndarray, alpha: float, floor: float) -> Evaluation:
     with double_precision():
         sums = association.covariance_sums(tables)
-        norm, mean, spread = (np.asarray(part) for part in (sums.pooled, sums.mean, sums.spread_of_scatter))
+        norm, mean, spread = (
+            np.asarray(part) for part in (sums.pooled, sums.mean, sums.spread_of_scatter)
+        )
     margin = norm - np.sqrt(np.maximum(mean + critical_constant(alpha) * spread, floor**2))
     proper = (mean > 0) & (spread > 0)
     mean, spread = np.where(proper, mean, 1.0), np.where(proper, spread, 1.0)
-    log_pvalue = np.where(proper, tails.chi_square_log_sf(norm**2 * mean / spread**2, (mean / spread) ** 2), 0.0)
+    log_pvalue = np.where(
+        proper, tails.chi_square_log_sf(norm**2 * mean / spread**2, (mean / spread) ** 2), 0.0
+    )
     return Evaluation(norm, log_pvalue, margin)
 
 
 @dataclass(frozen=True)
 class StratifiedRanks(CITest):
-    r"""Stratified pooled covariance M of binned ranks: nonlinear dependence between numeric columns, privately.
+    r"""Stratified pooled covariance M of binned ranks: nonlinear dependence between numeric
+    columns, privately.
 
-    Statistic: M, in records.  Margin: q = M - sqrt(max(V + c W, (theta n)^2)).  P-value (of M^2 against its permutation moments):
-    Satterthwaite's approximation, without the effect floor.  Columns: numeric, or ordinal by their level codes; their scale
-    does not matter.  Conditioning sets of up to ``len(strata)`` columns.
+    Statistic: M, in records.  Margin: q = M - sqrt(max(V + c W, (theta n)^2)).  P-value (of M^2
+    against its permutation moments): Satterthwaite's approximation, without the effect floor.
+    Columns: numeric, or ordinal by their level codes; their scale does not matter.  Conditioning
+    sets of up to ``len(strata)`` columns.
 
-    value_bins: k >= 2.  strata: bins of a conditioning variable for |Z| = 1, 2, ....  effect: theta >= 0, the smallest effect, as a
-    share of the rows; at least 100 rows are taken.  log_range: values are clipped to +-sinh(log_range), public.  map_levels: depth of
-    the rank maps.  map_share: the share of the budget (zCDP) that buys the maps.
+    value_bins: k >= 2.  strata: bins of a conditioning variable for |Z| = 1, 2, ....  effect:
+    theta >= 0, the smallest effect, as a share of the rows; at least 100 rows are taken.
+    log_range: values are clipped to +-sinh(log_range), public.  map_levels: depth of the rank maps.
+    map_share: the share of the budget (zCDP) that buys the maps.
 
     Guarantee
     ---------
-    Relation: replace-one; n and all options are public.  Preparation: ``ZCDPEvent`` for the rank maps of all columns, charged when
-    the session opens.  Sensitivity of the margin, with the maps public: 4 + (3 + 2.829 c) / 200 records (4.056 at alpha 0.05).
-    Proof: module docstring; :mod:`jaxcd.privacy.rank_maps`.
+    Relation: replace-one; n and all options are public.  Preparation: ``ZCDPEvent`` for the rank
+    maps of all columns, charged when the session opens.  Sensitivity of the margin, with the maps
+    public: 4 + (3 + 2.829 c) / 200 records (4.056 at alpha 0.05). Proof: module docstring;
+    :mod:`jaxcd.privacy.rank_maps`.
     """
 
     value_bins: int = 4
@@ -123,26 +144,46 @@ class StratifiedRanks(CITest):
     buys_preparation = True
 
     def __post_init__(self) -> None:
-        for argument, value in (("value_bins", self.value_bins), *(("strata", b) for b in self.strata)):
+        for argument, value in (
+            ("value_bins", self.value_bins),
+            *(("strata", b) for b in self.strata),
+        ):
             if not is_whole(value, 2):
-                raise OptionError(f"{argument}: {value!r} is not a number of bins; give a whole number from 2")
+                raise OptionError(
+                    f"{argument}: {value!r} is not a number of bins; give a whole number from 2"
+                )
         if not self.strata:
-            raise OptionError("strata = () conditions on nothing; give a number of bins for each size of the conditioning set")
+            raise OptionError(
+                "strata = () conditions on nothing; give a number of bins for each size of the "
+                "conditioning set"
+            )
         if not (math.isfinite(self.effect) and self.effect >= 0):
-            raise OptionError(f"effect = {self.effect!r} is not an effect size; give a small number from 0, such as 0.003")
+            raise OptionError(
+                f"effect = {self.effect!r} is not an effect size; give a small number from 0, "
+                "such as 0.003"
+            )
         if not (math.isfinite(self.log_range) and self.log_range > 0):
-            raise OptionError(f"log_range = {self.log_range!r} is not a positive number; 8 covers +-1490")
+            raise OptionError(
+                f"log_range = {self.log_range!r} is not a positive number; 8 covers +-1490"
+            )
         if not is_whole(self.map_levels, 1, 20):
-            raise OptionError(f"map_levels = {self.map_levels!r} is not between 1 and 20; 11 is usual")
+            raise OptionError(
+                f"map_levels = {self.map_levels!r} is not between 1 and 20; 11 is usual"
+            )
         if not 0 < self.map_share < 1:
-            raise OptionError(f"map_share = {self.map_share!r} is not a share; give a number between 0 and 1, such as 0.1")
+            raise OptionError(
+                f"map_share = {self.map_share!r} is not a share; give a number between 0 and 1, "
+                "such as 0.1"
+            )
 
     def _columns(self, data: Dataset | None) -> list[np.ndarray]:
         data = require_data(data, self.name)
         for name in data.names:
             column = data.domain[name]
             if not isinstance(column, Numeric) and column.kind == "categorical":
-                raise DomainError(f"{self.name} needs numbers, but {name!r} is categorical; use CovarianceNorm")
+                raise DomainError(
+                    f"{self.name} needs numbers, but {name!r} is categorical; use CovarianceNorm"
+                )
         return [data.column(name).astype(np.float64) for name in data.names]
 
     def _prepared(self, ranks: list[np.ndarray]) -> PreparedTest:
@@ -151,7 +192,9 @@ class StratifiedRanks(CITest):
         cardinalities = [n_bins for n_bins in kinds for _ in ranks]
         n_samples = len(ranks[0])
         floor = max(_SMALLEST_FLOOR, self.effect * n_samples)
-        tables = PreparedTables(codes, cardinalities, lambda t, a: _evaluate(t, a, floor), n_viewed=len(ranks))
+        tables = PreparedTables(
+            codes, cardinalities, lambda t, a: _evaluate(t, a, floor), n_viewed=len(ranks)
+        )
         return _PreparedRanks(tables, len(ranks), len(self.strata), n_samples)
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
@@ -162,15 +205,22 @@ class StratifiedRanks(CITest):
     ) -> PreparedTest:
         columns = self._columns(data)
         if not accountant.ledger.remaining_rho > 0:
-            raise OptionError(f"budget: {self.name} releases rank maps with Gaussian noise and needs delta > 0, such as 1e-6")
+            raise OptionError(
+                f"budget: {self.name} releases rank maps with Gaussian noise and needs delta > 0, "
+                "such as 1e-6"
+            )
         rho, _ = split(accountant.ledger.remaining_rho, [self.map_share, 1 - self.map_share])
-        maps = release_rank_maps(columns, accountant, rho=rho, log_range=self.log_range, n_levels=self.map_levels)
+        maps = release_rank_maps(
+            columns, accountant, rho=rho, log_range=self.log_range, n_levels=self.map_levels
+        )
         return self._prepared([maps.rank(v, column) for v, column in enumerate(columns)])
 
     def view_cardinalities(self, domain: Domain) -> tuple[int, ...] | None:
         return (self.value_bins,) * domain.n_columns
 
-    def margin_sensitivity(self, *, alpha: float, n_samples: int, relation: Relation) -> Sensitivity | None:
+    def margin_sensitivity(
+        self, *, alpha: float, n_samples: int, relation: Relation
+    ) -> Sensitivity | None:
         floor = max(_SMALLEST_FLOOR, self.effect * n_samples)
         value = 4 + (3 + 2 * math.sqrt(2) * critical_constant(alpha)) / (2 * floor)
         return Sensitivity(value, rounding_pad(n_samples), "jaxcd.citests.stratified_ranks")

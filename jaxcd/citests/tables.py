@@ -13,13 +13,20 @@ from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError
 from jaxcd.ops import contingency
 
-__all__ = ["MAX_CELLS", "CountingTest", "DiscreteTest", "PreparedTables", "TableShape", "discrete_cardinalities"]
+__all__ = [
+    "MAX_CELLS",
+    "CountingTest",
+    "DiscreteTest",
+    "PreparedTables",
+    "TableShape",
+    "discrete_cardinalities",
+]
 
-# Queries whose table has more cells are not evaluated (public: from the declared levels): their cells would hold well under
-# one record each for most n in reach.
+# Queries whose table has more cells are not evaluated (public: from the declared levels): their
+# cells would hold well under one record each for most n in reach.
 MAX_CELLS = 1 << 18
-# Tables are padded to the widest column's levels, so that one compiled statistic serves all pairs, unless that makes a
-# single table larger than this; then x and y are padded to the next power of 2.
+# Tables are padded to the widest column's levels, so that one compiled statistic serves all pairs,
+# unless that makes a single table larger than this; then x and y are padded to the next power of 2.
 _PADDED_ENTRIES = 1 << 18
 # Target number of table entries in one call of a statistic.
 _BATCH_ENTRIES = 1 << 14
@@ -36,8 +43,8 @@ def discrete_cardinalities(data: Dataset, test: str, cure: str) -> tuple[int, ..
 
 
 class TableShape(NamedTuple):
-    """The bucket of a query: size of the conditioning set, and the shape of its table: strata (rounded up to a power of 4), levels
-    of x and of y (rounded up)."""
+    """The bucket of a query: size of the conditioning set, and the shape of its table: strata
+    (rounded up to a power of 4), levels of x and of y (rounded up)."""
 
     n_given: int
     n_strata: int
@@ -58,13 +65,18 @@ StatisticOfTables = Callable[[np.ndarray, float], Evaluation]
 
 
 class CountingTest(PreparedTest):
-    """A test that counts the stratified contingency tables of its queries; a subclass makes its evidence of them.
+    """A test that counts the stratified contingency tables of its queries; a subclass makes its
+    evidence of them.
 
     One compiled counting routine for each size of the conditioning set.
     """
 
-    def __init__(self, codes: np.ndarray, cardinalities: Sequence[int], *, n_viewed: int | None = None) -> None:
-        """codes: integers (n, d).  n_viewed: the first so many columns can be x and y (and are the view); default all."""
+    def __init__(
+        self, codes: np.ndarray, cardinalities: Sequence[int], *, n_viewed: int | None = None
+    ) -> None:
+        """codes: integers (n, d).  n_viewed: the first so many columns can be x and y (and are the
+        view); default all.
+        """
         self.n_samples = int(codes.shape[0])
         self._codes = codes
         self._cardinalities = tuple(int(c) for c in cardinalities)
@@ -103,10 +115,17 @@ class CountingTest(PreparedTest):
 
 
 class PreparedTables(CountingTest):
-    """A test whose statistic is a function of the stratified contingency table; one compiled statistic for each number of strata."""
+    """A test whose statistic is a function of the stratified contingency table; one compiled
+    statistic for each number of strata.
+    """
 
     def __init__(
-        self, codes: np.ndarray, cardinalities: Sequence[int], statistic: StatisticOfTables, *, n_viewed: int | None = None
+        self,
+        codes: np.ndarray,
+        cardinalities: Sequence[int],
+        statistic: StatisticOfTables,
+        *,
+        n_viewed: int | None = None,
     ) -> None:
         """statistic: of a stack of tables and a level.  The rest as for :class:`CountingTest`."""
         super().__init__(codes, cardinalities, n_viewed=n_viewed)
@@ -121,10 +140,14 @@ class PreparedTables(CountingTest):
         for query in queries:
             counts = self.tables(self.bucket(query), [query])[0].astype(np.float64)
             sizes = np.maximum(counts.sum(axis=(1, 2)), 1)
-            expected = np.einsum("ki,kj->ij", counts.sum(axis=2) / sizes[:, None], counts.sum(axis=1))
+            expected = np.einsum(
+                "ki,kj->ij", counts.sum(axis=2) / sizes[:, None], counts.sum(axis=1)
+            )
             whole = counts.sum(axis=0) - expected
             result.append(whole[: self._cardinalities[query.x], : self._cardinalities[query.y]])
         return result
 
     def restrict(self, rows: np.ndarray) -> PreparedTables:
-        return PreparedTables(self._codes[rows], self._cardinalities, self._statistic, n_viewed=self._n_viewed)
+        return PreparedTables(
+            self._codes[rows], self._cardinalities, self._statistic, n_viewed=self._n_viewed
+        )

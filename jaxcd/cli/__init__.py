@@ -1,4 +1,6 @@
-"""The command line: ``jaxcd discover``, ``recommend``, ``direction``, ``privatize``, ``domain``, ``guarantees``."""
+"""The command line: ``jaxcd discover``, ``recommend``, ``direction``, ``privatize``, ``domain``,
+``guarantees``.
+"""
 
 from jaxcd.cli.app import main
 

@@ -1,7 +1,8 @@
 """The commands and their options.
 
-Bad input ends with exit code 2 and one line of plain words on stderr, never with a traceback.  What a program reads
-(``--json``) goes to stdout, and nothing else does then; progress and warnings go to stderr.
+Bad input ends with exit code 2 and one line of plain words on stderr, never with a traceback.  What
+a program reads (``--json``) goes to stdout, and nothing else does then; progress and warnings go to
+stderr.
 """
 
 from __future__ import annotations
@@ -41,13 +42,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv: the arguments after the program's name; None takes those of the process.
     """
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show must not end the run
+        # a name that the terminal cannot show must not end the run
+        if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("once", PrivacyWarning)
             warnings.showwarning = _warn
-            code = app(args=None if argv is None else list(argv), prog_name="jaxcd", standalone_mode=False)
+            code = app(
+                args=None if argv is None else list(argv), prog_name="jaxcd", standalone_mode=False
+            )
         sys.stdout.flush()
         if code == _INTERRUPTED:  # some versions of typer turn an interrupt into this code
             return _interrupted()
@@ -59,7 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        return _refuse(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+        return _refuse(
+            f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+        )
     except (KeyboardInterrupt, EOFError):
         return _interrupted()
     except Exception as error:
@@ -72,7 +78,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    print(f"jaxcd: warning: {message}" if issubclass(category, PrivacyWarning) else f"{category.__name__}: {message}", file=sys.stderr)
+    print(
+        f"jaxcd: warning: {message}"
+        if issubclass(category, PrivacyWarning)
+        else f"{category.__name__}: {message}",
+        file=sys.stderr,
+    )
 
 
 def _refuse(message: str) -> int:
@@ -96,7 +107,10 @@ def _show_version(value: bool) -> None:
 @app.callback()
 def _jaxcd(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_show_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     pass
@@ -104,48 +118,82 @@ def _jaxcd(
 
 @app.command()
 def discover(
-    file: Annotated[Path | None, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)
+    ] = None,
     domain: Annotated[
-        Path | None, typer.Option(help="Domain file: the declared levels and bounds of FILE's columns.")
+        Path | None,
+        typer.Option(help="Domain file: the declared levels and bounds of FILE's columns."),
     ] = None,
     network: Annotated[
-        str | None, typer.Option(help="Built-in network to sample instead: cancer, earthquake, asia or survey.")
+        str | None,
+        typer.Option(
+            help="Built-in network to sample instead: cancer, earthquake, asia or survey."
+        ),
     ] = None,
-    bif: Annotated[Path | None, typer.Option(help="BIF file of a network to sample instead.")] = None,
+    bif: Annotated[
+        Path | None, typer.Option(help="BIF file of a network to sample instead.")
+    ] = None,
     rows: Annotated[
-        int | None, typer.Option(help="Rows to sample from the network. (Default: 10000.)", show_default=False)
+        int | None,
+        typer.Option(help="Rows to sample from the network. (Default: 10000.)", show_default=False),
     ] = None,
     epsilon: Annotated[
-        float | None, typer.Option(help="Total epsilon, positive; fixed before the data is read.", show_default=False)
+        float | None,
+        typer.Option(
+            help="Total epsilon, positive; fixed before the data is read.", show_default=False
+        ),
     ] = None,
     delta: Annotated[
-        float | None, typer.Option(help="Total delta, from 0, far below 1 / rows. (Default: 0.)", show_default=False)
+        float | None,
+        typer.Option(
+            help="Total delta, from 0, far below 1 / rows. (Default: 0.)", show_default=False
+        ),
     ] = None,
     max_rows_per_person: Annotated[
-        int | None, typer.Option(help="Most rows that one person has; the budget then holds for a person. (Default: 1.)", show_default=False)
+        int | None,
+        typer.Option(
+            help="Most rows that one person has; the budget then holds for a person. (Default: 1.)",
+            show_default=False,
+        ),
     ] = None,
     ledger: Annotated[
-        Path | None, typer.Option(help="Ledger file that the run is charged to as well (see `jaxcd ledger`).", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Ledger file that the run is charged to as well (see `jaxcd ledger`).",
+            show_default=False,
+        ),
     ] = None,
     no_privacy: Annotated[bool, typer.Option("--no-privacy", help="Run without a budget.")] = False,
     hide: Annotated[
         list[str] | None,
-        typer.Option(help="Column of the network's sample to drop, as if nobody had measured it; may be repeated.", show_default=False),
+        typer.Option(
+            help="Column of the network's sample to drop, as if nobody had measured it; may be "
+            "repeated.",
+            show_default=False,
+        ),
     ] = None,
     algorithm: Annotated[
         str,
         typer.Option(
-            help="auto (what `jaxcd recommend` says); pc; tree (PC guided by a tree); fci (a PAG: there may be latent variables); "
+            help="auto (what `jaxcd recommend` says); pc; tree (PC guided by a tree); fci (a PAG: "
+            "there may be latent variables); "
             "release (noisy statistics, bought once and searched)."
         ),
     ] = "auto",
     linear: Annotated[
-        bool, typer.Option("--linear", help="Relations among numeric columns are known to be linear: auto may buy second moments.")
+        bool,
+        typer.Option(
+            "--linear",
+            help="Relations among numeric columns are known to be linear: auto may buy second "
+            "moments.",
+        ),
     ] = False,
     test: Annotated[
         str,
         typer.Option(
-            help="auto, covariance-norm, pooled-covariance, kendall-tau, spearman, chi-square, g-test, fisher-z, stratified-ranks or rcit."
+            help="auto, covariance-norm, pooled-covariance, kendall-tau, spearman, chi-square, "
+            "g-test, fisher-z, stratified-ranks or rcit."
         ),
     ] = "auto",
     mechanism: Annotated[
@@ -156,39 +204,76 @@ def discover(
         ),
     ] = "auto",
     alpha: Annotated[
-        float | None, typer.Option(help="Level of the tests, between 0 and 1. (Default: 0.05.)", show_default=False)
+        float | None,
+        typer.Option(
+            help="Level of the tests, between 0 and 1. (Default: 0.05.)", show_default=False
+        ),
     ] = None,
     max_level: Annotated[
-        int | None, typer.Option(help="Largest set to condition on, from 0. (Default: no limit.)", show_default=False)
+        int | None,
+        typer.Option(
+            help="Largest set to condition on, from 0. (Default: no limit.)", show_default=False
+        ),
     ] = None,
     knowledge: Annotated[
         Path | None,
-        typer.Option(help="JSON file with tiers, forbidden and required edges: what is known before.", show_default=False),
+        typer.Option(
+            help="JSON file with tiers, forbidden and required edges: what is known before.",
+            show_default=False,
+        ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="Seed of the network's sample and of simulated noise; secure noise has none.")
+        int,
+        typer.Option(
+            help="Seed of the network's sample and of simulated noise; secure noise has none."
+        ),
     ] = 0,
     simulated_noise: Annotated[
         bool,
-        typer.Option("--simulated-noise", help="Repeatable noise, for experiments: the result is not for release."),
+        typer.Option(
+            "--simulated-noise",
+            help="Repeatable noise, for experiments: the result is not for release.",
+        ),
     ] = False,
     clip: Annotated[
-        bool, typer.Option("--clip", help="Without privacy: move numbers outside declared bounds onto the bounds (a private run always does).")
+        bool,
+        typer.Option(
+            "--clip",
+            help="Without privacy: move numbers outside declared bounds onto the bounds (a "
+            "private run always does).",
+        ),
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for picture, graph and report.", show_default=False)] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for picture, graph and report.", show_default=False)
+    ] = None,
     release_out: Annotated[
-        Path | None, typer.Option(help="File (.npz) for the release that was bought, to be searched again later.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="File (.npz) for the release that was bought, to be searched again later.",
+            show_default=False,
+        ),
     ] = None,
     confidence: Annotated[
-        int, typer.Option(help="Draws of a bootstrap that says how sure the edges found in a release are; 0 for none.")
+        int,
+        typer.Option(
+            help="Draws of a bootstrap that says how sure the edges found in a release are; 0 for "
+            "none."
+        ),
     ] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Write into an existing folder, over an existing release.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Write into an existing folder, over an existing release."),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the graph only.")] = False,
     progress: Annotated[
         bool | None,
         typer.Option(
-            "--progress/--no-progress", help="Show the levels on stderr. (Default: on a terminal.)", show_default=False
+            "--progress/--no-progress",
+            help="Show the levels on stderr. (Default: on a terminal.)",
+            show_default=False,
         ),
     ] = None,
 ) -> None:
@@ -197,24 +282,45 @@ def discover(
     from jaxcd.cli import options, paid, running, screen
     from jaxcd.report import check_folder, write_report
 
-    # Everything that can be refused is refused before the data is read, and so before anything is spent.
+    # Everything that can be refused is refused before the data is read, and so before anything is
+    # spent.
     if force and out is None and release_out is None:
-        raise OptionError("--force overwrites the folder of --out or the file of --release-out; give one of them")
+        raise OptionError(
+            "--force overwrites the folder of --out or the file of --release-out; give one of them"
+        )
     if out is not None:
         check_folder(out, force=force)
     running.check_release_out(release_out, force=force)
     budget = options.budget(
-        epsilon=epsilon, delta=delta, no_privacy=no_privacy, simulated_noise=simulated_noise, max_rows_per_person=max_rows_per_person
+        epsilon=epsilon,
+        delta=delta,
+        no_privacy=no_privacy,
+        simulated_noise=simulated_noise,
+        max_rows_per_person=max_rows_per_person,
     )
     total = options.ledger(ledger, budget=budget)
     asked = running.Asked(
-        algorithm=options.algorithm(algorithm), test=test, mechanism=mechanism, alpha=alpha, max_level=max_level, knowledge=knowledge,
-        linear=linear, release_out=release_out, n_confidence_draws=confidence,
-    )  # fmt: skip
+        algorithm=options.algorithm(algorithm),
+        test=test,
+        mechanism=mechanism,
+        alpha=alpha,
+        max_level=max_level,
+        knowledge=knowledge,
+        linear=linear,
+        release_out=release_out,
+        n_confidence_draws=confidence,
+    )
     asked.check(seed=seed)
     known = options.knowledge(knowledge)
     source = options.Source(
-        file=file, domain=domain, network=network, bif=bif, rows=rows, seed=seed, clip=clip, hide=tuple(hide or ())
+        file=file,
+        domain=domain,
+        network=network,
+        bif=bif,
+        rows=rows,
+        seed=seed,
+        clip=clip,
+        hide=tuple(hide or ()),
     )
     loaded = source.load(budget=budget, pag=asked.algorithm is Algorithm.FCI)
     plan = running.plan(loaded, asked, budget=budget, knowledge=known)
@@ -224,14 +330,25 @@ def discover(
         screen.show_plan(loaded, budget, plan, noise, knowledge)
     shown = sys.stderr.isatty() and not quiet if progress is None else progress
     # FCI goes through the levels twice: how far that is nobody knows.
-    progress_bar = screen.Progress(shown, max_level=None if asked.algorithm is Algorithm.FCI else max_level)
+    progress_bar = screen.Progress(
+        shown, max_level=None if asked.algorithm is Algorithm.FCI else max_level
+    )
     with paid.kept():
         with progress_bar as bar:
             run = running.run(
-                loaded, plan, asked, budget=budget, key=key, noise=noise, ledger=total, knowledge=known, progress=bar.report
+                loaded,
+                plan,
+                asked,
+                budget=budget,
+                key=key,
+                noise=noise,
+                ledger=total,
+                knowledge=known,
+                progress=bar.report,
             )
         if talkative:
-            # Before the files are written: what was paid for is on the screen whatever happens next.
+            # Before the files are written: what was paid for is on the screen whatever happens
+            # next.
             screen.show_result(run, loaded)
         elif quiet and not as_json:
             print(run.graph)
@@ -251,26 +368,50 @@ app.command()(direction)
 
 @app.command()
 def recommend(
-    domain: Annotated[Path | None, typer.Option(help="Domain file: the declared levels and bounds.", show_default=False)] = None,
-    network: Annotated[
-        str | None, typer.Option(help="Built-in network instead: cancer, earthquake, asia or survey.", show_default=False)
+    domain: Annotated[
+        Path | None,
+        typer.Option(help="Domain file: the declared levels and bounds.", show_default=False),
     ] = None,
-    bif: Annotated[Path | None, typer.Option(help="BIF file of a network instead.", show_default=False)] = None,
-    rows: Annotated[int | None, typer.Option(help="Number of rows, which is public.", show_default=False)] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Total epsilon, positive.", show_default=False)] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            help="Built-in network instead: cancer, earthquake, asia or survey.", show_default=False
+        ),
+    ] = None,
+    bif: Annotated[
+        Path | None, typer.Option(help="BIF file of a network instead.", show_default=False)
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Number of rows, which is public.", show_default=False)
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Total epsilon, positive.", show_default=False)
+    ] = None,
     delta: Annotated[
-        float | None, typer.Option(help="Total delta, from 0, far below 1 / rows. (Default: 0.)", show_default=False)
+        float | None,
+        typer.Option(
+            help="Total delta, from 0, far below 1 / rows. (Default: 0.)", show_default=False
+        ),
     ] = None,
     no_privacy: Annotated[bool, typer.Option("--no-privacy", help="Without a budget.")] = False,
-    linear: Annotated[bool, typer.Option("--linear", help="Relations among numeric columns are known to be linear.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    linear: Annotated[
+        bool,
+        typer.Option("--linear", help="Relations among numeric columns are known to be linear."),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
 ) -> None:
     """Say which method suits a domain, a number of rows and a budget, and why; no data is read."""
     import jaxcd
     from jaxcd.cli import options, screen
 
-    budget = options.budget(epsilon=epsilon, delta=delta, no_privacy=no_privacy, simulated_noise=False)
-    declared, n_samples = options.public_facts(domain=domain, network=network, bif=bif, rows=rows, private=not no_privacy)
+    budget = options.budget(
+        epsilon=epsilon, delta=delta, no_privacy=no_privacy, simulated_noise=False
+    )
+    declared, n_samples = options.public_facts(
+        domain=domain, network=network, bif=bif, rows=rows, private=not no_privacy
+    )
     found = jaxcd.recommend(declared, n_samples, budget=budget, linear=linear)
     if as_json:
         screen.print_recommendation(found)
@@ -287,7 +428,9 @@ app.command()(check)
 
 @app.command(name="domain")
 def write_domain(
-    file: Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option(help="Domain file to write.")] = Path("domain.json"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
@@ -296,17 +439,23 @@ def write_domain(
 
     domain = options.draft_domain(file, out, force=force)
     print(
-        f"Wrote {out}: {domain.n_columns} columns, as they look in this data. It is a draft, and its levels are data."
+        f"Wrote {out}: {domain.n_columns} columns, as they look in this data. It is a draft, and "
+        "its levels are data."
     )
     print('Before a private run, check every column, then set "declared" to true:')
-    print("- levels: all that could occur, also those that do not occur here, and none that only this data could tell;")
+    print(
+        "- levels: all that could occur, also those that do not occur here, and none that only "
+        "this data could tell;"
+    )
     print("- ordinal: the levels from the lowest to the highest; categorical: no order;")
     print('- numeric: "lower" and "upper", known without looking at the data.')
 
 
 @app.command()
 def guarantees(
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list and nothing else.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON list and nothing else.")
+    ] = False,
 ) -> None:
     """List every mechanism and test: what it claims, and whether that is proved."""
     import dataclasses
@@ -315,6 +464,10 @@ def guarantees(
     from jaxcd.cli import screen
 
     if as_json:
-        print(json.dumps([dataclasses.asdict(guarantee) for guarantee in jaxcd.guarantees()], indent=2))
+        print(
+            json.dumps(
+                [dataclasses.asdict(guarantee) for guarantee in jaxcd.guarantees()], indent=2
+            )
+        )
     else:
         screen.show_guarantees(jaxcd.guarantees())

@@ -13,20 +13,34 @@ __all__ = ["audit"]
 
 def audit(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer trials and draws.")] = False,
-    only: Annotated[str, typer.Option(help="Run the checks whose names hold these words, such as 'Histogram'.")] = "",
-    no_planted_bugs: Annotated[bool, typer.Option("--no-planted-bugs", help="Do not plant bugs.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for audit.json and audit.svg.", show_default=False)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    only: Annotated[
+        str, typer.Option(help="Run the checks whose names hold these words, such as 'Histogram'.")
+    ] = "",
+    no_planted_bugs: Annotated[
+        bool, typer.Option("--no-planted-bugs", help="Do not plant bugs.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for audit.json and audit.svg.", show_default=False)
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
 ) -> None:
     """Attack every privacy claim of this installation; no data of yours is read.
 
-    Constants are compared with the farthest that a search moves them, every search and release is replayed on neighbouring data, the
-    noise is tested against its law, published mechanisms that are known to be broken must be caught, and bugs are planted that must be
-    found.  About five minutes on two cores.  Exit code 1 if a claim is broken or a bug is missed, else 0.
+    Constants are compared with the farthest that a search moves them, every search and release is
+    replayed on neighbouring data, the noise is tested against its law, published mechanisms that
+    are known to be broken must be caught, and bugs are planted that must be found.  About five
+    minutes on two cores.  Exit code 1 if a claim is broken or a bug is missed, else 0.
     """
     from jaxcd.audit import picture, run_audit
 
-    found = run_audit(quick=quick, only=only, planted_bugs=not no_planted_bugs, progress=lambda name: typer.echo(name, err=True))
+    found = run_audit(
+        quick=quick,
+        only=only,
+        planted_bugs=not no_planted_bugs,
+        progress=lambda name: typer.echo(name, err=True),
+    )
     if not found.findings:
         raise typer.BadParameter(f"no check has {only!r} in its name", param_hint="--only")
     records = {"holds": found.holds, "findings": found.records()}

@@ -1,4 +1,6 @@
-"""``jaxcd check`` (cells that fit no declaration) and ``jaxcd verify`` (prices that follow from the noise)."""
+"""``jaxcd check`` (cells that fit no declaration) and ``jaxcd verify`` (prices that follow from the
+noise).
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,25 @@ __all__ = ["check", "verify"]
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)],
-    domain: Annotated[Path, typer.Option(help="Domain file: the declared levels and bounds of FILE's columns.", show_default=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    file: Annotated[
+        Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)
+    ],
+    domain: Annotated[
+        Path,
+        typer.Option(
+            help="Domain file: the declared levels and bounds of FILE's columns.",
+            show_default=False,
+        ),
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
 ) -> None:
-    """List the cells that fit no declaration, for the owner of the data: what this prints is NOT private.
+    """List the cells that fit no declaration, for the owner of the data: what this prints is NOT
+    private.
 
-    A private run never fails on a cell: it reads such a cell as the column's "other", and a number beyond a bound as the bound.
-    Exit code 1 if there is such a cell, else 0.
+    A private run never fails on a cell: it reads such a cell as the column's "other", and a number
+    beyond a bound as the bound. Exit code 1 if there is such a cell, else 0.
     """
     import jaxcd
     from jaxcd.data.checking import check_file
@@ -34,10 +47,19 @@ def check(
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(help="privacy.json, the guarantee file of `jaxcd privatize`, or a ledger file.", show_default=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="privacy.json, the guarantee file of `jaxcd privatize`, or a ledger file.",
+            show_default=False,
+        ),
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
 ) -> None:
-    """Compute every price of a certificate again from its sensitivities and scales, and the total with Google's dp-accounting.
+    """Compute every price of a certificate again from its sensitivities and scales, and the total
+    with Google's dp-accounting.
 
     Exit code 1 if a check fails, else 0.
     """
@@ -45,8 +67,21 @@ def verify(
 
     found: Any = jaxcd.verify(file)
     if as_json:
-        checks = [{"what": part.what, "holds": part.holds, "words": part.words} for part in found.checks]
-        print(json.dumps({"holds": found.holds, "proven": found.proven, "claim": found.claim, "reason": found.reason, "checks": checks}, indent=2))
+        checks = [
+            {"what": part.what, "holds": part.holds, "words": part.words} for part in found.checks
+        ]
+        print(
+            json.dumps(
+                {
+                    "holds": found.holds,
+                    "proven": found.proven,
+                    "claim": found.claim,
+                    "reason": found.reason,
+                    "checks": checks,
+                },
+                indent=2,
+            )
+        )
     else:
         print(found)
     if not found.holds:

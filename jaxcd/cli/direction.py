@@ -22,65 +22,114 @@ __all__ = ["direction"]
 
 METHODS = ("anm", "reci", "igci", "cds")
 NOT_PRIVATE = ("igci", "cds")
-SCORES = {"hsic": "HSICScore", "spearman": "SpearmanScore", "kendall": "KendallScore", "iqr": "LogIQRScore"}
+SCORES = {
+    "hsic": "HSICScore",
+    "spearman": "SpearmanScore",
+    "kendall": "KendallScore",
+    "iqr": "LogIQRScore",
+}
 
 _Bounds = tuple[tuple[float, float], tuple[float, float]]
 
 
 def direction(
-    file: Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)],
-    x: Annotated[str | None, typer.Option(help="Name of one column of numbers.", show_default=False)] = None,
-    y: Annotated[str | None, typer.Option(help="Name of the other column.", show_default=False)] = None,
-    method: Annotated[str, typer.Option(help="anm, reci, or without privacy also igci or cds.")] = "anm",
+    file: Annotated[
+        Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)
+    ],
+    x: Annotated[
+        str | None, typer.Option(help="Name of one column of numbers.", show_default=False)
+    ] = None,
+    y: Annotated[
+        str | None, typer.Option(help="Name of the other column.", show_default=False)
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="anm, reci, or without privacy also igci or cds.")
+    ] = "anm",
     epsilon: Annotated[
-        float | None, typer.Option(help="Total epsilon, positive; fixed before the data is read.", show_default=False)
+        float | None,
+        typer.Option(
+            help="Total epsilon, positive; fixed before the data is read.", show_default=False
+        ),
     ] = None,
     no_privacy: Annotated[bool, typer.Option("--no-privacy", help="Run without a budget.")] = False,
     bounds: Annotated[
         tuple[float, float, float, float] | None,
         typer.Option(
-            help="Lowest and highest value of x, then of y, known without the data; values beyond them are clipped.",
+            help="Lowest and highest value of x, then of y, known without the data; values beyond "
+            "them are clipped.",
             metavar="X_LOW X_HIGH Y_LOW Y_HIGH",
             show_default=False,
         ),
     ] = None,
-    domain: Annotated[Path | None, typer.Option(help="Domain file with the bounds, instead of --bounds.", show_default=False)] = None,
+    domain: Annotated[
+        Path | None,
+        typer.Option(help="Domain file with the bounds, instead of --bounds.", show_default=False),
+    ] = None,
     score: Annotated[
-        str | None, typer.Option(help="Of anm: hsic, spearman, kendall or iqr. (Default: hsic.)", show_default=False)
+        str | None,
+        typer.Option(
+            help="Of anm: hsic, spearman, kendall or iqr. (Default: hsic.)", show_default=False
+        ),
     ] = None,
     protect: Annotated[
         str | None,
         typer.Option(
-            help="Of a private anm, whose rows the guarantee is about: both (all rows), or test (half of them, for data whose "
+            help="Of a private anm, whose rows the guarantee is about: both (all rows), or test "
+            "(half of them, for data whose "
             "other half is public: the seed says which). (Default: both.)",
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Public seed of the split into halves, and of simulated noise.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Public seed of the split into halves, and of simulated noise.")
+    ] = 0,
     simulated_noise: Annotated[
-        bool, typer.Option("--simulated-noise", help="Repeatable noise, for experiments: the result is not for release.")
+        bool,
+        typer.Option(
+            "--simulated-noise",
+            help="Repeatable noise, for experiments: the result is not for release.",
+        ),
     ] = False,
     ledger: Annotated[
-        Path | None, typer.Option(help="Ledger file that the run is charged to as well (see `jaxcd ledger`).", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Ledger file that the run is charged to as well (see `jaxcd ledger`).",
+            show_default=False,
+        ),
     ] = None,
     certificate_out: Annotated[
-        Path | None, typer.Option(help="File for the certificate, which `jaxcd verify` checks.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="File for the certificate, which `jaxcd verify` checks.", show_default=False
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
 ) -> None:
     """Say which of two columns causes the other, and how sure that is.
 
-    In a private run a cell that is no number counts as the domain's "other", else as the middle of the bounds: saying where it stands
-    would tell of a record.
+    In a private run a cell that is no number counts as the domain's "other", else as the middle of
+    the bounds: saying where it stands would tell of a record.
     """
     from jaxcd.cli import options, paid
 
     if x is None or y is None or x == y:
-        raise OptionError("--x and --y must name two different columns; give both, such as --x dose --y response")
+        raise OptionError(
+            "--x and --y must name two different columns; give both, such as --x dose --y response"
+        )
     if method not in METHODS:
         raise OptionError(f"--method {method!r} is unknown; use {', '.join(METHODS)}")
-    budget = options.budget(epsilon=epsilon, delta=None, no_privacy=no_privacy, simulated_noise=simulated_noise)
-    _check(method, score=score, protect=protect, private=not no_privacy, has_bounds=bounds is not None or domain is not None)
+    budget = options.budget(
+        epsilon=epsilon, delta=None, no_privacy=no_privacy, simulated_noise=simulated_noise
+    )
+    _check(
+        method,
+        score=score,
+        protect=protect,
+        private=not no_privacy,
+        has_bounds=bounds is not None or domain is not None,
+    )
     if not 0 <= seed < 2**63:
         raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
     declared = _declared(bounds, domain, x=x, y=y, private=not no_privacy)
@@ -91,19 +140,39 @@ def direction(
     columns = _columns(file, x, y, declared=declared, private=not no_privacy)
     with paid.kept():
         result = _run(
-            method, columns, budget=budget, known=known, noise=noise, ledger=total, key=key, score=score or "hsic", protect=protect or "both"
+            method,
+            columns,
+            budget=budget,
+            known=known,
+            noise=noise,
+            ledger=total,
+            key=key,
+            score=score or "hsic",
+            protect=protect or "both",
         )
         if certificate_out is not None:
             paid.write_certificate(result, certificate_out)
         if as_json:
             print(json.dumps(_content(result, x, y), indent=2, allow_nan=False))
         else:
-            _show(result, x, y, file=file, n=len(columns[0]), private=not no_privacy, secure=noise is None)
+            _show(
+                result,
+                x,
+                y,
+                file=file,
+                n=len(columns[0]),
+                private=not no_privacy,
+                secure=noise is None,
+            )
     if not no_privacy and not result.cost.proven:
-        print(f"jaxcd: warning: this result is not for release: {result.cost.reason}", file=sys.stderr)
+        print(
+            f"jaxcd: warning: this result is not for release: {result.cost.reason}", file=sys.stderr
+        )
 
 
-def _check(method: str, *, score: str | None, protect: str | None, private: bool, has_bounds: bool) -> None:
+def _check(
+    method: str, *, score: str | None, protect: str | None, private: bool, has_bounds: bool
+) -> None:
     """What can be refused before the file is opened, in the words of the command line."""
     if score is not None and score not in SCORES:
         raise OptionError(f"--score {score!r} is unknown; use {', '.join(SCORES)}")
@@ -111,24 +180,33 @@ def _check(method: str, *, score: str | None, protect: str | None, private: bool
         raise OptionError(f"--protect {protect!r} is unknown; use both or test")
     for option, value in (("--score", score), ("--protect", protect)):
         if value is not None and method != "anm":
-            raise OptionError(f"{option}: --method {method} has no such option; drop it, or use --method anm")
+            raise OptionError(
+                f"{option}: --method {method} has no such option; drop it, or use --method anm"
+            )
     if protect is not None and not private:
-        raise OptionError("--protect: a run with --no-privacy protects no rows; drop one of the two")
+        raise OptionError(
+            "--protect: a run with --no-privacy protects no rows; drop one of the two"
+        )
     if private and method in NOT_PRIVATE:
         raise SensitivityError(
-            f"--method {method}: one record can move its score without a useful bound, so it has no private form; use anm or "
+            f"--method {method}: one record can move its score without a useful bound, so it has "
+            "no private form; use anm or "
             "reci, or --no-privacy"
         )
     if method in NOT_PRIVATE and has_bounds:
-        raise OptionError(f"--bounds, --domain: --method {method} scales by the data and has no bounds; drop them")
+        raise OptionError(
+            f"--bounds, --domain: --method {method} scales by the data and has no bounds; drop them"
+        )
     if private and score in ("spearman", "kendall") and protect != "test":
         raise SensitivityError(
-            f"--score {score}: one training row can reorder all residuals, so no noise protects all rows; use hsic or iqr, or "
+            f"--score {score}: one training row can reorder all residuals, so no noise protects "
+            "all rows; use hsic or iqr, or "
             "--protect test where the other half is public"
         )
     if private and not has_bounds:
         raise PrivacyError(
-            "--bounds is missing: bounds taken from the data would void the guarantee; give --bounds X_LOW X_HIGH Y_LOW Y_HIGH "
+            "--bounds is missing: bounds taken from the data would void the guarantee; give "
+            "--bounds X_LOW X_HIGH Y_LOW Y_HIGH "
             "from general knowledge, or --domain FILE, or --no-privacy"
         )
 
@@ -138,7 +216,12 @@ def _edges(column: Any) -> tuple[float, float]:
 
 
 def _declared(
-    given: tuple[float, float, float, float] | None, domain: Path | None, *, x: str, y: str, private: bool
+    given: tuple[float, float, float, float] | None,
+    domain: Path | None,
+    *,
+    x: str,
+    y: str,
+    private: bool,
 ) -> tuple[Any, Any] | None:
     """The two columns as declared, with bounds; None where nothing is given."""
     import jaxcd
@@ -149,23 +232,34 @@ def _declared(
         edges = (given[0], given[1]), (given[2], given[3])
         for name, (lower, upper) in zip((x, y), edges, strict=True):
             if not (math.isfinite(upper - lower) and lower < upper):
-                raise OptionError(f"--bounds of {name!r} = {lower:g} {upper:g} are not finite and in order; give the lowest value first")
+                raise OptionError(
+                    f"--bounds of {name!r} = {lower:g} {upper:g} are not finite and in order; "
+                    "give the lowest value first"
+                )
         return jaxcd.Numeric(*edges[0]), jaxcd.Numeric(*edges[1])
     if domain is None:
         return None
     declared = jaxcd.Domain.read(domain)
     if private and not declared.declared:
-        raise PrivacyError(f"--domain: file {str(domain)!r} is a draft; check every bound, then set \"declared\" to true")
+        raise PrivacyError(
+            f'--domain: file {str(domain)!r} is a draft; check every bound, then set "declared" '
+            "to true"
+        )
     found = []
     for name in (x, y):
         column: Any = declared[name] if name in declared.names else None
         if not isinstance(column, jaxcd.Numeric) or column.lower is None or column.upper is None:
-            raise DomainError(f"--domain: {str(domain)!r} has no bounds of a numeric column {name!r}; declare them, or give --bounds")
+            raise DomainError(
+                f"--domain: {str(domain)!r} has no bounds of a numeric column {name!r}; declare "
+                "them, or give --bounds"
+            )
         found.append(column)
     return found[0], found[1]
 
 
-def _columns(file: Path, x: str, y: str, *, declared: tuple[Any, Any] | None, private: bool) -> list[np.ndarray]:
+def _columns(
+    file: Path, x: str, y: str, *, declared: tuple[Any, Any] | None, private: bool
+) -> list[np.ndarray]:
     """The two columns as numbers.  In a private run no cell can be refused."""
     from jaxcd.data.column_types import Numeric
     from jaxcd.data.columns import encode
@@ -173,11 +267,22 @@ def _columns(file: Path, x: str, y: str, *, declared: tuple[Any, Any] | None, pr
 
     raws, _ = read_columns(file, strict=not private, only=(x, y))
     columns = (Numeric(), Numeric()) if declared is None or not private else declared
-    return [encode(raw, column, strict=not private) for raw, column in zip(raws, columns, strict=True)]
+    return [
+        encode(raw, column, strict=not private) for raw, column in zip(raws, columns, strict=True)
+    ]
 
 
 def _run(
-    method: str, columns: list[np.ndarray], *, budget: Any, known: _Bounds | None, noise: Any, ledger: Any, key: Any, score: str, protect: str
+    method: str,
+    columns: list[np.ndarray],
+    *,
+    budget: Any,
+    known: _Bounds | None,
+    noise: Any,
+    ledger: Any,
+    key: Any,
+    score: str,
+    protect: str,
 ) -> PairResult:
     from jaxcd import pairwise
     from jaxcd.pairwise import anm_scores
@@ -186,7 +291,16 @@ def _run(
     if method == "anm":
         chosen = getattr(anm_scores, SCORES[score])()
         whose = anm_scores.Protect(protect)
-        return anm(*columns, budget=budget, key=key, noise=noise, ledger=ledger, bounds=known, score=chosen, protect=whose)
+        return anm(
+            *columns,
+            budget=budget,
+            key=key,
+            noise=noise,
+            ledger=ledger,
+            bounds=known,
+            score=chosen,
+            protect=whose,
+        )
     if method == "reci":
         return pairwise.reci(*columns, budget=budget, bounds=known, noise=noise, ledger=ledger)
     if method == "igci":
@@ -197,27 +311,54 @@ def _run(
 def _words(result: PairResult, x: str, y: str) -> str:
     from jaxcd.pairwise import Direction
 
-    return {Direction.X_TO_Y: f"{x} -> {y}", Direction.Y_TO_X: f"{y} -> {x}"}.get(result.direction, "undecided")
+    return {Direction.X_TO_Y: f"{x} -> {y}", Direction.Y_TO_X: f"{y} -> {x}"}.get(
+        result.direction, "undecided"
+    )
 
 
-def _show(result: PairResult, x: str, y: str, *, file: Path, n: int, private: bool, secure: bool) -> None:
-    method = " ".join(str(result.info[name]) for name in ("method", "score", "regressor") if name in result.info)
+def _show(
+    result: PairResult, x: str, y: str, *, file: Path, n: int, private: bool, secure: bool
+) -> None:
+    method = " ".join(
+        str(result.info[name]) for name in ("method", "score", "regressor") if name in result.info
+    )
     lines = [("data", f"{file}, {n:,} rows, {x} and {y}"), ("method", method)]
     if private:
-        lines.append(("noise", "secure, from the operating system" if secure else "simulated from the seed: not for release"))
+        lines.append(
+            (
+                "noise",
+                "secure, from the operating system"
+                if secure
+                else "simulated from the seed: not for release",
+            )
+        )
     lines += [("direction", _words(result, x, y)), ("margin", f"{result.margin:.4g}")]
     if private:
-        sure = "unknown" if result.confidence is None else f"{result.confidence:.3f}, that the answer is the one without noise"
+        sure = (
+            "unknown"
+            if result.confidence is None
+            else f"{result.confidence:.3f}, that the answer is the one without noise"
+        )
         lines.append(("confidence", sure))
     if result.forward is not None and result.backward is not None:
-        lines.append(("scores", f"{result.forward:.6g} for {x} -> {y}, {result.backward:.6g} for {y} -> {x}; the lower wins"))
+        lines.append(
+            (
+                "scores",
+                f"{result.forward:.6g} for {x} -> {y}, {result.backward:.6g} for {y} -> {x}; the "
+                "lower wins",
+            )
+        )
     lines.append(("guarantee", str(result.cost)))
     for label, words in lines:
         print(f"{label:<11}{words}")
 
 
 def _content(result: PairResult, x: str, y: str) -> dict[str, Any]:
-    scores = None if result.forward is None or result.backward is None else [result.forward, result.backward]
+    scores = (
+        None
+        if result.forward is None or result.backward is None
+        else [result.forward, result.backward]
+    )
     if scores is not None and not all(map(math.isfinite, scores)):
         scores = None
     return {

@@ -19,30 +19,66 @@ __all__ = ["ledger"]
 
 
 def ledger(
-    file: Annotated[Path, typer.Argument(help="Ledger file; made if --data-set and --epsilon are given.", show_default=False)],
-    data_set: Annotated[str | None, typer.Option(help="To make one: the owner's name of the data.", show_default=False)] = None,
-    epsilon: Annotated[float | None, typer.Option(help="To make one: the total epsilon, positive.", show_default=False)] = None,
-    delta: Annotated[float | None, typer.Option(help="To make one: the total delta. (Default: 0.)", show_default=False)] = None,
-    max_rows_per_person: Annotated[
-        int | None, typer.Option(help="To make one: the most rows that one person has. (Default: 1.)", show_default=False)
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Ledger file; made if --data-set and --epsilon are given.", show_default=False
+        ),
+    ],
+    data_set: Annotated[
+        str | None,
+        typer.Option(help="To make one: the owner's name of the data.", show_default=False),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="To make one: the total epsilon, positive.", show_default=False),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="To make one: the total delta. (Default: 0.)", show_default=False),
+    ] = None,
+    max_rows_per_person: Annotated[
+        int | None,
+        typer.Option(
+            help="To make one: the most rows that one person has. (Default: 1.)", show_default=False
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
 ) -> None:
-    """Show a ledger file (what was spent on a data set, by which analyses, and what is left), or make one."""
+    """Show a ledger file (what was spent on a data set, by which analyses, and what is left), or
+    make one.
+    """
     import jaxcd
     from jaxcd.cli import options
 
-    making = {"--data-set": data_set, "--epsilon": epsilon, "--delta": delta, "--max-rows-per-person": max_rows_per_person}
+    making = {
+        "--data-set": data_set,
+        "--epsilon": epsilon,
+        "--delta": delta,
+        "--max-rows-per-person": max_rows_per_person,
+    }
     given = [option for option, value in making.items() if value is not None]
     if file.exists():
         if given:
-            raise OptionError(f"{', '.join(given)}: file {str(file)!r} exists, and its total is fixed; drop them, or give another file")
+            raise OptionError(
+                f"{', '.join(given)}: file {str(file)!r} exists, and its total is fixed; drop "
+                "them, or give another file"
+            )
         found = jaxcd.LedgerFile(file)
     else:
         if data_set is None or epsilon is None:
-            raise OptionError(f"there is no ledger {str(file)!r}; give --data-set NAME and --epsilon E (and --delta D) to make one, or correct the path")
+            raise OptionError(
+                f"there is no ledger {str(file)!r}; give --data-set NAME and --epsilon E (and "
+                "--delta D) to make one, or correct the path"
+            )
         total = options.budget(
-            epsilon=epsilon, delta=delta, no_privacy=False, simulated_noise=False, max_rows_per_person=max_rows_per_person
+            epsilon=epsilon,
+            delta=delta,
+            no_privacy=False,
+            simulated_noise=False,
+            max_rows_per_person=max_rows_per_person,
         )
         assert isinstance(total, jaxcd.Budget)
         found = jaxcd.LedgerFile(file, data_set=data_set, budget=total)
@@ -58,7 +94,16 @@ def _analyses(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for record in records:
         name = str(record.get("analysis", "")) or "(charged by itself)"
         entry = found.setdefault(
-            name, {"analysis": name, "first": record["time"], "n_charges": 0, "epsilon": 0.0, "rho": 0.0, "secure": True, "claims": []}
+            name,
+            {
+                "analysis": name,
+                "first": record["time"],
+                "n_charges": 0,
+                "epsilon": 0.0,
+                "rho": 0.0,
+                "secure": True,
+                "claims": [],
+            },
         )
         entry["n_charges"] += 1
         entry["epsilon"] += float(record["epsilon"])
@@ -73,7 +118,10 @@ def _finite(value: float) -> float | None:
 
 
 def _content(found: jaxcd.LedgerFile) -> dict[str, Any]:
-    analyses = [{**entry, "epsilon": _finite(entry["epsilon"]), "rho": _finite(entry["rho"])} for entry in _analyses(found.records)]
+    analyses = [
+        {**entry, "epsilon": _finite(entry["epsilon"]), "rho": _finite(entry["rho"])}
+        for entry in _analyses(found.records)
+    ]
     content = found.certificate()
     return {
         "data_set": found.data_set,
@@ -89,13 +137,27 @@ def _show(found: jaxcd.LedgerFile) -> None:
     lines = [
         ("data set", found.data_set),
         ("total", str(found.guarantee)),
-        ("spent", f"epsilon={found.spent.epsilon:.6g}, delta={found.spent.delta:g} in {n_charges} charges of {len(analyses)} analyses"),
-        ("left", f"{found.remaining_epsilon:.6g} of epsilon for pure events, {found.remaining_rho:.6g} of rho for all together"),
+        (
+            "spent",
+            f"epsilon={found.spent.epsilon:.6g}, delta={found.spent.delta:g} in {n_charges} "
+            f"charges of {len(analyses)} analyses",
+        ),
+        (
+            "left",
+            f"{found.remaining_epsilon:.6g} of epsilon for pure events, {found.remaining_rho:.6g} "
+            "of rho for all together",
+        ),
     ]
     for label, words in lines:
         print(f"{label:<11}{words}")
     for entry in analyses:
-        price = f"epsilon {entry['epsilon']:.6g}, rho {entry['rho']:.6g}" if math.isfinite(entry["epsilon"]) else f"rho {entry['rho']:.6g}"
+        price = (
+            f"epsilon {entry['epsilon']:.6g}, rho {entry['rho']:.6g}"
+            if math.isfinite(entry["epsilon"])
+            else f"rho {entry['rho']:.6g}"
+        )
         notes = "" if entry["secure"] else ", simulated noise"
         notes += f", claims of {', '.join(entry['claims'])}" if entry["claims"] else ""
-        print(f"  {entry['first']}  {entry['analysis']}: {entry['n_charges']} charges, {price}{notes}")
+        print(
+            f"  {entry['first']}  {entry['analysis']}: {entry['n_charges']} charges, {price}{notes}"
+        )

@@ -1,4 +1,6 @@
-"""From the words of the command line to the objects of the library, with every check in plain words."""
+"""From the words of the command line to the objects of the library, with every check in plain
+words.
+"""
 
 from __future__ import annotations
 
@@ -64,36 +66,59 @@ DECIDERS: dict[str, Callable[[], Any]] = {
 """Names of ``--mechanism``, besides auto."""
 
 _HOW_TO_DECLARE = (
-    'run `jaxcd domain {file} --out domain.json`, check every level and bound in that file, set its "declared" to true, '
+    "run `jaxcd domain {file} --out domain.json`, check every level and bound in that file, set "
+    'its "declared" to true, '
     "and give --domain domain.json"
 )
 
 _DRAFT = (
-    'domain file \'{domain}\' is a draft taken from data ("declared": false); check every level and bound, then set "declared" to true'
+    "domain file '{domain}' is a draft taken from data (\"declared\": false); check every "
+    'level and bound, then set "declared" to true'
 )
 
 
 def budget(
-    *, epsilon: float | None, delta: float | None, no_privacy: bool, simulated_noise: bool, max_rows_per_person: int | None = None
+    *,
+    epsilon: float | None,
+    delta: float | None,
+    no_privacy: bool,
+    simulated_noise: bool,
+    max_rows_per_person: int | None = None,
 ) -> jaxcd.Budget | NoPrivacy:
     """The budget of ``--epsilon``, ``--delta``, ``--max-rows-per-person`` and ``--no-privacy``."""
     if max_rows_per_person is not None and (no_privacy or not max_rows_per_person >= 1):
-        problem = "a run with --no-privacy protects nobody" if no_privacy else "is no number of rows; give a whole number from 1"
+        problem = (
+            "a run with --no-privacy protects nobody"
+            if no_privacy
+            else "is no number of rows; give a whole number from 1"
+        )
         raise OptionError(f"--max-rows-per-person {max_rows_per_person}: {problem}")
     if no_privacy:
         if epsilon is not None or delta is not None:
-            raise OptionError("--no-privacy does not go with --epsilon or --delta; drop one of them")
+            raise OptionError(
+                "--no-privacy does not go with --epsilon or --delta; drop one of them"
+            )
         if simulated_noise:
-            raise OptionError("--simulated-noise: a run with --no-privacy adds no noise; drop one of the two")
+            raise OptionError(
+                "--simulated-noise: a run with --no-privacy adds no noise; drop one of the two"
+            )
         return jaxcd.NO_PRIVACY
     if epsilon is None:
-        raise OptionError("--epsilon is missing: give a total such as --epsilon 1 --delta 1e-6, or --no-privacy")
+        raise OptionError(
+            "--epsilon is missing: give a total such as --epsilon 1 --delta 1e-6, or --no-privacy"
+        )
     if not 0 < epsilon < math.inf:
-        raise OptionError(f"--epsilon {epsilon:g} is no budget; give a positive number such as 1, or --no-privacy")
+        raise OptionError(
+            f"--epsilon {epsilon:g} is no budget; give a positive number such as 1, or --no-privacy"
+        )
     if delta is not None and not 0 <= delta < 1:
-        raise OptionError(f"--delta {delta:g} is out of range; give 0, or far less than 1 / rows, such as 1e-6")
+        raise OptionError(
+            f"--delta {delta:g} is out of range; give 0, or far less than 1 / rows, such as 1e-6"
+        )
     return jaxcd.Budget(
-        epsilon=epsilon, delta=0.0 if delta is None else delta, max_rows_per_person=1 if max_rows_per_person is None else max_rows_per_person
+        epsilon=epsilon,
+        delta=0.0 if delta is None else delta,
+        max_rows_per_person=1 if max_rows_per_person is None else max_rows_per_person,
     )
 
 
@@ -102,10 +127,14 @@ def ledger(path: Path | None, *, budget: jaxcd.Budget | NoPrivacy) -> jaxcd.Ledg
     if path is None:
         return None
     if isinstance(budget, NoPrivacy):
-        raise OptionError("--ledger: a run with --no-privacy is no charge that a ledger can keep; drop one of the two")
+        raise OptionError(
+            "--ledger: a run with --no-privacy is no charge that a ledger can keep; drop one of "
+            "the two"
+        )
     if not path.is_file():
         raise OptionError(
-            f"--ledger: there is no file {str(path)!r}; make one with `jaxcd ledger {path} --data-set NAME --epsilon E --delta D`"
+            f"--ledger: there is no file {str(path)!r}; make one with `jaxcd ledger {path} "
+            "--data-set NAME --epsilon E --delta D`"
         )
     return jaxcd.LedgerFile(path)
 
@@ -162,7 +191,9 @@ def _named(option: str, name: str, known: dict[str, Callable[[], Any]]) -> Any:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Data, where they come from in words, and the true graph where they are a sample from a network: the CPDAG, or the PAG."""
+    """Data, where they come from in words, and the true graph where they are a sample from a
+    network: the CPDAG, or the PAG.
+    """
 
     data: jaxcd.Dataset
     words: str
@@ -172,7 +203,9 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the data comes from: exactly one of ``file``, ``network`` and ``bif``.  hide: columns of a network's sample to drop."""
+    """Where the data comes from: exactly one of ``file``, ``network`` and ``bif``.  hide: columns
+    of a network's sample to drop.
+    """
 
     file: Path | None
     domain: Path | None
@@ -190,20 +223,29 @@ class Source:
             problem = f"{' and '.join(given)} are given" if given else "no data is given"
             raise OptionError(f"{problem}; give exactly one of FILE, --network NAME and --bif FILE")
         if self.file is not None and self.rows is not None:
-            raise OptionError("--rows is for a sample from a network; a file is read whole, so drop it")
+            raise OptionError(
+                "--rows is for a sample from a network; a file is read whole, so drop it"
+            )
         if self.file is not None and self.hide:
-            raise OptionError("--hide is for a sample from a network; take the column out of the file, and drop the option")
+            raise OptionError(
+                "--hide is for a sample from a network; take the column out of the file, and drop "
+                "the option"
+            )
         if self.file is None:
             if self.rows is not None and not self.rows >= 2:
                 raise OptionError(f"--rows {self.rows} is too few; give at least 2")
             if self.domain is not None or self.clip:
                 option = "--clip" if self.clip else "--domain"
-                raise OptionError(f"{option} is for a file; a network declares its own levels, so drop it")
+                raise OptionError(
+                    f"{option} is for a file; a network declares its own levels, so drop it"
+                )
 
     def load(self, *, budget: jaxcd.Budget | NoPrivacy, pag: bool = False) -> Loaded:
-        """Reads or samples the data; a private run refuses a domain that nobody declared before it reads a row.
+        """Reads or samples the data; a private run refuses a domain that nobody declared before it
+        reads a row.
 
-        pag: whether a network's true graph is wanted as a PAG; with hidden columns it always is one.
+        pag: whether a network's true graph is wanted as a PAG; with hidden columns it always is
+        one.
         """
         if self.file is not None:
             return self._read(self.file, private=isinstance(budget, jaxcd.Budget))
@@ -221,12 +263,17 @@ class Source:
         """The columns that ``--hide`` leaves."""
         for name in self.hide:
             if name not in network.names:
-                raise OptionError(f"--hide {name!r}: {network.name} has no such column; its columns are {', '.join(network.names)}")
+                raise OptionError(
+                    f"--hide {name!r}: {network.name} has no such column; its columns are "
+                    f"{', '.join(network.names)}"
+                )
             if self.hide.count(name) > 1:
                 raise OptionError(f"--hide {name!r} is given twice; give it once")
         shown = [name for name in network.names if name not in self.hide]
         if len(shown) < 2:
-            raise OptionError(f"--hide leaves {len(shown)} of {network.name}'s columns; leave at least 2")
+            raise OptionError(
+                f"--hide leaves {len(shown)} of {network.name}'s columns; leave at least 2"
+            )
         return shown
 
     def _read(self, file: Path, *, private: bool) -> Loaded:
@@ -236,18 +283,22 @@ class Source:
         domain = None if self.domain is None else jaxcd.Domain.read(self.domain)
         if private and domain is None:
             raise PrivacyError(
-                f"--domain is missing: levels and bounds taken from the data would void the guarantee; {how}; "
+                "--domain is missing: levels and bounds taken from the data would void the "
+                f"guarantee; {how}; "
                 "or use --no-privacy"
             )
         if private and domain is not None and not domain.declared:
             raise PrivacyError(_DRAFT.format(domain=self.domain))
         try:
-            # Without privacy every cell that does not fit is reported; in a private run such an error would tell of a record.
+            # Without privacy every cell that does not fit is reported; in a private run such an
+            # error would tell of a record.
             data = jaxcd.read_csv(file, domain=domain, clip=self.clip, strict=not private)
         except DataError as error:
             raise DataError(str(error).replace("clip=True", "--clip")) from None
         kind = "" if domain is None or not domain.declared else " of a declared domain"
-        return Loaded(data, f"{file}, {data.n_samples:,} rows, {data.n_columns} columns{kind}", None)
+        return Loaded(
+            data, f"{file}, {data.n_samples:,} rows, {data.n_columns} columns{kind}", None
+        )
 
 
 def _network(name: str | None, bif: Path | None) -> jaxcd.data.BayesianNetwork:
@@ -265,12 +316,20 @@ def public_facts(
     *, domain: Path | None, network: str | None, bif: Path | None, rows: int | None, private: bool
 ) -> tuple[jaxcd.Domain, int]:
     """A domain and a number of rows, without any data."""
-    given = [name for name, value in (("--domain", domain), ("--network", network), ("--bif", bif)) if value is not None]
+    given = [
+        name
+        for name, value in (("--domain", domain), ("--network", network), ("--bif", bif))
+        if value is not None
+    ]
     if len(given) != 1:
         problem = f"{' and '.join(given)} are given" if given else "no domain is given"
-        raise OptionError(f"{problem}; give exactly one of --domain FILE, --network NAME and --bif FILE")
+        raise OptionError(
+            f"{problem}; give exactly one of --domain FILE, --network NAME and --bif FILE"
+        )
     if rows is None:
-        raise OptionError("--rows is missing: give the number of rows, which is public, such as --rows 10000")
+        raise OptionError(
+            "--rows is missing: give the number of rows, which is public, such as --rows 10000"
+        )
     if not rows >= 2:
         raise OptionError(f"--rows {rows} is too few; give at least 2")
     if domain is None:
@@ -282,7 +341,9 @@ def public_facts(
 
 
 def randomness(*, seed: int, simulated: bool) -> tuple[NoiseSource | None, jax.Array]:
-    """The noise source (None: secure) and the key of randomised tests; the sample has the seed's own key."""
+    """The noise source (None: secure) and the key of randomised tests; the sample has the seed's
+    own key.
+    """
     key = jax.random.key(seed)
     noise = jaxcd.SimulatedNoise(jax.random.fold_in(key, 1)) if simulated else None
     return noise, jax.random.fold_in(key, 2)

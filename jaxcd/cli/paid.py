@@ -1,4 +1,6 @@
-"""What was paid for is kept: an error or an interrupt after the first charge leaves a file with what was bought."""
+"""What was paid for is kept: an error or an interrupt after the first charge leaves a file with
+what was bought.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ __all__ = ["check_certificate_out", "kept", "write_certificate"]
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Whatever ends the block after a charge: what was bought is written to a file of the working folder, and stderr says where."""
+    """Whatever ends the block after a charge: what was bought is written to a file of the working
+    folder, and stderr says where.
+    """
     from jaxcd.privacy import paying, receipt_of
 
     try:
@@ -33,11 +37,18 @@ def kept() -> Iterator[None]:
 def _save(receipt: Any) -> None:
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S-%f")
     path = Path(f"jaxcd-bought-{stamp}.npz").absolute()
-    spent = f"jaxcd: epsilon={receipt.spent.epsilon:.6g}, delta={receipt.spent.delta:g} was spent before the run ended"
+    spent = (
+        f"jaxcd: epsilon={receipt.spent.epsilon:.6g}, delta={receipt.spent.delta:g} was "
+        "spent before the run ended"
+    )
     try:
         receipt.save(path)
     except OSError as error:
-        print(f"{spent}, and what it bought could not be written to {path}: {error.strerror or error}", file=sys.stderr)
+        print(
+            f"{spent}, and what it bought could not be written to {path}: "
+            f"{error.strerror or error}",
+            file=sys.stderr,
+        )
     else:
         how = "; jaxcd.Release.load reads it" if hasattr(receipt.partial, "tests") else ""
         print(f"{spent}; what it bought is in {path}{how}", file=sys.stderr)
@@ -48,11 +59,17 @@ def check_certificate_out(path: Path | None) -> None:
     if path is None:
         return
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise OptionError(f"--certificate-out {str(path)!r} is no file in a folder that exists; give one such as privacy.json")
+        raise OptionError(
+            f"--certificate-out {str(path)!r} is no file in a folder that exists; give one such "
+            "as privacy.json"
+        )
     if path.exists():
         raise OptionError(f"--certificate-out: file {str(path)!r} exists; give another name")
 
 
 def write_certificate(result: Any, path: Path) -> None:
     """Writes what ``jaxcd verify`` checks."""
-    path.write_text(json.dumps(result.certificate(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps(result.certificate(), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+        encoding="utf-8",
+    )

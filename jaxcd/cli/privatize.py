@@ -1,7 +1,7 @@
 """``jaxcd privatize``: a table in, its randomised copy and a guarantee file out.
 
-What the mechanism is follows from the domain file and the options alone, so everything that can be refused about it is refused before
-the data is read.
+What the mechanism is follows from the domain file and the options alone, so everything that can be
+refused about it is refused before the data is read.
 """
 
 from __future__ import annotations
@@ -35,48 +35,99 @@ _COMBINED_GEOMETRIC = "geometric-combined"
 
 
 def privatize(
-    file: Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)],
-    domain: Annotated[Path, typer.Option(help="Domain file: the declared levels and bounds of FILE's columns.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)
+    ],
+    domain: Annotated[
+        Path,
+        typer.Option(
+            help="Domain file: the declared levels and bounds of FILE's columns.",
+            show_default=False,
+        ),
+    ],
     mechanism: Annotated[
         str,
         typer.Option(
-            help=f"{', '.join(MECHANISMS)}. krr: k-ary randomised response; geometric: bounded geometric; clipped: two-sided geometric, "
+            help=f"{', '.join(MECHANISMS)}. krr: k-ary randomised response; geometric: bounded "
+            "geometric; clipped: two-sided geometric, "
             "clipped; -combined: whole records, else column by column.",
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The randomised table (.csv) to write.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option(help="The randomised table (.csv) to write.", show_default=False)
+    ],
     p_max: Annotated[
         float | None,
-        typer.Option("--p-max", help="Probability that a whole record is reported as it is (the largest over records).", show_default=False),
+        typer.Option(
+            "--p-max",
+            help="Probability that a whole record is reported as it is (the largest over records).",
+            show_default=False,
+        ),
     ] = None,
     epsilon_ldp: Annotated[
-        float | None, typer.Option("--epsilon-ldp", help="Local epsilon of a whole record, positive.", show_default=False)
+        float | None,
+        typer.Option(
+            "--epsilon-ldp", help="Local epsilon of a whole record, positive.", show_default=False
+        ),
     ] = None,
     d_privacy: Annotated[
-        float | None, typer.Option("--d-privacy", help="Epsilon per unit of distance between level codes, positive.", show_default=False)
+        float | None,
+        typer.Option(
+            "--d-privacy",
+            help="Epsilon per unit of distance between level codes, positive.",
+            show_default=False,
+        ),
     ] = None,
     distance: Annotated[
         str | None,
-        typer.Option(help="Of geometric-combined: manhattan, euclidean or chebyshev. (Default: manhattan.)", show_default=False),
+        typer.Option(
+            help="Of geometric-combined: manhattan, euclidean or chebyshev. (Default: manhattan.)",
+            show_default=False,
+        ),
     ] = None,
     bins: Annotated[
         list[str] | None,
-        typer.Option(help="Bins of numeric columns between their declared bounds: N for all, or COLUMN=N; may be repeated.", show_default=False),
+        typer.Option(
+            help="Bins of numeric columns between their declared bounds: N for all, or COLUMN=N; "
+            "may be repeated.",
+            show_default=False,
+        ),
     ] = None,
-    clip: Annotated[bool, typer.Option("--clip", help="Kept for old scripts: numbers outside declared bounds always count as the bounds.")] = False,
+    clip: Annotated[
+        bool,
+        typer.Option(
+            "--clip",
+            help="Kept for old scripts: numbers outside declared bounds always count as the "
+            "bounds.",
+        ),
+    ] = False,
     guarantee_out: Annotated[
-        Path | None, typer.Option(help="The guarantee (JSON) to write. (Default: OUT with .guarantee.json.)", show_default=False)
+        Path | None,
+        typer.Option(
+            help="The guarantee (JSON) to write. (Default: OUT with .guarantee.json.)",
+            show_default=False,
+        ),
     ] = None,
     ledger: Annotated[
-        Path | None, typer.Option(help="Ledger file that epsilon-LDP is charged to (see `jaxcd ledger`).", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Ledger file that epsilon-LDP is charged to (see `jaxcd ledger`).",
+            show_default=False,
+        ),
     ] = None,
     simulated_noise: Annotated[
-        bool, typer.Option("--simulated-noise", help="Repeatable noise, for experiments: the result is not for release.")
+        bool,
+        typer.Option(
+            "--simulated-noise",
+            help="Repeatable noise, for experiments: the result is not for release.",
+        ),
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of simulated noise; secure noise has none.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the guarantee file and nothing else.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the guarantee file and nothing else.")
+    ] = False,
 ) -> None:
     """Randomise each record of a table by itself, and say what that guarantees to each person."""
     import jax
@@ -85,7 +136,11 @@ def privatize(
     from jaxcd import local
     from jaxcd.cli import options, paid
 
-    promise = out.with_name(out.name.removesuffix(".csv") + ".guarantee.json") if guarantee_out is None else guarantee_out
+    promise = (
+        out.with_name(out.name.removesuffix(".csv") + ".guarantee.json")
+        if guarantee_out is None
+        else guarantee_out
+    )
     _check_files(file, domain, out, promise, force=force)
     if not 0 <= seed < 2**63:
         raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
@@ -94,11 +149,17 @@ def privatize(
     declared = jaxcd.Domain.read(domain)
     if not declared.declared:
         raise PrivacyError(
-            f'domain file {str(domain)!r} is a draft taken from data ("declared": false); check every level and bound, then set "declared" to true'
+            f'domain file {str(domain)!r} is a draft taken from data ("declared": false); check '
+            'every level and bound, then set "declared" to true'
         )
     numbers = _bins(bins or (), declared)
     chosen = _mechanism(
-        mechanism, _binned(declared, numbers), p_max=p_max, epsilon_ldp=epsilon_ldp, d_privacy=d_privacy, distance=_distance(mechanism, distance)
+        mechanism,
+        _binned(declared, numbers),
+        p_max=p_max,
+        epsilon_ldp=epsilon_ldp,
+        d_privacy=d_privacy,
+        distance=_distance(mechanism, distance),
     )
     total = None if ledger is None else options.ledger(ledger, budget=jaxcd.Budget(1.0))
     # Totally: whether a cell fits its declaration must not show.
@@ -106,7 +167,13 @@ def privatize(
     noise = jaxcd.SimulatedNoise(jax.random.key(seed)) if simulated_noise else None
     with paid.kept():
         found = local.privatize(
-            local.discretise_columns(data, bins=numbers), chosen, out=out, guarantee_out=promise, noise=noise, ledger=total, force=force
+            local.discretise_columns(data, bins=numbers),
+            chosen,
+            out=out,
+            guarantee_out=promise,
+            noise=noise,
+            ledger=total,
+            force=force,
         )
         if as_json:
             print(promise.read_text(encoding="utf-8"), end="")
@@ -123,11 +190,15 @@ def _check_files(file: Path, domain: Path, out: Path, promise: Path, *, force: b
         raise OptionError(f"--out {str(out)!r} is no csv file; give one such as randomised.csv")
     for name, path in (("--out", out), ("--guarantee-out", promise)):
         if path.is_dir() or not path.absolute().parent.is_dir():
-            raise OptionError(f"{name} {str(path)!r} is no file in a folder that exists; give another name")
+            raise OptionError(
+                f"{name} {str(path)!r} is no file in a folder that exists; give another name"
+            )
         if path.resolve() in (file.resolve(), domain.resolve()):
             raise OptionError(f"{name} {str(path)!r} is an input; give another name")
         if path.exists() and not force:
-            raise OptionError(f"{name}: file {str(path)!r} exists; give another one, or --force to overwrite it")
+            raise OptionError(
+                f"{name}: file {str(path)!r} exists; give another one, or --force to overwrite it"
+            )
 
 
 def _bins(words: Sequence[str], domain: jaxcd.Domain) -> dict[str, int]:
@@ -138,20 +209,31 @@ def _bins(words: Sequence[str], domain: jaxcd.Domain) -> dict[str, int]:
     for word in words:
         name, equals, number = word.rpartition("=")
         if not (number.isascii() and number.isdigit() and int(number) >= 2):
-            raise OptionError(f"--bins {word!r} is no number of bins; give a whole number from 2, or COLUMN=N")
+            raise OptionError(
+                f"--bins {word!r} is no number of bins; give a whole number from 2, or COLUMN=N"
+            )
         if not equals:
             if default is not None:
-                raise OptionError("--bins: two numbers for all columns are given; give one, and others as COLUMN=N")
+                raise OptionError(
+                    "--bins: two numbers for all columns are given; give one, and others as "
+                    "COLUMN=N"
+                )
             default = int(number)
         elif name not in numeric:
-            raise OptionError(f"--bins {word!r}: the domain has no numeric column {name!r}; its numeric columns are {', '.join(numeric) or 'none'}")
+            raise OptionError(
+                f"--bins {word!r}: the domain has no numeric column {name!r}; its numeric columns "
+                f"are {', '.join(numeric) or 'none'}"
+            )
         elif name in found:
             raise OptionError(f"--bins: column {name!r} is given twice; give it once")
         else:
             found[name] = int(number)
     lacking = [name for name in numeric if name not in found]
     if lacking and default is None:
-        raise OptionError(f"--bins is missing for the numeric columns {', '.join(lacking)}; give --bins N chosen without the data, such as 10")
+        raise OptionError(
+            f"--bins is missing for the numeric columns {', '.join(lacking)}; give --bins N "
+            "chosen without the data, such as 10"
+        )
     if default is not None and not numeric:
         raise OptionError("--bins is for numeric columns, and the domain has none; drop it")
     return {name: found.get(name, default or 0) for name in numeric}
@@ -167,7 +249,9 @@ def _binned(domain: jaxcd.Domain, bins: dict[str, int]) -> jaxcd.Domain:
         column = columns[name]
         assert isinstance(column, jaxcd.Numeric)
         try:
-            columns[name] = discretise((), lower=column.lower, upper=column.upper, bins=number).column
+            columns[name] = discretise(
+                (), lower=column.lower, upper=column.upper, bins=number
+            ).column
         except (PrivacyError, OptionError) as error:
             raise type(error)(f"column {name!r}: {error}") from None
     return jaxcd.Domain(columns)
@@ -178,7 +262,9 @@ def _distance(mechanism: str, word: str | None) -> Distance | None:
 
     if mechanism != _COMBINED_GEOMETRIC:
         if word is not None:
-            raise OptionError(f"--distance is for --mechanism {_COMBINED_GEOMETRIC}, not {mechanism}; drop it")
+            raise OptionError(
+                f"--distance is for --mechanism {_COMBINED_GEOMETRIC}, not {mechanism}; drop it"
+            )
         return None
     known = [member.value for member in Distance]
     if word is not None and word.lower() not in known:
@@ -205,19 +291,39 @@ def _mechanism(
         problem = f"{' and '.join(given)} are given" if given else "no level of privacy is given"
         raise OptionError(f"{problem}; give exactly one of {', '.join(asked)}")
     kind: type[LocalMechanism] = getattr(local, _KINDS[name])
-    return local.calibrate(kind, domain, p_max=p_max, epsilon_ldp=epsilon_ldp, d_privacy=d_privacy, distance=distance)
+    return local.calibrate(
+        kind, domain, p_max=p_max, epsilon_ldp=epsilon_ldp, d_privacy=d_privacy, distance=distance
+    )
 
 
-def _show(mechanism: LocalMechanism, found: LocalGuarantee, n_samples: int, n_columns: int, out: Path, promise: Path) -> None:
-    shown = ", ".join(f"{field.name}={getattr(mechanism, field.name)}" for field in dataclasses.fields(mechanism))  # type: ignore[arg-type]
+def _show(
+    mechanism: LocalMechanism,
+    found: LocalGuarantee,
+    n_samples: int,
+    n_columns: int,
+    out: Path,
+    promise: Path,
+) -> None:
+    shown = ", ".join(
+        f"{field.name}={getattr(mechanism, field.name)}"
+        for field in dataclasses.fields(mechanism)  # type: ignore[arg-type]
+    )
     chances = f"{found.p_truth_smallest:.4g}"
     if found.p_truth_largest > found.p_truth_smallest:
         chances += f" to {found.p_truth_largest:.4g}"
     for label, words in (
         ("data", f"{n_samples:,} rows, {n_columns} columns of a declared domain"),
         ("mechanism", f"{type(mechanism).__name__}({shown})"),
-        ("epsilon-LDP", f"{found.epsilon_ldp:.6g}{'' if found.epsilon_ldp_exact else ' (an upper bound)'} for each person's record"),
-        ("d-privacy", f"{found.d_privacy:.6g}{'' if found.d_privacy_exact else ' (an upper bound)'} per unit of {found.distance.value} distance"),
+        (
+            "epsilon-LDP",
+            f"{found.epsilon_ldp:.6g}{'' if found.epsilon_ldp_exact else ' (an upper bound)'} for "
+            "each person's record",
+        ),
+        (
+            "d-privacy",
+            f"{found.d_privacy:.6g}{'' if found.d_privacy_exact else ' (an upper bound)'} per "
+            f"unit of {found.distance.value} distance",
+        ),
         ("truth", f"a whole record is reported as it is with probability {chances}"),
         ("proof", found.proof if found.proved else f"NOT PROVED: {found.proof}"),
         ("written", f"{out}, {promise}"),

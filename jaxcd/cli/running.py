@@ -38,22 +38,38 @@ class Asked:
     def check(self, *, seed: int) -> None:
         """Refuses what is no option of a search."""
         if self.algorithm is Algorithm.TREE and not options.is_auto(self.mechanism):
-            raise OptionError(f"--mechanism {self.mechanism}: --algorithm tree has its own mechanism; drop one of the two")
+            raise OptionError(
+                f"--mechanism {self.mechanism}: --algorithm tree has its own mechanism; drop one "
+                "of the two"
+            )
         lacks = {
             Algorithm.TREE: ("--max-level", "--knowledge"),
             Algorithm.RELEASE: ("--test", "--mechanism", "--alpha", "--max-level", "--knowledge"),
         }.get(self.algorithm, ())
         for option in lacks:
             if option in self.of_tests:
-                raise OptionError(f"{option}: --algorithm {self.algorithm.value} has no such option; drop it, or use --algorithm pc")
+                raise OptionError(
+                    f"{option}: --algorithm {self.algorithm.value} has no such option; drop it, "
+                    "or use --algorithm pc"
+                )
         if self.alpha is not None and not 0 < self.alpha < 1:
-            raise OptionError(f"--alpha {self.alpha:g} is not a level; give a number between 0 and 1, such as 0.05")
+            raise OptionError(
+                f"--alpha {self.alpha:g} is not a level; give a number between 0 and 1, such as "
+                "0.05"
+            )
         if self.max_level is not None and not self.max_level >= 0:
-            raise OptionError(f"--max-level {self.max_level} is not a level; use a whole number from 0")
+            raise OptionError(
+                f"--max-level {self.max_level} is not a level; use a whole number from 0"
+            )
         if not 0 <= seed < 2**63:
-            raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
+            raise OptionError(
+                f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1"
+            )
         if not self.n_confidence_draws >= 0:
-            raise OptionError(f"--confidence {self.n_confidence_draws} is no number of draws; use a whole number from 0, such as 50")
+            raise OptionError(
+                f"--confidence {self.n_confidence_draws} is no number of draws; use a whole "
+                "number from 0, such as 50"
+            )
 
     @property
     def of_tests(self) -> tuple[str, ...]:
@@ -73,32 +89,61 @@ def check_release_out(path: Path | None, *, force: bool) -> None:
     if path is None:
         return
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise OptionError(f"--release-out {str(path)!r} is no file in a folder that exists; give one such as release.npz")
+        raise OptionError(
+            f"--release-out {str(path)!r} is no file in a folder that exists; give one such as "
+            "release.npz"
+        )
     if path.exists() and not force:
-        raise OptionError(f"--release-out: file {str(path)!r} exists; give another one, or --force to overwrite it")
+        raise OptionError(
+            f"--release-out: file {str(path)!r} exists; give another one, or --force to overwrite "
+            "it"
+        )
 
 
 def plan(
-    loaded: options.Loaded, asked: Asked, *, budget: jaxcd.Budget | NoPrivacy, knowledge: Knowledge | None
+    loaded: options.Loaded,
+    asked: Asked,
+    *,
+    budget: jaxcd.Budget | NoPrivacy,
+    knowledge: Knowledge | None,
 ) -> api.Choice:
-    """What will be run, with tests at the level of ``--alpha``, and why; refuses here what the run would refuse."""
+    """What will be run, with tests at the level of ``--alpha``, and why; refuses here what the run
+    would refuse.
+    """
     algorithm = asked.algorithm
     if algorithm is Algorithm.AUTO and asked.of_tests:
         algorithm = Algorithm.PC
     choice = api.resolve(
-        loaded.data.domain, loaded.data.n_samples, budget=budget, algorithm=algorithm, test=options.test(asked.test),
-        decider=options.decider(asked.mechanism), max_level=asked.max_level, knowledge=knowledge, linear=asked.linear,
-    )  # fmt: skip
+        loaded.data.domain,
+        loaded.data.n_samples,
+        budget=budget,
+        algorithm=algorithm,
+        test=options.test(asked.test),
+        decider=options.decider(asked.mechanism),
+        max_level=asked.max_level,
+        knowledge=knowledge,
+        linear=asked.linear,
+    )
     if algorithm is not asked.algorithm:
-        why = f"chosen: PC, because of {' and '.join(asked.of_tests)}, for which a release has no use"
+        why = (
+            f"chosen: PC, because of {' and '.join(asked.of_tests)}, for which a release has no use"
+        )
         choice = dataclasses.replace(choice, reasons=(why, *choice.reasons))
     if choice.test is None:
         return choice
-    for option, value in (("--release-out", asked.release_out), ("--confidence", asked.n_confidence_draws or None)):
+    for option, value in (
+        ("--release-out", asked.release_out),
+        ("--confidence", asked.n_confidence_draws or None),
+    ):
         if value is not None:
-            raise OptionError(f"{option}: {choice.algorithm.value} releases nothing; drop it, or use --algorithm release")
+            raise OptionError(
+                f"{option}: {choice.algorithm.value} releases nothing; drop it, or use "
+                "--algorithm release"
+            )
     if isinstance(budget, jaxcd.Budget):
-        _check_private(choice, budget, loaded.data.n_samples, 0.05 if asked.alpha is None else asked.alpha)
+        _check_private(
+            choice, budget, loaded.data.n_samples, 0.05 if asked.alpha is None else asked.alpha
+        )
     if asked.alpha is None:
         return choice
     # Every decider, like the options of the tree, is a frozen dataclass with an alpha.
@@ -111,18 +156,26 @@ def _check_private(choice: api.Choice, budget: jaxcd.Budget, n_samples: int, alp
     assert choice.test is not None
     if not getattr(choice.decider, "pays", True):
         raise PrivacyError(
-            "--mechanism threshold compares without noise and protects nobody; use auto or another mechanism, or --no-privacy"
+            "--mechanism threshold compares without noise and protects nobody; use auto or "
+            "another mechanism, or --no-privacy"
         )
-    if choice.test.margin_sensitivity(alpha=alpha, n_samples=n_samples, relation=budget.relation) is None:
+    if (
+        choice.test.margin_sensitivity(alpha=alpha, n_samples=n_samples, relation=budget.relation)
+        is None
+    ):
         raise SensitivityError(
-            f"--test: {choice.test.name} has no bounded sensitivity, so no mechanism can make it private; use "
+            f"--test: {choice.test.name} has no bounded sensitivity, so no mechanism can make it "
+            "private; use "
             "covariance-norm, pooled-covariance or kendall-tau, or --no-privacy"
         )
     if budget.delta == 0 and choice.algorithm is Algorithm.TREE:
-        raise OptionError("--algorithm tree: its Gaussian noise needs --delta above 0; give one such as 1e-6")
+        raise OptionError(
+            "--algorithm tree: its Gaussian noise needs --delta above 0; give one such as 1e-6"
+        )
     if budget.delta == 0 and getattr(choice.decider, "needs_delta", False):
         raise OptionError(
-            "--mechanism: Gaussian noise needs --delta above 0; give one such as 1e-6, or use --mechanism sparse-vector"
+            "--mechanism: Gaussian noise needs --delta above 0; give one such as 1e-6, or use "
+            "--mechanism sparse-vector"
         )
 
 
@@ -140,8 +193,18 @@ def run(
 ) -> jaxcd.DiscoveryResult:
     """The discovery, with the reasons of the choice in its info."""
     result = jaxcd.discover(
-        loaded.data, budget=budget, key=key, noise=noise, ledger=ledger, test=choice.test, decider=choice.decider, algorithm=choice.algorithm,
-        max_level=asked.max_level, knowledge=knowledge, release_out=asked.release_out,
-        n_confidence_draws=asked.n_confidence_draws, progress=progress,
-    )  # fmt: skip
+        loaded.data,
+        budget=budget,
+        key=key,
+        noise=noise,
+        ledger=ledger,
+        test=choice.test,
+        decider=choice.decider,
+        algorithm=choice.algorithm,
+        max_level=asked.max_level,
+        knowledge=knowledge,
+        release_out=asked.release_out,
+        n_confidence_draws=asked.n_confidence_draws,
+        progress=progress,
+    )
     return dataclasses.replace(result, info={**result.info, "reasons": choice.reasons})

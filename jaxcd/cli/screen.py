@@ -30,11 +30,17 @@ __all__ = [
     "warn",
 ]
 
-_SCORES = {"arc_f1": "arcs", "skeleton_f1": "skeleton", "orientation_f1": "orientations", "mark_f1": "marks"}
+_SCORES = {
+    "arc_f1": "arcs",
+    "skeleton_f1": "skeleton",
+    "orientation_f1": "orientations",
+    "mark_f1": "marks",
+}
 
 
 def _console() -> Console:
-    # Names are no markup, and lines are left to the terminal: a graph must survive copy, paste and grep.
+    # Names are no markup, and lines are left to the terminal: a graph must survive copy, paste and
+    # grep.
     return Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
@@ -55,9 +61,12 @@ class Progress:
             from rich import progress
 
             self._bar = progress.Progress(
-                progress.TextColumn("{task.description}"), progress.BarColumn(), progress.TimeElapsedColumn(),
-                console=Console(stderr=True, markup=False), transient=True,
-            )  # fmt: skip
+                progress.TextColumn("{task.description}"),
+                progress.BarColumn(),
+                progress.TimeElapsedColumn(),
+                console=Console(stderr=True, markup=False),
+                transient=True,
+            )
             self._bar.start()
             self._task = self._bar.add_task("level 0", total=self._n_levels)
         return self
@@ -66,7 +75,11 @@ class Progress:
         """Shows one LevelRecord."""
         words = str(level)
         if self._bar is not None:
-            self._bar.update(self._task, completed=level.level + 1, description=f"{words}; level {level.level + 1}")
+            self._bar.update(
+                self._task,
+                completed=level.level + 1,
+                description=f"{words}; level {level.level + 1}",
+            )
         elif self._shown:
             print(words, file=sys.stderr, flush=True)
 
@@ -75,12 +88,18 @@ class Progress:
             self._bar.stop()
 
 
-def show_plan(loaded: Loaded, budget: Any, choice: Choice, noise: Any, knowledge: Path | None = None) -> None:
+def show_plan(
+    loaded: Loaded, budget: Any, choice: Choice, noise: Any, knowledge: Path | None = None
+) -> None:
     """What will be run, and why, before it is run."""
     console = _console()
     private = isinstance(budget, jaxcd.Budget)
     _line(console, "data", loaded.words)
-    _line(console, "budget", f"{budget}, fixed before the data is read" if private else "none: no privacy")
+    _line(
+        console,
+        "budget",
+        f"{budget}, fixed before the data is read" if private else "none: no privacy",
+    )
     _line(console, "algorithm", choice.algorithm.value)
     for reason in choice.reasons:
         label, _, words = reason.partition(": ")
@@ -99,7 +118,9 @@ def show_plan(loaded: Loaded, budget: Any, choice: Choice, noise: Any, knowledge
 def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded) -> None:
     """The graph, what it cost, and how close it is to the truth."""
     console = _console()
-    console.print(Text(f"Graph: {run.graph.n_nodes} nodes, {run.graph.n_edges} edges", style="bold"))
+    console.print(
+        Text(f"Graph: {run.graph.n_nodes} nodes, {run.graph.n_edges} edges", style="bold")
+    )
     for line in str(run.graph).splitlines():
         console.print(f"  {line}")
     console.print()
@@ -108,9 +129,16 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded) -> None:
         n_events = sum(row["count"] for row in grouped_ledger(run.info["ledger"]))
         events = "1 event" if n_events == 1 else f"{n_events} events"
         spent = f"epsilon={run.spent.epsilon:.6g}, delta={run.spent.delta:g} in {events}"
-        _line(console, "spent", f"the ledger used {spent}, of epsilon={run.cost.epsilon:g}, delta={run.cost.delta:g}")
+        _line(
+            console,
+            "spent",
+            f"the ledger used {spent}, of epsilon={run.cost.epsilon:g}, delta={run.cost.delta:g}",
+        )
     if run.exhausted:
-        console.print("The budget was exhausted: pairs that were not paid for kept their edges.", style="bold red")
+        console.print(
+            "The budget was exhausted: pairs that were not paid for kept their edges.",
+            style="bold red",
+        )
     if loaded.truth is not None:
         console.print()
         console.print(Text(f"Against the true {loaded.truth_kind}", style="bold"))
@@ -120,19 +148,30 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded) -> None:
             if name not in scores:
                 continue
             score = scores[name]
-            console.print(f"  {label:<14}{score['f1']:7.3f}{score['precision']:11.3f}{score['recall']:8.3f}")
+            console.print(
+                f"  {label:<14}{score['f1']:7.3f}{score['precision']:11.3f}{score['recall']:8.3f}"
+            )
 
 
 def show_files(folder: Path) -> None:
     """Where the report is."""
     console = _console()
     console.print()
-    _line(console, "written", f"{folder}{'/' if not str(folder).endswith('/') else ''}: {', '.join(FILES)}")
+    _line(
+        console,
+        "written",
+        f"{folder}{'/' if not str(folder).endswith('/') else ''}: {', '.join(FILES)}",
+    )
 
 
 def show_release(path: Path) -> None:
     """Where the release is, and what it is good for."""
-    _line(_console(), "release", f"{path}: what was bought; jaxcd.search(jaxcd.Release.load({str(path)!r})) costs nothing more")
+    _line(
+        _console(),
+        "release",
+        f"{path}: what was bought; jaxcd.search(jaxcd.Release.load({str(path)!r})) costs nothing "
+        "more",
+    )
 
 
 def print_recommendation(found: jaxcd.advice.Recommendation) -> None:
@@ -142,7 +181,9 @@ def print_recommendation(found: jaxcd.advice.Recommendation) -> None:
         "algorithm": found.choice.algorithm.value,
         "call": found.call,
         "reasons": list(found.reasons),
-        "alternatives": [{"method": other.method.value, "reason": other.reason} for other in found.alternatives],
+        "alternatives": [
+            {"method": other.method.value, "reason": other.reason} for other in found.alternatives
+        ],
         "warning": found.warning,
         "delta_warning": found.delta_warning,
     }
@@ -174,9 +215,13 @@ def show_guarantees(guarantees: Iterable[Any]) -> None:
     for heading in ("mechanism", "proved", "claim", "proof, or why there is none"):
         table.add_column(heading, overflow="fold")
     for guarantee in guarantees:
-        proved = Text("yes" if guarantee.proven else "NO", style="green" if guarantee.proven else "red")
+        proved = Text(
+            "yes" if guarantee.proven else "NO", style="green" if guarantee.proven else "red"
+        )
         table.add_row(guarantee.mechanism, proved, guarantee.claim, guarantee.proof)
     console.print(table)
-    assumptions = {guarantee.assumptions for guarantee in guarantees if guarantee.assumptions != "-"}
+    assumptions = {
+        guarantee.assumptions for guarantee in guarantees if guarantee.assumptions != "-"
+    }
     for words in sorted(assumptions, key=len):
         console.print(f"Assumed: {words}.")

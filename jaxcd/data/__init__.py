@@ -8,4 +8,14 @@ from jaxcd.data.domain import Categorical, Domain, Numeric, Ordinal
 from jaxcd.data.networks import BayesianNetwork
 from jaxcd.data.readers import read_csv
 
-__all__ = ["BayesianNetwork", "Categorical", "Dataset", "Domain", "Numeric", "Ordinal", "networks", "read_csv", "structural"]
+__all__ = [
+    "BayesianNetwork",
+    "Categorical",
+    "Dataset",
+    "Domain",
+    "Numeric",
+    "Ordinal",
+    "networks",
+    "read_csv",
+    "structural",
+]

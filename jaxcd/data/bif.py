@@ -5,15 +5,15 @@ The part of the language that is understood::
     network NAME { property ...; }
     variable NAME { type discrete [ 2 ] { LEVEL, LEVEL }; property ...; }
     probability ( NAME | PARENT, PARENT ) {
-        table 0.1, 0.9;              every entry at once: the child varies slowest, the last parent fastest
-        default 0.5, 0.5;            the row of every parent configuration that has none of its own
-        (LEVEL, LEVEL) 0.1, 0.9;     one parent configuration
-        property ...;
+        table 0.1, 0.9;              every entry at once: the child varies slowest, the last parent
+        fastest default 0.5, 0.5;            the row of every parent configuration that has none of
+        its own (LEVEL, LEVEL) 0.1, 0.9;     one parent configuration property ...;
     }
 
-Commas and the bar may be left out, names may be quoted, and properties are skipped.  Comments (``// ...`` and
-``/* ... */``) start at the start of a word, so that a level such as ``Asy/Patch`` and a property such as ``http://...``
-are words.  Source: Cozman, The Interchange Format for Bayesian Networks, 1998.
+Commas and the bar may be left out, names may be quoted, and properties are skipped.  Comments
+(``// ...`` and ``/* ... */``) start at the start of a word, so that a level such as ``Asy/Patch``
+and a property such as ``http://...`` are words.  Source: Cozman, The Interchange Format for
+Bayesian Networks, 1998.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ _TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    """A word or mark of the file and the line it stands on; quoted words are never marks or keywords."""
+    """A word or mark of the file and the line it stands on; quoted words are never marks or
+    keywords.
+    """
 
     text: str
     line: int
@@ -82,8 +84,9 @@ def parse_bif(text: str) -> BifNetwork:
     """Parse a BIF text.
 
     Raises:
-        FormatError: Naming the line, for anything that is not BIF: a broken block, an unknown variable or level, a
-            missing or repeated row, a row that does not sum to one within 1e-6.
+        FormatError: Naming the line, for anything that is not BIF: a broken block, an unknown
+            variable or level, a missing or repeated row, a row that does not sum to one within
+            1e-6.
     """
     return _Parser(list(tokens_of(text))).network()
 
@@ -93,11 +96,13 @@ class _Parser:
 
     def __init__(self, tokens: list[Token]) -> None:
         last_line = tokens[-1].line if tokens else 1
-        self._tokens = [*tokens, Token("", last_line, quoted=True)]  # a sentinel: the end of the file
+        # a sentinel: the end of the file
+        self._tokens = [*tokens, Token("", last_line, quoted=True)]
         self._at = 0
         self._result = BifNetwork()
 
-    # Tokens ------------------------------------------------------------------------------------------------------
+    # Tokens
+    # ----------------------------------------------------------------------------------------------
 
     @property
     def _ended(self) -> bool:
@@ -148,10 +153,15 @@ class _Parser:
                 self._fail("a property must end with ;", self._tokens[self._at])
             self._next()
 
-    # Blocks ------------------------------------------------------------------------------------------------------
+    # Blocks
+    # ----------------------------------------------------------------------------------------------
 
     def network(self) -> BifNetwork:
-        blocks = {"network": self._network_block, "variable": self._variable, "probability": self._probability}
+        blocks = {
+            "network": self._network_block,
+            "variable": self._variable,
+            "probability": self._probability,
+        }
         while not self._ended:
             token = self._next()
             if token.quoted or token.text not in blocks:
@@ -181,7 +191,10 @@ class _Parser:
         while not self._takes("}"):
             token = self._next()
             if token.quoted or token.text not in ("property", "type"):
-                self._fail(f"expected type or property in variable {name.text!r}, not {token.text!r}", token)
+                self._fail(
+                    f"expected type or property in variable {name.text!r}, not {token.text!r}",
+                    token,
+                )
             if token.text == "property":
                 self._skip_statement()
                 continue
@@ -189,13 +202,18 @@ class _Parser:
                 self._fail(f"variable {name.text!r} has two types; keep one", token)
             levels = self._levels(name.text)
         if levels is None:
-            self._fail(f"variable {name.text!r} has no type; add type discrete [ n ] {{ ... }};", name)
+            self._fail(
+                f"variable {name.text!r} has no type; add type discrete [ n ] {{ ... }};", name
+            )
         self._result.levels[name.text] = levels
 
     def _levels(self, name: str) -> tuple[str, ...]:
         kind = self._word("discrete")
         if kind.text != "discrete":
-            self._fail(f"variable {name!r} is of type {kind.text!r}; only discrete variables can be read", kind)
+            self._fail(
+                f"variable {name!r} is of type {kind.text!r}; only discrete variables can be read",
+                kind,
+            )
         self._expect("[")
         count = self._word("the number of levels")
         self._expect("]")
@@ -203,7 +221,9 @@ class _Parser:
         levels = tuple(word.text for word in self._words_until("}", "a level"))
         self._expect(";")
         if count.text != str(len(levels)):
-            self._fail(f"variable {name!r} announces {count.text} levels and lists {len(levels)}", count)
+            self._fail(
+                f"variable {name!r} announces {count.text} levels and lists {len(levels)}", count
+            )
         if not levels or len(set(levels)) < len(levels):
             self._fail(f"variable {name!r} must list at least one level, each once", count)
         return levels
@@ -217,7 +237,9 @@ class _Parser:
             self._fail(f"variable {child!r} has two probability blocks; keep one", start)
         if len({child, *parents}) < 1 + len(parents):
             self._fail(f"variable {child!r} lists a parent twice or itself as a parent", start)
-        reader = _TableReader(child, parents, {name: self._result.levels[name] for name in (child, *parents)})
+        reader = _TableReader(
+            child, parents, {name: self._result.levels[name] for name in (child, *parents)}
+        )
         self._expect("{")
         while not self._takes("}"):
             token = self._next()
@@ -232,13 +254,20 @@ class _Parser:
                 configuration = [word.text for word in self._words_until(")", "a parent's level")]
                 reader.row(configuration, self._numbers(), token.line)
             else:
-                self._fail(f"expected table, default, ( or property for {child!r}, not {token.text!r}", token)
+                self._fail(
+                    f"expected table, default, ( or property for {child!r}, not {token.text!r}",
+                    token,
+                )
         self._result.parents[child] = parents
         self._result.cpts[child] = reader.cpt(start.line)
 
     def _known(self, word: Token) -> str:
         if word.text not in self._result.levels:
-            self._fail(f"variable {word.text!r} is not declared before its first use; add a variable block", word)
+            self._fail(
+                f"variable {word.text!r} is not declared before its first use; add a variable "
+                "block",
+                word,
+            )
         return word.text
 
     def _numbers(self) -> list[float]:
@@ -255,9 +284,13 @@ class _Parser:
 
 
 class _TableReader:
-    """Collects the entries of one probability block into an array of shape (parents' cardinalities..., cardinality)."""
+    """Collects the entries of one probability block into an array of shape (parents'
+    cardinalities..., cardinality).
+    """
 
-    def __init__(self, child: str, parents: tuple[str, ...], levels: dict[str, tuple[str, ...]]) -> None:
+    def __init__(
+        self, child: str, parents: tuple[str, ...], levels: dict[str, tuple[str, ...]]
+    ) -> None:
         self._child, self._parents, self._levels = child, parents, levels
         self._shape = tuple(len(levels[name]) for name in (*parents, child))
         self._cpt = np.full(self._shape, np.nan)
@@ -268,13 +301,18 @@ class _TableReader:
     def _count(self, numbers: list[float], expected: int, line: int) -> None:
         if len(numbers) != expected:
             raise FormatError(
-                f"line {line}: {self._child!r} needs {expected} probabilities here, but {len(numbers)} are given"
+                f"line {line}: {self._child!r} needs {expected} probabilities here, but "
+                f"{len(numbers)} are given"
             )
 
     def table(self, numbers: list[float], line: int) -> None:
-        """Every entry: P(first level | first configuration), P(first level | second configuration), ..."""
+        """Every entry: P(first level | first configuration), P(first level | second configuration),
+        ...
+        """
         if self._lines.any() or self._default is not None:
-            raise FormatError(f"line {line}: the table of {self._child!r} stands beside other rows; keep either")
+            raise FormatError(
+                f"line {line}: the table of {self._child!r} stands beside other rows; keep either"
+            )
         self._count(numbers, prod(self._shape), line)
         entries = np.array(numbers).reshape(self._shape[-1], *self._shape[:-1])
         self._cpt[...] = np.moveaxis(entries, 0, -1)
@@ -285,7 +323,10 @@ class _TableReader:
         """The row of every configuration that has none of its own."""
         self._count(numbers, self._shape[-1], line)
         if self._default is not None or self._has_table:
-            raise FormatError(f"line {line}: {self._child!r} has a default row beside another or a table; keep one")
+            raise FormatError(
+                f"line {line}: {self._child!r} has a default row beside another or a table; keep "
+                "one"
+            )
         self._default = numbers, line
 
     def row(self, configuration: list[str], numbers: list[float], line: int) -> None:
@@ -298,17 +339,25 @@ class _TableReader:
         place: list[int] = []
         for parent, level in zip(self._parents, configuration, strict=True):
             if level not in self._levels[parent]:
-                raise FormatError(f"line {line}: {level!r} is not a level of {parent!r}, a parent of {self._child!r}")
+                raise FormatError(
+                    f"line {line}: {level!r} is not a level of {parent!r}, a parent of "
+                    f"{self._child!r}"
+                )
             place.append(self._levels[parent].index(level))
         self._count(numbers, self._shape[-1], line)
         if self._lines[tuple(place)]:
             shown = self._shown(tuple(place))
-            raise FormatError(f"line {line}: {self._child!r} has a second row for {shown}; keep one")
+            raise FormatError(
+                f"line {line}: {self._child!r} has a second row for {shown}; keep one"
+            )
         self._cpt[tuple(place)] = numbers
         self._lines[tuple(place)] = line
 
     def _shown(self, place: tuple[int, ...]) -> str:
-        levels = (f"{parent} = {self._levels[parent][code]}" for parent, code in zip(self._parents, place, strict=True))
+        levels = (
+            f"{parent} = {self._levels[parent][code]}"
+            for parent, code in zip(self._parents, place, strict=True)
+        )
         return ", ".join(levels) or "no parents"
 
     def cpt(self, line: int) -> NDArray[np.float64]:
@@ -316,12 +365,15 @@ class _TableReader:
         for place in np.ndindex(self._shape[:-1]):
             if not self._lines[place]:
                 if self._default is None:
-                    raise FormatError(f"line {line}: {self._child!r} has no row for {self._shown(place)}; add one")
+                    raise FormatError(
+                        f"line {line}: {self._child!r} has no row for {self._shown(place)}; add one"
+                    )
                 self._cpt[place], self._lines[place] = self._default
             total = self._cpt[place].sum()
             if not abs(total - 1) <= ROW_SUM_TOLERANCE:
                 raise FormatError(
-                    f"line {self._lines[place]}: the row of {self._child!r} for {self._shown(place)} sums to "
+                    f"line {self._lines[place]}: the row of {self._child!r} for "
+                    f"{self._shown(place)} sums to "
                     f"{total:.9g}, not 1; correct its probabilities"
                 )
         return self._cpt / self._cpt.sum(axis=-1, keepdims=True)

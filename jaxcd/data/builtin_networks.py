@@ -49,7 +49,9 @@ _CANCER = NetworkTables(
 
 _EARTHQUAKE = NetworkTables(
     source="Korb & Nicholson, Bayesian Artificial Intelligence, 2nd edition, 2010",
-    levels={name: _TRUE_FALSE for name in ("Burglary", "Earthquake", "Alarm", "JohnCalls", "MaryCalls")},
+    levels={
+        name: _TRUE_FALSE for name in ("Burglary", "Earthquake", "Alarm", "JohnCalls", "MaryCalls")
+    },
     parents={
         "Burglary": (),
         "Earthquake": (),
@@ -68,7 +70,10 @@ _EARTHQUAKE = NetworkTables(
 
 _ASIA = NetworkTables(
     source="Lauritzen & Spiegelhalter, J. R. Statist. Soc. B 50(2):157-224, 1988",
-    levels={name: _YES_NO for name in ("asia", "tub", "smoke", "lung", "bronc", "either", "xray", "dysp")},
+    levels={
+        name: _YES_NO
+        for name in ("asia", "tub", "smoke", "lung", "bronc", "either", "xray", "dysp")
+    },
     parents={
         "asia": (),
         "tub": ("asia",),
@@ -85,7 +90,8 @@ _ASIA = NetworkTables(
         "smoke": [0.5, 0.5],
         "lung": [[0.1, 0.9], [0.01, 0.99]],
         "bronc": [[0.6, 0.4], [0.3, 0.7]],
-        "either": [[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]],  # the logical or of its parents
+        # the logical or of its parents
+        "either": [[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]],
         "xray": [[0.98, 0.02], [0.05, 0.95]],
         "dysp": [[[0.9, 0.1], [0.8, 0.2]], [[0.7, 0.3], [0.1, 0.9]]],
     },
@@ -108,10 +114,7 @@ _SURVEY = NetworkTables(
         "E": [[[0.75, 0.25], [0.64, 0.36]], [[0.72, 0.28], [0.7, 0.3]], [[0.88, 0.12], [0.9, 0.1]]],
         "O": [[0.96, 0.04], [0.92, 0.08]],
         "R": [[0.25, 0.75], [0.2, 0.8]],
-        "T": [
-            [[0.48, 0.42, 0.10], [0.58, 0.24, 0.18]],
-            [[0.56, 0.36, 0.08], [0.70, 0.21, 0.09]],
-        ],
+        "T": [[[0.48, 0.42, 0.10], [0.58, 0.24, 0.18]], [[0.56, 0.36, 0.08], [0.70, 0.21, 0.09]]],
     },
 )
 

@@ -1,4 +1,6 @@
-"""What in a data file fits no declaration: for the owner of the data, before a private run.  What it says is not private."""
+"""What in a data file fits no declaration: for the owner of the data, before a private run.  What
+it says is not private.
+"""
 
 from __future__ import annotations
 
@@ -64,15 +66,29 @@ class CheckedFile:
 
     def __str__(self) -> str:
         lines = ["NOT PRIVATE: this list shows single records; do not publish it."]
-        lines += [f"column {name!r} is in the data but not in the domain; declare it or drop it" for name in self.undeclared]
-        lines += [f"column {name!r} is in the domain but not in the data; add it or take it out of the domain" for name in self.lacking]
+        lines += [
+            f"column {name!r} is in the data but not in the domain; declare it or drop it"
+            for name in self.undeclared
+        ]
+        lines += [
+            f"column {name!r} is in the domain but not in the data; add it or take it out of the "
+            "domain"
+            for name in self.lacking
+        ]
         lines += list(self.layout[:_MOST_SHOWN])
         if len(self.layout) > _MOST_SHOWN:
             lines.append(f"... and {len(self.layout) - _MOST_SHOWN} more such rows")
         for found in self.misfits:
             cells = "1 cell" if found.n_cells == 1 else f"{found.n_cells:,} cells"
-            lines.append(f"column {found.column!r}, {cells}, first in row {found.first_row}: {found.words}; a private run reads {found.becomes}")
-        verdict = "every cell fits its declaration" if self.clean else f"{sum(found.n_cells for found in self.misfits):,} cells fit no declaration"
+            lines.append(
+                f"column {found.column!r}, {cells}, first in row {found.first_row}: "
+                f"{found.words}; a private run reads {found.becomes}"
+            )
+        verdict = (
+            "every cell fits its declaration"
+            if self.clean
+            else f"{sum(found.n_cells for found in self.misfits):,} cells fit no declaration"
+        )
         return "\n".join([*lines, f"{self.n_samples:,} rows: {verdict}."])
 
     def to_json_dict(self) -> dict[str, Any]:
@@ -89,7 +105,8 @@ class CheckedFile:
 
 
 def check_file(path: str | Path, *, domain: Domain) -> CheckedFile:
-    """Find every cell of a data file that fits no declaration; the counterpart of total reading (:mod:`jaxcd.data.columns`).
+    """Find every cell of a data file that fits no declaration; the counterpart of total reading
+    (:mod:`jaxcd.data.columns`).
 
     Args:
         path: as for ``read_csv``.
@@ -103,10 +120,17 @@ def check_file(path: str | Path, *, domain: Domain) -> CheckedFile:
         DomainError: ``domain`` is none.
     """
     if not isinstance(domain, Domain):
-        raise DomainError(f"domain: a {type(domain).__name__} is not a Domain; read one with Domain.read")
+        raise DomainError(
+            f"domain: a {type(domain).__name__} is not a Domain; read one with Domain.read"
+        )
     raws, layout = read_columns(path, strict=False)
     by_name = {raw.name: raw for raw in raws}
-    misfits = [found for name in domain.names if name in by_name for found in _misfits(by_name[name], domain)]
+    misfits = [
+        found
+        for name in domain.names
+        if name in by_name
+        for found in _misfits(by_name[name], domain)
+    ]
     return CheckedFile(
         raws[0].n_samples,
         layout,
@@ -128,7 +152,11 @@ def _misfits(raw: RawColumn, domain: Domain) -> list[Misfit]:
     found = []
     for words, places in sorted(rows.items(), key=lambda item: (-len(item[1]), item[1][0])):
         if isinstance(column, Numeric):
-            near = column.lower is not None and cells[places[0]] in (column.lower, column.upper) and ("bounds" in words or "infinite" in words)
+            near = (
+                column.lower is not None
+                and cells[places[0]] in (column.lower, column.upper)
+                and ("bounds" in words or "infinite" in words)
+            )
             becomes = "the nearest bound" if near else f"{column.catch_all:g}"
         else:
             becomes = repr(column.levels[column.catch_all])
@@ -136,5 +164,14 @@ def _misfits(raw: RawColumn, domain: Domain) -> list[Misfit]:
     if len(found) > _MOST_SHOWN:
         rest = found[_MOST_SHOWN:]
         words = f"{len(rest)} further values that fit no declaration"
-        found = [*found[:_MOST_SHOWN], Misfit(raw.name, words, sum(part.n_cells for part in rest), rest[0].first_row, rest[0].becomes)]
+        found = [
+            *found[:_MOST_SHOWN],
+            Misfit(
+                raw.name,
+                words,
+                sum(part.n_cells for part in rest),
+                rest[0].first_row,
+                rest[0].becomes,
+            ),
+        ]
     return found

@@ -1,9 +1,10 @@
 """Column types, their levels, and which cell matches which level.
 
-A cell matches the level it equals; numbers and truth values are compared as numbers (1, 1.0 and true are equal), text
-as text.  Failing that, text and numbers meet by what the text spells: the text "1" or "1.0" matches the level 1, and
-the number 1 matches the level "1"; "true" and "false", in any case, spell 1 and 0.  Text never matches text that is
-spelled otherwise, and a number matches no text level where two of them spell it.
+A cell matches the level it equals; numbers and truth values are compared as numbers (1, 1.0 and
+true are equal), text as text.  Failing that, text and numbers meet by what the text spells: the
+text "1" or "1.0" matches the level 1, and the number 1 matches the level "1"; "true" and "false",
+in any case, spell 1 and 0.  Text never matches text that is spelled otherwise, and a number matches
+no text level where two of them spell it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def number_spelled(text: str) -> int | float | None:
 
 
 def reading(value: object) -> int | float | None:
-    """What a cell or level says as a number: itself, the number it spells, or 1 and 0 for true and false."""
+    """What a cell or level says as a number: itself, the number it spells, or 1 and 0 for true and
+    false.
+    """
     if isinstance(value, str):
         truth = {"true": 1, "false": 0}.get(value.strip().lower())
         return number_spelled(value) if truth is None else truth
@@ -57,7 +60,9 @@ class LevelIndex:
     def __init__(self, levels: Sequence[Level]) -> None:
         self._texts: dict[str, int] = {}
         self._numbers: dict[int | float, int] = {}
-        self._spelled: dict[int | float, int | None] = {}  # None: two texts spell this number, so it matches neither
+        self._spelled: dict[
+            int | float, int | None
+        ] = {}  # None: two texts spell this number, so it matches neither
         for code, level in enumerate(levels):
             number = reading(level)
             if not isinstance(level, str):
@@ -83,34 +88,54 @@ class LevelIndex:
 def _checked_levels(levels: object, kind: str) -> tuple[Level, ...]:
     """The levels as a tuple of plain Python values, or a DomainError."""
     if isinstance(levels, (str, bytes)) or not isinstance(levels, Iterable):
-        raise DomainError(f"levels of a {kind} column must be a sequence such as ('yes', 'no'), not {levels!r}")
+        raise DomainError(
+            f"levels of a {kind} column must be a sequence such as ('yes', 'no'), not {levels!r}"
+        )
     plain: list[Level] = []
     for level in levels:
         value = level.item() if isinstance(level, np.generic) else level
         if not isinstance(value, (str, bool, int, float)):
-            raise DomainError(f"level {value!r} of a {kind} column must be text, a number or a truth value")
+            raise DomainError(
+                f"level {value!r} of a {kind} column must be text, a number or a truth value"
+            )
         if isinstance(value, float) and not math.isfinite(value):
-            raise DomainError(f"level {value!r} of a {kind} column must be finite; leave missing values out")
+            raise DomainError(
+                f"level {value!r} of a {kind} column must be finite; leave missing values out"
+            )
         plain.append(value)
     if not plain:
-        raise DomainError(f"levels of a {kind} column must not be empty; declare at least one level")
+        raise DomainError(
+            f"levels of a {kind} column must not be empty; declare at least one level"
+        )
     seen: dict[tuple[bool, Level], Level] = {}
-    spelled = {reading(level): level for level in plain if isinstance(level, str) and reading(level) is not None}
+    spelled = {
+        reading(level): level
+        for level in plain
+        if isinstance(level, str) and reading(level) is not None
+    }
     for value in plain:
         identity = (isinstance(value, str), value)
         if identity in seen:
-            raise DomainError(f"level {value!r} of a {kind} column is declared twice; give each level once")
+            raise DomainError(
+                f"level {value!r} of a {kind} column is declared twice; give each level once"
+            )
         if not isinstance(value, str) and value in spelled:
             raise DomainError(
-                f"levels {spelled[value]!r} and {value!r} of a {kind} column cannot be told apart in a file; keep one"
+                f"levels {spelled[value]!r} and {value!r} of a {kind} column cannot be told apart "
+                "in a file; keep one"
             )
         seen[identity] = value
     return tuple(plain)
 
 
 def _check_other(other: object, levels: tuple[Level, ...], kind: str) -> None:
-    if other is not None and not any(type(other) is type(level) and other == level for level in levels):
-        raise DomainError(f"other = {other!r} of a {kind} column is none of its levels; declare it as a level, or leave it out")
+    if other is not None and not any(
+        type(other) is type(level) and other == level for level in levels
+    ):
+        raise DomainError(
+            f"other = {other!r} of a {kind} column is none of its levels; declare it as a level, "
+            "or leave it out"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +144,12 @@ class Categorical:
 
     Args:
         levels: The levels; the code of a level is its position.  One level declares a constant.
-        other: The level that missing and undeclared cells count as, where a table is read without errors; None is the first level.
+        other: The level that missing and undeclared cells count as, where a table is read without
+            errors; None is the first level.
 
     Raises:
-        DomainError: If there is no level, a level twice, or a level that is not text, a finite number or a truth value, or if
-            ``other`` is no level.
+        DomainError: If there is no level, a level twice, or a level that is not text, a finite
+            number or a truth value, or if ``other`` is no level.
 
     Example:
         >>> Categorical(("yes", "no", "unknown"), other="unknown").catch_all
@@ -152,12 +178,13 @@ class Categorical:
 
 @dataclass(frozen=True, slots=True)
 class Ordinal:
-    """An ordered discrete column: one of a declared set of levels, given from the lowest to the highest.
+    """An ordered discrete column: one of a declared set of levels, given from the lowest to the
+    highest.
 
     Args:
         levels: The levels in ascending order; the code of a level is its position.
-        other: The level that missing and undeclared cells count as, where a table is read without errors; None is the middle level
-            (of an even number, the lower one of the two).
+        other: The level that missing and undeclared cells count as, where a table is read without
+            errors; None is the middle level (of an even number, the lower one of the two).
 
     Raises:
         DomainError: As for :class:`Categorical`.
@@ -191,7 +218,9 @@ def _finite(what: str, value: object) -> float:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise DomainError(f"{what} of a numeric column is {value!r}, not a number; give both bounds or neither")
+        raise DomainError(
+            f"{what} of a numeric column is {value!r}, not a number; give both bounds or neither"
+        )
     try:
         number = float(value)
     except OverflowError:
@@ -206,13 +235,15 @@ class Numeric:
     """A real-valued column with declared bounds, both inclusive.
 
     Args:
-        lower: The lowest value the column could take, in the column's units; None with ``upper`` None: not declared.
+        lower: The lowest value the column could take, in the column's units; None with ``upper``
+            None: not declared.
         upper: The highest value the column could take.
-        other: The value that a cell without a number counts as, where a table is read without errors; None is the middle of the bounds,
-            or 0 where none are declared.
+        other: The value that a cell without a number counts as, where a table is read without
+            errors; None is the middle of the bounds, or 0 where none are declared.
 
     Raises:
-        DomainError: If only one bound is given, a bound is not finite, lower >= upper, or ``other`` is no finite number between them.
+        DomainError: If only one bound is given, a bound is not finite, lower >= upper, or ``other``
+            is no finite number between them.
 
     Example:
         >>> Numeric(0, 120).catch_all
@@ -232,17 +263,24 @@ class Numeric:
             return
         object.__setattr__(self, "other", _finite("other", self.other))
         if self.is_bounded and not self.lower <= self.other <= self.upper:  # type: ignore[operator]
-            raise DomainError(f"other = {self.other:g} of a numeric column is outside its bounds [{self.lower:g}, {self.upper:g}]")
+            raise DomainError(
+                f"other = {self.other:g} of a numeric column is outside its bounds "
+                f"[{self.lower:g}, {self.upper:g}]"
+            )
 
     def _check_bounds(self) -> None:
         for name in ("lower", "upper"):
             object.__setattr__(self, name, _finite(f"{name} bound", getattr(self, name)))
         assert self.lower is not None and self.upper is not None
         if not self.lower < self.upper:
-            raise DomainError(f"lower bound {self.lower!r} must be below upper bound {self.upper!r}; widen the bounds")
+            raise DomainError(
+                f"lower bound {self.lower!r} must be below upper bound {self.upper!r}; widen the "
+                "bounds"
+            )
         if not math.isfinite(self.upper - self.lower):
             raise DomainError(
-                f"bounds {self.lower!r} and {self.upper!r} are farther apart than the largest float; narrow them, or declare neither"
+                f"bounds {self.lower!r} and {self.upper!r} are farther apart than the largest "
+                "float; narrow them, or declare neither"
             )
 
     @property
@@ -255,7 +293,11 @@ class Numeric:
         """The value that a cell without a number counts as."""
         if self.other is not None:
             return self.other
-        return 0.0 if self.lower is None or self.upper is None else self.lower + 0.5 * (self.upper - self.lower)
+        return (
+            0.0
+            if self.lower is None or self.upper is None
+            else self.lower + 0.5 * (self.upper - self.lower)
+        )
 
     @property
     def cardinality(self) -> None:

@@ -1,9 +1,11 @@
 """Columns as they come from a file or frame, and how they become codes and numbers.
 
-A cell that fits no declaration (missing, an undeclared level, no number, out of bounds) is handled in one of two ways.  *Strict*
-reading raises an error that shows the cell.  *Total* reading never fails on a cell: it counts as the column's ``other``, and a number
-out of bounds as the nearest bound.  A private analysis reads totally, because an error that one record decides is an answer about that
-record, for which nobody paid.  The rule looks at one record at a time, so neighbouring tables stay neighbours (PRIVACY.md S).
+A cell that fits no declaration (missing, an undeclared level, no number, out of bounds) is handled
+in one of two ways.  *Strict* reading raises an error that shows the cell.  *Total* reading never
+fails on a cell: it counts as the column's ``other``, and a number out of bounds as the nearest
+bound.  A private analysis reads totally, because an error that one record decides is an answer
+about that record, for which nobody paid.  The rule looks at one record at a time, so neighbouring
+tables stay neighbours (PRIVACY.md S).
 """
 
 from __future__ import annotations
@@ -85,7 +87,14 @@ def factorise(cells: Sequence[object]) -> tuple[tuple[object, ...], NDArray]:
     try:
         index = {cell: position for position, cell in enumerate(dict.fromkeys(cells))}
     except TypeError:
-        return factorise([cell if isinstance(cell, Hashable) and _hashes(cell) else Unreadable(type(cell).__name__) for cell in cells])
+        return factorise(
+            [
+                cell
+                if isinstance(cell, Hashable) and _hashes(cell)
+                else Unreadable(type(cell).__name__)
+                for cell in cells
+            ]
+        )
     return tuple(index), np.fromiter(map(index.__getitem__, cells), np.int32, len(cells))
 
 
@@ -108,8 +117,11 @@ def _is_missing(value: object) -> bool:
     return value is None or (isinstance(value, (float, np.floating)) and math.isnan(value))
 
 
-def fitted(raw: RawColumn, column: Column, *, clip: bool = False) -> tuple[NDArray, NDArray[np.bool_]]:
-    """int32 codes (discrete) or float64 values (numeric) by the rule of total reading, and which rows fit no declaration.
+def fitted(
+    raw: RawColumn, column: Column, *, clip: bool = False
+) -> tuple[NDArray, NDArray[np.bool_]]:
+    """int32 codes (discrete) or float64 values (numeric) by the rule of total reading, and which
+    rows fit no declaration.
 
     clip: whether numbers beyond the bounds count as fitting.
     """
@@ -117,7 +129,9 @@ def fitted(raw: RawColumn, column: Column, *, clip: bool = False) -> tuple[NDArr
         return _fitted_numbers(raw, column, clip)
     uniques, inverse = raw.factorised()
     index = LevelIndex(column.levels)
-    codes = np.array([-1 if (code := index.code(value)) is None else code for value in uniques], dtype=np.int32)
+    codes = np.array(
+        [-1 if (code := index.code(value)) is None else code for value in uniques], dtype=np.int32
+    )
     misfits = (codes < 0)[inverse]
     codes[codes < 0] = column.catch_all
     return codes[inverse], misfits
@@ -127,12 +141,15 @@ def encode(raw: RawColumn, column: Column, *, clip: bool = False, strict: bool =
     """Turn a raw column into int32 codes (discrete) or float64 values (numeric).
 
     Raises:
-        DataError: If ``strict``, naming column, row (from 1), value and cure, for the first row that does not fit the column.
+        DataError: If ``strict``, naming column, row (from 1), value and cure, for the first row
+            that does not fit the column.
     """
     cells, misfits = fitted(raw, column, clip=clip)
     if strict and misfits.any():
         row = int(misfits.argmax())
-        raise DataError(f"column {raw.name!r}, row {row + 1}: {misfit_words(raw.cell(row), column)}")
+        raise DataError(
+            f"column {raw.name!r}, row {row + 1}: {misfit_words(raw.cell(row), column)}"
+        )
     return cells
 
 
@@ -141,15 +158,25 @@ def misfit_words(cell: object, column: Column | None = None) -> str:
     if isinstance(cell, Unreadable):
         return f"a cell holds a {cell.kind}; turn the column into text or numbers"
     if _is_missing(cell):
-        return "the value is missing; a private run counts it as the column's \"other\", and without privacy the row can be dropped"
+        return (
+            'the value is missing; a private run counts it as the column\'s "other", and '
+            "without privacy the row can be dropped"
+        )
     if not isinstance(column, Numeric):
-        return f"the value {_shown(cell)} is not a declared level; add it to the levels in the domain or correct the cell"
+        return (
+            f"the value {_shown(cell)} is not a declared level; add it to the levels in the "
+            "domain or correct the cell"
+        )
     number = _float(cell)
     if not math.isfinite(number):
         what = "not a number, but the column is numeric" if math.isnan(number) else "infinite"
-        return f"the value {_shown(cell)} is {what}; correct the cell or declare the column with levels"
+        return (
+            f"the value {_shown(cell)} is {what}; correct the cell or declare the column with "
+            "levels"
+        )
     return (
-        f"the value {_shown(number)} is outside the declared bounds [{column.lower:g}, {column.upper:g}]; "
+        f"the value {_shown(number)} is outside the declared bounds [{column.lower:g}, "
+        f"{column.upper:g}]; "
         "widen the bounds in the domain or read with clip=True"
     )
 
@@ -162,21 +189,26 @@ def _read_numbers(raw: RawColumn) -> NDArray[np.float64]:
     return np.array([_float(cell) for cell in uniques], dtype=np.float64)[inverse]
 
 
-def _fitted_numbers(raw: RawColumn, column: Numeric, clip: bool) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _fitted_numbers(
+    raw: RawColumn, column: Numeric, clip: bool
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     values = _read_numbers(raw)
     misfits = ~np.isfinite(values)
     if column.lower is None or column.upper is None:
         return np.where(misfits, column.catch_all, values), misfits
     if not clip:
         misfits |= ~((values >= column.lower) & (values <= column.upper))
-    return np.clip(np.where(np.isnan(values), column.catch_all, values), column.lower, column.upper), misfits
+    return np.clip(
+        np.where(np.isnan(values), column.catch_all, values), column.lower, column.upper
+    ), misfits
 
 
 def _float(cell: object) -> float:
     """The number a cell holds or spells, infinities included; NaN when there is none."""
     if isinstance(cell, str):
         try:
-            return math.nan if "_" in cell else float(cell)  # Python reads 1_000 as a number; files do not mean it
+            # Python reads 1_000 as a number; files do not mean it
+            return math.nan if "_" in cell else float(cell)
         except ValueError:
             return math.nan
     if isinstance(cell, (bool, np.bool_, int, np.integer, float, np.floating)):
@@ -188,7 +220,9 @@ def _float(cell: object) -> float:
 
 
 def infer_columns(raws: Sequence[RawColumn]) -> dict[str, Column]:
-    """A declaration of every column that its cells fit; the rule is stated at :meth:`Domain.infer`."""
+    """A declaration of every column that its cells fit; the rule is stated at
+    :meth:`Domain.infer`.
+    """
     return {raw.name: _infer_column(raw) for raw in raws}
 
 
@@ -202,7 +236,9 @@ def _infer_column(raw: RawColumn) -> Column:
     uniques, inverse = raw.factorised()
     missing = np.array([_is_missing(cell) for cell in uniques])[inverse]
     if missing.any():
-        raise DataError(f"column {raw.name!r}, row {int(missing.argmax()) + 1}: {misfit_words(None)}")
+        raise DataError(
+            f"column {raw.name!r}, row {int(missing.argmax()) + 1}: {misfit_words(None)}"
+        )
     if raw.untyped and all(_spells_number(cell) for cell in uniques):
         return _infer_numbers(encode(raw, Numeric()))
     if len(uniques) > MAX_INFERRED_LEVELS:
@@ -236,7 +272,10 @@ _LARGEST_LEVEL = 2.0**53
 
 
 def _infer_numbers(values: NDArray[np.float64]) -> Column:
-    if np.array_equal(values, np.floor(values)) and np.abs(values).max(initial=0.0) <= _LARGEST_LEVEL:
+    if (
+        np.array_equal(values, np.floor(values))
+        and np.abs(values).max(initial=0.0) <= _LARGEST_LEVEL
+    ):
         levels = np.unique(values)
         if levels.size <= MAX_INFERRED_LEVELS:
             return Ordinal(tuple(int(level) for level in levels))

@@ -16,17 +16,22 @@ from jaxcd.errors import DataError, DomainError
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Rows of a declared domain; made by :meth:`from_frame`, :meth:`from_array`, :meth:`from_codes` or ``read_csv``.
+    """Rows of a declared domain; made by :meth:`from_frame`, :meth:`from_array`, :meth:`from_codes`
+    or ``read_csv``.
 
-    The columns stand in the domain's order.  All arrays are read-only, and no value ever shows in the ``repr``.
+    The columns stand in the domain's order.  All arrays are read-only, and no value ever shows in
+    the ``repr``.
 
     Args:
         domain: The type of every column, in order.
-        discrete: int32 codes of the discrete columns, n_samples x (number of discrete columns), column-major.
-        numeric: float64 values of the numeric columns, n_samples x (number of numeric columns), column-major.
+        discrete: int32 codes of the discrete columns, n_samples x (number of discrete columns),
+            column-major.
+        numeric: float64 values of the numeric columns, n_samples x (number of numeric columns),
+            column-major.
 
     Raises:
-        DataError: If there are fewer than 2 rows or fewer than 2 columns, or a value does not fit the domain.
+        DataError: If there are fewer than 2 rows or fewer than 2 columns, or a value does not fit
+            the domain.
     """
 
     domain: Domain
@@ -40,13 +45,20 @@ class Dataset:
         object.__setattr__(self, "numeric", numeric)
         if discrete.shape[1] != sum(kinds) or numeric.shape[1] != len(kinds) - sum(kinds):
             raise DataError(
-                f"discrete and numeric have {discrete.shape[1]} and {numeric.shape[1]} columns, but the domain has "
-                f"{sum(kinds)} and {len(kinds) - sum(kinds)}; give one column for each in the domain"
+                f"discrete and numeric have {discrete.shape[1]} and {numeric.shape[1]} columns, "
+                "but the domain has "
+                f"{sum(kinds)} and {len(kinds) - sum(kinds)}; give one column for each in the "
+                "domain"
             )
         if discrete.shape[0] != numeric.shape[0]:
-            raise DataError(f"discrete has {discrete.shape[0]} rows and numeric {numeric.shape[0]}; give the same rows")
+            raise DataError(
+                f"discrete has {discrete.shape[0]} rows and numeric {numeric.shape[0]}; give the "
+                "same rows"
+            )
         if len(kinds) < 2:
-            raise DataError(f"the data must have at least 2 columns, not {len(kinds)}; add a column")
+            raise DataError(
+                f"the data must have at least 2 columns, not {len(kinds)}; add a column"
+            )
         if not self.n_samples >= 2:
             raise DataError(f"the data must have at least 2 rows, not {self.n_samples}; add rows")
         positions = {True: 0, False: 0}
@@ -59,33 +71,47 @@ class Dataset:
             else:
                 _check_codes(name, cells, column.cardinality)
 
-    # Reading -----------------------------------------------------------------------------------------------------
+    # Reading
+    # ----------------------------------------------------------------------------------------------
 
     @classmethod
     def from_frame(
-        cls, frame: Any, *, domain: Domain | None = None, strict: bool | None = None, clip: bool = False
+        cls,
+        frame: Any,
+        *,
+        domain: Domain | None = None,
+        strict: bool | None = None,
+        clip: bool = False,
     ) -> Dataset:
-        """Take a data frame of pandas, polars, arrow or any other eager frame that narwhals understands.
+        """Take a data frame of pandas, polars, arrow or any other eager frame that narwhals
+        understands.
 
         Args:
             frame: n_samples rows, one column for each in the domain, in any order.
-            domain: The declared type of every column; None infers one (``declared=False``), for use without privacy.
-            strict: Whether a cell that fits no declaration is an error.  None: not where the domain is declared.  Then a missing cell,
-                an undeclared level or a text in a column of numbers counts as the column's ``other``, and a number beyond a bound as
-                the bound: a private analysis must not fail or succeed because of one record.  ``jaxcd check`` lists such cells.
-            clip: Of strict reading: move numbers outside the declared bounds onto the bounds, rather than raise.
+            domain: The declared type of every column; None infers one (``declared=False``), for use
+                without privacy.
+            strict: Whether a cell that fits no declaration is an error.  None: not where the domain
+                is declared.  Then a missing cell, an undeclared level or a text in a column of
+                numbers counts as the column's ``other``, and a number beyond a bound as the bound:
+                a private analysis must not fail or succeed because of one record.  ``jaxcd check``
+                lists such cells.
+            clip: Of strict reading: move numbers outside the declared bounds onto the bounds,
+                rather than raise.
 
         Returns:
             The data with its columns in the domain's order.
 
         Raises:
-            DataError: Too few rows or columns, a repeated name, a column that is only in the domain or only in the frame.  With
-                ``strict`` also, naming column, row (data rows count from 1), value and cure: a missing value, an undeclared level,
-                a value out of bounds, infinite or not a number.
+            DataError: Too few rows or columns, a repeated name, a column that is only in the domain
+                or only in the frame.  With ``strict`` also, naming column, row (data rows count
+                from 1), value and cure: a missing value, an undeclared level, a value out of
+                bounds, infinite or not a number.
         """
         from jaxcd.data.frames import raw_columns_of_frame
 
-        return from_raw_columns(raw_columns_of_frame(frame), domain=domain, strict=strict, clip=clip)
+        return from_raw_columns(
+            raw_columns_of_frame(frame), domain=domain, strict=strict, clip=clip
+        )
 
     @classmethod
     def from_array(
@@ -101,8 +127,10 @@ class Dataset:
 
         Args:
             values: n_samples x n_columns.
-            names: One name a column; None takes the domain's names, or x1, x2, ... without a domain.
-            domain, strict, clip: As for :meth:`from_frame`.  Without ``strict``, rows given as lists are filled up or cut to the names.
+            names: One name a column; None takes the domain's names, or x1, x2, ... without a
+                domain.
+            domain, strict, clip: As for :meth:`from_frame`.  Without ``strict``, rows given as
+                lists are filled up or cut to the names.
 
         Returns:
             The data with its columns in the domain's order.
@@ -124,34 +152,46 @@ class Dataset:
         A read-only, column-major int32 array is kept without a copy.
 
         Args:
-            codes: Integers, n_samples x n_columns; 0 <= codes[i, j] < the number of levels of column j.
+            codes: Integers, n_samples x n_columns; 0 <= codes[i, j] < the number of levels of
+                column j.
             domain: A domain of discrete columns only.
-            strict: As for :meth:`from_frame`: whether a code outside its range (such as -1 for a missing value) or a masked one is an
-                error; else it counts as the column's ``other``.
+            strict: As for :meth:`from_frame`: whether a code outside its range (such as -1 for a
+                missing value) or a masked one is an error; else it counts as the column's
+                ``other``.
 
         Returns:
             The data.
 
         Raises:
             DomainError: If a column of the domain is numeric.
-            DataError: If the shape or type is wrong, or, with ``strict``, a code is outside its range.
+            DataError: If the shape or type is wrong, or, with ``strict``, a code is outside its
+                range.
         """
         if not domain.is_discrete:
-            raise DomainError("from_codes needs a domain of discrete columns; use from_frame for numeric columns")
+            raise DomainError(
+                "from_codes needs a domain of discrete columns; use from_frame for numeric columns"
+            )
         strictly = reads_strictly(domain, strict)
         if strictly and np.ma.is_masked(codes):
-            raise DataError("codes holds masked values, which says that they are missing; leave such rows out, or fill them")
+            raise DataError(
+                "codes holds masked values, which says that they are missing; leave such rows "
+                "out, or fill them"
+            )
         plain = np.asarray(codes)
         if plain.ndim != 2 or plain.shape[1] != domain.n_columns:
             raise DataError(
-                f"codes must have the shape (n_samples, {domain.n_columns}), one column for each in the domain, "
+                f"codes must have the shape (n_samples, {domain.n_columns}), one column for each "
+                "in the domain, "
                 f"not {plain.shape}"
             )
         if not strictly and plain.dtype.kind in "iu":
-            plain = _caught(plain, np.ma.getmaskarray(codes) if np.ma.is_masked(codes) else None, domain)
+            plain = _caught(
+                plain, np.ma.getmaskarray(codes) if np.ma.is_masked(codes) else None, domain
+            )
         return cls(domain, plain, np.empty((plain.shape[0], 0)))
 
-    # Looking -----------------------------------------------------------------------------------------------------
+    # Looking
+    # ----------------------------------------------------------------------------------------------
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -170,18 +210,24 @@ class Dataset:
 
     @property
     def codes(self) -> NDArray[np.int32]:
-        """Level codes, int32, n_samples x n_columns, column-major, read-only; codes[:, j] belongs to names[j].
+        """Level codes, int32, n_samples x n_columns, column-major, read-only; codes[:, j] belongs
+        to names[j].
 
         Raises:
             DomainError: If a column is numeric; ``column(name)`` and ``select(names)`` give a part.
         """
         for name, column in self.domain.columns.items():
             if not column.is_discrete:
-                raise DomainError(f"column {name!r} is numeric and has no codes; select the discrete columns first")
+                raise DomainError(
+                    f"column {name!r} is numeric and has no codes; select the discrete columns "
+                    "first"
+                )
         return self.discrete
 
     def column(self, name: str) -> NDArray:
-        """One column, shape (n_samples,): int32 codes if it is discrete, float64 values if it is numeric."""
+        """One column, shape (n_samples,): int32 codes if it is discrete, float64 values if it is
+        numeric.
+        """
         is_discrete = self.domain[name].is_discrete
         position = [n for n in self.names if self.domain[n].is_discrete == is_discrete].index(name)
         return (self.discrete if is_discrete else self.numeric)[:, position]
@@ -193,10 +239,14 @@ class Dataset:
             DomainError: If the column is discrete or not in the domain.
         """
         if self.domain[name].is_discrete:
-            raise DomainError(f"column {name!r} is {self.domain[name].kind}, not numeric; column() gives its codes")
+            raise DomainError(
+                f"column {name!r} is {self.domain[name].kind}, not numeric; column() gives its "
+                "codes"
+            )
         return self.column(name)
 
-    # Rearranging -------------------------------------------------------------------------------------------------
+    # Rearranging
+    # ----------------------------------------------------------------------------------------------
 
     def select(self, names: Iterable[str]) -> Dataset:
         """The named columns (at least two), in the order of ``names``.
@@ -206,17 +256,23 @@ class Dataset:
             DataError: If fewer than two names are given.
         """
         if isinstance(names, str):
-            raise DataError(f"names must be a sequence of column names, not the single text {names!r}")
+            raise DataError(
+                f"names must be a sequence of column names, not the single text {names!r}"
+            )
         wanted = tuple(names)
         if len(wanted) < 2:
             raise DataError(f"names must hold at least 2 columns, not {len(wanted)}; select more")
         return _assembled(self.domain.select(wanted), [self.column(name) for name in wanted])
 
     def permuted(self, order: Sequence[int] | NDArray) -> Dataset:
-        """The same rows with column ``order[j]`` at place j; ``order`` is a permutation of 0, ..., n_columns - 1."""
+        """The same rows with column ``order[j]`` at place j; ``order`` is a permutation of 0, ...,
+        n_columns - 1.
+        """
         places = [int(place) for place in order]
         if sorted(places) != list(range(self.n_columns)):
-            raise DataError(f"order must be a permutation of 0 to {self.n_columns - 1}, not {places}")
+            raise DataError(
+                f"order must be a permutation of 0 to {self.n_columns - 1}, not {places}"
+            )
         return self.select(self.names[place] for place in places)
 
     def to_frame(self) -> Any:
@@ -229,7 +285,9 @@ class Dataset:
                 frame[name] = np.array(self.column(name))
             else:
                 frame[name] = pd.Categorical.from_codes(
-                    self.column(name), categories=list(column.levels), ordered=column.kind == "ordinal"
+                    self.column(name),
+                    categories=list(column.levels),
+                    ordered=column.kind == "ordinal",
                 )
         return pd.DataFrame(frame)
 
@@ -244,9 +302,15 @@ def reads_strictly(domain: object, strict: bool | None) -> bool:
 
 
 def _caught(codes: NDArray, masked: NDArray | None, domain: Domain) -> NDArray:
-    """The codes, with the catch-all in the place of those outside their range; the same array where there are none."""
+    """The codes, with the catch-all in the place of those outside their range; the same array where
+    there are none.
+    """
     limits = np.array(domain.cardinalities)
-    wrong = (codes < 0) | (codes >= limits) if masked is None else (codes < 0) | (codes >= limits) | masked
+    wrong = (
+        (codes < 0) | (codes >= limits)
+        if masked is None
+        else (codes < 0) | (codes >= limits) | masked
+    )
     if not wrong.any():
         return codes
     catch_alls = np.array([domain[name].catch_all for name in domain.names])
@@ -254,7 +318,11 @@ def _caught(codes: NDArray, masked: NDArray | None, domain: Domain) -> NDArray:
 
 
 def from_raw_columns(
-    raws: Sequence[RawColumn], *, domain: Domain | None, strict: bool | None = None, clip: bool = False
+    raws: Sequence[RawColumn],
+    *,
+    domain: Domain | None,
+    strict: bool | None = None,
+    clip: bool = False,
 ) -> Dataset:
     """Apply a domain, given or inferred, to raw columns of distinct names."""
     if not raws[0].n_samples >= 2:
@@ -262,24 +330,42 @@ def from_raw_columns(
     if domain is None:
         domain = Domain(infer_columns(raws), declared=False)
     if not isinstance(domain, Domain):
-        raise DomainError(f"domain: a {type(domain).__name__} is not a Domain; make one with jaxcd.Domain(...), or read one with Domain.read")
+        raise DomainError(
+            f"domain: a {type(domain).__name__} is not a Domain; make one with jaxcd.Domain(...), "
+            "or read one with Domain.read"
+        )
     by_name = {raw.name: raw for raw in raws}
     for name in domain.names:
         if name not in by_name:
             raise DataError(
-                f"column {name!r} is in the domain but not in the data; add it to the data or take it out of the domain"
+                f"column {name!r} is in the domain but not in the data; add it to the data or "
+                "take it out of the domain"
             )
     for name in by_name:
         if name not in domain:
-            raise DataError(f"column {name!r} is in the data but not in the domain; declare it or drop it")
-    return _assembled(domain, [encode(by_name[name], domain[name], clip=clip, strict=reads_strictly(domain, strict)) for name in domain.names])
+            raise DataError(
+                f"column {name!r} is in the data but not in the domain; declare it or drop it"
+            )
+    return _assembled(
+        domain,
+        [
+            encode(by_name[name], domain[name], clip=clip, strict=reads_strictly(domain, strict))
+            for name in domain.names
+        ],
+    )
 
 
 def _assembled(domain: Domain, columns: Sequence[NDArray]) -> Dataset:
     """Put encoded columns, in the domain's order, into the two blocks."""
     n_samples = columns[0].shape[0]
-    discrete = [cells for name, cells in zip(domain.names, columns, strict=True) if domain[name].is_discrete]
-    numeric = [cells for name, cells in zip(domain.names, columns, strict=True) if not domain[name].is_discrete]
+    discrete = [
+        cells for name, cells in zip(domain.names, columns, strict=True) if domain[name].is_discrete
+    ]
+    numeric = [
+        cells
+        for name, cells in zip(domain.names, columns, strict=True)
+        if not domain[name].is_discrete
+    ]
     blocks: list[NDArray] = []
     for cells, dtype in ((discrete, np.int32), (numeric, np.float64)):
         block = np.empty((n_samples, len(cells)), dtype=dtype, order="F")
@@ -298,8 +384,11 @@ def _frozen(block: Any, dtype: Any) -> NDArray:
     if dtype == np.int32 and array.dtype != np.int32:
         if array.dtype.kind not in "iu":
             raise DataError(f"codes must be integers, not {array.dtype}; use from_array for levels")
-        if array.size and not (array.min() >= -1 and array.max() < 2**31):  # the cast would wrap around
-            raise DataError("codes must fit a 32-bit integer and not be negative; count levels from 0")
+        # the cast would wrap around
+        if array.size and not (array.min() >= -1 and array.max() < 2**31):
+            raise DataError(
+                "codes must fit a 32-bit integer and not be negative; count levels from 0"
+            )
     result = np.asarray(array, dtype=dtype, order="F")
     if result.flags.writeable and np.shares_memory(result, array):
         result = result.copy(order="F")
@@ -311,7 +400,8 @@ def _check_codes(name: str, codes: NDArray, cardinality: int) -> None:
     if codes.size and not (codes.min() >= 0 and codes.max() < cardinality):
         row = int(((codes < 0) | (codes >= cardinality)).argmax())
         raise DataError(
-            f"column {name!r}, row {row + 1}: the code {int(codes[row])} is outside 0 to {cardinality - 1}; "
+            f"column {name!r}, row {row + 1}: the code {int(codes[row])} is outside 0 to "
+            f"{cardinality - 1}; "
             "correct the code or declare more levels"
         )
 
@@ -323,6 +413,7 @@ def _check_numbers(name: str, values: NDArray, column: Numeric) -> None:
     if not right.all():
         row = int((~right).argmax())
         raise DataError(
-            f"column {name!r}, row {row + 1}: the value {float(values[row])!r} is not finite and inside the bounds; "
+            f"column {name!r}, row {row + 1}: the value {float(values[row])!r} is not finite and "
+            "inside the bounds; "
             "widen the bounds in the domain or read with clip=True"
         )

@@ -1,17 +1,22 @@
 """Domains: what is public about every column before the data is read.
 
-A private statistic is scaled to the values a column *could* take, never to those it happens to take, so levels and
-bounds are declared by a person or read from a file.  A domain file is JSON::
+A private statistic is scaled to the values a column *could* take, never to those it happens to
+take, so levels and bounds are declared by a person or read from a file.  A domain file is JSON::
 
-    {"columns": {"smoke": {"type": "categorical", "levels": ["yes", "no"]},
-                 "stage": {"type": "ordinal", "levels": [1, 2, 3]},
-                 "age":   {"type": "numeric", "lower": 0, "upper": 120}}}
+    {
+        "columns": {
+            "smoke": {"type": "categorical", "levels": ["yes", "no"]},
+            "stage": {"type": "ordinal", "levels": [1, 2, 3]},
+            "age": {"type": "numeric", "lower": 0, "upper": 120},
+        }
+    }
 
-The order of the columns is the order in the file.  ``lower`` and ``upper`` may both be left out (bounds not declared).
-Any column may have ``"other"``: the level, or the number, that a cell counts as when it is missing or fits no declaration.
-A file written from an inferred domain also says ``"declared": false``; deleting that line, after looking at every level
-and bound, is the act of declaring.  Which cell of the data matches which level (the text "1" matches the level 1) is
-stated in :mod:`jaxcd.data.column_types`.
+The order of the columns is the order in the file.  ``lower`` and ``upper`` may both be left out
+(bounds not declared). Any column may have ``"other"``: the level, or the number, that a cell counts
+as when it is missing or fits no declaration. A file written from an inferred domain also says
+``"declared": false``; deleting that line, after looking at every level and bound, is the act of
+declaring.  Which cell of the data matches which level (the text "1" matches the level 1) is stated
+in :mod:`jaxcd.data.column_types`.
 """
 
 from __future__ import annotations
@@ -36,13 +41,14 @@ class Domain:
     """The declared type of every column, in order.
 
     Args:
-        columns: A mapping (or a sequence of pairs) from column name to :class:`Categorical`, :class:`Ordinal` or
-            :class:`Numeric`.
-        declared: False only when the levels and bounds were taken from the data (:meth:`infer`), which voids every
-            privacy guarantee: private runs refuse such a domain.
+        columns: A mapping (or a sequence of pairs) from column name to :class:`Categorical`,
+            :class:`Ordinal` or :class:`Numeric`.
+        declared: False only when the levels and bounds were taken from the data (:meth:`infer`),
+            which voids every privacy guarantee: private runs refuse such a domain.
 
     Raises:
-        DomainError: If there is no column, a name is given twice or is not text, or a column is of an unknown type.
+        DomainError: If there is no column, a name is given twice or is not text, or a column is of
+            an unknown type.
     """
 
     columns: Mapping[str, Column]
@@ -53,12 +59,16 @@ class Domain:
         columns: dict[str, Column] = {}
         for name, column in given:
             if not isinstance(name, str) or not name:
-                raise DomainError(f"column name {name!r} must be a text of at least one character; rename the column")
+                raise DomainError(
+                    f"column name {name!r} must be a text of at least one character; rename the "
+                    "column"
+                )
             if name in columns:
                 raise DomainError(f"column {name!r} is declared twice; give each column once")
             if not isinstance(column, (Categorical, Ordinal, Numeric)):
                 raise DomainError(
-                    f"column {name!r} is of the unknown type {column!r}; use Categorical, Ordinal or Numeric"
+                    f"column {name!r} is of the unknown type {column!r}; use Categorical, Ordinal "
+                    "or Numeric"
                 )
             columns[name] = column
         if not columns:
@@ -96,7 +106,9 @@ class Domain:
             return self.columns[name]
         except (KeyError, TypeError):
             known = ", ".join(self.names)
-            raise DomainError(f"column {name!r} is not in the domain; its columns are {known}") from None
+            raise DomainError(
+                f"column {name!r} is not in the domain; its columns are {known}"
+            ) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self.columns
@@ -110,7 +122,10 @@ class Domain:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):
             return NotImplemented
-        return tuple(self.columns.items()) == tuple(other.columns.items()) and self.declared == other.declared
+        return (
+            tuple(self.columns.items()) == tuple(other.columns.items())
+            and self.declared == other.declared
+        )
 
     def __hash__(self) -> int:
         return hash((tuple(self.columns.items()), self.declared))
@@ -126,22 +141,25 @@ class Domain:
     def infer(values: Any, *, names: Sequence[str] | None = None) -> Domain:
         """Take a domain from the data itself, **for use without privacy only**.
 
-        Levels taken from private data void every guarantee, so the result has ``declared=False`` and private runs
-        refuse it.  The rule, column by column: truth values are categorical; an ordered categorical (or Enum) is
-        ordinal in its declared order; text and unordered categoricals of at most 50 distinct values
-        (``MAX_INFERRED_LEVELS``) are categorical; whole numbers of at most 50 distinct values are ordinal; other
-        numbers are numeric without bounds.  Text that all spells numbers counts as numbers where the source has no
-        types of its own (csv files, arrays of text).
+        Levels taken from private data void every guarantee, so the result has ``declared=False``
+        and private runs refuse it.  The rule, column by column: truth values are categorical; an
+        ordered categorical (or Enum) is ordinal in its declared order; text and unordered
+        categoricals of at most 50 distinct values (``MAX_INFERRED_LEVELS``) are categorical; whole
+        numbers of at most 50 distinct values are ordinal; other numbers are numeric without bounds.
+        Text that all spells numbers counts as numbers where the source has no types of its own (csv
+        files, arrays of text).
 
         Args:
-            values: A data frame (pandas, polars, arrow) or a two-dimensional array, n_samples x n_columns.
+            values: A data frame (pandas, polars, arrow) or a two-dimensional array, n_samples x
+                n_columns.
             names: Column names, for an array only.
 
         Returns:
             A domain with ``declared=False``.
 
         Raises:
-            DataError: If a value is missing or infinite, or a text column has too many distinct values.
+            DataError: If a value is missing or infinite, or a text column has too many distinct
+                values.
         """
         return Domain(infer_columns(raw_columns(values, names=names)), declared=False)
 
@@ -152,14 +170,17 @@ class Domain:
         Raises:
             DataError: If there is no such file.
             FormatError: If the file is not JSON of that shape.
-            DomainError: If a column is declared twice, is of an unknown type, or has impossible levels or bounds.
+            DomainError: If a column is declared twice, is of an unknown type, or has impossible
+                levels or bounds.
         """
         try:
             text = Path(path).read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             raise DataError(f"domain file {str(path)!r} does not exist; check the path") from None
         except (OSError, UnicodeDecodeError) as error:
-            raise FormatError(f"domain file {str(path)!r} cannot be read as UTF-8 text: {error}") from None
+            raise FormatError(
+                f"domain file {str(path)!r} cannot be read as UTF-8 text: {error}"
+            ) from None
         try:
             return domain_from_json(text)
         except (FormatError, DomainError) as error:
@@ -173,7 +194,9 @@ class Domain:
     def write(self, path: str | Path) -> None:
         """Write the domain as JSON; :meth:`read` gives an equal domain back."""
         content = self.to_json_dict()
-        Path(path).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        Path(path).write_text(
+            json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
 
 
 def _rebuilt(columns: Iterable[tuple[str, Column]], declared: bool) -> Domain:
@@ -192,7 +215,11 @@ def _column_to_json(column: Column) -> dict[str, Any]:
     other = {} if column.other is None else {"other": column.other}
     if not isinstance(column, Numeric):
         return {"type": column.kind, "levels": list(column.levels), **other}
-    return {"type": column.kind, **({"lower": column.lower, "upper": column.upper} if column.is_bounded else {}), **other}
+    return {
+        "type": column.kind,
+        **({"lower": column.lower, "upper": column.upper} if column.is_bounded else {}),
+        **other,
+    }
 
 
 def _pairs_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -212,11 +239,16 @@ def _refuse_constant(constant: str) -> Any:
 def domain_from_json(text: str) -> Domain:
     """The domain that a JSON text describes."""
     try:
-        content = json.loads(text, object_pairs_hook=_pairs_without_repeats, parse_constant=_refuse_constant)
+        content = json.loads(
+            text, object_pairs_hook=_pairs_without_repeats, parse_constant=_refuse_constant
+        )
     except json.JSONDecodeError as error:
         raise FormatError(f"line {error.lineno}: not valid JSON ({error.msg})") from None
     if not isinstance(content, dict) or not isinstance(content.get("columns"), dict):
-        raise FormatError('line 1: expected an object such as {"columns": {"smoke": {"type": "categorical", ...}}}')
+        raise FormatError(
+            'line 1: expected an object such as {"columns": {"smoke": {"type": "categorical", '
+            "...}}}"
+        )
     unknown = set(content) - {"columns", "declared"}
     if unknown:
         raise FormatError(f"unknown key {min(unknown)!r}; the keys are columns and declared")
@@ -228,17 +260,26 @@ def _column_from_json(name: str, entry: Any) -> Column:
     if not isinstance(entry, dict) or "type" not in entry:
         raise FormatError(f'column {name!r} must be an object with a "type"')
     kind = entry["type"]
-    keys = {"categorical": {"levels"}, "ordinal": {"levels"}, "numeric": {"lower", "upper"}}.get(str(kind))
+    keys = {"categorical": {"levels"}, "ordinal": {"levels"}, "numeric": {"lower", "upper"}}.get(
+        str(kind)
+    )
     if keys is None:
-        raise DomainError(f"column {name!r} is of the unknown type {kind!r}; use categorical, ordinal or numeric")
+        raise DomainError(
+            f"column {name!r} is of the unknown type {kind!r}; use categorical, ordinal or numeric"
+        )
     unknown = set(entry) - keys - {"type", "other"}
     if unknown:
-        raise FormatError(f"column {name!r} has the unknown key {min(unknown)!r}; a {kind} column has {sorted(keys | {'other'})}")
+        raise FormatError(
+            f"column {name!r} has the unknown key {min(unknown)!r}; a {kind} column has "
+            f"{sorted(keys | {'other'})}"
+        )
     if kind != "numeric" and not isinstance(entry.get("levels"), list):
         raise FormatError(f'column {name!r} needs "levels", a list')
     try:
         if kind == "numeric":
             return Numeric(entry.get("lower"), entry.get("upper"), entry.get("other"))
-        return (Categorical if kind == "categorical" else Ordinal)(tuple(entry["levels"]), entry.get("other"))
+        return (Categorical if kind == "categorical" else Ordinal)(
+            tuple(entry["levels"]), entry.get("other")
+        )
     except DomainError as error:
         raise DomainError(f"column {name!r}: {error}") from None

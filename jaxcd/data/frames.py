@@ -24,34 +24,51 @@ def checked_names(names: Sequence[object]) -> tuple[str, ...]:
     seen: set[str] = set()
     for position, name in enumerate(names, start=1):
         if not isinstance(name, str):
-            raise DataError(f"column {position} has the name {name!r}, which is not text; rename the column")
+            raise DataError(
+                f"column {position} has the name {name!r}, which is not text; rename the column"
+            )
         if not name:
             raise DataError(f"column {position} has no name; name every column")
         if name in seen:
             raise DataError(f"column {name!r} occurs twice; rename or drop one of the two")
         seen.add(name)
     if len(names) < 2:
-        raise DataError(f"the data must have at least 2 columns, not {len(names)}; nothing can be discovered in fewer")
+        raise DataError(
+            f"the data must have at least 2 columns, not {len(names)}; nothing can be discovered "
+            "in fewer"
+        )
     return tuple(str(name) for name in names)
 
 
-def raw_columns_of_array(values: Any, *, names: Sequence[str] | None, strict: bool = True) -> tuple[RawColumn, ...]:
+def raw_columns_of_array(
+    values: Any, *, names: Sequence[str] | None, strict: bool = True
+) -> tuple[RawColumn, ...]:
     """The columns of an n_samples x n_columns array; without names they are x1, x2, ...
 
-    Masked values are missing.  strict: whether rows given as lists must have one length; else they are filled up, or cut.
+    Masked values are missing.  strict: whether rows given as lists must have one length; else they
+    are filled up, or cut.
     """
     if isinstance(values, np.ma.MaskedArray):
         plain = values.data.astype(object) if np.ma.is_masked(values) else values.data
         if np.ma.is_masked(values):
             plain[np.ma.getmaskarray(values)] = None
         values = plain
-    array = values if isinstance(values, np.ndarray) else _array(values, None if strict or names is None else len(names))
+    array = (
+        values
+        if isinstance(values, np.ndarray)
+        else _array(values, None if strict or names is None else len(names))
+    )
     if array.ndim != 2:
-        raise DataError(f"values must be a two-dimensional array (n_samples x n_columns), not of shape {array.shape}")
+        raise DataError(
+            "values must be a two-dimensional array (n_samples x n_columns), not of shape "
+            f"{array.shape}"
+        )
     if names is None:
         names = [f"x{j}" for j in range(1, array.shape[1] + 1)]
     if isinstance(names, str) or len(names) != array.shape[1]:
-        raise DataError(f"names must hold one name for each of the {array.shape[1]} columns, not {names!r}")
+        raise DataError(
+            f"names must hold one name for each of the {array.shape[1]} columns, not {names!r}"
+        )
     checked = checked_names(names)
     return tuple(_raw_of_cells(name, array[:, j]) for j, name in enumerate(checked))
 
@@ -70,7 +87,10 @@ def _array(values: Any, width: int | None) -> NDArray:
     if len({len(row) for row in values}) > 1:
         first = len(values[0])
         row = next(i for i, cells in enumerate(values, start=1) if len(cells) != first)
-        raise DataError(f"row {row} has {len(values[row - 1])} values, but row 1 has {first}; give all rows one length")
+        raise DataError(
+            f"row {row} has {len(values[row - 1])} values, but row 1 has {first}; give all rows "
+            "one length"
+        )
     array = np.asarray(values)
     return array if array.dtype.kind in "biuf" else np.asarray(values, dtype=object)
 
@@ -89,7 +109,10 @@ def _raw_of_cells(name: str, cells: NDArray) -> RawColumn:
     if cells.dtype.kind in "biuf":
         return RawColumn(name, numbers=np.array(cells))
     if cells.dtype.kind not in "OUT":
-        raise DataError(f"column {name!r} holds values of type {cells.dtype}; turn the column into text or numbers")
+        raise DataError(
+            f"column {name!r} holds values of type {cells.dtype}; turn the column into text or "
+            "numbers"
+        )
     plain = cells.tolist()
     if plain and all(isinstance(cell, (bool, np.bool_)) for cell in plain):
         return RawColumn(name, numbers=np.array(plain, dtype=np.bool_))
@@ -101,7 +124,8 @@ def raw_columns_of_frame(frame: Any) -> tuple[RawColumn, ...]:
     """The columns of anything narwhals takes as an eager frame: pandas, polars, arrow."""
     import narwhals as nw
 
-    # Names first: narwhals refuses repeated names with a message of its own, some back ends only later.
+    # Names first: narwhals refuses repeated names with a message of its own, some back ends only
+    # later.
     if hasattr(frame, "column_names"):
         names = checked_names(list(frame.column_names))
     elif hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
@@ -123,15 +147,22 @@ def _raw_of_series(name: str, series: Any) -> RawColumn:
 
     dtype = series.dtype
     if dtype.is_float() or dtype.is_decimal():
-        return RawColumn(name, numbers=np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64))
+        return RawColumn(
+            name, numbers=np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        )
     if dtype == nw.Boolean or dtype.is_integer():
         if bool(series.is_null().any()):
             return RawColumn(name, **_factorised(series.to_list()))
-        return RawColumn(name, numbers=np.array(series.to_numpy(), dtype=np.bool_ if dtype == nw.Boolean else None))
+        return RawColumn(
+            name,
+            numbers=np.array(series.to_numpy(), dtype=np.bool_ if dtype == nw.Boolean else None),
+        )
     if dtype == nw.Object:
         return _raw_of_cells(name, _objects(series.to_list()))
     if dtype not in (nw.String, nw.Categorical, nw.Enum):
-        raise DataError(f"column {name!r} holds values of type {dtype}; turn the column into text or numbers")
+        raise DataError(
+            f"column {name!r} holds values of type {dtype}; turn the column into text or numbers"
+        )
     order = tuple(dtype.categories) if dtype == nw.Enum else None
     return RawColumn(name, **_factorised(series.to_list()), ordered_levels=order)
 

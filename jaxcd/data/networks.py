@@ -1,7 +1,8 @@
 """Discrete Bayesian networks: four built in, any other from a BIF file, and samples from them.
 
-A network is a directed acyclic graph with one table for every node, P(node | parents); the joint probability is their
-product.  Because the graph is known, samples from it are the test bed of causal discovery.
+A network is a directed acyclic graph with one table for every node, P(node | parents); the joint
+probability is their product.  Because the graph is known, samples from it are the test bed of
+causal discovery.
 
 >>> from jaxcd.data import networks
 >>> networks.load("asia").n_parameters
@@ -44,11 +45,13 @@ class BayesianNetwork:
         name: The network's name.
         domain: One categorical column a node, in node order.
         parents: The parents of every node, in the order of its table's axes.
-        cpts: The table of every node, shape (cardinality of each parent..., cardinality of the node); rows sum to 1.
+        cpts: The table of every node, shape (cardinality of each parent..., cardinality of the
+            node); rows sum to 1.
 
     Raises:
         GraphError: If the parents are unknown or repeated, or the graph has a cycle.
-        DomainError: If a node is not categorical, a table has the wrong shape, or a row does not sum to 1 within 1e-6.
+        DomainError: If a node is not categorical, a table has the wrong shape, or a row does not
+            sum to 1 within 1e-6.
     """
 
     name: str
@@ -60,14 +63,18 @@ class BayesianNetwork:
         for what, given in (("parents", self.parents), ("cpts", self.cpts)):
             if set(given) != set(self.names):
                 wrong = min(set(given) ^ set(self.names))
-                raise GraphError(f"{what} must have one entry for every node of the domain; see {wrong!r}")
+                raise GraphError(
+                    f"{what} must have one entry for every node of the domain; see {wrong!r}"
+                )
         parents: dict[str, tuple[str, ...]] = {}
         cpts: dict[str, NDArray[np.float64]] = {}
         for node in self.names:
             parents[node] = tuple(self.parents[node])
             for parent in parents[node]:
                 if parent not in self.domain:
-                    raise GraphError(f"node {node!r} has the unknown parent {parent!r}; add it to the domain")
+                    raise GraphError(
+                        f"node {node!r} has the unknown parent {parent!r}; add it to the domain"
+                    )
             if len(set(parents[node])) < len(parents[node]):
                 raise GraphError(f"node {node!r} lists a parent twice; list each once")
             cpts[node] = self._checked_table(node, parents[node])
@@ -75,18 +82,27 @@ class BayesianNetwork:
         object.__setattr__(self, "cpts", MappingProxyType(cpts))
         if not nx.is_directed_acyclic_graph(self.dag):
             cycle = " -> ".join(repr(edge[0]) for edge in nx.find_cycle(self.dag))
-            raise GraphError(f"the network has a cycle through {cycle}; a Bayesian network must have none")
+            raise GraphError(
+                f"the network has a cycle through {cycle}; a Bayesian network must have none"
+            )
 
     def _checked_table(self, node: str, parents: tuple[str, ...]) -> NDArray[np.float64]:
         if not isinstance(self.domain[node], Categorical):
-            raise DomainError(f"node {node!r} is {self.domain[node].kind}; nodes of a network must be categorical")
+            raise DomainError(
+                f"node {node!r} is {self.domain[node].kind}; nodes of a network must be categorical"
+            )
         shape = tuple(self.domain[name].cardinality for name in (*parents, node))
         table = np.array(self.cpts[node], dtype=np.float64)
         if table.shape != shape:
-            raise DomainError(f"the table of node {node!r} has the shape {table.shape}, not {shape}")
+            raise DomainError(
+                f"the table of node {node!r} has the shape {table.shape}, not {shape}"
+            )
         total = table.sum(axis=-1, keepdims=True)
         if not (np.all(table >= 0) and np.all(np.abs(total - 1) <= ROW_SUM_TOLERANCE)):
-            raise DomainError(f"every row of the table of node {node!r} must be non-negative and sum to 1 within 1e-6")
+            raise DomainError(
+                f"every row of the table of node {node!r} must be non-negative and sum to 1 "
+                "within 1e-6"
+            )
         table = table / total
         table.setflags(write=False)
         return table
@@ -106,11 +122,15 @@ class BayesianNetwork:
 
     @property
     def n_parameters(self) -> int:
-        """The number of free parameters: the sum over nodes of (cardinality - 1) * prod(cardinalities of parents)."""
+        """The number of free parameters: the sum over nodes of (cardinality - 1) *
+        prod(cardinalities of parents).
+        """
         return sum((table.shape[-1] - 1) * prod(table.shape[:-1]) for table in self.cpts.values())
 
     def cpdag(self) -> MixedGraph:
-        """The completed partially directed graph of the Markov equivalence class: all that data alone can identify."""
+        """The completed partially directed graph of the Markov equivalence class: all that data
+        alone can identify.
+        """
         from jaxcd.graphs import dag_to_cpdag
 
         return dag_to_cpdag(self.dag)
@@ -118,18 +138,20 @@ class BayesianNetwork:
     def sample(self, n: int, *, key: Any) -> Dataset:
         """Draw independent rows by ancestral sampling.
 
-        Every node inverts the distribution function of its row, P(X <= k | parents), at one uniform number a row.  The
-        uniforms of a node depend on ``key`` and the node's position only.
+        Every node inverts the distribution function of its row, P(X <= k | parents), at one uniform
+        number a row.  The uniforms of a node depend on ``key`` and the node's position only.
 
         Args:
             n: The number of rows, at least 2.
             key: A typed key, ``jax.random.key(seed)``; equal keys give equal samples.
 
         Returns:
-            A discrete data set in the network's declared domain, columns in the order of :attr:`names`.
+            A discrete data set in the network's declared domain, columns in the order of
+            :attr:`names`.
 
         Raises:
-            OptionError: If ``n`` is not a whole number of at least 2, or ``key`` is not a typed key.
+            OptionError: If ``n`` is not a whole number of at least 2, or ``key`` is not a typed
+                key.
         """
         if not is_whole(n, 2):
             raise OptionError(f"n must be a whole number of at least 2, not {n!r}")
@@ -151,29 +173,43 @@ class BayesianNetwork:
     def __repr__(self) -> str:
         n_edges = sum(map(len, self.parents.values()))
         n_nodes, n_parameters = len(self.names), self.n_parameters
-        return f"BayesianNetwork({self.name!r}; {n_nodes} nodes, {n_edges} edges, {n_parameters} parameters)"
+        return (
+            f"BayesianNetwork({self.name!r}; {n_nodes} nodes, {n_edges} edges, {n_parameters} "
+            "parameters)"
+        )
 
 
 def _check_key(key: Any) -> None:
     import jax
 
-    if not (isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
-        raise OptionError(f"key must be one typed key such as jax.random.key(0), not {type(key).__name__}")
+    if not (
+        isinstance(key, jax.Array)
+        and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
+        and key.shape == ()
+    ):
+        raise OptionError(
+            f"key must be one typed key such as jax.random.key(0), not {type(key).__name__}"
+        )
 
 
 def _uniforms(key: Any, index: int, n: int) -> NDArray[np.float64]:
-    """n uniforms strictly inside (0, 1) on a grid of 2**32 points, the same whatever jax's default precision is."""
+    """n uniforms strictly inside (0, 1) on a grid of 2**32 points, the same whatever jax's default
+    precision is.
+    """
     import jax
 
     bits = np.asarray(jax.random.bits(jax.random.fold_in(key, index), (n,), "uint32"))
     return (bits.astype(np.float64) + 0.5) * 2.0**-32
 
 
-def _inverse_cdf(cpt: NDArray[np.float64], row: NDArray[np.int64], uniform: NDArray[np.float64]) -> NDArray[np.int32]:
+def _inverse_cdf(
+    cpt: NDArray[np.float64], row: NDArray[np.int64], uniform: NDArray[np.float64]
+) -> NDArray[np.int32]:
     """The smallest level k with uniform < P(X <= k) in the given row of the table."""
     table = cpt.reshape(-1, cpt.shape[-1])
     cumulative = np.cumsum(table, axis=1)
-    # Exactly one once all later levels are impossible, so that rounding cannot draw a level of probability zero.
+    # Exactly one once all later levels are impossible, so that rounding cannot draw a level of
+    # probability zero.
     later = np.cumsum(table[:, ::-1], axis=1)[:, ::-1][:, 1:]
     thresholds = np.where(later == 0, 1.0, cumulative[:, :-1])
     codes = np.zeros(row.shape[0], dtype=np.int32)
@@ -193,13 +229,14 @@ def load(name: str) -> BayesianNetwork:
     Raises:
         OptionError: If there is no such network.
 
-    Source: Korb & Nicholson 2010 (cancer, earthquake); Lauritzen & Spiegelhalter 1988 (asia); Scutari & Denis 2014
-    (survey).
+    Source: Korb & Nicholson 2010 (cancer, earthquake); Lauritzen & Spiegelhalter 1988 (asia);
+    Scutari & Denis 2014 (survey).
     """
     key = name.lower() if isinstance(name, str) else ""
     if key not in BUILTIN:
         raise OptionError(
-            f"name {name!r} is not a built-in network; use one of {', '.join(BUILTIN)}, or read_bif for a file"
+            f"name {name!r} is not a built-in network; use one of {', '.join(BUILTIN)}, or "
+            "read_bif for a file"
         )
     tables = BUILTIN[key]
     domain = Domain({node: Categorical(levels) for node, levels in tables.levels.items()})
@@ -207,7 +244,8 @@ def load(name: str) -> BayesianNetwork:
 
 
 def read_bif(path: str | Path) -> BayesianNetwork:
-    """Read a network from a BIF file (.bif or .bif.gz); rows that sum to one within 1e-6 are renormalised.
+    """Read a network from a BIF file (.bif or .bif.gz); rows that sum to one within 1e-6 are
+    renormalised.
 
     Args:
         path: The file; its stem names the network where the file itself says none or "unknown".
@@ -217,8 +255,8 @@ def read_bif(path: str | Path) -> BayesianNetwork:
 
     Raises:
         DataError: If there is no such file.
-        FormatError: If the file is not BIF, a row is missing or does not sum to one (naming the line), or there is a
-            cycle (naming its nodes).
+        FormatError: If the file is not BIF, a row is missing or does not sum to one (naming the
+            line), or there is a cycle (naming its nodes).
     """
     path = Path(path)
     if not path.is_file():

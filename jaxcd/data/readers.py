@@ -1,15 +1,17 @@
 """Reading data files: csv, csv.gz and parquet.
 
-The csv reader is the standard library's, not a data frame's: data frames rename repeated headers, fill short rows and
-turn the text NA into a missing value, all in silence.
+The csv reader is the standard library's, not a data frame's: data frames rename repeated headers,
+fill short rows and turn the text NA into a missing value, all in silence.
 
-Strict reading reports each of these.  Total reading (:mod:`jaxcd.data.columns`) fails on no record: a short row is filled with missing
-cells, a long one cut, a blank line between rows is a row of missing cells, a byte that is no UTF-8 is replaced, and a line with a broken
-quote is split at its commas, with the quotes at the ends of its cells dropped.
+Strict reading reports each of these.  Total reading (:mod:`jaxcd.data.columns`) fails on no record:
+a short row is filled with missing cells, a long one cut, a blank line between rows is a row of
+missing cells, a byte that is no UTF-8 is replaced, and a line with a broken quote is split at its
+commas, with the quotes at the ends of its cells dropped.
 
-*What stays with its record.*  In a file that a csv writer wrote, whatever its cells hold, a record is a record.  A quote that was never
-closed is read so far as its own line; it can be mistaken for another record's only where that has line breaks in quotes too.  A carriage
-return ends a line only where it ends the header.
+*What stays with its record.*  In a file that a csv writer wrote, whatever its cells hold, a record
+is a record.  A quote that was never closed is read so far as its own line; it can be mistaken for
+another record's only where that has line breaks in quotes too.  A carriage return ends a line only
+where it ends the header.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,23 +40,30 @@ ROWS_AT_A_TIME = 20_000
 
 
 def read_csv(
-    path: str | Path, *, domain: Domain | str | Path | None = None, strict: bool | None = None, clip: bool = False
+    path: str | Path,
+    *,
+    domain: Domain | str | Path | None = None,
+    strict: bool | None = None,
+    clip: bool = False,
 ) -> Dataset:
-    """Read a data file: comma-separated UTF-8 text with a header (.csv, .csv.gz), or parquet (.parquet, .pq).
+    """Read a data file: comma-separated UTF-8 text with a header (.csv, .csv.gz), or parquet
+    (.parquet, .pq).
 
     An empty cell, NA, N/A, NaN or null is a missing value unless the domain declares it as a level.
 
     Args:
         path: The file.
-        domain: A :class:`Domain` or the path of a domain file.  None infers one from the data with ``declared=False``
-            (the rule is stated at :meth:`Domain.infer`), for use without privacy only.
+        domain: A :class:`Domain` or the path of a domain file.  None infers one from the data with
+            ``declared=False`` (the rule is stated at :meth:`Domain.infer`), for use without privacy
+            only.
         strict, clip: As for :meth:`Dataset.from_frame`.
 
     Returns:
         The data with its columns in the domain's order.
 
     Raises:
-        DataError: As for :meth:`Dataset.from_frame`; also a missing or empty file and, with ``strict``, a row of another length.
+        DataError: As for :meth:`Dataset.from_frame`; also a missing or empty file and, with
+            ``strict``, a row of another length.
         FormatError, DomainError: If the domain file is malformed.
     """
     if isinstance(domain, (str, Path)):
@@ -66,9 +75,11 @@ def read_csv(
 def read_columns(
     path: str | Path, *, strict: bool, only: Sequence[str] | None = None
 ) -> tuple[tuple[RawColumn, ...], tuple[str, ...]]:
-    """The columns of a data file, and what total reading had to repair in the file's layout (sensitive: it names rows).
+    """The columns of a data file, and what total reading had to repair in the file's layout
+    (sensitive: it names rows).
 
-    only: the names of the wanted columns, in the order wanted; DataError where the file has none of a name, or several.
+    only: the names of the wanted columns, in the order wanted; DataError where the file has none of
+    a name, or several.
     """
     path = Path(path)
     name = path.name.lower()
@@ -87,7 +98,9 @@ def _wanted(path: Path, names: Sequence[str], only: Sequence[str]) -> tuple[int,
     for name in only:
         if names.count(name) != 1:
             problem = "has no such column" if name not in names else "has several such columns"
-            raise DataError(f"column {name!r}: {path} {problem}; its columns are {', '.join(names) or 'none'}")
+            raise DataError(
+                f"column {name!r}: {path} {problem}; its columns are {', '.join(names) or 'none'}"
+            )
     return tuple(names.index(name) for name in only)
 
 
@@ -96,7 +109,9 @@ def _read_parquet(path: Path, only: Sequence[str] | None) -> tuple[RawColumn, ..
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise DataError(f"reading {str(path)!r} needs pyarrow; install it or convert the file to csv") from None
+        raise DataError(
+            f"reading {str(path)!r} needs pyarrow; install it or convert the file to csv"
+        ) from None
     try:
         with path.open("rb") as handle:
             file = pyarrow.parquet.ParquetFile(handle)
@@ -105,18 +120,24 @@ def _read_parquet(path: Path, only: Sequence[str] | None) -> tuple[RawColumn, ..
             table = file.read(columns=None if only is None else list(only))
             table = table if only is None else table.select(list(only))
     except (pyarrow.ArrowException, OSError):
-        raise DataError(f"file {str(path)!r} is not a readable parquet file; write it again") from None
+        raise DataError(
+            f"file {str(path)!r} is not a readable parquet file; write it again"
+        ) from None
     return raw_columns_of_frame(table)
 
 
 def open_text(path: Path, *, errors: str = "strict", newline: str = "") -> IO[str]:
-    """Open a text file, unpacking it where the name ends in .gz; a leading byte-order mark is dropped."""
-    binary: IO[bytes] = gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")  # type: ignore[assignment]
+    """Open a text file, unpacking it where the name ends in .gz; a leading byte-order mark is
+    dropped.
+    """
+    binary: Any = gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")
     return io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline=newline)
 
 
 class _Layout:
-    """What becomes of records that a csv file does not write as the header says: an error, or a repair that is noted."""
+    """What becomes of records that a csv file does not write as the header says: an error, or a
+    repair that is noted.
+    """
 
     def __init__(self, strict: bool, only: Sequence[str] | None) -> None:
         self.strict = strict
@@ -145,11 +166,15 @@ def _read_csv_columns(path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError(f"file {str(path)!r} is not a complete gzip file; pack it again") from None
     except OSError as error:
-        raise DataError(f"file {str(path)!r} cannot be read: {error.strerror or type(error).__name__}") from None
+        raise DataError(
+            f"file {str(path)!r} cannot be read: {error.strerror or type(error).__name__}"
+        ) from None
 
 
 def _line_end(path: Path) -> str:
-    """What ends a line, by the header, which is public: a line feed, or a carriage return where the header ends with one alone."""
+    """What ends a line, by the header, which is public: a line feed, or a carriage return where the
+    header ends with one alone.
+    """
     with open_text(path, errors="replace", newline="\n") as handle:
         return "\r" if "\r" in handle.readline().rstrip("\r\n") else "\n"
 
@@ -162,14 +187,18 @@ def _strict_records(handle: Iterable[str]) -> Iterator[list[str]]:
             cells = next(reader, None)
         except csv.Error as error:
             where = f"row {row}" if row else "the header"
-            raise DataError(f"{where} cannot be read as csv ({error}); correct its quotes") from None
+            raise DataError(
+                f"{where} cannot be read as csv ({error}); correct its quotes"
+            ) from None
         if cells is None:
             return
         yield cells
 
 
 class _Source:
-    """Lines for a csv reader, up to ``allowed`` for a record, so that a record can be read again in another way."""
+    """Lines for a csv reader, up to ``allowed`` for a record, so that a record can be read again in
+    another way.
+    """
 
     def __init__(self, handle: Iterable[str]) -> None:
         self._lines = iter(handle)
@@ -188,7 +217,9 @@ class _Source:
 
 
 _MOST_LINES = 1_000  # of one record
-_PROPER = re.compile(r'(?:"(?:[^"]|"")*"|[^",\r\n]*)(?:,(?:"(?:[^"]|"")*"|[^",\r\n]*))*(?:\r?\n|\r)?')
+_PROPER = re.compile(
+    r'(?:"(?:[^"]|"")*"|[^",\r\n]*)(?:,(?:"(?:[^"]|"")*"|[^",\r\n]*))*(?:\r?\n|\r)?'
+)
 
 
 def _all_records(handle: Iterable[str], layout: _Layout) -> Iterator[list[str]]:
@@ -202,11 +233,18 @@ def _all_records(handle: Iterable[str], layout: _Layout) -> Iterator[list[str]]:
             cells = next(reader, None)
         except csv.Error as error:
             if row == 0:
-                raise DataError(f"the header cannot be read as csv ({error}); correct its quotes") from None
+                raise DataError(
+                    f"the header cannot be read as csv ({error}); correct its quotes"
+                ) from None
             broken = str(error)
         else:
             # A quote that takes in the next line may be one that was never closed.
-            if row and cells is not None and len(source.taken) > 1 and not (len(cells) == width and _PROPER.fullmatch("".join(source.taken))):
+            if (
+                row
+                and cells is not None
+                and len(source.taken) > 1
+                and not (len(cells) == width and _PROPER.fullmatch("".join(source.taken)))
+            ):
                 broken = "a quote is not closed in its record"
         if broken:
             layout.defect(f"row {row} cannot be read as csv ({broken})", "correct its quotes")
@@ -219,7 +257,9 @@ def _all_records(handle: Iterable[str], layout: _Layout) -> Iterator[list[str]]:
         yield cells
 
 
-def _columns_of_rows(rows: Iterator[list[str]], path: Path, layout: _Layout) -> tuple[RawColumn, ...]:
+def _columns_of_rows(
+    rows: Iterator[list[str]], path: Path, layout: _Layout
+) -> tuple[RawColumn, ...]:
     header = next(rows, None)
     if not header:
         raise DataError(f"file {str(path)!r} is empty; it must start with a header of column names")
@@ -241,7 +281,12 @@ def _columns_of_rows(rows: Iterator[list[str]], path: Path, layout: _Layout) -> 
             part.append(np.fromiter(map(index.__getitem__, column), np.int32, len(column)))
         n_rows += len(chunk)
     return tuple(
-        RawColumn(name, uniques=tuple(index), inverse=np.concatenate([np.empty(0, np.int32), *part]), untyped=True)
+        RawColumn(
+            name,
+            uniques=tuple(index),
+            inverse=np.concatenate([np.empty(0, np.int32), *part]),
+            untyped=True,
+        )
         for name, index, part in zip(names, indices, parts, strict=True)
     )
 
@@ -269,6 +314,7 @@ def _chunks(rows: Iterator[list[str]], width: int, layout: _Layout) -> Iterator[
 def _of_width(cells: list[str], width: int, row: int, layout: _Layout) -> list[str]:
     if len(cells) != width:
         layout.defect(
-            f"row {row} has {len(cells)} values, but the header has {width} columns", "add or remove values (or commas) in that row"
+            f"row {row} has {len(cells)} values, but the header has {width} columns",
+            "add or remove values (or commas) in that row",
         )
     return cells if len(cells) == width else [*cells[:width], *[""] * (width - len(cells))]

@@ -1,12 +1,14 @@
 r"""Structural equation models over any DAG, to sample numeric data with a known graph from.
 
-Each node is a function of its parents and a noise of its own, x_j = f_j(pa_j, eps_j); the noises are independent, so the
-distribution obeys the DAG.  Three families: a random function of a random linear combination plus noise
-(:func:`nonlinear_sem`, the simulation model of PCD), linear Gaussian models (:func:`linear_gaussian_sem`), and random smooth
-functions plus noise (:func:`additive_noise_sem`).
+Each node is a function of its parents and a noise of its own, x_j = f_j(pa_j, eps_j); the noises
+are independent, so the distribution obeys the DAG.  Three families: a random function of a random
+linear combination plus noise (:func:`nonlinear_sem`, the simulation model of PCD), linear Gaussian
+models (:func:`linear_gaussian_sem`), and random smooth functions plus noise
+(:func:`additive_noise_sem`).
 
-Everything random is keyed by the *name* of the node (and of its parent), never by a position: listing the nodes or edges of the
-same DAG in another order gives the same model and, column by column, the same samples.
+Everything random is keyed by the *name* of the node (and of its parent), never by a position:
+listing the nodes or edges of the same DAG in another order gives the same model and, column by
+column, the same samples.
 
 >>> import jax, networkx as nx
 >>> from jaxcd.data import structural
@@ -55,7 +57,8 @@ Array = NDArray[np.float64]
 
 #: The exponent of "exp" is clipped at +-7, so its values are at most 1097.
 MAX_EXPONENT = 7.0
-#: The argument of "square" is clipped at +-1000, so that chains of squares stay finite: values are at most 10^6.
+# : The argument of "square" is clipped at +-1000, so that chains of squares stay finite: values are
+# at most 10^6.
 MAX_SQUARED = 1000.0
 
 _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
@@ -87,7 +90,8 @@ class NoiseLaw(enum.Enum):
 class Mechanism(abc.ABC):
     """How a node follows from its parents: x = f(parents) + noise * eps.
 
-    parents: their names, in the order of the columns of the argument.  noise: b, the standard deviation of the noise term.
+    parents: their names, in the order of the columns of the argument.  noise: b, the standard
+    deviation of the noise term.
     """
 
     parents: tuple[str, ...]
@@ -102,7 +106,8 @@ class Mechanism(abc.ABC):
 class SingleIndex(Mechanism):
     """x = function(sum_j weights_j pa_j) + noise * eps; 0 + noise * eps without parents.
 
-    function: "identity", "sin", "cos", "tanh", "square" (argument clipped at +-1000) or "exp" (exponent clipped at +-7).
+    function: "identity", "sin", "cos", "tanh", "square" (argument clipped at +-1000) or "exp"
+    (exponent clipped at +-7).
     """
 
     parents: tuple[str, ...]
@@ -118,9 +123,11 @@ class SingleIndex(Mechanism):
 
 @dataclass(frozen=True)
 class FourierSum(Mechanism):
-    """x = sqrt(2 / L) sum_l cos(frequencies_l . pa + phases_l) + noise * eps, a smooth function of all parents together.
+    """x = sqrt(2 / L) sum_l cos(frequencies_l . pa + phases_l) + noise * eps, a smooth function of
+    all parents together.
 
-    frequencies: L rows of one number for each parent.  phases: L numbers.  The function is bounded by sqrt(2 L).
+    frequencies: L rows of one number for each parent.  phases: L numbers.  The function is bounded
+    by sqrt(2 L).
     """
 
     parents: tuple[str, ...]
@@ -132,12 +139,17 @@ class FourierSum(Mechanism):
         if not self.parents:
             return np.zeros(len(values))
         waves = zip(self.frequencies, self.phases, strict=True)
-        total = sum((np.cos(_dot(values, frequency) + phase) for frequency, phase in waves), np.zeros(len(values)))
+        total = sum(
+            (np.cos(_dot(values, frequency) + phase) for frequency, phase in waves),
+            np.zeros(len(values)),
+        )
         return math.sqrt(2 / len(self.phases)) * total
 
 
 def _dot(values: Array, weights: Sequence[float]) -> Array:
-    """values @ weights, summed column by column: a matrix product may round by the number of rows."""
+    """values @ weights, summed column by column: a matrix product may round by the number of
+    rows.
+    """
     return sum((weight * values[:, j] for j, weight in enumerate(weights)), np.zeros(len(values)))
 
 
@@ -160,10 +172,14 @@ class StructuralModel:
         object.__setattr__(self, "mechanisms", MappingProxyType(dict(self.mechanisms)))
         for node, mechanism in self.mechanisms.items():
             if not isinstance(node, str) or not node:
-                raise GraphError(f"node {node!r} must be a text of at least one character; relabel the nodes")
+                raise GraphError(
+                    f"node {node!r} must be a text of at least one character; relabel the nodes"
+                )
             for parent in mechanism.parents:
                 if parent not in self.mechanisms:
-                    raise GraphError(f"node {node!r} has the unknown parent {parent!r}; give it a mechanism")
+                    raise GraphError(
+                        f"node {node!r} has the unknown parent {parent!r}; give it a mechanism"
+                    )
             if len(set(mechanism.parents)) < len(mechanism.parents):
                 raise GraphError(f"node {node!r} lists a parent twice; list each once")
         _refuse_cycle(self.dag)
@@ -178,7 +194,9 @@ class StructuralModel:
         """The graph, as a new networkx DiGraph whose nodes are in the order of :attr:`names`."""
         graph = nx.DiGraph()
         graph.add_nodes_from(self.names)
-        graph.add_edges_from((parent, node) for node, how in self.mechanisms.items() for parent in how.parents)
+        graph.add_edges_from(
+            (parent, node) for node, how in self.mechanisms.items() for parent in how.parents
+        )
         return graph
 
     def cpdag(self) -> MixedGraph:
@@ -197,10 +215,12 @@ class StructuralModel:
             key: A typed key, ``jax.random.key(seed)``; equal keys give equal samples.
 
         Returns:
-            Numeric columns without bounds, in the order of :attr:`names`; the domain counts as declared.
+            Numeric columns without bounds, in the order of :attr:`names`; the domain counts as
+            declared.
 
         Raises:
-            OptionError: If ``n`` is not a whole number of at least 2, or ``key`` is not a typed key.
+            OptionError: If ``n`` is not a whole number of at least 2, or ``key`` is not a typed
+                key.
         """
         if not is_whole(n, 2):
             raise OptionError(f"n must be a whole number of at least 2, not {n!r}")
@@ -233,16 +253,20 @@ def nonlinear_sem(
     weights: tuple[float, float] = (0.5, 1.5),
     law: NoiseLaw = NoiseLaw.GAUSSIAN,
 ) -> StructuralModel:
-    r"""A random nonlinear model in the manner of PCD: x = phi(sum_j a_j pa_j) + b eps, and x = eps at a root.
+    r"""A random nonlinear model in the manner of PCD: x = phi(sum_j a_j pa_j) + b eps, and x = eps
+    at a root.
 
-    phi is drawn for each node, all of ``functions`` equally likely (20% each); |a_j| is uniform on ``weights``, its sign even.
-    The exponent of "exp" is clipped at +-7 and the argument of "square" at +-1000, so that every sample is finite.
+    phi is drawn for each node, all of ``functions`` equally likely (20% each); |a_j| is uniform on
+    ``weights``, its sign even. The exponent of "exp" is clipped at +-7 and the argument of "square"
+    at +-1000, so that every sample is finite.
 
     Args:
         dag: A networkx DiGraph of named nodes.
-        key: A typed key; the draws for a node depend on its name only, those for an edge on its two names.
+        key: A typed key; the draws for a node depend on its name only, those for an edge on its two
+            names.
         noise: b > 0.
-        functions: Any of "identity", "sin", "cos", "tanh", "square", "exp"; one listed twice is twice as likely.
+        functions: Any of "identity", "sin", "cos", "tanh", "square", "exp"; one listed twice is
+            twice as likely.
         weights: The least and the largest |a_j|, 0 < least <= largest.
         law: The distribution of eps, of variance 1.
 
@@ -253,21 +277,29 @@ def nonlinear_sem(
         GraphError: If ``dag`` is not a DAG of named nodes.
         OptionError: If another argument is out of range.
 
-    Source: Zhang et al. 2023 for the family and the five functions; the ranges of a and b are this library's.
+    Source: Zhang et al. 2023 for the family and the five functions; the ranges of a and b are this
+        library's.
     """
     _check_dag(dag)
     _check_scale(noise=noise)
     _check_weights(weights)
     chosen = tuple(functions)
     if isinstance(functions, str) or not chosen or not set(chosen) <= set(_FUNCTIONS):
-        raise OptionError(f"functions = {functions!r} is not a sequence of names out of {', '.join(_FUNCTIONS)}")
+        raise OptionError(
+            f"functions = {functions!r} is not a sequence of names out of {', '.join(_FUNCTIONS)}"
+        )
     return StructuralModel(_single_indices(dag, _words(key), chosen, weights, noise, 1.0), law)
 
 
 def linear_gaussian_sem(
-    dag: nx.DiGraph, *, key: jax.Array, weights: tuple[float, float] = (0.5, 1.5), noise: float = 1.0
+    dag: nx.DiGraph,
+    *,
+    key: jax.Array,
+    weights: tuple[float, float] = (0.5, 1.5),
+    noise: float = 1.0,
 ) -> StructuralModel:
-    r"""A random linear Gaussian model: x = sum_j a_j pa_j + b eps, whose covariance is b^2 (I - A)^{-1} (I - A)^{-T}, A_ij = a_j.
+    r"""A random linear Gaussian model: x = sum_j a_j pa_j + b eps, whose covariance is b^2
+    (I - A)^{-1} (I - A)^{-T}, A_ij = a_j.
 
     Args:
         dag: A networkx DiGraph of named nodes.
@@ -296,12 +328,16 @@ def _single_indices(
     noise: float,
     root_noise: float,
 ) -> dict[str, Mechanism]:
-    """A drawn :class:`SingleIndex` for every node; parents in alphabetical order, whatever the order of the edges."""
+    """A drawn :class:`SingleIndex` for every node; parents in alphabetical order, whatever the
+    order of the edges.
+    """
     mechanisms: dict[str, Mechanism] = {}
     for node in dag.nodes:
         parents = tuple(sorted(dag.predecessors(node)))
         function = functions[int(_generator(words, "function", node).integers(len(functions)))]
-        drawn = tuple(_signed(_generator(words, "weight", parent, node), weights) for parent in parents)
+        drawn = tuple(
+            _signed(_generator(words, "weight", parent, node), weights) for parent in parents
+        )
         mechanisms[node] = SingleIndex(parents, drawn, function, noise if parents else root_noise)
     return mechanisms
 
@@ -315,16 +351,19 @@ def additive_noise_sem(
     n_waves: int = 32,
     law: NoiseLaw = NoiseLaw.GAUSSIAN,
 ) -> StructuralModel:
-    r"""A random additive-noise model: x = f(pa) + b eps with f a random smooth function, and x = eps at a root.
+    r"""A random additive-noise model: x = f(pa) + b eps with f a random smooth function, and
+    x = eps at a root.
 
-    f(v) = sqrt(2 / L) sum_l cos(w_l . v + phi_l), w_l normal with standard deviation 1 / (bandwidth sqrt(number of parents)) in each
-    coordinate, phi_l uniform: about a draw from a Gaussian process with mean 0, variance 1 and the Gaussian kernel of that bandwidth.
+    f(v) = sqrt(2 / L) sum_l cos(w_l . v + phi_l), w_l normal with standard deviation 1 / (bandwidth
+    sqrt(number of parents)) in each coordinate, phi_l uniform: about a draw from a Gaussian process
+    with mean 0, variance 1 and the Gaussian kernel of that bandwidth.
 
     Args:
         dag: A networkx DiGraph of named nodes.
         key: A typed key, as for :func:`nonlinear_sem`.
         noise: b > 0; f has variance about 1.
-        bandwidth: How far apart arguments must be for f to differ, positive; nodes have a spread of about 1.
+        bandwidth: How far apart arguments must be for f to differ, positive; nodes have a spread of
+            about 1.
         n_waves: L >= 1.
         law: The distribution of eps, of variance 1.
 
@@ -346,10 +385,17 @@ def additive_noise_sem(
     for node in dag.nodes:
         parents = tuple(sorted(dag.predecessors(node)))
         scale = 1 / (bandwidth * math.sqrt(max(len(parents), 1)))
-        columns = [_generator(words, "frequency", parent, node).normal(0, scale, n_waves) for parent in parents]
+        columns = [
+            _generator(words, "frequency", parent, node).normal(0, scale, n_waves)
+            for parent in parents
+        ]
         phases = _generator(words, "phase", node).uniform(0, 2 * math.pi, n_waves)
-        frequencies = tuple(tuple(float(column[wave]) for column in columns) for wave in range(n_waves))
-        mechanisms[node] = FourierSum(parents, frequencies, tuple(phases.tolist()), noise if parents else 1.0)
+        frequencies = tuple(
+            tuple(float(column[wave]) for column in columns) for wave in range(n_waves)
+        )
+        mechanisms[node] = FourierSum(
+            parents, frequencies, tuple(phases.tolist()), noise if parents else 1.0
+        )
     return StructuralModel(mechanisms, law)
 
 
@@ -357,14 +403,22 @@ def _words(key: Any) -> list[int]:
     """The words of a typed key, or OptionError."""
     import jax
 
-    if not (isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
-        raise OptionError(f"key must be one typed key such as jax.random.key(0), not {type(key).__name__}")
+    if not (
+        isinstance(key, jax.Array)
+        and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
+        and key.shape == ()
+    ):
+        raise OptionError(
+            f"key must be one typed key such as jax.random.key(0), not {type(key).__name__}"
+        )
     words = [int(word) for word in np.asarray(jax.random.key_data(key)).ravel()]
     return [len(words), *words]
 
 
 def _generator(words: list[int], *label: str) -> np.random.Generator:
-    """The generator of one purpose: the key, folded with the label's digest (each part with its length, so none run together)."""
+    """The generator of one purpose: the key, folded with the label's digest (each part with its
+    length, so none run together).
+    """
     text = "".join(f"{len(part)}:{part}" for part in label)
     digest = np.frombuffer(hashlib.sha256(text.encode()).digest(), dtype="<u4")
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([*words, *digest.tolist()])))
@@ -385,7 +439,9 @@ def _check_dag(dag: Any) -> None:
         raise GraphError(f"dag must be a networkx DiGraph, not {type(dag).__name__}")
     for node in dag.nodes:
         if not isinstance(node, str) or not node:
-            raise GraphError(f"node {node!r} must be a text of at least one character; relabel the nodes")
+            raise GraphError(
+                f"node {node!r} must be a text of at least one character; relabel the nodes"
+            )
     _refuse_cycle(dag)
 
 
@@ -396,5 +452,10 @@ def _check_scale(**scales: float) -> None:
 
 
 def _check_weights(weights: tuple[float, float]) -> None:
-    if not (isinstance(weights, tuple) and len(weights) == 2 and 0 < weights[0] <= weights[1] < math.inf):
-        raise OptionError(f"weights = {weights!r} is not (least, largest) with 0 < least <= largest; (0.5, 1.5) is usual")
+    if not (
+        isinstance(weights, tuple) and len(weights) == 2 and 0 < weights[0] <= weights[1] < math.inf
+    ):
+        raise OptionError(
+            f"weights = {weights!r} is not (least, largest) with 0 < least <= largest; (0.5, 1.5) "
+            "is usual"
+        )

@@ -1,4 +1,6 @@
-"""How strongly pairs depend, for searches that rank as well as decide; without privacy, or on a release."""
+"""How strongly pairs depend, for searches that rank as well as decide; without privacy, or on a
+release.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,18 @@ __all__ = ["associations", "usual_test"]
 
 
 def associations(session: Session, queries: Sequence[Query]) -> np.ndarray:
-    """The margins of some queries, float64 (n_queries,): above zero dependent at the session's level, and the larger the stronger.
+    """The margins of some queries, float64 (n_queries,): above zero dependent at the session's
+    level, and the larger the stronger.
 
-    A query that cannot be evaluated counts as dependent, infinitely: nothing was found that separates the pair.
+    A query that cannot be evaluated counts as dependent, infinitely: nothing was found that
+    separates the pair.
 
     Raises PrivacyError in a private run: these are exact statistics.
     """
     if session.private:
         raise PrivacyError(
-            "statistics of a private run are released by mechanisms only; use budget=NO_PRIVACY, or search a release"
+            "statistics of a private run are released by mechanisms only; use budget=NO_PRIVACY, "
+            "or search a release"
         )
     strengths = np.full(len(queries), np.inf)
     places = [place for place, query in enumerate(queries) if session.admissible(query)]
@@ -32,5 +37,7 @@ def associations(session: Session, queries: Sequence[Query]) -> np.ndarray:
 
 
 def usual_test(domain: Domain) -> CITest:
-    """The test of a run without privacy where none is given: G for discrete columns, else Fisher's z; public."""
+    """The test of a run without privacy where none is given: G for discrete columns, else Fisher's
+    z; public.
+    """
     return GTest() if domain.is_discrete else FisherZ()

@@ -1,10 +1,11 @@
 """How a search and a decider talk.
 
-A search holds a :class:`Frontier`: the questions of one level in their order; a search may make more than one pass over
-the levels, and says so.  A decider walks it: it peeks at the next
-questions, computes as many margins ahead as it likes (unreleased numbers cost nothing), and answers from the front, one
-question after the other: *keep* (dependent given every candidate) or *separate* (independent given this candidate).  The
-decider owns the inner loop and pays for every answer; the search owns adjacency and never sees a number.
+A search holds a :class:`Frontier`: the questions of one level in their order; a search may make
+more than one pass over the levels, and says so.  A decider walks it: it peeks at the next
+questions, computes as many margins ahead as it likes (unreleased numbers cost nothing), and answers
+from the front, one question after the other: *keep* (dependent given every candidate) or *separate*
+(independent given this candidate).  The decider owns the inner loop and pays for every answer; the
+search owns adjacency and never sees a number.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ __all__ = ["Decider", "DecisionRun", "Frontier", "LevelSize", "Price", "Question
 
 
 class Question(NamedTuple):
-    """Is there a set among ``candidates`` that separates x and y?  Candidates in the order in which they are to be asked."""
+    """Is there a set among ``candidates`` that separates x and y?  Candidates in the order in which
+    they are to be asked.
+    """
 
     x: int
     y: int
@@ -35,15 +38,18 @@ class Frontier(abc.ABC):
     """The unanswered questions of one level, in order."""
 
     level: int
-    #: Whether an answer leaves the other questions as they are (stable PC) or may change them (the original order).
+    # : Whether an answer leaves the other questions as they are (stable PC) or may change them (the
+    # original order).
     stable: bool
-    #: Whether the search will ask again after its last level, in another pass over what is left (FCI's possible-d-sep):
-    #: a decider that spends by the level holds back for it.
+    # : Whether the search will ask again after its last level, in another pass over what is left
+    # (FCI's possible-d-sep): : a decider that spends by the level holds back for it.
     another_pass_follows: bool = False
 
     @abc.abstractmethod
     def peek(self, n_candidates: int | None = None) -> list[Question]:
-        """The next questions, as they stand now, until they hold ``n_candidates`` candidates together (None: all)."""
+        """The next questions, as they stand now, until they hold ``n_candidates`` candidates
+        together (None: all).
+        """
 
     @abc.abstractmethod
     def keep(self) -> None:
@@ -64,12 +70,14 @@ class DecisionRun(abc.ABC):
 
     #: Whether the budget ran dry: what was not answered is kept.
     exhausted: bool = False
-    #: Whether questions of an earlier level were left unanswered, and kept, although the run goes on (a share of the budget ran dry).
+    # : Whether questions of an earlier level were left unanswered, and kept, although the run goes
+    # on (a share of the budget ran dry).
     unanswered: bool = False
 
     @property
     def released_margins(self) -> Sequence[Mapping[str, Any]] | None:
-        """What was released about each pair, in the order of the decisions: pair (names), level, margin, threshold, sigma.
+        """What was released about each pair, in the order of the decisions: pair (names), level,
+        margin, threshold, sigma.
 
         Noisy numbers only; None where a decider does not say.
         """
@@ -77,25 +85,33 @@ class DecisionRun(abc.ABC):
 
     @abc.abstractmethod
     def answer(self, frontier: Frontier) -> None:
-        """Answers every question of the frontier; where the budget runs dry, leaves the rest unanswered."""
+        """Answers every question of the frontier; where the budget runs dry, leaves the rest
+        unanswered.
+        """
 
     def supports_collider(self, x: int, z: int, y: int) -> bool:
-        """Whether what was released so far supports x -> z <- y, where x and y were separated by a set without z.
+        """Whether what was released so far supports x -> z <- y, where x and y were separated by a
+        set without z.
 
         Post-processing: free.  Deciders that know nothing more than the separating set say True.
         """
         return True
 
     def independent(self, queries: list[Query]) -> np.ndarray:
-        """Answers single queries: bool (n_queries,), True for independent.  Not every decider can."""
-        raise OptionError(f"{type(self).__name__} answers no single queries; use NoisyThreshold or Threshold")
+        """Answers single queries: bool (n_queries,), True for independent.  Not every decider
+        can.
+        """
+        raise OptionError(
+            f"{type(self).__name__} answers no single queries; use NoisyThreshold or Threshold"
+        )
 
 
 class Price(NamedTuple):
     """What a budget buys.
 
-    n_answers: among which it is divided.  noise: the standard deviation of the noise of one, in the margin's unit.  threshold: what a
-    noisy margin must exceed to keep an edge, in units of the noise.
+    n_answers: among which it is divided.  noise: the standard deviation of the noise of one, in the
+    margin's unit.  threshold: what a noisy margin must exceed to keep an edge, in units of the
+    noise.
     """
 
     n_answers: int
@@ -104,7 +120,9 @@ class Price(NamedTuple):
 
 
 class LevelSize(NamedTuple):
-    """What a level can ask: its questions, its pairs of columns, and the candidates of all questions together."""
+    """What a level can ask: its questions, its pairs of columns, and the candidates of all
+    questions together.
+    """
 
     n_questions: int
     n_pairs: int
@@ -123,18 +141,24 @@ class Decider(abc.ABC):
 
     @abc.abstractmethod
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
-        """A run on one session: checks that session, budget and decider fit together before anything is charged, opens the
-        session, and prices its events by what is left."""
+        """A run on one session: checks that session, budget and decider fit together before
+        anything is charged, opens the session, and prices its events by what is left."""
 
     def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
-        """What ``ledger`` buys of this decider for a table of ``n_columns``, for margins of this sensitivity (pads included).
+        """What ``ledger`` buys of this decider for a table of ``n_columns``, for margins of this
+        sensitivity (pads included).
 
-        From public facts alone: planning calls it before any data is read.  Where the price of an answer depends on what was answered
-        before, that of the worst case.  Raises PrivacyError where the decider fits no budget, OptionError where it does not fit this one.
+        From public facts alone: planning calls it before any data is read.  Where the price of an
+        answer depends on what was answered before, that of the worst case.  Raises PrivacyError
+        where the decider fits no budget, OptionError where it does not fit this one.
         """
-        raise PrivacyError(f"decider: {self.name} adds no noise and fits no budget; use LevelwiseGaussian or SparseVector")
+        raise PrivacyError(
+            f"decider: {self.name} adds no noise and fits no budget; use LevelwiseGaussian or "
+            "SparseVector"
+        )
 
-    #: Whether a share of a budget can be spent on one level alone (:class:`jaxcd.Scheduled`): :meth:`for_level`.
+    # : Whether a share of a budget can be spent on one level alone (:class:`jaxcd.Scheduled`):
+    # :meth:`for_level`.
     divisible: bool = False
     #: Whether it fits a budget: it pays for what it answers.
     pays: bool = True
@@ -147,7 +171,8 @@ class Decider(abc.ABC):
 
     #: Whether the decider answers a whole level at once, and so needs the stable order.
     needs_stable: bool = False
-    #: Whether single queries can be asked (``DecisionRun.independent``), as the majority rule for colliders does.
+    # : Whether single queries can be asked (``DecisionRun.independent``), as the majority rule for
+    # colliders does.
     answers_queries: bool = False
 
     def __post_init__(self) -> None:

@@ -1,23 +1,27 @@
-r"""Exponential selection: one draw answers a pair, "keep" and every candidate set being its possible outcomes.
+r"""Exponential selection: one draw answers a pair, "keep" and every candidate set being its
+possible outcomes.
 
-Let q_S be the margins of a pair's candidates S_1, ..., S_m and q* their minimum.  Drawn is one of m + 1 outcomes, with probability
-proportional to
+Let q_S be the margins of a pair's candidates S_1, ..., S_m and q* their minimum.  Drawn is one of
+m + 1 outcomes, with probability proportional to
 
     "separated by S":  exp(-epsilon q_S / (2 Delta)),        "keep":  w exp(epsilon q* / (2 Delta)),
 
-w = m pi / (1 - pi): where the margins say nothing, the edge is kept with probability pi, however many candidates there are.
+w = m pi / (1 - pi): where the margins say nothing, the edge is kept with probability pi, however
+many candidates there are.
 
-**Privacy.**  Each -q_S moves by at most Delta between neighbours, and so does q*, the minimum of such functions: all m + 1 utilities
-have sensitivity Delta, and this is the exponential mechanism with a public prior.  The prior enters as a constant added to one
-utility, which changes no sensitivity.  One event pays for the answer *and* for the separating set.
+**Privacy.**  Each -q_S moves by at most Delta between neighbours, and so does q*, the minimum of
+such functions: all m + 1 utilities have sensitivity Delta, and this is the exponential mechanism
+with a public prior.  The prior enters as a constant added to one utility, which changes no
+sensitivity.  One event pays for the answer *and* for the separating set.
 
-**Noise.**  For m = 1 and pi = 1/2 the odds of separation are e^(-epsilon q / Delta): q plus logistic noise of scale Delta / epsilon, a
-standard deviation of 1.81 Delta / epsilon.  At the same rho = epsilon^2 / 8 Gaussian noise on q has 2 Delta / epsilon, and the set is not
-yet chosen.
+**Noise.**  For m = 1 and pi = 1/2 the odds of separation are e^(-epsilon q / Delta): q plus
+logistic noise of scale Delta / epsilon, a standard deviation of 1.81 Delta / epsilon.  At the same
+rho = epsilon^2 / 8 Gaussian noise on q has 2 Delta / epsilon, and the set is not yet chosen.
 
-This is what EM-PC (Xu, Yuan, Wu 2017; Wang, Pang, Song 2020) intends, with a utility whose sensitivity is proved instead of the
-number of records that flip a test; without its separating sets that are read off the data for nothing, and filed under the
-wrong pairs; and with a total that is fixed before the data is read.  See :mod:`jaxcd.published.em_pc`.
+This is what EM-PC (Xu, Yuan, Wu 2017; Wang, Pang, Song 2020) intends, with a utility whose
+sensitivity is proved instead of the number of records that flip a test; without its separating sets
+that are read off the data for nothing, and filed under the wrong pairs; and with a total that is
+fixed before the data is read.  See :mod:`jaxcd.published.em_pc`.
 """
 
 from __future__ import annotations
@@ -44,12 +48,16 @@ _MOST_CANDIDATES = 1 << 18
 
 
 def equal_selections(ledger: PrivacyFilter, n_events: int) -> float:
-    """The largest epsilon such that ``n_events`` exponential mechanisms of it fit into what is left: sqrt(8 rho / n) under zCDP."""
+    """The largest epsilon such that ``n_events`` exponential mechanisms of it fit into what is
+    left: sqrt(8 rho / n) under zCDP.
+    """
     return equal_pure_events(ledger, n_events, of_rho=rho_to_exponential)
 
 
 class _SelectRun(DecisionRun):
-    def __init__(self, session: Session, accountant: Accountant, n_questions: int, keep_prior: float) -> None:
+    def __init__(
+        self, session: Session, accountant: Accountant, n_questions: int, keep_prior: float
+    ) -> None:
         self._session = session
         self._accountant = accountant
         self._sensitivity = session.sensitivity()
@@ -61,7 +69,9 @@ class _SelectRun(DecisionRun):
         if not self._price > 0:
             self.exhausted = True
             return
-        self.exhausted |= answer_one_by_one(frontier, self._answers, block=_MOST_CANDIDATES, look_ahead=_LOOK_AHEAD)
+        self.exhausted |= answer_one_by_one(
+            frontier, self._answers, block=_MOST_CANDIDATES, look_ahead=_LOOK_AHEAD
+        )
 
     def _answers(self, questions: list[Question]) -> Iterator[tuple[int, ...] | None]:
         for question, margins in zip(questions, margins_of(self._session, questions), strict=True):
@@ -71,36 +81,50 @@ class _SelectRun(DecisionRun):
         """The set that separates the pair, or None to keep the edge."""
         bound = self._sensitivity
         n_sets = len(question.candidates)
-        prior = 0.0 if math.isinf(self._price) else 2 * bound.value / self._price * (math.log(n_sets) + self._log_odds)
+        prior = (
+            0.0
+            if math.isinf(self._price)
+            else 2 * bound.value / self._price * (math.log(n_sets) + self._log_odds)
+        )
         # "Keep" last: without noise a margin of exactly 0 separates, as under Threshold.
         chosen = select_max(
-            self._accountant, margins.map(lambda m: np.append(-m, m.min() + prior)), sensitivity=bound.value, pad=bound.pad,
-            epsilon=self._price, label=f"answer and set, {n_sets} candidates", relation=self._session.relation,
-        )  # fmt: skip
+            self._accountant,
+            margins.map(lambda m: np.append(-m, m.min() + prior)),
+            sensitivity=bound.value,
+            pad=bound.pad,
+            epsilon=self._price,
+            label=f"answer and set, {n_sets} candidates",
+            relation=self._session.relation,
+        )
         return question.candidates[chosen] if chosen < n_sets else None
 
 
 @dataclass(frozen=True)
 class ExponentialSelect(Decider):
-    r"""EM-PC repaired: an exponential mechanism a pair draws "keep" or the set that separates it, in one event.
+    r"""EM-PC repaired: an exponential mechanism a pair draws "keep" or the set that separates it,
+    in one event.
 
-    P["separated by S"] is proportional to exp(-epsilon q_S / (2 Delta)), P["keep"] to w exp(epsilon min q / (2 Delta)), with q_S the
-    margins, Delta their sensitivity and w = m pi / (1 - pi) for m candidates.
+    P["separated by S"] is proportional to exp(-epsilon q_S / (2 Delta)), P["keep"] to w exp(epsilon
+    min q / (2 Delta)), with q_S the margins, Delta their sensitivity and w = m pi / (1 - pi) for m
+    candidates.
 
-    alpha: level of the test, 0 < alpha < 1.  n_questions: the number of answers (one a pair and level) among which the budget is divided;
-    default four a pair.  When they are used up, the remaining pairs keep their edges and the run says so.
-    keep_prior: pi in (0, 1), the probability of "keep" where the margins say nothing; smaller values remove more edges.  At 1/2 half of all
-    absent edges would survive a level of nothing but noise.
-    Every candidate's margin is looked at, also where the first would do: with many variables limit the levels (``max_level``, or
+    alpha: level of the test, 0 < alpha < 1.  n_questions: the number of answers (one a pair and
+    level) among which the budget is divided; default four a pair.  When they are used up, the
+    remaining pairs keep their edges and the run says so. keep_prior: pi in (0, 1), the probability
+    of "keep" where the margins say nothing; smaller values remove more edges.  At 1/2 half of all
+    absent edges would survive a level of nothing but noise. Every candidate's margin is looked at,
+    also where the first would do: with many variables limit the levels (``max_level``, or
     :class:`jaxcd.Scheduled`).
 
     Guarantee
     ---------
-    Relation: that of the budget, under which the test must state a sensitivity.  Event: ``ExponentialMechanismEvent`` a question, through
-    the ledger's filter: the whole run is (epsilon, delta)-DP of the budget.  Public: n, the domain, the options.
-    Proof: module docstring; :mod:`jaxcd.privacy.mechanisms`, :mod:`jaxcd.privacy.ledger`.
+    Relation: that of the budget, under which the test must state a sensitivity.  Event:
+    ``ExponentialMechanismEvent`` a question, through the ledger's filter: the whole run is
+    (epsilon, delta)-DP of the budget.  Public: n, the domain, the options. Proof: module docstring;
+    :mod:`jaxcd.privacy.mechanisms`, :mod:`jaxcd.privacy.ledger`.
 
-    Source: Xu, Yuan, Wu 2017 and Wang, Pang, Song 2020 for the idea; McSherry and Talwar 2007 for the mechanism.
+    Source: Xu, Yuan, Wu 2017 and Wang, Pang, Song 2020 for the idea; McSherry and Talwar 2007 for
+    the mechanism.
     """
 
     alpha: float = 0.05
@@ -111,7 +135,10 @@ class ExponentialSelect(Decider):
         super().__post_init__()
         check_count("n_questions", self.n_questions)
         if not (isinstance(self.keep_prior, (int, float)) and 0 < self.keep_prior < 1):
-            raise OptionError(f"keep_prior = {self.keep_prior!r} is not a probability; give a number between 0 and 1, such as 0.25")
+            raise OptionError(
+                f"keep_prior = {self.keep_prior!r} is not a probability; give a number between 0 "
+                "and 1, such as 0.25"
+            )
 
     divisible = True
 
@@ -119,10 +146,12 @@ class ExponentialSelect(Decider):
         return self.n_questions or max(2 * n_columns * (n_columns - 1), 1)
 
     def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
-        """Each of ``n_questions`` draws at an equal share: the outcomes' Gumbel noise of scale 2 Delta / epsilon, of which the
-        difference of two counts."""
+        """Each of ``n_questions`` draws at an equal share: the outcomes' Gumbel noise of scale 2
+        Delta / epsilon, of which the difference of two counts."""
         n_answers = self._count(n_columns)
-        return Price(n_answers, math.pi / math.sqrt(3) * sensitivity / equal_selections(ledger, n_answers))
+        return Price(
+            n_answers, math.pi / math.sqrt(3) * sensitivity / equal_selections(ledger, n_answers)
+        )
 
     def for_level(self, size: LevelSize) -> ExponentialSelect:
         """As many draws as the level has questions."""

@@ -13,7 +13,15 @@ from jaxcd.decisions.measurements import margins_of, smallest_margins
 from jaxcd.decisions.rounds import check_delta
 from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.ops import tails
-from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, Sensitive, rho_to_exponential, select_max, split
+from jaxcd.privacy import (
+    Accountant,
+    NoPrivacy,
+    PrivacyFilter,
+    Sensitive,
+    rho_to_exponential,
+    select_max,
+    split,
+)
 from jaxcd.queries import Session
 from jaxcd.releases import ContrastMoments, release_contrast_moments
 
@@ -36,19 +44,25 @@ class _LevelwiseRun(DecisionRun):
     def released_margins(self) -> tuple[dict[str, Any], ...]:
         return tuple(self._released)
 
-    def _record(self, question: Question, level: int, *, margin: float, threshold: float, sigma: float) -> None:
+    def _record(
+        self, question: Question, level: int, *, margin: float, threshold: float, sigma: float
+    ) -> None:
         pair = (self._session.names[question.x], self._session.names[question.y])
         numbers = {"margin": float(margin), "threshold": float(threshold), "sigma": float(sigma)}
         self._released.append({"pair": pair, "level": level, **numbers})
 
     def supports_collider(self, x: int, z: int, y: int) -> bool:
-        """For pairs separated at level 0: whether the release itself favours the collider over a chain lost in the noise."""
+        """For pairs separated at level 0: whether the release itself favours the collider over a
+        chain lost in the noise.
+        """
         if self.moments is None or (min(x, y), max(x, y)) not in self._marginally_independent:
             return True
         return self.moments.favours_collider(x, z, y, sigmas=self._config.collider_sigmas)
 
     def _level_rho(self, frontier: Frontier) -> float:
-        """This level's share of what is left; what a level does not use goes to the later ones, and to a later pass."""
+        """This level's share of what is left; what a level does not use goes to the later ones, and
+        to a later pass.
+        """
         ledger = self._accountant.ledger
         if isinstance(ledger.budget, NoPrivacy):
             return math.inf
@@ -75,7 +89,11 @@ class _LevelwiseRun(DecisionRun):
 
     def _answer_level_zero(self, frontier: Frontier, rho: float) -> None:
         self.moments = release_contrast_moments(
-            self._session, self._accountant, rho=rho, mean_weight=self._config.mean_weight, label="level 0: contrast moments"
+            self._session,
+            self._accountant,
+            rho=rho,
+            mean_weight=self._config.mean_weight,
+            label="level 0: contrast moments",
         )
         self._forest = self.moments.spanning_forest(alpha=self._config.alpha)
         for question in frontier.peek():
@@ -95,12 +113,18 @@ class _LevelwiseRun(DecisionRun):
         for_pairs, for_sets = self._split_level(rho)
         margins = margins_of(self._session, questions)
         label = f"level {frontier.level}: smallest margin of {len(questions)} pairs"
-        measured = smallest_margins(self._session, self._accountant, margins, rho=for_pairs, label=label)
+        measured = smallest_margins(
+            self._session, self._accountant, margins, rho=for_pairs, label=label
+        )
         thresholds = self._thresholds(questions, measured.sigma)
         separated = measured.values <= thresholds
         for question, value, threshold in zip(questions, measured.values, thresholds, strict=True):
-            self._record(question, frontier.level, margin=value, threshold=threshold, sigma=measured.sigma)
-        n_choices = sum(len(q.candidates) > 1 for q, s in zip(questions, separated, strict=True) if s)
+            self._record(
+                question, frontier.level, margin=value, threshold=threshold, sigma=measured.sigma
+            )
+        n_choices = sum(
+            len(q.candidates) > 1 for q, s in zip(questions, separated, strict=True) if s
+        )
         price = self._selection_price(for_sets, n_choices)
         for question, part, is_separated in zip(questions, margins, separated, strict=True):
             if is_separated:
@@ -111,9 +135,10 @@ class _LevelwiseRun(DecisionRun):
     def _thresholds(self, questions: list[Question], sigma: float) -> np.ndarray:
         """What a pair's noisy smallest margin must exceed to keep its edge (public).
 
-        The smallest margin of an independent pair is at most about 0; kappa sigma is what noise alone exceeds with
-        probability min(1/4, false_edges p / N).  Pairs of the release's spanning forest are edges to begin with: they are
-        separated only where the noisy margin is below -forest_bonus sigma.
+        The smallest margin of an independent pair is at most about 0; kappa sigma is what noise
+        alone exceeds with probability min(1/4, false_edges p / N).  Pairs of the release's spanning
+        forest are edges to begin with: they are separated only where the noisy margin is below
+        -forest_bonus sigma.
         """
         tail = min(0.25, self._config.false_edges * self._session.n_variables / len(questions))
         kappa = tails.normal_quantile(tail)
@@ -123,7 +148,9 @@ class _LevelwiseRun(DecisionRun):
     def _split_level(self, rho: float) -> tuple[float, float]:
         if math.isinf(rho):
             return math.inf, math.inf
-        for_pairs, for_sets = split(rho, [1 - self._config.selection_share, self._config.selection_share])
+        for_pairs, for_sets = split(
+            rho, [1 - self._config.selection_share, self._config.selection_share]
+        )
         return for_pairs, for_sets
 
     @staticmethod
@@ -132,8 +159,12 @@ class _LevelwiseRun(DecisionRun):
             return math.inf
         return rho_to_exponential(split(rho, [1.0] * n_choices)[0])
 
-    def _select(self, question: Question, margins: Sensitive, price: float, level: int) -> tuple[int, ...]:
-        """The separating set, chosen by the exponential mechanism among the candidates by minus their margins."""
+    def _select(
+        self, question: Question, margins: Sensitive, price: float, level: int
+    ) -> tuple[int, ...]:
+        """The separating set, chosen by the exponential mechanism among the candidates by minus
+        their margins.
+        """
         if len(question.candidates) == 1:
             return question.candidates[0]
         chosen = select_max(
@@ -151,44 +182,54 @@ class _LevelwiseRun(DecisionRun):
 def norm_deviation(moments: ContrastMoments, x: int, y: int) -> float:
     r"""The standard deviation that the release's noise has in |C_xy|_F, to first order.
 
-    d|C| = <U, dC> with U = C / |C|_F and dC = Z_xy - (m_x z_y^T + z_x m_y^T) / n, so its square is sigma^2 + s^2 (|U^T m_x|^2 + |U m_y|^2) / n^2.
+    d|C| = <U, dC> with U = C / |C|_F and dC = Z_xy - (m_x z_y^T + z_x m_y^T) / n, so its square is
+    sigma^2 + s^2 (|U^T m_x|^2 + |U m_y|^2) / n^2.
     """
     covariance, n = moments.covariance(x, y), moments.n_samples
     size = float(np.linalg.norm(covariance)) if covariance.size else 0.0
     if not size > 0:
         return moments.sigma
     unit = covariance / size
-    means = np.linalg.norm(unit.T @ moments.means[x]) ** 2 + np.linalg.norm(unit @ moments.means[y]) ** 2
+    means = (
+        np.linalg.norm(unit.T @ moments.means[x]) ** 2
+        + np.linalg.norm(unit @ moments.means[y]) ** 2
+    )
     return math.hypot(moments.sigma, moments.mean_sigma * math.sqrt(float(means)) / n)
 
 
 @dataclass(frozen=True)
 class LevelwiseGaussian(Decider):
-    r"""A release for level 0, then for each level one noisy number a pair: the smallest margin over its candidates.
+    r"""A release for level 0, then for each level one noisy number a pair: the smallest margin over
+    its candidates.
 
-    *Level 0*: the contrast second moments of all columns are released once; a pair is independent iff the noisy covariance is
-    within sampling and privacy noise at level alpha.  *Level l >= 1*: the N remaining pairs are asked together.  The smallest
-    margin over a pair's candidates moves by no more than one margin does, so N numbers get Gaussian noise of variance
-    sigma^2 = Delta^2 N / (2 rho_l).  A pair keeps its edge iff its noisy minimum exceeds kappa sigma, with kappa such that noise
-    alone keeps an independent pair with probability min(1/4, false_edges p / N): without it, half of all absent edges would
-    survive each level.  Pairs of the release's spanning forest are nearly always edges; they keep theirs above
-    -forest_bonus sigma.  The separating set of each separated pair is chosen by the exponential mechanism and paid for.
-    Colliders of pairs separated at level 0 must be supported by the release.
+    *Level 0*: the contrast second moments of all columns are released once; a pair is independent
+    iff the noisy covariance is within sampling and privacy noise at level alpha.  *Level l >= 1*:
+    the N remaining pairs are asked together.  The smallest margin over a pair's candidates moves by
+    no more than one margin does, so N numbers get Gaussian noise of variance sigma^2 = Delta^2 N /
+    (2 rho_l).  A pair keeps its edge iff its noisy minimum exceeds kappa sigma, with kappa such
+    that noise alone keeps an independent pair with probability min(1/4, false_edges p / N): without
+    it, half of all absent edges would survive each level.  Pairs of the release's spanning forest
+    are nearly always edges; they keep theirs above -forest_bonus sigma.  The separating set of each
+    separated pair is chosen by the exponential mechanism and paid for. Colliders of pairs separated
+    at level 0 must be supported by the release.
 
-    alpha: level of the test.  level_shares: positive weights of the levels 0, 1, ..., which also set the last level; what a
-    level leaves unspent goes to the later ones.  later_pass_share: the part of the whole that a search with a second pass over the
-    levels (FCI's possible-d-sep) holds back for it; a search with one pass spends it.  selection_share: the part of a level's price
+    alpha: level of the test.  level_shares: positive weights of the levels 0, 1, ..., which also
+    set the last level; what a level leaves unspent goes to the later ones.  later_pass_share: the
+    part of the whole that a search with a second pass over the levels (FCI's possible-d-sep) holds
+    back for it; a search with one pass spends it.  selection_share: the part of a level's price
     that buys separating sets.
-    false_edges: false edges that noise alone may keep at a level, per column.  forest_bonus: how far (in sigma) below zero a
-    spanning-forest pair must fall.  mean_weight: weight of the margins in the release.  collider_sigmas: by how many standard
-    deviations the release must favour a collider; 0 orients more, which pays from about 100,000 rows on, and in FCI.
-    Needs delta > 0, discrete columns and the stable order.
+    false_edges: false edges that noise alone may keep at a level, per column.  forest_bonus: how
+    far (in sigma) below zero a spanning-forest pair must fall.  mean_weight: weight of the margins
+    in the release.  collider_sigmas: by how many standard deviations the release must favour a
+    collider; 0 orients more, which pays from about 100,000 rows on, and in FCI. Needs delta > 0,
+    discrete columns and the stable order.
 
     Guarantee
     ---------
-    Relation: replace-one; n and the levels are public.  Events: ``ZCDPEvent(rho_0)``; for each later level ``ZCDPEvent`` for its N
-    numbers (L2 sensitivity Delta sqrt(N); N is known from what was released) and ``ExponentialMechanismEvent`` for each
-    separating set, through the ledger's filter: the run is (epsilon, delta)-DP of the budget.
+    Relation: replace-one; n and the levels are public.  Events: ``ZCDPEvent(rho_0)``; for each
+    later level ``ZCDPEvent`` for its N numbers (L2 sensitivity Delta sqrt(N); N is known from what
+    was released) and ``ExponentialMechanismEvent`` for each separating set, through the ledger's
+    filter: the run is (epsilon, delta)-DP of the budget.
     Proof: :mod:`jaxcd.ops.moments`, :mod:`jaxcd.privacy.mechanisms`; PRIVACY.md N.5 and N.7.
     """
 
@@ -205,14 +246,21 @@ class LevelwiseGaussian(Decider):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.level_shares, tuple) or not self.level_shares or not all(
-            math.isfinite(share) and share > 0 for share in self.level_shares
+        if (
+            not isinstance(self.level_shares, tuple)
+            or not self.level_shares
+            or not all(math.isfinite(share) and share > 0 for share in self.level_shares)
         ):
-            raise OptionError(f"level_shares = {self.level_shares!r} are not weights; give a positive number for each level")
+            raise OptionError(
+                f"level_shares = {self.level_shares!r} are not weights; give a positive number "
+                "for each level"
+            )
         for argument in ("selection_share", "later_pass_share"):
             value = getattr(self, argument)
             if not 0 < value < 1:
-                raise OptionError(f"{argument} = {value!r} is not a share; give a number between 0 and 1")
+                raise OptionError(
+                    f"{argument} = {value!r} is not a share; give a number between 0 and 1"
+                )
         for argument in ("mean_weight", "false_edges"):
             value = getattr(self, argument)
             if not (math.isfinite(value) and value > 0):
@@ -220,7 +268,9 @@ class LevelwiseGaussian(Decider):
         for argument in ("forest_bonus", "collider_sigmas"):
             value = getattr(self, argument)
             if not (math.isfinite(value) and value >= 0):
-                raise OptionError(f"{argument} = {value!r} is negative or not finite; give a number from 0")
+                raise OptionError(
+                    f"{argument} = {value!r} is negative or not finite; give a number from 0"
+                )
 
     needs_delta = True
 
@@ -229,15 +279,25 @@ class LevelwiseGaussian(Decider):
         check_delta(ledger, self.name)
         n_pairs = n_columns * (n_columns - 1) // 2
         shares = self.level_shares
-        level = shares[min(1, len(shares) - 1)] / sum(shares) * ledger.remaining_rho * (1 - self.selection_share)
+        level = (
+            shares[min(1, len(shares) - 1)]
+            / sum(shares)
+            * ledger.remaining_rho
+            * (1 - self.selection_share)
+        )
         tail = min(0.25, self.false_edges * n_columns / max(n_pairs, 1))
-        return Price(n_pairs * len(shares), sensitivity * math.sqrt(n_pairs / (2 * level)), tails.normal_quantile(tail))
+        return Price(
+            n_pairs * len(shares),
+            sensitivity * math.sqrt(n_pairs / (2 * level)),
+            tails.normal_quantile(tail),
+        )
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         ledger = accountant.ledger
         if not isinstance(ledger.budget, NoPrivacy) and not ledger.remaining_rho > 0:
             raise OptionError(
-                "budget: LevelwiseGaussian adds Gaussian noise and needs delta > 0; give the budget a delta such as 1e-6, "
+                "budget: LevelwiseGaussian adds Gaussian noise and needs delta > 0; give the "
+                "budget a delta such as 1e-6, "
                 "or use SparseVector"
             )
         session.sensitivity()  # both refuse before anything is charged

@@ -1,8 +1,10 @@
-r"""Batches of noisy margins: what is measured is released, so everything decided from it is post-processing.
+r"""Batches of noisy margins: what is measured is released, so everything decided from it is
+post-processing.
 
-The smallest margin over a set of candidates moves by no more than a single margin (the minimum of Delta-Lipschitz functions is
-Delta-Lipschitz), so N of them have the L2 sensitivity Delta sqrt(N), whatever the candidates; and the difference of two such minima
-moves by at most 2 Delta, half of it by Delta.  N and the candidates must depend only on what was released before.
+The smallest margin over a set of candidates moves by no more than a single margin (the minimum of
+Delta-Lipschitz functions is Delta-Lipschitz), so N of them have the L2 sensitivity Delta sqrt(N),
+whatever the candidates; and the difference of two such minima moves by at most 2 Delta, half of it
+by Delta.  N and the candidates must depend only on what was released before.
 """
 
 from __future__ import annotations
@@ -39,28 +41,44 @@ def margins_of(session: Session, questions: Sequence[Question]) -> list[Sensitiv
     return values.groups([len(question.candidates) for question in questions])
 
 
-def _measure(session: Session, accountant: Accountant, exact: Sensitive, *, rho: float, label: str) -> Measured:
+def _measure(
+    session: Session, accountant: Accountant, exact: Sensitive, *, rho: float, label: str
+) -> Measured:
     if not len(exact):
         return Measured(np.zeros(0), 0.0)
     bound = session.sensitivity()
     sensitivity = bound.value * math.sqrt(len(exact))
     noisy = gaussian(
-        accountant, exact, sensitivity=sensitivity, pad=bound.pad, rho=rho, label=label, relation=session.relation
-    )  # fmt: skip
+        accountant,
+        exact,
+        sensitivity=sensitivity,
+        pad=bound.pad,
+        rho=rho,
+        label=label,
+        relation=session.relation,
+    )
     return Measured(noisy, 0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho))
 
 
 def smallest_margins(
-    session: Session, accountant: Accountant, margins: Sequence[Sensitive], *, rho: float, label: str
+    session: Session,
+    accountant: Accountant,
+    margins: Sequence[Sensitive],
+    *,
+    rho: float,
+    label: str,
 ) -> Measured:
     r"""The smallest of each array of margins, with Gaussian noise.
 
     Guarantee
     ---------
-    Relation: the session's.  Sensitivity: Delta sqrt(N) in L2 for N arrays.  Event: ``ZCDPEvent(rho)`` (none for N = 0).  Public: N and
-    the candidates behind the margins.  Proof: module docstring.
+    Relation: the session's.  Sensitivity: Delta sqrt(N) in L2 for N arrays.  Event:
+    ``ZCDPEvent(rho)`` (none for N = 0).  Public: N and the candidates behind the margins.  Proof:
+    module docstring.
     """
-    exact = Sensitive.joined(margins, lambda *parts: np.array([part.min() for part in parts], dtype=np.float64))
+    exact = Sensitive.joined(
+        margins, lambda *parts: np.array([part.min() for part in parts], dtype=np.float64)
+    )
     return _measure(session, accountant, exact, rho=rho, label=label)
 
 
@@ -75,25 +93,33 @@ def openings(
 ) -> tuple[Measured, Measured]:
     r"""How much a middle opens a path, in two ways, in one batch with Gaussian noise.
 
-    differences: margins over the candidate sets with the middle, and over those without: min - min is measured.
-    projections: a query and a public matrix U of Frobenius norm at most 1: <U, C> is measured, C = sum_k C_k the covariance of the
-    one-hot codes of x and y within the strata.
+    differences: margins over the candidate sets with the middle, and over those without: min - min
+    is measured. projections: a query and a public matrix U of Frobenius norm at most 1: <U, C> is
+    measured, C = sum_k C_k the covariance of the one-hot codes of x and y within the strata.
 
     Guarantee
     ---------
-    As :func:`smallest_margins`, sensitivity Delta sqrt(N): half a difference of two minima moves by at most Delta.  Adding a record
-    changes one C_k by (n_k / (n_k + 1)) a b^T, a and b differences of a one-hot vector and a distribution, |a|, |b| <= sqrt 2; so
-    <U, C> moves by at most 2, by at most 4 if a record is replaced, and Delta / 4 of it by at most Delta.
+    As :func:`smallest_margins`, sensitivity Delta sqrt(N): half a difference of two minima moves by
+    at most Delta.  Adding a record changes one C_k by (n_k / (n_k + 1)) a b^T, a and b differences
+    of a one-hot vector and a distribution, |a|, |b| <= sqrt 2; so <U, C> moves by at most 2, by at
+    most 4 if a record is replaced, and Delta / 4 of it by at most Delta.
     """
     bound = session.sensitivity()
     scale, n_halves = bound.value / PROJECTION_SENSITIVITY, len(differences)
-    projected = session.projections([query for query, _ in projections], [u for _, u in projections])
+    projected = session.projections(
+        [query for query, _ in projections], [u for _, u in projections]
+    )
 
     def halves_and_projections(projected: np.ndarray, *margins: np.ndarray) -> np.ndarray:
-        halves = [(first.min() - second.min()) / 2 for first, second in zip(margins[::2], margins[1::2], strict=True)]
+        halves = [
+            (first.min() - second.min()) / 2
+            for first, second in zip(margins[::2], margins[1::2], strict=True)
+        ]
         return np.concatenate([np.array(halves, dtype=np.float64), projected * scale])
 
-    exact = Sensitive.joined([projected, *(part for pair in differences for part in pair)], halves_and_projections)
+    exact = Sensitive.joined(
+        [projected, *(part for pair in differences for part in pair)], halves_and_projections
+    )
     values, sigma = _measure(session, accountant, exact, rho=rho, label=label)
     return (
         Measured(2 * values[:n_halves], 2 * sigma),

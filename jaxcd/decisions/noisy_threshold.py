@@ -10,8 +10,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jaxcd.citests import Query
-from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price, Question, queries_of
-from jaxcd.decisions.rounds import answer_one_by_one, check_count, check_delta, equal_pure_events, first_independent
+from jaxcd.decisions.base import (
+    Decider,
+    DecisionRun,
+    Frontier,
+    LevelSize,
+    Price,
+    Question,
+    queries_of,
+)
+from jaxcd.decisions.rounds import (
+    answer_one_by_one,
+    check_count,
+    check_delta,
+    equal_pure_events,
+    first_independent,
+)
 from jaxcd.errors import OptionError
 from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, gaussian, laplace, split
 from jaxcd.queries import Session
@@ -27,7 +41,9 @@ class Noise(enum.Enum):
 
 
 class _NoisyRun(DecisionRun):
-    def __init__(self, session: Session, accountant: Accountant, noise: Noise, n_queries: int) -> None:
+    def __init__(
+        self, session: Session, accountant: Accountant, noise: Noise, n_queries: int
+    ) -> None:
         self._session = session
         self._accountant = accountant
         self._noise = noise
@@ -41,21 +57,34 @@ class _NoisyRun(DecisionRun):
         elif ledger.remaining_rho > 0:
             self._price = split(ledger.remaining_rho, [1.0] * n_queries)[0]
         else:
-            raise OptionError("noise: Gaussian noise needs delta > 0; give the budget a delta, or use Noise.LAPLACE")
+            raise OptionError(
+                "noise: Gaussian noise needs delta > 0; give the budget a delta, or use "
+                "Noise.LAPLACE"
+            )
 
     def _ask(self, query: Query) -> bool:
         margin = self._session.margins([query])
         bound = self._sensitivity
         if self._noise is Noise.LAPLACE:
             noisy = laplace(
-                self._accountant, margin, sensitivity=bound.value, pad=bound.pad, epsilon=self._price,
-                label="noisy margin", relation=self._session.relation,
-            )  # fmt: skip
+                self._accountant,
+                margin,
+                sensitivity=bound.value,
+                pad=bound.pad,
+                epsilon=self._price,
+                label="noisy margin",
+                relation=self._session.relation,
+            )
         else:
             noisy = gaussian(
-                self._accountant, margin, sensitivity=bound.value, pad=bound.pad, rho=self._price,
-                label="noisy margin", relation=self._session.relation,
-            )  # fmt: skip
+                self._accountant,
+                margin,
+                sensitivity=bound.value,
+                pad=bound.pad,
+                rho=self._price,
+                label="noisy margin",
+                relation=self._session.relation,
+            )
         return bool(noisy[0] <= 0)
 
     def independent(self, queries: list[Query]) -> np.ndarray:
@@ -65,7 +94,10 @@ class _NoisyRun(DecisionRun):
         self.exhausted |= answer_one_by_one(frontier, self._answers, block=1 << 18, look_ahead=64)
 
     def _answers(self, questions: list[Question]) -> Iterator[tuple[int, ...] | None]:
-        self._session.margins([query for question in questions for query in queries_of(question)[:8]])  # a batch for the cache
+        # a batch for the cache
+        self._session.margins(
+            [query for question in questions for query in queries_of(question)[:8]]
+        )
         for question in questions:
             yield first_independent(question, self._ask)
 
@@ -74,14 +106,15 @@ class _NoisyRun(DecisionRun):
 class NoisyThreshold(Decider):
     """Independent iff the margin plus noise is at most zero; every answer is paid for.
 
-    alpha: level of the test.  noise: ``Noise.LAPLACE`` (pure) or ``Noise.GAUSSIAN`` (needs delta > 0).
-    n_queries: the number of answers among which the budget is divided; default 10 a pair.  When they are used up, the
-    remaining pairs keep their edges and the run says so.
+    alpha: level of the test.  noise: ``Noise.LAPLACE`` (pure) or ``Noise.GAUSSIAN`` (needs
+    delta > 0). n_queries: the number of answers among which the budget is divided; default 10 a
+    pair.  When they are used up, the remaining pairs keep their edges and the run says so.
 
     Guarantee
     ---------
-    Relation: that of the budget, under which the test must state a sensitivity.  Event: ``PureEvent`` or ``ZCDPEvent`` a query,
-    through the ledger's filter.  Public: n, the domain.  Proof: :mod:`jaxcd.privacy.mechanisms`.
+    Relation: that of the budget, under which the test must state a sensitivity.  Event:
+    ``PureEvent`` or ``ZCDPEvent`` a query, through the ledger's filter.  Public: n, the domain.
+    Proof: :mod:`jaxcd.privacy.mechanisms`.
     """
 
     alpha: float = 0.05
@@ -94,7 +127,9 @@ class NoisyThreshold(Decider):
         super().__post_init__()
         check_count("n_queries", self.n_queries)
         if not isinstance(self.noise, Noise):
-            raise OptionError(f"noise = {self.noise!r} is not a Noise; use Noise.LAPLACE or Noise.GAUSSIAN")
+            raise OptionError(
+                f"noise = {self.noise!r} is not a Noise; use Noise.LAPLACE or Noise.GAUSSIAN"
+            )
 
     divisible = True
 
@@ -110,7 +145,9 @@ class NoisyThreshold(Decider):
         """Each of ``n_queries`` answers at an equal share."""
         n_answers = self._count(n_columns)
         if self.noise is Noise.LAPLACE:
-            return Price(n_answers, math.sqrt(2) * sensitivity / equal_pure_events(ledger, n_answers))
+            return Price(
+                n_answers, math.sqrt(2) * sensitivity / equal_pure_events(ledger, n_answers)
+            )
         check_delta(ledger, "Gaussian noise")
         return Price(n_answers, sensitivity * math.sqrt(n_answers / (2 * ledger.remaining_rho)))
 

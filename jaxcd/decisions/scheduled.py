@@ -1,17 +1,20 @@
 r"""Scheduled: any decider that pays by the answer, with a budget of its own for every level.
 
-CURATE's observation (Bhattacharjee and Tandon 2024) is that early levels decide the most pairs and should get more of the budget than
-late ones.  Here the weights are public, level l gets
+CURATE's observation (Bhattacharjee and Tandon 2024) is that early levels decide the most pairs and
+should get more of the budget than late ones.  Here the weights are public, level l gets
 
     w_l / (w_l + w_{l+1} + ... + w_L)
 
-of *what is left* when it begins, in epsilon and in rho, and within the level the inner decider divides that among as many answers as the
-level can need, a number that follows from the released graph.  What a level leaves goes to the later ones.
+of *what is left* when it begins, in epsilon and in rho, and within the level the inner decider
+divides that among as many answers as the level can need, a number that follows from the released
+graph.  What a level leaves goes to the later ones.
 
-**Privacy.**  A level's share is a second, smaller filter in front of the run's: an event is admitted iff the level's pure epsilons add up to
-at most its share of epsilon, or its rhos to at most its share of rho.  Either way it fits into what the run's ledger had left at the
-level's start, so that ledger, which is charged every event, admits it, and the guarantee is the ledger's.  Prices are computed from what
-the ledger has left and from what was released; the filter holds for events chosen adaptively.
+**Privacy.**  A level's share is a second, smaller filter in front of the run's: an event is
+admitted iff the level's pure epsilons add up to at most its share of epsilon, or its rhos to at
+most its share of rho.  Either way it fits into what the run's ledger had left at the level's start,
+so that ledger, which is charged every event, admits it, and the guarantee is the ledger's.  Prices
+are computed from what the ledger has left and from what was released; the filter holds for events
+chosen adaptively.
 """
 
 from __future__ import annotations
@@ -60,7 +63,9 @@ class _ScheduledRun(DecisionRun):
         if frontier.level >= len(weights):
             return
         ledger = self._accountant.ledger
-        if not isinstance(ledger.budget, NoPrivacy) and not (ledger.remaining_epsilon > 0 or ledger.remaining_rho > 0):
+        if not isinstance(ledger.budget, NoPrivacy) and not (
+            ledger.remaining_epsilon > 0 or ledger.remaining_rho > 0
+        ):
             self.exhausted = True
             return
         later = list(weights[frontier.level + 1 :])
@@ -68,7 +73,9 @@ class _ScheduledRun(DecisionRun):
             share = self._config.later_pass_share
             later.append(sum(weights) * share / (1 - share))
         parts = [weights[frontier.level], *later]
-        stage = self._accountant.stage(epsilon=_share(ledger.remaining_epsilon, parts), rho=_share(ledger.remaining_rho, parts))
+        stage = self._accountant.stage(
+            epsilon=_share(ledger.remaining_epsilon, parts), rho=_share(ledger.remaining_rho, parts)
+        )
         run = self._config.decider.for_level(_size(frontier)).start(self._session, stage)
         self._levels.append(run)
         run.answer(frontier)
@@ -81,31 +88,40 @@ class _ScheduledRun(DecisionRun):
 def _size(frontier: Frontier) -> LevelSize:
     questions = frontier.peek()
     pairs = {frozenset((question.x, question.y)) for question in questions}
-    return LevelSize(len(questions), len(pairs), sum(len(question.candidates) for question in questions))
+    return LevelSize(
+        len(questions), len(pairs), sum(len(question.candidates) for question in questions)
+    )
 
 
 @dataclass(frozen=True)
 class Scheduled(Decider):
-    r"""A decider with a budget for every level: level l gets w_l / (w_l + ... + w_L) of what is left when it begins.
+    r"""A decider with a budget for every level: level l gets w_l / (w_l + ... + w_L) of what is
+    left when it begins.
 
-    decider: ``NoisyThreshold``, ``SparseVector``, ``SieveAndExamine``, ``ExponentialSelect`` or ``NoisyRank``.  Its count (``n_queries``,
-    ``n_rounds``, ``n_questions``), where it is given, is that of each level; None takes what the level can need: the number of its
-    candidates for deciders that pay for every query, else that of its pairs.  Then a level never runs dry (but for passes of a sieve
-    that the examination does not confirm).
-    split: positive weights w_0, ..., w_L of the levels 0, 1, ...; levels after the last are not asked.
-    later_pass_share: the part of the whole, between 0 and 1, that a search with a second pass over the levels (FCI's possible-d-sep) holds
-    back for it; there the levels divide it by the same weights.  A search with one pass spends it.
+    decider: ``NoisyThreshold``, ``SparseVector``, ``SieveAndExamine``, ``ExponentialSelect`` or
+    ``NoisyRank``.  Its count (``n_queries``, ``n_rounds``, ``n_questions``), where it is given, is
+    that of each level; None takes what the level can need: the number of its candidates for
+    deciders that pay for every query, else that of its pairs.  Then a level never runs dry (but for
+    passes of a sieve that the examination does not confirm).
+    split: positive weights w_0, ..., w_L of the levels 0, 1, ...; levels after the last are not
+    asked. later_pass_share: the part of the whole, between 0 and 1, that a search with a second
+    pass over the levels (FCI's possible-d-sep) holds back for it; there the levels divide it by the
+    same weights.  A search with one pass spends it.
 
-    A level whose share is used up keeps the edges that it has not paid to remove, and the search goes on with the next level.
+    A level whose share is used up keeps the edges that it has not paid to remove, and the search
+    goes on with the next level.
 
     Guarantee
     ---------
-    Relation, events and public facts: those of ``decider``; n, the domain and the weights are public.  Every event is charged to the run's
-    ledger: the whole run is (epsilon, delta)-DP of its budget.  Moreover, when level l begins, its events together are within its share
-    of the epsilon that is left, or within its share of the rho that is left.  Proof: module docstring, :mod:`jaxcd.privacy.ledger`.
+    Relation, events and public facts: those of ``decider``; n, the domain and the weights are
+    public.  Every event is charged to the run's ledger: the whole run is (epsilon, delta)-DP of its
+    budget.  Moreover, when level l begins, its events together are within its share of the epsilon
+    that is left, or within its share of the rho that is left.  Proof: module docstring,
+    :mod:`jaxcd.privacy.ledger`.
 
     Raises OptionError for a decider that cannot be divided by level, or weights that are none.
-    Source: Bhattacharjee and Tandon 2024, CURATE (arXiv 2409.19060), for budgets by level; theirs rest on other sensitivities.
+    Source: Bhattacharjee and Tandon 2024, CURATE (arXiv 2409.19060), for budgets by level; theirs
+    rest on other sensitivities.
     """
 
     decider: Decider
@@ -116,15 +132,26 @@ class Scheduled(Decider):
     def __post_init__(self) -> None:
         if not isinstance(self.decider, Decider) or not self.decider.divisible:
             raise OptionError(
-                f"decider = {self.decider!r} has no price by the answer; use NoisyThreshold, SparseVector, SieveAndExamine, "
+                f"decider = {self.decider!r} has no price by the answer; use NoisyThreshold, "
+                "SparseVector, SieveAndExamine, "
                 "ExponentialSelect or NoisyRank (LevelwiseGaussian has level_shares of its own)"
             )
         object.__setattr__(self, "alpha", self.decider.alpha)
         super().__post_init__()
-        if not isinstance(self.split, tuple) or not self.split or not all(map(_is_weight, self.split)):
-            raise OptionError(f"split = {self.split!r} are not weights; give a tuple of one positive number a level, as (0.4, 0.3, 0.2, 0.1)")
+        if (
+            not isinstance(self.split, tuple)
+            or not self.split
+            or not all(map(_is_weight, self.split))
+        ):
+            raise OptionError(
+                f"split = {self.split!r} are not weights; give a tuple of one positive number a "
+                "level, as (0.4, 0.3, 0.2, 0.1)"
+            )
         if not (_is_weight(self.later_pass_share) and self.later_pass_share < 1):
-            raise OptionError(f"later_pass_share = {self.later_pass_share!r} is not a share; give a number between 0 and 1")
+            raise OptionError(
+                f"later_pass_share = {self.later_pass_share!r} is not a share; give a number "
+                "between 0 and 1"
+            )
 
     @property
     def name(self) -> str:
@@ -133,7 +160,9 @@ class Scheduled(Decider):
 
     def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
         """Refused: what is bought differs by level."""
-        raise OptionError("decider: what Scheduled buys differs by level; plan with the decider that it holds")
+        raise OptionError(
+            "decider: what Scheduled buys differs by level; plan with the decider that it holds"
+        )
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         self.decider.start(cast(Session, _Rehearsal(session)), accountant)
@@ -142,4 +171,9 @@ class Scheduled(Decider):
 
 
 def _is_weight(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and value > 0
+    )

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price, Question, queries_of
+from jaxcd.decisions.base import (
+    Decider,
+    DecisionRun,
+    Frontier,
+    LevelSize,
+    Price,
+    Question,
+    queries_of,
+)
 from jaxcd.decisions.rounds import check_count, default_rounds, equal_pure_events
 from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.privacy import AboveThreshold, Accountant, PrivacyFilter, laplace
@@ -18,16 +26,19 @@ __all__ = ["SieveAndExamine", "optimal_rate"]
 _SMALLEST_RATE = 1 / 20
 # Above this e^epsilon overflows; the best rate is 1 long before.
 _LARGEST = 700.0
-# Margins on a subsample are lost with it, so the look-ahead starts small and grows while nothing passes.
+# Margins on a subsample are lost with it, so the look-ahead starts small and grows while nothing
+# passes.
 _FIRST_LOOK_AHEAD = 32
 _LOOK_AHEAD = 1024
 
 
 def optimal_rate(epsilon: float) -> float:
-    r"""The subsampling rate q in [1/20, 1] of the Priv-PC paper: least sqrt(1/q) / ln(1 + (e^epsilon - 1) / q).
+    r"""The subsampling rate q in [1/20, 1] of the Priv-PC paper: least sqrt(1/q) / ln(1 +
+    (e^epsilon - 1) / q).
 
-    epsilon: the price of one sieve.  That is the sieve's noise in units of the null's standard deviation, both on the
-    subsample; the signal, which shrinks as well, is not in it (PRIVACY.md N.1).
+    epsilon: the price of one sieve.  That is the sieve's noise in units of the null's standard
+    deviation, both on the subsample; the signal, which shrinks as well, is not in it (PRIVACY.md
+    N.1).
     Source: Wang, Pang, Song 2020, section 5.2.
     """
     if epsilon > _LARGEST:
@@ -40,14 +51,18 @@ def optimal_rate(epsilon: float) -> float:
 
 
 class _SieveRun(DecisionRun):
-    def __init__(self, session: Session, accountant: Accountant, n_rounds: int, rate: float | None) -> None:
+    def __init__(
+        self, session: Session, accountant: Accountant, n_rounds: int, rate: float | None
+    ) -> None:
         self._session = session
         self._accountant = accountant
         self._on_all = session.sensitivity()
         session.open(accountant)
         self._epsilon = equal_pure_events(accountant.ledger, 2 * n_rounds)
         n = session.n_samples
-        self._size = min(n, max(2, math.floor(n * (optimal_rate(self._epsilon) if rate is None else rate))))
+        self._size = min(
+            n, max(2, math.floor(n * (optimal_rate(self._epsilon) if rate is None else rate)))
+        )
         self._on_subset = session.sensitivity(self._size)
         self._sieve: AboveThreshold | None = None
         self._queue: Subsample | None = None
@@ -91,7 +106,9 @@ class _SieveRun(DecisionRun):
             self.exhausted = True
 
     def _walk(self, frontier: Frontier, questions: list[Question], first_candidate: int) -> int:
-        """Answers questions up to and including the first that passes the sieve; returns where to go on in the next one."""
+        """Answers questions up to and including the first that passes the sieve; returns where to
+        go on in the next one.
+        """
         sieve, queue = self._current_sieve()
         head = questions[0]
         asked = [(head, given) for given in head.candidates[first_candidate:]]
@@ -99,7 +116,9 @@ class _SieveRun(DecisionRun):
         if not asked:
             frontier.keep()
             return 0
-        margins = queue.margins([queries_of(q._replace(candidates=(given,)))[0] for q, given in asked])
+        margins = queue.margins(
+            [queries_of(q._replace(candidates=(given,)))[0] for q, given in asked]
+        )
         hit = sieve.first_above(margins.map(np.negative), threshold=sieve.noise_mean)
         self._look_ahead = min(2 * self._look_ahead, _LOOK_AHEAD)
         if hit is None:
@@ -121,19 +140,22 @@ class _SieveRun(DecisionRun):
 class SieveAndExamine(Decider):
     r"""Priv-PC's mechanism, with the constants that hold.
 
-    *Sieve*: an AboveThreshold on minus the margins of a secret uniform subsample of m records.  *Examine*: the candidate that
-    passes is asked again on the full data, margin + Laplace <= 0 separates.  After every pass of the sieve, confirmed or
-    not, both its threshold and its subsample are drawn anew.  A round is one sieve and one examination, of the same price;
-    the number of rounds and the price are fixed before the data is read.
+    *Sieve*: an AboveThreshold on minus the margins of a secret uniform subsample of m records.
+    *Examine*: the candidate that passes is asked again on the full data, margin + Laplace <= 0
+    separates.  After every pass of the sieve, confirmed or not, both its threshold and its
+    subsample are drawn anew.  A round is one sieve and one examination, of the same price; the
+    number of rounds and the price are fixed before the data is read.
 
     alpha: level of the test.  n_rounds: number of sieve passes paid for; default p (p - 1) / 2 - p.
     rate: m / n in (0, 1]; default: :func:`optimal_rate` of the sieve's price, in [1/20, 1].
 
     Guarantee
     ---------
-    Relation: replace-one; n and m public.  Event: ``PureEvent(epsilon_0)`` a sieve (amplified: the AboveThreshold on the subsample has
-    ln(1 + (e^epsilon_0 - 1) n / m)) and ``PureEvent(epsilon_0)`` an examination, through the ledger's filter.
-    Proof: :mod:`jaxcd.privacy.above_threshold`; PRIVACY.md C1 and C2 for what the published constants get wrong.
+    Relation: replace-one; n and m public.  Event: ``PureEvent(epsilon_0)`` a sieve (amplified: the
+    AboveThreshold on the subsample has ln(1 + (e^epsilon_0 - 1) n / m)) and
+    ``PureEvent(epsilon_0)`` an examination, through the ledger's filter. Proof:
+    :mod:`jaxcd.privacy.above_threshold`; PRIVACY.md C1 and C2 for what the published constants get
+    wrong.
 
     Source: Wang, Pang, Song 2020; Balle, Barthe, Gaboardi 2018 for the subsampling.
     """
@@ -145,13 +167,19 @@ class SieveAndExamine(Decider):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("n_rounds", self.n_rounds)
-        if self.rate is not None and not (isinstance(self.rate, (int, float)) and 0 < self.rate <= 1):
-            raise OptionError(f"rate = {self.rate!r} is not a sampling rate; give a number in (0, 1], or None")
+        if self.rate is not None and not (
+            isinstance(self.rate, (int, float)) and 0 < self.rate <= 1
+        ):
+            raise OptionError(
+                f"rate = {self.rate!r} is not a sampling rate; give a number in (0, 1], or None"
+            )
 
     divisible = True
 
     def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
-        """Each of ``n_rounds`` sieves and examinations at an equal share; the noise of an examination."""
+        """Each of ``n_rounds`` sieves and examinations at an equal share; the noise of an
+        examination.
+        """
         rounds = self.n_rounds or default_rounds(n_columns)
         return Price(rounds, math.sqrt(2) * sensitivity / equal_pure_events(ledger, 2 * rounds))
 
@@ -161,5 +189,10 @@ class SieveAndExamine(Decider):
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         if not session.test.restrictable:
-            raise OptionError(f"test: {session.test.name} cannot be evaluated on a subsample; use SparseVector or NoisyThreshold")
-        return _SieveRun(session, accountant, self.n_rounds or default_rounds(session.n_variables), self.rate)
+            raise OptionError(
+                f"test: {session.test.name} cannot be evaluated on a subsample; use SparseVector "
+                "or NoisyThreshold"
+            )
+        return _SieveRun(
+            session, accountant, self.n_rounds or default_rounds(session.n_variables), self.rate
+        )

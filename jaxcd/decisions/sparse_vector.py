@@ -48,7 +48,9 @@ class _SparseVectorRun(DecisionRun):
 
     def _walk(self, frontier: Frontier, questions: list) -> None:
         asked = [queries_of(question) for question in questions]
-        margins = self._session.margins([query for queries in asked for query in queries]).map(np.negative)
+        margins = self._session.margins([query for queries in asked for query in queries]).map(
+            np.negative
+        )
         starts = [0]
         for queries in asked:
             starts.append(starts[-1] + len(queries))
@@ -72,20 +74,24 @@ class _SparseVectorRun(DecisionRun):
 
 @dataclass(frozen=True)
 class SparseVector(Decider):
-    r"""The sparse vector technique: the first candidate whose noisy margin falls below a noisy threshold separates the pair.
+    r"""The sparse vector technique: the first candidate whose noisy margin falls below a noisy
+    threshold separates the pair.
 
-    A round is one AboveThreshold on minus the margins; it ends with a separation and the next one is charged anew.
-    "Dependent" answers are free.  The number of rounds and the price of each are fixed before the data is read:
-    ``n_rounds`` rounds of the largest epsilon_0 that pure composition or zCDP allows.  When they are used up, the remaining
-    pairs keep their edges and the run says so.
+    A round is one AboveThreshold on minus the margins; it ends with a separation and the next one
+    is charged anew. "Dependent" answers are free.  The number of rounds and the price of each are
+    fixed before the data is read: ``n_rounds`` rounds of the largest epsilon_0 that pure
+    composition or zCDP allows.  When they are used up, the remaining pairs keep their edges and the
+    run says so.
 
-    alpha: level of the test, 0 < alpha < 1.  n_rounds: positive; default p (p - 1) / 2 - p (PRIVACY.md N.3).
+    alpha: level of the test, 0 < alpha < 1.  n_rounds: positive; default p (p - 1) / 2 - p
+    (PRIVACY.md N.3).
 
     Guarantee
     ---------
-    Relation: that of the budget, under which the test must state a sensitivity.  Event: ``PureEvent(epsilon_0)`` a round,
-    through the ledger's filter: the whole run is (epsilon, delta)-DP of the budget.  Public: n, the domain.
-    Proof: :mod:`jaxcd.privacy.above_threshold`, :mod:`jaxcd.privacy.ledger`.
+    Relation: that of the budget, under which the test must state a sensitivity.  Event:
+    ``PureEvent(epsilon_0)`` a round, through the ledger's filter: the whole run is (epsilon,
+    delta)-DP of the budget.  Public: n, the domain. Proof: :mod:`jaxcd.privacy.above_threshold`,
+    :mod:`jaxcd.privacy.ledger`.
     """
 
     alpha: float = 0.05
@@ -98,10 +104,15 @@ class SparseVector(Decider):
     divisible = True
 
     def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
-        """Each of ``n_rounds`` rounds at an equal share; the noise of threshold and query together."""
+        """Each of ``n_rounds`` rounds at an equal share; the noise of threshold and query
+        together.
+        """
         rounds = self.n_rounds or default_rounds(n_columns)
         epsilon = equal_pure_events(ledger, rounds)
-        scales = sensitivity / (THRESHOLD_SHARE * epsilon), 2 * sensitivity / ((1 - THRESHOLD_SHARE) * epsilon)
+        scales = (
+            sensitivity / (THRESHOLD_SHARE * epsilon),
+            2 * sensitivity / ((1 - THRESHOLD_SHARE) * epsilon),
+        )
         return Price(rounds, math.hypot(*scales))
 
     def for_level(self, size: LevelSize) -> SparseVector:
@@ -109,4 +120,6 @@ class SparseVector(Decider):
         return self if self.n_rounds is not None else replace(self, n_rounds=size.n_pairs)
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
-        return _SparseVectorRun(session, accountant, self.n_rounds or default_rounds(session.n_variables))
+        return _SparseVectorRun(
+            session, accountant, self.n_rounds or default_rounds(session.n_variables)
+        )

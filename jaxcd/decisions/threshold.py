@@ -14,7 +14,8 @@ from jaxcd.queries import Session
 
 __all__ = ["Threshold"]
 
-# Candidates of each open question computed in one round; doubled after every round, so at most half of them are wasted.
+# Candidates of each open question computed in one round; doubled after every round, so at most half
+# of them are wasted.
 _FIRST_ROUND = 2
 # Look-ahead, in candidates, where each answer may change the questions behind it.
 _LOOK_AHEAD = 128
@@ -35,7 +36,10 @@ class _ThresholdRun(DecisionRun):
         open_questions = list(range(len(questions)))
         start, width = 0, _FIRST_ROUND
         while open_questions:
-            chunks = [questions[i]._replace(candidates=questions[i].candidates[start : start + width]) for i in open_questions]
+            chunks = [
+                questions[i]._replace(candidates=questions[i].candidates[start : start + width])
+                for i in open_questions
+            ]
             asked = [query for chunk in chunks for query in queries_of(chunk)]
             independent = self.independent(asked)
             still_open, place = [], 0
@@ -63,7 +67,8 @@ class _ThresholdRun(DecisionRun):
 
 @dataclass(frozen=True)
 class Threshold(Decider):
-    """Independent iff the margin is at most zero, i.e. the statistic is at most its critical value at level alpha.
+    """Independent iff the margin is at most zero, i.e. the statistic is at most its critical value
+    at level alpha.
 
     alpha: 0 < alpha < 1.  For runs without privacy only; a private run with it raises PrivacyError.
     """
@@ -76,7 +81,8 @@ class Threshold(Decider):
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         if session.private:
             raise PrivacyError(
-                "decider: Threshold compares without noise and protects nobody; use LevelwiseGaussian, SparseVector or "
+                "decider: Threshold compares without noise and protects nobody; use "
+                "LevelwiseGaussian, SparseVector or "
                 "SieveAndExamine, or budget=NO_PRIVACY"
             )
         return _ThresholdRun(session)

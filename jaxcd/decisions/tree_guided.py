@@ -1,6 +1,7 @@
 """The measuring half of tree-guided PC: what is bought, in four batches, and what follows from it.
 
-The search (:mod:`jaxcd.discovery.constraint.tree`) brings questions and gets answers; numbers stay here.
+The search (:mod:`jaxcd.discovery.constraint.tree`) brings questions and gets answers; numbers stay
+here.
 """
 
 from __future__ import annotations
@@ -32,13 +33,15 @@ Pair = tuple[int, int]
 class TreeOptions:
     """The public constants of tree-guided PC.
 
-    shares: weights of the four batches; what a batch without questions does not take goes to those after it.  alpha: level of the margins.  grow_size, shrink_size: largest sets.
-    filtered: whether grow takes only separators that are dependent on both ends at level 0 (fewer sets, but separators that
-    block a path opened at a collider are lost).  false_edges: false edges that noise alone may add in grow, per column.
-    forest_bonus: how many sigma below zero a forest edge must fall to be removed.  evident_sigmas: how many sigma of the release's noise a
-    level-0 margin must be above zero to prove that its ends are connected.  collider_sigmas: how many sigma above zero
-    the bought number of a collider with dependent ends must be.  false_colliders: how many false colliders with independent ends
-    noise alone may add.
+    shares: weights of the four batches; what a batch without questions does not take goes to those
+    after it.  alpha: level of the margins.  grow_size, shrink_size: largest sets. filtered: whether
+    grow takes only separators that are dependent on both ends at level 0 (fewer sets, but
+    separators that block a path opened at a collider are lost).  false_edges: false edges that
+    noise alone may add in grow, per column. forest_bonus: how many sigma below zero a forest edge
+    must fall to be removed.  evident_sigmas: how many sigma of the release's noise a level-0 margin
+    must be above zero to prove that its ends are connected.  collider_sigmas: how many sigma above
+    zero the bought number of a collider with dependent ends must be.  false_colliders: how many
+    false colliders with independent ends noise alone may add.
     """
 
     shares: tuple[float, float, float, float] = (0.25, 0.40, 0.15, 0.20)
@@ -58,22 +61,39 @@ class TreeOptions:
         n_pairs = n_columns * (n_columns - 1) // 2
         grow = self.shares[1] / sum(self.shares) * ledger.remaining_rho
         tail = min(0.25, self.false_edges * n_columns / max(n_pairs, 1))
-        return Price(n_pairs, sensitivity * math.sqrt(n_pairs / (2 * grow)), tails.normal_quantile(tail) if tail > 0 else math.inf)
+        return Price(
+            n_pairs,
+            sensitivity * math.sqrt(n_pairs / (2 * grow)),
+            tails.normal_quantile(tail) if tail > 0 else math.inf,
+        )
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
-        if len(self.shares) != 4 or not all(math.isfinite(share) and share > 0 for share in self.shares):
+        if len(self.shares) != 4 or not all(
+            math.isfinite(share) and share > 0 for share in self.shares
+        ):
             raise OptionError(
-                f"shares = {self.shares!r} are not four positive weights; (0.25, 0.4, 0.15, 0.2) is usual"
+                f"shares = {self.shares!r} are not four positive weights; (0.25, 0.4, 0.15, 0.2) "
+                "is usual"
             )
         for argument in ("grow_size", "shrink_size"):
             value = getattr(self, argument)
             if not is_whole(value, 1):
-                raise OptionError(f"{argument} = {value!r} is not a positive whole number; give one")
-        for argument in ("false_edges", "forest_bonus", "evident_sigmas", "collider_sigmas", "false_colliders"):
+                raise OptionError(
+                    f"{argument} = {value!r} is not a positive whole number; give one"
+                )
+        for argument in (
+            "false_edges",
+            "forest_bonus",
+            "evident_sigmas",
+            "collider_sigmas",
+            "false_colliders",
+        ):
             value = getattr(self, argument)
             if not (math.isfinite(value) and value >= 0):
-                raise OptionError(f"{argument} = {value!r} is negative or not finite; give a number from 0")
+                raise OptionError(
+                    f"{argument} = {value!r} is negative or not finite; give a number from 0"
+                )
 
 
 class TreeGuided:
@@ -81,9 +101,10 @@ class TreeGuided:
 
     Guarantee
     ---------
-    Relation: replace-one; n, the domain and the options are public.  Events: ``ZCDPEvent`` for the release, and one for each batch that
-    is asked (L2 sensitivity Delta sqrt(N)); each must be asked at most once.  The questions must depend on answers of this object
-    only.  Proof: :mod:`jaxcd.ops.moments`, :mod:`jaxcd.decisions.measurements`.
+    Relation: replace-one; n, the domain and the options are public.  Events: ``ZCDPEvent`` for the
+    release, and one for each batch that is asked (L2 sensitivity Delta sqrt(N)); each must be asked
+    at most once.  The questions must depend on answers of this object only.  Proof:
+    :mod:`jaxcd.ops.moments`, :mod:`jaxcd.decisions.measurements`.
     """
 
     def __init__(self, session: Session, accountant: Accountant, options: TreeOptions) -> None:
@@ -91,7 +112,8 @@ class TreeGuided:
         _ = session.view_cardinalities
         if not accountant.ledger.remaining_rho > 0:
             raise OptionError(
-                "budget: tree_pc adds Gaussian noise and needs delta > 0; give the budget a delta such as 1e-6"
+                "budget: tree_pc adds Gaussian noise and needs delta > 0; give the budget a delta "
+                "such as 1e-6"
             )
         session.open(accountant)
         self._session = session
@@ -100,28 +122,38 @@ class TreeGuided:
         self._moments: ContrastMoments = release_contrast_moments(
             session, accountant, rho=self._price(0), label="level 0: contrast moments"
         )
-        #: What was released about each pair, in the order of the decisions: pair (names), level, margin, threshold, sigma.
+        # : What was released about each pair, in the order of the decisions: pair (names), level,
+        # margin, threshold, sigma.
         self.released_margins: list[dict[str, Any]] = []
-        level_zero = {pair: self._moments.margin(*pair, alpha=options.alpha) for pair in combinations(range(session.n_variables), 2)}
+        level_zero = {
+            pair: self._moments.margin(*pair, alpha=options.alpha)
+            for pair in combinations(range(session.n_variables), 2)
+        }
         for pair, margin in level_zero.items():
             self._record(pair, "release", margin, 0.0, norm_deviation(self._moments, *pair))
-        #: Pairs that are dependent beyond noise at level 0, and those of them that are by more than evident_sigmas of the noise.
+        # : Pairs that are dependent beyond noise at level 0, and those of them that are by more
+        # than evident_sigmas of the noise.
         self.dependent = frozenset(pair for pair, margin in level_zero.items() if margin > 0)
         self.evident = frozenset(
-            pair for pair in self.dependent
+            pair
+            for pair in self.dependent
             if level_zero[pair] > options.evident_sigmas * norm_deviation(self._moments, *pair)
-        )  # fmt: skip
+        )
         #: The maximum spanning forest of these by mutual information.
         self.forest: frozenset[Pair] = self._moments.spanning_forest(alpha=options.alpha)
 
     def _price(self, batch: int) -> float:
-        """The share of what is left that this batch gets: what a batch without questions did not take goes to those after it."""
+        """The share of what is left that this batch gets: what a batch without questions did not
+        take goes to those after it.
+        """
         ledger = self._accountant.ledger
         if isinstance(ledger.budget, NoPrivacy):
             return math.inf
         return split(ledger.remaining_rho, self._options.shares[batch:])[0]
 
-    def _record(self, pair: Pair, level: str, margin: float, threshold: float, sigma: float) -> None:
+    def _record(
+        self, pair: Pair, level: str, margin: float, threshold: float, sigma: float
+    ) -> None:
         names = (self._session.names[pair[0]], self._session.names[pair[1]])
         numbers = {"margin": float(margin), "threshold": float(threshold), "sigma": float(sigma)}
         self.released_margins.append({"pair": names, "level": level, **numbers})
@@ -135,7 +167,9 @@ class TreeGuided:
         if not questions:
             return []
         margins = margins_of(self._session, questions)
-        measured = smallest_margins(self._session, self._accountant, margins, rho=self._price(1), label="grow")
+        measured = smallest_margins(
+            self._session, self._accountant, margins, rho=self._price(1), label="grow"
+        )
         tail = min(0.25, self._options.false_edges * self._session.n_variables / len(questions))
         threshold = measured.sigma * tails.normal_quantile(tail) if tail > 0 else math.inf
         for question, value in zip(questions, measured.values, strict=True):
@@ -143,12 +177,14 @@ class TreeGuided:
         return [bool(value > threshold) for value in measured.values]
 
     def shrink(self, questions: Sequence[Question]) -> list[int]:
-        """Which questions' edges are to be removed, those of the smallest number first: their smallest margin is below zero (a forest edge:
-        below -forest_bonus sigma)."""
+        """Which questions' edges are to be removed, those of the smallest number first: their
+        smallest margin is below zero (a forest edge: below -forest_bonus sigma)."""
         if not questions:
             return []
         margins = margins_of(self._session, questions)
-        measured = smallest_margins(self._session, self._accountant, margins, rho=self._price(2), label="shrink")
+        measured = smallest_margins(
+            self._session, self._accountant, margins, rho=self._price(2), label="shrink"
+        )
         allowed = -self._options.forest_bonus * measured.sigma
         thresholds = [allowed if (q.x, q.y) in self.forest else 0.0 for q in questions]
         for q, value, threshold in zip(questions, measured.values, thresholds, strict=True):
@@ -157,7 +193,9 @@ class TreeGuided:
         return [i for i in order if measured.values[i] < thresholds[i]]
 
     def favours_collider(self, x: int, z: int, y: int) -> bool:
-        """For x, y independent at level 0: whether the release favours x -> z <- y over a chain lost in the noise."""
+        """For x, y independent at level 0: whether the release favours x -> z <- y over a chain
+        lost in the noise.
+        """
         return self._moments.favours_collider(x, z, y)
 
     def opened(
@@ -165,10 +203,11 @@ class TreeGuided:
     ) -> tuple[list[bool], list[bool]]:
         """Which middles open a path.
 
-        triples: (x, z, y) with x, y independent at level 0: the covariance of x and y given z, in the direction in which a collider
-        would show, must exceed what chance and noise alone exceed with probability min(.04, false_colliders / N).
-        pairs: for x, z, y with x, y dependent at level 0 the sets that hold z, and those that do not: the smallest margin over the
-        first, less that over the second, must exceed collider_sigmas sigma.
+        triples: (x, z, y) with x, y independent at level 0: the covariance of x and y given z, in
+        the direction in which a collider would show, must exceed what chance and noise alone exceed
+        with probability min(.04, false_colliders / N). pairs: for x, z, y with x, y dependent at
+        level 0 the sets that hold z, and those that do not: the smallest margin over the first,
+        less that over the second, must exceed collider_sigmas sigma.
         """
         if not (triples or pairs):
             return [], []
@@ -178,7 +217,10 @@ class TreeGuided:
             self._session,
             self._accountant,
             list(zip(margins[::2], margins[1::2], strict=True)),
-            [(Query.of(x, y, (z,)), u if x < y else u.T) for (x, z, y), (u, _) in zip(triples, directions, strict=True)],
+            [
+                (Query.of(x, y, (z,)), u if x < y else u.T)
+                for (x, z, y), (u, _) in zip(triples, directions, strict=True)
+            ],
             rho=self._price(3),
             label="orient",
         )
@@ -189,5 +231,8 @@ class TreeGuided:
                 bool(value > kappa * math.hypot(projections.sigma, spread))
                 for value, (u, spread) in zip(projections.values, directions, strict=True)
             ],
-            [bool(value > self._options.collider_sigmas * differences.sigma) for value in differences.values],
+            [
+                bool(value > self._options.collider_sigmas * differences.sigma)
+                for value in differences.values
+            ],
         )

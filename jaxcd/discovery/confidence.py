@@ -1,16 +1,19 @@
 r"""How sure a graph is, from numbers that were released already: post-processing, free.
 
-*Graphs of a release* (:func:`edge_confidence`).  The found graph is fitted to the release; rows are drawn from the fit, the release is
-bought from them anew, and searched in the same way.  The share of such draws in which an edge returns is the frequency with which
-all of it, sampling, privacy noise and search, returns the edge *if the found graph with its fitted parameters were the
-truth*: a stability, not the probability that the edge is in the true graph.  What is wrong every time (a latent variable, a model that
-does not fit, an edge too weak to be seen, and with it the arrows that it would have told) it does not show: found adjacencies
-were true at least as often as their share says in simulations of small networks, their marks less often, and a share near 0
-of a pair that was not found is no evidence against a weak edge.
+*Graphs of a release* (:func:`edge_confidence`).  The found graph is fitted to the release; rows are
+drawn from the fit, the release is bought from them anew, and searched in the same way.  The share
+of such draws in which an edge returns is the frequency with which all of it, sampling, privacy
+noise and search, returns the edge *if the found graph with its fitted parameters were the truth*: a
+stability, not the probability that the edge is in the true graph.  What is wrong every time (a
+latent variable, a model that does not fit, an edge too weak to be seen, and with it the arrows that
+it would have told) it does not show: found adjacencies were true at least as often as their share
+says in simulations of small networks, their marks less often, and a share near 0 of a pair that was
+not found is no evidence against a weak edge.
 
-*Graphs of private tests* (:func:`decision_confidence`).  A noisy margin m of standard deviation s was compared with a threshold t.  With
-nothing known beforehand about the margin without noise (a flat prior) that is normal around m, and lies on the same side of t with
-probability Phi(|m - t| / s).  This counts the privacy noise only: sampling is in the test's level.
+*Graphs of private tests* (:func:`decision_confidence`).  A noisy margin m of standard deviation s
+was compared with a threshold t.  With nothing known beforehand about the margin without noise (a
+flat prior) that is normal around m, and lies on the same side of t with probability Phi(|m - t| /
+s).  This counts the privacy noise only: sampling is in the test's level.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ __all__ = ["decision_confidence", "edge_confidence"]
 
 Search = Callable[[Any], DiscoveryResult]
 
+
 def edge_confidence(
     release: Release,
     run: DiscoveryResult | None = None,
@@ -43,52 +47,73 @@ def edge_confidence(
     kind: ReleaseKind | None = None,
     search: Search | None = None,
 ) -> EdgeConfidence:
-    r"""How often the edges of a released graph would return, by a parametric bootstrap of release and search.
+    r"""How often the edges of a released graph would return, by a parametric bootstrap of release
+    and search.
 
-    1. A DAG of the found class is fitted to the release: of a histogram by maximum likelihood under its noise
-       (expectation-maximisation), of marginals by the conditional tables of its families, of second moments and features by its regressions.
-    2. In each draw n rows come from the fit, a release of the same kind, options and budget is bought from them with
-       noise drawn anew, and the same search finds a CPDAG.  Of features no rows but the moments are drawn, as of jointly normal features
+    1. A DAG of the found class is fitted to the release: of a histogram by maximum likelihood under
+       its noise (expectation-maximisation), of marginals by the conditional tables of its families,
+       of second moments and features by its regressions.
+    2. In each draw n rows come from the fit, a release of the same kind, options and budget is
+       bought from them with noise drawn anew, and the same search finds a CPDAG.  Of features no
+       rows but the moments are drawn, as of jointly normal features
        (:mod:`jaxcd.releases.features.feature_models`).
     3. Shares: in how many draws i and j are adjacent, i -> j, j -> i, i - j.
 
-    It is the frequency with which the pipeline returns an edge if the found graph with its fitted parameters were the truth: a
-    stability, no posterior.  Pairs that the graph does not join have a share too, which estimates how often the pipeline
-    invents the edge (type I).  Nothing sensitive is touched: rows are drawn from released numbers, so the noise may be simulated.
+    It is the frequency with which the pipeline returns an edge if the found graph with its fitted
+    parameters were the truth: a stability, no posterior.  Pairs that the graph does not join have a
+    share too, which estimates how often the pipeline invents the edge (type I).  Nothing sensitive
+    is touched: rows are drawn from released numbers, so the noise may be simulated.
 
     Args:
         release: what :func:`jaxcd.release` returned.
         run: what a search found on it; None searches by the default.
         n_draws: draws, from 1.  Each costs a release and a search.
         seed: of all draws, from 0; public.
-        kind: the options the release was bought with, where it does not record them and they were not the defaults (marginals;
-            public centres and scales of second moments); features need none.
+        kind: the options the release was bought with, where it does not record them and they were
+            not the defaults (marginals; public centres and scales of second moments); features need
+            none.
         search: how a release is searched; None reads search and options off ``run``.
 
     Returns:
         The shares; equal arguments give equal shares.
 
     Raises:
-        OptionError: an argument is out of its range or not of its kind, or ``run`` does not say how it searched.
+        OptionError: an argument is out of its range or not of its kind, or ``run`` does not say how
+            it searched.
         GraphError: the graph has other names, or no DAG has its adjacencies and v-structures.
 
     Source: Friedman, Goldszmidt, Wyner 1999.
     """
     for argument, number, first in (("n_draws", n_draws, 1), ("seed", seed, 0)):
         if not is_whole(number, first):
-            raise OptionError(f"{argument} = {number!r} is not a whole number from {first}; give one such as {50 * first}")
+            raise OptionError(
+                f"{argument} = {number!r} is not a whole number from {first}; give one such as "
+                f"{50 * first}"
+            )
     if run is not None and not isinstance(run, DiscoveryResult):
-        raise OptionError(f"run: a {type(run).__name__} is not a DiscoveryResult; use what the search returned, or None")
+        raise OptionError(
+            f"run: a {type(run).__name__} is not a DiscoveryResult; use what the search returned, "
+            "or None"
+        )
     if not isinstance(release, Release):
-        raise OptionError(f"release: a {type(release).__name__} cannot be drawn again; use what jaxcd.release returns")
+        raise OptionError(
+            f"release: a {type(release).__name__} cannot be drawn again; use what jaxcd.release "
+            "returns"
+        )
     search = search or (search_release if run is None else run.again)
     if search is None:
-        raise OptionError(f"search: the run is of {run.info.get('algorithm')!r} on other data than a release; give search=, a function of a release")  # type: ignore[union-attr]
+        assert run is not None
+        raise OptionError(
+            f"search: the run is of {run.info.get('algorithm')!r} on other data than a release; "
+            "give search=, a function of a release"
+        )
     run = search(release) if run is None else run
     draw_again = release.redraw(_member(release, run.graph), kind=kind)
     adjacent, directed = np.zeros((2, len(release.names), len(release.names)))
     for draw in range(n_draws):
-        graph = search(draw_again(jax.random.fold_in(jax.random.key(seed), draw))).graph.reordered(release.names)
+        graph = search(draw_again(jax.random.fold_in(jax.random.key(seed), draw))).graph.reordered(
+            release.names
+        )
         adjacent += graph.adjacency
         directed += graph.directed
     return EdgeConfidence(
@@ -97,41 +122,52 @@ def edge_confidence(
         directed / n_draws,
         (adjacent - directed - directed.T) / n_draws,
         n_draws,
-        f"parametric bootstrap: the share of {n_draws} releases, drawn anew from the found graph fitted to this one, in which the "
+        f"parametric bootstrap: the share of {n_draws} releases, drawn anew from the found graph "
+        "fitted to this one, in which the "
         "same search returns the edge (a stability, not the probability that the edge is true)",
     )
 
 
 def decision_confidence(run: DiscoveryResult) -> EdgeConfidence:
-    r"""How sure the adjacencies of a search by private tests are of their privacy noise, from the margins it released.
+    r"""How sure the adjacencies of a search by private tests are of their privacy noise, from the
+    margins it released.
 
-    For a removed edge 1 - Phi((t - m) / s) of the decision that removed it, m the released margin, t its threshold, s the standard
-    deviation of its noise; for an edge that stayed the least Phi((m - t) / s) of its decisions.  Under a flat prior it is the
-    probability that the decision, asked in the same place, keeps the edge without noise.  A margin at level 0 is a norm, and s is to
-    first order.  Pairs about which no margin was released count as found.  Directions have no estimate.
+    For a removed edge 1 - Phi((t - m) / s) of the decision that removed it, m the released margin,
+    t its threshold, s the standard deviation of its noise; for an edge that stayed the least
+    Phi((m - t) / s) of its decisions.  Under a flat prior it is the probability that the decision,
+    asked in the same place, keeps the edge without noise.  A margin at level 0 is a norm, and s is
+    to first order.  Pairs about which no margin was released count as found.  Directions have no
+    estimate.
 
-    run: its ``info["released_margins"]`` holds a mapping for each decision in order, with ``pair`` (two names), ``margin``,
-    ``threshold`` and ``sigma``.
+    run: its ``info["released_margins"]`` holds a mapping for each decision in order, with ``pair``
+    (two names), ``margin``, ``threshold`` and ``sigma``.
 
     Raises OptionError where the run has none.
     """
     rows = run.info.get("released_margins") if isinstance(run, DiscoveryResult) else None
     if rows is None:
-        raise OptionError("run: it holds no released margins; use a run of pc or fci with LevelwiseGaussian, or of tree_pc")
+        raise OptionError(
+            "run: it holds no released margins; use a run of pc or fci with LevelwiseGaussian, or "
+            "of tree_pc"
+        )
     graph = run.graph
     adjacency = graph.adjacency.astype(np.float64)
     for row in rows:
         i, j = (graph.index(name) for name in row["pair"])
         kept = _kept(row)
-        # Of a pair that was removed, rows come in the order of the decisions and the last one stands.
-        adjacency[i, j] = adjacency[j, i] = min(adjacency[i, j], kept) if graph.adjacency[i, j] else kept
+        # Of a pair that was removed, rows come in the order of the decisions and the last one
+        # stands.
+        adjacency[i, j] = adjacency[j, i] = (
+            min(adjacency[i, j], kept) if graph.adjacency[i, j] else kept
+        )
     return EdgeConfidence(
         graph.names,
         adjacency,
         None,
         None,
         0,
-        "released margins: the probability, under a flat prior, that the decision about the pair would keep the edge without "
+        "released margins: the probability, under a flat prior, that the decision about the pair "
+        "would keep the edge without "
         "the privacy noise (directions and sampling are not counted)",
     )
 
@@ -145,9 +181,13 @@ def _kept(row: Mapping[str, Any]) -> float:
 def _member(release: Release, graph: MixedGraph) -> np.ndarray:
     """A DAG of the class, bool (d, d); its members have the same fits.
 
-    Where the tables of one member were measured, those of all were: turning a covered arc asks for no larger table.
+    Where the tables of one member were measured, those of all were: turning a covered arc asks for
+    no larger table.
     """
     extension = consistent_extension(graph)
     if extension is None:
-        raise GraphError("run: no DAG has the adjacencies and v-structures of the graph, so there is no model to fit; search by a score")
+        raise GraphError(
+            "run: no DAG has the adjacencies and v-structures of the graph, so there is no model "
+            "to fit; search by a score"
+        )
     return extension.reordered(release.names).directed

@@ -19,7 +19,9 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class PairConfidence:
-    """The probabilities of one pair: that a and b are adjacent, and of a -> b, b -> a and a - b (None: not estimated)."""
+    """The probabilities of one pair: that a and b are adjacent, and of a -> b, b -> a and a - b
+    (None: not estimated).
+    """
 
     a: str
     b: str
@@ -34,10 +36,11 @@ class EdgeConfidence:
     """Probabilities of edges; what they mean is in ``method``, and in the function that made them.
 
     names: the d nodes.
-    adjacency: float64 (d, d), symmetric, zero on the diagonal: that i and j are joined, also for pairs that the graph does not join.
-    directed: float64 (d, d), entry (i, j): that there is i -> j; or None where directions have no estimate.
-    undirected: float64 (d, d), symmetric: that there is i - j; or None.  directed + directed^T + undirected = adjacency.
-    n_draws: how many draws the shares are of; 0 where they are computed, not drawn.  A share p of them has the standard error
+    adjacency: float64 (d, d), symmetric, zero on the diagonal: that i and j are joined, also for
+    pairs that the graph does not join. directed: float64 (d, d), entry (i, j): that there is i ->
+    j; or None where directions have no estimate. undirected: float64 (d, d), symmetric: that there
+    is i - j; or None.  directed + directed^T + undirected = adjacency. n_draws: how many draws the
+    shares are of; 0 where they are computed, not drawn.  A share p of them has the standard error
     sqrt(p (1 - p) / n_draws).
     method: how they were made, in words.
 
@@ -60,8 +63,15 @@ class EdgeConfidence:
             if value is None:
                 continue
             array = np.array(value, dtype=np.float64)
-            if array.shape != (d, d) or not ((array >= 0) & (array <= 1)).all() or np.diag(array).any():
-                raise OptionError(f"{argument} must be ({d}, {d}) probabilities in [0, 1] with zeros on the diagonal")
+            if (
+                array.shape != (d, d)
+                or not ((array >= 0) & (array <= 1)).all()
+                or np.diag(array).any()
+            ):
+                raise OptionError(
+                    f"{argument} must be ({d}, {d}) probabilities in [0, 1] with zeros on the "
+                    "diagonal"
+                )
             if argument != "directed" and not (array == array.T).all():
                 raise OptionError(f"{argument} must be symmetric: it is about pairs")
             array.setflags(write=False)
@@ -69,9 +79,15 @@ class EdgeConfidence:
         if self.directed is not None and self.undirected is not None:
             total = self.directed + self.directed.T + self.undirected
             if not np.abs(total - self.adjacency).max(initial=0.0) <= _ROUNDING:
-                raise OptionError("adjacency must be directed + directed^T + undirected: an edge is exactly one of the three")
+                raise OptionError(
+                    "adjacency must be directed + directed^T + undirected: an edge is exactly one "
+                    "of the three"
+                )
         if not is_whole(self.n_draws, 0):
-            raise OptionError(f"n_draws = {self.n_draws!r} is not a number of draws; use a whole number, 0 for none")
+            raise OptionError(
+                f"n_draws = {self.n_draws!r} is not a number of draws; use a whole number, 0 for "
+                "none"
+            )
 
     def of(self, a: str, b: str) -> PairConfidence:
         """The probabilities of one pair.
@@ -88,13 +104,22 @@ class EdgeConfidence:
         if self.directed is None or self.undirected is None:
             return PairConfidence(a, b, adjacent)
         return PairConfidence(
-            a, b, adjacent, float(self.directed[i, j]), float(self.directed[j, i]), float(self.undirected[i, j])
-        )  # fmt: skip
+            a,
+            b,
+            adjacent,
+            float(self.directed[i, j]),
+            float(self.directed[j, i]),
+            float(self.undirected[i, j]),
+        )
 
-    def table(self, graph: MixedGraph | None = None, *, least: float = 0.1) -> tuple[PairConfidence, ...]:
-        """The edges of a graph in its order, then the other pairs whose adjacency is at least ``least``, the likeliest first.
+    def table(
+        self, graph: MixedGraph | None = None, *, least: float = 0.1
+    ) -> tuple[PairConfidence, ...]:
+        """The edges of a graph in its order, then the other pairs whose adjacency is at least
+        ``least``, the likeliest first.
 
-        graph: over the same names; None lists by adjacency alone.  Raises GraphError where the names differ.
+        graph: over the same names; None lists by adjacency alone.  Raises GraphError where the
+        names differ.
         """
         graph = MixedGraph.empty(self.names) if graph is None else graph.reordered(self.names)
         rows = [self.of(edge.a, edge.b) for edge in graph.edges()]
@@ -111,9 +136,17 @@ class EdgeConfidence:
         """
         names = tuple(names)
         if sorted(names) != sorted(self.names):
-            raise GraphError(f"names: the confidence is of {', '.join(self.names)}; make one for this graph")
+            raise GraphError(
+                f"names: the confidence is of {', '.join(self.names)}; make one for this graph"
+            )
         order = np.ix_(*[[self.names.index(name) for name in names]] * 2)
-        directed, undirected = (None if part is None else part[order] for part in (self.directed, self.undirected))
+        directed, undirected = (
+            None if part is None else part[order] for part in (self.directed, self.undirected)
+        )
         return dataclasses.replace(
-            self, names=names, adjacency=self.adjacency[order], directed=directed, undirected=undirected
+            self,
+            names=names,
+            adjacency=self.adjacency[order],
+            directed=directed,
+            undirected=undirected,
         )

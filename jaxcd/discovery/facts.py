@@ -1,4 +1,6 @@
-"""What every result says of its run: the data's public facts, the budget and the ledger.  One place writes them."""
+"""What every result says of its run: the data's public facts, the budget and the ledger.  One place
+writes them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from jaxcd.releases import Release
 __all__ = ["facts_of_release", "facts_of_run"]
 
 
-def facts_of_run(accountant: Accountant, *, domain: Domain | None, n_samples: int, n_variables: int) -> dict[str, Any]:
+def facts_of_run(
+    accountant: Accountant, *, domain: Domain | None, n_samples: int, n_variables: int
+) -> dict[str, Any]:
     """Of a search on data.  A domain that nobody declared is left out: its levels are data."""
     return {
         "n_samples": n_samples,

@@ -54,26 +54,30 @@ _REFITS = 4
 
 @repeatable
 def search_release(release: Release) -> DiscoveryResult:
-    """The best graph of a release by its own score (:meth:`jaxcd.releases.Release.default_score`); post-processing, and deterministic.
+    """The best graph of a release by its own score (:meth:`jaxcd.releases.Release.default_score`);
+    post-processing, and deterministic.
 
-    A sum over nodes is maximised over all graphs where there are few variables (``most_exact`` of the score), else over orderings; any
-    other score over equivalence classes, from the best graphs of its approximations.
+    A sum over nodes is maximised over all graphs where there are few variables (``most_exact`` of
+    the score), else over orderings; any other score over equivalence classes, from the best graphs
+    of its approximations.
 
     Raises OptionError where the release has no score.
     """
     return _searched(release, release.default_score())
 
 
-def _searched(
-    release: Release, score: GraphScore, **effort: Any
-) -> DiscoveryResult:
+def _searched(release: Release, score: GraphScore, **effort: Any) -> DiscoveryResult:
     """The result of the search that suits the score."""
-    best, found = _maximised(score, **effort) if isinstance(score, LocalScore) else _climbed(score, **effort)
+    best, found = (
+        _maximised(score, **effort) if isinstance(score, LocalScore) else _climbed(score, **effort)
+    )
     info = {"algorithm": f"search_{release.kind.replace('-', '_')}", **score.settings, **found}
     return result_on_release(release, best, info=info)
 
 
-def _maximised(score: LocalScore, *, restarts: int = 40, seed: int = 0) -> tuple[np.ndarray, dict[str, Any]]:
+def _maximised(
+    score: LocalScore, *, restarts: int = 40, seed: int = 0
+) -> tuple[np.ndarray, dict[str, Any]]:
     if len(score.names) <= score.most_exact:
         best = exact_search(score)
         return best, {"exact": True, "score": score.total(best)}
@@ -85,7 +89,9 @@ def _maximised(score: LocalScore, *, restarts: int = 40, seed: int = 0) -> tuple
 def _climbed(
     score: GraphScore, *, n_climbs: int = 3, patience: int = 5, max_members: int = 8
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Starts, structural expectation-maximisation from the best of them, and a tabu search over equivalence classes."""
+    """Starts, structural expectation-maximisation from the best of them, and a tabu search over
+    equivalence classes.
+    """
     graphs = np.array([exact_search(part) for part in score.approximations()])
     values = score.totals(graphs)
     place = first_best(values)
@@ -100,22 +106,36 @@ def _climbed(
         if not value > top + tie(top):
             break
         best, top = refit, value
-    found = equivalence_search(score, starts=graphs, n_climbs=n_climbs, patience=patience, max_members=max_members)
+    found = equivalence_search(
+        score, starts=graphs, n_climbs=n_climbs, patience=patience, max_members=max_members
+    )
     effort = {"n_climbs": n_climbs, "patience": patience, "max_members": max_members}
     n_scored = getattr(score, "n_scored", None)
-    return found.adjacency, {"score": found.score, "n_graphs_scored": n_scored, "n_starts": len(graphs), **effort}
+    return found.adjacency, {
+        "score": found.score,
+        "n_graphs_scored": n_scored,
+        "n_starts": len(graphs),
+        **effort,
+    }
 
 
 @repeatable
 def search_histogram(
-    release: ReleasedHistogram, *, max_parents: int = 3, n_climbs: int = 3, patience: int = 5, max_members: int = 8
+    release: ReleasedHistogram,
+    *,
+    max_parents: int = 3,
+    n_climbs: int = 3,
+    patience: int = 5,
+    max_members: int = 8,
 ) -> DiscoveryResult:
-    """The graph of the highest measurement-error BIC on a released histogram; post-processing, and deterministic.
+    """The graph of the highest measurement-error BIC on a released histogram; post-processing, and
+    deterministic.
 
-    1. Starts: the exact best DAG by BIC of the histogram denoised in several ways (a simplex projection; small cells emptied) at
-       several penalties. 2. The exact score (:class:`jaxcd.releases.MeasurementErrorScore`) ranks them; from the best, structural
-       expectation-maximisation: the exact best DAG on the counts expected under the last one, while that improves. 3. Tabu
-       search over equivalence classes from the best.
+    1. Starts: the exact best DAG by BIC of the histogram denoised in several ways (a simplex
+       projection; small cells emptied) at several penalties. 2. The exact score
+       (:class:`jaxcd.releases.MeasurementErrorScore`) ranks them; from the best, structural
+       expectation-maximisation: the exact best DAG on the counts expected under the last one, while
+       that improves. 3. Tabu search over equivalence classes from the best.
 
     Args:
         release: the histogram; it carries the cost.
@@ -123,8 +143,9 @@ def search_histogram(
         n_climbs, patience, max_members: effort of :func:`jaxcd.discovery.equivalence_search`.
 
     Returns:
-        The CPDAG with the release's cost. ``info``: ``score`` of the found graph in nats, ``n_graphs_scored`` (classes fitted),
-        ``n_starts``, and the settings; :func:`score_graph` scores any other graph in the same way.
+        The CPDAG with the release's cost. ``info``: ``score`` of the found graph in nats,
+        ``n_graphs_scored`` (classes fitted), ``n_starts``, and the settings; :func:`score_graph`
+        scores any other graph in the same way.
 
     Raises:
         OptionError: an option is out of its range, or the release is no histogram.
@@ -153,23 +174,33 @@ def search_marginals(
         restarts, seed: effort and public randomness of :func:`jaxcd.discovery.ordering_search`.
 
     Returns:
-        The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, ``n_reached`` of ``restarts`` orderings
-        that ended there, and the settings; :func:`score_graph` with the score itself scores any other graph in the same way.
+        The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats,
+        ``n_reached`` of ``restarts`` orderings that ended there, and the settings;
+        :func:`score_graph` with the score itself scores any other graph in the same way.
 
     Raises:
         OptionError: an option is out of its range, or the release is none of marginals.
     """
-    options = {"max_parents": max_parents, "noise_price": noise_price, "inflation_cap": inflation_cap}
+    options = {
+        "max_parents": max_parents,
+        "noise_price": noise_price,
+        "inflation_cap": inflation_cap,
+    }
     return _searched(release, SetScore(release, **options), restarts=restarts, seed=seed)  # type: ignore[arg-type]
 
 
 @repeatable
 def search_second_moments(
-    release: ReleasedSecondMoments, *, penalty: float = 2.0, max_parents: int = 6, n_candidates: int = 14
+    release: ReleasedSecondMoments,
+    *,
+    penalty: float = 2.0,
+    max_parents: int = 6,
+    n_candidates: int = 14,
 ) -> DiscoveryResult:
     """The graph of the highest Gaussian score on a release; post-processing, and deterministic.
 
-    Up to 20 variables the best of all graphs within the candidates (:func:`jaxcd.discovery.exact_search`), above the best that
+    Up to 20 variables the best of all graphs within the candidates
+    (:func:`jaxcd.discovery.exact_search`), above the best that
     :func:`jaxcd.discovery.ordering_search` finds.
 
     Args:
@@ -177,7 +208,8 @@ def search_second_moments(
         penalty, max_parents, n_candidates: as for :class:`jaxcd.releases.GaussianScore`.
 
     Returns:
-        The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, and the settings.
+        The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, and the
+        settings.
 
     Raises:
         OptionError: an option is out of its range, or the release is of another kind.
@@ -188,24 +220,37 @@ def search_second_moments(
 
 @repeatable
 def search_features(
-    release: ReleasedFeatures, *, penalty: float = 1.0, effect: float = 0.1, max_parents: int = 4, n_candidates: int = 10
+    release: ReleasedFeatures,
+    *,
+    penalty: float = 1.0,
+    effect: float = 0.1,
+    max_parents: int = 4,
+    n_candidates: int = 10,
 ) -> DiscoveryResult:
-    """The graph of the highest :class:`jaxcd.releases.FeatureScore` on a release; post-processing, and deterministic.
+    """The graph of the highest :class:`jaxcd.releases.FeatureScore` on a release; post-processing,
+    and deterministic.
 
-    For models in which a child is a function of an additive (or nearly additive) sum of functions of its parents, plus noise.  Up to 18
-    variables the best of all graphs within the candidates, above the best that :func:`jaxcd.discovery.ordering_search` finds.
+    For models in which a child is a function of an additive (or nearly additive) sum of functions
+    of its parents, plus noise.  Up to 18 variables the best of all graphs within the candidates,
+    above the best that :func:`jaxcd.discovery.ordering_search` finds.
 
     Args:
         release: the covariances; it carries the cost.
         penalty, effect, max_parents, n_candidates: as for :class:`jaxcd.releases.FeatureScore`.
 
     Returns:
-        The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, and the settings.
+        The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, and the
+        settings.
 
     Raises:
         OptionError: an option is out of its range, or the release is of another kind.
     """
-    options = {"penalty": penalty, "effect": effect, "max_parents": max_parents, "n_candidates": n_candidates}
+    options = {
+        "penalty": penalty,
+        "effect": effect,
+        "max_parents": max_parents,
+        "n_candidates": n_candidates,
+    }
     return _searched(release, FeatureScore(release, **options))  # type: ignore[arg-type]
 
 
@@ -213,7 +258,8 @@ def search_features(
 def pc_second_moments(
     release: ReleasedSecondMoments, *, alpha: float = 0.01, max_level: int | None = 3
 ) -> DiscoveryResult:
-    """PC on a release by :class:`jaxcd.FisherZ`, the noise in its null (:class:`jaxcd.releases.NoisyFisherZ`); post-processing, and deterministic.
+    """PC on a release by :class:`jaxcd.FisherZ`, the noise in its null
+    (:class:`jaxcd.releases.NoisyFisherZ`); post-processing, and deterministic.
 
     Args:
         release: the moments; it carries the cost.
@@ -228,14 +274,21 @@ def pc_second_moments(
     """
     check_kind(release, "second-moments", "buy one with release_second_moments(data, budget=...)")
     run = pc(release, test=NoisyFisherZ(), decider=Threshold(alpha), key=None, max_level=max_level)
-    return dataclasses.replace(run, info={**run.info, "effective_samples": release.effective_samples})
+    return dataclasses.replace(
+        run, info={**run.info, "effective_samples": release.effective_samples}
+    )
 
 
 @repeatable
 def pc_features(
-    release: ReleasedFeatures, *, alpha: float = 0.01, max_level: int | None = 2, effect: float = 0.06
+    release: ReleasedFeatures,
+    *,
+    alpha: float = 0.01,
+    max_level: int | None = 2,
+    effect: float = 0.06,
 ) -> DiscoveryResult:
-    """PC on a release by :class:`jaxcd.releases.CanonicalCorrelation`; post-processing, and deterministic.
+    """PC on a release by :class:`jaxcd.releases.CanonicalCorrelation`; post-processing, and
+    deterministic.
 
     Args:
         release: the covariances; it carries the cost.
@@ -250,14 +303,25 @@ def pc_features(
         OptionError: an option is out of its range, or the release is of another kind.
     """
     check_kind(release, "features", "buy one with release_features")
-    run = pc(release, test=CanonicalCorrelation(effect), decider=Threshold(alpha), key=None, max_level=max_level)
-    return dataclasses.replace(run, info={**run.info, "n_features": sum(release.sizes), "noise": release.noise})
+    run = pc(
+        release,
+        test=CanonicalCorrelation(effect),
+        decider=Threshold(alpha),
+        key=None,
+        max_level=max_level,
+    )
+    return dataclasses.replace(
+        run, info={**run.info, "n_features": sum(release.sizes), "noise": release.noise}
+    )
 
 
-def result_on_release(release: Release, adjacency: np.ndarray, *, info: Mapping[str, Any]) -> DiscoveryResult:
+def result_on_release(
+    release: Release, adjacency: np.ndarray, *, info: Mapping[str, Any]
+) -> DiscoveryResult:
     """The result of a search on a release that ended at a DAG: its CPDAG, with the release's cost.
 
-    adjacency: bool (d, d), a DAG.  info: the algorithm, its settings and what it found; what the release is comes behind the name.
+    adjacency: bool (d, d), a DAG.  info: the algorithm, its settings and what it found; what the
+    release is comes behind the name.
     """
     return DiscoveryResult(
         graph=dag_to_cpdag(MixedGraph.from_arcs(release.names, adjacency)),
@@ -272,8 +336,8 @@ def result_on_release(release: Release, adjacency: np.ndarray, *, info: Mapping[
 def score_graph(score: GraphScore, graph: MixedGraph | nx.DiGraph) -> float:
     """The score of a given graph, in nats: a DAG, or a CPDAG, of which any member is scored.
 
-    Beside the score of the found graph it says whether a search failed: if the truth scores higher, it was missed; if not, the
-    released numbers themselves prefer another graph.
+    Beside the score of the found graph it says whether a search failed: if the truth scores higher,
+    it was missed; if not, the released numbers themselves prefer another graph.
 
     Args:
         score: such as :class:`jaxcd.scores.MeasurementErrorScore`; equal for equivalent DAGs.
@@ -286,10 +350,12 @@ def score_graph(score: GraphScore, graph: MixedGraph | nx.DiGraph) -> float:
 
 
 def score_subgraphs(score: LocalScore, graph: MixedGraph | nx.DiGraph) -> float:
-    """The highest score, in nats, of the subgraphs of a DAG (of one member of a CPDAG) that the score's tables hold.
+    """The highest score, in nats, of the subgraphs of a DAG (of one member of a CPDAG) that the
+    score's tables hold.
 
-    A release that did not measure every family of the truth cannot score it (minus infinity), and could not have found it.  What
-    a search over the same tables must reach at least is this: less of it is a failure of the search.
+    A release that did not measure every family of the truth cannot score it (minus infinity), and
+    could not have found it.  What a search over the same tables must reach at least is this: less
+    of it is a failure of the search.
 
     Args:
         score: a sum of local scores, such as :class:`jaxcd.scores.SetScore`.
@@ -301,7 +367,11 @@ def score_subgraphs(score: LocalScore, graph: MixedGraph | nx.DiGraph) -> float:
     adjacency, total = _member(graph, score.names), 0.0
     for node in range(len(score.names)):
         parents = set(np.flatnonzero(adjacency[:, node]).tolist())
-        total += max(value for family, value in score.table(node).lookup.items() if parents.issuperset(family))
+        total += max(
+            value
+            for family, value in score.table(node).lookup.items()
+            if parents.issuperset(family)
+        )
     return total
 
 
@@ -310,5 +380,7 @@ def _member(graph: MixedGraph | nx.DiGraph, names: tuple[str, ...]) -> np.ndarra
     mixed = graph if isinstance(graph, MixedGraph) else MixedGraph.from_dag(graph)
     extension = consistent_extension(mixed)
     if extension is None:
-        raise GraphError("graph: no DAG has these adjacencies and v-structures; give a DAG or the CPDAG of one")
+        raise GraphError(
+            "graph: no DAG has these adjacencies and v-structures; give a DAG or the CPDAG of one"
+        )
     return extension.reordered(names).directed

@@ -1,4 +1,6 @@
-"""Searches on releases that can be repeated: what :func:`jaxcd.edge_confidence` does on fresh releases."""
+"""Searches on releases that can be repeated: what :func:`jaxcd.edge_confidence` does on fresh
+releases.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ Search = TypeVar("Search", bound=Callable[..., Any])
 
 
 def repeatable(search: Search) -> Search:
-    """The search, whose result on a release holds the same search as a function of any release (``DiscoveryResult.again``).
+    """The search, whose result on a release holds the same search as a function of any release
+    (``DiscoveryResult.again``).
 
     search: a function of data or of a release, and of options by name.
     """

@@ -35,21 +35,26 @@ class LevelRecord:
 
     def __str__(self) -> str:
         place = "" if self.search_pass is SearchPass.NEIGHBORS else f" of {self.search_pass.value}"
-        return f"level {self.level}{place}: {self.n_asked} pairs asked, {self.n_separated} separated"
+        return (
+            f"level {self.level}{place}: {self.n_asked} pairs asked, {self.n_separated} separated"
+        )
 
 
 @dataclass(frozen=True)
 class DiscoveryResult(Certified):
-    """The result of :func:`jaxcd.pc` or :func:`jaxcd.fci`; frozen.  In a private run every field is safe to publish.
+    """The result of :func:`jaxcd.pc` or :func:`jaxcd.fci`; frozen.  In a private run every field is
+    safe to publish.
 
-    graph: the CPDAG, or the PAG.  separating_sets: for each separated pair the set that separated it (the empty tuple where the pair is
-    marginally independent).
+    graph: the CPDAG, or the PAG.  separating_sets: for each separated pair the set that separated
+    it (the empty tuple where the pair is marginally independent).
     cost: the guarantee of the run: the budget fixed in advance, whatever part of it was used.
-    spent: what the events charged add up to; accounting, not a guarantee (it may depend on released answers).
-    exhausted: whether the budget ran dry; the pairs that were not paid for keep their edges.
+    spent: what the events charged add up to; accounting, not a guarantee (it may depend on released
+    answers). exhausted: whether the budget ran dry; the pairs that were not paid for keep their
+    edges.
     info: levels, settings, and the ledger's table.
-    confidence: how sure the edges are, made from what was released; None where nobody asked (:meth:`with_confidence`).
-    again: the same search, as a function of any release of the same columns; None where the search was not on a release.
+    confidence: how sure the edges are, made from what was released; None where nobody asked
+    (:meth:`with_confidence`). again: the same search, as a function of any release of the same
+    columns; None where the search was not on a release.
     """
 
     graph: MixedGraph
@@ -69,28 +74,42 @@ class DiscoveryResult(Certified):
         return {**self.__dict__, "again": None}  # a function of a key, which cannot be pickled
 
     def with_confidence(self, confidence: EdgeConfidence) -> DiscoveryResult:
-        """The same result with the probabilities of its edges, which pictures and reports then show.
+        """The same result with the probabilities of its edges, which pictures and reports then
+        show.
 
-        confidence: such as :func:`jaxcd.discovery.edge_confidence` makes, over the graph's names in any order.
-        Raises GraphError where it is of other names.
+        confidence: such as :func:`jaxcd.discovery.edge_confidence` makes, over the graph's names in
+        any order. Raises GraphError where it is of other names.
         """
         return replace(self, confidence=confidence.reordered(self.graph.names))
 
     def __str__(self) -> str:
-        ended = "\nThe budget was exhausted: pairs that were not paid for kept their edges." if self.exhausted else ""
+        ended = (
+            "\nThe budget was exhausted: pairs that were not paid for kept their edges."
+            if self.exhausted
+            else ""
+        )
         return f"{self.graph}\nGuarantee: {self.cost}{ended}"
 
     def plot(self, ax: Any = None) -> Any:
-        """Draws the graph with matplotlib, sure edges (:attr:`confidence`) in thick lines; returns the axes."""
+        """Draws the graph with matplotlib, sure edges (:attr:`confidence`) in thick lines; returns
+        the axes.
+        """
         from jaxcd.plotting import plot_graph
 
-        return plot_graph(self.graph, ax=ax, strengths=None if self.confidence is None else self.confidence.adjacency)
+        return plot_graph(
+            self.graph,
+            ax=ax,
+            strengths=None if self.confidence is None else self.confidence.adjacency,
+        )
 
-    def save(self, folder: str | Path, *, truth: MixedGraph | None = None, force: bool = False) -> Path:
-        """Writes graph.png, graph.json, graph.dot, privacy.json and report.html; returns the folder.
+    def save(
+        self, folder: str | Path, *, truth: MixedGraph | None = None, force: bool = False
+    ) -> Path:
+        """Writes graph.png, graph.json, graph.dot, privacy.json and report.html; returns the
+        folder.
 
-        truth: a graph to compare with in the report.  force: whether an existing folder may be overwritten.
-        Raises OptionError where the folder exists and ``force`` is False.
+        truth: a graph to compare with in the report.  force: whether an existing folder may be
+        overwritten. Raises OptionError where the folder exists and ``force`` is False.
         """
         from jaxcd.report import write_report
 

@@ -1,8 +1,16 @@
-"""Graphs: marks and mixed graphs, d-separation, Markov equivalence, and the formats of other tools."""
+"""Graphs: marks and mixed graphs, d-separation, Markov equivalence, and the formats of other
+tools.
+"""
 
 from __future__ import annotations
 
-from jaxcd.graphs.ancestral import dag_to_mag, is_ancestral, is_mag, markov_equivalent_mags, visible_edges
+from jaxcd.graphs.ancestral import (
+    dag_to_mag,
+    is_ancestral,
+    is_mag,
+    markov_equivalent_mags,
+    visible_edges,
+)
 from jaxcd.graphs.converters import (
     PcalgGraph,
     PcalgKind,

@@ -1,9 +1,10 @@
 """Maximal ancestral graphs (MAGs): what a DAG looks like when some of its variables are hidden.
 
-Take a DAG over observed, latent and selected variables; the selected ones are conditioned on in all the data.  Its MAG
-over the observed variables has an edge between x and y exactly if no set of other observed variables separates them
-given the selected ones.  The mark at x is a tail if x is an ancestor of y or of a selected variable, else an arrowhead.
-m-separation in the MAG is d-separation in the DAG given the selected variables.
+Take a DAG over observed, latent and selected variables; the selected ones are conditioned on in all
+the data.  Its MAG over the observed variables has an edge between x and y exactly if no set of
+other observed variables separates them given the selected ones.  The mark at x is a tail if x is an
+ancestor of y or of a selected variable, else an arrowhead. m-separation in the MAG is d-separation
+in the DAG given the selected variables.
 
 >>> import networkx as nx
 >>> dag = nx.DiGraph([("x", "y"), ("l", "y"), ("l", "z"), ("x", "s"), ("w", "s")])
@@ -39,38 +40,52 @@ def dag_to_mag(
 ) -> MixedGraph:
     """The maximal ancestral graph over the observed variables of a DAG.
 
-    x and y are adjacent if and only if there is an inducing path between them: every inner node that is not latent is
-    a collider, and every collider is an ancestor of x, y or a selected node.  That is so exactly if no set of the other
-    observed nodes, together with the selected ones, d-separates x and y.
+    x and y are adjacent if and only if there is an inducing path between them: every inner node
+    that is not latent is a collider, and every collider is an ancestor of x, y or a selected node.
+    That is so exactly if no set of the other observed nodes, together with the selected ones,
+    d-separates x and y.
 
     Args:
-        dag: A networkx DiGraph, a MixedGraph that is a DAG, or a (d, d) matrix (nonzero at (i, j) for i -> j).
-        latent: Nodes that are not observed: labels (networkx), names (MixedGraph) or positions (matrix).
-        selected: Nodes that are conditioned on throughout, and not observed either; none of them in ``latent``.
+        dag: A networkx DiGraph, a MixedGraph that is a DAG, or a (d, d) matrix (nonzero at (i, j)
+            for i -> j).
+        latent: Nodes that are not observed: labels (networkx), names (MixedGraph) or positions
+            (matrix).
+        selected: Nodes that are conditioned on throughout, and not observed either; none of them in
+            ``latent``.
 
     Returns:
         The MAG; its names are ``str(node)`` of the observed nodes, in the DAG's node order.
 
     Raises:
-        GraphError: If ``dag`` is no DAG, a latent or selected node is unknown, or a node is in both.
+        GraphError: If ``dag`` is no DAG, a latent or selected node is unknown, or a node is in
+            both.
 
     Source:
-        Richardson and Spirtes 2002, section 4.2 (the marks and edges) and theorem 4.2 (inducing paths).
+        Richardson and Spirtes 2002, section 4.2 (the marks and edges) and theorem 4.2 (inducing
+        paths).
     """
     nodes, adjacency = dag_adjacency(dag)
     position = {node: i for i, node in enumerate(nodes)}
     hidden = {}
     for argument, wanted in (("latent", latent), ("selected", selected)):
         if isinstance(wanted, str):
-            raise GraphError(f"{argument} is a collection of nodes, got the single string {wanted!r}; write [{wanted!r}]")
+            raise GraphError(
+                f"{argument} is a collection of nodes, got the single string {wanted!r}; write "
+                f"[{wanted!r}]"
+            )
         for node in wanted:
             if node not in position:
-                raise GraphError(f"{argument}: no node {node!r} in the DAG; its nodes are {list(nodes)}")
+                raise GraphError(
+                    f"{argument}: no node {node!r} in the DAG; its nodes are {list(nodes)}"
+                )
         hidden[argument] = _bitmask(position[node] for node in wanted)
     both = hidden["latent"] & hidden["selected"]
     if both:
         names = [nodes[v] for v in _bits(both)]
-        raise GraphError(f"no node can be both latent and selected, got {names} as both; keep each in one of the two")
+        raise GraphError(
+            f"no node can be both latent and selected, got {names} as both; keep each in one of "
+            "the two"
+        )
 
     trails = Trails(arc_marks(adjacency), nodes)
     observed = trails.all & ~hidden["latent"] & ~hidden["selected"]
@@ -89,8 +104,8 @@ def dag_to_mag(
 def is_ancestral(graph: MixedGraph) -> bool:
     """Is the graph ancestral: no circles, and no arrowhead at an ancestor?
 
-    There are no directed cycles, no edge ``a <-> b`` with a directed path from a to b, and no arrowhead at a node with
-    an undirected edge.
+    There are no directed cycles, no edge ``a <-> b`` with a directed path from a to b, and no
+    arrowhead at a node with an undirected edge.
 
     Args:
         graph: Any mixed graph.
@@ -107,8 +122,9 @@ def is_ancestral(graph: MixedGraph) -> bool:
 def is_mag(graph: MixedGraph) -> bool:
     """Is the graph a maximal ancestral graph?
 
-    It is ancestral, and every two nodes without an edge are m-separated by some set of the others.  The second holds
-    if no two such nodes are joined by a path on which every inner node is a collider and an ancestor of one of the two.
+    It is ancestral, and every two nodes without an edge are m-separated by some set of the others.
+    The second holds if no two such nodes are joined by a path on which every inner node is a
+    collider and an ancestor of one of the two.
 
     Args:
         graph: Any mixed graph.
@@ -129,9 +145,10 @@ def is_mag(graph: MixedGraph) -> bool:
 def markov_equivalent_mags(a: MixedGraph, b: MixedGraph) -> bool:
     """Do two MAGs have the same m-separations?
 
-    They do exactly if they have the same adjacencies, the same unshielded colliders, and, wherever a path
-    discriminates a node v in both, v is a collider on it in both or in neither.  A path (x, q1, ..., qp, v, y) with p at
-    least 1 discriminates v if x and y are not adjacent and every q is a collider on the path and a parent of y.
+    They do exactly if they have the same adjacencies, the same unshielded colliders, and, wherever
+    a path discriminates a node v in both, v is a collider on it in both or in neither.  A path (x,
+    q1, ..., qp, v, y) with p at least 1 discriminates v if x and y are not adjacent and every q is
+    a collider on the path and a parent of y.
 
     Args:
         a: A MAG.
@@ -144,8 +161,9 @@ def markov_equivalent_mags(a: MixedGraph, b: MixedGraph) -> bool:
         GraphError: If one of them is no MAG, or the names differ.
 
     Source:
-        Spirtes and Richardson 1997, A polynomial time algorithm for determining DAG equivalence in the presence of
-        latent variables and selection bias (AISTATS).  The paths are not listed: one search for each y finds every q.
+        Spirtes and Richardson 1997, A polynomial time algorithm for determining DAG equivalence in
+        the presence of latent variables and selection bias (AISTATS).  The paths are not listed:
+        one search for each y finds every q.
     """
     for argument, graph in (("a", a), ("b", b)):
         if not is_mag(graph):
@@ -169,8 +187,9 @@ def markov_equivalent_mags(a: MixedGraph, b: MixedGraph) -> bool:
     for y in range(a.n_nodes):
         chain = _flood(_entered_from(parents[y], into, ~adjacent[y]), spouses, parents[y])
         for v in _bits(adjacent[y]):
-            # The mark at v of its edge with y decides.  If it is an arrowhead, so is the one of its edge with the last q
-            # (v --> q --> y would make v an ancestor of y).  If it differs, v is no parent of y in both, so not in chain.
+            # The mark at v of its edge with y decides.  If it is an arrowhead, so is the one of its
+            # edge with the last q (v --> q --> y would make v an ancestor of y).  If it differs, v
+            # is no parent of y in both, so not in chain.
             if (into_a[v] ^ into_b[v]) >> y & 1 and chain & out_of[v]:
                 return False
     return True
@@ -179,12 +198,13 @@ def markov_equivalent_mags(a: MixedGraph, b: MixedGraph) -> bool:
 def visible_edges(graph: MixedGraph) -> tuple[Edge, ...]:
     """The directed edges of a MAG or PAG that no latent confounder can hide behind.
 
-    ``a --> b`` is visible if some c that is not adjacent to b has an edge ``c *-> a``, or a path to a that is into a
-    on which every inner node is a collider and a parent of b.  In a graph without selection, a and b have then no
-    latent common cause in any DAG that the graph stands for.
+    ``a --> b`` is visible if some c that is not adjacent to b has an edge ``c *-> a``, or a path to
+    a that is into a on which every inner node is a collider and a parent of b.  In a graph without
+    selection, a and b have then no latent common cause in any DAG that the graph stands for.
 
     Args:
-        graph: A MAG or a PAG.  Circles are taken as they stand: only a definite arrowhead or tail counts.
+        graph: A MAG or a PAG.  Circles are taken as they stand: only a definite arrowhead or tail
+            counts.
 
     Returns:
         The visible edges, each written ``a --> b``, in the order of ``graph.edges()``.
@@ -194,7 +214,8 @@ def visible_edges(graph: MixedGraph) -> tuple[Edge, ...]:
     """
     adjacent, into = edge_masks(graph.adjacency), _into(graph)
     parents, spouses = edge_masks(graph.directed.T), edge_masks(graph.bidirected)
-    # a itself is a parent of b, so that one search per b finds all: a is visible if it lies on such a collider path.
+    # a itself is a parent of b, so that one search per b finds all: a is visible if it lies on such
+    # a collider path.
     reached = []
     for b in range(graph.n_nodes):
         first = _entered_from(parents[b], into, ~adjacent[b])
@@ -208,13 +229,16 @@ def visible_edges(graph: MixedGraph) -> tuple[Edge, ...]:
     )
 
 
-def _inducing_pairs(trails: Trails, observed: int, latent: int, before_selected: int) -> dict[int, int]:
+def _inducing_pairs(
+    trails: Trails, observed: int, latent: int, before_selected: int
+) -> dict[int, int]:
     """For each observed x the mask of the later observed y that an inducing path joins to it."""
     pairs = {}
     for x in _bits(observed):
         later = observed >> (x + 1) << (x + 1)
         found = trails.adjacent[x] & later
-        # Forgetting whose ancestors the colliders must be leaves few candidates, mostly x's neighbourhood.
+        # Forgetting whose ancestors the colliders must be leaves few candidates, mostly x's
+        # neighbourhood.
         for y in _bits(trails.reach(x, colliders=trails.all, noncolliders=latent) & later & ~found):
             colliders = trails.ancestors[x] | trails.ancestors[y] | before_selected
             found |= trails.reach(x, colliders=colliders, noncolliders=latent) & 1 << y
@@ -243,7 +267,9 @@ def _entered_from(nodes: int, into: list[int], sources: int) -> int:
 
 
 def _flood(start: int, edges: list[int], allowed: int) -> int:
-    """The nodes that can be reached from ``start`` along ``edges`` within ``allowed``, ``start`` among them."""
+    """The nodes that can be reached from ``start`` along ``edges`` within ``allowed``, ``start``
+    among them.
+    """
     found, fresh = start, start
     while fresh:
         low = fresh & -fresh

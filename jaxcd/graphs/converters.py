@@ -1,15 +1,14 @@
 """Mixed graphs in the formats of other tools, and back.
 
 ==============  ====================  ==========================================================
-format          marks it can carry    convention
-==============  ====================  ==========================================================
-JSON            all                   names, and edges as ``[a, "-->", b]``
-networkx        all                   a DiGraph; the marks are attributes of the arcs
-DOT             all                   one edge a line, for Graphviz; only our own text is read back
-Tetrad          all                   "Graph Nodes:" and "Graph Edges:" text
-causal-learn    all                   ``graph[j, i]`` is the code at j: -1 tail, 1 arrowhead, 2 circle
-pcalg amat.pag  all                   ``amat[i, j]`` is the code at j: 1 circle, 2 arrowhead, 3 tail
-amat.cpdag      directed, undirected  ``amat[a, b] = 0`` and ``amat[b, a] = 1`` is a --> b
+format          marks it can carry    convention ==============  ====================
+========================================================== JSON            all
+names, and edges as ``[a, "-->", b]`` networkx        all                   a DiGraph; the marks are
+attributes of the arcs DOT             all                   one edge a line, for Graphviz; only our
+own text is read back Tetrad          all                   "Graph Nodes:" and "Graph Edges:" text
+causal-learn    all                   ``graph[j, i]`` is the code at j: -1 tail, 1 arrowhead, 2
+circle pcalg amat.pag  all                   ``amat[i, j]`` is the code at j: 1 circle, 2 arrowhead,
+3 tail amat.cpdag      directed, undirected  ``amat[a, b] = 0`` and ``amat[b, a] = 1`` is a --> b
 ==============  ====================  ==========================================================
 
 Every ``to_`` has its ``from_``, and ``from_x(to_x(graph)) == graph``.
@@ -46,7 +45,8 @@ __all__ = [
     "to_tetrad",
 ]
 
-# ---- pcalg -----------------------------------------------------------------------------------------------------------
+# ---- pcalg
+# --------------------------------------------------------------------------------------------------
 
 
 class PcalgKind(Enum):
@@ -62,8 +62,9 @@ class PcalgGraph:
     """A graph as pcalg holds it.
 
     Args:
-        amat: Integer matrix (d, d).  ``amat.pag``: ``amat[i, j]`` is the mark at j (0 none, 1 circle, 2 arrowhead,
-            3 tail).  ``amat.cpdag``: ``amat[a, b] = 0`` and ``amat[b, a] = 1`` is a --> b; 1 and 1 is a --- b.
+        amat: Integer matrix (d, d).  ``amat.pag``: ``amat[i, j]`` is the mark at j (0 none, 1
+            circle, 2 arrowhead, 3 tail).  ``amat.cpdag``: ``amat[a, b] = 0`` and ``amat[b, a] = 1``
+            is a --> b; 1 and 1 is a --- b.
         kind: Which of the two codings it is.
         names: The d node names.
     """
@@ -93,7 +94,8 @@ def to_pcalg(graph: MixedGraph, *, kind: PcalgKind = PcalgKind.PAG) -> PcalgGrap
     for edge in graph.edges():
         if edge.symbol not in ("-->", "---"):
             raise GraphError(f"amat.cpdag has no code for {edge}; use PcalgKind.PAG")
-    # Entry (i, j) is 1 where the mark at j is a tail: a --> b has its tail at a, so amat[b, a] = 1 and amat[a, b] = 0.
+    # Entry (i, j) is 1 where the mark at j is a tail: a --> b has its tail at a, so amat[b, a] = 1
+    # and amat[a, b] = 0.
     return PcalgGraph((graph.marks == Mark.TAIL).astype(np.int64), kind, graph.names)
 
 
@@ -110,12 +112,17 @@ def from_pcalg(value: PcalgGraph) -> MixedGraph:
         raise GraphError(f"kind must be a PcalgKind, got {value.kind!r}")
     d = len(value.names)
     if amat.shape != (d, d) or not np.isin(amat, (0, 1)).all():
-        raise GraphError(f"amat.cpdag must be a ({d}, {d}) matrix of 0 and 1, got shape {amat.shape}:\n{amat}")
+        raise GraphError(
+            f"amat.cpdag must be a ({d}, {d}) matrix of 0 and 1, got shape {amat.shape}:\n{amat}"
+        )
     tail = amat == 1
-    return MixedGraph(value.names, np.where(tail, int(Mark.TAIL), np.where(tail.T, int(Mark.ARROW), 0)))
+    return MixedGraph(
+        value.names, np.where(tail, int(Mark.TAIL), np.where(tail.T, int(Mark.ARROW), 0))
+    )
 
 
-# ---- causal-learn ----------------------------------------------------------------------------------------------------
+# ---- causal-learn
+# --------------------------------------------------------------------------------------------------
 
 _CAUSAL_LEARN = {Mark.NONE: 0, Mark.CIRCLE: 2, Mark.ARROW: 1, Mark.TAIL: -1}
 
@@ -123,8 +130,9 @@ _CAUSAL_LEARN = {Mark.NONE: 0, Mark.CIRCLE: 2, Mark.ARROW: 1, Mark.TAIL: -1}
 def to_causal_learn(graph: MixedGraph) -> np.ndarray:
     """The matrix of causal-learn's ``GeneralGraph.graph``.
 
-    ``matrix[j, i] = 1`` and ``matrix[i, j] = -1`` is i --> j; -1 and -1 undirected; 1 and 1 bidirected; 2 is a circle.
-    So the code of the mark at j stands in row j: the transpose of ``marks``, with other codes.
+    ``matrix[j, i] = 1`` and ``matrix[i, j] = -1`` is i --> j; -1 and -1 undirected; 1 and 1
+    bidirected; 2 is a circle. So the code of the mark at j stands in row j: the transpose of
+    ``marks``, with other codes.
 
     Args:
         graph: Any graph.
@@ -160,15 +168,17 @@ def from_causal_learn(matrix: np.ndarray, *, names: tuple[str, ...] | list[str])
     return MixedGraph(tuple(names), marks.T)
 
 
-# ---- networkx --------------------------------------------------------------------------------------------------------
+# ---- networkx
+# --------------------------------------------------------------------------------------------------
 
 
 def to_networkx(graph: MixedGraph) -> nx.DiGraph:
     """A networkx DiGraph with the marks as attributes.
 
-    An edge with exactly one arrowhead becomes one arc, into the arrowhead; any other edge becomes two opposite arcs.
-    So a DAG becomes the ordinary DiGraph, and an undirected edge can be walked both ways.  Each arc (u, v) has
-    ``source_mark`` (at u) and ``target_mark`` (at v), each ``"tail"``, ``"arrow"`` or ``"circle"``.
+    An edge with exactly one arrowhead becomes one arc, into the arrowhead; any other edge becomes
+    two opposite arcs. So a DAG becomes the ordinary DiGraph, and an undirected edge can be walked
+    both ways.  Each arc (u, v) has ``source_mark`` (at u) and ``target_mark`` (at v), each
+    ``"tail"``, ``"arrow"`` or ``"circle"``.
 
     Args:
         graph: Any graph.
@@ -182,15 +192,17 @@ def to_networkx(graph: MixedGraph) -> nx.DiGraph:
         # Canonical edges have their only arrowhead at the right.
         one_way = edge.mark_b is Mark.ARROW and edge.mark_a is not Mark.ARROW
         for e in (edge,) if one_way else (edge, edge.reversed()):
-            result.add_edge(e.a, e.b, source_mark=e.mark_a.name.lower(), target_mark=e.mark_b.name.lower())
+            result.add_edge(
+                e.a, e.b, source_mark=e.mark_a.name.lower(), target_mark=e.mark_b.name.lower()
+            )
     return result
 
 
 def from_networkx(graph: nx.DiGraph) -> MixedGraph:
     """The mixed graph of a networkx DiGraph; the inverse of :func:`to_networkx`.
 
-    Arcs without mark attributes are read as in a plain DiGraph: one arc is a directed edge, two opposite arcs are an
-    undirected edge.  Cycles are allowed.
+    Arcs without mark attributes are read as in a plain DiGraph: one arc is a directed edge, two
+    opposite arcs are an undirected edge.  Cycles are allowed.
 
     Args:
         graph: A DiGraph; its nodes are named ``str(node)``.
@@ -199,7 +211,8 @@ def from_networkx(graph: nx.DiGraph) -> MixedGraph:
         The mixed graph.
 
     Raises:
-        GraphError: If ``graph`` is undirected or a multigraph, or an attribute is missing, unknown or contradictory.
+        GraphError: If ``graph`` is undirected or a multigraph, or an attribute is missing, unknown
+            or contradictory.
     """
     if not graph.is_directed() or graph.is_multigraph():
         raise GraphError(f"graph must be a networkx DiGraph, got {type(graph).__name__}")
@@ -208,14 +221,22 @@ def from_networkx(graph: nx.DiGraph) -> MixedGraph:
         back = graph.get_edge_data(v, u, default=attributes)
         keys = {"source_mark", "target_mark"} & set(attributes)
         if len(keys) == 1 or keys != {"source_mark", "target_mark"} & set(back):
-            raise GraphError(f"arc {u!r} -> {v!r}: give both source_mark and target_mark, on both arcs of a pair")
+            raise GraphError(
+                f"arc {u!r} -> {v!r}: give both source_mark and target_mark, on both arcs of a pair"
+            )
         if keys:
-            edge = Edge(str(u), str(v), _mark(attributes["source_mark"]), _mark(attributes["target_mark"]))
+            edge = Edge(
+                str(u), str(v), _mark(attributes["source_mark"]), _mark(attributes["target_mark"])
+            )
         else:
-            edge = Edge(str(u), str(v), Mark.TAIL, Mark.TAIL if graph.has_edge(v, u) else Mark.ARROW)
+            edge = Edge(
+                str(u), str(v), Mark.TAIL, Mark.TAIL if graph.has_edge(v, u) else Mark.ARROW
+            )
         earlier = edges.setdefault(frozenset((edge.a, edge.b)), edge)
         if earlier not in (edge, edge.reversed()):
-            raise GraphError(f"the two arcs between {u!r} and {v!r} contradict each other: {earlier} and {edge}")
+            raise GraphError(
+                f"the two arcs between {u!r} and {v!r} contradict each other: {earlier} and {edge}"
+            )
     return MixedGraph.from_edges((str(node) for node in graph.nodes), edges.values())
 
 
@@ -226,7 +247,8 @@ def _mark(text: Any) -> Mark:
     raise GraphError(f"a mark attribute is 'tail', 'arrow' or 'circle', got {text!r}")
 
 
-# ---- JSON ------------------------------------------------------------------------------------------------------------
+# ---- JSON
+# --------------------------------------------------------------------------------------------------
 
 _JSON_FORMAT = "jaxcd.MixedGraph"
 _JSON_VERSION = 1
@@ -239,10 +261,16 @@ def to_json_dict(graph: MixedGraph) -> dict[str, Any]:
         graph: Any graph.
 
     Returns:
-        ``{"format": "jaxcd.MixedGraph", "version": 1, "names": [...], "edges": [[a, "-->", b], ...]}``.
+        ``{"format": "jaxcd.MixedGraph", "version": 1, "names": [...], "edges": [[a, "-->", b],
+        ...]}``.
     """
     edges = [[edge.a, edge.symbol, edge.b] for edge in graph.edges()]
-    return {"format": _JSON_FORMAT, "version": _JSON_VERSION, "names": list(graph.names), "edges": edges}
+    return {
+        "format": _JSON_FORMAT,
+        "version": _JSON_VERSION,
+        "names": list(graph.names),
+        "edges": edges,
+    }
 
 
 def from_json_dict(value: Any) -> MixedGraph:
@@ -252,14 +280,24 @@ def from_json_dict(value: Any) -> MixedGraph:
         FormatError: If the dictionary is not of that form.
         GraphError: If the names or edges make no graph.
     """
-    if not isinstance(value, dict) or value.get("format") != _JSON_FORMAT or value.get("version") != _JSON_VERSION:
-        raise FormatError(f'a graph in JSON has "format": "{_JSON_FORMAT}" and "version": {_JSON_VERSION}')
+    if (
+        not isinstance(value, dict)
+        or value.get("format") != _JSON_FORMAT
+        or value.get("version") != _JSON_VERSION
+    ):
+        raise FormatError(
+            f'a graph in JSON has "format": "{_JSON_FORMAT}" and "version": {_JSON_VERSION}'
+        )
     names, entries = value.get("names"), value.get("edges")
     if not isinstance(names, list) or not isinstance(entries, list):
         raise FormatError('a graph in JSON has a list "names" and a list "edges"')
     edges = []
     for entry in entries:
-        if not (isinstance(entry, list) and len(entry) == 3 and all(isinstance(part, str) for part in entry)):
+        if not (
+            isinstance(entry, list)
+            and len(entry) == 3
+            and all(isinstance(part, str) for part in entry)
+        ):
             raise FormatError(f'"edges" holds lists of three strings [a, "-->", b], got {entry!r}')
         a, symbol, b = entry
         if symbol not in SYMBOLS:

@@ -1,8 +1,8 @@
 """Markov equivalence: the CPDAG of a DAG, and a DAG inside a PDAG.
 
-Two DAGs are Markov equivalent if they have the same adjacencies and the same v-structures (a --> b <-- c with a and c
-not adjacent).  The CPDAG of a DAG keeps an edge directed if all equivalent DAGs agree on its direction (it is
-compelled) and makes it undirected otherwise (it is reversible).
+Two DAGs are Markov equivalent if they have the same adjacencies and the same v-structures (a --> b
+<-- c with a and c not adjacent).  The CPDAG of a DAG keeps an edge directed if all equivalent DAGs
+agree on its direction (it is compelled) and makes it undirected otherwise (it is reversible).
 
 >>> chain = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "b --> c"])
 >>> print(dag_to_cpdag(chain))
@@ -34,8 +34,9 @@ def dag_to_cpdag(dag: nx.DiGraph | MixedGraph) -> MixedGraph:
         GraphError: If ``dag`` is no DAG.
 
     Source:
-        Chickering 1995 (UAI), "A transformational characterization of equivalent Bayesian network structures":
-        edges are ordered and then labelled compelled or reversible, each one in time of the number of parents.
+        Chickering 1995 (UAI), "A transformational characterization of equivalent Bayesian network
+        structures": edges are ordered and then labelled compelled or reversible, each one in time
+        of the number of parents.
     """
     nodes, adjacency = dag_adjacency(dag)
     compelled = _compelled(adjacency)
@@ -51,15 +52,17 @@ def _compelled(adjacency: np.ndarray) -> np.ndarray:
     order = topological_order(adjacency)
     rank = {v: k for k, v in enumerate(order)}
     compelled = np.zeros(adjacency.shape, dtype=bool)
-    # Heads are taken in topological order, so that all arcs into a tail are labelled before the arcs out of it.  For
-    # one head y Chickering's order takes the latest tail x first, and that one step labels every arc into y.
+    # Heads are taken in topological order, so that all arcs into a tail are labelled before the
+    # arcs out of it.  For one head y Chickering's order takes the latest tail x first, and that one
+    # step labels every arc into y.
     for y in order:
         if not parents[y]:
             continue
         x = max(parents[y], key=rank.__getitem__)
         into_x = {w for w in parents[x] if compelled[w, x]}
         if not into_x <= parents[y]:
-            # w --> x --> y with w and y not adjacent: turning x --> y round would make a v-structure at x.
+            # w --> x --> y with w and y not adjacent: turning x --> y round would make a
+            # v-structure at x.
             compelled[list(parents[y]), y] = True
         elif parents[y] - parents[x] - {x}:
             # z --> y <-- x with z and x not adjacent is a v-structure.
@@ -70,21 +73,23 @@ def _compelled(adjacency: np.ndarray) -> np.ndarray:
 
 
 def consistent_extension(pdag: MixedGraph) -> MixedGraph | None:
-    """A DAG with the adjacencies, the directed edges and the v-structures of a PDAG, if there is one.
+    """A DAG with the adjacencies, the directed edges and the v-structures of a PDAG, if there is
+    one.
 
     Args:
         pdag: A graph of directed and undirected edges.
 
     Returns:
-        A DAG, or None if no consistent extension exists.  Which of several DAGs it is depends on the order of the names
-        (the last possible sink in that order is taken first); whether there is one does not.
+        A DAG, or None if no consistent extension exists.  Which of several DAGs it is depends on
+        the order of the names (the last possible sink in that order is taken first); whether there
+        is one does not.
 
     Raises:
         GraphError: If an edge is neither directed nor undirected.
 
     Source:
-        Dor and Tarsi 1992, "A simple algorithm to construct a consistent extension of a partially oriented graph"
-        (UCLA, R-185).
+        Dor and Tarsi 1992, "A simple algorithm to construct a consistent extension of a partially
+        oriented graph" (UCLA, R-185).
     """
     directed, undirected = pdag.directed.copy(), pdag.undirected.copy()
     loose = np.argwhere(pdag.adjacency & ~(directed | directed.T | undirected))
@@ -95,7 +100,9 @@ def consistent_extension(pdag: MixedGraph) -> MixedGraph | None:
     left = list(range(pdag.n_nodes))
     while left:
         adjacency = directed | directed.T | undirected
-        sink = next((x for x in reversed(left) if _may_be_sink(x, directed, undirected, adjacency)), None)
+        sink = next(
+            (x for x in reversed(left) if _may_be_sink(x, directed, undirected, adjacency)), None
+        )
         if sink is None:
             return None
         result[undirected[sink], sink] = True
@@ -106,8 +113,12 @@ def consistent_extension(pdag: MixedGraph) -> MixedGraph | None:
     return MixedGraph.from_arcs(pdag.names, result)
 
 
-def _may_be_sink(x: int, directed: np.ndarray, undirected: np.ndarray, adjacency: np.ndarray) -> bool:
-    """Has x no child, and is every undirected neighbour of x adjacent to all that x is adjacent to?"""
+def _may_be_sink(
+    x: int, directed: np.ndarray, undirected: np.ndarray, adjacency: np.ndarray
+) -> bool:
+    """Has x no child, and is every undirected neighbour of x adjacent to all that x is adjacent
+    to?
+    """
     if directed[x].any():
         return False
     around = np.flatnonzero(adjacency[x])
@@ -116,10 +127,13 @@ def _may_be_sink(x: int, directed: np.ndarray, undirected: np.ndarray, adjacency
     return bool(block.all())
 
 
-def random_dag(n_nodes: int, *, expected_degree: float, seed: int | np.random.Generator) -> nx.DiGraph:
+def random_dag(
+    n_nodes: int, *, expected_degree: float, seed: int | np.random.Generator
+) -> nx.DiGraph:
     """A random DAG: arcs are independent given a uniformly random order of the nodes.
 
-    Each pair is joined with probability ``expected_degree / (n_nodes - 1)``, from the earlier to the later node.
+    Each pair is joined with probability ``expected_degree / (n_nodes - 1)``, from the earlier to
+    the later node.
 
     Args:
         n_nodes: Number of nodes, at least 1.
@@ -127,7 +141,8 @@ def random_dag(n_nodes: int, *, expected_degree: float, seed: int | np.random.Ge
         seed: An integer, or a numpy Generator, which is advanced.
 
     Returns:
-        A networkx DiGraph with nodes ``"x0"``, ``"x1"``, ... in this order, which is not the topological one.
+        A networkx DiGraph with nodes ``"x0"``, ``"x1"``, ... in this order, which is not the
+        topological one.
 
     Raises:
         GraphError: If an argument is out of range.
@@ -135,7 +150,10 @@ def random_dag(n_nodes: int, *, expected_degree: float, seed: int | np.random.Ge
     if not n_nodes >= 1:
         raise GraphError(f"n_nodes must be at least 1, got {n_nodes}")
     if not 0 <= expected_degree <= n_nodes - 1:
-        raise GraphError(f"expected_degree must be in [0, n_nodes - 1] = [0, {n_nodes - 1}], got {expected_degree}")
+        raise GraphError(
+            f"expected_degree must be in [0, n_nodes - 1] = [0, {n_nodes - 1}], got "
+            f"{expected_degree}"
+        )
     rng = np.random.default_rng(seed)
     probability = expected_degree / max(n_nodes - 1, 1)
     upper = np.triu(rng.random((n_nodes, n_nodes)) < probability, k=1)

@@ -1,4 +1,6 @@
-"""Directed acyclic graphs as adjacency matrices: the one place where DAGs in several forms are read and checked."""
+"""Directed acyclic graphs as adjacency matrices: the one place where DAGs in several forms are read
+and checked.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,18 @@ from jaxcd.errors import GraphError
 from jaxcd.graphs.mixed_graph import MixedGraph
 
 
-def dag_adjacency(dag: nx.DiGraph | MixedGraph | np.ndarray) -> tuple[tuple[Hashable, ...], np.ndarray]:
+def dag_adjacency(
+    dag: nx.DiGraph | MixedGraph | np.ndarray,
+) -> tuple[tuple[Hashable, ...], np.ndarray]:
     """Read a DAG in any of three forms and check that it is one.
 
     Args:
-        dag: A networkx DiGraph, a MixedGraph whose edges are all directed, or a (d, d) matrix whose entry (i, j) is
-            nonzero for an arc from i to j.
+        dag: A networkx DiGraph, a MixedGraph whose edges are all directed, or a (d, d) matrix whose
+            entry (i, j) is nonzero for an arc from i to j.
 
     Returns:
-        The nodes (their labels, their names, or 0..d-1) and a bool matrix (d, d), true at (i, j) for an arc i -> j.
+        The nodes (their labels, their names, or 0..d-1) and a bool matrix (d, d), true at (i, j)
+        for an arc i -> j.
 
     Raises:
         GraphError: If an edge is not directed or there is a directed cycle; the message names one.
@@ -30,10 +35,14 @@ def dag_adjacency(dag: nx.DiGraph | MixedGraph | np.ndarray) -> tuple[tuple[Hash
         loose = np.argwhere(dag.adjacency & ~(adjacency | adjacency.T))
         if loose.size:
             edge = dag.edge(dag.names[loose[0][0]], dag.names[loose[0][1]])
-            raise GraphError(f"every edge of a DAG is directed, got {edge}; see consistent_extension for a CPDAG")
+            raise GraphError(
+                f"every edge of a DAG is directed, got {edge}; see consistent_extension for a CPDAG"
+            )
     elif isinstance(dag, nx.Graph):
         if not dag.is_directed():
-            raise GraphError(f"dag must be a networkx DiGraph, got the undirected {type(dag).__name__}")
+            raise GraphError(
+                f"dag must be a networkx DiGraph, got the undirected {type(dag).__name__}"
+            )
         nodes = tuple(dag.nodes)
         adjacency = np.zeros((len(nodes), len(nodes)), dtype=bool)
         position = {node: i for i, node in enumerate(nodes)}
@@ -42,16 +51,23 @@ def dag_adjacency(dag: nx.DiGraph | MixedGraph | np.ndarray) -> tuple[tuple[Hash
     else:
         array = np.asarray(dag)
         if array.ndim != 2 or array.shape[0] != array.shape[1]:
-            raise GraphError(f"dag must be a DiGraph, a MixedGraph or a square matrix, got shape {array.shape}")
+            raise GraphError(
+                f"dag must be a DiGraph, a MixedGraph or a square matrix, got shape {array.shape}"
+            )
         if array.dtype.kind not in "biu" and not np.isin(array, (0, 1)).all():
-            raise GraphError("dag as a matrix must hold 0 and 1 only (1 at (i, j) for i -> j); compare weights with 0")
+            raise GraphError(
+                "dag as a matrix must hold 0 and 1 only (1 at (i, j) for i -> j); compare weights "
+                "with 0"
+            )
         nodes, adjacency = tuple(range(array.shape[0])), array.astype(bool)
     _refuse_cycle(nodes, adjacency)
     return nodes, adjacency
 
 
 def topological_order(adjacency: np.ndarray) -> list[int]:
-    """The nodes of an acyclic bool matrix, parents first; the smallest position first where there is a choice."""
+    """The nodes of an acyclic bool matrix, parents first; the smallest position first where there
+    is a choice.
+    """
     graph = nx.from_numpy_array(np.asarray(adjacency, dtype=bool), create_using=nx.DiGraph)
     return [int(node) for node in nx.lexicographical_topological_sort(graph)]
 
@@ -61,4 +77,6 @@ def _refuse_cycle(nodes: tuple[Hashable, ...], adjacency: np.ndarray) -> None:
     if not nx.is_directed_acyclic_graph(graph):
         cycle = [tail for tail, _ in nx.find_cycle(graph)]
         path = " --> ".join(str(nodes[i]) for i in [*cycle, cycle[0]])
-        raise GraphError(f"a DAG has no directed cycle, got {path}; remove or turn one of these edges")
+        raise GraphError(
+            f"a DAG has no directed cycle, got {path}; remove or turn one of these edges"
+        )

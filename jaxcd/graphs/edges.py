@@ -1,7 +1,8 @@
 """Marks, edges and their text.
 
-An edge of a mixed graph has one mark at each of its two ends: a tail, an arrowhead or a circle ("not known which").
-Its text has three characters between the two names: the mark at the left end, a dash, the mark at the right end.
+An edge of a mixed graph has one mark at each of its two ends: a tail, an arrowhead or a circle
+("not known which"). Its text has three characters between the two names: the mark at the left end,
+a dash, the mark at the right end.
 
 >>> print(Edge("smoking", "cancer", Mark.TAIL, Mark.ARROW))
 smoking --> cancer
@@ -32,14 +33,18 @@ _LEFT = {Mark.TAIL: "-", Mark.CIRCLE: "o", Mark.ARROW: "<"}
 _RIGHT = {Mark.TAIL: "-", Mark.CIRCLE: "o", Mark.ARROW: ">"}
 
 SYMBOLS: dict[str, tuple[Mark, Mark]] = {
-    f"{left}-{right}": (mark_a, mark_b) for mark_a, left in _LEFT.items() for mark_b, right in _RIGHT.items()
+    f"{left}-{right}": (mark_a, mark_b)
+    for mark_a, left in _LEFT.items()
+    for mark_b, right in _RIGHT.items()
 }
 """The nine edge symbols, each with the mark at its left and at its right end."""
 
-# Overlapping matches are wanted (a lookahead), because a name may itself contain the text of an edge.
+# Overlapping matches are wanted (a lookahead), because a name may itself contain the text of an
+# edge.
 _SYMBOL_PATTERN = re.compile("(?=(" + "|".join(re.escape(symbol) for symbol in SYMBOLS) + "))")
 
-# An edge is written so that the "weaker" mark comes first: a --> b, a o-> b, a --o b, never b <-- a.
+# An edge is written so that the "weaker" mark comes first: a --> b, a o-> b, a --o b, never b <--
+# a.
 _RANK = {Mark.TAIL: 0, Mark.CIRCLE: 1, Mark.ARROW: 2}
 
 
@@ -67,7 +72,8 @@ class Edge:
             raise GraphError(f"an edge joins two different nodes, got {self.a!r} twice")
         if self.mark_a not in _LEFT or self.mark_b not in _RIGHT:
             raise GraphError(
-                f"the marks of an edge are TAIL, CIRCLE or ARROW, got {self.mark_a!r} and {self.mark_b!r}; "
+                f"the marks of an edge are TAIL, CIRCLE or ARROW, got {self.mark_a!r} and "
+                f"{self.mark_b!r}; "
                 "leave the edge out if there is none"
             )
 
@@ -81,7 +87,9 @@ class Edge:
         return Edge(self.b, self.a, self.mark_b, self.mark_a)
 
     def canonical(self) -> Edge:
-        """The same edge with arrowheads to the right: ``b <-- a`` becomes ``a --> b``; symmetric edges are kept."""
+        """The same edge with arrowheads to the right: ``b <-- a`` becomes ``a --> b``; symmetric
+        edges are kept.
+        """
         return self.reversed() if _RANK[self.mark_a] > _RANK[self.mark_b] else self
 
     def __str__(self) -> str:
@@ -103,15 +111,21 @@ def parse_edge(text: str, names: Collection[str]) -> Edge:
     """
     readings = set()
     for match in _SYMBOL_PATTERN.finditer(text):
-        # Stripped ends are tried as well as exact ones, so that a name with spaces at its ends can still be read.
+        # Stripped ends are tried as well as exact ones, so that a name with spaces at its ends can
+        # still be read.
         left, right = text[: match.start()], text[match.end(1) :]
         for a in {left, left.removesuffix(" "), left.strip()} & set(names):
             for b in {right, right.removeprefix(" "), right.strip()} & set(names):
                 readings.add((a, match.group(1), b))
     if len(readings) != 1:
-        problem = "is no edge between two of the names" if not readings else "can be read in more than one way"
+        problem = (
+            "is no edge between two of the names"
+            if not readings
+            else "can be read in more than one way"
+        )
         raise GraphError(
-            f"edge {text!r} {problem}; write 'a SYMBOL b' with names of the graph and one of {', '.join(SYMBOLS)}"
+            f"edge {text!r} {problem}; write 'a SYMBOL b' with names of the graph and one of "
+            f"{', '.join(SYMBOLS)}"
         )
     a, symbol, b = readings.pop()
     return Edge(a, b, *SYMBOLS[symbol])

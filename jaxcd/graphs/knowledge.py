@@ -2,37 +2,47 @@
 
 Three kinds of statement about variables by name:
 
-- **tiers**: ordered groups, mostly times of measurement.  A variable of a later tier is no ancestor of one of an earlier
-  tier.  A variable without a tier may be anywhere.
+- **tiers**: ordered groups, mostly times of measurement.  A variable of a later tier is no ancestor
+  of one of an earlier tier.  A variable without a tier may be anywhere.
 - **forbidden** pairs (a, b): a is no cause of b.
 - **required** pairs (a, b): a is a direct cause of b.
 
 What they say about an edge depends on the graph:
 
-=================  ==================================  ====================================  =============================
-statement          DAG                                 CPDAG                                 MAG and PAG
-=================  ==================================  ====================================  =============================
-a in a later tier  not ``a --> b``, nor a path         an edge of the two is ``b --> a``     an edge of the two has an
-than b             ``a --> ... --> b``                                                       arrowhead at a: ``b *-> a``
-forbidden (a, b)   not ``a --> b``; a may cause b      an edge of the two is ``b --> a``     a is no *ancestor* of b:
-                   through other variables                                                   ``b *-> a``
-required (a, b)    ``a --> b``                         ``a --> b``                           ``a --> b``
-=================  ==================================  ====================================  =============================
+=================  ==================================  ====================================
+============================= statement          DAG                                 CPDAG
+MAG and PAG =================  ==================================
+====================================  ============================= a in a later tier  not
+``a --> b``, nor a path         an edge of the two is ``b --> a``     an edge of the two has an than
+b             ``a --> ... --> b``                                                       arrowhead at
+a: ``b *-> a`` forbidden (a, b)   not ``a --> b``; a may cause b      an edge of the two is
+``b --> a``     a is no *ancestor* of b:
+                   through other variables
+                   ``b *-> a``
+required (a, b)    ``a --> b``                         ``a --> b``
+``a --> b`` =================  ==================================
+====================================  =============================
 
-The readings of a forbidden pair differ on purpose.  With latent variables ``a --> b`` in a MAG says that a is an ancestor
-of b, perhaps through variables that were not measured; that there is no *direct* effect says nothing about its marks.
-Where latent variables are possible, forbid only pairs of which a is no cause of b by any way;
-``check(names, ancestral=True)`` refuses knowledge that contradicts itself in this reading.
+The readings of a forbidden pair differ on purpose.  With latent variables ``a --> b`` in a MAG says
+that a is an ancestor of b, perhaps through variables that were not measured; that there is no
+*direct* effect says nothing about its marks. Where latent variables are possible, forbid only pairs
+of which a is no cause of b by any way; ``check(names, ancestral=True)`` refuses knowledge that
+contradicts itself in this reading.
 
-**Selection.**  A mark in a MAG under selection speaks of the selection variables too: an arrowhead at a says that a is an
-ancestor neither of b nor of a selection variable.  Where selection is possible, tiers must therefore be meant as: *a
-variable of any tier but the first is no ancestor of a selection variable either*, and a forbidden pair (a, b) as: a
-causes neither b nor the selection.  Without this, neither the arrowheads nor :meth:`Knowledge.may_separate` are sound.
+**Selection.**  A mark in a MAG under selection speaks of the selection variables too: an arrowhead
+at a says that a is an ancestor neither of b nor of a selection variable.  Where selection is
+possible, tiers must therefore be meant as: *a variable of any tier but the first is no ancestor of
+a selection variable either*, and a forbidden pair (a, b) as: a causes neither b nor the selection.
+Without this, neither the arrowheads nor :meth:`Knowledge.may_separate` are sound.
 
->>> knowledge = Knowledge(tiers=[["age"], ["smoking", "diet"], ["cancer"]], required=[("smoking", "cancer")])
+>>> knowledge = Knowledge(
+...     tiers=[["age"], ["smoking", "diet"], ["cancer"]], required=[("smoking", "cancer")]
+... )
 >>> knowledge.forbids("cancer", "age"), knowledge.forbids("age", "cancer")
 (True, False)
->>> knowledge.arrowheads(["age", "smoking", "diet", "cancer"])[0].tolist()  # edges of age: arrowheads at the others
+>>> knowledge.arrowheads(["age", "smoking", "diet", "cancer"])[
+...     0
+... ].tolist()  # edges of age: arrowheads at the others
 [False, True, True, True]
 """
 
@@ -57,25 +67,29 @@ _JSON_VERSION = 1
 @final
 @dataclass(frozen=True)
 class Knowledge:
-    """Tiers, forbidden and required edges; the module says what each means in a DAG, a CPDAG and a PAG.
+    """Tiers, forbidden and required edges; the module says what each means in a DAG, a CPDAG and a
+    PAG.
 
-    Equality and hash are by content: the order of names within a tier and of pairs does not matter, and is not kept.
+    Equality and hash are by content: the order of names within a tier and of pairs does not matter,
+    and is not kept.
 
     Args:
         tiers: Groups of names, the earliest first; no name is in two of them.
         forbidden: Pairs (a, b): a is no cause of b.  Writes the arrowhead at a, and nothing else.
         required: Pairs (a, b): the edge ``a --> b`` must be there.
-        forbidden_within_tier: Whether members of the same tier are no causes of each other either: every pair of a tier
-            is forbidden both ways.  In a DAG they are then not adjacent; in a PAG they may be joined by ``<->`` only.
+        forbidden_within_tier: Whether members of the same tier are no causes of each other either:
+            every pair of a tier is forbidden both ways.  In a DAG they are then not adjacent; in a
+            PAG they may be joined by ``<->`` only.
 
     Raises:
-        OptionError: If a name is no non-empty string or stands in two tiers, a pair is malformed or repeated, required
-            edges form a cycle, a required edge is forbidden, or required edges lead from a later tier to an earlier one.
+        OptionError: If a name is no non-empty string or stands in two tiers, a pair is malformed or
+            repeated, required edges form a cycle, a required edge is forbidden, or required edges
+            lead from a later tier to an earlier one.
 
     Source:
-        Meek 1995 (UAI), "Causal inference and causal explanation with background knowledge"; Andrews, Spirtes and Cooper
-        2020 (AISTATS), "On the completeness of causal discovery in the presence of latent confounding with tiered
-        background knowledge".
+        Meek 1995 (UAI), "Causal inference and causal explanation with background knowledge";
+        Andrews, Spirtes and Cooper 2020 (AISTATS), "On the completeness of causal discovery in the
+        presence of latent confounding with tiered background knowledge".
     """
 
     tiers: Sequence[Collection[str]] = ()
@@ -85,7 +99,9 @@ class Knowledge:
 
     def __post_init__(self) -> None:
         if not isinstance(self.forbidden_within_tier, bool):
-            raise OptionError(f"forbidden_within_tier must be True or False, got {self.forbidden_within_tier!r}")
+            raise OptionError(
+                f"forbidden_within_tier must be True or False, got {self.forbidden_within_tier!r}"
+            )
         tiers = _checked_tiers(self.tiers)
         tier_of = {name: k for k, tier in enumerate(tiers) for name in tier}
         object.__setattr__(self, "tiers", tiers)
@@ -97,10 +113,13 @@ class Knowledge:
         self._refuse_cycles()
         for a, b in self.required:
             if reason := self._why_not(a, b):
-                raise OptionError(f"required edge {_arrow(a, b)}: {reason}; remove one of the two statements")
+                raise OptionError(
+                    f"required edge {_arrow(a, b)}: {reason}; remove one of the two statements"
+                )
         self._refuse_paths(ancestral=False)
 
-    # ---- questions about pairs --------------------------------------------------------------------------------------
+    # ---- questions about pairs
+    # ----------------------------------------------------------------------------------------------
 
     def tier_of(self, name: str) -> int | None:
         """Position in ``tiers`` of the tier of ``name``, 0 the earliest; None if it has no tier."""
@@ -115,38 +134,45 @@ class Knowledge:
         return (a, b) in self._required  # type: ignore[attr-defined,no-any-return]
 
     def adjacency_forbidden(self, a: str, b: str) -> bool:
-        """Are both directions excluded, so that a and b are not adjacent in any DAG that respects the knowledge?
+        """Are both directions excluded, so that a and b are not adjacent in any DAG that respects
+        the knowledge?
 
-        For PC: the pair's tests need not be run.  Not for FCI: without direct effects the two may still be joined by
-        ``<->``, for a latent common cause.
+        For PC: the pair's tests need not be run.  Not for FCI: without direct effects the two may
+        still be joined by ``<->``, for a latent common cause.
         """
         return self.forbids(a, b) and self.forbids(b, a)
 
     def adjacency_required(self, a: str, b: str) -> bool:
-        """Is ``a --> b`` or ``b --> a`` required, so that the pair is kept and its tests need not be run?
+        """Is ``a --> b`` or ``b --> a`` required, so that the pair is kept and its tests need not
+        be run?
 
         Sound for PC and FCI: with a direct effect no set separates the two.
         """
         return self.requires(a, b) or self.requires(b, a)
 
-    # ---- questions about all names at once --------------------------------------------------------------------------
+    # ---- questions about all names at once
+    # ----------------------------------------------------------------------------------------------
 
     def arrowheads(self, names: Sequence[str]) -> np.ndarray:
         """Where arrowheads must stand, if there is an edge.
 
         Args:
-            names: The d node names; names without any knowledge are allowed, and every name of the knowledge is there.
+            names: The d node names; names without any knowledge are allowed, and every name of the
+                knowledge is there.
 
         Returns:
-            Bool matrix (d, d): at (i, j), whether an edge between i and j has an arrowhead at j, that is, whether
-            ``names[j] --> names[i]`` is excluded (:meth:`forbids`).  The diagonal is False.
+            Bool matrix (d, d): at (i, j), whether an edge between i and j has an arrowhead at j,
+            that is, whether ``names[j] --> names[i]`` is excluded (:meth:`forbids`).  The diagonal
+            is False.
 
         Raises:
             OptionError: If a name of the knowledge is not among ``names``.
         """
         place = self._places(names)
         # NaN, no tier, is not larger than anything.
-        tier = np.array([np.nan if (k := self.tier_of(name)) is None else k for name in names], dtype=float)
+        tier = np.array(
+            [np.nan if (k := self.tier_of(name)) is None else k for name in names], dtype=float
+        )
         result: np.ndarray = tier[None, :] > tier[:, None]
         if self.forbidden_within_tier:
             result |= (tier[None, :] == tier[:, None]) & ~np.eye(len(tier), dtype=bool)
@@ -163,8 +189,9 @@ class Knowledge:
             names: As for :meth:`arrowheads`.
 
         Returns:
-            Bool matrix (d, d): at (i, j), whether the edge between i and j has a tail at j, that is, whether
-            ``names[j] --> names[i]`` is required.  So ``tails | tails.T`` are the required adjacencies.
+            Bool matrix (d, d): at (i, j), whether the edge between i and j has a tail at j, that
+            is, whether ``names[j] --> names[i]`` is required.  So ``tails | tails.T`` are the
+            required adjacencies.
 
         Raises:
             OptionError: If a name of the knowledge is not among ``names``.
@@ -178,18 +205,21 @@ class Knowledge:
     def may_separate(self, x: str, y: str, names: Sequence[str]) -> np.ndarray:
         """Which nodes a separating set of x and y may be looked for in.
 
-        Nodes of a later tier than both x and y are left out; if x or y has no tier, none is.  Nothing is lost: if a set Z
-        of observed nodes separates x and y, so does Z without the nodes that are no ancestors of x or y, hence a set that
-        is no larger and has no node of a later tier.  For let Z' be the part of Z in An(x, y).  On a path that is open
-        given Z' every node is in An(x, y): it has a descendant among x, y and Z'.  So no node of the path is in Z but not
-        in Z', its non-colliders are outside Z, its colliders have a descendant in Z' and thus in Z, and the path is open
-        given Z.  Observed or latent made no difference, so this holds with latent variables.  For PC and FCI the
-        neighbours of x or y, and their possible-d-sep sets, still hold a separating set after the cut: those that the
-        proofs of the two algorithms use lie in An(x, y).
+        Nodes of a later tier than both x and y are left out; if x or y has no tier, none is.
+        Nothing is lost: if a set Z of observed nodes separates x and y, so does Z without the nodes
+        that are no ancestors of x or y, hence a set that is no larger and has no node of a later
+        tier.  For let Z' be the part of Z in An(x, y).  On a path that is open given Z' every node
+        is in An(x, y): it has a descendant among x, y and Z'.  So no node of the path is in Z but
+        not in Z', its non-colliders are outside Z, its colliders have a descendant in Z' and thus
+        in Z, and the path is open given Z.  Observed or latent made no difference, so this holds
+        with latent variables.  For PC and FCI the neighbours of x or y, and their possible-d-sep
+        sets, still hold a separating set after the cut: those that the proofs of the two algorithms
+        use lie in An(x, y).
 
-        With **selection variables** S it fails in general: what is needed is An(x, y, S).  In x --> w --> s <-- y with s
-        selected only {w} separates x and y, and w may be of a later tier.  It holds again if no node of a later tier than
-        the first is an ancestor of S (the reading of tiers under selection, see the module).
+        With **selection variables** S it fails in general: what is needed is An(x, y, S).  In x -->
+        w --> s <-- y with s selected only {w} separates x and y, and w may be of a later tier.  It
+        holds again if no node of a later tier than the first is an ancestor of S (the reading of
+        tiers under selection, see the module).
 
         Args:
             x: A name.
@@ -201,7 +231,9 @@ class Knowledge:
         """
         first, second = self.tier_of(x), self.tier_of(y)
         last = np.inf if first is None or second is None else max(first, second)
-        tier = np.array([-1 if (k := self.tier_of(name)) is None else k for name in names], dtype=float)
+        tier = np.array(
+            [-1 if (k := self.tier_of(name)) is None else k for name in names], dtype=float
+        )
         own = np.array([name in (x, y) for name in names], dtype=bool)
         return (tier <= last) & ~own
 
@@ -210,15 +242,20 @@ class Knowledge:
 
         Args:
             names: The names of the graph.
-            ancestral: Whether a forbidden pair says that a is no ancestor of b (MAGs and PAGs); then a path of required
-                edges from a to b contradicts it.  In a DAG it is the edge that is forbidden, and the path is allowed.
+            ancestral: Whether a forbidden pair says that a is no ancestor of b (MAGs and PAGs);
+                then a path of required edges from a to b contradicts it.  In a DAG it is the edge
+                that is forbidden, and the path is allowed.
 
         Raises:
-            OptionError: If a name of the knowledge is not among ``names``, or the knowledge contradicts itself in the
-                ancestral reading; the message names the edge or tier and the cure.
+            OptionError: If a name of the knowledge is not among ``names``, or the knowledge
+                contradicts itself in the ancestral reading; the message names the edge or tier and
+                the cure.
         """
         if isinstance(names, str):
-            raise OptionError(f"names must be a sequence of names, got the single text {names!r}; write [{names!r}]")
+            raise OptionError(
+                f"names must be a sequence of names, got the single text {names!r}; write "
+                f"[{names!r}]"
+            )
         known = set(names)
         sources = [(f"tiers[{k}]", tier) for k, tier in enumerate(self.tiers)]
         for what in ("forbidden", "required"):
@@ -227,15 +264,22 @@ class Knowledge:
             for name in members:
                 if name not in known:
                     close = difflib.get_close_matches(name, sorted(known), n=1)
-                    cure = f"did you mean {close[0]!r}?" if close else f"the names are {_listed(names)}"
+                    cure = (
+                        f"did you mean {close[0]!r}?"
+                        if close
+                        else f"the names are {_listed(names)}"
+                    )
                     raise OptionError(f"knowledge, {source}: there is no variable {name!r}; {cure}")
         if ancestral:
             self._refuse_paths(ancestral=True)
 
-    # ---- JSON -------------------------------------------------------------------------------------------------------
+    # ---- JSON
+    # ----------------------------------------------------------------------------------------------
 
     def to_json_dict(self) -> dict[str, Any]:
-        """A dictionary of plain lists and strings for ``json.dump``; the form is told by :meth:`from_json_dict`."""
+        """A dictionary of plain lists and strings for ``json.dump``; the form is told by
+        :meth:`from_json_dict`.
+        """
         return {
             "format": _JSON_FORMAT,
             "version": _JSON_VERSION,
@@ -247,12 +291,13 @@ class Knowledge:
 
     @classmethod
     def from_json_dict(cls, value: Any) -> Knowledge:
-        """The knowledge of a dictionary as ``json.load`` gives it; the inverse of :meth:`to_json_dict`.
+        """The knowledge of a dictionary as ``json.load`` gives it; the inverse of
+        :meth:`to_json_dict`.
 
         Args:
-            value: ``{"tiers": [["age"], ["smoking", "diet"]], "forbidden": [["diet", "smoking"]], "required": [["age",
-                "diet"]], "forbidden_within_tier": false}``.  Every key may be left out; "format" and "version" are
-                checked where they are given.
+            value: ``{"tiers": [["age"], ["smoking", "diet"]], "forbidden": [["diet", "smoking"]],
+                "required": [["age", "diet"]], "forbidden_within_tier": false}``.  Every key may be
+                left out; "format" and "version" are checked where they are given.
 
         Returns:
             The knowledge.
@@ -262,23 +307,35 @@ class Knowledge:
             OptionError: If its statements contradict each other.
         """
         if not isinstance(value, dict):
-            raise FormatError(f"knowledge in JSON is an object, got a {type(value).__name__}; write {{...}}")
+            raise FormatError(
+                f"knowledge in JSON is an object, got a {type(value).__name__}; write {{...}}"
+            )
         keys = ("tiers", "forbidden", "required", "forbidden_within_tier")
         unknown = sorted(str(key) for key in set(value) - {*keys, "format", "version"})
         if unknown:
-            raise FormatError(f"knowledge has the unknown key {unknown[0]!r}; the keys are {', '.join(keys)}")
+            raise FormatError(
+                f"knowledge has the unknown key {unknown[0]!r}; the keys are {', '.join(keys)}"
+            )
         for key, expected in (("format", _JSON_FORMAT), ("version", _JSON_VERSION)):
             if value.get(key, expected) != expected:
-                raise FormatError(f"knowledge in JSON has {key!r}: {expected!r}, got {value[key]!r}")
+                raise FormatError(
+                    f"knowledge in JSON has {key!r}: {expected!r}, got {value[key]!r}"
+                )
         arguments = {key: value[key] for key in keys if key in value}
         for key in set(arguments) - {"forbidden_within_tier"}:
             entries = arguments[key]
-            if not isinstance(entries, list) or not all(isinstance(entry, list) for entry in entries):
+            if not isinstance(entries, list) or not all(
+                isinstance(entry, list) for entry in entries
+            ):
                 example = '[["a", "b"], ["c"]]' if key == "tiers" else '[["a", "b"]]'
-                raise FormatError(f"knowledge: {key!r} is a list of lists of names such as {example}, got {entries!r}")
+                raise FormatError(
+                    f"knowledge: {key!r} is a list of lists of names such as {example}, got "
+                    f"{entries!r}"
+                )
         return cls(**arguments)
 
-    # ---- checks -----------------------------------------------------------------------------------------------------
+    # ---- checks
+    # ----------------------------------------------------------------------------------------------
 
     def _places(self, names: Sequence[str]) -> dict[str, int]:
         self.check(names)
@@ -304,10 +361,15 @@ class Knowledge:
             start = cycle.index(min(cycle))
             path = _arrow(*cycle[start:], *cycle[:start], cycle[start])
             what = "is required in both directions" if len(cycle) == 2 else "form a cycle"
-            raise OptionError(f"required edges {path}: the edge{'s' * (len(cycle) > 2)} {what}; remove one of them")
+            raise OptionError(
+                f"required edges {path}: the edge{'s' * (len(cycle) > 2)} {what}; remove one of "
+                "them"
+            )
 
     def _refuse_paths(self, *, ancestral: bool) -> None:
-        """Paths of required edges that a statement about ancestors excludes: the tiers', and if wanted all others."""
+        """Paths of required edges that a statement about ancestors excludes: the tiers', and if
+        wanted all others.
+        """
         graph = nx.DiGraph(self.required)
         for a in sorted(graph):
             for b, path in sorted(nx.single_source_shortest_path(graph, a).items()):
@@ -316,7 +378,8 @@ class Knowledge:
                 reason = self._why_not(a, b) if backwards or ancestral else None
                 if reason is not None:
                     raise OptionError(
-                        f"required edges {_arrow(*path)} make {a!r} an ancestor of {b!r}, but {reason}; "
+                        f"required edges {_arrow(*path)} make {a!r} an ancestor of {b!r}, but "
+                        f"{reason}; "
                         "remove one of the edges or the other statement"
                     )
 
@@ -332,7 +395,9 @@ def _listed(names: Sequence[str], *, most: int = 20) -> str:
 
 def _checked_name(name: Any, where: str) -> str:
     if not isinstance(name, str) or not name:
-        raise OptionError(f"{where}: a name is a non-empty string, got {name!r}; use the names of the graph")
+        raise OptionError(
+            f"{where}: a name is a non-empty string, got {name!r}; use the names of the graph"
+        )
     return str(name)  # subclasses of str become str
 
 
@@ -346,17 +411,26 @@ def _collected(value: Any, where: str, example: str) -> list[Any]:
 def _checked_tiers(value: Any) -> tuple[tuple[str, ...], ...]:
     example = '[["age"], ["smoking", "diet"]]'
     if isinstance(value, set | frozenset):
-        raise OptionError(f"tiers must be in order, the earliest first, got a set; use a list such as {example}")
+        raise OptionError(
+            f"tiers must be in order, the earliest first, got a set; use a list such as {example}"
+        )
     tiers: list[tuple[str, ...]] = []
     seen: dict[str, int] = {}
     for k, tier in enumerate(_collected(value, "tiers", example)):
         members = [
-            _checked_name(name, f"tiers[{k}]") for name in _collected(tier, f"tiers[{k}]", '["smoking", "diet"]')
+            _checked_name(name, f"tiers[{k}]")
+            for name in _collected(tier, f"tiers[{k}]", '["smoking", "diet"]')
         ]
         for name in members:
             if name in seen:
-                where = f"twice in tiers[{k}]" if seen[name] == k else f"in tiers[{seen[name]}] and in tiers[{k}]"
-                raise OptionError(f"tiers: {name!r} is {where}; a variable has one tier, keep one of them")
+                where = (
+                    f"twice in tiers[{k}]"
+                    if seen[name] == k
+                    else f"in tiers[{seen[name]}] and in tiers[{k}]"
+                )
+                raise OptionError(
+                    f"tiers: {name!r} is {where}; a variable has one tier, keep one of them"
+                )
             seen[name] = k
         tiers.append(tuple(sorted(members)))
     return tuple(tiers)
@@ -368,7 +442,9 @@ def _checked_pairs(value: Any, what: str) -> tuple[tuple[str, str], ...]:
         where = f"{what} edge {entry!r}"
         # A set of two has no direction.
         if not isinstance(entry, list | tuple) or len(entry) != 2:
-            raise OptionError(f"{where}: an edge is a pair (cause, effect), such as ('smoking', 'cancer')")
+            raise OptionError(
+                f"{where}: an edge is a pair (cause, effect), such as ('smoking', 'cancer')"
+            )
         a, b = (_checked_name(name, where) for name in entry)
         if a == b:
             raise OptionError(f"{where}: an edge joins two different variables; remove it")

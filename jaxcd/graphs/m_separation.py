@@ -1,21 +1,26 @@
-"""m-separation: what d-separation becomes in mixed graphs with directed, bidirected and undirected edges.
+"""m-separation: what d-separation becomes in mixed graphs with directed, bidirected and undirected
+edges.
 
-A node on a path is a collider if both edges of the path have an arrowhead at it.  A path is open given Z if no
-non-collider on it is in Z and every collider on it is an ancestor of Z; x and y are m-separated by Z if no path between
-them is open.  Ancestors are along directed edges, and each node is an ancestor of itself.
+A node on a path is a collider if both edges of the path have an arrowhead at it.  A path is open
+given Z if no non-collider on it is in Z and every collider on it is an ancestor of Z; x and y are
+m-separated by Z if no path between them is open.  Ancestors are along directed edges, and each node
+is an ancestor of itself.
 
-The nodes with an open trail from x are found in one sweep over (node, mark on arrival) pairs.  A trail may pass a node
-twice where a path may not, but in the graphs that are admitted here both reach the same nodes.  Cut a trail at a node
-that it passes twice.  If the node is a collider afterwards and was none before, the trail left it along a directed edge;
-it then follows the arrows to a collider, or to its end, of which the node is an ancestor.  If it is a non-collider
-afterwards, it was one before.  The first step fails where an arrowhead meets an undirected edge; such graphs are refused.
+The nodes with an open trail from x are found in one sweep over (node, mark on arrival) pairs.  A
+trail may pass a node twice where a path may not, but in the graphs that are admitted here both
+reach the same nodes.  Cut a trail at a node that it passes twice.  If the node is a collider
+afterwards and was none before, the trail left it along a directed edge; it then follows the arrows
+to a collider, or to its end, of which the node is an ancestor.  If it is a non-collider afterwards,
+it was one before.  The first step fails where an arrowhead meets an undirected edge; such graphs
+are refused.
 
 >>> graph = MixedGraph.from_edges(["a", "b", "c", "d"], ["a --> b", "b <-> c", "c --> d"])
 >>> m_separated(graph, "a", "c"), m_separated(graph, "a", "c", ["b"])
 (True, False)
 
 Source:
-    Richardson and Spirtes 2002, Ancestral graph Markov models, Annals of Statistics 30(4), section 3.
+    Richardson and Spirtes 2002, Ancestral graph Markov models, Annals of Statistics 30(4), section
+    3.
 """
 
 from __future__ import annotations
@@ -45,7 +50,8 @@ class Trails:
         names: The d names, for messages.
 
     Raises:
-        GraphError: If there is a circle, a directed cycle, or an arrowhead at a node with an undirected edge.
+        GraphError: If there is a circle, a directed cycle, or an arrowhead at a node with an
+            undirected edge.
     """
 
     def __init__(self, marks: np.ndarray, names: Sequence[object]) -> None:
@@ -55,13 +61,15 @@ class Trails:
         if circles.size:
             i, j = circles[0]
             raise GraphError(
-                f"every mark must be a tail or an arrowhead, got a circle at {names[j]!r} on its edge with "
+                f"every mark must be a tail or an arrowhead, got a circle at {names[j]!r} on its "
+                "edge with "
                 f"{names[i]!r}; a PAG stands for many graphs, choose one of its MAGs"
             )
         mixed = np.flatnonzero(undirected.any(axis=0) & arrow.any(axis=0))
         if mixed.size:
             raise GraphError(
-                f"no arrowhead may be at a node with an undirected edge, got both at {names[mixed[0]]!r}; "
+                "no arrowhead may be at a node with an undirected edge, got both at "
+                f"{names[mixed[0]]!r}; "
                 "for a CPDAG see consistent_extension"
             )
         self.all = (1 << len(names)) - 1
@@ -78,14 +86,20 @@ class Trails:
         return found
 
     def reach(self, x: int, *, colliders: int, noncolliders: int) -> int:
-        """Mask of the nodes at the end of a trail from x that passes only what is allowed; x may be among them.
+        """Mask of the nodes at the end of a trail from x that passes only what is allowed; x may be
+        among them.
 
         Args:
             x: Position of the first node.
             colliders: The nodes that the trail may pass as colliders.
             noncolliders: The nodes that it may pass otherwise.
         """
-        parents, children, spouses, neighbors = self.parents, self.children, self.spouses, self.neighbors
+        parents, children, spouses, neighbors = (
+            self.parents,
+            self.children,
+            self.spouses,
+            self.neighbors,
+        )
         # To visit: nodes entered by an arrowhead, and nodes entered by a tail.
         by_arrow, by_tail = children[x] | spouses[x], parents[x] | neighbors[x]
         seen_arrow, seen_tail = by_arrow, by_tail
@@ -98,7 +112,8 @@ class Trails:
                 if colliders & low:
                     more_arrow, more_tail = spouses[v], parents[v]
                 if noncolliders & low:
-                    more_arrow |= children[v]  # no neighbors: an arrowhead does not meet an undirected edge
+                    # no neighbors: an arrowhead does not meet an undirected edge
+                    more_arrow |= children[v]
             else:
                 low = by_tail & -by_tail
                 by_tail ^= low
@@ -133,7 +148,10 @@ class Trails:
             while walk[-1] not in walk[:-1]:
                 walk.append(next(_bits(self.parents[walk[-1]] & stuck)))
             cycle = " --> ".join(str(names[v]) for v in reversed(walk[walk.index(walk[-1]) :]))
-            raise GraphError(f"the graph must have no directed cycle, got {cycle}; remove or turn one of these edges")
+            raise GraphError(
+                f"the graph must have no directed cycle, got {cycle}; remove or turn one of these "
+                "edges"
+            )
         return ancestors
 
 
@@ -142,9 +160,9 @@ class MSeparation:
     """A mixed graph prepared for many questions of m-separation.
 
     Args:
-        graph: A graph with ``-->``, ``<->`` and ``---`` edges, without directed cycles, in which no arrowhead is at a
-            node with an undirected edge: every ancestral graph, MAG and DAG is one.  Nodes are addressed by their
-            position in ``graph.names``.
+        graph: A graph with ``-->``, ``<->`` and ``---`` edges, without directed cycles, in which no
+            arrowhead is at a node with an undirected edge: every ancestral graph, MAG and DAG is
+            one.  Nodes are addressed by their position in ``graph.names``.
 
     Raises:
         GraphError: If ``graph`` is not as above.
@@ -189,7 +207,9 @@ class MSeparation:
 
     def _reach(self, x: int, observed: int) -> int:
         return self._trails.reach(
-            x, colliders=self._trails.ancestors_of(observed), noncolliders=self._trails.all & ~observed
+            x,
+            colliders=self._trails.ancestors_of(observed),
+            noncolliders=self._trails.all & ~observed,
         )
 
     def __repr__(self) -> str:
@@ -217,5 +237,9 @@ def m_separated(graph: MixedGraph, x: str, y: str, given: Iterable[str] = ()) ->
         Richardson and Spirtes 2002, section 3.
     """
     if isinstance(given, str):
-        raise GraphError(f"given is a collection of names, got the single string {given!r}; write [{given!r}]")
-    return MSeparation(graph).separated(graph.index(x), graph.index(y), [graph.index(z) for z in given])
+        raise GraphError(
+            f"given is a collection of names, got the single string {given!r}; write [{given!r}]"
+        )
+    return MSeparation(graph).separated(
+        graph.index(x), graph.index(y), [graph.index(z) for z in given]
+    )

@@ -1,8 +1,9 @@
 """Mixed graphs: one class for DAGs, CPDAGs, MAGs and PAGs.
 
-A mixed graph is its names and its matrix of marks: ``marks[i, j]`` is the mark **at j** on the edge between i and j, in
-the codes of pcalg's ``amat.pag``: 0 none, 1 circle, 2 arrowhead, 3 tail.  So ``i --> j`` is ``marks[i, j] == 2`` and
-``marks[j, i] == 3``, and an undirected edge of a CPDAG is 3 and 3.
+A mixed graph is its names and its matrix of marks: ``marks[i, j]`` is the mark **at j** on the edge
+between i and j, in the codes of pcalg's ``amat.pag``: 0 none, 1 circle, 2 arrowhead, 3 tail.  So
+``i --> j`` is ``marks[i, j] == 2`` and ``marks[j, i] == 3``, and an undirected edge of a CPDAG is 3
+and 3.
 
 >>> graph = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "b --- c"])
 >>> print(graph)
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 
 
 def arc_marks(arcs: np.ndarray) -> np.ndarray:
-    """The marks of a graph with the arcs i -> j where ``arcs``, bool (d, d), is true, and no others."""
+    """The marks of a graph with the arcs i -> j where ``arcs``, bool (d, d), is true, and no
+    others.
+    """
     return np.where(arcs, int(Mark.ARROW), np.where(arcs.T, int(Mark.TAIL), int(Mark.NONE)))
 
 
@@ -44,14 +47,16 @@ class MixedGraph:
 
     Args:
         names: The d node names: different, non-empty strings.
-        marks: Integers 0..3 of shape (d, d); ``marks[i, j]`` is the mark at j on the edge between i and j.  The
-            diagonal is zero, and ``marks[i, j]`` is zero exactly where ``marks[j, i]`` is.  Stored as int8, read-only.
+        marks: Integers 0..3 of shape (d, d); ``marks[i, j]`` is the mark at j on the edge between i
+            and j.  The diagonal is zero, and ``marks[i, j]`` is zero exactly where ``marks[j, i]``
+            is.  Stored as int8, read-only.
 
     Raises:
         GraphError: If a name or the matrix is not as above.
 
     Source:
-        The coding is that of ``amat.pag`` in pcalg (Kalisch et al. 2012, Journal of Statistical Software 47(11)).
+        The coding is that of ``amat.pag`` in pcalg (Kalisch et al. 2012, Journal of Statistical
+        Software 47(11)).
     """
 
     names: tuple[str, ...]
@@ -66,7 +71,8 @@ class MixedGraph:
         object.__setattr__(self, "marks", frozen)
         object.__setattr__(self, "_index", {name: i for i, name in enumerate(names)})
 
-    # ---- making one -------------------------------------------------------------------------------------------------
+    # ---- making one
+    # ----------------------------------------------------------------------------------------------
 
     @classmethod
     def empty(cls, names: Iterable[str]) -> MixedGraph:
@@ -88,13 +94,15 @@ class MixedGraph:
 
         Args:
             names: The node names, in order.
-            edges: Edges as text (``"a --> b"``, ``"a --- b"``, ``"a <-> b"``, ``"a o-> b"``, ...) or as ``Edge``.
+            edges: Edges as text (``"a --> b"``, ``"a --- b"``, ``"a <-> b"``, ``"a o-> b"``, ...)
+                or as ``Edge``.
 
         Returns:
             The graph.
 
         Raises:
-            GraphError: If an edge cannot be read, has an unknown end, or joins a pair that already has an edge.
+            GraphError: If an edge cannot be read, has an unknown end, or joins a pair that already
+                has an edge.
         """
         names = _checked_names(names)
         index = {name: i for i, name in enumerate(names)}
@@ -103,10 +111,15 @@ class MixedGraph:
             edge = parse_edge(item, names) if isinstance(item, str) else item
             for end in (edge.a, edge.b):
                 if end not in index:
-                    raise GraphError(f"edges: {edge} ends in {end!r}, which is not one of the names {names}")
+                    raise GraphError(
+                        f"edges: {edge} ends in {end!r}, which is not one of the names {names}"
+                    )
             i, j = index[edge.a], index[edge.b]
             if marks[i, j]:
-                raise GraphError(f"edges: {edge} is a second edge between {edge.a!r} and {edge.b!r}; keep one of them")
+                raise GraphError(
+                    f"edges: {edge} is a second edge between {edge.a!r} and {edge.b!r}; keep one "
+                    "of them"
+                )
             marks[i, j], marks[j, i] = edge.mark_b, edge.mark_a
         return cls(names, marks)
 
@@ -127,11 +140,16 @@ class MixedGraph:
         names = _checked_names(names)
         arcs = np.asarray(arcs, dtype=bool)
         if arcs.shape != (len(names), len(names)):
-            raise GraphError(f"arcs has the shape {arcs.shape}, and {len(names)} names want {(len(names), len(names))}")
+            raise GraphError(
+                f"arcs has the shape {arcs.shape}, and {len(names)} names want "
+                f"{(len(names), len(names))}"
+            )
         twice = np.argwhere(arcs & arcs.T)
         if len(twice):
             i, j = twice[0]
-            raise GraphError(f"arcs joins {names[i]!r} and {names[j]!r} both ways; keep one of the two")
+            raise GraphError(
+                f"arcs joins {names[i]!r} and {names[j]!r} both ways; keep one of the two"
+            )
         return cls(names, arc_marks(arcs))
 
     @classmethod
@@ -152,7 +170,8 @@ class MixedGraph:
         nodes, adjacency = dag_adjacency(dag)
         return cls.from_arcs((str(node) for node in nodes), adjacency)
 
-    # ---- looking at it ----------------------------------------------------------------------------------------------
+    # ---- looking at it
+    # ----------------------------------------------------------------------------------------------
 
     @property
     def n_nodes(self) -> int:
@@ -203,7 +222,9 @@ class MixedGraph:
         return Edge(a, b, Mark(int(self.marks[j, i])), Mark(int(self.marks[i, j])))
 
     def has_edge(self, a: str, b: str, *, symbol: str | None = None) -> bool:
-        """Is there an edge between ``a`` and ``b``, and does it read ``a symbol b`` (None: any symbol)?"""
+        """Is there an edge between ``a`` and ``b``, and does it read ``a symbol b`` (None: any
+        symbol)?
+        """
         if symbol is not None and symbol not in SYMBOLS:
             raise GraphError(f"symbol is one of {', '.join(SYMBOLS)}, got {symbol!r}")
         edge = self.edge(a, b)
@@ -226,18 +247,23 @@ class MixedGraph:
         return self._select(self.directed[self.index(name)])
 
     def edges(self) -> tuple[Edge, ...]:
-        """All edges, by the positions of their ends in ``names``; each is written with its arrowhead to the right."""
+        """All edges, by the positions of their ends in ``names``; each is written with its
+        arrowhead to the right.
+        """
         pairs = np.argwhere(np.triu(self.marks))
         found = [self.edge(self.names[i], self.names[j]) for i, j in pairs]
         return tuple(edge.canonical() for edge in found if edge is not None)
 
     def is_dag(self) -> bool:
         """Are all edges directed, without a directed cycle?"""
-        return bool((self.adjacency == (self.directed | self.directed.T)).all()) and nx.is_directed_acyclic_graph(
+        return bool(
+            (self.adjacency == (self.directed | self.directed.T)).all()
+        ) and nx.is_directed_acyclic_graph(
             nx.from_numpy_array(self.directed, create_using=nx.DiGraph)
         )
 
-    # ---- new graphs from it -----------------------------------------------------------------------------------------
+    # ---- new graphs from it
+    # ----------------------------------------------------------------------------------------------
 
     def permuted(self, order: Sequence[int] | np.ndarray) -> MixedGraph:
         """The same graph with its nodes in another order: new node k is old node ``order[k]``.
@@ -247,8 +273,12 @@ class MixedGraph:
         """
         positions = [int(k) for k in order]
         if sorted(positions) != list(range(self.n_nodes)):
-            raise GraphError(f"order must be a permutation of 0..{self.n_nodes - 1}, got {positions}")
-        return MixedGraph(tuple(self.names[k] for k in positions), self.marks[np.ix_(positions, positions)])
+            raise GraphError(
+                f"order must be a permutation of 0..{self.n_nodes - 1}, got {positions}"
+            )
+        return MixedGraph(
+            tuple(self.names[k] for k in positions), self.marks[np.ix_(positions, positions)]
+        )
 
     def reordered(self, names: Sequence[str]) -> MixedGraph:
         """The same graph with its nodes in the order of ``names``.
@@ -258,7 +288,10 @@ class MixedGraph:
         """
         missing, extra = sorted(set(self.names) - set(names)), sorted(set(names) - set(self.names))
         if missing or extra or len(names) != self.n_nodes:
-            raise GraphError(f"names must be the graph's own names, each once: missing {missing}, unknown {extra}")
+            raise GraphError(
+                f"names must be the graph's own names, each once: missing {missing}, unknown "
+                f"{extra}"
+            )
         return self.permuted([self.index(name) for name in names])
 
     def subgraph(self, names: Sequence[str]) -> MixedGraph:
@@ -270,10 +303,13 @@ class MixedGraph:
         """The same adjacencies with every edge undirected."""
         return MixedGraph(self.names, np.where(self.adjacency, int(Mark.TAIL), int(Mark.NONE)))
 
-    # ---- other formats: see converters ------------------------------------------------------------------------------
+    # ---- other formats: see converters
+    # ----------------------------------------------------------------------------------------------
 
     def to_networkx(self) -> nx.DiGraph:
-        """As a networkx DiGraph with mark attributes; see :func:`jaxcd.graphs.converters.to_networkx`."""
+        """As a networkx DiGraph with mark attributes; see
+        :func:`jaxcd.graphs.converters.to_networkx`.
+        """
         from jaxcd.graphs import converters
 
         return converters.to_networkx(self)
@@ -285,7 +321,9 @@ class MixedGraph:
         return converters.to_dot(self)
 
     def to_pcalg(self, *, kind: PcalgKind | None = None) -> PcalgGraph:
-        """As an adjacency matrix of pcalg (``amat.pag`` unless told); see :func:`jaxcd.graphs.converters.to_pcalg`."""
+        """As an adjacency matrix of pcalg (``amat.pag`` unless told); see
+        :func:`jaxcd.graphs.converters.to_pcalg`.
+        """
         from jaxcd.graphs import converters
 
         return converters.to_pcalg(self, kind=converters.PcalgKind.PAG if kind is None else kind)
@@ -303,7 +341,9 @@ class MixedGraph:
         return converters.to_tetrad(self)
 
     def to_json_dict(self) -> dict[str, Any]:
-        """As a dictionary that ``json.dump`` takes; see :func:`jaxcd.graphs.converters.to_json_dict`."""
+        """As a dictionary that ``json.dump`` takes; see
+        :func:`jaxcd.graphs.converters.to_json_dict`.
+        """
         from jaxcd.graphs import converters
 
         return converters.to_json_dict(self)
@@ -315,7 +355,8 @@ class MixedGraph:
 
         return converters.from_json_dict(value)
 
-    # ---- Python -----------------------------------------------------------------------------------------------------
+    # ---- Python
+    # ----------------------------------------------------------------------------------------------
 
     def _select(self, mask: np.ndarray) -> tuple[str, ...]:
         return tuple(self.names[i] for i in np.flatnonzero(mask))
@@ -333,21 +374,34 @@ class MixedGraph:
         return MixedGraph, (self.names, np.array(self.marks))
 
     def __str__(self) -> str:
-        return "\n".join(str(edge) for edge in self.edges()) or f"(no edges among {self.n_nodes} nodes)"
+        return (
+            "\n".join(str(edge) for edge in self.edges())
+            or f"(no edges among {self.n_nodes} nodes)"
+        )
 
     def __repr__(self) -> str:
         edges = ", ".join(str(edge) for edge in self.edges())
-        return f"MixedGraph({self.n_nodes} nodes: {', '.join(self.names)}; {self.n_edges} edges: {edges or 'none'})"
+        return (
+            f"MixedGraph({self.n_nodes} nodes: {', '.join(self.names)}; {self.n_edges} edges: "
+            f"{edges or 'none'})"
+        )
 
 
 def _checked_names(names: Iterable[str]) -> tuple[str, ...]:
     if isinstance(names, str):
-        raise GraphError(f"names must be a sequence of strings, got the single string {names!r}; write [{names!r}]")
+        raise GraphError(
+            f"names must be a sequence of strings, got the single string {names!r}; write "
+            f"[{names!r}]"
+        )
     names = tuple(names)
     for name in names:
         if not isinstance(name, str) or not name:
             raise GraphError(f"names must be non-empty strings, got {name!r}; write str(name)")
-    repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    repeated = (
+        sorted({name for name in names if names.count(name) > 1})
+        if len(set(names)) < len(names)
+        else []
+    )
     if repeated:
         raise GraphError(f"names must differ, got {repeated} more than once; rename them")
     # Subclasses of str (numpy.str_) become str, so that they print and pickle plainly.
@@ -358,23 +412,33 @@ def _checked_marks(marks: Any, names: tuple[str, ...]) -> np.ndarray:
     array = np.asarray(marks)
     d = len(names)
     if array.shape != (d, d):
-        raise GraphError(f"marks must have shape ({d}, {d}), one row and column per name, got {array.shape}")
+        raise GraphError(
+            f"marks must have shape ({d}, {d}), one row and column per name, got {array.shape}"
+        )
     if d == 0:
         return np.zeros((0, 0), dtype=np.int8)
     if not np.issubdtype(array.dtype, np.integer):
-        raise GraphError(f"marks must be integers 0..3, got dtype {array.dtype}; use the codes of Mark")
+        raise GraphError(
+            f"marks must be integers 0..3, got dtype {array.dtype}; use the codes of Mark"
+        )
     bad = np.argwhere(~((array >= 0) & (array <= 3)))
     if bad.size:
         i, j = bad[0]
-        raise GraphError(f"marks must be in 0..3, got marks[{i}, {j}] = {array[i, j]}; use the codes of Mark")
+        raise GraphError(
+            f"marks must be in 0..3, got marks[{i}, {j}] = {array[i, j]}; use the codes of Mark"
+        )
     if np.diagonal(array).any():
         i = int(np.flatnonzero(np.diagonal(array))[0])
-        raise GraphError(f"the diagonal of marks must be 0, got {array[i, i]} at {names[i]!r}; remove the self-loop")
+        raise GraphError(
+            f"the diagonal of marks must be 0, got {array[i, i]} at {names[i]!r}; remove the "
+            "self-loop"
+        )
     lonely = np.argwhere((array != 0) & (array.T == 0))
     if lonely.size:
         i, j = lonely[0]
         raise GraphError(
-            f"an edge has a mark at both ends, got marks[{i}, {j}] = {array[i, j]} and marks[{j}, {i}] = 0 "
+            f"an edge has a mark at both ends, got marks[{i}, {j}] = {array[i, j]} and marks[{j}, "
+            f"{i}] = 0 "
             f"(between {names[i]!r} and {names[j]!r}); set both or neither"
         )
     return array.astype(np.int8)

@@ -1,4 +1,5 @@
-"""What a graph with circles leaves open: possible ancestors, possible descendants and Possible-D-SEP.
+"""What a graph with circles leaves open: possible ancestors, possible descendants and
+Possible-D-SEP.
 
 >>> graph = MixedGraph.from_edges(["a", "b", "c", "d"], ["a o-> b", "b --> c", "c o-o d"])
 >>> possible_descendants(graph, "b"), possible_ancestors(graph, "b")
@@ -22,8 +23,9 @@ from jaxcd.graphs.separation import _bits
 def possible_descendants(graph: MixedGraph, name: str) -> tuple[str, ...]:
     """The nodes with a possibly directed path from ``name`` to them.
 
-    Every edge ``u *-* v`` of such a path, read away from ``name``, has no arrowhead at u and no tail at v: it is one of
-    ``-->``, ``o->``, ``--o`` and ``o-o``.  In a MAG these are the descendants.
+    Every edge ``u *-* v`` of such a path, read away from ``name``, has no arrowhead at u and no
+    tail at v: it is one of ``-->``, ``o->``, ``--o`` and ``o-o``.  In a MAG these are the
+    descendants.
 
     Args:
         graph: A PAG or a MAG.  An edge ``---`` of a CPDAG stands for ``o-o``; write it so first.
@@ -36,8 +38,9 @@ def possible_descendants(graph: MixedGraph, name: str) -> tuple[str, ...]:
         GraphError: If there is no such name.
 
     Source:
-        Zhang 2008, On the completeness of orientation rules for causal discovery in the presence of latent confounders
-        and selection bias, Artificial Intelligence 172, section 4 (potentially directed paths).
+        Zhang 2008, On the completeness of orientation rules for causal discovery in the presence of
+        latent confounders and selection bias, Artificial Intelligence 172, section 4 (potentially
+        directed paths).
     """
     return _closure(graph, graph.index(name), _possibly_directed(graph))
 
@@ -45,8 +48,8 @@ def possible_descendants(graph: MixedGraph, name: str) -> tuple[str, ...]:
 def possible_ancestors(graph: MixedGraph, name: str) -> tuple[str, ...]:
     """The nodes with a possibly directed path from them to ``name``.
 
-    Every edge ``u *-* v`` of such a path, read towards ``name``, has no arrowhead at u and no tail at v.  In a MAG
-    these are the ancestors.
+    Every edge ``u *-* v`` of such a path, read towards ``name``, has no arrowhead at u and no tail
+    at v.  In a MAG these are the ancestors.
 
     Args:
         graph: A PAG or a MAG.  An edge ``---`` of a CPDAG stands for ``o-o``; write it so first.
@@ -64,19 +67,24 @@ def possible_ancestors(graph: MixedGraph, name: str) -> tuple[str, ...]:
     return _closure(graph, graph.index(name), _possibly_directed(graph).T)
 
 
-def possible_d_sep(graph: MixedGraph, x: int, *, max_path_length: int | None = None) -> tuple[int, ...]:
-    """Possible-D-SEP of x: the nodes of which FCI tries the subsets to separate x from another node.
+def possible_d_sep(
+    graph: MixedGraph, x: int, *, max_path_length: int | None = None
+) -> tuple[int, ...]:
+    """Possible-D-SEP of x: the nodes of which FCI tries the subsets to separate x from another
+    node.
 
-    v belongs to it if there is a path from x to v on which every inner node is a collider or forms a triangle with its
-    two neighbours on the path (these are adjacent).  Nodes adjacent to x belong to it.
+    v belongs to it if there is a path from x to v on which every inner node is a collider or forms
+    a triangle with its two neighbours on the path (these are adjacent).  Nodes adjacent to x belong
+    to it.
 
-    The search is over ordered pairs of adjacent nodes, at most d times the number of edges in steps, where paths can be
-    exponentially many.  It follows walks: what is asked of an inner node concerns two consecutive edges only, and a
-    node may come twice.  **Walks can reach more than paths**: the result contains every node of the definition, and at
-    times a few more (in FCI on random DAGs of ten nodes for about one x in a hundred).  In ``x o-o a``, ``x o-o b``,
-    ``a o-o b``, ``b o-o c``, ``c o-> a``, ``v o-> a`` the walk x, a, b, c, a, v does it, while no path leads to v.  FCI
-    stays correct with any superset, since it tries subsets of the result, at the cost of needless tests; and the result
-    does not depend on the order of the nodes.
+    The search is over ordered pairs of adjacent nodes, at most d times the number of edges in
+    steps, where paths can be exponentially many.  It follows walks: what is asked of an inner node
+    concerns two consecutive edges only, and a node may come twice.  **Walks can reach more than
+    paths**: the result contains every node of the definition, and at times a few more (in FCI on
+    random DAGs of ten nodes for about one x in a hundred).  In ``x o-o a``, ``x o-o b``,
+    ``a o-o b``, ``b o-o c``, ``c o-> a``, ``v o-> a`` the walk x, a, b, c, a, v does it, while no
+    path leads to v.  FCI stays correct with any superset, since it tries subsets of the result, at
+    the cost of needless tests; and the result does not depend on the order of the nodes.
 
     Args:
         graph: Any mixed graph; for FCI the skeleton with its unshielded colliders oriented.
@@ -91,14 +99,17 @@ def possible_d_sep(graph: MixedGraph, x: int, *, max_path_length: int | None = N
         OptionError: If ``max_path_length`` is not None and not a positive integer.
 
     Source:
-        Spirtes, Glymour and Scheines 2000, Causation, Prediction, and Search, section 6.7; Spirtes, Meek and Richardson
-        1999, An algorithm for causal inference in the presence of latent variables and selection bias.
+        Spirtes, Glymour and Scheines 2000, Causation, Prediction, and Search, section 6.7; Spirtes,
+        Meek and Richardson 1999, An algorithm for causal inference in the presence of latent
+        variables and selection bias.
     """
     x = index(x)
     if not 0 <= x < graph.n_nodes:
         raise GraphError(f"x: positions are 0..{graph.n_nodes - 1}, got {x!r}")
     if max_path_length is not None and not is_whole(max_path_length, 1):
-        raise OptionError(f"max_path_length must be None or an integer of at least 1, got {max_path_length!r}")
+        raise OptionError(
+            f"max_path_length must be None or an integer of at least 1, got {max_path_length!r}"
+        )
     adjacent = edge_masks(graph.adjacency)
     into = edge_masks((graph.marks == Mark.ARROW).T)
     # Back at x, a walk may as well have begun there, so x is never an inner node.

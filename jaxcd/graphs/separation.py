@@ -1,9 +1,10 @@
 """d-separation in directed acyclic graphs.
 
-Two nodes are d-separated by a set Z if every path between them is blocked: it has a non-collider in Z, or a collider
-of which neither it nor a descendant is in Z.  The set of nodes that a trail from x can reach is found in one sweep over
-(node, direction of arrival) pairs; sets of nodes are the bits of Python integers, so that unions and tests of
-membership are single machine operations on graphs of ordinary size.
+Two nodes are d-separated by a set Z if every path between them is blocked: it has a non-collider in
+Z, or a collider of which neither it nor a descendant is in Z.  The set of nodes that a trail from x
+can reach is found in one sweep over (node, direction of arrival) pairs; sets of nodes are the bits
+of Python integers, so that unions and tests of membership are single machine operations on graphs
+of ordinary size.
 
 >>> import networkx as nx
 >>> collider = nx.DiGraph([("a", "c"), ("b", "c")])
@@ -11,8 +12,8 @@ membership are single machine operations on graphs of ordinary size.
 (True, False)
 
 Source:
-    Geiger, Verma and Pearl 1990 (Networks 20); Shachter 1998 (UAI), "Bayes-Ball"; Koller and Friedman 2009,
-    Probabilistic Graphical Models, section 3.3.3.
+    Geiger, Verma and Pearl 1990 (Networks 20); Shachter 1998 (UAI), "Bayes-Ball"; Koller and
+    Friedman 2009, Probabilistic Graphical Models, section 3.3.3.
 """
 
 from __future__ import annotations
@@ -34,15 +35,17 @@ class DSeparation:
     """A DAG prepared for many questions of d-separation.
 
     Args:
-        dag: A networkx DiGraph, a MixedGraph that is a DAG, or a (d, d) adjacency matrix (nonzero at (i, j) for
-            i -> j).  Nodes are addressed by their position in ``nodes``.
+        dag: A networkx DiGraph, a MixedGraph that is a DAG, or a (d, d) adjacency matrix (nonzero
+            at (i, j) for i -> j).  Nodes are addressed by their position in ``nodes``.
         selected: Positions of nodes that belong to every conditioning set: selection variables.
 
     Raises:
         GraphError: If ``dag`` is no DAG or a selected position is out of range.
     """
 
-    def __init__(self, dag: nx.DiGraph | MixedGraph | np.ndarray, *, selected: Iterable[int] = ()) -> None:
+    def __init__(
+        self, dag: nx.DiGraph | MixedGraph | np.ndarray, *, selected: Iterable[int] = ()
+    ) -> None:
         self._nodes, adjacency = dag_adjacency(dag)
         d = len(self._nodes)
         self._parents = [_bitmask(np.flatnonzero(adjacency[:, v]).tolist()) for v in range(d)]
@@ -57,7 +60,9 @@ class DSeparation:
 
     @property
     def nodes(self) -> tuple[Hashable, ...]:
-        """The node labels (networkx), names (MixedGraph) or 0..d-1 (matrix), in the order of the positions."""
+        """The node labels (networkx), names (MixedGraph) or 0..d-1 (matrix), in the order of the
+        positions.
+        """
         return self._nodes
 
     def ancestors(self, x: int) -> tuple[int, ...]:
@@ -84,7 +89,9 @@ class DSeparation:
         return not self._reach(x, observed) >> y & 1
 
     def reachable(self, x: int, given: Sequence[int] = ()) -> tuple[int, ...]:
-        """Positions of the nodes d-connected to x by ``given`` and the selected nodes, without x and these, sorted."""
+        """Positions of the nodes d-connected to x by ``given`` and the selected nodes, without x
+        and these, sorted.
+        """
         x = checked_position(x, "x", self._nodes)
         observed = checked_mask((x,), (*given, *self._selected), self._nodes)
         return tuple(_bits(self._reach(x, observed) & ~(1 << x)))
@@ -107,7 +114,8 @@ class DSeparation:
                 low = downward & -downward
                 downward ^= low
                 v = low.bit_length() - 1
-                # A collider with an observed descendant needs no case of its own: the trail goes down to it and back.
+                # A collider with an observed descendant needs no case of its own: the trail goes
+                # down to it and back.
                 more_up = parents[v] if observed & low else 0
                 more_down = 0 if observed & low else children[v]
             more_up &= ~went_up
@@ -123,14 +131,18 @@ class DSeparation:
 
 
 def d_separated(
-    dag: nx.DiGraph | MixedGraph | np.ndarray, x: Hashable, y: Hashable, given: Iterable[Hashable] = ()
+    dag: nx.DiGraph | MixedGraph | np.ndarray,
+    x: Hashable,
+    y: Hashable,
+    given: Iterable[Hashable] = (),
 ) -> bool:
     """Are x and y d-separated by ``given`` in the DAG?
 
     For many questions about one DAG make a :class:`DSeparation` once.
 
     Args:
-        dag: A networkx DiGraph, a MixedGraph that is a DAG, or an adjacency matrix (nonzero at (i, j) for i -> j).
+        dag: A networkx DiGraph, a MixedGraph that is a DAG, or an adjacency matrix (nonzero at (i,
+            j) for i -> j).
         x: A node: its label (networkx), name (MixedGraph) or position (matrix).
         y: Another node.
         given: The conditioning nodes; neither x nor y among them.
@@ -160,16 +172,24 @@ def checked_position(position: int, argument: str, nodes: Sequence[object]) -> i
 
 
 def checked_mask(tested: Iterable[int], given: Iterable[int], nodes: Sequence[object]) -> int:
-    """The mask of the conditioning set; raises GraphError where a tested node is in it, or a position is out of range."""
+    """The mask of the conditioning set; raises GraphError where a tested node is in it, or a
+    position is out of range.
+    """
     mask = _bitmask(checked_position(z, "given", nodes) for z in given)
     for v in tested:
         if mask >> v & 1:
-            raise GraphError(f"node {nodes[v]!r} is both tested and conditioned on; remove it from one")
+            raise GraphError(
+                f"node {nodes[v]!r} is both tested and conditioned on; remove it from one"
+            )
     return mask
 
 
-def checked_pair(x: int, y: int, given: Iterable[int], nodes: Sequence[object]) -> tuple[int, int, int]:
-    """Both positions and the mask of the conditioning set; raises GraphError where they make no question of separation."""
+def checked_pair(
+    x: int, y: int, given: Iterable[int], nodes: Sequence[object]
+) -> tuple[int, int, int]:
+    """Both positions and the mask of the conditioning set; raises GraphError where they make no
+    question of separation.
+    """
     x, y = checked_position(x, "x", nodes), checked_position(y, "y", nodes)
     if x == y:
         raise GraphError(f"x and y must be two nodes, got {nodes[x]!r} twice")

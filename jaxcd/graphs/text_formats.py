@@ -8,7 +8,8 @@ from jaxcd.errors import FormatError, GraphError
 from jaxcd.graphs.edges import Edge, Mark, parse_edge
 from jaxcd.graphs.mixed_graph import MixedGraph
 
-# ---- DOT -------------------------------------------------------------------------------------------------------------
+# ---- DOT
+# --------------------------------------------------------------------------------------------------
 
 _DOT_SHAPES = {Mark.TAIL: "none", Mark.ARROW: "normal", Mark.CIRCLE: "odot"}
 _DOT_MARKS = {shape: mark for mark, shape in _DOT_SHAPES.items()}
@@ -26,7 +27,8 @@ def to_dot(graph: MixedGraph) -> str:
         graph: Any graph.
 
     Returns:
-        A ``digraph``; each edge has ``dir=both`` and the shapes ``none`` (tail), ``normal`` (arrow), ``odot`` (circle).
+        A ``digraph``; each edge has ``dir=both`` and the shapes ``none`` (tail), ``normal``
+        (arrow), ``odot`` (circle).
     """
     lines = ["digraph {"]
     lines += [f"  {_quoted(name)};" for name in graph.names]
@@ -48,7 +50,9 @@ def from_dot(text: str) -> MixedGraph:
     # Not splitlines(): names may contain the other line separators of Unicode.
     lines = text.rstrip("\n").split("\n")
     if lines[0] != "digraph {" or lines[-1] != "}":
-        raise FormatError('line 1: a graph written by to_dot has the first line "digraph {" and the last line "}"')
+        raise FormatError(
+            'line 1: a graph written by to_dot has the first line "digraph {" and the last line "}"'
+        )
     names: list[str] = []
     edges: list[Edge] = []
     for number, line in enumerate(lines[1:-1], start=2):
@@ -56,9 +60,15 @@ def from_dot(text: str) -> MixedGraph:
         if node:
             names.append(_unquoted(node[1]))
         elif edge and edge[3] in _DOT_MARKS and edge[4] in _DOT_MARKS:
-            edges.append(Edge(_unquoted(edge[1]), _unquoted(edge[2]), _DOT_MARKS[edge[3]], _DOT_MARKS[edge[4]]))
+            edges.append(
+                Edge(
+                    _unquoted(edge[1]), _unquoted(edge[2]), _DOT_MARKS[edge[3]], _DOT_MARKS[edge[4]]
+                )
+            )
         else:
-            raise FormatError(f"line {number}: neither a node nor an edge as written by to_dot: {line!r}")
+            raise FormatError(
+                f"line {number}: neither a node nor an edge as written by to_dot: {line!r}"
+            )
     return MixedGraph.from_edges(names, edges)
 
 
@@ -70,12 +80,16 @@ def _unquoted(body: str) -> str:
     return re.sub(r"\\(.)", lambda match: _DOT_UNESCAPES.get(match[1], match[0]), body)
 
 
-# ---- Tetrad ----------------------------------------------------------------------------------------------------------
+# ---- Tetrad
+# --------------------------------------------------------------------------------------------------
 
 _TETRAD_NAME = re.compile(r"[^\s;,(][^\s;,]*")
 # The sections that may follow the edges; the heading of the triples is a long sentence.
-_TETRAD_LATER = re.compile(r"Graph .*:|Ambiguous triples\b.*|Underline triples:|Dotted underline triples:")
-# Tetrad may append to an edge of a PAG whether it is definitely direct (dd, pd) or visible (nl, pl).
+_TETRAD_LATER = re.compile(
+    r"Graph .*:|Ambiguous triples\b.*|Underline triples:|Dotted underline triples:"
+)
+# Tetrad may append to an edge of a PAG whether it is definitely direct (dd, pd) or visible (nl,
+# pl).
 _TETRAD_PROPERTIES = {"dd", "pd", "nl", "pl"}
 
 
@@ -83,8 +97,9 @@ def to_tetrad(graph: MixedGraph) -> str:
     """Text in the format of Tetrad: a section "Graph Nodes:" and a numbered section "Graph Edges:".
 
     Args:
-        graph: Any graph whose names have no space, comma or semicolon and no opening parenthesis at the start (Tetrad
-            separates names by the former and marks latent variables by the latter).
+        graph: Any graph whose names have no space, comma or semicolon and no opening parenthesis at
+            the start (Tetrad separates names by the former and marks latent variables by the
+            latter).
 
     Returns:
         The text.
@@ -94,7 +109,10 @@ def to_tetrad(graph: MixedGraph) -> str:
     """
     for name in graph.names:
         if not _TETRAD_NAME.fullmatch(name):
-            raise GraphError(f"Tetrad's text cannot carry the name {name!r}; use no space, ',', ';' or leading '('")
+            raise GraphError(
+                f"Tetrad's text cannot carry the name {name!r}; use no space, ',', ';' or leading "
+                "'('"
+            )
     edges = [f"{k}. {edge}" for k, edge in enumerate(graph.edges(), start=1)]
     return "\n".join(["Graph Nodes:", ";".join(graph.names), "", "Graph Edges:", *edges]) + "\n"
 
@@ -102,8 +120,8 @@ def to_tetrad(graph: MixedGraph) -> str:
 def from_tetrad(text: str) -> MixedGraph:
     """The graph of a text in Tetrad's format; the inverse of :func:`to_tetrad`.
 
-    The properties that Tetrad may append to an edge (dd, pd, nl, pl), and sections after the edges (attributes, ambiguous
-    and underlined triples), are not read.
+    The properties that Tetrad may append to an edge (dd, pd, nl, pl), and sections after the edges
+    (attributes, ambiguous and underlined triples), are not read.
 
     Raises:
         FormatError: If a line is not of that format; the message gives its number.
@@ -121,7 +139,9 @@ def from_tetrad(text: str) -> MixedGraph:
         elif section == "Graph Nodes:":
             names += [name.strip() for name in re.split("[;,]", line)]
             if not all(_TETRAD_NAME.fullmatch(name) for name in names):
-                raise FormatError(f"line {number}: not a list of observed variables separated by ';': {line!r}")
+                raise FormatError(
+                    f"line {number}: not a list of observed variables separated by ';': {line!r}"
+                )
         elif section == "Graph Edges:":
             numbered = re.fullmatch(r"\d+\. (\S+) +(\S+) +(\S+)((?: +\S+)*)", line)
             if numbered is None and _TETRAD_LATER.fullmatch(line):
@@ -133,7 +153,11 @@ def from_tetrad(text: str) -> MixedGraph:
             except GraphError as error:
                 raise FormatError(f"line {number}: {error}") from None
         else:
-            raise FormatError(f"line {number}: a Tetrad graph starts with 'Graph Nodes:', got {line!r}")
+            raise FormatError(
+                f"line {number}: a Tetrad graph starts with 'Graph Nodes:', got {line!r}"
+            )
     if section != "Graph Edges:":
-        raise FormatError("the text has no section 'Graph Edges:'; write it even if there are no edges")
+        raise FormatError(
+            "the text has no section 'Graph Edges:'; write it even if there are no edges"
+        )
     return MixedGraph.from_edges(names, edges)

@@ -1,7 +1,8 @@
 """Local privacy: each person's record is randomised before it is collected.
 
-A mechanism is a frozen configuration; what it guarantees on a declared domain is ``mechanism.guarantee(domain)``; ``randomise``
-applies it to data, and ``channels`` gives its probabilities to whoever takes the noise off again.
+A mechanism is a frozen configuration; what it guarantees on a declared domain is
+``mechanism.guarantee(domain)``; ``randomise`` applies it to data, and ``channels`` gives its
+probabilities to whoever takes the noise off again.
 """
 
 from __future__ import annotations

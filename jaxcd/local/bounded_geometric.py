@@ -1,18 +1,23 @@
-r"""The bounded geometric mechanism on each column: P[y | x] = p_max exp(-eps_x |y - x|) on the k levels of a column.
+r"""The bounded geometric mechanism on each column: P[y | x] = p_max exp(-eps_x |y - x|) on the k
+levels of a column.
 
-p_max is the same for all x; the rate eps_x solves sum over y of P[y | x] = 1, for every x by itself. It is larger at the centre,
-which has more near neighbours, than at the edges.
+p_max is the same for all x; the rate eps_x solves sum over y of P[y | x] = 1, for every x by
+itself. It is larger at the centre, which has more near neighbours, than at the edges.
 
-Guarantee, for one column. Proof (PRIVACY.md J1): the log ratio of two records for one y is eps_x' |x' - y| - eps_x |x - y|.
+Guarantee, for one column. Proof (PRIVACY.md J1): the log ratio of two records for one y is eps_x'
+|x' - y| - eps_x |x - y|.
 
-* epsilon_LDP = max over x of eps_x ecc(x), ecc(x) = max over y of |x - y|: for fixed x and y the other record with the largest
-  probability is x' = y, with exponent 0.
-* d-privacy: max over *adjacent* x, x' and all y of | eps_x |x - y| - eps_x' |x' - y| |. The log ratio of any two records is
-  a sum over the steps between them, each at most this. It is none of the eps_x, and far above them for many levels.
-* whole record: the losses of independent columns add up, so epsilon_LDP = sum of those of the columns; and for the Manhattan
-  distance, d-privacy = max of those of the columns, attained by records that differ in one column.
+* epsilon_LDP = max over x of eps_x ecc(x), ecc(x) = max over y of |x - y|: for fixed x and y the
+  other record with the largest probability is x' = y, with exponent 0.
+* d-privacy: max over *adjacent* x, x' and all y of | eps_x |x - y| - eps_x' |x' - y| |. The log
+  ratio of any two records is a sum over the steps between them, each at most this. It is none of
+  the eps_x, and far above them for many levels.
+* whole record: the losses of independent columns add up, so epsilon_LDP = sum of those of the
+  columns; and for the Manhattan distance, d-privacy = max of those of the columns, attained by
+  records that differ in one column.
 
-Source: Binkyte et al. 2024 (the mechanism, after Ghosh, Roughgarden, Sundararajan 2009); the guarantees are ours.
+Source: Binkyte et al. 2024 (the mechanism, after Ghosh, Roughgarden, Sundararajan 2009); the
+guarantees are ours.
 """
 
 from __future__ import annotations
@@ -46,20 +51,26 @@ __all__ = ["BoundedGeometric", "column_losses", "column_rates"]
 PROOF = "docstring of jaxcd.local.bounded_geometric; PRIVACY.md J1, J2"
 
 TOO_SMALL = 1e-12
-"""How far p_max may be below one over the number of records: 1/3 written as 0.333333333333 is meant."""
+"""How far p_max may be below one over the number of records: 1/3 written as 0.333333333333 is
+meant.
+"""
 
 
 @lru_cache(maxsize=256)
 def column_rates(n_levels: int, p_max: float) -> NDArray[np.float64]:
     """eps_x of each of the k levels, shape (k,), read-only."""
     x = np.arange(n_levels)
-    rates = decay_rates(level_counts(np.minimum(x, n_levels - 1 - x), n_levels), x.astype(np.float64), p_max)
+    rates = decay_rates(
+        level_counts(np.minimum(x, n_levels - 1 - x), n_levels), x.astype(np.float64), p_max
+    )
     rates.setflags(write=False)
     return rates
 
 
 def column_losses(n_levels: int, p_max: float) -> tuple[float, float]:
-    """(epsilon_LDP, d-privacy) of one column by the formulas of the module's docstring, without rounding."""
+    """(epsilon_LDP, d-privacy) of one column by the formulas of the module's docstring, without
+    rounding.
+    """
     if n_levels == 1:
         return 0.0, 0.0
     x = np.arange(n_levels)
@@ -78,13 +89,13 @@ def geometric_rows(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
 class BoundedGeometric(ColumnwiseMechanism):
     """The bounded geometric mechanism on each column by itself ("C-wise").
 
-    **Guarantee.** epsilon_LDP and d-privacy (Manhattan) of the module's docstring, with :data:`ROUNDING` added; they are *not*
-    determined by ``p_max``: at k = 10 levels and p_max = 0.5 epsilon_LDP is 7.7, where k-ary response has 2.2. Public: the
-    declared levels. Proof: there.
+    **Guarantee.** epsilon_LDP and d-privacy (Manhattan) of the module's docstring, with
+    :data:`ROUNDING` added; they are *not* determined by ``p_max``: at k = 10 levels and p_max = 0.5
+    epsilon_LDP is 7.7, where k-ary response has 2.2. Public: the declared levels. Proof: there.
 
     Args:
-        p_max: the probability that a column is reported as it is, in [1/k, 1) of every column; one number for all columns, or one
-            for each (that of a column with one level is not used).
+        p_max: the probability that a column is reported as it is, in [1/k, 1) of every column; one
+            number for all columns, or one for each (that of a column with one level is not used).
 
     Raises:
         OptionError: a probability is out of its range.
@@ -105,10 +116,18 @@ class BoundedGeometric(ColumnwiseMechanism):
         """See :meth:`LocalMechanism.check`."""
         cardinalities = checked_cardinalities(domain, max_levels=MAX_LEVELS)
         if isinstance(self.p_max, tuple) and len(self.p_max) != len(cardinalities):
-            raise OptionError(f"p_max holds {len(self.p_max)} probabilities for {len(cardinalities)} columns; give one for each, or one number")
-        for name, k, p in zip(domain.names, cardinalities, self._by_column(cardinalities), strict=True):
+            raise OptionError(
+                f"p_max holds {len(self.p_max)} probabilities for {len(cardinalities)} columns; "
+                "give one for each, or one number"
+            )
+        for name, k, p in zip(
+            domain.names, cardinalities, self._by_column(cardinalities), strict=True
+        ):
             if k > 1 and not p * k >= 1 - TOO_SMALL:
-                raise OptionError(f"p_max must be at least 1/{k} = {1 / k:.6g} for column {name!r} with {k} levels, got {p!r}: raise it or declare more levels")
+                raise OptionError(
+                    f"p_max must be at least 1/{k} = {1 / k:.6g} for column {name!r} with {k} "
+                    f"levels, got {p!r}: raise it or declare more levels"
+                )
         return cardinalities
 
     def guarantee(self, domain: Domain) -> LocalGuarantee:
@@ -137,7 +156,9 @@ class BoundedGeometric(ColumnwiseMechanism):
             matrices.append(geometric_rows(column_rates(k, p)[:, None] * np.abs(x[:, None] - x)))
         return tuple(matrices)
 
-    def randomised_codes(self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms) -> NDArray[np.int32]:
+    def randomised_codes(
+        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> NDArray[np.int32]:
         """See :meth:`LocalMechanism.randomised_codes`."""
         return drawn_columns(self.attribute_channels(cardinalities), codes, uniforms)
 

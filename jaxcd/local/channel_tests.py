@@ -1,35 +1,46 @@
 r"""Chi-square tests on randomised records that ask about the true ones.
 
-Randomising the conditioning columns mixes the strata, so that columns which are independent given the true Z are dependent given the randomised Z: a test
-that ignores this rejects with certainty as n grows.  Here the channel is taken off first.
+Randomising the conditioning columns mixes the strata, so that columns which are independent given
+the true Z are dependent given the randomised Z: a test that ignores this rejects with certainty as
+n grows.  Here the channel is taken off first.
 
-*Tables.*  Let q be the probabilities of the cells (z, x, y) of a query as they are reported, p those that would be reported if only Z were true.  Where
-columns are randomised by themselves q = B p, with B the Kronecker product of the transposed channels of Z; X and Y are left as they are, because
-noise of their own keeps independence given Z, and keeps dependence if their channels are invertible.  Under combined k-ary response (keep the record with
-probability h, else report a uniform one) all cells are mixed alike: q = h p + (1 - h) / cells, with p that of the true records.  In
-both cases p^ = A (q^ - f) is unbiased, A = B^{-1}.
+*Tables.*  Let q be the probabilities of the cells (z, x, y) of a query as they are reported, p
+those that would be reported if only Z were true.  Where columns are randomised by themselves q = B
+p, with B the Kronecker product of the transposed channels of Z; X and Y are left as they are,
+because noise of their own keeps independence given Z, and keeps dependence if their channels are
+invertible.  Under combined k-ary response (keep the record with probability h, else report a
+uniform one) all cells are mixed alike: q = h p + (1 - h) / cells, with p that of the true records.
+In both cases p^ = A (q^ - f) is unbiased, A = B^{-1}.
 
-*Statistic.*  For each stratum, with H the orthonormal contrasts of x and of y, s = H^T p H, t = 1^T p 1, u = H^T p 1 and v = 1^T p H,
+*Statistic.*  For each stratum, with H the orthonormal contrasts of x and of y, s = H^T p H, t = 1^T
+p 1, u = H^T p 1 and v = 1^T p H,
 
     D = s t - u v^T,
 
-(r - 1)(c - 1) numbers that are zero iff x and y are independent in the stratum; they need no division, so a stratum that is empty, or negative
-by noise, has one too.  With Omega = A (diag(q) - q q^T) A^T / n the covariance of p^, in those coordinates,
+(r - 1)(c - 1) numbers that are zero iff x and y are independent in the stratum; they need no
+division, so a stratum that is empty, or negative by noise, has one too.  With Omega = A (diag(q) -
+q q^T) A^T / n the covariance of p^, in those coordinates,
 
     D^ = L + Q - E[Q],    Cov L = J Omega J^T,   Cov Q by Isserlis' theorem,
 
-L linear in the error of p^, Q its square, uncorrelated for normal errors, J the Jacobian at the fit.  T = D^T V^{-1} D over all strata is compared with
-chi-square with (r - 1)(c - 1) strata degrees of freedom, V = Cov L + w Cov Q, w = tr Cov Q / tr Cov L between 1/4 and 1.  A quarter, because J is taken at the
-fit, whose own error adds to Cov L; the whole where Q is as large as L, that is where few records are kept: there a quarter rejects up to half
-of true nulls.  (Chosen by simulation: 48 settings of 8 to 36 cells, 300 to 30,000 records and k-ary response at epsilon 1 and 2, by column and combined, reject
-.007 to .08 of true nulls at alpha .05, 150 draws each, with the power of a quarter wherever that has its level.  Cov Q vanishes as n grows.)
+L linear in the error of p^, Q its square, uncorrelated for normal errors, J the Jacobian at the
+fit.  T = D^T V^{-1} D over all strata is compared with chi-square with (r - 1)(c - 1) strata
+degrees of freedom, V = Cov L + w Cov Q, w = tr Cov Q / tr Cov L between 1/4 and 1.  A quarter,
+because J is taken at the fit, whose own error adds to Cov L; the whole where Q is as large as L,
+that is where few records are kept: there a quarter rejects up to half of true nulls.  (Chosen by
+simulation: 48 settings of 8 to 36 cells, 300 to 30,000 records and k-ary response at epsilon 1 and
+2, by column and combined, reject .007 to .08 of true nulls at alpha .05, 150 draws each, with the
+power of a quarter wherever that has its level.  Cov Q vanishes as n grows.)
 
-*Fit.*  p and q in these formulas are those of a fit by independence within true strata, from expectation-maximisation: each step divides the reported records
-among strata by Bayes' rule, and replaces each stratum by the product of its margins.  Without noise T is Pearson's X^2.
+*Fit.*  p and q in these formulas are those of a fit by independence within true strata, from
+expectation-maximisation: each step divides the reported records among strata by Bayes' rule, and
+replaces each stratum by the product of its margins.  Without noise T is Pearson's X^2.
 
-Everything here is post-processing of records that were randomised before they were collected: run it with NO_PRIVACY, the guarantee is the mechanism's.
+Everything here is post-processing of records that were randomised before they were collected: run
+it with NO_PRIVACY, the guarantee is the mechanism's.
 
-Source: Chaudhuri and Mukerjee 1988 for inverse-channel estimates; Isserlis 1918; Neyman 1949 for quadratic forms of estimated constraints.
+Source: Chaudhuri and Mukerjee 1988 for inverse-channel estimates; Isserlis 1918; Neyman 1949 for
+quadratic forms of estimated constraints.
 """
 
 from __future__ import annotations
@@ -69,7 +80,9 @@ _LEAST_STEP = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class _Blur:
-    """What noise does to the cells of a query: q = matrix p + constant, the matrix (strata, strata) acting on strata."""
+    """What noise does to the cells of a query: q = matrix p + constant, the matrix (strata, strata)
+    acting on strata.
+    """
 
     matrix: np.ndarray
     constant: float = 0.0
@@ -82,14 +95,18 @@ def _split(p: np.ndarray) -> np.ndarray:
 
 
 def _fit(shares: np.ndarray, corrected: np.ndarray, blur: _Blur) -> np.ndarray:
-    """Probabilities p with independence in each stratum that explain the reported shares, (K, r, c)."""
+    """Probabilities p with independence in each stratum that explain the reported shares, (K, r,
+    c).
+    """
     p = _split(np.maximum(corrected, 0.0)) + _LEAST_START / shares.size
     p /= p.sum()
     for _ in range(_STEPS):
         reported = np.tensordot(blur.matrix, p, axes=1) + blur.constant
         ratio = quotient(shares, reported)
         # A report that was drawn uniformly says nothing about the record.
-        updated = _split(p * (np.tensordot(blur.matrix.T, ratio, axes=1) + blur.constant * ratio.sum()))
+        updated = _split(
+            p * (np.tensordot(blur.matrix.T, ratio, axes=1) + blur.constant * ratio.sum())
+        )
         updated /= updated.sum()
         moved = np.abs(updated - p).sum()
         p = updated
@@ -99,22 +116,29 @@ def _fit(shares: np.ndarray, corrected: np.ndarray, blur: _Blur) -> np.ndarray:
 
 
 def _coordinates(r: int, c: int) -> np.ndarray:
-    """(r c, r c): the total, margin contrasts and interaction contrasts of a table, in the order of its cells."""
+    """(r c, r c): the total, margin contrasts and interaction contrasts of a table, in the order of
+    its cells.
+    """
     rows, columns = (np.concatenate([np.ones((1, k)), contrast_basis(k).T]) for k in (r, c))
     return np.kron(rows, columns)
 
 
-def channel_chi_square(tables: np.ndarray, blur: np.ndarray, *, constant: float = 0.0) -> tuple[float, int]:
+def channel_chi_square(
+    tables: np.ndarray, blur: np.ndarray, *, constant: float = 0.0
+) -> tuple[float, int]:
     """T and its degrees of freedom; 0 where no record was reported.
 
     Args:
         tables: counts of the randomised records by (stratum, x, y), (K, r, c), not negative.
-        blur: B, (K, K), invertible: q = B p + constant, p the probabilities of (stratum, x, y) before the noise that is taken off.
+        blur: B, (K, K), invertible: q = B p + constant, p the probabilities of (stratum, x, y)
+            before the noise that is taken off.
         constant: f, what each cell gets whatever p is, from 0.
 
     Source: module docstring.
     """
-    return _chi_square(np.asarray(tables, dtype=np.float64), _Blur(np.asarray(blur, dtype=np.float64), constant))
+    return _chi_square(
+        np.asarray(tables, dtype=np.float64), _Blur(np.asarray(blur, dtype=np.float64), constant)
+    )
 
 
 def _chi_square(tables: np.ndarray, blur: _Blur) -> tuple[float, int]:
@@ -133,14 +157,21 @@ def _chi_square(tables: np.ndarray, blur: _Blur) -> tuple[float, int]:
     omega = ((maps * reported) @ maps.T - np.outer(mean, mean)) / n
 
     # Where s, t, u and v of each stratum and contrast stand among the coordinates.
-    rows, columns = (levels.ravel() for levels in np.meshgrid(np.arange(1, r), np.arange(1, c), indexing="ij"))
+    rows, columns = (
+        levels.ravel() for levels in np.meshgrid(np.arange(1, r), np.arange(1, c), indexing="ij")
+    )
     first = np.arange(k)[:, None] * r * c
-    s, t, u, v = ((first + offset).ravel() for offset in (rows * c + columns, 0 * rows, rows * c, columns))
+    s, t, u, v = (
+        (first + offset).ravel() for offset in (rows * c + columns, 0 * rows, rows * c, columns)
+    )
     contrasts = observed[s] * observed[t] - observed[u] * observed[v] - (omega[s, t] - omega[u, v])
     linear, quadratic = _linear(omega, fitted, (s, t, u, v)), _quadratic(omega, (s, t, u, v))
-    # Their ratio between a least share and 1; where the linear part is the smaller it may vanish, and is not divided by.
+    # Their ratio between a least share and 1; where the linear part is the smaller it may vanish,
+    # and is not divided by.
     first_order, second_order = float(np.trace(linear)), float(np.trace(quadratic))
-    weight = max(second_order / first_order, _QUADRATIC_SHARE) if first_order > second_order else 1.0
+    weight = (
+        max(second_order / first_order, _QUADRATIC_SHARE) if first_order > second_order else 1.0
+    )
     covariance = linear + weight * quadratic
     scale = np.trace(covariance) / dof
     if not scale > 0:
@@ -155,7 +186,12 @@ _Places = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 def _linear(omega: np.ndarray, at: np.ndarray, places: _Places) -> np.ndarray:
     """J omega J^T, J the Jacobian of s t - u v at the given coordinates."""
     s, t, u, v = places
-    moved = at[t, None] * omega[s] + at[s, None] * omega[t] - at[v, None] * omega[u] - at[u, None] * omega[v]
+    moved = (
+        at[t, None] * omega[s]
+        + at[s, None] * omega[t]
+        - at[v, None] * omega[u]
+        - at[u, None] * omega[v]
+    )
     return at[t] * moved[:, s] + at[s] * moved[:, t] - at[v] * moved[:, u] - at[u] * moved[:, v]
 
 
@@ -173,8 +209,16 @@ def _quadratic(omega: np.ndarray, places: _Places) -> np.ndarray:
 class _PreparedChannelTest(CountingTest):
     """Counts the randomised records as other table tests do, and takes the noise off each table."""
 
-    def __init__(self, codes: np.ndarray, cardinalities: Sequence[int], channels: Sequence[np.ndarray] | None, keep: float) -> None:
-        """channels: of each column; None for combined k-ary response, which keeps a record with probability ``keep``."""
+    def __init__(
+        self,
+        codes: np.ndarray,
+        cardinalities: Sequence[int],
+        channels: Sequence[np.ndarray] | None,
+        keep: float,
+    ) -> None:
+        """channels: of each column; None for combined k-ary response, which keeps a record with
+        probability ``keep``.
+        """
         super().__init__(codes, cardinalities)
         self._channels, self._keep = channels, keep
 
@@ -187,7 +231,9 @@ class _PreparedChannelTest(CountingTest):
         for place, query in enumerate(queries):
             blur = self._blur(query)
             rows, columns = (self._cardinalities[j] for j in (query.x, query.y))
-            statistic[place], dof[place] = _chi_square(tables[place, : len(blur.matrix), :rows, :columns].astype(np.float64), blur)
+            statistic[place], dof[place] = _chi_square(
+                tables[place, : len(blur.matrix), :rows, :columns].astype(np.float64), blur
+            )
         log_pvalue = tails.chi_square_log_sf(statistic, dof)
         return Evaluation(statistic, log_pvalue, np.log(alpha) - log_pvalue)
 
@@ -202,26 +248,33 @@ class _PreparedChannelTest(CountingTest):
         return _Blur(matrix)
 
     def restrict(self, rows: np.ndarray) -> _PreparedChannelTest:
-        return _PreparedChannelTest(self._codes[rows], self._cardinalities, self._channels, self._keep)
+        return _PreparedChannelTest(
+            self._codes[rows], self._cardinalities, self._channels, self._keep
+        )
 
 
 @dataclass(frozen=True)
 class ChannelAwareChiSquare(CITest):
-    r"""The chi-square test of independence of the *true* columns, on records that a local mechanism has randomised.
+    r"""The chi-square test of independence of the *true* columns, on records that a local mechanism
+    has randomised.
 
-    T = D^T V^{-1} D, with D the products s t - u v^T of the contrasts of each corrected stratum and V their covariance, chi-square distributed with
-    (levels of x - 1)(levels of y - 1)(strata) degrees of freedom under independence.  Margin: log(alpha) - log(p-value).
+    T = D^T V^{-1} D, with D the products s t - u v^T of the contrasts of each corrected stratum and
+    V their covariance, chi-square distributed with (levels of x - 1)(levels of y - 1)(strata)
+    degrees of freedom under independence.  Margin: log(alpha) - log(p-value).
 
-    Use it with ``Threshold`` and ``NO_PRIVACY`` on what ``randomise`` returned.  Sensitivity: unbounded, and not needed.
+    Use it with ``Threshold`` and ``NO_PRIVACY`` on what ``randomise`` returned.  Sensitivity:
+    unbounded, and not needed.
 
     **Guarantee.** That of the mechanism: post-processing of what each person reported.
 
     Args:
-        mechanism: what randomised the data: one that treats columns by themselves, or ``CombinedKaryResponse``.  Under other combined mechanisms the
-            noise on the columns of a query depends on the true values of the rest.
+        mechanism: what randomised the data: one that treats columns by themselves, or
+            ``CombinedKaryResponse``.  Under other combined mechanisms the noise on the columns of a
+            query depends on the true values of the rest.
 
     Raises:
-        OptionError: ``mechanism`` is none.  DomainError: it has no channel for a part of the columns.
+        OptionError: ``mechanism`` is none.  DomainError: it has no channel for a part of the
+            columns.
 
     Source: module docstring.
     """
@@ -232,17 +285,27 @@ class ChannelAwareChiSquare(CITest):
         check_mechanism(self.mechanism)
         if self.mechanism.is_combined and not isinstance(self.mechanism, CombinedKaryResponse):
             raise DomainError(
-                f"mechanism: under {type(self.mechanism).__name__} the noise on some columns depends on the others, so that their table has no channel; "
+                f"mechanism: under {type(self.mechanism).__name__} the noise on some columns "
+                "depends on the others, so that their table has no channel; "
                 "randomise each column by itself, or use CombinedKaryResponse"
             )
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         data = require_data(data, self.name)
-        cardinalities = discrete_cardinalities(data, self.name, "cut it into declared bins before it is randomised")
+        cardinalities = discrete_cardinalities(
+            data, self.name, "cut it into declared bins before it is randomised"
+        )
         self.mechanism.check(data.domain)
         if isinstance(self.mechanism, CombinedKaryResponse):
-            return _PreparedChannelTest(data.codes, cardinalities, None, kept(self.mechanism.epsilon, math.prod(cardinalities)))
-        return _PreparedChannelTest(data.codes, cardinalities, channels(self.mechanism, data.domain), 1.0)
+            return _PreparedChannelTest(
+                data.codes,
+                cardinalities,
+                None,
+                kept(self.mechanism.epsilon, math.prod(cardinalities)),
+            )
+        return _PreparedChannelTest(
+            data.codes, cardinalities, channels(self.mechanism, data.domain), 1.0
+        )
 
     def view_cardinalities(self, domain: Domain) -> tuple[int, ...] | None:
         return None

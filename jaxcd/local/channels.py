@@ -1,4 +1,5 @@
-"""Channels P[y | x] as matrices: what denoising and channel-aware tests need to know about a mechanism.
+"""Channels P[y | x] as matrices: what denoising and channel-aware tests need to know about a
+mechanism.
 
 Both depend on the mechanism and on the declared domain only, never on data.
 """
@@ -28,7 +29,8 @@ def channels(mechanism: LocalMechanism, domain: Domain) -> tuple[NDArray[np.floa
         domain: declared, discrete.
 
     Returns:
-        One read-only matrix a column, in the domain's order: k_i x k_i, entry [x, y] is P[y | x]; rows sum to one.
+        One read-only matrix a column, in the domain's order: k_i x k_i, entry [x, y] is P[y | x];
+        rows sum to one.
 
     Raises:
         DomainError: the mechanism is combined (use :func:`joint_channel`), or a column is numeric.
@@ -50,8 +52,9 @@ def joint_channel(mechanism: LocalMechanism, domain: Domain) -> NDArray[np.float
         domain: declared, discrete, at most :data:`MAX_CHANNEL_CELLS` cells.
 
     Returns:
-        A read-only matrix, cells x cells, entry [x, y] is P[y | x]; cells in C order, the last column running fastest, as in
-        ``np.ravel_multi_index`` and in a histogram with one axis a column.
+        A read-only matrix, cells x cells, entry [x, y] is P[y | x]; cells in C order, the last
+        column running fastest, as in ``np.ravel_multi_index`` and in a histogram with one axis a
+        column.
 
     Raises:
         DomainError: the joint domain is too large, or a column is numeric.
@@ -62,9 +65,9 @@ def joint_channel(mechanism: LocalMechanism, domain: Domain) -> NDArray[np.float
     n_cells = math.prod(cardinalities)
     if n_cells > MAX_CHANNEL_CELLS:
         raise DomainError(
-            f"domain: {n_cells:,} cells are too many for a joint channel, at most {MAX_CHANNEL_CELLS:,}; select fewer columns"
+            f"domain: {n_cells:,} cells are too many for a joint channel, at most "
+            f"{MAX_CHANNEL_CELLS:,}; select fewer columns"
         )
     matrix = mechanism.cell_channel(cardinalities)
     matrix.setflags(write=False)
     return matrix
-

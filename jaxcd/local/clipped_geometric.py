@@ -1,12 +1,15 @@
-r"""The clipped geometric mechanism: two-sided geometric noise on each column's code, clipped to the levels.
+r"""The clipped geometric mechanism: two-sided geometric noise on each column's code, clipped to the
+levels.
 
-y = clip(x + Z, 0, k - 1), P[Z = z] = (1 - q) / (1 + q) q^|z|, q = e^-epsilon. So P[y | x] = (1 - q) / (1 + q) q^|y - x| inside, and
-q^|y - x| / (1 + q) at the two ends, where a tail is gathered: for each y the probabilities of two records differ by the factor
-q^(|y - x| - |y - x'|) and nothing else.
+y = clip(x + Z, 0, k - 1), P[Z = z] = (1 - q) / (1 + q) q^|z|, q = e^-epsilon. So P[y | x] = (1 - q)
+/ (1 + q) q^|y - x| inside, and q^|y - x| / (1 + q) at the two ends, where a tail is gathered: for
+each y the probabilities of two records differ by the factor q^(|y - x| - |y - x'|) and nothing
+else.
 
-Guarantee. Proof: | |y - x| - |y - x'| | <= |x - x'|, attained at y = 0, so that a column is exactly epsilon d-private and has
-epsilon_LDP = epsilon (k - 1) exactly (x = 0, x' = k - 1, y = 0). Over the columns losses add up: epsilon d-private for the
-Manhattan distance, epsilon_LDP = epsilon sum (k_i - 1). Clipping is post-processing. PRIVACY.md J1.
+Guarantee. Proof: | |y - x| - |y - x'| | <= |x - x'|, attained at y = 0, so that a column is exactly
+epsilon d-private and has epsilon_LDP = epsilon (k - 1) exactly (x = 0, x' = k - 1, y = 0). Over the
+columns losses add up: epsilon d-private for the Manhattan distance, epsilon_LDP = epsilon sum
+(k_i - 1). Clipping is post-processing. PRIVACY.md J1.
 
 Source: Ghosh, Roughgarden, Sundararajan 2009.
 """
@@ -45,17 +48,19 @@ def _clipped_matrix(epsilon: float, n_levels: int) -> NDArray[np.float64]:
         return np.ones((1, 1))
     x = np.arange(n_levels)
     weights = np.exp(-np.minimum(epsilon * np.abs(x[:, None] - x), DEEPEST))
-    weights[:, 1:-1] *= -math.expm1(-epsilon)  # 1 - q; the ends gather the tail, a factor of 1 / (1 - q)
+    # 1 - q; the ends gather the tail, a factor of 1 / (1 - q)
+    weights[:, 1:-1] *= -math.expm1(-epsilon)
     return weights / weights.sum(axis=1, keepdims=True)
 
 
 @final
 @dataclass(frozen=True)
 class ClippedGeometric(ColumnwiseMechanism):
-    """Two-sided geometric noise with clipping on each column by itself: its epsilon is its d-privacy.
+    """Two-sided geometric noise with clipping on each column by itself: its epsilon is its
+    d-privacy.
 
-    **Guarantee.** epsilon d-private for the Manhattan distance and epsilon sum (k_i - 1)-LDP, with :data:`ROUNDING` added to both.
-    Public: the declared levels. Proof: the module's docstring.
+    **Guarantee.** epsilon d-private for the Manhattan distance and epsilon sum (k_i - 1)-LDP, with
+    :data:`ROUNDING` added to both. Public: the declared levels. Proof: the module's docstring.
 
     Args:
         epsilon: per unit of distance, positive and finite, in nats.
@@ -95,6 +100,8 @@ class ClippedGeometric(ColumnwiseMechanism):
         """See :meth:`LocalMechanism.attribute_channels`."""
         return tuple(_clipped_matrix(self.epsilon, k) for k in cardinalities)
 
-    def randomised_codes(self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms) -> NDArray[np.int32]:
+    def randomised_codes(
+        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> NDArray[np.int32]:
         """See :meth:`LocalMechanism.randomised_codes`."""
         return drawn_columns(self.attribute_channels(cardinalities), codes, uniforms)

@@ -1,16 +1,18 @@
 r"""Exact draws from the combined geometric mechanism on domains far too large to enumerate.
 
 1. The distance D, with probability proportional to N_x[D] exp(-eps_x D).
-2. A cell at that distance, uniformly, column by column from the last to the first (backward sampling). With D left over the
-   first m columns, the difference t of column m has probability n_m(t) N_{m-1}[D - s(t)] / N_m[D]; for the maximum, column m is
-   the one at exactly r with probability n_m(r) B_{m-1}[r] / E_m[r], after which the columns before it are free within r.
+2. A cell at that distance, uniformly, column by column from the last to the first (backward
+   sampling). With D left over the first m columns, the difference t of column m has probability
+   n_m(t) N_{m-1}[D - s(t)] / N_m[D]; for the maximum, column m is the one at exactly r with
+   probability n_m(r) B_{m-1}[r] / E_m[r], after which the columns before it are free within r.
 3. The side, a fair coin where both sides have a level.
 
-The product of the conditional probabilities telescopes to 1 / N_x[D] for each cell. All draws are made from sorted sums with
-uniforms of full relative precision (:mod:`jaxcd.local.uniforms`), so a cell's probability is right to a relative error near
-1e-11 at worst, whether it is 1/2 or 1e-200.
+The product of the conditional probabilities telescopes to 1 / N_x[D] for each cell. All draws are
+made from sorted sums with uniforms of full relative precision (:mod:`jaxcd.local.uniforms`), so a
+cell's probability is right to a relative error near 1e-11 at worst, whether it is 1/2 or 1e-200.
 
-Rows are grouped by class, each class's partial counts are computed once, and all rows of a group are drawn together.
+Rows are grouped by class, each class's partial counts are computed once, and all rows of a group
+are drawn together.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _BLOCK = 2**21
 """Rows times levels drawn together: some ten arrays of that size (16 MiB each) stay in memory."""
 
 
-def sample_records(codes: NDArray[np.int32], layout: Layout, p_max: float, uniforms: Uniforms) -> NDArray[np.int32]:
+def sample_records(
+    codes: NDArray[np.int32], layout: Layout, p_max: float, uniforms: Uniforms
+) -> NDArray[np.int32]:
     """One randomised record for each row.
 
     Args:
@@ -84,7 +88,11 @@ def _with_sum(
         steps = np.array([layout.step(t) for t in range(k)])
         rest = left[:, None] - steps
         possible = (rest >= 0) & (rest < before.shape[1])
-        weights = level_counts(folds[:, m], k) * before[which[:, None], np.where(possible, rest, 0)] * possible
+        weights = (
+            level_counts(folds[:, m], k)
+            * before[which[:, None], np.where(possible, rest, 0)]
+            * possible
+        )
         difference = Table(weights).draw(rows, uniforms)
         moved[:, m] = _beside(folds[:, m], difference, uniforms)
         left -= steps[difference]
@@ -107,7 +115,10 @@ def _within_maximum(
         counts = level_counts(fold, k)
         here = np.where(totals < k, counts[rows, np.minimum(totals, k - 1)], 0.0)
         nearer = (counts * (np.arange(k) < totals[:, None])).sum(axis=1)
-        weights = np.stack([nearer * partials.exact[m][which, totals], here * partials.within[m][which, totals]], axis=1)
+        weights = np.stack(
+            [nearer * partials.exact[m][which, totals], here * partials.within[m][which, totals]],
+            axis=1,
+        )
         weights[attained] = 1.0, 0.0  # whoever attained it is free within r below
         now = Table(weights).draw(rows, uniforms) == 1
         radius = np.where(attained, totals, np.maximum(totals - 1, 0))
@@ -118,7 +129,11 @@ def _within_maximum(
     return moved
 
 
-def _beside(folds: NDArray[np.int64], differences: NDArray[np.int64], uniforms: Uniforms) -> NDArray[np.int64]:
-    """A level at the given difference: on the near side with probability 1/2 where there is one, else beyond."""
+def _beside(
+    folds: NDArray[np.int64], differences: NDArray[np.int64], uniforms: Uniforms
+) -> NDArray[np.int64]:
+    """A level at the given difference: on the near side with probability 1/2 where there is one,
+    else beyond.
+    """
     down = uniforms.bits(len(folds)) & (differences <= folds)
     return np.where(down, folds - differences, folds + differences)

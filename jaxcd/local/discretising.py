@@ -1,8 +1,8 @@
 """Bins with public ranges: what turns numbers into the levels that local mechanisms need.
 
-Bin i of b covers lower + i w <= v < lower + (i + 1) w with w = (upper - lower) / b; the last one includes ``upper``. Bounds and
-the number of bins must be known before the data is read: bins taken from private data tell of it, and void every guarantee
-(PRIVACY.md J2).
+Bin i of b covers lower + i w <= v < lower + (i + 1) w with w = (upper - lower) / b; the last one
+includes ``upper``. Bounds and the number of bins must be known before the data is read: bins taken
+from private data tell of it, and void every guarantee (PRIVACY.md J2).
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ class Discretised:
     edges: NDArray[np.float64]
 
 
-def discretise(values: ArrayLike, *, lower: float | None, upper: float | None, bins: int) -> Discretised:
+def discretise(
+    values: ArrayLike, *, lower: float | None, upper: float | None, bins: int
+) -> Discretised:
     """Cut numbers into equal bins between public bounds.
 
     Args:
@@ -57,24 +59,36 @@ def discretise(values: ArrayLike, *, lower: float | None, upper: float | None, b
     """
     if lower is None or upper is None:
         raise PrivacyError(
-            "lower and upper must be declared: a range taken from private data tells of it; state the lowest and highest value that could occur"
+            "lower and upper must be declared: a range taken from private data tells of it; state "
+            "the lowest and highest value that could occur"
         )
     bounds = Numeric(lower, upper)
     if not is_whole(bins, 1):
-        raise OptionError(f"bins must be a whole number from 1, got {bins!r}: give one chosen without the data, such as 10")
+        raise OptionError(
+            f"bins must be a whole number from 1, got {bins!r}: give one chosen without the data, "
+            "such as 10"
+        )
     assert bounds.lower is not None and bounds.upper is not None
     edges = np.linspace(bounds.lower, bounds.upper, int(bins) + 1)
     middles = (edges[:-1] + edges[1:]) / 2
-    if not (np.isfinite(middles).all() and (np.diff(edges) > 0).all() and (np.diff(middles) > 0).all()):
-        raise OptionError(f"bins = {bins} cannot be told apart between {lower!r} and {upper!r}; give fewer bins or wider bounds")
+    if not (
+        np.isfinite(middles).all() and (np.diff(edges) > 0).all() and (np.diff(middles) > 0).all()
+    ):
+        raise OptionError(
+            f"bins = {bins} cannot be told apart between {lower!r} and {upper!r}; give fewer bins "
+            "or wider bounds"
+        )
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1:
-        raise DataError(f"values must be one-dimensional, not of shape {numbers.shape}; give one column")
+        raise DataError(
+            f"values must be one-dimensional, not of shape {numbers.shape}; give one column"
+        )
     right = (numbers >= edges[0]) & (numbers <= edges[-1])
     if not right.all():
         row = int((~right).argmax())
         raise DataError(
-            f"values, row {row + 1}: {float(numbers[row])!r} is outside the declared bins from {edges[0]:g} to {edges[-1]:g}; "
+            f"values, row {row + 1}: {float(numbers[row])!r} is outside the declared bins from "
+            f"{edges[0]:g} to {edges[-1]:g}; "
             "widen the bounds or clip the values"
         )
     codes = np.searchsorted(edges[1:-1], numbers, side="right").astype(np.int32)
@@ -84,7 +98,8 @@ def discretise(values: ArrayLike, *, lower: float | None, upper: float | None, b
 
 
 def discretise_columns(data: Dataset, *, bins: int | Mapping[str, int]) -> Dataset:
-    """Cut every numeric column into equal bins between its declared bounds; discrete columns stay as they are.
+    """Cut every numeric column into equal bins between its declared bounds; discrete columns stay
+    as they are.
 
     Args:
         data: numeric columns with declared bounds.
@@ -99,18 +114,26 @@ def discretise_columns(data: Dataset, *, bins: int | Mapping[str, int]) -> Datas
         OptionError: as for :func:`discretise`.
     """
     if not data.domain.declared:
-        raise PrivacyError("data: its domain was taken from the data, which voids local privacy; declare the levels and bounds of every column")
+        raise PrivacyError(
+            "data: its domain was taken from the data, which voids local privacy; declare the "
+            "levels and bounds of every column"
+        )
     numeric = [name for name in data.names if not data.domain[name].is_discrete]
     given = dict(bins) if isinstance(bins, Mapping) else dict.fromkeys(numeric, bins)
     if set(given) != set(numeric):
-        raise DomainError(f"bins must name the numeric columns {numeric}, got {sorted(given)}; give one number of bins for each")
+        raise DomainError(
+            f"bins must name the numeric columns {numeric}, got {sorted(given)}; give one number "
+            "of bins for each"
+        )
     columns: dict[str, Column] = {}
     codes = np.empty((data.n_samples, data.n_columns), dtype=np.int32, order="F")
     for j, name in enumerate(data.names):
         column = data.domain[name]
         if isinstance(column, Numeric):
             try:
-                cut = discretise(data.values(name), lower=column.lower, upper=column.upper, bins=given[name])
+                cut = discretise(
+                    data.values(name), lower=column.lower, upper=column.upper, bins=given[name]
+                )
             except (PrivacyError, OptionError) as error:
                 raise type(error)(f"column {name!r}: {error}") from None
             columns[name] = cut.column
@@ -122,9 +145,11 @@ def discretise_columns(data: Dataset, *, bins: int | Mapping[str, int]) -> Datas
 
 
 def pair_bins(n_distinct: int) -> int:
-    """min(u, 100, u / 10) rounded down, and at least 2: the number of bins for a pair by its number u of distinct values.
+    """min(u, 100, u / 10) rounded down, and at least 2: the number of bins for a pair by its number
+    u of distinct values.
 
-    u must be public, for instance the number of values that the instrument can show; counted in private data it tells of them.
+    u must be public, for instance the number of values that the instrument can show; counted in
+    private data it tells of them.
 
     Args:
         n_distinct: u, a whole number from 2, declared by whoever knows it.
@@ -135,8 +160,12 @@ def pair_bins(n_distinct: int) -> int:
     Raises:
         OptionError: ``n_distinct`` is no whole number from 2.
 
-    Source: Binkyte et al. 2024, for the Tuebingen pairs; the floor of 2 is ours (below u = 20 one bin would hold everything).
+    Source: Binkyte et al. 2024, for the Tuebingen pairs; the floor of 2 is ours (below u = 20 one
+        bin would hold everything).
     """
     if not is_whole(n_distinct, 2):
-        raise OptionError(f"n_distinct must be a whole number from 2, got {n_distinct!r}: declare how many values could be told apart")
+        raise OptionError(
+            f"n_distinct must be a whole number from 2, got {n_distinct!r}: declare how many "
+            "values could be told apart"
+        )
     return max(2, math.floor(min(n_distinct, 100, n_distinct / 10)))

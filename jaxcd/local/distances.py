@@ -1,16 +1,19 @@
 r"""How many records lie at which distance: the arithmetic behind the combined geometric mechanism.
 
-Level j of k levels has one level at difference 0, two at each difference up to f = min(j, k - 1 - j), and one at each
-difference from there to k - 1 - f. So the counts depend on (f, k) alone, and those of a whole record only on the multiset of
-its (f_i, k_i): its *class*. Classes are written with the columns ordered by k and, within equal k, by f.
+Level j of k levels has one level at difference 0, two at each difference up to f = min(j,
+k - 1 - j), and one at each difference from there to k - 1 - f. So the counts depend on (f, k)
+alone, and those of a whole record only on the multiset of its (f_i, k_i): its *class*. Classes are
+written with the columns ordered by k and, within equal k, by f.
 
-For sums of steps s(t) = t (Manhattan) or t^2 (squared Euclidean), the number of records at total D over the first m columns
-is a convolution, N_m[D] = sum over t of n_m(t) N_{m-1}[D - s(t)]. For the maximum (Chebyshev), with n_m(<= r) the number of
-levels within r: E_m[r] = n_m(r) B_{m-1}[r] + n_m(<= r - 1) E_{m-1}[r], where B_m[r] = n_1(<= r) ... n_m(<= r) counts the records
-within r and E_m[r] those at exactly r.
+For sums of steps s(t) = t (Manhattan) or t^2 (squared Euclidean), the number of records at total D
+over the first m columns is a convolution, N_m[D] = sum over t of n_m(t) N_{m-1}[D - s(t)]. For the
+maximum (Chebyshev), with n_m(<= r) the number of levels within r: E_m[r] = n_m(r) B_{m-1}[r] +
+n_m(<= r - 1) E_{m-1}[r], where B_m[r] = n_1(<= r) ... n_m(<= r) counts the records within r and
+E_m[r] those at exactly r.
 
-Precision. The counts exceed 2^53 on large domains and are kept in float64: all terms are sums of products of positive numbers, so
-nothing cancels, and the relative error stays below (number of terms) 2^-53, some 1e-13 on the largest domains.
+Precision. The counts exceed 2^53 on large domains and are kept in float64: all terms are sums of
+products of positive numbers, so nothing cancels, and the relative error stays below (number of
+terms) 2^-53, some 1e-13 on the largest domains.
 """
 
 from __future__ import annotations
@@ -44,7 +47,9 @@ def level_counts(folds: NDArray[np.int64], n_levels: int) -> NDArray[np.float64]
     """
     t = np.arange(n_levels)
     reach = folds[:, None]
-    return np.where(t == 0, 1.0, np.where(t <= reach, 2.0, np.where(t <= n_levels - 1 - reach, 1.0, 0.0)))
+    return np.where(
+        t == 0, 1.0, np.where(t <= reach, 2.0, np.where(t <= n_levels - 1 - reach, 1.0, 0.0))
+    )
 
 
 def decay_rates(
@@ -52,9 +57,10 @@ def decay_rates(
 ) -> NDArray[np.float64]:
     """The rate eps of each row with p_max * sum over D of counts[D] exp(-eps radii[D]) = 1.
 
-    Without the record itself: h(eps) = ln sum_{D > 0} counts[D] exp(-eps radii[D]) - ln((1 - p_max) / p_max), which is convex and
-    decreasing: Newton's steps arrive at the left of the root at once and never pass it again, from any start. h(0) >= 0
-    because p_max is at least one over the number of records; a value below 0 by rounding means the rate 0.
+    Without the record itself: h(eps) = ln sum_{D > 0} counts[D] exp(-eps radii[D]) - ln((1 - p_max)
+    / p_max), which is convex and decreasing: Newton's steps arrive at the left of the root at once
+    and never pass it again, from any start. h(0) >= 0 because p_max is at least one over the number
+    of records; a value below 0 by rounding means the rate 0.
 
     Args:
         counts: n x n_radii, counts[:, 0] = 1.
@@ -68,7 +74,8 @@ def decay_rates(
     others, distances = counts[:, 1:], radii[1:]
     target = math.log1p(-p_max) - math.log(p_max)
     rates = np.full(len(counts), start)
-    active = np.arange(len(counts)) if others.any() else np.zeros(0, dtype=np.int64)  # one cell: any rate will do
+    # one cell: any rate will do
+    active = np.arange(len(counts)) if others.any() else np.zeros(0, dtype=np.int64)
     for _ in range(200):
         if not active.size:
             break
@@ -86,7 +93,8 @@ class Partials:
     """Counts over the first m columns for each of some classes.
 
     Args:
-        exact: for m = 0, ..., d: n_classes x n_radii(m), the records at exactly each (squared) distance.
+        exact: for m = 0, ..., d: n_classes x n_radii(m), the records at exactly each (squared)
+            distance.
         within: Chebyshev only: those within each distance, else empty.
     """
 
@@ -110,12 +118,16 @@ class Layout:
         self.columns = [int(j) for j in np.argsort(cardinalities, kind="stable")]
         self.levels = [cardinalities[j] for j in self.columns]
         self.groups = [  # positions of the columns with equal numbers of levels, consecutive
-            slice(self.levels.index(k), self.levels.index(k) + self.levels.count(k)) for k in sorted(set(self.levels))
+            slice(self.levels.index(k), self.levels.index(k) + self.levels.count(k))
+            for k in sorted(set(self.levels))
         ]
         top = [self.step(k - 1) for k in self.levels]
         n_radii = 1 + (max(top) if distance is Distance.CHEBYSHEV else sum(top))
         if n_radii > MAX_RADII:
-            raise DomainError(f"domain: records have {n_radii:,} different {distance.value} distances, more than {MAX_RADII:,}; declare fewer bins")
+            raise DomainError(
+                f"domain: records have {n_radii:,} different {distance.value} distances, more "
+                f"than {MAX_RADII:,}; declare fewer bins"
+            )
         steps = np.arange(n_radii, dtype=np.float64)
         self.radii = np.sqrt(steps) if distance is Distance.EUCLIDEAN else steps
 
@@ -124,7 +136,9 @@ class Layout:
         return difference**2 if self.distance is Distance.EUCLIDEAN else difference
 
     def classes_of(self, codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The class of each row of codes, n x d, and the columns it took its entries from, n x d."""
+        """The class of each row of codes, n x d, and the columns it took its entries from, n x
+        d.
+        """
         tops = np.array(self.levels) - 1
         values = codes[:, self.columns].astype(np.int64)
         folds = np.minimum(values, tops - values)
@@ -136,20 +150,31 @@ class Layout:
     @property
     def n_classes(self) -> int:
         """How many classes of records there are."""
-        sizes = [(group.stop - group.start, -(-self.levels[group.start] // 2)) for group in self.groups]
+        sizes = [
+            (group.stop - group.start, -(-self.levels[group.start] // 2)) for group in self.groups
+        ]
         return math.prod(math.comb(folds + size - 1, size) for size, folds in sizes)
 
     def all_classes(self) -> NDArray[np.int64]:
         """Every class, n_classes x d, from the corner (all zero) to the centre."""
         parts = [
-            list(combinations_with_replacement(range(-(-self.levels[group.start] // 2)), group.stop - group.start))
+            list(
+                combinations_with_replacement(
+                    range(-(-self.levels[group.start] // 2)), group.stop - group.start
+                )
+            )
             for group in self.groups
         ]
-        return np.array([[fold for part in parts_of for fold in part] for parts_of in product(*parts)], dtype=np.int64)
+        return np.array(
+            [[fold for part in parts_of for fold in part] for parts_of in product(*parts)],
+            dtype=np.int64,
+        )
 
     def extremes(self) -> NDArray[np.int64]:
         """The classes of the corners and of the centre, 2 x d."""
-        return np.array([[0] * len(self.levels), [(k - 1) // 2 for k in self.levels]], dtype=np.int64)
+        return np.array(
+            [[0] * len(self.levels), [(k - 1) // 2 for k in self.levels]], dtype=np.int64
+        )
 
     def eccentricities(self, classes: NDArray[np.int64]) -> NDArray[np.float64]:
         """The distance from each class to the record farthest from it, shape (n,)."""
@@ -196,8 +221,12 @@ class Layout:
         """eps_x of each class (n x d), shape (n,)."""
         start = self.lowest_rate(p_max)
         chunks = [self.partials(classes[chunk]).exact[-1] for chunk in self.chunks(len(classes))]
-        return np.concatenate([decay_rates(counts, self.radii, p_max, start=start) for counts in chunks])
+        return np.concatenate(
+            [decay_rates(counts, self.radii, p_max, start=start) for counts in chunks]
+        )
 
     def lowest_rate(self, p_max: float) -> float:
         """The rate at a corner: no record has a lower one."""
-        return float(decay_rates(self.partials(self.extremes()[:1]).exact[-1], self.radii, p_max)[0])
+        return float(
+            decay_rates(self.partials(self.extremes()[:1]).exact[-1], self.radii, p_max)[0]
+        )

@@ -1,8 +1,10 @@
 """Randomised data as files: a csv, and a guarantee that says what it promises to each person.
 
-The guarantee file is JSON: ``mechanism`` (kind and parameters), ``guarantee`` (:class:`LocalGuarantee`), ``columns`` (the declared
-levels, as in a domain file), ``n_samples``, ``secure_noise`` and ``certificate`` (what ``jaxcd verify`` checks). It depends on the mechanism, the domain and the number of rows
-only, and whoever analyses the csv needs it: the channel follows from mechanism and columns.
+The guarantee file is JSON: ``mechanism`` (kind and parameters), ``guarantee``
+(:class:`LocalGuarantee`), ``columns`` (the declared levels, as in a domain file), ``n_samples``,
+``secure_noise`` and ``certificate`` (what ``jaxcd verify`` checks). It depends on the mechanism,
+the domain and the number of rows only, and whoever analyses the csv needs it: the channel follows
+from mechanism and columns.
 """
 
 from __future__ import annotations
@@ -37,56 +39,82 @@ def privatize(
 ) -> LocalGuarantee:
     """Write a randomised copy of the data and the guarantee that goes with it.
 
-    **Guarantee.** As for :func:`randomise`. Everything is checked before anything is drawn or written.
+    **Guarantee.** As for :func:`randomise`. Everything is checked before anything is drawn or
+    written.
 
     Args:
         data: declared discrete columns.
         mechanism: how.
-        out: the csv to write: the names in the first line, then one record a line, levels as declared.
+        out: the csv to write: the names in the first line, then one record a line, levels as
+            declared.
         guarantee_out: the JSON to write.
         noise: None for the operating system's entropy; ``SimulatedNoise(key)`` in experiments.
         ledger: a LedgerFile (or Ledger) that epsilon_LDP is charged to.
         force: overwrite files that exist.
 
     Returns:
-        The guarantee. With simulated noise ``proved`` is False: who has the key takes the noise off.
+        The guarantee. With simulated noise ``proved`` is False: who has the key takes the noise
+        off.
 
     Raises:
-        OptionError: a file exists (without ``force``) or its folder does not, both are the same file, or as for :func:`randomise`.
+        OptionError: a file exists (without ``force``) or its folder does not, both are the same
+            file, or as for :func:`randomise`.
         DomainError, PrivacyError: as for :func:`randomise`.
     """
     check_mechanism(mechanism)
     csv, promise = Path(out), Path(guarantee_out)
     for name, path in (("out", csv), ("guarantee_out", promise)):
         if path.is_dir() or not path.absolute().parent.is_dir():
-            raise OptionError(f"{name}: {str(path)!r} is no file in a folder that exists; give another name")
+            raise OptionError(
+                f"{name}: {str(path)!r} is no file in a folder that exists; give another name"
+            )
         if path.exists() and not force:
-            raise OptionError(f"{name}: file {str(path)!r} exists; give another name, or force=True to overwrite it")
+            raise OptionError(
+                f"{name}: file {str(path)!r} exists; give another name, or force=True to "
+                "overwrite it"
+            )
     if csv.resolve() == promise.resolve():
-        raise OptionError(f"out and guarantee_out must be two files, got {str(csv)!r} twice; give another name")
+        raise OptionError(
+            f"out and guarantee_out must be two files, got {str(csv)!r} twice; give another name"
+        )
     randomised, guarantee, account = charged_randomise(data, mechanism, noise=noise, ledger=ledger)
     content = guarantee_json(
-        mechanism, guarantee, data.domain, n_samples=data.n_samples, secure_noise=noise is None or isinstance(noise, SecureNoise)
+        mechanism,
+        guarantee,
+        data.domain,
+        n_samples=data.n_samples,
+        secure_noise=noise is None or isinstance(noise, SecureNoise),
     )
     if account is not None:
         content["certificate"] = certificate_of(
-            cost=account.guarantee, spent=account.ledger.spent, rows=account.ledger.to_table(), n_samples=data.n_samples,
+            cost=account.guarantee,
+            spent=account.ledger.spent,
+            rows=account.ledger.to_table(),
+            n_samples=data.n_samples,
             domain=data.domain.to_json_dict(),
-        )  # fmt: skip
+        )
     randomised.to_frame().to_csv(csv, index=False)
-    promise.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    promise.write_text(
+        json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
+    )
     return guarantee
 
 
 def guarantee_json(
-    mechanism: LocalMechanism, guarantee: LocalGuarantee, domain: Domain, *, n_samples: int, secure_noise: bool
+    mechanism: LocalMechanism,
+    guarantee: LocalGuarantee,
+    domain: Domain,
+    *,
+    n_samples: int,
+    secure_noise: bool,
 ) -> dict[str, Any]:
     """The content of a guarantee file; see the module's docstring."""
     return {
         "mechanism": {"kind": type(mechanism).__name__, **_plain(mechanism)},
         "guarantee": _plain(guarantee),
         "columns": {
-            name: {"type": column.kind, "levels": list(getattr(column, "levels", ()))} for name, column in domain.columns.items()
+            name: {"type": column.kind, "levels": list(getattr(column, "levels", ()))}
+            for name, column in domain.columns.items()
         },
         "n_samples": n_samples,
         "secure_noise": secure_noise,

@@ -1,16 +1,20 @@
-r"""Iterative Bayesian update: the distribution of the true records that explains the randomised ones best.
+r"""Iterative Bayesian update: the distribution of the true records that explains the randomised
+ones best.
 
-Randomised records have cell probabilities q(y) = sum_x p(x) C[x, y], with C the channel, known and public.  Expectation-maximisation
+Randomised records have cell probabilities q(y) = sum_x p(x) C[x, y], with C the channel, known and
+public.  Expectation-maximisation
 
     p'(x) = (1 / n) sum_y N(y) p(x) C[x, y] / q(y)
 
-never lowers the likelihood sum_y N(y) log q(y), which is concave in p, and its limit from a start inside the simplex is a maximum.  Where the
-inverse-channel estimate C^{-T} N / n is a distribution it is that maximum; where it has negative entries, the maximum is on the border of the simplex.
+never lowers the likelihood sum_y N(y) log q(y), which is concave in p, and its limit from a start
+inside the simplex is a maximum.  Where the inverse-channel estimate C^{-T} N / n is a distribution
+it is that maximum; where it has negative entries, the maximum is on the border of the simplex.
 
-With a channel for each column C is their Kronecker product, and both sums go column by column: a table of K cells costs K sum k_i a step
-and no matrix over cells is formed.
+With a channel for each column C is their Kronecker product, and both sums go column by column: a
+table of K cells costs K sum k_i a step and no matrix over cells is formed.
 
-Everything here is post-processing of records that were randomised before they were collected: it costs no privacy.
+Everything here is post-processing of records that were randomised before they were collected: it
+costs no privacy.
 
 Source: Agrawal and Aggarwal 2001; Dempster, Laird, Rubin 1977.
 """
@@ -49,19 +53,28 @@ def through(table: np.ndarray, matrices: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def ibu(
-    counts: np.ndarray, channels: Channels, *, n_iterations: int = 10_000, tolerance: float = 1e-9, start: np.ndarray | None = None
+    counts: np.ndarray,
+    channels: Channels,
+    *,
+    n_iterations: int = 10_000,
+    tolerance: float = 1e-9,
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
-    r"""The maximum likelihood estimate of the distribution of the true cells, by expectation-maximisation.
+    r"""The maximum likelihood estimate of the distribution of the true cells, by
+    expectation-maximisation.
 
     p'(x) = (1 / n) sum_y N(y) p(x) C[x, y] / sum_x' p(x') C[x', y].
 
     Args:
-        counts: N, the table of the randomised records, of any shape, finite and not negative; it need not be whole numbers.
-        channels: one matrix for each axis of ``counts``, (k_i, k_i) with entries P[y | x], rows x; or a single matrix over all
-            cells of ``counts`` in C order.
+        counts: N, the table of the randomised records, of any shape, finite and not negative; it
+            need not be whole numbers.
+        channels: one matrix for each axis of ``counts``, (k_i, k_i) with entries P[y | x], rows x;
+            or a single matrix over all cells of ``counts`` in C order.
         n_iterations: the most steps, at least 1.
-        tolerance: stop when a step moves less than so much probability (half the sum of absolute changes), not negative; 0 for all steps.
-        start: a distribution to start from, of the shape of ``counts``; default uniform.  Cells that start at zero stay there.
+        tolerance: stop when a step moves less than so much probability (half the sum of absolute
+            changes), not negative; 0 for all steps.
+        start: a distribution to start from, of the shape of ``counts``; default uniform.  Cells
+            that start at zero stay there.
 
     Returns:
         Probabilities, float64 of the shape of ``counts``; the start where all counts are zero.
@@ -74,13 +87,22 @@ def ibu(
     """
     table = np.array(counts, dtype=np.float64)
     if not (np.isfinite(table).all() and (table >= 0).all()):
-        raise DataError("counts must be finite and not negative; give the table of the randomised records as it is")
+        raise DataError(
+            "counts must be finite and not negative; give the table of the randomised records as "
+            "it is"
+        )
     shape = table.shape
     matrices, form = _fitting(channels, shape)
     for argument, value, least in (("n_iterations", n_iterations, 1), ("tolerance", tolerance, 0)):
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value >= least:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float, np.number))
+            or not value >= least
+        ):
             raise OptionError(f"{argument} = {value!r} is not a number from {least}; give one")
-    estimate = np.full(shape, 1 / max(table.size, 1)) if start is None else _distribution(start, shape)
+    estimate = (
+        np.full(shape, 1 / max(table.size, 1)) if start is None else _distribution(start, shape)
+    )
     n = table.sum()
     if not n > 0:
         return estimate
@@ -98,7 +120,9 @@ def ibu(
     return estimate.reshape(shape)
 
 
-def _fitting(channels: Channels, shape: tuple[int, ...]) -> tuple[list[np.ndarray], tuple[int, ...]]:
+def _fitting(
+    channels: Channels, shape: tuple[int, ...]
+) -> tuple[list[np.ndarray], tuple[int, ...]]:
     """The channels as float64 matrices, and the shape of the counts that they apply to."""
     if isinstance(channels, np.ndarray) and channels.ndim == 2:
         form: tuple[int, ...] = (math.prod(shape),)
@@ -108,22 +132,33 @@ def _fitting(channels: Channels, shape: tuple[int, ...]) -> tuple[list[np.ndarra
         matrices = [np.asarray(matrix, dtype=np.float64) for matrix in channels]
     found = [matrix.shape for matrix in matrices]
     if found != [(k, k) for k in form]:
-        raise OptionError(f"channels of shapes {found} do not fit counts of shape {shape}; give one k x k matrix an axis, or one over all cells")
+        raise OptionError(
+            f"channels of shapes {found} do not fit counts of shape {shape}; give one k x k "
+            "matrix an axis, or one over all cells"
+        )
     for matrix in matrices:
         if not ((matrix >= 0).all() and np.allclose(matrix.sum(axis=1), 1, atol=1e-6)):
-            raise OptionError("channels: the rows of a channel are probabilities and sum to one; rows are true values, columns reported ones")
+            raise OptionError(
+                "channels: the rows of a channel are probabilities and sum to one; rows are true "
+                "values, columns reported ones"
+            )
     return matrices, form
 
 
 def _distribution(start: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     table = np.array(start, dtype=np.float64)
     if table.shape != shape or not ((table >= 0).all() and np.isclose(table.sum(), 1)):
-        raise DataError(f"start must be probabilities of shape {shape} that sum to one; leave it out for a uniform start")
+        raise DataError(
+            f"start must be probabilities of shape {shape} that sum to one; leave it out for a "
+            "uniform start"
+        )
     return table
 
 
 def places_of(domain: Domain, columns: Sequence[str] | None) -> list[int]:
-    """The positions of named columns, each once; of all for None.  Raises DomainError for another name, or one given twice."""
+    """The positions of named columns, each once; of all for None.  Raises DomainError for another
+    name, or one given twice.
+    """
     if columns is None:
         return list(range(domain.n_columns))
     if isinstance(columns, str) or len(set(columns)) != len(columns):
@@ -134,13 +169,16 @@ def places_of(domain: Domain, columns: Sequence[str] | None) -> list[int]:
 
 
 def channel_of(mechanism: LocalMechanism, domain: Domain, places: Sequence[int]) -> Channels:
-    """The channel from the true to the randomised levels of some columns, whatever the other columns are.
+    """The channel from the true to the randomised levels of some columns, whatever the other
+    columns are.
 
-    One matrix a column where columns are randomised by themselves; one matrix over the cells of the columns otherwise.  Combined
-    k-ary response keeps a record or reports a uniform one, so on any set of columns it is the same with fewer cells.  Under the other
-    combined mechanisms the noise on some columns depends on the true values of the rest, and only the whole record has a channel.
+    One matrix a column where columns are randomised by themselves; one matrix over the cells of the
+    columns otherwise.  Combined k-ary response keeps a record or reports a uniform one, so on any
+    set of columns it is the same with fewer cells.  Under the other combined mechanisms the noise
+    on some columns depends on the true values of the rest, and only the whole record has a channel.
 
-    Raises DomainError for a part of the columns of such a mechanism, or if a joint domain is too large; and as ``mechanism.check``.
+    Raises DomainError for a part of the columns of such a mechanism, or if a joint domain is too
+    large; and as ``mechanism.check``.
     """
     check_mechanism(mechanism)
     cardinalities = mechanism.check(domain)
@@ -148,13 +186,20 @@ def channel_of(mechanism: LocalMechanism, domain: Domain, places: Sequence[int])
         matrices = attribute_channels(mechanism, domain)
         return [matrices[place] for place in places]
     if isinstance(mechanism, CombinedKaryResponse):
-        cells, keep = math.prod(cardinalities[place] for place in places), kept(mechanism.epsilon, math.prod(cardinalities))
+        cells, keep = (
+            math.prod(cardinalities[place] for place in places),
+            kept(mechanism.epsilon, math.prod(cardinalities)),
+        )
         if not cells <= MAX_CHANNEL_CELLS:
-            raise DomainError(f"columns: a channel between {cells:,} joint cells is too large, at most {MAX_CHANNEL_CELLS:,}; name fewer columns")
+            raise DomainError(
+                f"columns: a channel between {cells:,} joint cells is too large, at most "
+                f"{MAX_CHANNEL_CELLS:,}; name fewer columns"
+            )
         return keep * np.eye(cells) + (1 - keep) / cells
     if sorted(places) != list(range(len(cardinalities))):
         raise DomainError(
-            f"columns: under {type(mechanism).__name__} the noise on some columns depends on the others, so a part of them has no channel; "
+            f"columns: under {type(mechanism).__name__} the noise on some columns depends on the "
+            "others, so a part of them has no channel; "
             "denoise all columns at once, or randomise each by itself"
         )
     order = np.arange(math.prod(cardinalities)).reshape(cardinalities).transpose(places).ravel()
@@ -174,7 +219,8 @@ def denoised_joint(
     **Guarantee.** That of the mechanism: post-processing of what each person reported.
 
     Args:
-        data: what ``randomise`` returned, at most :data:`MAX_TABLE_CELLS` joint cells of the columns.
+        data: what ``randomise`` returned, at most :data:`MAX_TABLE_CELLS` joint cells of the
+            columns.
         mechanism: what randomised it.
         columns: the names of a marginal, in the order of the axes; default all.
         n_iterations, tolerance: of :func:`ibu`.
@@ -183,7 +229,8 @@ def denoised_joint(
         Probabilities, float64 with one axis a column.
 
     Raises:
-        DomainError: a column is not discrete, the table is too large, or a part of the columns has no channel of its own.
+        DomainError: a column is not discrete, the table is too large, or a part of the columns has
+            no channel of its own.
         PrivacyError: the domain is not declared.
         OptionError: an argument is out of its range.
     """
@@ -192,7 +239,8 @@ def denoised_joint(
     shape = tuple(cardinalities[place] for place in places)
     if not math.prod(shape) <= MAX_TABLE_CELLS:
         raise DomainError(
-            f"columns: {math.prod(shape):,} joint cells are too many for a table, at most {MAX_TABLE_CELLS:,}; name fewer columns"
+            f"columns: {math.prod(shape):,} joint cells are too many for a table, at most "
+            f"{MAX_TABLE_CELLS:,}; name fewer columns"
         )
     channel = channel_of(mechanism, data.domain, places)
     cells = np.ravel_multi_index(tuple(data.codes[:, place] for place in places), shape)
@@ -201,12 +249,15 @@ def denoised_joint(
 
 
 def resample(estimate: np.ndarray, *, domain: Domain, n_samples: int, key: jax.Array) -> Dataset:
-    """Independent rows from an estimated joint distribution, for algorithms that want records; post-processing.
+    """Independent rows from an estimated joint distribution, for algorithms that want records;
+    post-processing.
 
-    The rows are no more informative than the estimate: tests that count them as n observations are overconfident.
+    The rows are no more informative than the estimate: tests that count them as n observations are
+    overconfident.
 
     Args:
-        estimate: probabilities, one axis a column of the domain, not negative; what :func:`denoised_joint` returned.
+        estimate: probabilities, one axis a column of the domain, not negative; what
+            :func:`denoised_joint` returned.
         domain: the columns, discrete.
         n_samples: at least 2.
         key: a typed key of the public randomness.
@@ -221,12 +272,23 @@ def resample(estimate: np.ndarray, *, domain: Domain, n_samples: int, key: jax.A
     shape = tuple(cardinality or 0 for cardinality in domain.cardinalities)
     table = np.array(estimate, dtype=np.float64)
     if table.shape != shape or not ((table >= 0).all() and np.isclose(table.sum(), 1)):
-        raise DataError(f"estimate must be probabilities of shape {shape}, one axis a column of the domain, that sum to one")
+        raise DataError(
+            f"estimate must be probabilities of shape {shape}, one axis a column of the domain, "
+            "that sum to one"
+        )
     if not is_whole(n_samples, 2):
-        raise OptionError(f"n_samples = {n_samples!r} is not a whole number from 2; give the number of rows")
+        raise OptionError(
+            f"n_samples = {n_samples!r} is not a whole number from 2; give the number of rows"
+        )
     if not (isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)):
-        raise OptionError(f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed)")
-    rng = np.random.default_rng([int(word) for word in np.asarray(jax.random.key_data(key)).ravel()])
+        raise OptionError(
+            f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed)"
+        )
+    rng = np.random.default_rng(
+        [int(word) for word in np.asarray(jax.random.key_data(key)).ravel()]
+    )
     counts = rng.multinomial(int(n_samples), table.ravel() / table.sum())
     cells = rng.permutation(np.repeat(np.arange(counts.size), counts))
-    return Dataset.from_codes(np.column_stack(np.unravel_index(cells, shape)).astype(np.int32), domain=domain)
+    return Dataset.from_codes(
+        np.column_stack(np.unravel_index(cells, shape)).astype(np.int32), domain=domain
+    )

@@ -1,17 +1,21 @@
 r"""k-ary randomised response: tell the truth with some probability, else any level.
 
-On a domain of K values, P[x | x] = e^epsilon / (e^epsilon + K - 1) and P[y | x] = 1 / (e^epsilon + K - 1) for y != x.
+On a domain of K values, P[x | x] = e^epsilon / (e^epsilon + K - 1) and P[y | x] = 1 /
+(e^epsilon + K - 1) for y != x.
 
-Drawn as: keep x with probability h = (e^epsilon - 1) / (e^epsilon - 1 + K), else report a uniform value u(y), x included.
+Drawn as: keep x with probability h = (e^epsilon - 1) / (e^epsilon - 1 + K), else report a uniform
+value u(y), x included.
 
-Proof. P[y | x] = h 1[y = x] + (1 - h) u(y) for every x, so the largest ratio of two of them is 1 + h / ((1 - h) u(y)), which
-is e^epsilon for the h above and u = 1/K, and less for a smaller h. The float h is taken a factor 1 - 2^-40 smaller: that
-outweighs its rounding and the 2^-52 by which u may fall short of 1/K. Hence epsilon-LDP holds for the floats themselves.
-C-wise, the losses of independent columns add up: sum of epsilon_i <= epsilon (PRIVACY.md J2). Two records that differ in
-column i have a Manhattan distance of at least one there, so it is max epsilon_i d-private; combined, epsilon d-private; both
-are attained by neighbouring codes.
+Proof. P[y | x] = h 1[y = x] + (1 - h) u(y) for every x, so the largest ratio of two of them is
+1 + h / ((1 - h) u(y)), which is e^epsilon for the h above and u = 1/K, and less for a smaller h.
+The float h is taken a factor 1 - 2^-40 smaller: that outweighs its rounding and the 2^-52 by which
+u may fall short of 1/K. Hence epsilon-LDP holds for the floats themselves. C-wise, the losses of
+independent columns add up: sum of epsilon_i <= epsilon (PRIVACY.md J2). Two records that differ in
+column i have a Manhattan distance of at least one there, so it is max epsilon_i d-private;
+combined, epsilon d-private; both are attained by neighbouring codes.
 
-Source: Warner 1965; Kairouz, Bonawitz, Ramage 2016; Binkyte et al. 2024 (the split of epsilon in proportion to k_i).
+Source: Warner 1965; Kairouz, Bonawitz, Ramage 2016; Binkyte et al. 2024 (the split of epsilon in
+proportion to k_i).
 """
 
 from __future__ import annotations
@@ -42,7 +46,9 @@ PROOF = "docstring of jaxcd.local.kary_response; PRIVACY.md J2"
 
 
 def kept(epsilon: float, n_values: int) -> float:
-    """The probability h of keeping the value, a little below (e^epsilon - 1) / (e^epsilon - 1 + n_values)."""
+    """The probability h of keeping the value, a little below (e^epsilon - 1) /
+    (e^epsilon - 1 + n_values).
+    """
     excess = math.expm1(epsilon) if epsilon < 700 else math.inf
     return 0.0 if excess == 0 else (1 - 2.0**-40) / (1 + n_values / excess)
 
@@ -54,7 +60,9 @@ def truth(epsilon: float, n_values: int) -> float:
 
 
 def split_epsilon(epsilon: float, cardinalities: Sequence[int]) -> tuple[float, ...]:
-    """epsilon_i = epsilon k_i / sum k over the columns of at least two levels; 0 for constants, which tell nothing."""
+    """epsilon_i = epsilon k_i / sum k over the columns of at least two levels; 0 for constants,
+    which tell nothing.
+    """
     varying = [k for k in cardinalities if k > 1]
     parts = iter(split(epsilon, varying) if varying else ())
     return tuple(next(parts) if k > 1 else 0.0 for k in cardinalities)
@@ -68,10 +76,11 @@ def _response_matrix(epsilon: float, n_values: int) -> NDArray[np.float64]:
 @final
 @dataclass(frozen=True)
 class KaryResponse(ColumnwiseMechanism):
-    """k-ary randomised response on each column by itself ("C-wise"), with epsilon_i = epsilon k_i / sum k.
+    """k-ary randomised response on each column by itself ("C-wise"), with epsilon_i = epsilon k_i /
+    sum k.
 
-    **Guarantee.** epsilon-LDP for the whole record, max epsilon_i d-private for the Manhattan distance. Public: the declared
-    levels. Proof: the module's docstring.
+    **Guarantee.** epsilon-LDP for the whole record, max epsilon_i d-private for the Manhattan
+    distance. Public: the declared levels. Proof: the module's docstring.
 
     Args:
         epsilon: for the whole record, positive and finite, in nats.
@@ -93,19 +102,29 @@ class KaryResponse(ColumnwiseMechanism):
         """See :meth:`LocalMechanism.guarantee`."""
         cardinalities = self.check(domain)
         parts = split_epsilon(self.epsilon, cardinalities)
-        p_truth = math.prod(truth(part, k) for part, k in zip(parts, cardinalities, strict=True) if k > 1)
+        p_truth = math.prod(
+            truth(part, k) for part, k in zip(parts, cardinalities, strict=True) if k > 1
+        )
         epsilon = self.epsilon if any(parts) else 0.0
-        return LocalGuarantee(epsilon, max(parts), Distance.MANHATTAN, p_truth, p_truth, True, True, True, PROOF)
+        return LocalGuarantee(
+            epsilon, max(parts), Distance.MANHATTAN, p_truth, p_truth, True, True, True, PROOF
+        )
 
     def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
         """See :meth:`LocalMechanism.attribute_channels`."""
         parts = split_epsilon(self.epsilon, cardinalities)
-        return tuple(_response_matrix(part, k) for part, k in zip(parts, cardinalities, strict=True))
+        return tuple(
+            _response_matrix(part, k) for part, k in zip(parts, cardinalities, strict=True)
+        )
 
-    def randomised_codes(self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms) -> NDArray[np.int32]:
+    def randomised_codes(
+        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> NDArray[np.int32]:
         """See :meth:`LocalMechanism.randomised_codes`."""
         result = np.empty_like(codes, order="F")
-        for j, (part, k) in enumerate(zip(split_epsilon(self.epsilon, cardinalities), cardinalities, strict=True)):
+        for j, (part, k) in enumerate(
+            zip(split_epsilon(self.epsilon, cardinalities), cardinalities, strict=True)
+        ):
             keep = uniforms.uniform(len(codes)) < kept(part, k)
             result[:, j] = np.where(keep, codes[:, j], uniforms.below(np.full(len(codes), k)))
         return result
@@ -114,10 +133,11 @@ class KaryResponse(ColumnwiseMechanism):
 @final
 @dataclass(frozen=True)
 class CombinedKaryResponse(CombinedMechanism):
-    """k-ary randomised response on the whole record, a value of the product domain of prod k_i cells.
+    """k-ary randomised response on the whole record, a value of the product domain of prod k_i
+    cells.
 
-    **Guarantee.** epsilon-LDP, and epsilon d-private for the Manhattan distance. Public: the declared levels. Proof: the
-    module's docstring.
+    **Guarantee.** epsilon-LDP, and epsilon d-private for the Manhattan distance. Public: the
+    declared levels. Proof: the module's docstring.
 
     Args:
         epsilon: for the whole record, positive and finite, in nats.
@@ -140,13 +160,17 @@ class CombinedKaryResponse(CombinedMechanism):
         n_cells = math.prod(self.check(domain))
         epsilon = self.epsilon if n_cells > 1 else 0.0
         p_truth = truth(self.epsilon, n_cells) if n_cells > 1 else 1.0
-        return LocalGuarantee(epsilon, epsilon, Distance.MANHATTAN, p_truth, p_truth, True, True, True, PROOF)
+        return LocalGuarantee(
+            epsilon, epsilon, Distance.MANHATTAN, p_truth, p_truth, True, True, True, PROOF
+        )
 
     def cell_channel(self, cardinalities: Sequence[int]) -> NDArray[np.float64]:
         """See :meth:`LocalMechanism.cell_channel`."""
         return _response_matrix(self.epsilon, math.prod(cardinalities))
 
-    def randomised_codes(self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms) -> NDArray[np.int32]:
+    def randomised_codes(
+        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> NDArray[np.int32]:
         """See :meth:`LocalMechanism.randomised_codes`."""
         keep = uniforms.uniform(len(codes)) < kept(self.epsilon, math.prod(cardinalities))
         result = np.empty_like(codes, order="F")

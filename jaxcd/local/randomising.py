@@ -26,16 +26,20 @@ __all__ = ["randomise"]
 
 @keeps_what_is_paid
 def randomise(
-    data: Dataset, mechanism: LocalMechanism, *, noise: NoiseSource | None = None, ledger: PrivacyFilter | None = None
+    data: Dataset,
+    mechanism: LocalMechanism,
+    *,
+    noise: NoiseSource | None = None,
+    ledger: PrivacyFilter | None = None,
 ) -> Dataset:
     """Randomise each record by itself.
 
-    Each row of the result depends on the same row of ``data`` only, and is drawn afresh: randomising the same people twice
-    costs them twice the epsilon.
+    Each row of the result depends on the same row of ``data`` only, and is drawn afresh:
+    randomising the same people twice costs them twice the epsilon.
 
-    **Guarantee.** ``mechanism.guarantee(data.domain)``, for each person, against everybody who does not draw the noise; none if
-    ``noise`` is simulated, because who has the key takes it off. Public: the domain and the number of rows. Proof: as named
-    there.
+    **Guarantee.** ``mechanism.guarantee(data.domain)``, for each person, against everybody who does
+    not draw the noise; none if ``noise`` is simulated, because who has the key takes it off.
+    Public: the domain and the number of rows. Proof: as named there.
 
     Args:
         data: declared discrete columns.
@@ -55,9 +59,15 @@ def randomise(
 
 
 def charged_randomise(
-    data: Dataset, mechanism: LocalMechanism, *, noise: NoiseSource | None, ledger: PrivacyFilter | None
+    data: Dataset,
+    mechanism: LocalMechanism,
+    *,
+    noise: NoiseSource | None,
+    ledger: PrivacyFilter | None,
 ) -> tuple[Dataset, LocalGuarantee, Accountant | None]:
-    """The randomised data, what holds for them, and the account; None where nothing had to be charged (all columns are constant)."""
+    """The randomised data, what holds for them, and the account; None where nothing had to be
+    charged (all columns are constant).
+    """
     check_mechanism(mechanism)
     cardinalities = mechanism.check(data.domain)
     uniforms = Uniforms(noise)
@@ -65,10 +75,21 @@ def charged_randomise(
     account = None
     if guarantee.epsilon_ldp > 0:
         account = open_account(
-            Budget(guarantee.epsilon_ldp), noise, ledger=ledger, parts=(mechanism,), pure=True, analysis="randomised records"
+            Budget(guarantee.epsilon_ldp),
+            noise,
+            ledger=ledger,
+            parts=(mechanism,),
+            pure=True,
+            analysis="randomised records",
         )
-        record = MechanismRecord(Law.LOCAL, guarantee.epsilon_ldp, channel=tuple(channel_json(mechanism, data.domain).items()))
-        index = account.charge(PureEvent(guarantee.epsilon_ldp, type(mechanism).__name__, record=record))
+        record = MechanismRecord(
+            Law.LOCAL,
+            guarantee.epsilon_ldp,
+            channel=tuple(channel_json(mechanism, data.domain).items()),
+        )
+        index = account.charge(
+            PureEvent(guarantee.epsilon_ldp, type(mechanism).__name__, record=record)
+        )
         cost = account.guarantee
         if not cost.proven:
             guarantee = dataclasses.replace(guarantee, proved=False, proof=f"none: {cost.reason}")
@@ -80,16 +101,31 @@ def charged_randomise(
 
 
 def channel_json(mechanism: LocalMechanism, domain: Domain) -> dict[str, object]:
-    """Kind, parameters and the number of levels of each column: what the channel of a record follows from."""
+    """Kind, parameters and the number of levels of each column: what the channel of a record
+    follows from.
+    """
     parameters: dict[str, object] = {}
-    names: list[str] = [field.name for field in dataclasses.fields(mechanism)] if dataclasses.is_dataclass(mechanism) else []
+    names: list[str] = (
+        [field.name for field in dataclasses.fields(mechanism)]
+        if dataclasses.is_dataclass(mechanism)
+        else []
+    )
     for name in names:
         value = getattr(mechanism, name)
-        parameters[name] = value.value if isinstance(value, enum.Enum) else list(value) if isinstance(value, tuple) else value
+        parameters[name] = (
+            value.value
+            if isinstance(value, enum.Enum)
+            else list(value)
+            if isinstance(value, tuple)
+            else value
+        )
     return {"kind": type(mechanism).__name__, **parameters, "levels": list(domain.cardinalities)}
 
 
 def check_mechanism(mechanism: LocalMechanism) -> None:
     """Refuse what is no local mechanism, such as its class."""
     if not isinstance(mechanism, LocalMechanism):
-        raise OptionError(f"mechanism must be a local mechanism, got {mechanism!r}: give one such as KaryResponse(epsilon=1.0)")
+        raise OptionError(
+            f"mechanism must be a local mechanism, got {mechanism!r}: give one such as "
+            "KaryResponse(epsilon=1.0)"
+        )

@@ -1,9 +1,10 @@
 r"""Statistics of batches of stratified contingency tables.
 
-Every function takes ``tables`` of shape (..., K, A, B): counts O[k, a, b] in stratum k.  Notation: n_k the stratum's total,
-r_k and c_k its row and column sums, E = r c / n the expected counts.  Empty strata, rows and columns (also those that are
-padding) contribute exactly nothing, so tables may be padded with zeros; no function divides by zero and none returns NaN.
-Counts are converted to ``dtype`` first; in float64 every sum of products of counts is exact up to 2^53.
+Every function takes ``tables`` of shape (..., K, A, B): counts O[k, a, b] in stratum k.  Notation:
+n_k the stratum's total, r_k and c_k its row and column sums, E = r c / n the expected counts.
+Empty strata, rows and columns (also those that are padding) contribute exactly nothing, so tables
+may be padded with zeros; no function divides by zero and none returns NaN. Counts are converted to
+``dtype`` first; in float64 every sum of products of counts is exact up to 2^53.
 
 Sources: the specification of the scores is PRIVACY.md sections B4 and M, restated in the proofs of
 :mod:`jaxcd.citests.covariance_norm` and :mod:`jaxcd.citests.kendall`.
@@ -17,12 +18,20 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-__all__ = ["ChiSquareSums", "CovarianceSums", "KendallSums", "chi_square_sums", "covariance_sums", "kendall_sums"]
+__all__ = [
+    "ChiSquareSums",
+    "CovarianceSums",
+    "KendallSums",
+    "chi_square_sums",
+    "covariance_sums",
+    "kendall_sums",
+]
 
 
 class ChiSquareSums(NamedTuple):
-    """chi_square: Pearson's sum (O - E)^2 / E.  g: the likelihood ratio 2 sum O log(O / E).  dof: degrees of freedom,
-    the sum over strata of (nonempty rows - 1)(nonempty columns - 1), each factor at least 0."""
+    """chi_square: Pearson's sum (O - E)^2 / E.  g: the likelihood ratio 2 sum O log(O / E).  dof:
+    degrees of freedom, the sum over strata of (nonempty rows - 1)(nonempty columns - 1), each
+    factor at least 0."""
 
     chi_square: jax.Array
     g: jax.Array
@@ -31,9 +40,10 @@ class ChiSquareSums(NamedTuple):
 
 class CovarianceSums(NamedTuple):
     r"""With C_k = O_k - E_k:  norm = sqrt(sum_k |C_k|_F^2);  pooled = |sum_k C_k|_F;
-    mean = sum_{n_k >= 2} A_k B_k / (n_k - 1), the exact permutation mean of norm^2 and of pooled^2, A_k = n_k - |r_k|^2 / n_k;
-    spread = sqrt(sum_k w_k^2) and spread_pooled = sum_k w_k with w_k = n_k |Cov_x|_F |Cov_y|_F (twice its square is the
-    null variance of norm^2); spread_of_scatter = |S_x|_F |S_y|_F / n with S = sum_k n_k Cov the pooled scatter matrices."""
+    mean = sum_{n_k >= 2} A_k B_k / (n_k - 1), the exact permutation mean of norm^2 and of pooled^2,
+    A_k = n_k - |r_k|^2 / n_k; spread = sqrt(sum_k w_k^2) and spread_pooled = sum_k w_k with
+    w_k = n_k |Cov_x|_F |Cov_y|_F (twice its square is the null variance of norm^2);
+    spread_of_scatter = |S_x|_F |S_y|_F / n with S = sum_k n_k Cov the pooled scatter matrices."""
 
     norm: jax.Array
     pooled: jax.Array
@@ -72,7 +82,8 @@ def _expected(rows: jax.Array, columns: jax.Array, size: jax.Array) -> jax.Array
 
 @partial(jax.jit, static_argnames="dtype")
 def chi_square_sums(tables: jax.Array, dtype: Any = jnp.float64) -> ChiSquareSums:
-    """Pearson's chi-square, the likelihood ratio G and their degrees of freedom, summed over strata.
+    """Pearson's chi-square, the likelihood ratio G and their degrees of freedom, summed over
+    strata.
 
     tables: counts (..., K, A, B).  Returns arrays of shape (...).
     Source: Agresti, *Categorical Data Analysis*, 3rd ed., sections 3.2 and 6.3.
@@ -84,18 +95,22 @@ def chi_square_sums(tables: jax.Array, dtype: Any = jnp.float64) -> ChiSquareSum
     g = 2 * (observed * jnp.log(ratio)).sum(axis=(-3, -2, -1))
     free_rows = jnp.maximum((rows > 0).sum(axis=-1) - 1, 0)
     free_columns = jnp.maximum((columns > 0).sum(axis=-1) - 1, 0)
-    return ChiSquareSums(chi_square, jnp.maximum(g, 0), (free_rows * free_columns).sum(axis=-1).astype(dtype))
+    return ChiSquareSums(
+        chi_square, jnp.maximum(g, 0), (free_rows * free_columns).sum(axis=-1).astype(dtype)
+    )
 
 
 def _scatter_norm(sums: jax.Array, size: jax.Array) -> jax.Array:
     """n |diag p - p p^T|_F for margins p = sums / n.
 
-    Its square is n^2 sum_i p_i^2 ((1 - p_i)^2 + sum_{j != i} p_j^2): a sum of non-negative terms, with n - r_i exact, so that
-    nothing cancels when one level holds nearly all rows.
+    Its square is n^2 sum_i p_i^2 ((1 - p_i)^2 + sum_{j != i} p_j^2): a sum of non-negative terms,
+    with n - r_i exact, so that nothing cancels when one level holds nearly all rows.
     """
     p = _over(sums, size[..., None])
     rest = _over(size[..., None] - sums, size[..., None])
-    others = jnp.matmul(p**2, 1 - jnp.eye(p.shape[-1], dtype=p.dtype), precision=jax.lax.Precision.HIGHEST)
+    others = jnp.matmul(
+        p**2, 1 - jnp.eye(p.shape[-1], dtype=p.dtype), precision=jax.lax.Precision.HIGHEST
+    )
     return size * jnp.sqrt((p**2 * (rest**2 + others)).sum(axis=-1))
 
 
@@ -103,7 +118,11 @@ def _pooled_scatter_norm(sums: jax.Array, size: jax.Array) -> jax.Array:
     """|sum_k (diag r_k - r_k r_k^T / n_k)|_F."""
     outer = _over(sums[..., :, None] * sums[..., None, :], size[..., None, None]).sum(axis=-3)
     total = sums.sum(axis=-2)
-    return jnp.sqrt(((total[..., :, None] * jnp.eye(sums.shape[-1], dtype=sums.dtype) - outer) ** 2).sum(axis=(-2, -1)))
+    return jnp.sqrt(
+        ((total[..., :, None] * jnp.eye(sums.shape[-1], dtype=sums.dtype) - outer) ** 2).sum(
+            axis=(-2, -1)
+        )
+    )
 
 
 @partial(jax.jit, static_argnames="dtype")
@@ -120,26 +139,34 @@ def covariance_sums(tables: jax.Array, dtype: Any = jnp.float64) -> CovarianceSu
     spread_columns = size - _over((columns**2).sum(axis=-1), size)
     mean = _over(spread_rows * spread_columns, jnp.maximum(size - 1, 0)).sum(axis=-1)
     w = _over(_scatter_norm(rows, size) * _scatter_norm(columns, size), size)
-    of_scatter = _over(_pooled_scatter_norm(rows, size) * _pooled_scatter_norm(columns, size), size.sum(axis=-1))
-    return CovarianceSums(norm, pooled, mean, jnp.sqrt((w**2).sum(axis=-1)), w.sum(axis=-1), of_scatter)
+    of_scatter = _over(
+        _pooled_scatter_norm(rows, size) * _pooled_scatter_norm(columns, size), size.sum(axis=-1)
+    )
+    return CovarianceSums(
+        norm, pooled, mean, jnp.sqrt((w**2).sum(axis=-1)), w.sum(axis=-1), of_scatter
+    )
 
 
 def square_root_score(size: jax.Array, concordance: jax.Array) -> jax.Array:
-    """h(n, S) = sign(S)(sqrt(n^2 + 2 |S|) - n), computed without cancellation as 2 S / (sqrt(n^2 + 2 |S|) + n)."""
+    """h(n, S) = sign(S)(sqrt(n^2 + 2 |S|) - n), computed without cancellation as 2 S /
+    (sqrt(n^2 + 2 |S|) + n).
+    """
     root = jnp.sqrt(size**2 + 2 * jnp.abs(concordance))
     return _over(2 * concordance, root + size)
 
 
 @partial(jax.jit, static_argnames="dtype")
 def kendall_sums(tables: jax.Array, dtype: Any = jnp.float64) -> KendallSums:
-    """Kendall's concordance in each stratum of ordered tables, the square-root score and its null variance.
+    """Kendall's concordance in each stratum of ordered tables, the square-root score and its null
+    variance.
 
-    tables: counts (..., K, A, B), rows and columns in the order of the levels.
-    S_k = sum over a < a' of O[a, b] (sum over b' > b of O[a', b'] - sum over b' < b of O[a', b']); ties count 0.
+    tables: counts (..., K, A, B), rows and columns in the order of the levels. S_k = sum over
+    a < a' of O[a, b] (sum over b' > b of O[a', b'] - sum over b' < b of O[a', b']); ties count 0.
     Source: PRIVACY.md sections B4 and M (V_h).
     """
     observed, rows, columns, size = _margins(tables, dtype)
-    below = jnp.flip(jnp.cumsum(jnp.flip(observed, -2), axis=-2), -2) - observed  # counts in later rows
+    # counts in later rows
+    below = jnp.flip(jnp.cumsum(jnp.flip(observed, -2), axis=-2), -2) - observed
     left = jnp.cumsum(below, axis=-1) - below
     right = below.sum(axis=-1, keepdims=True) - left - below
     concordance = (observed * (right - left)).sum(axis=(-2, -1))

@@ -1,14 +1,16 @@
 r"""Kendall's concordance of two continuous columns in O(n log n), within strata, with ties.
 
-Sort the rows by (stratum, x, y).  Then the discordant pairs of a stratum are exactly its inversions in y: pairs i < j with
-y_i > y_j (equal x are sorted by y and are not inverted).  With pairs tied in x, in y and in both,
+Sort the rows by (stratum, x, y).  Then the discordant pairs of a stratum are exactly its inversions
+in y: pairs i < j with y_i > y_j (equal x are sorted by y and are not inverted).  With pairs tied in
+x, in y and in both,
 
     S = concordant - discordant = pairs - tied_x - tied_y + tied_both - 2 inversions.
 
-Inversions are counted bit by bit over the dense ranks of y, from the highest bit down, keeping the rows stably partitioned by
-the bits seen so far: two rows with equal higher bits are inverted by the first bit in which they differ iff the earlier row
-has a one and the later a zero.  Each bit costs one cumulative sum and one stable partition, so the whole is
-O(n log n) data-parallel work with no data-dependent shape.
+Inversions are counted bit by bit over the dense ranks of y, from the highest bit down, keeping the
+rows stably partitioned by the bits seen so far: two rows with equal higher bits are inverted by the
+first bit in which they differ iff the earlier row has a one and the later a zero.  Each bit costs
+one cumulative sum and one stable partition, so the whole is O(n log n) data-parallel work with no
+data-dependent shape.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ __all__ = ["StratumConcordance", "concordance"]
 
 
 class StratumConcordance(NamedTuple):
-    """For each of K strata: concordance S_k, size n_k, and the sums over groups of tied values of (count / n_k)^3 for x
-    and y (1 / n_k^2 without ties); float64 (K,), zero for an empty stratum."""
+    """For each of K strata: concordance S_k, size n_k, and the sums over groups of tied values of
+    (count / n_k)^3 for x and y (1 / n_k^2 without ties); float64 (K,), zero for an empty
+    stratum."""
 
     concordance: np.ndarray
     size: np.ndarray
@@ -36,7 +39,9 @@ class StratumConcordance(NamedTuple):
 
 @jax.jit
 def _inversions(rank: jax.Array, group_start: jax.Array, n_bits: jax.Array) -> jax.Array:
-    """For each row, the number of earlier rows of its group with a larger rank, as int64; groups are contiguous."""
+    """For each row, the number of earlier rows of its group with a larger rank, as int64; groups
+    are contiguous.
+    """
     n = rank.shape[0]
     position = jnp.arange(n)
 
@@ -64,8 +69,12 @@ def _group_starts(change: np.ndarray) -> np.ndarray:
     return np.maximum.accumulate(np.where(change, np.arange(len(change)), 0))
 
 
-def _tie_sums(stratum: np.ndarray, value: np.ndarray, n_strata: int) -> tuple[np.ndarray, np.ndarray]:
-    """Per stratum: number of tied pairs, and sum of cubes of the tie counts.  value: integer codes."""
+def _tie_sums(
+    stratum: np.ndarray, value: np.ndarray, n_strata: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Per stratum: number of tied pairs, and sum of cubes of the tie counts.  value: integer
+    codes.
+    """
     key = np.stack([stratum, value])
     order = np.lexsort(key[::-1])
     key = key[:, order]
@@ -78,14 +87,19 @@ def _tie_sums(stratum: np.ndarray, value: np.ndarray, n_strata: int) -> tuple[np
     return pairs, cubes
 
 
-def concordance(x: np.ndarray, y: np.ndarray, stratum: np.ndarray | None = None, n_strata: int = 1) -> StratumConcordance:
+def concordance(
+    x: np.ndarray, y: np.ndarray, stratum: np.ndarray | None = None, n_strata: int = 1
+) -> StratumConcordance:
     """Concordant minus discordant pairs within each stratum.
 
     x, y: (n,) finite reals.  stratum: integers (n,) in [0, n_strata), or None for one stratum.
-    Exact while the number of pairs is below 2^53.  Source: Knight 1966 for the reduction to inversions.
+    Exact while the number of pairs is below 2^53.  Source: Knight 1966 for the reduction to
+    inversions.
     """
     n = len(x)
-    stratum = np.zeros(n, dtype=np.int64) if stratum is None else np.asarray(stratum, dtype=np.int64)
+    stratum = (
+        np.zeros(n, dtype=np.int64) if stratum is None else np.asarray(stratum, dtype=np.int64)
+    )
     rank_x = np.unique(x, return_inverse=True)[1].astype(np.int64)
     rank_y = np.unique(y, return_inverse=True)[1].astype(np.int64)
     order = np.lexsort((rank_y, rank_x, stratum))
@@ -102,4 +116,6 @@ def concordance(x: np.ndarray, y: np.ndarray, stratum: np.ndarray | None = None,
     tied_both, _ = _tie_sums(stratum, joint, n_strata)
     total = size * (size - 1) / 2
     safe = np.maximum(size, 1) ** 3
-    return StratumConcordance(total - tied_x - tied_y + tied_both - 2 * discordant, size, cubes_x / safe, cubes_y / safe)
+    return StratumConcordance(
+        total - tied_x - tied_y + tied_both - 2 * discordant, size, cubes_x / safe, cubes_y / safe
+    )

@@ -1,17 +1,20 @@
 r"""Contingency tables of many queries at once, by counting bits.
 
-A discrete column with k levels is stored as k bit masks, one bit a row: bit i of mask (variable v, level a) is one iff row i
-has level a.  The cell (a, b | s) of the table of x and y given S is then the number of ones in the bitwise AND of |S| + 2
-masks.  This is the product of one-hot matrices at one bit an entry: a cell costs n/32 word operations and reads n/8 bytes
-a mask, and the masks of a whole data set (n = 100,000 and 105 levels: 1.3 MB) stay in the processor's cache.  Nothing is
-sorted, no stratum is visited in Python, and the shapes depend only on n and the declared levels, never on the values.
+A discrete column with k levels is stored as k bit masks, one bit a row: bit i of mask (variable v,
+level a) is one iff row i has level a.  The cell (a, b | s) of the table of x and y given S is then
+the number of ones in the bitwise AND of |S| + 2 masks.  This is the product of one-hot matrices at
+one bit an entry: a cell costs n/32 word operations and reads n/8 bytes a mask, and the masks of a
+whole data set (n = 100,000 and 105 levels: 1.3 MB) stay in the processor's cache.  Nothing is
+sorted, no stratum is visited in Python, and the shapes depend only on n and the declared levels,
+never on the values.
 
-Ones are counted by a carry-save adder over eight words at a time (the Harley-Seal scheme; Warren, *Hacker's Delight*, 2nd
-ed., section 5.1), which leaves one population count for each four words.
+Ones are counted by a carry-save adder over eight words at a time (the Harley-Seal scheme; Warren,
+*Hacker's Delight*, 2nd ed., section 5.1), which leaves one population count for each four words.
 
-Cost of a query: n/32 * prod(levels of x, y, S) word operations; on two CPU cores about 0.75 microseconds a cell at
-n = 100,000 (see ``benchmarks``).  From some 250 cells on it is cheaper to form each row's cell number and to scatter ones:
-|S| + 3 operations a row, whatever the number of cells.  Both ways count exactly, so which one is taken is a matter of speed only.
+Cost of a query: n/32 * prod(levels of x, y, S) word operations; on two CPU cores about 0.75
+microseconds a cell at n = 100,000 (see ``benchmarks``).  From some 250 cells on it is cheaper to
+form each row's cell number and to scatter ones: |S| + 3 operations a row, whatever the number of
+cells.  Both ways count exactly, so which one is taken is a matter of speed only.
 """
 
 from __future__ import annotations
@@ -24,14 +27,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["LevelMasks", "cell_counts", "count_sets", "count_tables", "pack_levels", "scatter_counts"]
+__all__ = [
+    "LevelMasks",
+    "cell_counts",
+    "count_sets",
+    "count_tables",
+    "pack_levels",
+    "scatter_counts",
+]
 
 _WORD = 32
-# Words are padded to a multiple of this, so that data sets of nearly equal length share compiled code and the adder's
-# eight lanes stay aligned.
+# Words are padded to a multiple of this, so that data sets of nearly equal length share compiled
+# code and the adder's eight lanes stay aligned.
 _WORD_MULTIPLE = 128
 _LANES = 8
-# One compiled routine a depth: the index buffer has a fixed length and the number of blocks in use is a run-time argument.
+# One compiled routine a depth: the index buffer has a fixed length and the number of blocks in use
+# is a run-time argument.
 _BUFFER = 8192
 _BLOCK = {"cpu": 128}
 _DEPTHS = (2, 3, 4, 5, 6, 8, 12, 16, 24, 32)
@@ -43,9 +54,10 @@ _LARGE = 256
 class LevelMasks:
     """A discrete data set as bit masks, and (made when first needed) as columns of codes.
 
-    words: uint32 (1 + sum of cardinalities, n_words); row 0 is the mask of all rows, row offsets[v] + a that of
-    "variable v has level a".  Bits beyond the last row are zero.
-    offsets: int32 (n_columns,).  cardinalities: int32 (n_columns,).  codes: integers (n_samples, n_columns).
+    words: uint32 (1 + sum of cardinalities, n_words); row 0 is the mask of all rows, row offsets[v]
+    + a that of "variable v has level a".  Bits beyond the last row are zero.
+    offsets: int32 (n_columns,).  cardinalities: int32 (n_columns,).  codes: integers (n_samples,
+    n_columns).
     """
 
     words: jax.Array
@@ -60,7 +72,9 @@ class LevelMasks:
 
     @cached_property
     def columns(self) -> jax.Array:
-        """The codes on the device, (n_columns, 32 n_words), zero beyond the last row; bytes where the levels fit."""
+        """The codes on the device, (n_columns, 32 n_words), zero beyond the last row; bytes where
+        the levels fit.
+        """
         kind = np.uint8 if self.cardinalities.max(initial=0) <= 256 else np.int32
         columns = np.zeros((self.codes.shape[1], _WORD * self.words.shape[1]), dtype=kind)
         columns[:, : self.n_samples] = self.codes.T
@@ -125,7 +139,9 @@ def _count_blocks(words: jax.Array, index: jax.Array, n_blocks: jax.Array, block
             for t in range(1, depth):
                 word = word & lanes[cells[:, t], lane]
             both.append(word)
-        return jax.lax.dynamic_update_slice_in_dim(counts, jnp.sum(_ones(both), axis=1, dtype=jnp.int32), i * block, 0)
+        return jax.lax.dynamic_update_slice_in_dim(
+            counts, jnp.sum(_ones(both), axis=1, dtype=jnp.int32), i * block, 0
+        )
 
     return jax.lax.fori_loop(0, n_blocks, count, jnp.zeros(index.shape[0], jnp.int32))
 
@@ -133,8 +149,9 @@ def _count_blocks(words: jax.Array, index: jax.Array, n_blocks: jax.Array, block
 def cell_counts(words: jax.Array, index: np.ndarray) -> np.ndarray:
     """Number of rows in the intersection of masks, for many intersections.
 
-    words: uint32 (n_masks, n_words).  index: int32 (n_cells, depth), rows of ``words``; row 0 (all rows) is neutral.
-    Returns int64 (n_cells,).  One compilation for each depth in 2, 3, 4, 5, 6, 8, 12, ... and each shape of ``words``.
+    words: uint32 (n_masks, n_words).  index: int32 (n_cells, depth), rows of ``words``; row 0 (all
+    rows) is neutral. Returns int64 (n_cells,).  One compilation for each depth in 2, 3, 4, 5, 6, 8,
+    12, ... and each shape of ``words``.
     """
     n_cells, depth = index.shape
     padded_depth = _padded_depth(depth)
@@ -144,14 +161,20 @@ def cell_counts(words: jax.Array, index: np.ndarray) -> np.ndarray:
         chunk = index[start : start + _BUFFER]
         buffer = np.zeros((_BUFFER, padded_depth), dtype=np.int32)
         buffer[: len(chunk), :depth] = chunk
-        parts.append((_count_blocks(words, buffer, np.int32(-(-len(chunk) // block)), block), len(chunk)))
+        parts.append(
+            (_count_blocks(words, buffer, np.int32(-(-len(chunk) // block)), block), len(chunk))
+        )
     if not parts:
         return np.zeros(0, dtype=np.int64)
-    return np.concatenate([np.asarray(counts)[:length] for counts, length in parts]).astype(np.int64)
+    return np.concatenate([np.asarray(counts)[:length] for counts, length in parts]).astype(
+        np.int64
+    )
 
 
 @partial(jax.jit, static_argnames="size")
-def _scatter(columns: jax.Array, chosen: jax.Array, strides: jax.Array, n_samples: jax.Array, size: int) -> jax.Array:
+def _scatter(
+    columns: jax.Array, chosen: jax.Array, strides: jax.Array, n_samples: jax.Array, size: int
+) -> jax.Array:
     cell = jnp.zeros(columns.shape[1], jnp.int32)
     for t in range(chosen.shape[0]):
         cell = cell + columns[chosen[t]].astype(jnp.int32) * strides[t]
@@ -166,7 +189,8 @@ def _padded_depth(depth: int) -> int:
 def scatter_counts(masks: LevelMasks, variables: np.ndarray) -> np.ndarray:
     """The joint counts of some columns, int64 (product of their levels,), the last column fastest.
 
-    variables: integers (depth,).  One compilation for each padded depth and each power of 8 of the number of cells.
+    variables: integers (depth,).  One compilation for each padded depth and each power of 8 of the
+    number of cells.
     """
     depth = len(variables)
     cards = masks.cardinalities[variables].astype(np.int64)
@@ -179,13 +203,15 @@ def scatter_counts(masks: LevelMasks, variables: np.ndarray) -> np.ndarray:
     return np.asarray(counts)[:n_cells].astype(np.int64)
 
 
-def count_tables(masks: LevelMasks, variables: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
+def count_tables(
+    masks: LevelMasks, variables: np.ndarray, shape: tuple[int, int, int]
+) -> np.ndarray:
     """The contingency tables of a batch of queries with conditioning sets of one size.
 
     variables: integers (n_queries, 2 + s): x, y, then the conditioning set.
-    shape: (K, A, B) with K >= the number of strata, A >= the levels of x, B >= those of y, for every query.
-    Returns int32 (n_queries, K, A, B), zero where padded; stratum index is mixed radix over the conditioning set, its last
-    variable fastest.
+    shape: (K, A, B) with K >= the number of strata, A >= the levels of x, B >= those of y, for
+    every query. Returns int32 (n_queries, K, A, B), zero where padded; stratum index is mixed radix
+    over the conditioning set, its last variable fastest.
     """
     cards = masks.cardinalities[variables].astype(np.int64)
     n_cells = cards.prod(axis=1)
@@ -201,7 +227,9 @@ def count_tables(masks: LevelMasks, variables: np.ndarray, shape: tuple[int, int
     return tables
 
 
-def _fill_small(masks: LevelMasks, variables: np.ndarray, tables: np.ndarray, place: np.ndarray) -> None:
+def _fill_small(
+    masks: LevelMasks, variables: np.ndarray, tables: np.ndarray, place: np.ndarray
+) -> None:
     """Counts the tables of some queries by bit masks into ``tables[place]``."""
     n_queries, width = variables.shape
     cards = masks.cardinalities[variables].astype(np.int64)
@@ -230,7 +258,9 @@ def count_sets(masks: LevelMasks, sets: np.ndarray) -> np.ndarray:
     cards = tuple(int(k) for k in masks.cardinalities[sets[0]])
     n_cells = int(np.prod(cards, dtype=np.int64))
     if n_cells > _LARGE:
-        return np.stack([scatter_counts(masks, columns) for columns in sets]).reshape(len(sets), *cards)
+        return np.stack([scatter_counts(masks, columns) for columns in sets]).reshape(
+            len(sets), *cards
+        )
     levels = np.indices(cards).reshape(len(cards), n_cells).T
     index = (masks.offsets[sets][:, None, :] + levels).reshape(-1, len(cards)).astype(np.int32)
     if len(cards) == 1:  # the counter takes two masks at least; row 0 is neutral

@@ -10,11 +10,13 @@ __all__ = ["correlation_matrix", "partial_correlations"]
 
 @jax.jit
 def correlation_matrix(values: jax.Array) -> jax.Array:
-    """Pearson's correlation matrix of the columns, (n, d) -> (d, d); a constant column has correlation 0 with the others.
+    """Pearson's correlation matrix of the columns, (n, d) -> (d, d); a constant column has
+    correlation 0 with the others.
 
-    The columns are centred and scaled before the product, so that a large mean does not cost digits, and brought near 1 by powers
-    of two, before and after, so that no square overflows or vanishes.  A column is constant if its range, which is exact, is at most
-    2^-40 of its size (in single precision 2^-20): no sum, whose rounding depends on the processor, decides that.
+    The columns are centred and scaled before the product, so that a large mean does not cost
+    digits, and brought near 1 by powers of two, before and after, so that no square overflows or
+    vanishes.  A column is constant if its range, which is exact, is at most 2^-40 of its size (in
+    single precision 2^-20): no sum, whose rounding depends on the processor, decides that.
     """
     values = _near_one(values)
     lost = 2.0**-40 if values.dtype == jnp.float64 else 2.0**-20
@@ -36,9 +38,9 @@ def _near_one(values: jax.Array) -> jax.Array:
 def partial_correlations(matrix: jax.Array, variables: jax.Array) -> jax.Array:
     r"""Partial correlation of x and y given S, from a correlation matrix.
 
-    matrix: (d, d).  variables: integers (B, 2 + s), columns x, y, S.
-    With P the inverse of the submatrix, r = -P_xy / sqrt(P_xx P_yy); computed through the Schur complement of S,
-    regularised by d * eps so that a singular submatrix (a variable repeated in S) gives a defined value.
+    matrix: (d, d).  variables: integers (B, 2 + s), columns x, y, S. With P the inverse of the
+    submatrix, r = -P_xy / sqrt(P_xx P_yy); computed through the Schur complement of S, regularised
+    by d * eps so that a singular submatrix (a variable repeated in S) gives a defined value.
     Returns (B,), in [-1, 1].  Source: Lauritzen, *Graphical Models*, section 5.1.
     """
 
@@ -53,7 +55,9 @@ def partial_correlations(matrix: jax.Array, variables: jax.Array) -> jax.Array:
         schur = block[:2, :2] - jnp.matmul(half.T, half, precision=jax.lax.Precision.HIGHEST)
         product = schur[0, 0] * schur[1, 1]
         # A variable that S determines has no residual: nothing is left to be correlated.
-        determined = jnp.minimum(schur[0, 0], schur[1, 1]) <= 100 * size * jnp.finfo(matrix.dtype).eps
+        determined = (
+            jnp.minimum(schur[0, 0], schur[1, 1]) <= 100 * size * jnp.finfo(matrix.dtype).eps
+        )
         return jnp.where(determined, 0, schur[0, 1] / jnp.sqrt(jnp.where(determined, 1, product)))
 
     return jnp.clip(jax.vmap(one)(variables), -1, 1)

@@ -1,13 +1,15 @@
 r"""Fourier-series features of the one-dimensional Gaussian kernel on a bounded interval.
 
-For |x - x'| <= R the kernel exp(-(x - x')^2 / (2 s^2)) equals its periodic extension of period P = R + t s up to
-2 exp(-t^2 / 2) (the images beyond one period), and that is the cosine series
+For |x - x'| <= R the kernel exp(-(x - x')^2 / (2 s^2)) equals its periodic extension of period
+P = R + t s up to 2 exp(-t^2 / 2) (the images beyond one period), and that is the cosine series
 
-    k(d) = sum_{j >= 0} c_j cos(2 pi j d / P),      c_0 = a_0,  c_j = 2 a_j,  a_j = (s sqrt(2 pi) / P) exp(-(2 pi j s / P)^2 / 2)
+    k(d) = sum_{j >= 0} c_j cos(2 pi j d / P),      c_0 = a_0,  c_j = 2 a_j,  a_j = (s sqrt(2 pi) /
+    P) exp(-(2 pi j s / P)^2 / 2)
 
-(Poisson summation).  Cut off at J where the coefficients fall below the tolerance and scaled so that sum c_j = 1, it is the
-inner product of 2 J + 1 features sqrt(c_j) cos(2 pi j x / P), sqrt(c_j) sin(2 pi j x / P): explicit, the same for every data set,
-and of norm exactly one.  About 25 to 33 features reach 1e-8 for intervals of 6 to 8 bandwidths.
+(Poisson summation).  Cut off at J where the coefficients fall below the tolerance and scaled so
+that sum c_j = 1, it is the inner product of 2 J + 1 features sqrt(c_j) cos(2 pi j x / P), sqrt(c_j)
+sin(2 pi j x / P): explicit, the same for every data set, and of norm exactly one.  About 25 to 33
+features reach 1e-8 for intervals of 6 to 8 bandwidths.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ __all__ = ["FourierKernel", "fourier_features", "fourier_kernel"]
 
 @dataclass(frozen=True)
 class FourierKernel:
-    """A cosine series: weights c_j >= 0 with sum 1, j = 0 .. n_waves, at angular frequencies j * frequency.
+    """A cosine series: weights c_j >= 0 with sum 1, j = 0 .. n_waves, at angular frequencies j *
+    frequency.
 
     error: bound on |k - exp(-d^2 / (2 bandwidth^2))| for |d| <= length.
     """
@@ -43,24 +46,31 @@ class FourierKernel:
         return 2 * len(self.weights) - 1
 
     def __call__(self, difference: np.ndarray) -> np.ndarray:
-        """The kernel's value, float64, at a difference of any size (beyond ``length`` it is periodic)."""
+        """The kernel's value, float64, at a difference of any size (beyond ``length`` it is
+        periodic).
+        """
         j = np.arange(len(self.weights))
         angle = np.multiply.outer(np.asarray(difference, dtype=np.float64) * self.frequency, j)
         return np.cos(angle) @ np.asarray(self.weights)
 
 
 def fourier_kernel(*, length: float, bandwidth: float, tolerance: float = 1e-8) -> FourierKernel:
-    """The smallest series within ``tolerance`` of the Gaussian kernel for differences up to ``length``.
+    """The smallest series within ``tolerance`` of the Gaussian kernel for differences up to
+    ``length``.
 
-    length: the width of the interval, positive.  bandwidth: s > 0, in the same units.  tolerance: in (0, 0.1].
-    Raises OptionError for values out of range.
+    length: the width of the interval, positive.  bandwidth: s > 0, in the same units.  tolerance:
+    in (0, 0.1]. Raises OptionError for values out of range.
     """
     for name, value in (("length", length), ("bandwidth", bandwidth)):
         if not (math.isfinite(value) and value > 0):
-            raise OptionError(f"{name} = {value!r} is not a positive number; give the interval and bandwidth in the data's units")
+            raise OptionError(
+                f"{name} = {value!r} is not a positive number; give the interval and bandwidth in "
+                "the data's units"
+            )
     if not 0 < tolerance <= 0.1:
         raise OptionError(f"tolerance = {tolerance!r} is not in (0, 0.1]; try 1e-8")
-    # A third of the tolerance for the images, one for the cut-off and one for the scaling that makes the norm one.
+    # A third of the tolerance for the images, one for the cut-off and one for the scaling that
+    # makes the norm one.
     reach = math.sqrt(2 * math.log(6 / tolerance))
     period = length + reach * bandwidth
     step = 2 * math.pi * bandwidth / period
@@ -68,19 +78,33 @@ def fourier_kernel(*, length: float, bandwidth: float, tolerance: float = 1e-8) 
     while math.erfc(step * (n_waves + 0.5) / math.sqrt(2)) > tolerance / 3 and n_waves < 1 << 20:
         n_waves += 1
     j = np.arange(n_waves + 1)
-    weights = np.where(j == 0, 1.0, 2.0) * bandwidth * math.sqrt(2 * math.pi) / period * np.exp(-((step * j) ** 2) / 2)
+    weights = (
+        np.where(j == 0, 1.0, 2.0)
+        * bandwidth
+        * math.sqrt(2 * math.pi)
+        / period
+        * np.exp(-((step * j) ** 2) / 2)
+    )
     weights = weights / weights.sum()
-    return FourierKernel(bandwidth, length, 2 * math.pi / period, tuple(float(w) for w in weights), tolerance)
+    return FourierKernel(
+        bandwidth, length, 2 * math.pi / period, tuple(float(w) for w in weights), tolerance
+    )
 
 
 def fourier_features(values: jax.Array, kernel: FourierKernel) -> jax.Array:
-    """Features (n, 2 J + 1) of values (n,): [sqrt(c_0), sqrt(c_j) cos(j w x) ..., sqrt(c_j) sin(j w x) ...].
+    """Features (n, 2 J + 1) of values (n,): [sqrt(c_0), sqrt(c_j) cos(j w x) ..., sqrt(c_j) sin(j w
+    x) ...].
 
-    The dtype is that of ``values``; shift the values towards 0 first, since the error of an angle is its size times eps.
+    The dtype is that of ``values``; shift the values towards 0 first, since the error of an angle
+    is its size times eps.
     """
     n_waves = len(kernel.weights) - 1
-    waves = jnp.arange(1, n_waves + 1, dtype=values.dtype) * jnp.asarray(kernel.frequency, values.dtype)
+    waves = jnp.arange(1, n_waves + 1, dtype=values.dtype) * jnp.asarray(
+        kernel.frequency, values.dtype
+    )
     angles = jnp.multiply.outer(values, waves)
     root = jnp.sqrt(jnp.asarray(kernel.weights, values.dtype))
     constant = jnp.broadcast_to(root[0], (*values.shape, 1))
-    return jnp.concatenate([constant, root[1:] * jnp.cos(angles), root[1:] * jnp.sin(angles)], axis=-1)
+    return jnp.concatenate(
+        [constant, root[1:] * jnp.cos(angles), root[1:] * jnp.sin(angles)], axis=-1
+    )

@@ -1,18 +1,21 @@
-r"""The Hilbert-Schmidt independence criterion in linear time, and its permutation null as matrix products.
+r"""The Hilbert-Schmidt independence criterion in linear time, and its permutation null as matrix
+products.
 
 With features phi (r_x, n) and psi (r_y, n), centred over the rows, the V-statistic
 
     HSIC = tr(K H L H) / n^2 = |C|_F^2,      C = phi psi^T / n
 
-costs n r_x r_y; no n x n array is formed.  *Permutations*: rows are put into random order once, and T(s) is then the statistic with
-y shifted cyclically by s against x.  The null is T at the shifts -m, ..., k - m, of which 0 is the data as they are, with m drawn
-uniformly from 0 .. k.  (1 + #{T(s) >= T(0), s != 0}) / (k + 1) is an exact p-value: for exchangeable rows and independent columns
-(T(-m), ..., T(k - m)) has the law of (T(0), ..., T(k)) for every m, so the rank of T(0) is that of a uniformly drawn entry
-(Hemerik and Goeman 2018 for groups of transformations in general).
+costs n r_x r_y; no n x n array is formed.  *Permutations*: rows are put into random order once, and
+T(s) is then the statistic with y shifted cyclically by s against x.  The null is T at the shifts
+-m, ..., k - m, of which 0 is the data as they are, with m drawn uniformly from 0 .. k.  (1 + #{T(s)
+>= T(0), s != 0}) / (k + 1) is an exact p-value: for exchangeable rows and independent columns
+(T(-m), ..., T(k - m)) has the law of (T(0), ..., T(k)) for every m, so the rank of T(0) is that of
+a uniformly drawn entry (Hemerik and Goeman 2018 for groups of transformations in general).
 
-Neighbouring shifts make the null one large product.  With shifts a + A b, the copies of phi shifted by -a under each other and the
-copies of psi shifted by A b under each other, one product of (A r_x, n) and (n, B r_y) holds all A B covariances, and 2 sqrt(k)
-copies of blocks of rows are made where one by one it would be k.
+Neighbouring shifts make the null one large product.  With shifts a + A b, the copies of phi shifted
+by -a under each other and the copies of psi shifted by A b under each other, one product of (A r_x,
+n) and (n, B r_y) holds all A B covariances, and 2 sqrt(k) copies of blocks of rows are made where
+one by one it would be k.
 """
 
 from __future__ import annotations
@@ -49,9 +52,11 @@ N_LEADING = 16
 
 @partial(jax.jit, static_argnames="kernel")
 def centred_features(values: jax.Array, kernel: FourierKernel) -> jax.Array:
-    """Features of values (n,), centred over the rows, transposed: (2 J, n); the constant feature, centred, is zero.
+    """Features of values (n,), centred over the rows, transposed: (2 J, n); the constant feature,
+    centred, is zero.
 
-    They are moved by those of the first row before the mean is taken: of equal values all are exactly 0, however a mean is rounded.
+    They are moved by those of the first row before the mean is taken: of equal values all are
+    exactly 0, however a mean is rounded.
     """
     features = fourier_features(values, kernel)[:, 1:].T
     moved = features - features[:, :1]
@@ -60,20 +65,24 @@ def centred_features(values: jax.Array, kernel: FourierKernel) -> jax.Array:
 
 @partial(jax.jit, static_argnames="count")
 def _leading(phi: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
-    values, vectors = jnp.linalg.eigh(jnp.matmul(phi, phi.T, precision=_HIGHEST) / phi.shape[1], symmetrize_input=False)
+    values, vectors = jnp.linalg.eigh(
+        jnp.matmul(phi, phi.T, precision=_HIGHEST) / phi.shape[1], symmetrize_input=False
+    )
     values = jnp.maximum(values, 0)
     lost = values[:-count].sum() / jnp.maximum(values.sum(), jnp.finfo(phi.dtype).tiny)
     return jnp.matmul(vectors[:, -count:].T, phi, precision=_HIGHEST), lost
 
 
 def leading_features(phi: jax.Array, *, tolerance: float = 1e-5) -> jax.Array:
-    r"""The 16 leading principal components of centred features (r, n), (16, n), if they hold all but ``tolerance`` of the trace; else phi.
+    r"""The 16 leading principal components of centred features (r, n), (16, n), if they hold all
+    but ``tolerance`` of the trace; else phi.
 
-    The eigenvalues of a smooth kernel's covariance fall geometrically (by .38 for a Gaussian column and a bandwidth of one standard
-    deviation), and the null costs r_x r_y a row.  With a share of at most d lost on each side T loses at most 2 d tr(A) tr(B), and
-    under independence 2 d of itself.  The components are a function of the column as a set, whatever its order, so the null of
-    :func:`hsic_shifted` stays exact.  The shape depends on the data: not for private use.
-    The default tolerance is for single precision, of which 1e-4 is promised.
+    The eigenvalues of a smooth kernel's covariance fall geometrically (by .38 for a Gaussian column
+    and a bandwidth of one standard deviation), and the null costs r_x r_y a row.  With a share of
+    at most d lost on each side T loses at most 2 d tr(A) tr(B), and under independence 2 d of
+    itself.  The components are a function of the column as a set, whatever its order, so the null
+    of :func:`hsic_shifted` stays exact.  The shape depends on the data: not for private use. The
+    default tolerance is for single precision, of which 1e-4 is promised.
     """
     if phi.shape[0] <= N_LEADING:
         return phi
@@ -90,7 +99,8 @@ def hsic(phi: jax.Array, psi: jax.Array) -> jax.Array:
 
 
 def hsic_dense(gram_x: jax.Array, gram_y: jax.Array) -> jax.Array:
-    """HSIC of two Gram matrices (n, n) of any kernels: tr(K H L H) / n^2.  The reference; quadratic in n.
+    """HSIC of two Gram matrices (n, n) of any kernels: tr(K H L H) / n^2.  The reference; quadratic
+    in n.
 
     Source: Gretton et al. 2005.
     """
@@ -100,9 +110,11 @@ def hsic_dense(gram_x: jax.Array, gram_y: jax.Array) -> jax.Array:
 
 @jax.jit
 def hsic_null_moments(phi: jax.Array, psi: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Mean and variance of n HSIC under independence: tr(A) tr(B) and 2 |A|_F^2 |B|_F^2, A and B the features' covariances.
+    """Mean and variance of n HSIC under independence: tr(A) tr(B) and 2 |A|_F^2 |B|_F^2, A and B
+    the features' covariances.
 
-    phi, psi: centred features (r, n).  First order in 1/n.  Source: Gretton et al. 2008, in feature form.
+    phi, psi: centred features (r, n).  First order in 1/n.  Source: Gretton et al. 2008, in feature
+    form.
     """
     n = phi.shape[1]
     a = jnp.matmul(phi, phi.T, precision=_HIGHEST) / n
@@ -111,39 +123,56 @@ def hsic_null_moments(phi: jax.Array, psi: jax.Array) -> tuple[jax.Array, jax.Ar
 
 
 def shuffled_rows(values: np.ndarray, key: jax.Array) -> np.ndarray:
-    """The rows in an order drawn without the data; sorted or serial rows would make shifts of themselves alike."""
+    """The rows in an order drawn without the data; sorted or serial rows would make shifts of
+    themselves alike.
+    """
     seed = np.asarray(jax.random.key_data(key)).ravel().tolist()
     return values[np.random.default_rng(seed).permutation(len(values))]
 
 
 def draw_first_shift(key: jax.Array, n_permutations: int) -> int:
-    """-m with m uniform on 0 .. k: the first of the k + 1 shifts.  Public: drawn without the data."""
+    """-m with m uniform on 0 .. k: the first of the k + 1 shifts.  Public: drawn without the
+    data.
+    """
     return -int(jax.random.randint(key, (), 0, n_permutations + 1))
 
 
 @partial(jax.jit, static_argnames=("count", "block"))
-def _shifted_squares(phi: jax.Array, psi: jax.Array, first: jax.Array, count: int, block: int) -> jax.Array:
+def _shifted_squares(
+    phi: jax.Array, psi: jax.Array, first: jax.Array, count: int, block: int
+) -> jax.Array:
     (r_x, n), r_y = phi.shape, psi.shape[0]
     rows = max(math.isqrt(count), 1)
     columns = -(-count // rows)
     n_blocks = -(-n // block)
     end = n_blocks * block
-    # phi moved back by rows - 1, psi forward by first, each followed by its own beginning as far as the slices reach.
+    # phi moved back by rows - 1, psi forward by first, each followed by its own beginning as far as
+    # the slices reach.
     left = _cyclic(phi, -(rows - 1), end + rows - 1)
     right = _cyclic(psi, first, end + rows * (columns - 1))
 
     def add_block(i, total):
         start = i * block
         inside = (start + jnp.arange(block) < n).astype(phi.dtype)
-        # Entry (a, b): sum over i of phi[i - a] psi[i + first + rows b], the shift first + a + rows b.
+        # Entry (a, b): sum over i of phi[i - a] psi[i + first + rows b], the shift first + a + rows
+        # b.
         stacks = (
-            [jax.lax.dynamic_slice_in_dim(left, start + rows - 1 - a, block, axis=1) * inside for a in range(rows)],
-            [jax.lax.dynamic_slice_in_dim(right, start + rows * b, block, axis=1) for b in range(columns)],
+            [
+                jax.lax.dynamic_slice_in_dim(left, start + rows - 1 - a, block, axis=1) * inside
+                for a in range(rows)
+            ],
+            [
+                jax.lax.dynamic_slice_in_dim(right, start + rows * b, block, axis=1)
+                for b in range(columns)
+            ],
         )
         stacked = [jnp.concatenate(stack) for stack in stacks]
         return total + jax.lax.dot_general(*stacked, (((1,), (1,)), ((), ())), precision=_HIGHEST)
 
-    covariance = jax.lax.fori_loop(0, n_blocks, add_block, jnp.zeros((rows * r_x, columns * r_y), phi.dtype)) / n
+    covariance = (
+        jax.lax.fori_loop(0, n_blocks, add_block, jnp.zeros((rows * r_x, columns * r_y), phi.dtype))
+        / n
+    )
     squares = jnp.sum(covariance.reshape(rows, r_x, columns, r_y) ** 2, axis=(1, 3))
     return squares.T.reshape(-1)[:count]
 
@@ -156,10 +185,12 @@ def _cyclic(features: jax.Array, shift: jax.Array | int, length: int) -> jax.Arr
 
 
 def hsic_shifted(phi: jax.Array, psi: jax.Array, *, first: int, count: int) -> jax.Array:
-    """HSIC with y shifted cyclically by first, ..., first + count - 1 of shuffled rows: entry j is that of psi's column i + first + j against phi's
-    column i, so entry -first is HSIC itself.  phi, psi: centred features (r, n).  Returns (count,).
+    """HSIC with y shifted cyclically by first, ..., first + count - 1 of shuffled rows: entry j is
+    that of psi's column i + first + j against phi's column i, so entry -first is HSIC itself.  phi,
+    psi: centred features (r, n).  Returns (count,).
 
-    2 n r_x r_y count operations, in products of blocks of rows that stay in the cache; memory for one copy of phi and psi.
+    2 n r_x r_y count operations, in products of blocks of rows that stay in the cache; memory for
+    one copy of phi and psi.
     """
     block: Any = _BLOCK.get(jax.default_backend(), _BLOCK_DEVICE)
     block = min(block, max(phi.shape[1], 1))
@@ -167,5 +198,7 @@ def hsic_shifted(phi: jax.Array, psi: jax.Array, *, first: int, count: int) -> j
 
 
 def split_observed(shifted: np.ndarray, first: int) -> tuple[float, np.ndarray]:
-    """T(0), and T at the other shifts (k,), of what :func:`hsic_shifted` returned for k + 1 shifts from ``first``."""
+    """T(0), and T at the other shifts (k,), of what :func:`hsic_shifted` returned for k + 1 shifts
+    from ``first``.
+    """
     return float(shifted[-first]), np.delete(shifted, -first)

@@ -1,16 +1,21 @@
-r"""Tables of counts by their interactions: every marginal table as a sum of orthogonal parts, each counted once.
+r"""Tables of counts by their interactions: every marginal table as a sum of orthogonal parts, each
+counted once.
 
-For a set S of discrete columns let R_S = sum over rows of the tensor product of phi_j, j in S, with phi_j the contrast vector of the
-row's level (:mod:`jaxcd.ops.moments`): prod (k_j - 1) numbers, the interaction of S.  The table of counts of S is
+For a set S of discrete columns let R_S = sum over rows of the tensor product of phi_j, j in S, with
+phi_j the contrast vector of the row's level (:mod:`jaxcd.ops.moments`): prod (k_j - 1) numbers, the
+interaction of S.  The table of counts of S is
 
-    N_S = sum over U subset of S of  (tensor product over U of H_j) R_U (tensor product over S - U of 1 / k_j),   R_{} = n,
+    N_S = sum over U subset of S of  (tensor product over U of H_j) R_U (tensor product over S - U
+    of 1 / k_j),   R_{} = n,
 
-so tables of overlapping sets are built from the same numbers: they agree wherever they overlap, whatever noise the numbers
-carry.  Independent noise of variance v_U on every entry of R_U adds to each cell of N_S the variance
+so tables of overlapping sets are built from the same numbers: they agree wherever they overlap,
+whatever noise the numbers carry.  Independent noise of variance v_U on every entry of R_U adds to
+each cell of N_S the variance
 
     sum over U of  v_U  prod over U of (1 - 1 / k_j)  prod over S - U of 1 / k_j^2,
 
-because every row of H_j has the squared norm 1 - 1 / k_j.  Source: Efron and Stein 1981 for the decomposition.
+because every row of H_j has the squared norm 1 - 1 / k_j.  Source: Efron and Stein 1981 for the
+decomposition.
 """
 
 from __future__ import annotations
@@ -24,7 +29,14 @@ import numpy as np
 
 from jaxcd.ops.moments import contrast_basis
 
-__all__ = ["cell_variance", "interaction", "interaction_sensitivity_squared", "interactions", "subsets", "table_of_interactions"]
+__all__ = [
+    "cell_variance",
+    "interaction",
+    "interaction_sensitivity_squared",
+    "interactions",
+    "subsets",
+    "table_of_interactions",
+]
 
 Columns = tuple[int, ...]
 
@@ -62,9 +74,14 @@ def _expansion(k: int) -> np.ndarray:
 
 
 def table_of_interactions(
-    columns: Columns, cardinalities: Sequence[int], n_samples: int, interactions: Callable[[Columns], np.ndarray]
+    columns: Columns,
+    cardinalities: Sequence[int],
+    n_samples: int,
+    interactions: Callable[[Columns], np.ndarray],
 ) -> np.ndarray:
-    """The table N_S of the columns, float64 (k_j for each), from ``interactions(U)`` of all non-empty U."""
+    """The table N_S of the columns, float64 (k_j for each), from ``interactions(U)`` of all
+    non-empty U.
+    """
     shape = [cardinalities[column] for column in columns]
     coefficients = np.zeros(shape)
     coefficients[(0,) * len(columns)] = n_samples
@@ -76,8 +93,12 @@ def table_of_interactions(
     return coefficients
 
 
-def cell_variance(columns: Columns, cardinalities: Sequence[int], variances: Mapping[Columns, float]) -> float:
-    """The variance that noise of variance ``variances[U]`` on the interactions gives to each cell of the table of the columns."""
+def cell_variance(
+    columns: Columns, cardinalities: Sequence[int], variances: Mapping[Columns, float]
+) -> float:
+    """The variance that noise of variance ``variances[U]`` on the interactions gives to each cell
+    of the table of the columns.
+    """
     total = 0.0
     for subset in subsets(columns):
         inside = math.prod(1 - 1 / cardinalities[j] for j in subset)
@@ -88,21 +109,28 @@ def cell_variance(columns: Columns, cardinalities: Sequence[int], variances: Map
 
 @lru_cache(maxsize=4096)
 def interaction_sensitivity_squared(cardinalities: tuple[int, ...]) -> float:
-    r"""The largest squared L2 change of one R_S when one row is replaced, for columns of these cardinalities.
+    r"""The largest squared L2 change of one R_S when one row is replaced, for columns of these
+    cardinalities.
 
-    Let F be the non-empty set of columns whose level changes.  With <phi_j, phi_j'> = -1 / k_j for j in F and 1 - 1 / k_j
-    otherwise, |x - x'|^2 = |x|^2 + |x'|^2 - 2 <x, x'> of the two tensor products is
+    Let F be the non-empty set of columns whose level changes.  With <phi_j, phi_j'> = -1 / k_j for
+    j in F and 1 - 1 / k_j otherwise, |x - x'|^2 = |x|^2 + |x'|^2 - 2 <x, x'> of the two tensor
+    products is
 
-        2 prod over S of (1 - 1 / k_j)  -  2 prod over F of (-1 / k_j) prod over S - F of (1 - 1 / k_j),
+        2 prod over S of (1 - 1 / k_j)  -  2 prod over F of (-1 / k_j) prod over S - F of (1 - 1 /
+        k_j),
 
-    whose largest value over F is taken.  It is attained, because only whether a level changes matters.
+    whose largest value over F is taken.  It is attained, because only whether a level changes
+    matters.
     """
     if min(cardinalities, default=1) < 2:
         return 0.0
     norm = math.prod(1 - 1 / k for k in cardinalities)
     changes = itertools.product((False, True), repeat=len(cardinalities))
     products = (
-        math.prod(-1 / k if changed else 1 - 1 / k for k, changed in zip(cardinalities, flips, strict=True))
+        math.prod(
+            -1 / k if changed else 1 - 1 / k
+            for k, changed in zip(cardinalities, flips, strict=True)
+        )
         for flips in changes
         if any(flips)
     )

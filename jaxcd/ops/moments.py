@@ -1,8 +1,9 @@
 r"""Contrast second moments of discrete columns.
 
-A column with k levels is represented by phi = H^T e, e its one-hot vector and H (k, k - 1) an orthonormal basis of the vectors
-that sum to zero: k - 1 numbers, |phi|^2 = 1 - 1/k, and <phi, phi'> = -1/k for two different levels.  The moments
-sum_i phi_j phi_l^T (all pairs j < l) and sum_i phi_j determine every pairwise table, because n is public.
+A column with k levels is represented by phi = H^T e, e its one-hot vector and H (k, k - 1) an
+orthonormal basis of the vectors that sum to zero: k - 1 numbers, |phi|^2 = 1 - 1/k, and <phi, phi'>
+= -1/k for two different levels.  The moments sum_i phi_j phi_l^T (all pairs j < l) and sum_i phi_j
+determine every pairwise table, because n is public.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ __all__ = ["contrast_basis", "contrast_moments", "contrast_sensitivity"]
 
 
 def contrast_basis(n_levels: int) -> np.ndarray:
-    """An orthonormal basis of the zero-sum vectors, float64 (k, k - 1): the normalised Helmert contrasts."""
+    """An orthonormal basis of the zero-sum vectors, float64 (k, k - 1): the normalised Helmert
+    contrasts.
+    """
     basis = np.zeros((n_levels, n_levels - 1))
     for j in range(n_levels - 1):
         basis[: j + 1, j] = 1.0
@@ -28,23 +31,36 @@ def contrast_basis(n_levels: int) -> np.ndarray:
     return basis
 
 
-def contrast_moments(codes: np.ndarray, cardinalities: Sequence[int]) -> tuple[list[np.ndarray], dict]:
+def contrast_moments(
+    codes: np.ndarray, cardinalities: Sequence[int]
+) -> tuple[list[np.ndarray], dict]:
     """The first and second contrast moments, in records.
 
-    codes: integers (n, d).  Returns (means, products): means[j] = sum_i phi_j, (k_j - 1,); products[j, l] = sum_i phi_j phi_l^T,
-    (k_j - 1, k_l - 1), for j < l.  Computed from the exact counts of all pairs of levels.
+    codes: integers (n, d).  Returns (means, products): means[j] = sum_i phi_j, (k_j - 1,);
+    products[j, l] = sum_i phi_j phi_l^T, (k_j - 1, k_l - 1), for j < l.  Computed from the exact
+    counts of all pairs of levels.
     """
     masks = contingency.pack_levels(codes, cardinalities)
     d = len(cardinalities)
-    levels = [np.arange(masks.offsets[j], masks.offsets[j] + masks.cardinalities[j]) for j in range(d)]
+    levels = [
+        np.arange(masks.offsets[j], masks.offsets[j] + masks.cardinalities[j]) for j in range(d)
+    ]
     pairs = [(j, k) for j in range(d) for k in range(j + 1, d)]
     singles = np.concatenate(levels)
     cells = [np.column_stack([singles, np.zeros_like(singles)])]
-    cells += [np.stack(np.meshgrid(levels[j], levels[k], indexing="ij"), -1).reshape(-1, 2) for j, k in pairs]
-    counts = contingency.cell_counts(masks.words, np.concatenate(cells).astype(np.int32)).astype(np.float64)
+    cells += [
+        np.stack(np.meshgrid(levels[j], levels[k], indexing="ij"), -1).reshape(-1, 2)
+        for j, k in pairs
+    ]
+    counts = contingency.cell_counts(masks.words, np.concatenate(cells).astype(np.int32)).astype(
+        np.float64
+    )
     bases = [contrast_basis(int(k)) for k in cardinalities]
     split = np.split(counts, np.cumsum([len(part) for part in cells])[:-1])
-    means = [bases[j].T @ part for j, part in enumerate(np.split(split[0], np.cumsum(masks.cardinalities)[:-1]))]
+    means = [
+        bases[j].T @ part
+        for j, part in enumerate(np.split(split[0], np.cumsum(masks.cardinalities)[:-1]))
+    ]
     products = {
         (j, k): bases[j].T @ part.reshape(len(levels[j]), len(levels[k])) @ bases[k]
         for (j, k), part in zip(pairs, split[1:], strict=True)
@@ -56,7 +72,9 @@ _MAX_ENUMERATED = 200_000
 
 
 def _merged(counts: Counter[int]) -> Counter[int]:
-    """Merges neighbouring cardinalities into the larger one until their combinations can be enumerated."""
+    """Merges neighbouring cardinalities into the larger one until their combinations can be
+    enumerated.
+    """
     counts = Counter(counts)
     while np.prod([m + 1.0 for m in counts.values()]) > _MAX_ENUMERATED:
         kinds = sorted(counts)
@@ -68,24 +86,30 @@ def _merged(counts: Counter[int]) -> Counter[int]:
 def contrast_sensitivity(cardinalities: Sequence[int], mean_weight: float) -> float:
     r"""L2 sensitivity (replace-one) of all products and of the means times ``mean_weight``.
 
-    Let F be the set of columns that change.  A product of two changed columns moves by
-    |phi psi^T - phi' psi'^T|^2 = 2 (|phi|^2 |psi|^2 - <phi, phi'><psi, psi'>) = 2 (1 - 1/k_j - 1/k_l), one of a changed and an
-    unchanged column by |phi - phi'|^2 |psi|^2 = 2 (1 - 1/k_l), a weighted mean by 2 w^2.  So the squared sensitivity is
+    Let F be the set of columns that change.  A product of two changed columns moves by |phi
+    psi^T - phi' psi'^T|^2 = 2 (|phi|^2 |psi|^2 - <phi, phi'><psi, psi'>) = 2 (1 - 1/k_j - 1/k_l),
+    one of a changed and an unchanged column by |phi - phi'|^2 |psi|^2 = 2 (1 - 1/k_l), a weighted
+    mean by 2 w^2.  So the squared sensitivity is
 
-        max over F of  sum_{j < l in F} 2 (1 - 1/k_j - 1/k_l) + sum_{j in F, l not in F} 2 (1 - 1/k_l) + 2 w^2 |F|,
+        max over F of  sum_{j < l in F} 2 (1 - 1/k_j - 1/k_l) + sum_{j in F, l not in F} 2
+        (1 - 1/k_l) + 2 w^2 |F|,
 
-    which depends on how many columns of each cardinality change, and is enumerated over those numbers.  A column with one
-    level never changes.  Every term grows with k, so where there are too many different cardinalities to enumerate, close
-    ones are merged upwards: still an upper bound.  Source: PRIVACY.md N.7.
+    which depends on how many columns of each cardinality change, and is enumerated over those
+    numbers.  A column with one level never changes.  Every term grows with k, so where there are
+    too many different cardinalities to enumerate, close ones are merged upwards: still an upper
+    bound.  Source: PRIVACY.md N.7.
     """
     counts = _merged(Counter(k for k in cardinalities if k > 1))
     if not counts:
         return 0.0
     kinds = np.array(sorted(counts))
     available = np.array([counts[k] for k in kinds])
-    changed = np.stack(np.meshgrid(*(np.arange(m + 1) for m in available), indexing="ij"), axis=-1).reshape(-1, len(kinds))
+    changed = np.stack(
+        np.meshgrid(*(np.arange(m + 1) for m in available), indexing="ij"), axis=-1
+    ).reshape(-1, len(kinds))
     f = changed.sum(axis=1)
-    # Sum over the pairs j < l in F of 1 - 1/k_j - 1/k_l = f (f - 1) / 2 - (f - 1) (sum over F of 1/k).
+    # Sum over the pairs j < l in F of 1 - 1/k_j - 1/k_l = f (f - 1) / 2 - (f - 1) (sum over F of
+    # 1/k).
     inside = f * (f - 1) - 2 * (f - 1) * (changed @ (1 / kinds))
     across = 2 * f * ((available - changed) @ (1 - 1 / kinds))
     return float(np.sqrt(np.max(inside + across + 2 * mean_weight**2 * f)))

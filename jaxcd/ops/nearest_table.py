@@ -8,11 +8,14 @@ __all__ = ["nearest_table"]
 
 
 def nearest_table(table: np.ndarray, total: float) -> np.ndarray:
-    """The table of non-negative cells with the given total that is nearest in squared distance: the projection onto a simplex.
+    """The table of non-negative cells with the given total that is nearest in squared distance: the
+    projection onto a simplex.
 
-    It is max(t - c, 0) for one number c.  table: real numbers of any shape.  total: positive.  Source: Held, Wolfe, Crowder 1974.
+    It is max(t - c, 0) for one number c.  table: real numbers of any shape.  total: positive.
+    Source: Held, Wolfe, Crowder 1974.
     """
-    table = table - table.max()  # changes nothing but c, and keeps the total where the cells are much larger
+    # changes nothing but c, and keeps the total where the cells are much larger
+    table = table - table.max()
     cells = np.sort(table.ravel())[::-1]
     excess = (np.cumsum(cells) - total) / np.arange(1, cells.size + 1)
     return np.maximum(table - excess[np.flatnonzero(cells > excess)[-1]], 0.0)

@@ -8,8 +8,10 @@ import jax
 
 
 def double_precision() -> AbstractContextManager:
-    """A context in which arrays may be float64 and int64, whatever the caller's ``jax_enable_x64`` is.
+    """A context in which arrays may be float64 and int64, whatever the caller's ``jax_enable_x64``
+    is.
 
-    Compiled functions are cached per context, so entering it costs no recompilation after the first time.
+    Compiled functions are cached per context, so entering it costs no recompilation after the first
+    time.
     """
     return jax.enable_x64(True)

@@ -1,10 +1,12 @@
 r"""Kernel ridge regression from a factor of the Gram matrix, for many targets at once.
 
-With K = F F^T and a penalty mu > 0 the fit is K (K + mu I)^{-1} y.  Two conventions are in use and differ by a factor:
-the objective (lambda / 2) |w|^2 + (1/n) sum (y_i - w . phi_i)^2 has mu = n lambda / 2 (:func:`penalty_of_objective`), and
-"K + lambda I" has mu = lambda.  From the thin singular value decomposition F = U S V^T every penalty costs one product:
-fit = U diag(s^2 / (s^2 + mu)) U^T y, and the leave-one-out residuals are r_i / (1 - h_i) with h_i = sum_j U_ij^2 s_j^2 / (s_j^2 + mu)
-(An, Liu, Venkatesh 2007), so that a whole grid of penalties is compared in n r operations each.
+With K = F F^T and a penalty mu > 0 the fit is K (K + mu I)^{-1} y.  Two conventions are in use and
+differ by a factor: the objective (lambda / 2) |w|^2 + (1/n) sum (y_i - w . phi_i)^2 has mu = n
+lambda / 2 (:func:`penalty_of_objective`), and "K + lambda I" has mu = lambda.  From the thin
+singular value decomposition F = U S V^T every penalty costs one product: fit = U diag(s^2 /
+(s^2 + mu)) U^T y, and the leave-one-out residuals are r_i / (1 - h_i) with h_i = sum_j U_ij^2 s_j^2
+/ (s_j^2 + mu) (An, Liu, Venkatesh 2007), so that a whole grid of penalties is compared in n r
+operations each.
 """
 
 from __future__ import annotations
@@ -45,8 +47,9 @@ class Spectrum(NamedTuple):
 
 
 def spectrum(factor: jax.Array) -> Spectrum:
-    """The eigendecomposition of factor factor^T, (n, r), through the (r, r) Gram matrix of the columns; directions below
-    r eps times the largest are dropped (value 0, basis column 0).  Waits for the result."""
+    """The eigendecomposition of factor factor^T, (n, r), through the (r, r) Gram matrix of the
+    columns; directions below r eps times the largest are dropped (value 0, basis column 0).  Waits
+    for the result."""
     with one_blas_thread():
         return jax.block_until_ready(_spectrum(factor))
 
@@ -67,9 +70,13 @@ def _spectrum(factor: jax.Array) -> Spectrum:
 
 @jax.jit
 def residuals(decomposition: Spectrum, targets: jax.Array, penalty: jax.Array | float) -> jax.Array:
-    """y - fit for targets (n, t), penalty mu > 0 (a scalar, or one for each target (t,)): (n, t)."""
+    """y - fit for targets (n, t), penalty mu > 0 (a scalar, or one for each target (t,)): (n,
+    t).
+    """
     basis, values = decomposition
-    shrink = values[:, None] / (values[:, None] + jnp.atleast_1d(jnp.asarray(penalty, targets.dtype))[None, :])
+    shrink = values[:, None] / (
+        values[:, None] + jnp.atleast_1d(jnp.asarray(penalty, targets.dtype))[None, :]
+    )
     coefficients = jnp.matmul(basis.T, targets, precision=_HIGHEST)
     return targets - jnp.matmul(basis, shrink * coefficients, precision=_HIGHEST)
 
@@ -80,9 +87,10 @@ def leave_one_out_residuals(
 ) -> tuple[jax.Array, jax.Array]:
     """Residuals (n, t) at each target's best penalty of the grid, and those penalties (t,).
 
-    The best penalty has the smallest sum of squared leave-one-out residuals.  penalties: (g,), positive.
-    All penalties are compared in two products, (n, r) by (r, g) for the leverages and (n, r) by (r, g t) for the fits, on
-    blocks of rows: one pass over the basis, and no array of n g t numbers.
+    The best penalty has the smallest sum of squared leave-one-out residuals.  penalties: (g,),
+    positive. All penalties are compared in two products, (n, r) by (r, g) for the leverages and (n,
+    r) by (r, g t) for the fits, on blocks of rows: one pass over the basis, and no array of n g t
+    numbers.
     """
     basis, values = decomposition
     n, n_targets = targets.shape
@@ -110,17 +118,22 @@ def leave_one_out_residuals(
 
 @jax.jit
 def exact_residuals(gram: jax.Array, targets: jax.Array, penalty: jax.Array | float) -> jax.Array:
-    """y - K (K + mu I)^{-1} y = mu (K + mu I)^{-1} y by Cholesky; gram (n, n), targets (n, t).  The reference, cubic in n."""
+    """y - K (K + mu I)^{-1} y = mu (K + mu I)^{-1} y by Cholesky; gram (n, n), targets (n, t).  The
+    reference, cubic in n.
+    """
     mu = jnp.asarray(penalty, gram.dtype)
     lower = jnp.linalg.cholesky(gram + mu * jnp.eye(gram.shape[0], dtype=gram.dtype))
     return mu * jax.scipy.linalg.cho_solve((lower, True), targets)
 
 
 @partial(jax.jit, static_argnames="n_steps")
-def conjugate_gradient_residuals(gram: jax.Array, targets: jax.Array, penalty: jax.Array | float, n_steps: int) -> jax.Array:
+def conjugate_gradient_residuals(
+    gram: jax.Array, targets: jax.Array, penalty: jax.Array | float, n_steps: int
+) -> jax.Array:
     """The same by a fixed number of conjugate-gradient steps: no data-dependent stopping.
 
-    cond(K + mu I) <= 1 + n / mu, i.e. 1 + 2 / lambda with mu = n lambda / 2: 12 steps reach 1e-6 at lambda = 1 (PRIVACY.md E5).
+    cond(K + mu I) <= 1 + n / mu, i.e. 1 + 2 / lambda with mu = n lambda / 2: 12 steps reach 1e-6 at
+    lambda = 1 (PRIVACY.md E5).
     """
     mu = jnp.asarray(penalty, gram.dtype)
 
@@ -140,12 +153,16 @@ def conjugate_gradient_residuals(gram: jax.Array, targets: jax.Array, penalty: j
 
 @jax.jit
 def constrained_residuals(
-    decomposition: Spectrum, targets: jax.Array, penalty: jax.Array | float, bound: jax.Array | float
+    decomposition: Spectrum,
+    targets: jax.Array,
+    penalty: jax.Array | float,
+    bound: jax.Array | float,
 ) -> jax.Array:
-    """Residuals of the ridge fit with |w| <= bound: the penalty is raised until the norm fits (100 bisections), targets (n, t).
+    """Residuals of the ridge fit with |w| <= bound: the penalty is raised until the norm fits (100
+    bisections), targets (n, t).
 
-    |w|^2 = sum_j c_j^2 s_j^2 / (s_j^2 + mu)^2 with c = U^T y decreases in mu, and the constrained optimum is the ridge fit
-    at the multiplier's penalty.
+    |w|^2 = sum_j c_j^2 s_j^2 / (s_j^2 + mu)^2 with c = U^T y decreases in mu, and the constrained
+    optimum is the ridge fit at the multiplier's penalty.
     """
     basis, values = decomposition
     squares = jnp.matmul(basis.T, targets, precision=_HIGHEST) ** 2 * values[:, None]
@@ -155,7 +172,8 @@ def constrained_residuals(
     def too_long(mu):
         return jnp.sum(squares / (values[:, None] + mu[None, :]) ** 2, axis=0) > limit
 
-    ceiling = floor + jnp.sqrt(squares.sum(axis=0) / limit)  # there |w|^2 <= sum squares / mu^2 <= bound^2
+    # there |w|^2 <= sum squares / mu^2 <= bound^2
+    ceiling = floor + jnp.sqrt(squares.sum(axis=0) / limit)
 
     def halve(_, ends):
         low, high = ends

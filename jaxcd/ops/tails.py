@@ -1,7 +1,7 @@
 r"""Tail probabilities as logarithms.
 
-``1 - cdf`` is exactly 0 from z = 8.3 in float64 (5.6 in float32), and the p-values of strong edges are far below the
-smallest positive float; their logarithms are not.
+``1 - cdf`` is exactly 0 from z = 8.3 in float64 (5.6 in float32), and the p-values of strong edges
+are far below the smallest positive float; their logarithms are not.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ def normal_two_sided_log_pvalue(z: np.ndarray) -> np.ndarray:
 
 
 def chi_square_log_sf(x: np.ndarray, dof: np.ndarray) -> np.ndarray:
-    r"""log P(chi2_dof >= x), float64; 0 where x <= 0 or dof <= 0 (a statistic without degrees of freedom says nothing).
+    r"""log P(chi2_dof >= x), float64; 0 where x <= 0 or dof <= 0 (a statistic without degrees of
+    freedom says nothing).
 
-    Where the survival function is representable it is the regularised incomplete gamma function Q(dof / 2, x / 2).  Beyond,
-    log Q(a, t) = a log t - t - log Gamma(a) + log K, with K Legendre's continued fraction
-    1 / (t + 1 - a - 1 (1 - a) / (t + 3 - a - 2 (2 - a) / (t + 5 - a - ...))), evaluated by Lentz's algorithm (there
-    t >> a, so it converges in a few dozen steps).  Source: Abramowitz and Stegun, 6.5.31.
+    Where the survival function is representable it is the regularised incomplete gamma function
+    Q(dof / 2, x / 2).  Beyond, log Q(a, t) = a log t - t - log Gamma(a) + log K, with K Legendre's
+    continued fraction 1 / (t + 1 - a - 1 (1 - a) / (t + 3 - a - 2 (2 - a) / (t + 5 - a - ...))),
+    evaluated by Lentz's algorithm (there t >> a, so it converges in a few dozen steps).  Source:
+    Abramowitz and Stegun, 6.5.31.
     """
     x, dof = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(dof, dtype=np.float64))
     proper = (x > 0) & (dof > 0)

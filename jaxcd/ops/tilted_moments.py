@@ -1,33 +1,40 @@
-r"""Exponentially tilted second moments: bounded in every row, and undone exactly for jointly normal rows.
+r"""Exponentially tilted second moments: bounded in every row, and undone exactly for jointly normal
+rows.
 
-A row y of p numbers becomes g = exp(-s |y|^2 / 2) (c, y), with a rate s > 0 and an anchor c > 0; the moments are the sum over rows
-of g g^T, (p + 1, p + 1).  Far rows fade out instead of being cut off.
+A row y of p numbers becomes g = exp(-s |y|^2 / 2) (c, y), with a rate s > 0 and an anchor c > 0;
+the moments are the sum over rows of g g^T, (p + 1, p + 1).  Far rows fade out instead of being cut
+off.
 
-*Sensitivity.*  The upper triangle with its diagonal divided by sqrt 2 has, between rows g and g', the squared distance
-|g g^T - g' g'^T|_F^2 / 2 = (|g|^4 + |g'|^4) / 2 - (g . g')^2 <= max |g|^4, and |g|^2 = (c^2 + t) exp(-s t), t = |y|^2, is largest at
-t = 1/s - c^2 (at 0 if that is negative).  So the L2 sensitivity of all p (p + 3) / 2 + 1 numbers together is
+*Sensitivity.*  The upper triangle with its diagonal divided by sqrt 2 has, between rows g and g',
+the squared distance |g g^T - g' g'^T|_F^2 / 2 = (|g|^4 + |g'|^4) / 2 - (g . g')^2 <= max |g|^4, and
+|g|^2 = (c^2 + t) exp(-s t), t = |y|^2, is largest at t = 1/s - c^2 (at 0 if that is negative).  So
+the L2 sensitivity of all p (p + 3) / 2 + 1 numbers together is
 
     max |g|^2 = exp(s c^2 - 1) / s   (s c^2 <= 1; otherwise c^2),
 
-reached by orthogonal rows: tight, and the diagonal comes free.  (Entrywise clipping to [-1, 1] has sqrt((p + 1)^2 + p), for a
-signal that is smaller.)
+reached by orthogonal rows: tight, and the diagonal comes free.  (Entrywise clipping to [-1, 1] has
+sqrt((p + 1)^2 + p), for a signal that is smaller.)
 
-*Rounding.*  Each number of g is rounded to a multiple of a public step, a power of two of 2^-18 to 2^-17 of max |g|.  Then products are whole
-multiples of its square below 2^36, those of 4,096 rows add up below 2^48 without error in double precision, in any order, and blocks
-are added as integers: the sum is exact for any number of rows.  A rounded row is longer by at most sqrt(p + 1) / 2 steps, which is
-counted in the sensitivity; what is left is the rounding of the one conversion at the end.
+*Rounding.*  Each number of g is rounded to a multiple of a public step, a power of two of 2^-18 to
+2^-17 of max |g|.  Then products are whole multiples of its square below 2^36, those of 4,096 rows
+add up below 2^48 without error in double precision, in any order, and blocks are added as integers:
+the sum is exact for any number of rows.  A rounded row is longer by at most sqrt(p + 1) / 2 steps,
+which is counted in the sensitivity; what is left is the rounding of the one conversion at the end.
 
-*Untilting.*  For y normal with mean mu and covariance Sigma, E[exp(-s |y|^2) h(y)] = kappa E h(y~) with y~ normal of covariance
-T = (Sigma^{-1} + 2 s I)^{-1} and mean nu = T Sigma^{-1} mu.  The moments hold kappa, kappa nu and kappa (T + nu nu^T), so
+*Untilting.*  For y normal with mean mu and covariance Sigma, E[exp(-s |y|^2) h(y)] = kappa E h(y~)
+with y~ normal of covariance T = (Sigma^{-1} + 2 s I)^{-1} and mean nu = T Sigma^{-1} mu.  The
+moments hold kappa, kappa nu and kappa (T + nu nu^T), so
 
     Sigma = (T^{-1} - 2 s I)^{-1},   mu = Sigma T^{-1} nu.
 
-For rows of another elliptical law whose covariance is near the identity the tilt changes covariances by a common factor only.
+For rows of another elliptical law whose covariance is near the identity the tilt changes
+covariances by a common factor only.
 
-*Errors.*  In the eigenbasis of T, with l the eigenvalues of Sigma, d Sigma_jk = (1 + 2 s l_j) (1 + 2 s l_k) d T_jk to first order.
-T_jk has sampling variance q m_j m_k / n, with m = l / (1 + 4 s l) and q = prod (1 + 2 s l) / prod (1 + 4 s l)^{1/2}, and
-noise variance tau^2 = (sigma / (n kappa))^2, where sigma is the standard deviation of the noise off the diagonal of the moments; both are twice that on the
-diagonal, so both errors are invariant under rotations up to the scales.
+*Errors.*  In the eigenbasis of T, with l the eigenvalues of Sigma, d Sigma_jk = (1 + 2 s l_j)
+(1 + 2 s l_k) d T_jk to first order. T_jk has sampling variance q m_j m_k / n, with m = l / (1 + 4 s
+l) and q = prod (1 + 2 s l) / prod (1 + 4 s l)^{1/2}, and noise variance tau^2 = (sigma / (n
+kappa))^2, where sigma is the standard deviation of the noise off the diagonal of the moments; both
+are twice that on the diagonal, so both errors are invariant under rotations up to the scales.
 """
 
 from __future__ import annotations
@@ -37,14 +44,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["ExactSum", "Untilted", "best_rate", "conversion_error", "gram", "gram_sensitivity", "pack", "relative_variances", "unpack", "untilt"]
+__all__ = [
+    "ExactSum",
+    "Untilted",
+    "best_rate",
+    "conversion_error",
+    "gram",
+    "gram_sensitivity",
+    "pack",
+    "relative_variances",
+    "unpack",
+    "untilt",
+]
 
 # Rows are taken in blocks that stay in the cache.
 _BLOCK = 1 << 12
 
 
 def gram(values: np.ndarray, *, rate: float, anchor: float) -> np.ndarray:
-    """The tilted moments, (n, p) -> (p + 1, p + 1), of rows rounded to the grid: exact but for their conversion to double precision.
+    """The tilted moments, (n, p) -> (p + 1, p + 1), of rows rounded to the grid: exact but for
+    their conversion to double precision.
 
     A row whose numbers overflow when squared counts as infinitely far: zero.
     """
@@ -54,8 +73,11 @@ def gram(values: np.ndarray, *, rate: float, anchor: float) -> np.ndarray:
         block = np.ascontiguousarray(values[start : start + _BLOCK])
         with np.errstate(over="ignore"):
             weight = np.exp(-rate / 2 * np.einsum("ij,ij->i", block, block))
-        # A row that far out has the weight 0 exactly; its numbers are replaced, because infinity times 0 is not 0.
-        rows = np.column_stack([anchor * weight, np.where(weight[:, None] > 0, block, 0.0) * weight[:, None]])
+        # A row that far out has the weight 0 exactly; its numbers are replaced, because infinity
+        # times 0 is not 0.
+        rows = np.column_stack(
+            [anchor * weight, np.where(weight[:, None] > 0, block, 0.0) * weight[:, None]]
+        )
         steps = np.rint(rows / step)
         whole.add(steps.T @ steps)
     return whole.value() * step**2
@@ -65,7 +87,8 @@ def _longest(rate: float, anchor: float) -> float:
     """max |g|^2, rounded up."""
     inner = rate * anchor**2
     value = math.exp(inner - 1) / rate if inner <= 1 else anchor**2
-    return value * (1 + 2.0**-40)  # for the rounding of |y|^2 and exp, in rows of up to some thousand numbers
+    # for the rounding of |y|^2 and exp, in rows of up to some thousand numbers
+    return value * (1 + 2.0**-40)
 
 
 def _step(rate: float, anchor: float) -> float:
@@ -74,8 +97,8 @@ def _step(rate: float, anchor: float) -> float:
 
 
 def gram_sensitivity(*, rate: float, anchor: float, n_columns: int) -> float:
-    """L2 sensitivity (replace-one) of :func:`pack` of the moments: exp(s c^2 - 1) / s, or c^2 where s c^2 > 1, and what rounding the
-    rows of p numbers to the grid may add; rounded up.
+    """L2 sensitivity (replace-one) of :func:`pack` of the moments: exp(s c^2 - 1) / s, or c^2 where
+    s c^2 > 1, and what rounding the rows of p numbers to the grid may add; rounded up.
 
     n_columns: p.
     """
@@ -84,12 +107,16 @@ def gram_sensitivity(*, rate: float, anchor: float, n_columns: int) -> float:
 
 
 def conversion_error(n_samples: int, bound: float) -> float:
-    """A bound on the error of an exact sum of n products of size at most ``bound`` after conversion and packing: three roundings."""
+    """A bound on the error of an exact sum of n products of size at most ``bound`` after conversion
+    and packing: three roundings.
+    """
     return n_samples * bound * 2.0**-51
 
 
 class ExactSum:
-    """A sum of arrays of whole numbers of size below 2^53, exact however many they are: two int64 words an entry."""
+    """A sum of arrays of whole numbers of size below 2^53, exact however many they are: two int64
+    words an entry.
+    """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._high, self._low = np.zeros((2, *shape), dtype=np.int64)
@@ -107,7 +134,9 @@ class ExactSum:
 
 
 def pack(moments: np.ndarray) -> np.ndarray:
-    """The upper triangle, its diagonal divided by sqrt 2, row by row: (d, d) -> (d (d + 1) / 2,)."""
+    """The upper triangle, its diagonal divided by sqrt 2, row by row: (d, d) -> (d (d + 1) /
+    2,).
+    """
     rows, columns = np.triu_indices(len(moments))
     return np.where(rows == columns, math.sqrt(0.5), 1.0) * moments[rows, columns]
 
@@ -124,8 +153,9 @@ def unpack(vector: np.ndarray, size: int) -> np.ndarray:
 class Untilted:
     """What noisy tilted moments say of rows y.
 
-    mean: (p,).  variances: l, eigenvalues of the covariance, positive, ascending.  directions: eigenvectors, (p, p), one a column.
-    tau: noise on an entry of T off the diagonal.  rate: s.  n_samples: n.
+    mean: (p,).  variances: l, eigenvalues of the covariance, positive, ascending.  directions:
+    eigenvectors, (p, p), one a column. tau: noise on an entry of T off the diagonal.  rate: s.
+    n_samples: n.
     """
 
     mean: np.ndarray
@@ -147,14 +177,19 @@ class Untilted:
         return np.sqrt(np.prod(self.stretch / np.sqrt(shrunk))) * self.variances / shrunk
 
 
-def untilt(moments: np.ndarray, *, n_samples: int, rate: float, anchor: float, sigma: float) -> Untilted:
+def untilt(
+    moments: np.ndarray, *, n_samples: int, rate: float, anchor: float, sigma: float
+) -> Untilted:
     """Undoes the tilt of noisy moments, (p + 1, p + 1).
 
-    sigma: standard deviation of the noise off the diagonal.  The total weight kappa is floored at its noise, the eigenvalues of T at
-    tau sqrt(p) (half the largest eigenvalue of pure noise is about that) and cut at .8 / (2 s), where Sigma would be infinite.
+    sigma: standard deviation of the noise off the diagonal.  The total weight kappa is floored at
+    its noise, the eigenvalues of T at tau sqrt(p) (half the largest eigenvalue of pure noise is
+    about that) and cut at .8 / (2 s), where Sigma would be infinite.
     """
     p = len(moments) - 1
-    kappa = max(moments[0, 0] / anchor**2 / n_samples, math.sqrt(2) * sigma / anchor**2 / n_samples, 1e-6)
+    kappa = max(
+        moments[0, 0] / anchor**2 / n_samples, math.sqrt(2) * sigma / anchor**2 / n_samples, 1e-6
+    )
     tau = sigma / n_samples / kappa
     nu = moments[0, 1:] / (anchor * n_samples * kappa)
     values, directions = np.linalg.eigh(moments[1:, 1:] / (n_samples * kappa) - np.outer(nu, nu))
@@ -168,7 +203,8 @@ def untilt(moments: np.ndarray, *, n_samples: int, rate: float, anchor: float, s
 def relative_variances(
     variances: np.ndarray, *, n_samples: int, rate: float, anchor: float, rho: float
 ) -> tuple[float, float]:
-    r"""Sampling and noise variance of an entry of the covariance, in units where the covariance is the identity, on average.
+    r"""Sampling and noise variance of an entry of the covariance, in units where the covariance is
+    the identity, on average.
 
     q / n (mean_j (1 + 2 s l_j)^2 / (1 + 4 s l_j))^2  and  tau^2 (mean_j (1 + 2 s l_j)^2 / l_j)^2.
     """
@@ -178,15 +214,25 @@ def relative_variances(
     sampling = q / n_samples * float(np.mean(stretch**2 / shrunk)) ** 2
     if math.isinf(rho):
         return sampling, 0.0
-    tau = gram_sensitivity(rate=rate, anchor=anchor, n_columns=len(variances)) / math.sqrt(2 * rho) / n_samples * math.exp(-log_kappa)
+    tau = (
+        gram_sensitivity(rate=rate, anchor=anchor, n_columns=len(variances))
+        / math.sqrt(2 * rho)
+        / n_samples
+        * math.exp(-log_kappa)
+    )
     return sampling, tau**2 * float(np.mean(stretch**2 / variances)) ** 2
 
 
 def best_rate(variances: np.ndarray, *, n_samples: int, anchor: float, rho: float) -> float:
-    """The rate with the smallest sum of :func:`relative_variances`, for rows with (about) these variances; from public facts.
+    """The rate with the smallest sum of :func:`relative_variances`, for rows with (about) these
+    variances; from public facts.
 
-    Searched from 1/50 to 3 times 1 / (sum of the variances + 2): never 0, also without noise, so that rows stay bounded.
+    Searched from 1/50 to 3 times 1 / (sum of the variances + 2): never 0, also without noise, so
+    that rows stay bounded.
     """
     rates = np.geomspace(0.02, 3, 101) / (float(np.sum(variances)) + 2)
-    costs = [sum(relative_variances(variances, n_samples=n_samples, rate=s, anchor=anchor, rho=rho)) for s in rates]
+    costs = [
+        sum(relative_variances(variances, n_samples=n_samples, rate=s, anchor=anchor, rho=rho))
+        for s in rates
+    ]
     return float(rates[int(np.argmin(costs))])

@@ -25,7 +25,14 @@ from jaxcd.pairwise.pairs import (
     tuebingen,
 )
 from jaxcd.pairwise.reci import BoundedPolynomial, reci
-from jaxcd.pairwise.regressors import Logistic, Monomial, NeuralNetwork, Polynomial, Regressor, SupportVector
+from jaxcd.pairwise.regressors import (
+    Logistic,
+    Monomial,
+    NeuralNetwork,
+    Polynomial,
+    Regressor,
+    SupportVector,
+)
 from jaxcd.pairwise.result import Direction, PairResult
 
 __all__ = [

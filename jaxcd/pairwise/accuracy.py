@@ -1,7 +1,8 @@
-r"""How often a method is right: weighted accuracy with an interval, and accuracy against the share of pairs decided.
+r"""How often a method is right: weighted accuracy with an interval, and accuracy against the share
+of pairs decided.
 
-With weights w_i (pairs from one source share a weight of 1) the accuracy is sum_i w_i 1{right_i} / sum_i w_i.  An answer
-UNDECIDED counts one half: it is what a fair coin would earn.
+With weights w_i (pairs from one source share a weight of 1) the accuracy is sum_i w_i 1{right_i} /
+sum_i w_i.  An answer UNDECIDED counts one half: it is what a fair coin would earn.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ __all__ = ["PairAccuracy", "pair_accuracy", "pair_accuracy_of"]
 class PairAccuracy:
     """The accuracy over pairs with known answers.
 
-    accuracy: weighted share of right answers, in [0, 1].  lower, upper: the Clopper-Pearson interval at ``confidence``.
-    n_pairs: with a positive weight.  effective: the number of pairs that the interval counts.
-    decision_rates, accuracies: the weighted accuracy among the surest pairs (largest margin first) that make up this share of
-    the weight; one point a distinct margin, ending at rate 1.  area: under that curve; from 0 to the first rate it is flat.
+    accuracy: weighted share of right answers, in [0, 1].  lower, upper: the Clopper-Pearson
+    interval at ``confidence``. n_pairs: with a positive weight.  effective: the number of pairs
+    that the interval counts.
+    decision_rates, accuracies: the weighted accuracy among the surest pairs (largest margin first)
+    that make up this share of the weight; one point a distinct margin, ending at rate 1.  area:
+    under that curve; from 0 to the first rate it is flat.
     """
 
     accuracy: float
@@ -42,7 +45,8 @@ class PairAccuracy:
 
     def __str__(self) -> str:
         return (
-            f"accuracy {self.accuracy:.3f} [{self.lower:.3f}, {self.upper:.3f}] over {self.n_pairs} pairs "
+            f"accuracy {self.accuracy:.3f} [{self.lower:.3f}, {self.upper:.3f}] over "
+            f"{self.n_pairs} pairs "
             f"({self.effective:.1f} effective), area {self.area:.3f}"
         )
 
@@ -56,13 +60,16 @@ def pair_accuracy(
 ) -> PairAccuracy:
     r"""The weighted accuracy, its interval, and the curve of accuracy against decision rate.
 
-    The interval is Clopper and Pearson's for N successes a and failures N - a that need not be whole,
+    The interval is Clopper and Pearson's for N successes a and failures N - a that need not be
+    whole,
 
-        lower = BetaInv(t; a, N - a + 1),  upper = BetaInv(1 - t; a + 1, N - a),  t = (1 - confidence) / 2,
+        lower = BetaInv(t; a, N - a + 1),  upper = BetaInv(1 - t; a + 1, N - a),  t =
+        (1 - confidence) / 2,
 
-    with a = N accuracy and N = (sum w)^2 / sum w^2 the effective number of pairs (Kish): the weighted mean of independent answers
-    has the variance of a mean of N.  Equal weights and no undecided answer give the exact interval.  Pairs from one source are
-    treated as independent, which their weights only partly make up for.
+    with a = N accuracy and N = (sum w)^2 / sum w^2 the effective number of pairs (Kish): the
+    weighted mean of independent answers has the variance of a mean of N.  Equal weights and no
+    undecided answer give the exact interval.  Pairs from one source are treated as independent,
+    which their weights only partly make up for.
 
     Args:
         results: one a pair.
@@ -74,7 +81,8 @@ def pair_accuracy(
         The accuracy; ties in the margin enter the curve together.
 
     Raises:
-        DataError: lengths differ, there is no pair, a truth is not a direction, or weights are negative or all zero.
+        DataError: lengths differ, there is no pair, a truth is not a direction, or weights are
+            negative or all zero.
         OptionError: ``confidence`` is not in (0, 1).
 
     Source: Clopper and Pearson 1934; Kish 1965; Mooij et al. 2016 for weights and decision rates.
@@ -84,16 +92,25 @@ def pair_accuracy(
     share = np.ones(len(results)) if weights is None else np.asarray(weights, dtype=np.float64)
     if not len(results) == len(truths) == len(share) or not len(results):
         raise DataError(
-            f"results, truths and weights must be one a pair, got {len(results)}, {len(truths)} and {len(share)}: give all for the same pairs"
+            f"results, truths and weights must be one a pair, got {len(results)}, {len(truths)} "
+            f"and {len(share)}: give all for the same pairs"
         )
     if not (np.all(share >= 0) and 0 < share.sum() < math.inf):
-        raise DataError("weights must be numbers from 0 that are not all 0: give the weights of the collection")
+        raise DataError(
+            "weights must be numbers from 0 that are not all 0: give the weights of the collection"
+        )
     unknown = [truth for truth in truths if truth not in (Direction.X_TO_Y, Direction.Y_TO_X)]
     if unknown:
-        raise DataError(f"truths hold {unknown[0]!r}, which is no direction: leave out pairs that are not causal")
+        raise DataError(
+            f"truths hold {unknown[0]!r}, which is no direction: leave out pairs that are not "
+            "causal"
+        )
     answers = [result.direction for result in results]
     right = np.array(
-        [0.5 if answer is Direction.UNDECIDED else float(answer is truth) for answer, truth in zip(answers, truths, strict=True)]
+        [
+            0.5 if answer is Direction.UNDECIDED else float(answer is truth)
+            for answer, truth in zip(answers, truths, strict=True)
+        ]
     )
     counted = share > 0
     share, right = share[counted], right[counted]
@@ -117,17 +134,25 @@ def pair_accuracy(
 
 
 def pair_accuracy_of(
-    results: Sequence[PairResult], pairs: PairCollection | Iterable[CausePair], *, confidence: float = 0.95
+    results: Sequence[PairResult],
+    pairs: PairCollection | Iterable[CausePair],
+    *,
+    confidence: float = 0.95,
 ) -> PairAccuracy:
     """:func:`pair_accuracy` with the truths and weights of the pairs; every pair must be causal."""
     known = list(pairs.pairs if isinstance(pairs, PairCollection) else pairs)
-    truths = [pair.direction if pair.direction is not None else Direction.UNDECIDED for pair in known]
+    truths = [
+        pair.direction if pair.direction is not None else Direction.UNDECIDED for pair in known
+    ]
     return pair_accuracy(results, truths, [pair.weight for pair in known], confidence=confidence)
 
 
-def _curve(share: np.ndarray, right: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _curve(
+    share: np.ndarray, right: np.ndarray, margins: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(-margins, kind="stable")
     weight, won = np.cumsum(share[order]), np.cumsum((share * right)[order])
     sorted_margins = margins[order]
-    last = np.append(sorted_margins[1:] != sorted_margins[:-1], True)  # the last of each group of equal margins
+    # the last of each group of equal margins
+    last = np.append(sorted_margins[1:] != sorted_margins[:-1], True)
     return weight[last] / weight[-1], won[last] / weight[last]

@@ -1,8 +1,10 @@
-r"""Cause or effect by an additive noise model: the direction in which the residual is independent of the cause.
+r"""Cause or effect by an additive noise model: the direction in which the residual is independent
+of the cause.
 
-If y = f(x) + e with e independent of x, then in general no such model exists from y to x (Hoyer et al. 2009).  So y is regressed
-on x and x on y by kernel ridge regression, a score measures the dependence that is left between cause and residual, and the smaller
-score wins (Kusner et al. 2016, algorithm 1).  Scores: :mod:`jaxcd.pairwise.anm_scores`; regression and split:
+If y = f(x) + e with e independent of x, then in general no such model exists from y to x (Hoyer et
+al. 2009).  So y is regressed on x and x on y by kernel ridge regression, a score measures the
+dependence that is left between cause and residual, and the smaller score wins (Kusner et al. 2016,
+algorithm 1).  Scores: :mod:`jaxcd.pairwise.anm_scores`; regression and split:
 :mod:`jaxcd.pairwise.anm_columns`; what leaves a private run: :mod:`jaxcd.pairwise.anm_release`.
 """
 
@@ -18,11 +20,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxcd.errors import OptionError, SensitivityError
-from jaxcd.pairwise._checks import Bounds, bounds_json, check_bounds, check_pair, check_pair_arguments, to_unit_interval
+from jaxcd.pairwise._checks import (
+    Bounds,
+    bounds_json,
+    check_bounds,
+    check_pair,
+    check_pair_arguments,
+    to_unit_interval,
+)
 from jaxcd.pairwise.anm_columns import DirectionColumns, Plan, RidgeOptions, pair_columns
 from jaxcd.pairwise.anm_hsic import hsic_pairs
-from jaxcd.pairwise.anm_release import PrivateRun, default_mechanism, hsic_series, log_range, private_result
-from jaxcd.pairwise.anm_scores import AnmScore, HSICScore, IQRMechanism, LogIQRScore, Protect, ScoreRelease, _RankScore
+from jaxcd.pairwise.anm_release import (
+    PrivateRun,
+    default_mechanism,
+    hsic_series,
+    log_range,
+    private_result,
+)
+from jaxcd.pairwise.anm_scores import (
+    AnmScore,
+    HSICScore,
+    IQRMechanism,
+    LogIQRScore,
+    Protect,
+    ScoreRelease,
+    _RankScore,
+)
 from jaxcd.pairwise.result import Direction, PairResult
 from jaxcd.privacy import (
     NO_PRIVACY,
@@ -69,41 +92,54 @@ def anm(
         x, y: one number a record, n at least 8.
         budget: spent whole; or ``jaxcd.NO_PRIVACY``.
         key: a typed key; it draws the split, and is public.
-        score: :class:`HSICScore` (default), :class:`SpearmanScore`, :class:`KendallScore` or :class:`LogIQRScore`.
-        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+        score: :class:`HSICScore` (default), :class:`SpearmanScore`, :class:`KendallScore` or
+            :class:`LogIQRScore`.
+        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
+            experiments.
         ledger: a LedgerFile (or Ledger) that every event is charged to as well.
-        bounds: public ``((x_lower, x_upper), (y_lower, y_upper))``, required with a budget; values beyond them are clipped.
-        protect: whose records the guarantee is about, with a budget.  ``Protect.TEST`` gives by far the best answers, for data whose
-            training half is public; ``Protect.BOTH`` is for all records.  Rank scores have no bounded sensitivity to the training half.
+        bounds: public ``((x_lower, x_upper), (y_lower, y_upper))``, required with a budget; values
+            beyond them are clipped.
+        protect: whose records the guarantee is about, with a budget.  ``Protect.TEST`` gives by far
+            the best answers, for data whose training half is public; ``Protect.BOTH`` is for all
+            records.  Rank scores have no bounded sensitivity to the training half.
         release: the direction with one noisy difference, or both scores at twice its noise.
-        test_share: of the rows, in (0, 1), for the test half.  None: 1/2 for ``Protect.TEST`` and ``Protect.TRAIN``; otherwise
-            every row both trains and tests (without privacy that is more accurate, and with ``Protect.BOTH`` much cheaper, because the
-            rows trained on move less than rows held out).
-        penalty: lambda of (lambda / 2) |w|^2 + mean squared error.  None: by leave-one-out where the training rows are not
-            protected, else 0.03.
-        ridge_bandwidth: of the regression's kernel on [-1, 1].  None: by leave-one-out among 0.1, 0.2, 0.4, 0.8, else 0.15.
+        test_share: of the rows, in (0, 1), for the test half.  None: 1/2 for ``Protect.TEST`` and
+            ``Protect.TRAIN``; otherwise every row both trains and tests (without privacy that is
+            more accurate, and with ``Protect.BOTH`` much cheaper, because the rows trained on move
+            less than rows held out).
+        penalty: lambda of (lambda / 2) |w|^2 + mean squared error.  None: by leave-one-out where
+            the training rows are not protected, else 0.03.
+        ridge_bandwidth: of the regression's kernel on [-1, 1].  None: by leave-one-out among 0.1,
+            0.2, 0.4, 0.8, else 0.15.
         norm_bound: B, |w| <= B where the training rows are protected.
 
     Returns:
-        forward, backward: the scores where they are released.  margin: abs(backward - forward), in the score's units; with flip
-        distances in records.  confidence: the probability of the same answer without noise, by the released margin and a flat
-        prior (:mod:`jaxcd.pairwise.anm_release`); None where no law is known, or there is no answer.  UNDECIDED: no answer.
+        forward, backward: the scores where they are released.  margin: abs(backward - forward), in
+        the score's units; with flip distances in records.  confidence: the probability of the same
+        answer without noise, by the released margin and a flat prior
+        (:mod:`jaxcd.pairwise.anm_release`); None where no law is known, or there is no answer.
+        UNDECIDED: no answer.
 
     Guarantee
     ---------
-    Relation: replace-one among the rows of ``protect``, which the cost's reason repeats; n, bounds, key and options are public.  Statistic:
-    difference of scores; total: constant columns and ties have defined scores, NaN becomes the middle of the bounds.
-    Sensitivity: twice the score's (table and proofs: :mod:`jaxcd.pairwise.anm_scores`, :mod:`jaxcd.pairwise.anm_hsic`; training rows:
-    :mod:`jaxcd.pairwise.anm_columns`).  Event: one ``PureEvent``; for log IQR eight ``ExponentialMechanismEvent`` or, with propose-test-release,
-    three pure events a range and its delta (:mod:`jaxcd.privacy.propose_test_release`).  Proof: :mod:`jaxcd.pairwise.anm_release`.
+    Relation: replace-one among the rows of ``protect``, which the cost's reason repeats; n, bounds,
+    key and options are public.  Statistic: difference of scores; total: constant columns and ties
+    have defined scores, NaN becomes the middle of the bounds. Sensitivity: twice the score's (table
+    and proofs: :mod:`jaxcd.pairwise.anm_scores`, :mod:`jaxcd.pairwise.anm_hsic`; training rows:
+    :mod:`jaxcd.pairwise.anm_columns`).  Event: one ``PureEvent``; for log IQR eight
+    ``ExponentialMechanismEvent`` or, with propose-test-release, three pure events a range and its
+    delta (:mod:`jaxcd.privacy.propose_test_release`).  Proof: :mod:`jaxcd.pairwise.anm_release`.
 
     Raises:
-        DataError: not two columns of numbers of one length, at least 8 rows; without privacy also NaN, infinity or a constant column.
-        OptionError: an option is out of its range, or the budget has no delta and the mechanism needs one.
+        DataError: not two columns of numbers of one length, at least 8 rows; without privacy also
+            NaN, infinity or a constant column.
+        OptionError: an option is out of its range, or the budget has no delta and the mechanism
+            needs one.
         PrivacyError: the run is private and has no bounds.
         SensitivityError: the score has no bounded sensitivity to the rows that are to be protected.
 
-    Source: Hoyer, Janzing, Mooij, Peters, Schoelkopf 2009; Mooij et al. 2016; Kusner, Sun, Sridharan, Weinberger 2016.
+    Source: Hoyer, Janzing, Mooij, Peters, Schoelkopf 2009; Mooij et al. 2016; Kusner, Sun,
+        Sridharan, Weinberger 2016.
     """
     results = _run(
         [(x, y)],
@@ -143,23 +179,27 @@ def anm_batch(
 ) -> tuple[PairResult, ...]:
     """:func:`anm` of many pairs, padded to few shapes and compiled together.
 
-    Pair i gets the key ``jax.random.fold_in(key, i)``, and without noise the answer that :func:`anm` gives with it.
+    Pair i gets the key ``jax.random.fold_in(key, i)``, and without noise the answer that
+    :func:`anm` gives with it.
 
     Args:
         pairs: (x, y) each.
-        budget: the total for all pairs, divided among them equally; with ``same_people=False`` that of each pair by itself.
-        same_people: whether the pairs may be of the same people, such as columns of one table, so that costs add up; False only where
-            nobody is in two of them.
+        budget: the total for all pairs, divided among them equally; with ``same_people=False`` that
+            of each pair by itself.
+        same_people: whether the pairs may be of the same people, such as columns of one table, so
+            that costs add up; False only where nobody is in two of them.
         bounds: one for all pairs, or a list of one a pair.
-        key, score, noise, ledger, protect, release, test_share, penalty, ridge_bandwidth, norm_bound: as for :func:`anm`.
+        key, score, noise, ledger, protect, release, test_share, penalty, ridge_bandwidth,
+            norm_bound: as for :func:`anm`.
 
     Returns:
         One result a pair, in order.
 
     Guarantee
     ---------
-    That of :func:`anm` with its part of the budget, for each pair: epsilon / k and delta / k of k pairs, which add up to the budget (basic
-    composition).  With ``same_people=False`` each record is in one pair, so that the whole has the budget of one (parallel composition).
+    That of :func:`anm` with its part of the budget, for each pair: epsilon / k and delta / k of k
+    pairs, which add up to the budget (basic composition).  With ``same_people=False`` each record
+    is in one pair, so that the whole has the budget of one (parallel composition).
 
     Raises:
         OptionError: as many bounds as pairs are needed; and what :func:`anm` raises.
@@ -169,7 +209,8 @@ def anm_batch(
     each = [bounds] * len(listed) if single else list(bounds)  # type: ignore[arg-type]
     if len(each) != len(listed):
         raise OptionError(
-            f"bounds are for {len(each)} pairs, and there are {len(listed)}; give one for all, or one a pair"
+            f"bounds are for {len(each)} pairs, and there are {len(listed)}; give one for all, or "
+            "one a pair"
         )
     _check_key(key)
     if not isinstance(same_people, bool):
@@ -179,15 +220,36 @@ def anm_batch(
     if isinstance(budget, Budget) and same_people and len(listed) > 1:
         weights = [1.0] * len(listed)
         deltas = split(budget.delta, weights) if budget.delta > 0 else [0.0] * len(listed)
-        budgets = [dataclasses.replace(budget, epsilon=e, delta=d) for e, d in zip(split(budget.epsilon, weights), deltas, strict=True)]
+        budgets = [
+            dataclasses.replace(budget, epsilon=e, delta=d)
+            for e, d in zip(split(budget.epsilon, weights), deltas, strict=True)
+        ]
     return _run(
-        listed, keys, budgets, score, noise, ledger, each, protect, release, test_share, penalty, ridge_bandwidth, norm_bound
+        listed,
+        keys,
+        budgets,
+        score,
+        noise,
+        ledger,
+        each,
+        protect,
+        release,
+        test_share,
+        penalty,
+        ridge_bandwidth,
+        norm_bound,
     )
 
 
 def _check_key(key: Any) -> None:
-    if not isinstance(key, jax.Array) or not jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key) or key.shape != ():
-        raise OptionError(f"key must be one typed JAX key, got {type(key).__name__}: use jax.random.key(0)")
+    if (
+        not isinstance(key, jax.Array)
+        or not jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key)
+        or key.shape != ()
+    ):
+        raise OptionError(
+            f"key must be one typed JAX key, got {type(key).__name__}: use jax.random.key(0)"
+        )
 
 
 # Far below it penalties and bandwidths underflow, and 0 / 0 would tell of a record.
@@ -195,51 +257,80 @@ _LEAST_NUMBER = 1e-12
 
 
 def _check_options(
-    score: Any, protect: Any, release: Any, budget: Budget | NoPrivacy, test_share: Any, numbers: dict[str, Any]
+    score: Any,
+    protect: Any,
+    release: Any,
+    budget: Budget | NoPrivacy,
+    test_share: Any,
+    numbers: dict[str, Any],
 ) -> None:
     """What can be refused from public facts."""
     if not isinstance(score, AnmScore):
         raise OptionError(
-            f"score = {score!r} is not a score; use HSICScore(), SpearmanScore(), KendallScore() or LogIQRScore()"
+            f"score = {score!r} is not a score; use HSICScore(), SpearmanScore(), KendallScore() "
+            "or LogIQRScore()"
         )
     for name, value, kind in (("protect", protect, Protect), ("release", release, ScoreRelease)):
         if not isinstance(value, kind):
-            raise OptionError(f"{name} = {value!r} is not a {kind.__name__}; use one of {', '.join(map(str, kind))}")
+            raise OptionError(
+                f"{name} = {value!r} is not a {kind.__name__}; use one of "
+                f"{', '.join(map(str, kind))}"
+            )
     for name, value in numbers.items():
-        fine = isinstance(value, (int, float)) and not isinstance(value, bool) and value >= _LEAST_NUMBER and math.isfinite(value)
+        fine = (
+            isinstance(value, (int, float))
+            and not isinstance(value, bool)
+            and value >= _LEAST_NUMBER
+            and math.isfinite(value)
+        )
         if value is not None and not fine:
-            raise OptionError(f"{name} = {value!r} is not a finite number from {_LEAST_NUMBER:g}; give one such as 0.1")
+            raise OptionError(
+                f"{name} = {value!r} is not a finite number from {_LEAST_NUMBER:g}; give one such "
+                "as 0.1"
+            )
     fine = isinstance(test_share, float) and 0 < test_share < 1
     if test_share is not None and not fine:
         raise OptionError(
-            f"test_share = {test_share!r} is not a share of the rows; give a number between 0 and 1, or None"
+            f"test_share = {test_share!r} is not a share of the rows; give a number between 0 and "
+            "1, or None"
         )
     if isinstance(budget, NoPrivacy):
         return
     if isinstance(score, _RankScore) and protect is not Protect.TEST:
         if not (protect is Protect.TRAIN and score.stability_release):
             raise SensitivityError(
-                f"score = {score.name}: one training record can reorder all residuals, so protect={protect} has no bounded sensitivity; use "
-                "HSICScore() or LogIQRScore(), or Protect.TEST where the training half is public (or, for Protect.TRAIN, "
+                f"score = {score.name}: one training record can reorder all residuals, so "
+                f"protect={protect} has no bounded sensitivity; use "
+                "HSICScore() or LogIQRScore(), or Protect.TEST where the training half is public "
+                "(or, for Protect.TRAIN, "
                 "stability_release=True, which almost always gives no answer)"
             )
         no_stability_budget(budget, what="a stability-based release")
     if isinstance(score, LogIQRScore):
         if score.mechanism is IQRMechanism.EXPONENTIAL and protect is not Protect.TEST:
             raise SensitivityError(
-                f"mechanism = {score.mechanism}: a training record moves all ranks, so protect={protect} has no bounded sensitivity; use "
+                f"mechanism = {score.mechanism}: a training record moves all ranks, so "
+                f"protect={protect} has no bounded sensitivity; use "
                 "IQRMechanism.FLIP_DISTANCE, or Protect.TEST where the training half is public"
             )
         if score.mechanism is IQRMechanism.FLIP_DISTANCE and release is ScoreRelease.SCORES:
             raise OptionError(
-                "release = ScoreRelease.SCORES: flip distances have no scores; use ScoreRelease.DIRECTION or another mechanism"
+                "release = ScoreRelease.SCORES: flip distances have no scores; use "
+                "ScoreRelease.DIRECTION or another mechanism"
             )
-        if (score.mechanism or default_mechanism(release, protect)) is IQRMechanism.PROPOSE_TEST_RELEASE:
+        if (
+            score.mechanism or default_mechanism(release, protect)
+        ) is IQRMechanism.PROPOSE_TEST_RELEASE:
             no_stability_budget(budget, what="propose-test-release")
 
 
 def _plan(
-    n: int, private: bool, protect: Protect, test_share: float | None, penalty: float | None, norm_bound: float
+    n: int,
+    private: bool,
+    protect: Protect,
+    test_share: float | None,
+    penalty: float | None,
+    norm_bound: float,
 ) -> Plan:
     whose = protect if private else None
     joint = test_share is None and whose in (None, Protect.BOTH)
@@ -247,7 +338,13 @@ def _plan(
     n_test = n if joint else min(max(round(n * share), 4), n - 4)
     n_training = n if joint else n - n_test
     return Plan(
-        n, n_test, n_training, joint, whose, DEFAULT_PENALTY if penalty is None else float(penalty), float(norm_bound)
+        n,
+        n_test,
+        n_training,
+        joint,
+        whose,
+        DEFAULT_PENALTY if penalty is None else float(penalty),
+        float(norm_bound),
     )
 
 
@@ -285,7 +382,10 @@ def _run(
     ready = [
         pair
         if edges is None
-        else tuple(2 * to_unit_interval(column, *edge) - 1 for column, edge in zip(pair, edges, strict=True))
+        else tuple(
+            2 * to_unit_interval(column, *edge) - 1
+            for column, edge in zip(pair, edges, strict=True)
+        )
         for pair, edges in zip(columns, known, strict=True)
     ]
     halves = pair_columns(ready, keys, plans, RidgeOptions(penalty, ridge_bandwidth, norm_bound))  # type: ignore[arg-type]
@@ -306,13 +406,19 @@ def _run(
             "joint": plan.joint,
         }
         if isinstance(budget, Budget):
-            results.append(private_result(score, PrivateRun(release, budget, sampler, plan, info, ledger), pair, value))
+            results.append(
+                private_result(
+                    score, PrivateRun(release, budget, sampler, plan, info, ledger), pair, value
+                )
+            )
         else:
             results.append(_plain_result(value, info))
     return tuple(results)
 
 
-def _values(score: AnmScore, split: Sequence[tuple[DirectionColumns, DirectionColumns]]) -> list[tuple[float, float]]:
+def _values(
+    score: AnmScore, split: Sequence[tuple[DirectionColumns, DirectionColumns]]
+) -> list[tuple[float, float]]:
     """Exact scores of both directions; sensitive."""
     if isinstance(score, _RankScore):
         return [tuple(score.value(d.cause, d.residual) for d in pair) for pair in split]  # type: ignore[misc]
@@ -326,12 +432,16 @@ def _values(score: AnmScore, split: Sequence[tuple[DirectionColumns, DirectionCo
         directions = [direction for i in members for direction in split[i]]
         rows = np.array([np.arange(length) < len(d.scaled) for d in directions])
         u, v = (
-            np.array([np.append(getattr(d, name), np.zeros(length - len(d.scaled))) for d in directions])
+            np.array(
+                [np.append(getattr(d, name), np.zeros(length - len(d.scaled))) for d in directions]
+            )
             for name in ("scaled", "residual")
         )
         kernels = [hsic_series(score, direction) for direction in directions]
         series_u, series_v = [first for first, _ in kernels], [second for _, second in kernels]
-        result[members] = hsic_pairs(u, v, rows, series_u=series_u, series_v=series_v).reshape(-1, 2)
+        result[members] = hsic_pairs(u, v, rows, series_u=series_u, series_v=series_v).reshape(
+            -1, 2
+        )
     return [(float(forward), float(backward)) for forward, backward in result]
 
 
@@ -340,4 +450,13 @@ def _plain_result(value: tuple[float, float], info: dict[str, Any]) -> PairResul
     direction = Direction.of_scores(forward, backward)
     margin = 0.0 if direction is Direction.UNDECIDED else abs(backward - forward)
     accountant = open_account(NO_PRIVACY)
-    return PairResult(direction, margin, forward, backward, 1.0, accountant.guarantee, accountant.ledger.spent, info)
+    return PairResult(
+        direction,
+        margin,
+        forward,
+        backward,
+        1.0,
+        accountant.guarantee,
+        accountant.ledger.spent,
+        info,
+    )

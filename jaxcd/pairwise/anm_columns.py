@@ -2,22 +2,26 @@ r"""Causes and residuals of both directions for many pairs: split, scale, regres
 
 Two pipelines, and which one is used is public:
 
-* *adaptive*, where the training rows are not protected (no privacy, or ``Protect.TEST``): scales, bandwidths and the penalty (by leave one
-  out) come from the training rows alone.  A test row is then mapped by a fixed function of itself.
-* *public*, where they are: declared bounds scale to [-1, 1]; the bandwidth, lambda and the norm bound B are constants, and predictions are
-  clipped to [-1, 1], which moves no two of them apart.
+* *adaptive*, where the training rows are not protected (no privacy, or ``Protect.TEST``): scales,
+  bandwidths and the penalty (by leave one out) come from the training rows alone.  A test row is
+  then mapped by a fixed function of itself.
+* *public*, where they are: declared bounds scale to [-1, 1]; the bandwidth, lambda and the norm
+  bound B are constants, and predictions are clipped to [-1, 1], which moves no two of them apart.
 
-**What one training record does (public pipeline, n training rows).**  The objective on the ball |w| <= B is lambda-strongly convex, so with
-the variational inequalities of both optima |w - w'| <= (2 / (n lambda)) |r phi - r' phi'| <= 2 R(W) / (n lambda), W and R as in
+**What one training record does (public pipeline, n training rows).**  The objective on the ball |w|
+<= B is lambda-strongly convex, so with the variational inequalities of both optima |w - w'| <= (2 /
+(n lambda)) |r phi - r' phi'| <= 2 R(W) / (n lambda), W and R as in
 :mod:`jaxcd.citests.bounded_rcit` (PRIVACY.md E2, E3): *every* prediction moves by at most
 
     sup = 2 R(W) / (n lambda)   (and never by more than 2),
 
-and the root mean square over the training rows themselves by at most rms = R(W) / (n sqrt(2 lambda)) (E4).  The second says nothing of rows
-that were held out: they may all lie where only the replaced record was, and then all move by sup.
+and the root mean square over the training rows themselves by at most rms = R(W) / (n sqrt(2
+lambda)) (E4).  The second says nothing of rows that were held out: they may all lie where only the
+replaced record was, and then all move by sup.
 
-*Split.*  Positions are permuted by the key, without the data, and a replaced record stays at its position: it is in one half only,
-so what holds for each half with the other fixed holds for all with the larger of the two sensitivities (parallel composition).
+*Split.*  Positions are permuted by the key, without the data, and a replaced record stays at its
+position: it is in one half only, so what holds for each half with the other fixed holds for all
+with the larger of the two sensitivities (parallel composition).
 """
 
 from __future__ import annotations
@@ -46,7 +50,9 @@ _SCALE_LIMIT = 4.0
 
 @dataclass(frozen=True)
 class RidgeOptions:
-    """penalty: lambda, or None.  bandwidth: on the scale [-1, 1], or None.  norm_bound: B of the public pipeline."""
+    """penalty: lambda, or None.  bandwidth: on the scale [-1, 1], or None.  norm_bound: B of the
+    public pipeline.
+    """
 
     penalty: float | None
     bandwidth: float | None
@@ -57,8 +63,8 @@ class RidgeOptions:
 class Plan:
     """The public facts of one pair's run.
 
-    n_samples, n_test, n_training: rows.  joint: every row both trains and tests.  protect: None without privacy.
-    penalty, norm_bound: of the public pipeline.
+    n_samples, n_test, n_training: rows.  joint: every row both trains and tests.  protect: None
+    without privacy. penalty, norm_bound: of the public pipeline.
     """
 
     n_samples: int
@@ -76,7 +82,9 @@ class Plan:
 
     @property
     def sup_shift(self) -> float:
-        """How far one training record moves any prediction; 0 where training rows are not protected."""
+        """How far one training record moves any prediction; 0 where training rows are not
+        protected.
+        """
         if self.adaptive:
             return 0.0
         shift = residual_shift(self.penalty, self.norm_bound) * math.sqrt(2 * self.penalty)
@@ -88,16 +96,19 @@ class Plan:
         return (
             0.0
             if self.adaptive
-            else min(residual_shift(self.penalty, self.norm_bound) / self.n_training, 2.0) + 2 * _NUMERICAL_ERROR
+            else min(residual_shift(self.penalty, self.norm_bound) / self.n_training, 2.0)
+            + 2 * _NUMERICAL_ERROR
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DirectionColumns:
-    """One direction, test rows only; sensitive.  cause, residual: (m,), in the units in which ranges are compared.
+    """One direction, test rows only; sensitive.  cause, residual: (m,), in the units in which
+    ranges are compared.
 
-    scaled: the cause on [-1, 1].  cause_distance, residual_distance: median distances of the training rows on the scales of ``scaled``
-    and ``residual`` (adaptive pipeline), else None.  reach: abs(residual) is at most this.
+    scaled: the cause on [-1, 1].  cause_distance, residual_distance: median distances of the
+    training rows on the scales of ``scaled`` and ``residual`` (adaptive pipeline), else None.
+    reach: abs(residual) is at most this.
     """
 
     cause: np.ndarray
@@ -108,25 +119,40 @@ class DirectionColumns:
     reach: float
 
 
-def split_rows(key: jax.Array, n_samples: int, *, n_test: int, joint: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Masks of the training and the test rows, bool (n,): drawn from the public key, without the data."""
+def split_rows(
+    key: jax.Array, n_samples: int, *, n_test: int, joint: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Masks of the training and the test rows, bool (n,): drawn from the public key, without the
+    data.
+    """
     if joint:
         return np.ones(n_samples, bool), np.ones(n_samples, bool)
-    order = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel().tolist()).permutation(n_samples)
+    order = np.random.default_rng(
+        np.asarray(jax.random.key_data(key)).ravel().tolist()
+    ).permutation(n_samples)
     test = np.zeros(n_samples, bool)
     test[order[:n_test]] = True
     return ~test, test
 
 
 def _adapted(values: np.ndarray, training: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Standardised by the training rows, and that on [-1, 1] after clipping at 4 deviations; 0 where they are constant."""
+    """Standardised by the training rows, and that on [-1, 1] after clipping at 4 deviations; 0
+    where they are constant.
+    """
     half = values[training]
     size = float(np.abs(half).max())
-    with np.errstate(over="ignore", invalid="ignore"):  # test rows may be larger by any factor; infinity is clipped below
-        half, values = (half / size, values / size) if size > 0 else (half, values)  # no square of the training rows overflows
-        # Moved by one value first: the mean of what is left has the rounding of the spread, not that of the size.
+    # test rows may be larger by any factor; infinity is clipped below
+    with np.errstate(over="ignore", invalid="ignore"):
+        # no square of the training rows overflows
+        half, values = (half / size, values / size) if size > 0 else (half, values)
+        # Moved by one value first: the mean of what is left has the rounding of the spread, not
+        # that of the size.
         moved = half - half[0]
-        standard = np.zeros_like(values) if is_constant(half) else (values - half[0] - moved.mean()) / moved.std()
+        standard = (
+            np.zeros_like(values)
+            if is_constant(half)
+            else (values - half[0] - moved.mean()) / moved.std()
+        )
     standard = np.clip(np.nan_to_num(standard), -1e6, 1e6)
     clipped = np.clip(standard, -_SCALE_LIMIT, _SCALE_LIMIT)
     low, high = clipped[training].min(), clipped[training].max()
@@ -136,19 +162,27 @@ def _adapted(values: np.ndarray, training: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _median_distance(values: np.ndarray) -> float:
-    """Median of abs(v_i - v_j) over eight cyclic shifts of a fixed shuffle: n log n, and 1 where it is 0."""
+    """Median of abs(v_i - v_j) over eight cyclic shifts of a fixed shuffle: n log n, and 1 where it
+    is 0.
+    """
     shuffled = np.random.default_rng(0).permutation(values)
-    shifts = [np.abs(shuffled - np.roll(shuffled, shift)) for shift in range(1, min(9, len(values)))]
+    shifts = [
+        np.abs(shuffled - np.roll(shuffled, shift)) for shift in range(1, min(9, len(values)))
+    ]
     distance = float(np.median(shifts))
     return distance if distance > 0 else 1.0
 
 
 def pair_columns(
-    pairs: Sequence[tuple[np.ndarray, np.ndarray]], keys: Sequence[Any], plans: Sequence[Plan], options: RidgeOptions
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]],
+    keys: Sequence[Any],
+    plans: Sequence[Plan],
+    options: RidgeOptions,
 ) -> list[tuple[DirectionColumns, DirectionColumns]]:
     """Forward and backward columns of each pair, computed together in blocks of one padded length.
 
-    pairs: float64 (n,) each, finite; on [-1, 1] in the public pipeline.  All plans must be of one pipeline.
+    pairs: float64 (n,) each, finite; on [-1, 1] in the public pipeline.  All plans must be of one
+    pipeline.
     """
     result: list[Any] = [None] * len(pairs)
     groups: dict[int, list[int]] = {}
@@ -166,15 +200,24 @@ def pair_columns(
         inputs, targets, masks, prepared = [], [], [], []
         for i in members:
             plan = plans[i]
-            training, test = split_rows(keys[i], plan.n_samples, n_test=plan.n_test, joint=plan.joint)
-            columns = [_adapted(column, training) if adaptive else (column, column) for column in pairs[i]]
+            training, test = split_rows(
+                keys[i], plan.n_samples, n_test=plan.n_test, joint=plan.joint
+            )
+            columns = [
+                _adapted(column, training) if adaptive else (column, column) for column in pairs[i]
+            ]
             prepared.append((training, test, columns))
             for cause, effect in ((0, 1), (1, 0)):
                 inputs.append(_padded(columns[cause][1], length))
                 targets.append(_padded(columns[effect][0], length))
                 masks.append(_padded(training, length))
         fit = fit_pairs(
-            np.array(inputs), np.array(targets), np.array(masks), grid=grid, penalties=penalties, norm_bound=bound
+            np.array(inputs),
+            np.array(targets),
+            np.array(masks),
+            grid=grid,
+            penalties=penalties,
+            norm_bound=bound,
         )
         for place, i in enumerate(members):
             training, test, columns = prepared[place]
@@ -185,13 +228,18 @@ def pair_columns(
                 distances: tuple[float | None, float | None] = (None, None)
                 if adaptive:
                     left_out = (target - fit.leave_one_out[row, : len(target)])[training]
-                    distances = _median_distance(columns[cause][1][training]), _median_distance(left_out)
+                    distances = (
+                        _median_distance(columns[cause][1][training]),
+                        _median_distance(left_out),
+                    )
                     reach = max(1.5 * float(np.abs(left_out).max()), 1e-12)
                 else:
                     prediction, reach = np.clip(prediction, -1.0, 1.0), 2.0
                 residual = np.clip(target - prediction, -reach, reach)[test]
                 standard, scaled = columns[cause]
-                directions.append(DirectionColumns(standard[test], scaled[test], residual, *distances, reach))
+                directions.append(
+                    DirectionColumns(standard[test], scaled[test], residual, *distances, reach)
+                )
             result[i] = tuple(directions)
     return result
 

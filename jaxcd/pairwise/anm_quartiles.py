@@ -1,23 +1,29 @@
-r"""How far a quartile range can be moved by k records: what stability and flip distances are counted from.
+r"""How far a quartile range can be moved by k records: what stability and flip distances are
+counted from.
 
-With sorted values z_1 <= .. <= z_m let Q1 = z_a, Q3 = z_b, a = ceil(m / 4), b = ceil(3 m / 4).  *Replacing k values* moves z_a and z_b, and
+With sorted values z_1 <= .. <= z_m let Q1 = z_a, Q3 = z_b, a = ceil(m / 4), b = ceil(3 m / 4).
+*Replacing k values* moves z_a and z_b, and
 
-    sup IQR = max over j + l <= k of z_(b+j) - z_(a-l),        inf IQR = min over j + l <= k of max(0, z_(b-j) - z_(a+l)),
+    sup IQR = max over j + l <= k of z_(b+j) - z_(a-l),        inf IQR = min over j + l <= k of
+    max(0, z_(b-j) - z_(a+l)),
 
-z_i = -inf for i < 1 and +inf for i > m: to push Q3 up by j places, j values from below must go above it, and a value that
-crosses one quartile only moves that one, so the two need j + l values; for the infimum j + l values move into the middle.  Both are exact.
+z_i = -inf for i < 1 and +inf for i > m: to push Q3 up by j places, j values from below must go
+above it, and a value that crosses one quartile only moves that one, so the two need j + l values;
+for the infimum j + l values move into the middle.  Both are exact.
 
-*A training record* shifts every residual by at most r, hence every order statistic by r and the range by 2 r (training half
-replaced: k records, 2 k r).  With both halves in play, and k changes of which k - j - l are of training records,
+*A training record* shifts every residual by at most r, hence every order statistic by r and the
+range by 2 r (training half replaced: k records, 2 k r).  With both halves in play, and k changes of
+which k - j - l are of training records,
 
     sup IQR <= max over j + l <= k of z_(b+j) - z_(a-l) + 2 r (k - j - l),
 
 and if the same records train and test ("joint"), each change does both: + 2 r k.
 
-**The property that is used.**  Let I_k(D) be these intervals.  I_0(D) is the range itself, and for neighbours I_k(D') is in I_{k+1}(D): a replaced
-test record of D' can be replaced first, and a training record shifts each order statistic by r and the bound by 2 r.  Products of
-ranges have the same property.  So min {k: I_k(D) is not inside a set that holds D's value} is 1-Lipschitz where neighbours' values
-share the set, and 1 where they do not.
+**The property that is used.**  Let I_k(D) be these intervals.  I_0(D) is the range itself, and for
+neighbours I_k(D') is in I_{k+1}(D): a replaced test record of D' can be replaced first, and a
+training record shifts each order statistic by r and the bound by 2 r.  Products of ranges have the
+same property.  So min {k: I_k(D) is not inside a set that holds D's value} is 1-Lipschitz where
+neighbours' values share the set, and 1 where they do not.
 """
 
 from __future__ import annotations
@@ -35,7 +41,8 @@ __all__ = ["QuartileRange", "Reach", "bin_exits", "flip_distance", "quartile_pla
 class Reach(enum.Enum):
     """What one replaced record does to a column of test values.
 
-    VALUES: one value becomes any other.  SHIFT: all values move by at most r.  EITHER: one of these.  JOINT: both at once.
+    VALUES: one value becomes any other.  SHIFT: all values move by at most r.  EITHER: one of
+    these.  JOINT: both at once.
     """
 
     VALUES = "values"
@@ -45,13 +52,17 @@ class Reach(enum.Enum):
 
 
 def quartile_places(m: int) -> tuple[int, int]:
-    """Places of the quartiles in the sorted values, from 0: ceil(m / 4) - 1 and ceil(3 m / 4) - 1."""
+    """Places of the quartiles in the sorted values, from 0: ceil(m / 4) - 1 and ceil(3 m / 4) -
+    1.
+    """
     return (m + 3) // 4 - 1, (3 * m + 3) // 4 - 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QuartileRange:
-    """A column's values, and what a neighbour may do to them.  values: (m,); sensitive.  shift: r >= 0."""
+    """A column's values, and what a neighbour may do to them.  values: (m,); sensitive.  shift:
+    r >= 0.
+    """
 
     values: np.ndarray
     reach: Reach
@@ -101,7 +112,9 @@ class QuartileRange:
 
 
 def _first(holds: Callable[[int], bool], largest: int) -> int:
-    """The least k in 1 .. largest at which a condition that stays true once true is true; largest + 1 if it never is."""
+    """The least k in 1 .. largest at which a condition that stays true once true is true;
+    largest + 1 if it never is.
+    """
     if not holds(largest):
         return largest + 1
     low, high = 1, largest
@@ -116,10 +129,12 @@ def _log(value: float) -> float:
 
 
 def bin_exits(column: QuartileRange, *, width: float) -> tuple[float, int, int] | None:
-    """The logarithm of a quartile range, and for the two cuttings into bins of ``width`` the records that must be replaced to leave its bin.
+    """The logarithm of a quartile range, and for the two cuttings into bins of ``width`` the
+    records that must be replaced to leave its bin.
 
-    Bins: [k w, (k + 1) w) and [k w - w / 2, k w + w / 2).  None where the range is 0.  The counts are 1-Lipschitz, and 1 next to a
-    neighbour in another bin or with a range of 0 (module docstring).
+    Bins: [k w, (k + 1) w) and [k w - w / 2, k w + w / 2).  None where the range is 0.  The counts
+    are 1-Lipschitz, and 1 next to a neighbour in another bin or with a range of 0 (module
+    docstring).
     """
     value = _log(column.range)
     if not math.isfinite(value):
@@ -136,12 +151,16 @@ def bin_exits(column: QuartileRange, *, width: float) -> tuple[float, int, int] 
     return value, exits[0], exits[1]
 
 
-def flip_distance(forward: tuple[QuartileRange, QuartileRange], backward: tuple[QuartileRange, QuartileRange]) -> int:
-    r"""2 d - 1 with the sign of the answer: d records must be replaced before the products of two ranges change their order.
+def flip_distance(
+    forward: tuple[QuartileRange, QuartileRange], backward: tuple[QuartileRange, QuartileRange]
+) -> int:
+    r"""2 d - 1 with the sign of the answer: d records must be replaced before the products of two
+    ranges change their order.
 
-    Positive iff the forward product is strictly the smaller one (the forward direction wins).  d is counted by the intervals I_k, a
-    lower bound on the true number.  Between neighbours it changes by at most 2: with equal signs d is 1-Lipschitz, with
-    different signs both d are 1.  Defined for all data sets, ties included; d is at most 2 m + 1.
+    Positive iff the forward product is strictly the smaller one (the forward direction wins).  d is
+    counted by the intervals I_k, a lower bound on the true number.  Between neighbours it changes
+    by at most 2: with equal signs d is 1-Lipschitz, with different signs both d are 1.  Defined for
+    all data sets, ties included; d is at most 2 m + 1.
     """
 
     def ends(pair: tuple[QuartileRange, QuartileRange], k: int) -> tuple[float, float]:

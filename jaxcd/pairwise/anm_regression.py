@@ -1,16 +1,22 @@
-r"""Kernel ridge regression on one regressor, for many pairs at once: no Gram matrix, and every bandwidth from one product.
+r"""Kernel ridge regression on one regressor, for many pairs at once: no Gram matrix, and every
+bandwidth from one product.
 
-The kernel of bandwidth h is the Gaussian repeated with period P, the series sum_j c_j(h) cos(2 pi j d / P) (:mod:`jaxcd.ops.features`).
-With one period for all bandwidths the waves C (n x r, r = 2 J + 1) are shared, and a bandwidth is a diagonal of weights D: its features
-are C D, of norm exactly one whatever the period.  P is the interval and three of the largest bandwidths: at that distance the
-repetition is e^-4.5 of the kernel for the two ends of the interval, and nothing in the middle.  From G = C^T C, b = C^T y and D G D = V diag(s) V^T,
+The kernel of bandwidth h is the Gaussian repeated with period P, the series sum_j c_j(h) cos(2 pi j
+d / P) (:mod:`jaxcd.ops.features`). With one period for all bandwidths the waves C (n x r, r = 2
+J + 1) are shared, and a bandwidth is a diagonal of weights D: its features are C D, of norm exactly
+one whatever the period.  P is the interval and three of the largest bandwidths: at that distance
+the repetition is e^-4.5 of the kernel for the two ends of the interval, and nothing in the middle.
+From G = C^T C, b = C^T y and D G D = V diag(s) V^T,
 
-    w = V (z / (s + mu)),  z = V^T D b,      fit = C D w,      leverage_i = sum_j (C D V)_ij^2 / (s_j + mu),
+    w = V (z / (s + mu)),  z = V^T D b,      fit = C D w,      leverage_i = sum_j (C D V)_ij^2 /
+    (s_j + mu),
 
-so a grid of penalties costs n r operations each, and the leave-one-out residual is (y_i - fit_i) / (1 - leverage_i).  The objective is
-(lambda / 2) |w|^2 + (1 / n) sum (y_i - w . phi_i)^2, that is mu = n lambda / 2.
+so a grid of penalties costs n r operations each, and the leave-one-out residual is (y_i - fit_i) /
+(1 - leverage_i).  The objective is (lambda / 2) |w|^2 + (1 / n) sum (y_i - w . phi_i)^2, that is
+mu = n lambda / 2.
 
-Rows outside the training mask have no part in w and get predictions.  Everything is defined for every finite input.
+Rows outside the training mask have no part in w and get predictions.  Everything is defined for
+every finite input.
 """
 
 from __future__ import annotations
@@ -36,9 +42,11 @@ _BLOCK_ROWS = 1 << 17
 
 
 class SeriesGrid(NamedTuple):
-    """Kernels on [-1, 1] with one period.  frequency: 2 pi / P.  roots: sqrt of the weights, (n bandwidths, 2 J + 1), rows of norm one.
+    """Kernels on [-1, 1] with one period.  frequency: 2 pi / P.  roots: sqrt of the weights, (n
+    bandwidths, 2 J + 1), rows of norm one.
 
-    lipschitz: for each kernel sup |phi(u) - phi(u')| / |u - u'| = frequency sqrt(sum_j c_j j^2), about 1 / bandwidth.
+    lipschitz: for each kernel sup |phi(u) - phi(u')| / |u - u'| = frequency sqrt(sum_j c_j j^2),
+    about 1 / bandwidth.
     """
 
     frequency: float
@@ -47,22 +55,29 @@ class SeriesGrid(NamedTuple):
 
 
 def series_grid(bandwidths: tuple[float, ...]) -> SeriesGrid:
-    """The series of Gaussian kernels of several bandwidths on [-1, 1], cut off at 1e-6 of the weight."""
+    """The series of Gaussian kernels of several bandwidths on [-1, 1], cut off at 1e-6 of the
+    weight.
+    """
     frequency = 2 * math.pi / (2 + 3 * max(bandwidths))
     n_waves = 1
-    while math.erfc(frequency * min(bandwidths) * (n_waves + 0.5) / math.sqrt(2)) > 1e-6 and n_waves < 1 << 12:
+    while (
+        math.erfc(frequency * min(bandwidths) * (n_waves + 0.5) / math.sqrt(2)) > 1e-6
+        and n_waves < 1 << 12
+    ):
         n_waves += 1
     j = np.arange(n_waves + 1)
     weights = np.exp(-((frequency * np.outer(bandwidths, j)) ** 2) / 2) * np.where(j == 0, 1.0, 2.0)
     weights[weights < 1e-20] = 0  # no denormal numbers, which are slow
     weights /= weights.sum(axis=1, keepdims=True)
     lipschitz = frequency * np.sqrt(weights @ j**2.0)
-    return SeriesGrid(frequency, np.sqrt(np.concatenate([weights, weights[:, 1:]], axis=1)), lipschitz)
+    return SeriesGrid(
+        frequency, np.sqrt(np.concatenate([weights, weights[:, 1:]], axis=1)), lipschitz
+    )
 
 
 class Fit(NamedTuple):
-    """prediction: (p, n), of all rows.  leave_one_out: (p, n), predictions without the row itself (training rows).
-    bandwidth, penalty: (p,), the places of the grid that were taken."""
+    """prediction: (p, n), of all rows.  leave_one_out: (p, n), predictions without the row itself
+    (training rows). bandwidth, penalty: (p,), the places of the grid that were taken."""
 
     prediction: np.ndarray
     leave_one_out: np.ndarray
@@ -73,7 +88,8 @@ class Fit(NamedTuple):
 def waves(values: jax.Array, frequency: jax.Array, n_features: int) -> jax.Array:
     """[1, cos(j w x), sin(j w x)], j = 1 .. J, of values (n,): (n, 2 J + 1).
 
-    By doubling, cos((j + k) a) = cos(j a) cos(k a) - sin(j a) sin(k a): two trigonometric functions a value, and log2 J roundings.
+    By doubling, cos((j + k) a) = cos(j a) cos(k a) - sin(j a) sin(k a): two trigonometric functions
+    a value, and log2 J roundings.
     """
     angle = (values * frequency)[:, None]
     cosines, sines = jnp.cos(angle), jnp.sin(angle)
@@ -81,15 +97,18 @@ def waves(values: jax.Array, frequency: jax.Array, n_features: int) -> jax.Array
     while cosines.shape[1] < n_waves:
         cosine, sine = cosines[:, -1:], sines[:, -1:]
         turned = cosines * cosine - sines * sine, sines * cosine + cosines * sine
-        cosines, sines = (jnp.concatenate(pair, axis=1) for pair in zip((cosines, sines), turned, strict=True))
+        cosines, sines = (
+            jnp.concatenate(pair, axis=1) for pair in zip((cosines, sines), turned, strict=True)
+        )
     return jnp.concatenate([jnp.ones_like(angle), cosines[:, :n_waves], sines[:, :n_waves]], axis=1)
 
 
 def block_size(n_pairs: int, n: int) -> int:
-    """Pairs of n rows that are computed together: 2 on a CPU, else a power of two, at most 16 and at most 2^17 rows if there are several.
+    """Pairs of n rows that are computed together: 2 on a CPU, else a power of two, at most 16 and
+    at most 2^17 rows if there are several.
 
-    On a CPU the pairs of a block run one after the other, because products of one pair go to the matrix library and products of
-    a batch do not; one size of block is then one compilation.
+    On a CPU the pairs of a block run one after the other, because products of one pair go to the
+    matrix library and products of a batch do not; one size of block is then one compilation.
     """
     if jax.default_backend() == "cpu":
         return 2
@@ -121,7 +140,8 @@ def _fit_one(x, y, training, frequency, roots, penalties, norm_bound):
         def norm_square(mu):
             return jnp.sum((z[:, None] / (values[:, None] + mu[None, :])) ** 2, axis=0)
 
-        # The norm-constrained optimum is the ridge fit at a larger penalty: |w| falls in mu, and |w| <= |z| / mu.
+        # The norm-constrained optimum is the ridge fit at a larger penalty: |w| falls in mu, and
+        # |w| <= |z| / mu.
         def halve(_, ends):
             low, high = ends
             middle = (low + high) / 2
@@ -147,7 +167,9 @@ def _fit_one(x, y, training, frequency, roots, penalties, norm_bound):
 
 @jax.jit
 def _fit_block(x, y, training, frequency, roots, penalties, norm_bound):
-    one = partial(_fit_one, frequency=frequency, roots=roots, penalties=penalties, norm_bound=norm_bound)
+    one = partial(
+        _fit_one, frequency=frequency, roots=roots, penalties=penalties, norm_bound=norm_bound
+    )
     return over_block(one, (x, y, training))
 
 
@@ -160,11 +182,14 @@ def fit_pairs(
     penalties: tuple[float, ...],
     norm_bound: float = math.inf,
 ) -> Fit:
-    """Regress each row of y on the same row of x, with the bandwidth and penalty of the smallest leave-one-out loss.
+    """Regress each row of y on the same row of x, with the bandwidth and penalty of the smallest
+    leave-one-out loss.
 
-    x: (p, n), in [-1, 1].  y: (p, n).  training: (p, n), True for the rows to learn from; the others get predictions, and rows that are
-    padding are ignored by the caller.  grid: of bandwidths.  penalties: lambda, positive.  norm_bound: |w| <= B.
-    With one bandwidth and one penalty nothing is chosen.  Computed in blocks (:func:`block_size`): one compilation for a shape of a block.
+    x: (p, n), in [-1, 1].  y: (p, n).  training: (p, n), True for the rows to learn from; the
+    others get predictions, and rows that are padding are ignored by the caller.  grid: of
+    bandwidths.  penalties: lambda, positive.  norm_bound: |w| <= B. With one bandwidth and one
+    penalty nothing is chosen.  Computed in blocks (:func:`block_size`): one compilation for a shape
+    of a block.
     """
     n_pairs, n = x.shape
     block = block_size(n_pairs, n)
@@ -176,7 +201,11 @@ def fit_pairs(
             arrays = x[rows], y[rows], training[rows].astype(np.float64)
             with one_blas_thread():
                 out = _fit_block(
-                    *map(jnp.asarray, arrays), grid.frequency, jnp.asarray(grid.roots), jnp.asarray(penalties), bound
+                    *map(jnp.asarray, arrays),
+                    grid.frequency,
+                    jnp.asarray(grid.roots),
+                    jnp.asarray(penalties),
+                    bound,
                 )
                 parts.append([np.asarray(part) for part in out])
     return Fit(*(np.concatenate(columns)[:n_pairs] for columns in zip(*parts, strict=True)))

@@ -1,19 +1,24 @@
 r"""From scores to an answer: what is drawn, what it costs, and how sure the answer is.
 
-Let g = backward - forward be the difference of the scores (forward wins iff g > 0), |g(D) - g(D')| <= 2 Delta.
+Let g = backward - forward be the difference of the scores (forward wins iff g > 0), |g(D) - g(D')|
+<= 2 Delta.
 
-* *Direction*: v = g + Lap(s), s = 2 Delta / epsilon, is epsilon-DP, and so are its sign and size.  P[wrong sign | g] = e^{-|g| / s} / 2.
-* *Scores*: both with Lap(s), the same s, because the L1 sensitivity of the two is 2 Delta.  Their difference has two such noises:
-  P[wrong | g] = (2 + t) e^{-t} / 4, t = |g| / s (PRIVACY.md I1, I2).
-* *Four log ranges*, each with Lap(s): P[wrong | g] = (48 + 33 t + 9 t^2 + t^3) e^{-t} / 96, the tail of a sum of four (I2, theorem 4 with the
-  exponent the right way up).
+* *Direction*: v = g + Lap(s), s = 2 Delta / epsilon, is epsilon-DP, and so are its sign and size.
+  P[wrong sign | g] = e^{-|g| / s} / 2.
+* *Scores*: both with Lap(s), the same s, because the L1 sensitivity of the two is 2 Delta.  Their
+  difference has two such noises: P[wrong | g] = (2 + t) e^{-t} / 4, t = |g| / s (PRIVACY.md I1,
+  I2).
+* *Four log ranges*, each with Lap(s): P[wrong | g] = (48 + 33 t + 9 t^2 + t^3) e^{-t} / 96, the
+  tail of a sum of four (I2, theorem 4 with the exponent the right way up).
 
-**Confidence.**  The noise is symmetric and independent of g, so for a released difference v the same functions at |v| are the
-posterior probability of a wrong sign under a flat prior of g.  They are functions of v: post-processing.
+**Confidence.**  The noise is symmetric and independent of g, so for a released difference v the
+same functions at |v| are the posterior probability of a wrong sign under a flat prior of g.  They
+are functions of v: post-processing.
 
-**Halves.**  With a split, a mechanism that is epsilon-DP in the test rows for all training rows, and the other way round, is epsilon-DP
-for all records: a replaced record is in one half.  Delta is the larger of the two, and one event pays for both.  Jointly (each row both trains and
-tests) first the record's own pair (cause, residual) is replaced, then the others' residuals move: the sum.
+**Halves.**  With a split, a mechanism that is epsilon-DP in the test rows for all training rows,
+and the other way round, is epsilon-DP for all records: a replaced record is in one half.  Delta is
+the larger of the two, and one event pays for both.  Jointly (each row both trains and tests) first
+the record's own pair (cause, residual) is replaced, then the others' residuals move: the sum.
 
 Source: Kusner, Sun, Sridharan, Weinberger 2016; PRIVACY.md D, F2, I.
 """
@@ -30,8 +35,22 @@ import numpy as np
 
 from jaxcd.pairwise.anm_columns import DirectionColumns, Plan
 from jaxcd.pairwise.anm_hsic import HSIC_NUMERICAL_ERROR, Series, hsic_record_sensitivity, series
-from jaxcd.pairwise.anm_quartiles import QuartileRange, Reach, bin_exits, flip_distance, quartile_places
-from jaxcd.pairwise.anm_scores import AnmScore, HSICScore, IQRMechanism, LogIQRScore, Protect, ScoreRelease, _RankScore
+from jaxcd.pairwise.anm_quartiles import (
+    QuartileRange,
+    Reach,
+    bin_exits,
+    flip_distance,
+    quartile_places,
+)
+from jaxcd.pairwise.anm_scores import (
+    AnmScore,
+    HSICScore,
+    IQRMechanism,
+    LogIQRScore,
+    Protect,
+    ScoreRelease,
+    _RankScore,
+)
 from jaxcd.pairwise.result import Direction, PairResult
 from jaxcd.privacy import (
     Accountant,
@@ -58,15 +77,17 @@ __all__ = [
     "stable_distance",
 ]
 
-_RANGE_LIMIT = 4.0  # of the exponential mechanism's grid, in standard deviations of the training rows
+_RANGE_LIMIT = (
+    4.0  # of the exponential mechanism's grid, in standard deviations of the training rows
+)
 
 Pair = tuple[DirectionColumns, DirectionColumns]
 
 
 @dataclass(frozen=True)
 class PrivateRun:
-    """The public part of a private run: what is released, the budget, the noise, the plan, what the report says of it, and the ledger
-    above it."""
+    """The public part of a private run: what is released, the budget, the noise, the plan, what the
+    report says of it, and the ledger above it."""
 
     release: ScoreRelease
     budget: Budget
@@ -76,9 +97,20 @@ class PrivateRun:
     ledger: PrivacyFilter | None = None
 
     def account(self, score: AnmScore, *, failures: bool = False) -> Accountant:
-        """The accountant of this run; ``failures``: all of delta is for mechanisms that may fail."""
+        """The accountant of this run; ``failures``: all of delta is for mechanisms that may
+        fail.
+        """
         part = self.budget.delta if failures else 0.0
-        return open_account(self.budget, self.noise, ledger=self.ledger, parts=(score,), failure_delta=part, pure=True, analysis="anm", n_samples=self.plan.n_samples)
+        return open_account(
+            self.budget,
+            self.noise,
+            ledger=self.ledger,
+            parts=(score,),
+            failure_delta=part,
+            pure=True,
+            analysis="anm",
+            n_samples=self.plan.n_samples,
+        )
 
     def answer(
         self,
@@ -90,10 +122,18 @@ class PrivateRun:
         scores: tuple[float, float] | None = None,
         **info: Any,
     ) -> PairResult:
-        """The result for a released difference, backward - forward; None: no answer.  n_noises: Laplace noises in it, 0 if of no known law."""
+        """The result for a released difference, backward - forward; None: no answer.  n_noises:
+        Laplace noises in it, 0 if of no known law.
+        """
         direction, margin, confidence = Direction.UNDECIDED, 0.0, None
         if difference is not None:
-            direction = Direction.X_TO_Y if difference > 0 else Direction.Y_TO_X if difference < 0 else direction
+            direction = (
+                Direction.X_TO_Y
+                if difference > 0
+                else Direction.Y_TO_X
+                if difference < 0
+                else direction
+            )
             margin = abs(difference)
             wrong = error_probability(margin / scale, n_noises=n_noises) if scale > 0 else 0.0
             confidence = 1 - wrong if n_noises else None
@@ -115,22 +155,31 @@ def error_probability(ratio: float, *, n_noises: int) -> float:
     """P[a sum of n Laplace noises of scale 1 exceeds ratio], ratio >= 0, for n = 1, 2 or 4."""
     t = ratio
     return (
-        {1: 0.5, 2: (2 + t) / 4, 4: (48 + 33 * t + 9 * t * t + t**3) / 96}[n_noises] * math.exp(-t) if t < 700 else 0.0
+        {1: 0.5, 2: (2 + t) / 4, 4: (48 + 33 * t + 9 * t * t + t**3) / 96}[n_noises] * math.exp(-t)
+        if t < 700
+        else 0.0
     )
 
 
 def log_range(columns: DirectionColumns) -> float:
     """log IQR(cause) + log IQR(residual); minus infinity where one of them is 0."""
-    ranges = [QuartileRange(values, Reach.VALUES).range for values in (columns.cause, columns.residual)]
+    ranges = [
+        QuartileRange(values, Reach.VALUES).range for values in (columns.cause, columns.residual)
+    ]
     return sum(math.log(r) if r > 0 else -math.inf for r in ranges)
 
 
 def hsic_series(score: HSICScore, columns: DirectionColumns) -> tuple[Series, Series]:
-    """The kernels of cause and residual: from the training rows where these may be looked at, else the public ones."""
+    """The kernels of cause and residual: from the training rows where these may be looked at, else
+    the public ones.
+    """
     if columns.cause_distance is None or columns.residual_distance is None:
         widths = score.cause_bandwidth, score.residual_bandwidth
     else:
-        widths = score.cause_multiple * columns.cause_distance, score.residual_multiple * columns.residual_distance
+        widths = (
+            score.cause_multiple * columns.cause_distance,
+            score.residual_multiple * columns.residual_distance,
+        )
     return series(reach=1.0, bandwidth=widths[0]), series(reach=columns.reach, bandwidth=widths[1])
 
 
@@ -151,10 +200,12 @@ def score_sensitivity(score: AnmScore, plan: Plan) -> float | None:
 
 
 def stable_distance(pair: Pair, shift: float) -> int:
-    """A lower bound on the training records to replace before the order of residuals can change: max(0, ceil(gap / (2 shift)) - 1).
+    """A lower bound on the training records to replace before the order of residuals can change:
+    max(0, ceil(gap / (2 shift)) - 1).
 
-    gap: the least distance of two residuals, of either direction.  1-Lipschitz, because a record moves the gap by at most 2 shift,
-    and 0 where one record can make two residuals meet (gap <= 2 shift).
+    gap: the least distance of two residuals, of either direction.  1-Lipschitz, because a record
+    moves the gap by at most 2 shift, and 0 where one record can make two residuals meet (gap <= 2
+    shift).
     """
     gap = min(float(np.diff(np.sort(columns.residual)).min()) for columns in pair)
     return max(0, math.ceil(min(gap / (2 * shift), 1e9)) - 1)
@@ -166,12 +217,17 @@ def _whose(cost: PrivacyCost, plan: Plan) -> PrivacyCost:
         return cost
     kept, open_half = half[plan.protect]
     return dataclasses.replace(
-        cost, reason=f"for the {kept} half only, the {open_half} half is not protected; {cost.reason}"
+        cost,
+        reason=f"for the {kept} half only, the {open_half} half is not protected; {cost.reason}",
     )
 
 
-def private_result(score: AnmScore, run: PrivateRun, pair: Pair, values: tuple[float, float]) -> PairResult:
-    """Charge, draw and answer.  values: the exact forward and backward scores (of rank and kernel scores); sensitive."""
+def private_result(
+    score: AnmScore, run: PrivateRun, pair: Pair, values: tuple[float, float]
+) -> PairResult:
+    """Charge, draw and answer.  values: the exact forward and backward scores (of rank and kernel
+    scores); sensitive.
+    """
     plan = run.plan
     if isinstance(score, LogIQRScore):
         mechanism = score.mechanism or default_mechanism(run.release, plan.protect)
@@ -190,25 +246,44 @@ def private_result(score: AnmScore, run: PrivateRun, pair: Pair, values: tuple[f
     scale = 2 * (sensitivity + 4 * pad) / epsilon
     shared: dict[str, Any] = dict(epsilon=epsilon, sensitivity=2 * sensitivity)
     if run.release is ScoreRelease.SCORES:
-        noisy = laplace(accountant, np.array(values), pad=pad, label=f"{score.name} scores", **shared)
+        noisy = laplace(
+            accountant, np.array(values), pad=pad, label=f"{score.name} scores", **shared
+        )
         scores = float(noisy[0]), float(noisy[1])
         return run.answer(
-            scores[1] - scores[0], accountant, n_noises=2, scale=scale, scores=scores, sensitivity=sensitivity
+            scores[1] - scores[0],
+            accountant,
+            n_noises=2,
+            scale=scale,
+            scores=scores,
+            sensitivity=sensitivity,
         )
     exact = np.array(values[1] - values[0])
-    difference = float(laplace(accountant, exact, pad=2 * pad, label=f"difference of {score.name} scores", **shared))
+    difference = float(
+        laplace(
+            accountant, exact, pad=2 * pad, label=f"difference of {score.name} scores", **shared
+        )
+    )
     return run.answer(difference, accountant, n_noises=1, scale=scale, sensitivity=sensitivity)
 
 
 def default_mechanism(release: ScoreRelease, protect: Protect | None) -> IQRMechanism:
-    """Flip distance for a direction; for scores the exponential mechanism on the test side, else propose-test-release."""
+    """Flip distance for a direction; for scores the exponential mechanism on the test side, else
+    propose-test-release.
+    """
     if release is ScoreRelease.DIRECTION:
         return IQRMechanism.FLIP_DISTANCE
-    return IQRMechanism.EXPONENTIAL if protect is Protect.TEST else IQRMechanism.PROPOSE_TEST_RELEASE
+    return (
+        IQRMechanism.EXPONENTIAL if protect is Protect.TEST else IQRMechanism.PROPOSE_TEST_RELEASE
+    )
 
 
-def _stable(score: AnmScore, run: PrivateRun, pair: Pair, values: tuple[float, float]) -> PairResult:
-    """Rank scores under training changes, exactly or not at all; only for Protect.TRAIN, where the test rows are not protected."""
+def _stable(
+    score: AnmScore, run: PrivateRun, pair: Pair, values: tuple[float, float]
+) -> PairResult:
+    """Rank scores under training changes, exactly or not at all; only for Protect.TRAIN, where the
+    test rows are not protected.
+    """
     accountant = run.account(score, failures=True)
     answer = stable_release(
         accountant,
@@ -223,7 +298,9 @@ def _stable(score: AnmScore, run: PrivateRun, pair: Pair, values: tuple[float, f
     return run.answer(answer.value, accountant, n_noises=1, scale=0.0, scores=shown)
 
 
-def _ranges(pair: Pair, plan: Plan) -> tuple[tuple[QuartileRange, QuartileRange], tuple[QuartileRange, QuartileRange]]:
+def _ranges(
+    pair: Pair, plan: Plan
+) -> tuple[tuple[QuartileRange, QuartileRange], tuple[QuartileRange, QuartileRange]]:
     """(cause, residual) of each direction with what one protected record may do to each."""
     if plan.protect is Protect.TEST:
         cause, residual = Reach.VALUES, Reach.VALUES
@@ -233,25 +310,34 @@ def _ranges(pair: Pair, plan: Plan) -> tuple[tuple[QuartileRange, QuartileRange]
         cause, residual = Reach.VALUES, Reach.JOINT if plan.joint else Reach.EITHER
 
     def one(columns: DirectionColumns) -> tuple[QuartileRange, QuartileRange]:
-        return QuartileRange(columns.cause, cause, 0.0), QuartileRange(columns.residual, residual, plan.sup_shift)
+        return QuartileRange(columns.cause, cause, 0.0), QuartileRange(
+            columns.residual, residual, plan.sup_shift
+        )
 
     return one(pair[0]), one(pair[1])
 
 
 def _flip(score: LogIQRScore, run: PrivateRun, pair: Pair) -> PairResult:
     accountant = run.account(score)
-    doubled = np.array(flip_distance(*_ranges(pair, run.plan)), dtype=np.int64)  # in half records: sensitivity 2
+    # in half records: sensitivity 2
+    doubled = np.array(flip_distance(*_ranges(pair, run.plan)), dtype=np.int64)
     label = "records to turn the answer over"
     epsilon = accountant.ledger.epsilon_limit
     noisy = laplace(accountant, doubled, sensitivity=2.0, epsilon=epsilon, grid=1.0, label=label)
-    return run.answer(float(noisy) / 2, accountant, n_noises=1, scale=1 / epsilon, mechanism="flip distance")
+    return run.answer(
+        float(noisy) / 2, accountant, n_noises=1, scale=1 / epsilon, mechanism="flip distance"
+    )
 
 
 def _proposed(score: LogIQRScore, run: PrivateRun, pair: Pair) -> PairResult:
     accountant = run.account(score, failures=True)
     columns = [column for direction in _ranges(pair, run.plan) for column in direction]
     # The causes of the test half are public numbers where only the training half is protected.
-    charged = [place for place, column in enumerate(columns) if column.reach is not Reach.SHIFT or place % 2 == 1]
+    charged = [
+        place
+        for place, column in enumerate(columns)
+        if column.reach is not Reach.SHIFT or place % 2 == 1
+    ]
     epsilon = split(accountant.ledger.epsilon_limit, [1.0] * (3 * len(charged)))[0]
     delta = split(run.budget.delta, [1.0] * len(charged))[0]
     labels = ("log IQR of x", "log IQR of y given x", "log IQR of y", "log IQR of x given y")
@@ -261,12 +347,22 @@ def _proposed(score: LogIQRScore, run: PrivateRun, pair: Pair) -> PairResult:
         if place in charged:
             exits = first, second
             answer = propose_test_release(
-                accountant, value, exits=exits, width=score.width, epsilon=epsilon, delta=delta, label=label
+                accountant,
+                value,
+                exits=exits,
+                width=score.width,
+                epsilon=epsilon,
+                delta=delta,
+                label=label,
             )
             value = answer.value
         logs.append(value)
-    facts: dict[str, Any] = dict(mechanism="propose-test-release", answered=tuple(log is not None for log in logs))
-    return _from_logs(logs, run, accountant, n_noises=len(charged), scale=score.width / epsilon, **facts)
+    facts: dict[str, Any] = dict(
+        mechanism="propose-test-release", answered=tuple(log is not None for log in logs)
+    )
+    return _from_logs(
+        logs, run, accountant, n_noises=len(charged), scale=score.width / epsilon, **facts
+    )
 
 
 def _from_logs(
@@ -281,14 +377,18 @@ def _from_logs(
 
 
 def _quartiles(score: LogIQRScore, run: PrivateRun, pair: Pair) -> PairResult:
-    """Eight quartiles, each by the exponential mechanism: the utility of a point t is -|#{z <= t} - place|, which one record moves by 1.
+    """Eight quartiles, each by the exponential mechanism: the utility of a point t is -|#{z <= t} -
+    place|, which one record moves by 1.
 
-    The grid covers four standard deviations of the training rows, which are not protected here, so it is as good as public.
+    The grid covers four standard deviations of the training rows, which are not protected here, so
+    it is as good as public.
     """
     accountant = run.account(score)
     epsilon = split(accountant.ledger.epsilon_limit, [1.0] * 8)[0]
     if accountant.ledger.remaining_rho > 0:
-        epsilon = max(epsilon, rho_to_exponential(split(accountant.ledger.remaining_rho, [1.0] * 8)[0]))
+        epsilon = max(
+            epsilon, rho_to_exponential(split(accountant.ledger.remaining_rho, [1.0] * 8)[0])
+        )
     grid = np.linspace(-_RANGE_LIMIT, _RANGE_LIMIT, score.resolution)
     logs: list[float | None] = []
     columns = [values for direction in pair for values in (direction.cause, direction.residual)]
@@ -297,7 +397,13 @@ def _quartiles(score: LogIQRScore, run: PrivateRun, pair: Pair) -> PairResult:
         ends = []
         for place in quartile_places(len(values)):
             utility, label = -np.abs(below - (place + 1)), f"quartile of {name}"
-            ends.append(grid[select_max(accountant, utility, sensitivity=1.0, epsilon=epsilon, grid=1.0, label=label)])
+            ends.append(
+                grid[
+                    select_max(
+                        accountant, utility, sensitivity=1.0, epsilon=epsilon, grid=1.0, label=label
+                    )
+                ]
+            )
         logs.append(math.log(max(float(ends[1] - ends[0]), float(grid[1] - grid[0]))))
     facts: dict[str, Any] = dict(mechanism="exponential mechanism", quartile_epsilon=epsilon)
     return _from_logs(logs, run, accountant, n_noises=0, scale=0.0, **facts)

@@ -1,18 +1,23 @@
-r"""The scores of an additive noise model: how much the residual still says about the cause; the smaller one wins.
+r"""The scores of an additive noise model: how much the residual still says about the cause; the
+smaller one wins.
 
-Each is a frozen description.  A rank or kernel score is a number of (cause, residual) with a bounded sensitivity to a test record:
+Each is a frozen description.  A rank or kernel score is a number of (cause, residual) with a
+bounded sensitivity to a test record:
 
 | score | value | replace-one test record of m | every residual moves by at most r |
 |---|---|---|---|
 | Spearman | abs(rho), rho = 3 E / (m^3 - m) | 6 / (m + 1) | none: ranks can turn over |
 | Kendall | abs(tau-a) | 4 / m | none |
-| HSIC | T = sqrt(HSIC) | sqrt(6) (m - 1) / m^2 | L r, L = 1 / bandwidth (:mod:`jaxcd.pairwise.anm_hsic`) |
+| HSIC | T = sqrt(HSIC) | sqrt(6) (m - 1) / m^2 | L r, L = 1 / bandwidth |
 | log IQR | log IQR(cause) + log IQR(residual) | unbounded | unbounded |
 
-abs() is 1-Lipschitz.  Proofs: :mod:`jaxcd.citests.spearman`; Kendall: only the m - 1 pairs of the record change, each by at most 2, of
-m (m - 1) / 2.  The log IQR is handled by counting records (:mod:`jaxcd.pairwise.anm_quartiles`).
+abs() is 1-Lipschitz.  Proofs: :mod:`jaxcd.citests.spearman`; Kendall: only the m - 1 pairs of the
+record change, each by at most 2, of m (m - 1) / 2; HSIC: :mod:`jaxcd.pairwise.anm_hsic`.  The log
+IQR is handled by counting records
+(:mod:`jaxcd.pairwise.anm_quartiles`).
 
-Source: Kusner, Sun, Sridharan, Weinberger 2016; Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
+Source: Kusner, Sun, Sridharan, Weinberger 2016; Mooij, Peters, Janzing, Zscheischler, Schoelkopf
+2016.
 """
 
 from __future__ import annotations
@@ -45,8 +50,8 @@ __all__ = [
 class Protect(enum.Enum):
     """Whose records the guarantee of a private run is about.
 
-    TEST: the records at the test positions (the public key names them).  The others train the regression and are **not protected at all**:
-    for data whose training half is public.
+    TEST: the records at the test positions (the public key names them).  The others train the
+    regression and are **not protected at all**: for data whose training half is public.
     TRAIN: the records at the training positions; those at the test positions are not protected.
     BOTH: all records.
     """
@@ -57,7 +62,9 @@ class Protect(enum.Enum):
 
 
 class ScoreRelease(enum.Enum):
-    """What leaves a private run.  DIRECTION: one noisy difference of scores.  SCORES: both scores, at twice the noise."""
+    """What leaves a private run.  DIRECTION: one noisy difference of scores.  SCORES: both scores,
+    at twice the noise.
+    """
 
     DIRECTION = "direction"
     SCORES = "scores"
@@ -66,9 +73,10 @@ class ScoreRelease(enum.Enum):
 class IQRMechanism(enum.Enum):
     """How quartile ranges become private.
 
-    FLIP_DISTANCE: the number of records that would have to change to turn the answer over, with noise for one record; pure, direction only.
-    PROPOSE_TEST_RELEASE: each log IQR with noise for one bin if it is far from the bin's ends, else no answer; (epsilon, delta).
-    EXPONENTIAL: quartiles by the exponential mechanism on a grid; pure; test side only.
+    FLIP_DISTANCE: the number of records that would have to change to turn the answer over, with
+    noise for one record; pure, direction only. PROPOSE_TEST_RELEASE: each log IQR with noise for
+    one bin if it is far from the bin's ends, else no answer; (epsilon, delta). EXPONENTIAL:
+    quartiles by the exponential mechanism on a grid; pure; test side only.
     """
 
     FLIP_DISTANCE = "flip distance"
@@ -101,9 +109,10 @@ class _RankScore(AnmScore):
 class SpearmanScore(_RankScore):
     """abs(rho) of cause and residual.
 
-    stability_release: opt in to the only release there is when the training half is protected: the exact scores if no record
-    can change the order of the residuals, else no answer.  The gaps of m residuals are about 1 / m^2 and a training record shifts them
-    by about 1 / n, so the answer is almost always none.
+    stability_release: opt in to the only release there is when the training half is protected: the
+    exact scores if no record can change the order of the residuals, else no answer.  The gaps of m
+    residuals are about 1 / m^2 and a training record shifts them by about 1 / n, so the answer is
+    almost always none.
     """
 
     stability_release: bool = False
@@ -146,9 +155,10 @@ class KendallScore(_RankScore):
 class HSICScore(AnmScore):
     """T = sqrt(HSIC) of cause and residual with Gaussian kernels.
 
-    cause_multiple, residual_multiple: the bandwidths as multiples of the median distance of the training rows, where these are not
-    protected (without privacy, and with ``Protect.TEST``).  cause_bandwidth, residual_bandwidth: public bandwidths otherwise, on the
-    scale on which the bounds are [-1, 1].  All positive.
+    cause_multiple, residual_multiple: the bandwidths as multiples of the median distance of the
+    training rows, where these are not protected (without privacy, and with ``Protect.TEST``).
+    cause_bandwidth, residual_bandwidth: public bandwidths otherwise, on the scale on which the
+    bounds are [-1, 1].  All positive.
     """
 
     cause_multiple: float = 0.08
@@ -161,23 +171,32 @@ class HSICScore(AnmScore):
         return "HSIC"
 
     def __post_init__(self) -> None:
-        for argument in ("cause_multiple", "residual_multiple", "cause_bandwidth", "residual_bandwidth"):
+        for argument in (
+            "cause_multiple",
+            "residual_multiple",
+            "cause_bandwidth",
+            "residual_bandwidth",
+        ):
             value = getattr(self, argument)
             if (
                 isinstance(value, bool)
                 or not isinstance(value, (int, float))
                 or not (value > 0 and math.isfinite(value))
             ):
-                raise OptionError(f"{argument} = {value!r} is not a positive number; give one such as 0.25")
+                raise OptionError(
+                    f"{argument} = {value!r} is not a positive number; give one such as 0.25"
+                )
 
 
 @dataclass(frozen=True)
 class LogIQRScore(AnmScore):
-    """log IQR(cause) + log IQR(residual): the joint entropy of an additive noise model, by a robust proxy.
+    """log IQR(cause) + log IQR(residual): the joint entropy of an additive noise model, by a robust
+    proxy.
 
-    mechanism: None takes FLIP_DISTANCE for a direction, EXPONENTIAL for scores of the test side, else PROPOSE_TEST_RELEASE.
-    width: of the bins of propose-test-release, from 1e-6: the local sensitivity that is proposed (1 in the paper).
-    resolution: points of the exponential mechanism's grid, at least 10.
+    mechanism: None takes FLIP_DISTANCE for a direction, EXPONENTIAL for scores of the test side,
+    else PROPOSE_TEST_RELEASE. width: of the bins of propose-test-release, from 1e-6: the local
+    sensitivity that is proposed (1 in the paper). resolution: points of the exponential mechanism's
+    grid, at least 10.
     """
 
     mechanism: IQRMechanism | None = None
@@ -191,13 +210,19 @@ class LogIQRScore(AnmScore):
     def __post_init__(self) -> None:
         if self.mechanism is not None and not isinstance(self.mechanism, IQRMechanism):
             raise OptionError(
-                f"mechanism = {self.mechanism!r} is not an IQRMechanism; use None or IQRMechanism.FLIP_DISTANCE"
+                f"mechanism = {self.mechanism!r} is not an IQRMechanism; use None or "
+                "IQRMechanism.FLIP_DISTANCE"
             )
         if (
             isinstance(self.width, bool)
             or not isinstance(self.width, (int, float))
             or not (self.width >= 1e-6 and math.isfinite(self.width))
         ):
-            raise OptionError(f"width = {self.width!r} is not a finite number from 1e-6; give one such as 1.0")
+            raise OptionError(
+                f"width = {self.width!r} is not a finite number from 1e-6; give one such as 1.0"
+            )
         if not is_whole(self.resolution, 10):
-            raise OptionError(f"resolution = {self.resolution!r} is not a whole number from 10; give one such as 1000")
+            raise OptionError(
+                f"resolution = {self.resolution!r} is not a whole number from 10; give one such "
+                "as 1000"
+            )

@@ -1,8 +1,9 @@
 r"""CDS: the cause is the variable given which the other's distribution varies least in shape.
 
-Discretise x; for each of its levels that is met often enough take the distribution of y there, moved to a common centre; the
-standard deviation of these distributions over the levels of x measures how far y's mechanism depends on x beyond a shift.
-Under y = f(x) + noise, with noise independent of x, the shape is the same for every x.
+Discretise x; for each of its levels that is met often enough take the distribution of y there,
+moved to a common centre; the standard deviation of these distributions over the levels of x
+measures how far y's mechanism depends on x beyond a shift. Under y = f(x) + noise, with noise
+independent of x, the shape is the same for every x.
 """
 
 from __future__ import annotations
@@ -33,22 +34,27 @@ def cds(
     min_count: int = 13,
     key: jax.Array | None = None,
 ) -> PairResult:
-    r"""Conditional distribution similarity: x -> y if the shape of y given x varies less than that of x given y.
+    r"""Conditional distribution similarity: x -> y if the shape of y given x varies less than that
+    of x given y.
 
-    The score of x -> y is :func:`conditional_variability` (x, y), that of y -> x the same with the variables exchanged.
+    The score of x -> y is :func:`conditional_variability` (x, y), that of y -> x the same with the
+    variables exchanged.
 
     Args:
         x, y: one number a record, n at least 8.
-        budget: ``jaxcd.NO_PRIVACY``.  Whether a level reaches ``min_count`` turns on one record and moves the score by an amount that
-            does not shrink with n; over locally privatised records it is post-processing and costs nothing more.
+        budget: ``jaxcd.NO_PRIVACY``.  Whether a level reaches ``min_count`` turns on one record and
+            moves the score by an amount that does not shrink with n; over locally privatised
+            records it is post-processing and costs nothing more.
         bins_per_deviation: levels per standard deviation, at least 1.
-        max_deviation: values farther than this many standard deviations from the mean go into the outermost level, at least 1.
+        max_deviation: values farther than this many standard deviations from the mean go into the
+            outermost level, at least 1.
         min_count: how many records a level of the conditioning variable needs, at least 2.
         key: not used; CDS has no randomness.
 
     Returns:
-        forward and backward are the two scores, margin = abs(forward - backward).  UNDECIDED, with scores None and margin 0, where a
-        direction has fewer than two levels with ``min_count`` records, since nothing is compared there.
+        forward and backward are the two scores, margin = abs(forward - backward).  UNDECIDED, with
+        scores None and margin 0, where a direction has fewer than two levels with ``min_count``
+        records, since nothing is compared there.
 
     Raises:
         DataError: as :func:`check_pair` says.
@@ -63,10 +69,22 @@ def cds(
         ("min_count", min_count, 2),
     ):
         if not is_whole(value, least):
-            raise OptionError(f"{name} = {value!r} is not a whole number from {least}; give one such as {max(least, 3)}")
-    check_not_private(budget, method="cds", reason="one record decides whether a level is counted, so the score has no small sensitivity")
+            raise OptionError(
+                f"{name} = {value!r} is not a whole number from {least}; give one such as "
+                f"{max(least, 3)}"
+            )
+    check_not_private(
+        budget,
+        method="cds",
+        reason="one record decides whether a level is counted, so the score has no small "
+        "sensitivity",
+    )
     first, second = check_pair(x, y)
-    options = {"bins_per_deviation": bins_per_deviation, "max_deviation": max_deviation, "min_count": min_count}
+    options = {
+        "bins_per_deviation": bins_per_deviation,
+        "max_deviation": max_deviation,
+        "min_count": min_count,
+    }
     forward = conditional_variability(first, second, **options)
     backward = conditional_variability(second, first, **options)
     compared = math.isfinite(forward) and math.isfinite(backward)
@@ -87,13 +105,16 @@ def cds(
 def conditional_variability(
     x: np.ndarray, y: np.ndarray, *, bins_per_deviation: int, max_deviation: int, min_count: int
 ) -> float:
-    r"""The standard deviation of p_a(k) - mean_a p_a(k) over levels a of x and k of y; infinite with fewer than two levels a.
+    r"""The standard deviation of p_a(k) - mean_a p_a(k) over levels a of x and k of y; infinite
+    with fewer than two levels a.
 
-    Numbers with more than L = 2 b m + 1 distinct values are discretised: round(b (v - mean) / deviation) between -b m and b m,
-    with b bins a deviation and m deviations; x by the mean and deviation of its values within m deviations of the mean of all,
-    so that a few values far out do not push the others into one level (of all where these are equal).  p_a is the distribution of y over the records with x in the level a: of
-    round(b (y - mean_a) / deviation of y) where y has more than L distinct values; else of y's own values, shifted to where
-    the sum of its products with y's distribution is largest.
+    Numbers with more than L = 2 b m + 1 distinct values are discretised: round(b (v - mean) /
+    deviation) between -b m and b m, with b bins a deviation and m deviations; x by the mean and
+    deviation of its values within m deviations of the mean of all, so that a few values far out do
+    not push the others into one level (of all where these are equal).  p_a is the distribution of y
+    over the records with x in the level a: of round(b (y - mean_a) / deviation of y) where y has
+    more than L distinct values; else of y's own values, shifted to where the sum of its products
+    with y's distribution is largest.
     """
     edge = bins_per_deviation * max_deviation
     levels = _discretise(x, bins_per_deviation, max_deviation)
@@ -106,11 +127,21 @@ def conditional_variability(
     if len(values) > 2 * edge + 1:
         standard = standardised(y)
         means = np.bincount(levels, weights=standard, minlength=n_levels) / np.maximum(counts, 1)
-        codes = np.clip(np.rint(bins_per_deviation * (standard - means[levels])), -edge, edge).astype(np.int64) + edge
+        codes = (
+            np.clip(np.rint(bins_per_deviation * (standard - means[levels])), -edge, edge).astype(
+                np.int64
+            )
+            + edge
+        )
         table = _table(levels, codes, n_levels, 2 * edge + 1)[chosen]
     else:
         marginal = np.bincount(codes)
-        table = np.stack([_aligned(row, marginal) for row in _table(levels, codes, n_levels, len(values))[chosen]])
+        table = np.stack(
+            [
+                _aligned(row, marginal)
+                for row in _table(levels, codes, n_levels, len(values))[chosen]
+            ]
+        )
     shares = table / table.sum(axis=1, keepdims=True)
     return float(np.sqrt(np.mean((shares - shares.mean(axis=0)) ** 2)))
 
@@ -128,13 +159,18 @@ def _discretise(values: np.ndarray, bins_per_deviation: int, max_deviation: int)
 
 
 def _table(rows: np.ndarray, columns: np.ndarray, n_rows: int, n_columns: int) -> np.ndarray:
-    return np.bincount(rows * n_columns + columns, minlength=n_rows * n_columns).reshape(n_rows, n_columns)
+    return np.bincount(rows * n_columns + columns, minlength=n_rows * n_columns).reshape(
+        n_rows, n_columns
+    )
 
 
 def _aligned(row: np.ndarray, marginal: np.ndarray) -> np.ndarray:
-    """The row in 3 k - 2 places, shifted by the lag of its largest cross-correlation with the marginal (whole numbers: exact)."""
+    """The row in 3 k - 2 places, shifted by the lag of its largest cross-correlation with the
+    marginal (whole numbers: exact).
+    """
     k = len(row)
-    shift = int(np.argmax(np.correlate(marginal, row, mode="full")))  # 0 .. 2 k - 2; k - 1 leaves the row where it is
+    # 0 .. 2 k - 2; k - 1 leaves the row where it is
+    shift = int(np.argmax(np.correlate(marginal, row, mode="full")))
     placed = np.zeros(3 * k - 2, dtype=np.int64)
     placed[shift : shift + k] = row
     return placed

@@ -1,7 +1,7 @@
 """Cause-effect pairs with known answers: what one is, and loaders for three public collections.
 
-The files stay where the user has them; nothing of them is part of the package.  Loaders return scalar pairs only and say which
-others they left out, and why.
+The files stay where the user has them; nothing of them is part of the package.  Loaders return
+scalar pairs only and say which others they left out, and why.
 """
 
 from __future__ import annotations
@@ -19,17 +19,28 @@ import numpy as np
 from jaxcd.errors import DataError, FormatError, OptionError
 from jaxcd.pairwise.result import Direction, PairResult
 
-__all__ = ["CausePair", "PairCollection", "Simulation", "TuebingenVersion", "challenge", "over_pairs", "simulated", "tuebingen"]
+__all__ = [
+    "CausePair",
+    "PairCollection",
+    "Simulation",
+    "TuebingenVersion",
+    "challenge",
+    "over_pairs",
+    "simulated",
+    "tuebingen",
+]
 
 
 @dataclass(frozen=True, eq=False)
 class CausePair:
     """Two variables of which one causes the other.
 
-    name: of the pair, unique in its collection.  x, y: float64 (n,), read-only, the columns in the order of the file.
-    direction: the truth; None where the pair is not causal.  weight: at least 0, below 1 where several pairs come from one source.
+    name: of the pair, unique in its collection.  x, y: float64 (n,), read-only, the columns in the
+    order of the file. direction: the truth; None where the pair is not causal.  weight: at least 0,
+    below 1 where several pairs come from one source.
 
-    Raises DataError where x and y are not one column each, of the same length, or the weight is negative.
+    Raises DataError where x and y are not one column each, of the same length, or the weight is
+    negative.
     """
 
     name: str
@@ -42,13 +53,22 @@ class CausePair:
         for field in ("x", "y"):
             column = np.array(getattr(self, field), dtype=np.float64)
             if column.ndim != 1:
-                raise DataError(f"pair {self.name!r}: {field} has the shape {column.shape}, not one column; give a scalar variable")
+                raise DataError(
+                    f"pair {self.name!r}: {field} has the shape {column.shape}, not one column; "
+                    "give a scalar variable"
+                )
             column.setflags(write=False)
             object.__setattr__(self, field, column)
         if len(self.x) != len(self.y):
-            raise DataError(f"pair {self.name!r}: x has {len(self.x)} records and y has {len(self.y)}; give paired records")
+            raise DataError(
+                f"pair {self.name!r}: x has {len(self.x)} records and y has {len(self.y)}; give "
+                "paired records"
+            )
         if not self.weight >= 0:
-            raise DataError(f"pair {self.name!r}: weight = {self.weight!r} is not a number from 0; give a share such as 1.0")
+            raise DataError(
+                f"pair {self.name!r}: weight = {self.weight!r} is not a number from 0; give a "
+                "share such as 1.0"
+            )
 
     @property
     def n(self) -> int:
@@ -58,7 +78,9 @@ class CausePair:
 
 @dataclass(frozen=True)
 class PairCollection:
-    """pairs: what was read, in the order of the file.  skipped: (name, reason) of each pair left out."""
+    """pairs: what was read, in the order of the file.  skipped: (name, reason) of each pair left
+    out.
+    """
 
     pairs: tuple[CausePair, ...]
     skipped: tuple[tuple[str, str], ...] = ()
@@ -68,20 +90,26 @@ class PairCollection:
 
 
 class TuebingenVersion(Enum):
-    """Whose weights: the version with 108 pairs, or that with 100 pairs (Mooij et al. 2016), where pairs 101 to 108 weigh nothing."""
+    """Whose weights: the version with 108 pairs, or that with 100 pairs (Mooij et al. 2016), where
+    pairs 101 to 108 weigh nothing.
+    """
 
     PAIRS_108 = "weight"
     PAIRS_100 = "weight_100"
 
 
 class Simulation(Enum):
-    """Which simulated set of Mooij et al. 2016: SIM (no confounder) or SIM_C (one hidden confounder)."""
+    """Which simulated set of Mooij et al. 2016: SIM (no confounder) or SIM_C (one hidden
+    confounder).
+    """
 
     SIM = "SIM"
     SIM_C = "SIM_c"
 
 
-def tuebingen(folder: str | Path, *, version: TuebingenVersion = TuebingenVersion.PAIRS_108) -> PairCollection:
+def tuebingen(
+    folder: str | Path, *, version: TuebingenVersion = TuebingenVersion.PAIRS_108
+) -> PairCollection:
     """The scalar pairs of the Tuebingen collection, columns as in the original files.
 
     Multivariate pairs, and pairs without weight in the version, are in ``skipped``.
@@ -98,14 +126,25 @@ def tuebingen(folder: str | Path, *, version: TuebingenVersion = TuebingenVersio
     Source: Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
     """
     if not isinstance(version, TuebingenVersion):
-        raise OptionError(f"version = {version!r} is not a TuebingenVersion; use TuebingenVersion.PAIRS_108 or PAIRS_100")
+        raise OptionError(
+            f"version = {version!r} is not a TuebingenVersion; use TuebingenVersion.PAIRS_108 or "
+            "PAIRS_100"
+        )
     pairs, skipped = [], []
-    with _opened(folder, "cause_effect_pairs", meta="tuebingen_meta.csv", archive="tuebingen_pairs.npz") as (rows, arrays):
+    with _opened(
+        folder, "cause_effect_pairs", meta="tuebingen_meta.csv", archive="tuebingen_pairs.npz"
+    ) as (rows, arrays):
         for row in rows:
             name = f"pair{int(row['pair']):04d}"
             weight = float(row[version.value])
             if row["scalar"] != "1":
-                skipped.append((name, f"multivariate ({int(row['columns'])} columns), and the methods compare two scalar variables"))
+                skipped.append(
+                    (
+                        name,
+                        f"multivariate ({int(row['columns'])} columns), and the methods compare "
+                        "two scalar variables",
+                    )
+                )
             elif weight == 0:
                 skipped.append((name, f"weight 0 in {version.name}"))
             else:
@@ -128,10 +167,21 @@ def simulated(folder: str | Path, which: Simulation) -> PairCollection:
     Source: Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
     """
     if not isinstance(which, Simulation):
-        raise OptionError(f"which = {which!r} is not a Simulation; use Simulation.SIM or Simulation.SIM_C")
-    with _opened(folder, "cause_effect_pairs", meta="mooij_sim_meta.csv", archive="mooij_sim_pairs.npz") as (rows, arrays):
-        names = {f"{which.value}_{int(row['pair']):04d}": row for row in rows if row["set"].replace("-", "_") == which.value}
-        pairs = [_pair(name, arrays[name], int(row["cause_column"]), float(row["weight"])) for name, row in names.items()]
+        raise OptionError(
+            f"which = {which!r} is not a Simulation; use Simulation.SIM or Simulation.SIM_C"
+        )
+    with _opened(
+        folder, "cause_effect_pairs", meta="mooij_sim_meta.csv", archive="mooij_sim_pairs.npz"
+    ) as (rows, arrays):
+        names = {
+            f"{which.value}_{int(row['pair']):04d}": row
+            for row in rows
+            if row["set"].replace("-", "_") == which.value
+        }
+        pairs = [
+            _pair(name, arrays[name], int(row["cause_column"]), float(row["weight"]))
+            for name, row in names.items()
+        ]
     return PairCollection(tuple(pairs))
 
 
@@ -140,7 +190,8 @@ def challenge(folder: str | Path, *, causal_only: bool = True) -> PairCollection
 
     Args:
         folder: holds ``kaggle_cause_effect/sup3_pairs.npz`` and ``sup3_meta.csv``.
-        causal_only: leave out the pairs in which neither variable causes the other (they go to ``skipped``).
+        causal_only: leave out the pairs in which neither variable causes the other (they go to
+            ``skipped``).
 
     Raises:
         DataError: a file is missing.
@@ -150,7 +201,10 @@ def challenge(folder: str | Path, *, causal_only: bool = True) -> PairCollection
     """
     truth = {1: 1, -1: 2, 0: None}
     pairs, skipped = [], []
-    with _opened(folder, "kaggle_cause_effect", meta="sup3_meta.csv", archive="sup3_pairs.npz") as (rows, arrays):
+    with _opened(folder, "kaggle_cause_effect", meta="sup3_meta.csv", archive="sup3_pairs.npz") as (
+        rows,
+        arrays,
+    ):
         for row in rows:
             cause = truth[int(row["target"])]
             if cause is None and causal_only:
@@ -161,10 +215,16 @@ def challenge(folder: str | Path, *, causal_only: bool = True) -> PairCollection
 
 
 def over_pairs(
-    method: Callable[[np.ndarray, np.ndarray], PairResult], pairs: PairCollection | Iterable[CausePair]
+    method: Callable[[np.ndarray, np.ndarray], PairResult],
+    pairs: PairCollection | Iterable[CausePair],
 ) -> tuple[PairResult, ...]:
-    """The method's answer to each pair, in order: ``over_pairs(lambda x, y: jaxcd.igci(x, y, budget=...), pairs)``."""
-    return tuple(method(pair.x, pair.y) for pair in (pairs.pairs if isinstance(pairs, PairCollection) else pairs))
+    """The method's answer to each pair, in order: ``over_pairs(lambda x, y: jaxcd.igci(x, y,
+    budget=...), pairs)``.
+    """
+    return tuple(
+        method(pair.x, pair.y)
+        for pair in (pairs.pairs if isinstance(pairs, PairCollection) else pairs)
+    )
 
 
 def _pair(name: str, array: np.ndarray, cause: int | None, weight: float) -> CausePair:
@@ -179,23 +239,32 @@ def _pair(name: str, array: np.ndarray, cause: int | None, weight: float) -> Cau
 def _opened(
     folder: str | Path, collection: str, *, meta: str, archive: str
 ) -> Iterator[tuple[list[dict[str, str]], dict[str, np.ndarray]]]:
-    """The rows and arrays of a collection; what malformed files raise in the block becomes one FormatError that names the file."""
+    """The rows and arrays of a collection; what malformed files raise in the block becomes one
+    FormatError that names the file.
+    """
     place = Path(folder) / collection
     rows, arrays = _read(place / meta, place / archive)
     try:
         yield rows, arrays
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise FormatError(f"file {str(place / meta)!r} does not fit its arrays ({error}); fetch the folder again") from None
+        raise FormatError(
+            f"file {str(place / meta)!r} does not fit its arrays ({error}); fetch the folder again"
+        ) from None
 
 
 def _read(meta: Path, archive: Path) -> tuple[list[dict[str, str]], dict[str, np.ndarray]]:
     for path in (meta, archive):
         if not path.is_file():
-            raise DataError(f"folder: there is no file {str(path)!r}; give the data folder that holds {path.parent.name!r}")
+            raise DataError(
+                f"folder: there is no file {str(path)!r}; give the data folder that holds "
+                f"{path.parent.name!r}"
+            )
     try:
         with meta.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         with np.load(archive, allow_pickle=False) as arrays:
             return rows, {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
-        raise FormatError(f"file {str(archive)!r} or {str(meta)!r} cannot be read; fetch the folder again") from None
+        raise FormatError(
+            f"file {str(archive)!r} or {str(meta)!r} cannot be read; fetch the folder again"
+        ) from None

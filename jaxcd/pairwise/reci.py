@@ -1,13 +1,16 @@
-r"""RECI: the cause predicts the effect with a smaller squared error than the effect predicts the cause.
+r"""RECI: the cause predicts the effect with a smaller squared error than the effect predicts the
+cause.
 
-With both variables on [0, 1], x -> y if min_f mean (y - f(x))^2 < min_g mean (x - g(y))^2 (Bloebaum et al. 2018, for little noise and
-a mechanism chosen without regard to the cause's density).
+With both variables on [0, 1], x -> y if min_f mean (y - f(x))^2 < min_g mean (x - g(y))^2 (Bloebaum
+et al. 2018, for little noise and a mechanism chosen without regard to the cause's density).
 
-The private form needs no stability of the fit at all.  For ANY class F of functions fixed beforehand and any loss with values in
-[0, C], L(D) = min_{f in F} sum_i loss(record_i, f) changes by at most C when one record is replaced: with f the minimiser on D,
-L(D') <= sum over D' of loss(., f) <= L(D) + C, and the same with D and D' exchanged.  So the difference of the two minima, one for
-each direction, changes by at most 2 C, out of sums that grow with n; what must hold is that the minimum computed is the
-minimum over F, exactly.  :class:`BoundedPolynomial` sees to that: a finite class, searched completely in whole numbers.
+The private form needs no stability of the fit at all.  For ANY class F of functions fixed
+beforehand and any loss with values in [0, C], L(D) = min_{f in F} sum_i loss(record_i, f) changes
+by at most C when one record is replaced: with f the minimiser on D, L(D') <= sum over D' of loss(.,
+f) <= L(D) + C, and the same with D and D' exchanged.  So the difference of the two minima, one for
+each direction, changes by at most 2 C, out of sums that grow with n; what must hold is that the
+minimum computed is the minimum over F, exactly.  :class:`BoundedPolynomial` sees to that: a finite
+class, searched completely in whole numbers.
 """
 
 from __future__ import annotations
@@ -71,16 +74,20 @@ _MAX_FUNCTIONS = 2**20
 @final
 @dataclass(frozen=True)
 class BoundedPolynomial(Regressor):
-    r"""Polynomials with values at ``degree + 1`` equidistant points on a grid of [0, 1], and a truncated loss: a finite class.
+    r"""Polynomials with values at ``degree + 1`` equidistant points on a grid of [0, 1], and a
+    truncated loss: a finite class.
 
-    With R = resolution, x is known by its cell i = floor(R x) and y by j = floor(R y).  f runs over the polynomials with
-    f(k / degree) in {0, 1/(levels-1), ..., 1}, evaluated at the centre of the cell i, clipped to [0, 1] and rounded to a
-    multiple of 1/(2R).  The loss is min((centre of j - f)^2, truncation^2), kept as a whole number of steps 1/(2R)^2.
+    With R = resolution, x is known by its cell i = floor(R x) and y by j = floor(R y).  f runs over
+    the polynomials with f(k / degree) in {0, 1/(levels-1), ..., 1}, evaluated at the centre of the
+    cell i, clipped to [0, 1] and rounded to a multiple of 1/(2R).  The loss is min((centre of
+    j - f)^2, truncation^2), kept as a whole number of steps 1/(2R)^2.
 
-    The minimum over all levels^(degree+1) functions is found by trying every one, on the R x R table of counts.
+    The minimum over all levels^(degree+1) functions is found by trying every one, on the R x R
+    table of counts.
 
-    degree: 1 to 6.  levels: 2 or more; levels^(degree+1) at most 2^20.  resolution: 8 to 127.  truncation: residuals beyond it
-    count as if they were as large as it, in (0, 1]; the privacy noise is proportional to its square.
+    degree: 1 to 6.  levels: 2 or more; levels^(degree+1) at most 2^20.  resolution: 8 to 127.
+    truncation: residuals beyond it count as if they were as large as it, in (0, 1]; the privacy
+    noise is proportional to its square.
 
     Raises OptionError where one is out of its range.
     """
@@ -95,14 +102,20 @@ class BoundedPolynomial(Regressor):
         check_whole("levels", self.levels, 2, 1024)
         check_whole("resolution", self.resolution, 8, 127)
         if not 0 < self.truncation <= 1:
-            raise OptionError(f"truncation = {self.truncation!r} is not in (0, 1]; give one such as 0.5")
+            raise OptionError(
+                f"truncation = {self.truncation!r} is not in (0, 1]; give one such as 0.5"
+            )
         if self.levels ** (self.degree + 1) > _MAX_FUNCTIONS:
             raise OptionError(
-                f"levels = {self.levels} at degree {self.degree} make {self.levels ** (self.degree + 1):,} functions, above "
+                f"levels = {self.levels} at degree {self.degree} make "
+                f"{self.levels ** (self.degree + 1):,} functions, above "
                 f"{_MAX_FUNCTIONS:,}; use fewer levels or a lower degree"
             )
         if not self.ceiling >= 1:
-            raise OptionError(f"truncation = {self.truncation!r} is below one step of the loss; use {1 / self.resolution:.3g} or more")
+            raise OptionError(
+                f"truncation = {self.truncation!r} is below one step of the loss; use "
+                f"{1 / self.resolution:.3g} or more"
+            )
 
     @property
     def ceiling(self) -> int:
@@ -119,16 +132,23 @@ class BoundedPolynomial(Regressor):
         return self.total(x, y) * self.unit / len(x)
 
     def total(self, x: np.ndarray, y: np.ndarray) -> int:
-        """min_f sum_i loss in whole steps, exact; replacing one record changes it by at most :attr:`ceiling`.  Sensitive."""
-        cells = [np.minimum((column * self.resolution).astype(np.int64), self.resolution - 1) for column in (x, y)]
+        """min_f sum_i loss in whole steps, exact; replacing one record changes it by at most
+        :attr:`ceiling`.  Sensitive.
+        """
+        cells = [
+            np.minimum((column * self.resolution).astype(np.int64), self.resolution - 1)
+            for column in (x, y)
+        ]
         counts = np.bincount(cells[0] * self.resolution + cells[1], minlength=self.resolution**2)
         return self.least(counts.reshape(self.resolution, self.resolution))
 
     def least(self, counts: np.ndarray) -> int:
         """:meth:`total` from the table of counts (R, R), cells of x by cells of y."""
-        centres = 2 * np.arange(self.resolution, dtype=np.int64) + 1  # in steps of 1/(2R), as the values of f are
+        # in steps of 1/(2R), as the values of f are
+        centres = 2 * np.arange(self.resolution, dtype=np.int64) + 1
         values = np.arange(2 * self.resolution + 1, dtype=np.int64)
-        losses = counts @ np.minimum((centres[:, None] - values) ** 2, self.ceiling)  # (cell of x, value of f)
+        # (cell of x, value of f)
+        losses = counts @ np.minimum((centres[:, None] - values) ** 2, self.ceiling)
         functions = _functions(self.degree, self.levels, self.resolution)
         totals = np.zeros(functions.shape[1], dtype=np.int64)
         for row, taken in zip(losses, functions, strict=True):
@@ -138,15 +158,18 @@ class BoundedPolynomial(Regressor):
 
 @functools.lru_cache(maxsize=4)
 def _functions(degree: int, levels: int, resolution: int) -> np.ndarray:
-    """Every function of the class at the centres of the cells: (R, levels^(degree+1)), uint8, in steps of 1/(2R)."""
+    """Every function of the class at the centres of the cells: (R, levels^(degree+1)), uint8, in
+    steps of 1/(2R).
+    """
     points = (np.arange(resolution) + 0.5) / resolution
     nodes = np.arange(degree + 1) / degree
+    # Lagrange's
     basis = np.stack(
         [
             np.prod([(points - other) / (node - other) for other in nodes if other != node], axis=0)
             for node in nodes
         ]
-    )  # Lagrange's
+    )
     heights = np.linspace(0.0, 1.0, levels)
     grids = np.meshgrid(*[heights] * (degree + 1), indexing="ij")
     choices = np.stack([grid.ravel() for grid in grids])  # (degree + 1, functions)
@@ -169,37 +192,44 @@ def reci(
     noise: NoiseSource | None = None,
     ledger: PrivacyFilter | None = None,
 ) -> PairResult:
-    r"""Regression error based causal inference: x -> y if y is the better predicted, both on [0, 1].
+    r"""Regression error based causal inference: x -> y if y is the better predicted, both on [0,
+    1].
 
-    Without privacy forward = min_f mean loss(y, f(x)), backward = min_g mean loss(x, g(y)), and the smaller names the direction.
-    With a budget only the noisy difference backward - forward is released: its sign is the direction, its size the margin.
+    Without privacy forward = min_f mean loss(y, f(x)), backward = min_g mean loss(x, g(y)), and the
+    smaller names the direction. With a budget only the noisy difference backward - forward is
+    released: its sign is the direction, its size the margin.
 
     Args:
         x, y: one number a record, n at least 8.
         budget: its epsilon is the price, spent whole (delta is not used); or ``jaxcd.NO_PRIVACY``.
         regressor: None takes ``Polynomial(3)`` without privacy and ``BoundedPolynomial()`` with it.
-        bounds: public ``((x_lower, x_upper), (y_lower, y_upper))``; records are clipped to them and scaled by them.  Required with a
-            budget; without one None scales by minimum and maximum.  Errors are compared in units of the bounds, so the bounds
-            of both variables should be about equally tight.
+        bounds: public ``((x_lower, x_upper), (y_lower, y_upper))``; records are clipped to them and
+            scaled by them.  Required with a budget; without one None scales by minimum and maximum.
+            Errors are compared in units of the bounds, so the bounds of both variables should be
+            about equally tight.
         key: not used; a regressor that draws rows or starting points has a seed of its own.
-        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
+            experiments.
         ledger: a LedgerFile (or Ledger) that the event is charged to as well.
 
     Returns:
-        margin: abs(backward - forward), in squared units of the bounds.  confidence, in a private run: with integer difference d, noise
-        Z, P[Z = k] proportional to q^abs(k), and released m = abs(d + Z) > 0, it is P[Z < m] = 1 - q^m / (1 + q), which is
-        1 - exp(-m / s) / 2 up to rounding, s = 2 C / epsilon: the posterior probability of the sign under a flat prior of d.  For
-        a given d the sign is wrong with probability at most exp(-abs(d) / s) / 2.
+        margin: abs(backward - forward), in squared units of the bounds.  confidence, in a private
+        run: with integer difference d, noise Z, P[Z = k] proportional to q^abs(k), and released
+        m = abs(d + Z) > 0, it is P[Z < m] = 1 - q^m / (1 + q), which is 1 - exp(-m / s) / 2 up to
+        rounding, s = 2 C / epsilon: the posterior probability of the sign under a flat prior of d.
+        For a given d the sign is wrong with probability at most exp(-abs(d) / s) / 2.
 
     Guarantee
     ---------
-    Relation: replace-one; n, the bounds and the options are public.  Statistic: d = T(y, x) - T(x, y), with T the least total loss in
-    whole steps (:meth:`BoundedPolynomial.total`).  Sensitivity: 2 C in exact integers, C the largest loss of one record, since
-    each T is a minimum over a public finite class of sums of losses in [0, C] and moves by at most C (the module's first
-    paragraph).  Clipping, scaling and binning act on each record alone, and every input, NaN too (it becomes the middle of the
-    bounds), has a value: no error and no shape depends on a record.  Event: ``PureEvent(epsilon)`` with the budget's epsilon,
-    the only one.  Proof: discrete Laplace noise of scale at least 2 C / epsilon on d (:func:`jaxcd.privacy.laplace`); direction,
-    margin and confidence are functions of d + Z.
+    Relation: replace-one; n, the bounds and the options are public.  Statistic: d = T(y, x) - T(x,
+    y), with T the least total loss in whole steps (:meth:`BoundedPolynomial.total`).  Sensitivity:
+    2 C in exact integers, C the largest loss of one record, since each T is a minimum over a public
+    finite class of sums of losses in [0, C] and moves by at most C (the module's first paragraph).
+    Clipping, scaling and binning act on each record alone, and every input, NaN too (it becomes the
+    middle of the bounds), has a value: no error and no shape depends on a record.  Event:
+    ``PureEvent(epsilon)`` with the budget's epsilon, the only one.  Proof: discrete Laplace noise
+    of scale at least 2 C / epsilon on d (:func:`jaxcd.privacy.laplace`); direction, margin and
+    confidence are functions of d + Z.
 
     Raises:
         DataError: as :func:`check_pair` says; in a private run for shapes, lengths and dtypes only.
@@ -207,20 +237,33 @@ def reci(
         PrivacyError: the run is private and has no bounds.
         SensitivityError: the run is private and the regressor has no bounded sensitivity.
 
-    Source: Bloebaum, Janzing, Washio, Shimizu, Schoelkopf 2018; Dwork, McSherry, Nissim, Smith 2006 for the noise.
+    Source: Bloebaum, Janzing, Washio, Shimizu, Schoelkopf 2018; Dwork, McSherry, Nissim, Smith 2006
+        for the noise.
     """
     private = check_pair_arguments(budget, noise)
     method = (BoundedPolynomial() if private else Polynomial()) if regressor is None else regressor
     if not isinstance(method, Regressor):
-        raise OptionError(f"regressor = {regressor!r} is not a regressor; use Polynomial(degree=3) or BoundedPolynomial()")
+        raise OptionError(
+            f"regressor = {regressor!r} is not a regressor; use Polynomial(degree=3) or "
+            "BoundedPolynomial()"
+        )
     if private and not isinstance(method, BoundedPolynomial):
         raise SensitivityError(
-            f"regressor = {method}: one record can move this fit and its error without a useful bound; use BoundedPolynomial(), "
+            f"regressor = {method}: one record can move this fit and its error without a useful "
+            "bound; use BoundedPolynomial(), "
             "whose minimum over a finite class has one"
         )
     known = check_bounds(bounds, private=private)
     columns = check_pair(x, y, private=private)
-    accountant = open_account(budget, noise, ledger=ledger, parts=(method,), pure=True, analysis="reci", n_samples=len(columns[0]))
+    accountant = open_account(
+        budget,
+        noise,
+        ledger=ledger,
+        parts=(method,),
+        pure=True,
+        analysis="reci",
+        n_samples=len(columns[0]),
+    )
     info: dict[str, Any] = {
         "method": "reci",
         "regressor": str(method),
@@ -231,10 +274,19 @@ def reci(
     if known is None:
         first, second = (min_max_scaled(column) for column in columns)
     else:
-        first, second = (to_unit_interval(column, *edges) for column, edges in zip(columns, known, strict=True))
+        first, second = (
+            to_unit_interval(column, *edges) for column, edges in zip(columns, known, strict=True)
+        )
     if private:
         assert isinstance(method, BoundedPolynomial) and isinstance(budget, Budget)
-        return _private(method, first, second, epsilon=accountant.ledger.epsilon_limit, accountant=accountant, info=info)
+        return _private(
+            method,
+            first,
+            second,
+            epsilon=accountant.ledger.epsilon_limit,
+            accountant=accountant,
+            info=info,
+        )
     forward, backward = method.error(first, second), method.error(second, first)
     direction = Direction.of_scores(forward, backward)
     return PairResult(
@@ -250,12 +302,23 @@ def reci(
 
 
 def _private(
-    method: BoundedPolynomial, x: np.ndarray, y: np.ndarray, *, epsilon: float, accountant: Accountant, info: dict[str, Any]
+    method: BoundedPolynomial,
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    epsilon: float,
+    accountant: Accountant,
+    info: dict[str, Any],
 ) -> PairResult:
     difference = np.array([method.total(y, x) - method.total(x, y)], dtype=np.int64)
     noisy = int(
         laplace(
-            accountant, difference, sensitivity=2.0 * method.ceiling, epsilon=epsilon, grid=1.0, label="difference of regression errors"
+            accountant,
+            difference,
+            sensitivity=2.0 * method.ceiling,
+            epsilon=epsilon,
+            grid=1.0,
+            label="difference of regression errors",
         )[0]
     )
     scale = noise_scale(integer_sensitivity(2.0 * method.ceiling, grid=1.0, integral=True), epsilon)
@@ -268,21 +331,25 @@ def _private(
         confidence=_confidence(noisy, scale),
         cost=accountant.guarantee,
         spent=accountant.ledger.spent,
-        info={
-            **info,
-            "noise_scale": scale * step,
-            "ledger": tuple(accountant.ledger.to_table()),
-        },
+        info={**info, "noise_scale": scale * step, "ledger": tuple(accountant.ledger.to_table())},
     )
 
 
 def _direction(difference: float) -> Direction:
     """difference: the error of y -> x less that of x -> y."""
-    return Direction.X_TO_Y if difference > 0 else Direction.Y_TO_X if difference < 0 else Direction.UNDECIDED
+    return (
+        Direction.X_TO_Y
+        if difference > 0
+        else Direction.Y_TO_X
+        if difference < 0
+        else Direction.UNDECIDED
+    )
 
 
 def _confidence(released: int, scale: float) -> float:
-    """The posterior probability, under a flat prior, that the exact whole number has the sign of the released one; :func:`reci`."""
+    """The posterior probability, under a flat prior, that the exact whole number has the sign of
+    the released one; :func:`reci`.
+    """
     ratio = math.exp(-1 / scale)
     if released == 0:
         return (1 - ratio) / (1 + ratio)  # that the exact number is 0 too

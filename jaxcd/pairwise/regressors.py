@@ -1,7 +1,8 @@
 r"""Regressors of RECI: classes of functions on [0, 1], fitted without privacy.
 
-None of them has a bound on what one record can do to its fit: with a budget :func:`jaxcd.pairwise.reci` refuses them all, and
-:class:`jaxcd.pairwise.BoundedPolynomial`, beside its proof in :mod:`jaxcd.pairwise.reci`, is the one that it takes.
+None of them has a bound on what one record can do to its fit: with a budget
+:func:`jaxcd.pairwise.reci` refuses them all, and :class:`jaxcd.pairwise.BoundedPolynomial`, beside
+its proof in :mod:`jaxcd.pairwise.reci`, is the one that it takes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from jaxcd.errors import OptionError
 from jaxcd.ops.standardising import is_constant
 from jaxcd.ops.threads import one_blas_thread
 
-__all__ = ["Logistic", "Monomial", "NeuralNetwork", "Polynomial", "Regressor", "SupportVector", "check_whole"]
+__all__ = [
+    "Logistic",
+    "Monomial",
+    "NeuralNetwork",
+    "Polynomial",
+    "Regressor",
+    "SupportVector",
+    "check_whole",
+]
 
 _MAX_MOVES, _LEAST_STEP, _MAX_LOG_SLOPE = 40, 2.0**-9, 6.0
 _MAX_ITERATIONS = 200
@@ -34,7 +43,8 @@ class Regressor(abc.ABC):
     def error(self, x: np.ndarray, y: np.ndarray) -> float:
         """min_f mean loss(y, f(x)) over the class, for x and y (n,) in [0, 1]; sensitive.
 
-        Where the fit is a search, or its objective is another one, the mean loss of the function that it finds.
+        Where the fit is a search, or its objective is another one, the mean loss of the function
+        that it finds.
         """
 
 
@@ -52,7 +62,9 @@ class Polynomial(Regressor):
         check_whole("degree", self.degree, 1, 15)
 
     def error(self, x: np.ndarray, y: np.ndarray) -> float:
-        """The mean squared error; Legendre polynomials span the same class and are well conditioned."""
+        """The mean squared error; Legendre polynomials span the same class and are well
+        conditioned.
+        """
         return _least_squares(np.polynomial.legendre.legvander(2 * x - 1, self.degree), y)
 
 
@@ -79,8 +91,9 @@ class Monomial(Regressor):
 class Logistic(Regressor):
     """f(x) = a + b / (1 + exp(-c (x - d))), with a and b by least squares for each c and d.
 
-    c and d by a search that is deterministic, and the same for mirrored data: the best of ``slopes`` x ``centres``, then the best of the
-    eight neighbours in (log c, d), at half the distance whenever none is better.
+    c and d by a search that is deterministic, and the same for mirrored data: the best of
+    ``slopes`` x ``centres``, then the best of the eight neighbours in (log c, d), at half the
+    distance whenever none is better.
 
     Raises OptionError where slopes are not positive, centres not finite, or one is empty.
     """
@@ -90,9 +103,14 @@ class Logistic(Regressor):
 
     def __post_init__(self) -> None:
         if not self.slopes or not all(0 < slope < math.inf for slope in self.slopes):
-            raise OptionError(f"slopes = {self.slopes!r} are not positive numbers; give some such as (1.0, 10.0)")
+            raise OptionError(
+                f"slopes = {self.slopes!r} are not positive numbers; give some such as (1.0, 10.0)"
+            )
         if not self.centres or not all(math.isfinite(centre) for centre in self.centres):
-            raise OptionError(f"centres = {self.centres!r} are not finite numbers; give some such as (0.0, 0.5, 1.0)")
+            raise OptionError(
+                f"centres = {self.centres!r} are not finite numbers; give some such as (0.0, 0.5, "
+                "1.0)"
+            )
 
     def error(self, x: np.ndarray, y: np.ndarray) -> float:
         """The mean squared error at the end of the search: at most that of the best start."""
@@ -105,11 +123,23 @@ class Logistic(Regressor):
             power = float(bend @ bend)
             return total - float(bend @ centred) ** 2 / power if power > 0 else total
 
-        point = min(((math.log(slope), centre) for slope in self.slopes for centre in self.centres), key=lost)
+        point = min(
+            ((math.log(slope), centre) for slope in self.slopes for centre in self.centres),
+            key=lost,
+        )
         least, log_step, step = lost(point), 0.5, 0.125
         for _ in range(_MAX_MOVES):
-            around = [(point[0] + i * log_step, point[1] + j * step) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
-            best = min((candidate for candidate in around if abs(candidate[0]) <= _MAX_LOG_SLOPE), key=lost, default=point)
+            around = [
+                (point[0] + i * log_step, point[1] + j * step)
+                for i in (-1, 0, 1)
+                for j in (-1, 0, 1)
+                if i or j
+            ]
+            best = min(
+                (candidate for candidate in around if abs(candidate[0]) <= _MAX_LOG_SLOPE),
+                key=lost,
+                default=point,
+            )
             if (found := lost(best)) < least:
                 point, least = best, found
             else:
@@ -124,16 +154,18 @@ class Logistic(Regressor):
 class SupportVector(Regressor):
     r"""Support vector regression with a Gaussian kernel; needs scikit-learn.
 
-    f(x) = b + sum_i a_i k(x, x_i) with k(x, z) = exp(-(x - z)^2 / (2 bandwidth^2)), where a and b minimise
-    a' K a / 2 + penalty sum_i max(abs(y_i - f(x_i)) - tube, 0).
+    f(x) = b + sum_i a_i k(x, x_i) with k(x, z) = exp(-(x - z)^2 / (2 bandwidth^2)), where a and b
+    minimise a' K a / 2 + penalty sum_i max(abs(y_i - f(x_i)) - tube, 0).
 
-    bandwidth: of the kernel, in units of the interval, 0.001 to 1000.  penalty: of a residual beyond the tube, 0.001 to 1000.
-    tube: residuals up to it are free, in [0, 1); far below the range of y, since RECI is about small errors.
-    max_rows: the time of a fit grows with the square of its rows or faster, so it takes at most this many records, drawn without
-    replacement; 8 to 10^5.  The error is that over all records.  seed: of the draw, 0 to 2^31; a draw depends on the seed and on n alone,
-    so both directions are fitted to the same records.
+    bandwidth: of the kernel, in units of the interval, 0.001 to 1000.  penalty: of a residual
+    beyond the tube, 0.001 to 1000. tube: residuals up to it are free, in [0, 1); far below the
+    range of y, since RECI is about small errors. max_rows: the time of a fit grows with the square
+    of its rows or faster, so it takes at most this many records, drawn without replacement; 8 to
+    10^5.  The error is that over all records.  seed: of the draw, 0 to 2^31; a draw depends on the
+    seed and on n alone, so both directions are fitted to the same records.
 
-    Raises OptionError where one is out of its range, and from :meth:`error` where scikit-learn is not installed.
+    Raises OptionError where one is out of its range, and from :meth:`error` where scikit-learn is
+    not installed.
 
     Source: Bloebaum et al. 2018 for the use in RECI; the defaults are ours, set on simulated data.
     """
@@ -147,9 +179,13 @@ class SupportVector(Regressor):
     def __post_init__(self) -> None:
         for name, value in (("bandwidth", self.bandwidth), ("penalty", self.penalty)):
             if not (_is_number(value) and 1e-3 <= value <= 1e3):
-                raise OptionError(f"{name} = {value!r} is not a number from 0.001 to 1000; give one such as 1.0")
+                raise OptionError(
+                    f"{name} = {value!r} is not a number from 0.001 to 1000; give one such as 1.0"
+                )
         if not (_is_number(self.tube) and 0 <= self.tube < 1):
-            raise OptionError(f"tube = {self.tube!r} is not a number in [0, 1); give one such as 0.01")
+            raise OptionError(
+                f"tube = {self.tube!r} is not a number in [0, 1); give one such as 0.01"
+            )
         _check_draw(self.max_rows, self.seed)
 
     def error(self, x: np.ndarray, y: np.ndarray) -> float:
@@ -159,7 +195,9 @@ class SupportVector(Regressor):
         except ImportError:
             raise _missing(self) from None
         rows = _drawn(len(x), self.max_rows, self.seed)
-        machine = SVR(kernel="rbf", gamma=0.5 / self.bandwidth**2, C=self.penalty, epsilon=self.tube)
+        machine = SVR(
+            kernel="rbf", gamma=0.5 / self.bandwidth**2, C=self.penalty, epsilon=self.tube
+        )
         machine.fit(x[rows, None], y[rows])
         return float(np.mean((y - machine.predict(x[:, None])) ** 2))
 
@@ -167,15 +205,18 @@ class SupportVector(Regressor):
 @final
 @dataclass(frozen=True)
 class NeuralNetwork(Regressor):
-    r"""A network with one hidden layer, f(x) = b + sum_{j <= n_hidden} a_j tanh(c_j x + d_j), by least squares; needs scikit-learn.
+    r"""A network with one hidden layer, f(x) = b + sum_{j <= n_hidden} a_j tanh(c_j x + d_j), by
+    least squares; needs scikit-learn.
 
-    Both variables are standardised for the fit (the class does not change), which is by L-BFGS from ``n_starts`` random weights
-    and keeps the least loss; a small penalty on the weights, scikit-learn's, keeps them bounded.
+    Both variables are standardised for the fit (the class does not change), which is by L-BFGS from
+    ``n_starts`` random weights and keeps the least loss; a small penalty on the weights,
+    scikit-learn's, keeps them bounded.
 
     n_hidden: 1 to 100.  n_starts: 1 to 100.
     max_rows, seed: as in :class:`SupportVector`; the seed is that of the starting weights too.
 
-    Raises OptionError where one is out of its range, and from :meth:`error` where scikit-learn is not installed.
+    Raises OptionError where one is out of its range, and from :meth:`error` where scikit-learn is
+    not installed.
 
     Source: Bloebaum et al. 2018 for the use in RECI; the defaults are ours, set on simulated data.
     """
@@ -203,12 +244,17 @@ class NeuralNetwork(Regressor):
         centre, spread = float(y[rows].mean()), float(y[rows].std())
         inputs = ((x - x[rows].mean()) / (1.0 if is_constant(x[rows]) else x[rows].std()))[:, None]
         targets = (y[rows] - centre) / spread
-        # Threads cost more than these products; and a fit that stops at the limit of iterations is a fit all the same.
+        # Threads cost more than these products; and a fit that stops at the limit of iterations is
+        # a fit all the same.
         with one_blas_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             fits = [
                 MLPRegressor(
-                    hidden_layer_sizes=(self.n_hidden,), activation="tanh", solver="lbfgs", max_iter=_MAX_ITERATIONS, random_state=self.seed + start
+                    hidden_layer_sizes=(self.n_hidden,),
+                    activation="tanh",
+                    solver="lbfgs",
+                    max_iter=_MAX_ITERATIONS,
+                    random_state=self.seed + start,
                 ).fit(inputs[rows], targets)
                 for start in range(self.n_starts)
             ]
@@ -219,7 +265,10 @@ class NeuralNetwork(Regressor):
 def check_whole(name: str, value: Any, least: int, most: int) -> None:
     """Raises OptionError where the value is no whole number from least to most."""
     if not is_whole(value, least, most):
-        raise OptionError(f"{name} = {value!r} is not a whole number from {least} to {most}; give one such as {max(least, 3)}")
+        raise OptionError(
+            f"{name} = {value!r} is not a whole number from {least} to {most}; give one such as "
+            f"{max(least, 3)}"
+        )
 
 
 def _is_number(value: Any) -> bool:
@@ -233,11 +282,18 @@ def _check_draw(max_rows: Any, seed: Any) -> None:
 
 def _drawn(n: int, max_rows: int, seed: int) -> np.ndarray:
     """At most max_rows of n rows, in order; the same ones whatever the values are."""
-    return np.arange(n) if n <= max_rows else np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False))
+    return (
+        np.arange(n)
+        if n <= max_rows
+        else np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False))
+    )
 
 
 def _missing(regressor: Regressor) -> OptionError:
-    return OptionError(f"regressor = {regressor} needs scikit-learn, which is not installed: pip install scikit-learn, or use Polynomial()")
+    return OptionError(
+        f"regressor = {regressor} needs scikit-learn, which is not installed: pip install "
+        "scikit-learn, or use Polynomial()"
+    )
 
 
 def _least_squares(design: np.ndarray, y: np.ndarray) -> float:

@@ -1,4 +1,6 @@
-"""What a question of two variables returns: a direction, the scores that may be released, a confidence, and the cost."""
+"""What a question of two variables returns: a direction, the scores that may be released, a
+confidence, and the cost.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ __all__ = ["Direction", "PairResult"]
 
 
 class Direction(enum.Enum):
-    """Which of two variables is the cause; UNDECIDED where the scores are equal or a mechanism gave no answer."""
+    """Which of two variables is the cause; UNDECIDED where the scores are equal or a mechanism gave
+    no answer.
+    """
 
     X_TO_Y = "x -> y"
     Y_TO_X = "y -> x"
@@ -24,10 +28,18 @@ class Direction(enum.Enum):
 
     @classmethod
     def of_scores(cls, forward: float, backward: float) -> Direction:
-        """The direction whose score is smaller; UNDECIDED where the two agree to 12 digits or to 1e-28, since rounding would decide."""
+        """The direction whose score is smaller; UNDECIDED where the two agree to 12 digits or to
+        1e-28, since rounding would decide.
+        """
         if math.isclose(forward, backward, rel_tol=1e-12, abs_tol=1e-28):
             return cls.UNDECIDED
-        return cls.X_TO_Y if forward < backward else cls.Y_TO_X if backward < forward else cls.UNDECIDED
+        return (
+            cls.X_TO_Y
+            if forward < backward
+            else cls.Y_TO_X
+            if backward < forward
+            else cls.UNDECIDED
+        )
 
     @property
     def reversed(self) -> Direction:
@@ -41,13 +53,15 @@ class PairResult(Certified):
     """The answer of a pairwise method; in a private run every field is safe to publish.
 
     direction: the answer.
-    margin: how far the answer is from the other one, at least 0, in units of the method's score (noisy in a private run); the
-    larger, the surer.  Accuracy against decision rate ranks pairs by it.
-    forward, backward: the scores of x -> y and y -> x, the lower the better; None where they are not released.
-    confidence: the probability, computed from released numbers and the public law of the noise, that the answer is the one
-    that the same method gives without noise; 1 without privacy, None where nothing is known.  Its prior is flat, so it is too sure
-    where the noise is larger than the differences that occur: then a large released number is mostly noise.
-    cost: the guarantee of the run.  spent: what the events charged add up to.
+    margin: how far the answer is from the other one, at least 0, in units of the method's score
+    (noisy in a private run); the larger, the surer.  Accuracy against decision rate ranks pairs by
+    it.
+    forward, backward: the scores of x -> y and y -> x, the lower the better; None where they are
+    not released. confidence: the probability, computed from released numbers and the public law of
+    the noise, that the answer is the one that the same method gives without noise; 1 without
+    privacy, None where nothing is known.  Its prior is flat, so it is too sure where the noise is
+    larger than the differences that occur: then a large released number is mostly noise. cost: the
+    guarantee of the run.  spent: what the events charged add up to.
     info: settings, the method's name, and the ledger's table.
     """
 

@@ -39,31 +39,37 @@ def comparison_figure(
     highlight: Collection[str] = (),
     strengths: ArrayLike | None = None,
 ) -> Figure:
-    """Draws the estimate (left) and the truth (right), each with its own marks, in one layout: that of the truth.
+    """Draws the estimate (left) and the truth (right), each with its own marks, in one layout: that
+    of the truth.
 
-    In both halves an edge that is the same in both graphs is black and one whose marks differ is blue.  At the left an edge
-    that the truth does not have is red; at the right one that the estimate misses is dashed grey.  A legend counts them.
+    In both halves an edge that is the same in both graphs is black and one whose marks differ is
+    blue.  At the left an edge that the truth does not have is red; at the right one that the
+    estimate misses is dashed grey.  A legend counts them.
 
     Args:
         estimate: The estimated graph: a DAG, a CPDAG, a PAG.
         truth: The true graph of the same kind, over the same names in any order.
         titles: What stands above the left and the right half.
         highlight: Names of nodes that are drawn in another colour.
-        strengths: The probabilities of the estimate's adjacencies, as for :func:`jaxcd.plotting.plot_graph`; for the left half.
+        strengths: The probabilities of the estimate's adjacencies, as for
+            :func:`jaxcd.plotting.plot_graph`; for the left half.
 
     Returns:
-        A figure of the drawing's own size, outside pyplot; ``.savefig(...)`` writes it, :func:`comparison_png` makes a
-        PNG of it.
+        A figure of the drawing's own size, outside pyplot; ``.savefig(...)`` writes it,
+        :func:`comparison_png` makes a PNG of it.
 
     Raises:
         GraphError: If ``truth`` has other names, or a highlighted name is not in the graph.
-        OptionError: If ``estimate`` or ``truth`` is not a MixedGraph, ``titles`` are no two texts, ``highlight`` is a
-            single text, or ``strengths`` are no probabilities of the estimate's pairs.
+        OptionError: If ``estimate`` or ``truth`` is not a MixedGraph, ``titles`` are no two texts,
+            ``highlight`` is a single text, or ``strengths`` are no probabilities of the estimate's
+            pairs.
     """
     from matplotlib.figure import Figure
 
     if isinstance(titles, str) or len(titles) != 2:
-        raise OptionError(f"titles must be two texts, for the estimate and the truth, got {titles!r}")
+        raise OptionError(
+            f"titles must be two texts, for the estimate and the truth, got {titles!r}"
+        )
     if truth is None:
         raise OptionError("truth: None is not a MixedGraph; use plot_graph for one graph")
     marked = check_arguments(estimate, truth, highlight, what="estimate")
@@ -83,7 +89,9 @@ def comparison_figure(
     free = width - 2 * panel[0]
     for half, (title, shown) in enumerate(zip(titles, (left, right), strict=True)):
         start = free / 4 + half * (panel[0] + free / 2)
-        ax = figure.add_axes((start / width, LEGEND_HEIGHT / height, panel[0] / width, panel[1] / height))
+        ax = figure.add_axes(
+            (start / width, LEGEND_HEIGHT / height, panel[0] / width, panel[1] / height)
+        )
         paint(ax, placed, shown, size=panel, marked=marked, widths=widths if half == 0 else None)
         middle, top = (start + panel[0] / 2) / width, 1 - 0.6 * _TITLE_HEIGHT / height
         figure.text(middle, top, title, size=11, ha="center", va="center", parse_math=False)
@@ -92,7 +100,11 @@ def comparison_figure(
 
 
 def comparison_png(
-    estimate: MixedGraph, truth: MixedGraph, *, titles: tuple[str, str] = ("estimated", "true"), dpi: int = 144
+    estimate: MixedGraph,
+    truth: MixedGraph,
+    *,
+    titles: tuple[str, str] = ("estimated", "true"),
+    dpi: int = 144,
 ) -> bytes:
     """The drawing of :func:`comparison_figure` as the content of a PNG file."""
     return png(comparison_figure(estimate, truth, titles=titles), dpi=dpi)

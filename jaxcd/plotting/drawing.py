@@ -60,33 +60,39 @@ def plot_graph(
 ) -> Axes:
     """Draws a graph in layers, parents above children, with the marks at both ends of every edge.
 
-    Directed edges point down wherever that is possible; an edge without a direction may lead anywhere.  The drawing depends
-    on nothing but the arguments.
+    Directed edges point down wherever that is possible; an edge without a direction may lead
+    anywhere.  The drawing depends on nothing but the arguments.
 
     Args:
         graph: Any mixed graph.
-        ax: Where to draw.  None makes a new figure of the drawing's own size: one of pyplot's where pyplot has been
-            imported (so that notebooks and ``plt.show()`` show it), else a plain figure.
-        truth: A graph over the same names.  Then edges as in the truth are black, edges between a true pair with other
-            marks blue, edges that the truth does not have red, and edges that are missing dashed grey, with a legend.
+        ax: Where to draw.  None makes a new figure of the drawing's own size: one of pyplot's where
+            pyplot has been imported (so that notebooks and ``plt.show()`` show it), else a plain
+            figure.
+        truth: A graph over the same names.  Then edges as in the truth are black, edges between a
+            true pair with other marks blue, edges that the truth does not have red, and edges that
+            are missing dashed grey, with a legend.
         highlight: Names of nodes that are drawn in another colour.
-        strengths: For every two nodes the probability that they are adjacent, symmetric (d, d) in [0, 1], in the order of the
-            names: the more probable an edge, the thicker its line.  None draws all lines alike, as missing edges always are.
+        strengths: For every two nodes the probability that they are adjacent, symmetric (d, d) in
+            [0, 1], in the order of the names: the more probable an edge, the thicker its line.
+            None draws all lines alike, as missing edges always are.
 
     Returns:
         The axes; ``.figure.savefig(...)`` writes the picture.
 
     Raises:
         GraphError: If ``truth`` has other names, or a highlighted name is not in the graph.
-        OptionError: If ``graph`` or ``truth`` is not a MixedGraph, ``highlight`` is a single text, or ``strengths`` are no
-            probabilities of the graph's pairs.
+        OptionError: If ``graph`` or ``truth`` is not a MixedGraph, ``highlight`` is a single text,
+            or ``strengths`` are no probabilities of the graph's pairs.
     """
     marked = check_arguments(graph, truth, highlight)
     widths = line_widths(graph, strengths)
     edges = compared_edges(graph, None if truth is None else truth.reordered(graph.names))
     placed = place(graph, truth, edges)
     room = MARGIN * 2 + (0.0 if truth is None else LEGEND_HEIGHT)
-    size = (max(placed.layout.width + 2 * MARGIN, 2.5 if truth is None else LEGEND_WIDTH), placed.layout.height + room)
+    size = (
+        max(placed.layout.width + 2 * MARGIN, 2.5 if truth is None else LEGEND_WIDTH),
+        placed.layout.height + room,
+    )
     if ax is None:
         ax = _new_axes(size)
     scale = paint(ax, placed, edges, size=size, marked=marked, widths=widths)
@@ -117,7 +123,11 @@ def graph_figure(
 
 
 def graph_png(
-    graph: MixedGraph, *, truth: MixedGraph | None = None, strengths: ArrayLike | None = None, dpi: int = 144
+    graph: MixedGraph,
+    *,
+    truth: MixedGraph | None = None,
+    strengths: ArrayLike | None = None,
+    dpi: int = 144,
 ) -> bytes:
     """The drawing of :func:`plot_graph` as the content of a PNG file."""
     return png(graph_figure(graph, truth=truth, strengths=strengths), dpi=dpi)
@@ -132,7 +142,9 @@ def png(figure: Figure, *, dpi: int) -> bytes:
         # A name in a script that the font lacks is drawn as boxes; its text is in the other files.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         # No version of matplotlib in the file.
-        figure.savefig(buffer, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
+        figure.savefig(
+            buffer, format="png", dpi=dpi, facecolor="white", metadata={"Software": None}
+        )
     return buffer.getvalue()
 
 
@@ -147,12 +159,15 @@ def _new_axes(size: tuple[float, float]) -> Axes:
     return figure.add_axes((0, 0, 1, 1))
 
 
-# ---- what is drawn ---------------------------------------------------------------------------------------------------
+# ---- what is drawn
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Where the nodes of a graph and the edges go: names, labels and box widths (inches) of the d nodes, and the layout."""
+    """Where the nodes of a graph and the edges go: names, labels and box widths (inches) of the d
+    nodes, and the layout.
+    """
 
     names: tuple[str, ...]
     labels: list[str]
@@ -176,7 +191,8 @@ def paint(
     marked: Collection[int] = (),
     widths: Mapping[frozenset[str], float] | None = None,
 ) -> float:
-    """Draws edges and nodes on axes of ``size`` inches, the layout at the top; returns the scale of text and lines.
+    """Draws edges and nodes on axes of ``size`` inches, the layout at the top; returns the scale of
+    text and lines.
 
     widths: of the lines, in points, of the pairs that have their own.
     """
@@ -199,24 +215,38 @@ def paint(
 def check_arguments(
     graph: MixedGraph, truth: MixedGraph | None, highlight: Collection[str], *, what: str = "graph"
 ) -> set[int]:
-    """Positions of the highlighted nodes, after a look at the arguments; ``what`` is the graph's name in messages."""
+    """Positions of the highlighted nodes, after a look at the arguments; ``what`` is the graph's
+    name in messages.
+    """
     for argument, value in ((what, graph), ("truth", truth)):
         if not isinstance(value, MixedGraph) and not (argument == "truth" and value is None):
             raise OptionError(
-                f"{argument}: a {type(value).__name__} is not a MixedGraph; use run.graph or MixedGraph.from_edges"
+                f"{argument}: a {type(value).__name__} is not a MixedGraph; use run.graph or "
+                "MixedGraph.from_edges"
             )
     if isinstance(highlight, str):
-        raise OptionError(f"highlight = {highlight!r} is one text; use a tuple of names such as ({highlight!r},)")
+        raise OptionError(
+            f"highlight = {highlight!r} is one text; use a tuple of names such as ({highlight!r},)"
+        )
     return {graph.index(name) for name in highlight}
 
 
-def line_widths(graph: MixedGraph, strengths: ArrayLike | None) -> dict[frozenset[str], float] | None:
+def line_widths(
+    graph: MixedGraph, strengths: ArrayLike | None
+) -> dict[frozenset[str], float] | None:
     """The width, in points, of the line of each edge; None where there are no strengths."""
     if strengths is None:
         return None
     values, d = np.asarray(strengths, dtype=np.float64), graph.n_nodes
-    if values.shape != (d, d) or not ((values >= 0) & (values <= 1)).all() or not (values == values.T).all():
-        raise OptionError(f"strengths must be a symmetric ({d}, {d}) array of probabilities, one for every two nodes of the graph")
+    if (
+        values.shape != (d, d)
+        or not ((values >= 0) & (values <= 1)).all()
+        or not (values == values.T).all()
+    ):
+        raise OptionError(
+            f"strengths must be a symmetric ({d}, {d}) array of probabilities, one for every two "
+            "nodes of the graph"
+        )
     return {
         frozenset((edge.a, edge.b)): _THINNEST
         + (_THICKEST - _THINNEST) * float(values[graph.index(edge.a), graph.index(edge.b)])
@@ -225,7 +255,9 @@ def line_widths(graph: MixedGraph, strengths: ArrayLike | None) -> dict[frozense
 
 
 def compared_edges(graph: MixedGraph, truth: MixedGraph | None) -> list[tuple[Edge, Kind]]:
-    """Each edge of the graph and each missing one with its kind; the names of the two graphs are in the same order."""
+    """Each edge of the graph and each missing one with its kind; the names of the two graphs are in
+    the same order.
+    """
     if truth is None:
         return [(edge, Kind("", _BLACK)) for edge in graph.edges()]
     found = []
@@ -235,8 +267,12 @@ def compared_edges(graph: MixedGraph, truth: MixedGraph | None) -> list[tuple[Ed
     return found + [(edge, MISSING) for edge in truth.edges() if not graph.adjacent(edge.a, edge.b)]
 
 
-def _layout(graph: MixedGraph, truth: MixedGraph | None, edges: list[tuple[Edge, Kind]], widths: list[float]) -> Layout:
-    """In a comparison the truth says where the nodes go, and edges that it does not have are led around."""
+def _layout(
+    graph: MixedGraph, truth: MixedGraph | None, edges: list[tuple[Edge, Kind]], widths: list[float]
+) -> Layout:
+    """In a comparison the truth says where the nodes go, and edges that it does not have are led
+    around.
+    """
     directed, undirected, routed = [], [], []
     for edge, kind in edges:
         pair = graph.index(edge.a), graph.index(edge.b)
@@ -249,12 +285,20 @@ def _layout(graph: MixedGraph, truth: MixedGraph | None, edges: list[tuple[Edge,
             directed.append(pair[::-1])
         else:
             undirected.append(pair)
-    return layered_layout(widths, height=_BOX_HEIGHT, directed=directed, undirected=undirected, routed=routed)
+    return layered_layout(
+        widths, height=_BOX_HEIGHT, directed=directed, undirected=undirected, routed=routed
+    )
 
 
 def _label(name: str) -> str:
-    plain = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)
-    return plain if len(plain) <= _LONGEST_LABEL else plain[: _LONGEST_LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    plain = "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name
+    )
+    return (
+        plain
+        if len(plain) <= _LONGEST_LABEL
+        else plain[: _LONGEST_LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    )
 
 
 def _text_width(text: str) -> float:
@@ -264,14 +308,19 @@ def _text_width(text: str) -> float:
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        width, _, _ = TextToPath().get_text_width_height_descent(text, FontProperties(size=_FONT_SIZE), False)
+        width, _, _ = TextToPath().get_text_width_height_descent(
+            text, FontProperties(size=_FONT_SIZE), False
+        )
     return max(float(width) / 72, 0.2)
 
 
-# ---- drawing ---------------------------------------------------------------------------------------------------------
+# ---- drawing
+# --------------------------------------------------------------------------------------------------
 
 
-def _draw_node(ax: Axes, center: NDArray, width: float, label: str, scale: float, *, highlighted: bool) -> None:
+def _draw_node(
+    ax: Axes, center: NDArray, width: float, label: str, scale: float, *, highlighted: bool
+) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     rounding = 0.1
@@ -287,23 +336,35 @@ def _draw_node(ax: Axes, center: NDArray, width: float, label: str, scale: float
     )
     ax.add_patch(box)
     ax.text(
-        center[0], center[1], label, size=_FONT_SIZE * scale, ha="center", va="center_baseline", zorder=4, parse_math=False
-    )  # fmt: skip
+        center[0],
+        center[1],
+        label,
+        size=_FONT_SIZE * scale,
+        ha="center",
+        va="center_baseline",
+        zorder=4,
+        parse_math=False,
+    )
 
 
-def _draw_edge(ax: Axes, placed: Placed, edge: Edge, kind: Kind, scale: float, *, width: float) -> None:
+def _draw_edge(
+    ax: Axes, placed: Placed, edge: Edge, kind: Kind, scale: float, *, width: float
+) -> None:
     from matplotlib.patches import Circle, Polygon
 
     i, j = placed.names.index(edge.a), placed.names.index(edge.b)
     layout, widths = placed.layout, placed.widths
     route = _dense(layout.routes[i, j] if (i, j) in layout.routes else layout.routes[j, i][::-1])
-    outside = ~_inside(route, layout.centers[i], widths[i]) & ~_inside(route, layout.centers[j], widths[j])
+    outside = ~_inside(route, layout.centers[i], widths[i]) & ~_inside(
+        route, layout.centers[j], widths[j]
+    )
     if not outside.any():
         return
     first, last = np.flatnonzero(outside)[[0, -1]]
     line = route[first : last + 1]
     style = {"color": kind.color, "zorder": 2}
-    for mark in (edge.mark_a, edge.mark_b):  # the line is turned around in between, so that each mark is at its end
+    # the line is turned around in between, so that each mark is at its end
+    for mark in (edge.mark_a, edge.mark_b):
         line = line[::-1]
         if mark is Mark.ARROW:
             tip, line = line[-1], _shortened(line, _ARROW_LENGTH)
@@ -311,7 +372,9 @@ def _draw_edge(ax: Axes, placed: Placed, edge: Edge, kind: Kind, scale: float, *
             along /= max(float(np.hypot(*along)), 1e-9)
             across = np.array([-along[1], along[0]]) * _ARROW_WIDTH / 2
             base = tip - along * _ARROW_LENGTH
-            ax.add_patch(Polygon([tip, base + across, base - across], closed=True, linewidth=0, **style))
+            ax.add_patch(
+                Polygon([tip, base + across, base - across], closed=True, linewidth=0, **style)
+            )
         elif mark is Mark.CIRCLE:
             along = line[-1] - _shortened(line, _CIRCLE_RADIUS)[-1]
             center = line[-1] - along
@@ -324,12 +387,17 @@ def _draw_edge(ax: Axes, placed: Placed, edge: Edge, kind: Kind, scale: float, *
                     edgecolor=kind.color,
                     linewidth=1.2 * scale,
                     zorder=2.5,
-                )  # fmt: skip
+                )
             )
     ax.plot(
-        line[:, 0], line[:, 1], color=kind.color, linewidth=width * scale, zorder=1 if kind.dashed else 2,
-        linestyle=(0, (4, 3)) if kind.dashed else "-", solid_capstyle="round",
-    )  # fmt: skip
+        line[:, 0],
+        line[:, 1],
+        color=kind.color,
+        linewidth=width * scale,
+        zorder=1 if kind.dashed else 2,
+        linestyle=(0, (4, 3)) if kind.dashed else "-",
+        solid_capstyle="round",
+    )
 
 
 def legend_handles(edges: list[tuple[Edge, Kind]], scale: float) -> list[Any]:

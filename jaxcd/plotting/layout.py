@@ -1,9 +1,11 @@
-"""Where to draw the nodes and edges of a graph: layers from top to bottom, few crossings, nothing random.
+"""Where to draw the nodes and edges of a graph: layers from top to bottom, few crossings, nothing
+random.
 
-The steps of Sugiyama, Tagawa and Toda 1981, "Methods for visual understanding of hierarchical system structures":
-orient every edge so that there is no cycle, put each node below its parents, split long edges at every layer that they
-pass, order each layer by the means of its neighbours, then choose coordinates.  An edge without a direction is oriented
-for the drawing only, away from the middle of its undirected part.
+The steps of Sugiyama, Tagawa and Toda 1981, "Methods for visual understanding of hierarchical
+system structures": orient every edge so that there is no cycle, put each node below its parents,
+split long edges at every layer that they pass, order each layer by the means of its neighbours,
+then choose coordinates.  An edge without a direction is oriented for the drawing only, away from
+the middle of its undirected part.
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ _ISOLATED_GAP = 0.65
 
 @dataclass(frozen=True)
 class Layout:
-    """Coordinates in inches; x to the right, y upwards, the lower left corner of the drawing at (0, 0).
+    """Coordinates in inches; x to the right, y upwards, the lower left corner of the drawing at (0,
+    0).
 
-    centers: of the nodes' boxes, shape (d, 2).  routes: for each pair, keyed as it was given, the points of its curve from
-    center to center, shape (k, 2), k >= 2.  width, height: of the drawing.
+    centers: of the nodes' boxes, shape (d, 2).  routes: for each pair, keyed as it was given, the
+    points of its curve from center to center, shape (k, 2), k >= 2.  width, height: of the drawing.
     """
 
     centers: Floats
@@ -51,23 +54,28 @@ def layered_layout(
 ) -> Layout:
     """Lays out a graph of d nodes in layers; the same input gives the same drawing.
 
-    widths: of the nodes' boxes, in inches, (d,).  height: of every box.  directed: pairs (i, j) with i above j where that is
-    possible.  undirected: pairs that are drawn close, in either order.  routed: further pairs that get a curve but do not
-    say where the nodes go.  Every pair of nodes occurs at most once.
+    widths: of the nodes' boxes, in inches, (d,).  height: of every box.  directed: pairs (i, j)
+    with i above j where that is possible.  undirected: pairs that are drawn close, in either order.
+    routed: further pairs that get a curve but do not say where the nodes go.  Every pair of nodes
+    occurs at most once.
     """
     directed, undirected, routed = list(directed), list(undirected), list(routed)
     pairs = [*directed, *undirected, *routed]
     joined = nx.Graph()
     joined.add_nodes_from(range(len(widths)))
     joined.add_edges_from(pairs)
-    parts = sorted((sorted(part) for part in nx.connected_components(joined)), key=lambda part: (-len(part), part[0]))
+    parts = sorted(
+        (sorted(part) for part in nx.connected_components(joined)),
+        key=lambda part: (-len(part), part[0]),
+    )
     connected = [part for part in parts if len(part) > 1]
     blocks = [_component(part, widths, height, directed, undirected, pairs) for part in connected]
     alone = [part[0] for part in parts if len(part) == 1]
     return _packed(blocks, alone, widths, height)
 
 
-# ---- one connected part ----------------------------------------------------------------------------------------------
+# ---- one connected part
+# --------------------------------------------------------------------------------------------------
 
 
 def _component(
@@ -78,7 +86,9 @@ def _component(
     undirected: list[Pair],
     pairs: list[Pair],
 ) -> Layout:
-    """The layout of one connected part; ``centers`` has a row for every node of the graph, used or not."""
+    """The layout of one connected part; ``centers`` has a row for every node of the graph, used or
+    not.
+    """
     inside = set(nodes)
     directed = [pair for pair in directed if pair[0] in inside]
     undirected = [pair for pair in undirected if pair[0] in inside]
@@ -111,14 +121,17 @@ def _component(
     for pair, points in path.items():
         route = np.array([[x[v] - left, y[v]] for v in points])
         routes[pair] = _arc(route, gap) if layer[pair[0]] == layer[pair[1]] else _smooth(route)
-    top = max([(len(rows) - 1) * gap + height, *(float(route[:, 1].max()) for route in routes.values())])
+    top = max(
+        [(len(rows) - 1) * gap + height, *(float(route[:, 1].max()) for route in routes.values())]
+    )
     return Layout(centers, routes, width, top)
 
 
 def _oriented(nodes: list[int], undirected: list[Pair]) -> list[Pair]:
     """Each undirected edge away from the middle of its undirected part.
 
-    Maximum cardinality search from the middle: in the chordal parts of a CPDAG it makes no new collider.
+    Maximum cardinality search from the middle: in the chordal parts of a CPDAG it makes no new
+    collider.
     """
     part = nx.Graph()
     part.add_nodes_from(nodes)
@@ -140,7 +153,8 @@ def _oriented(nodes: list[int], undirected: list[Pair]) -> list[Pair]:
 def _without_cycles(nodes: list[int], arcs: list[Pair]) -> list[Pair]:
     """The arcs with a few reversed so that there is no cycle; an acyclic graph stays as it is.
 
-    Takes sources and sinks away while there are any, else the node with most arcs out (Eades, Lin and Smyth 1993).
+    Takes sources and sinks away while there are any, else the node with most arcs out (Eades, Lin
+    and Smyth 1993).
     """
     rest = nx.DiGraph()
     rest.add_nodes_from(nodes)
@@ -163,7 +177,9 @@ def _without_cycles(nodes: list[int], arcs: list[Pair]) -> list[Pair]:
 
 
 def _layers(nodes: list[int], arcs: list[Pair]) -> dict[int, int]:
-    """Layer of each node, 0 on top: below all its parents, then moved towards where most of its arcs lead."""
+    """Layer of each node, 0 on top: below all its parents, then moved towards where most of its
+    arcs lead.
+    """
     graph = nx.DiGraph()
     graph.add_nodes_from(nodes)
     graph.add_edges_from(arcs)
@@ -190,7 +206,9 @@ def _layers(nodes: list[int], arcs: list[Pair]) -> dict[int, int]:
 
 
 def _ordered(layer: dict[int, int], links: list[Pair]) -> list[list[int]]:
-    """The nodes and bends of each layer from left to right, with few crossings between neighbouring layers."""
+    """The nodes and bends of each layer from left to right, with few crossings between neighbouring
+    layers.
+    """
     above: dict[int, list[int]] = {v: [] for v in layer}
     below: dict[int, list[int]] = {v: [] for v in layer}
     for a, b in links:
@@ -202,7 +220,9 @@ def _ordered(layer: dict[int, int], links: list[Pair]) -> list[list[int]]:
     start.add_nodes_from(sorted(layer, key=lambda v: (layer[v], v)))
     start.add_edges_from(links)
     rows: list[list[int]] = [[] for _ in range(n_layers)]
-    for v in nx.dfs_preorder_nodes(start, min(layer, key=lambda v: (layer[v], v))) if links else start:
+    for v in (
+        nx.dfs_preorder_nodes(start, min(layer, key=lambda v: (layer[v], v))) if links else start
+    ):
         rows[layer[v]].append(v)
     missing = set(layer) - {v for row in rows for v in row}
     for v in sorted(missing):
@@ -217,7 +237,10 @@ def _ordered(layer: dict[int, int], links: list[Pair]) -> list[list[int]]:
             place = {v: p for p, v in enumerate(beside)}
             toward = above if down else below
             here = {v: p for p, v in enumerate(rows[k])}
-            mean = {v: float(np.mean([place[u] for u in toward[v]])) if toward[v] else float(here[v]) for v in rows[k]}
+            mean = {
+                v: float(np.mean([place[u] for u in toward[v]])) if toward[v] else float(here[v])
+                for v in rows[k]
+            }
             rows[k].sort(key=lambda v: (mean[v], here[v]))  # noqa: B023
         _swap_neighbours(rows, above, below)
         count = _crossings(rows, below)
@@ -226,7 +249,9 @@ def _ordered(layer: dict[int, int], links: list[Pair]) -> list[list[int]]:
     return best
 
 
-def _swap_neighbours(rows: list[list[int]], above: dict[int, list[int]], below: dict[int, list[int]]) -> None:
+def _swap_neighbours(
+    rows: list[list[int]], above: dict[int, list[int]], below: dict[int, list[int]]
+) -> None:
     """Swaps two neighbours of a layer wherever that undoes crossings."""
     place = {v: p for row in rows for p, v in enumerate(row)}
     improved = True
@@ -257,8 +282,12 @@ def _crossings(rows: list[list[int]], below: dict[int, list[int]]) -> int:
     return total
 
 
-def _abscissas(rows: list[list[int]], links: list[Pair], box: dict[int, float], *, n_nodes: int) -> dict[int, float]:
-    """Horizontal positions: each as close to the mean of its neighbours as order and boxes allow."""
+def _abscissas(
+    rows: list[list[int]], links: list[Pair], box: dict[int, float], *, n_nodes: int
+) -> dict[int, float]:
+    """Horizontal positions: each as close to the mean of its neighbours as order and boxes
+    allow.
+    """
     neighbours: dict[int, list[tuple[int, float]]] = {v: [] for row in rows for v in row}
     for a, b in links:
         weight = (1.0, 3.0, 8.0)[(a >= n_nodes) + (b >= n_nodes)]  # long edges are to be straight
@@ -288,7 +317,9 @@ def _abscissas(rows: list[list[int]], links: list[Pair], box: dict[int, float], 
 
 
 def _increasing(wanted: Floats, weights: Floats) -> Floats:
-    """The non-decreasing sequence closest to ``wanted`` in weighted squares, by pooling adjacent violators."""
+    """The non-decreasing sequence closest to ``wanted`` in weighted squares, by pooling adjacent
+    violators.
+    """
     blocks: list[tuple[float, float, int]] = []
     for value, weight in zip(wanted, weights, strict=True):
         blocks.append((float(value), float(weight), 1))
@@ -298,13 +329,16 @@ def _increasing(wanted: Floats, weights: Floats) -> Floats:
     return np.concatenate([np.full(n, value) for value, _, n in blocks])
 
 
-# ---- curves and packing ----------------------------------------------------------------------------------------------
+# ---- curves and packing
+# --------------------------------------------------------------------------------------------------
 
 
 def _smooth(points: Floats) -> Floats:
-    """A cubic curve through the points, 16 points a segment; two points that are not far aside are joined straight.
+    """A cubic curve through the points, 16 points a segment; two points that are not far aside are
+    joined straight.
 
-    At its ends an edge that goes far aside is turned towards the vertical, so that it does not cross the boxes beside.
+    At its ends an edge that goes far aside is turned towards the vertical, so that it does not
+    cross the boxes beside.
     """
     slopes = np.zeros_like(points)
     slopes[1:-1] = 0.4 * (points[2:] - points[:-2])
@@ -330,7 +364,9 @@ def _arc(ends: Floats, gap: float) -> Floats:
     return (1 - t) ** 2 * ends[0] + 2 * t * (1 - t) * top + t**2 * ends[1]
 
 
-def _packed(blocks: list[Layout], alone: list[int], widths: Sequence[float], height: float) -> Layout:
+def _packed(
+    blocks: list[Layout], alone: list[int], widths: Sequence[float], height: float
+) -> Layout:
     """The parts on shelves, the largest first, and the nodes without edges in rows underneath."""
     centers = np.zeros((len(widths), 2))
     routes: dict[Pair, Floats] = {}
@@ -373,4 +409,6 @@ def _packed(blocks: list[Layout], alone: list[int], widths: Sequence[float], hei
             routes |= {pair: route + shift for pair, route in block.routes.items()}
             x += block.width + 2 * _NODE_GAP
         y += tallest + _ISOLATED_GAP
-    return Layout(centers, routes, width, max(y - _ISOLATED_GAP + (height if not shelves else 0.0), height))
+    return Layout(
+        centers, routes, width, max(y - _ISOLATED_GAP + (height if not shelves else 0.0), height)
+    )

@@ -1,14 +1,22 @@
 """Privacy: budgets, events, the ledger, noise and mechanisms, each with its proof beside it.
 
-The order of things: a :class:`Budget` is fixed before the data is read; a :class:`Ledger` keeps it; a mechanism
-charges the ledger an event and only then draws noise. This package knows no test and no graph: numbers go in, and
-what comes out is private.
+The order of things: a :class:`Budget` is fixed before the data is read; a :class:`Ledger` keeps it;
+a mechanism charges the ledger an event and only then draws noise. This package knows no test and no
+graph: numbers go in, and what comes out is private.
 """
 
 from __future__ import annotations
 
 from .above_threshold import THRESHOLD_SHARE, AboveThreshold, ThresholdNoise
-from .accountant import Accountant, Purchase, Receipt, keeps_what_is_paid, open_account, paying, receipt_of
+from .accountant import (
+    Accountant,
+    Purchase,
+    Receipt,
+    keeps_what_is_paid,
+    open_account,
+    paying,
+    receipt_of,
+)
 from .audit import SensitivityWitness, epsilon_lower_bound, search_sensitivity
 from .budget import NO_PRIVACY, Budget, NoPrivacy, PrivacyCost, Relation
 from .claims import PUBLIC, GuaranteeClaim
@@ -22,7 +30,15 @@ from .conversion import (
     rho_to_pure,
     subsampled_epsilon,
 )
-from .events import ExponentialMechanismEvent, FailureEvent, Law, MechanismRecord, PrivacyEvent, PureEvent, ZCDPEvent
+from .events import (
+    ExponentialMechanismEvent,
+    FailureEvent,
+    Law,
+    MechanismRecord,
+    PrivacyEvent,
+    PureEvent,
+    ZCDPEvent,
+)
 from .ledger import Ledger, LedgerEntry, LedgerPart, PrivacyFilter
 from .ledger_file import LedgerFile
 from .mechanisms import (

@@ -1,11 +1,13 @@
 """The accountant of one run: its ledger, its noise, who took part, and what it has bought.
 
-**What "proved" is printed on.**  Python cannot keep a class from reading what it was handed.  A guarantee is therefore called proved only
-where every class that touched sensitive values is one of :mod:`jaxcd.privacy.registry`, the noise is :class:`SecureNoise` itself, and
-every event has the record of its mechanism.  Otherwise the claims are their authors', and the cost says whose.
+**What "proved" is printed on.**  Python cannot keep a class from reading what it was handed.  A
+guarantee is therefore called proved only where every class that touched sensitive values is one of
+:mod:`jaxcd.privacy.registry`, the noise is :class:`SecureNoise` itself, and every event has the
+record of its mechanism.  Otherwise the claims are their authors', and the cost says whose.
 
-**What is paid for is never lost.**  Every mechanism hands its result to the accountant as well.  Whatever ends a run after its first
-charge (an error, an interrupt, memory that runs out), the exception carries all of it: ``error.receipt``.
+**What is paid for is never lost.**  Every mechanism hands its result to the accountant as well.
+Whatever ends a run after its first charge (an error, an interrupt, memory that runs out), the
+exception carries all of it: ``error.receipt``.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ SIMULATED = "the noise was simulated from a key: not for release"
 
 @dataclass(frozen=True, eq=False)
 class Purchase:
-    """What one mechanism released: the index and the label of its event, and the noisy result; public."""
+    """What one mechanism released: the index and the label of its event, and the noisy result;
+    public.
+    """
 
     index: int
     label: str
@@ -56,8 +60,9 @@ class Purchase:
 class Receipt:
     """What a run had bought when it ended before its time; public, as its result would have been.
 
-    cost: the guarantee.  spent: what the events add up to.  ledger: the rows of the ledger's table.  purchases: what each mechanism
-    released.  partial: what can be used of it: a release that can be searched, or the result of a search as far as it got; else None.
+    cost: the guarantee.  spent: what the events add up to.  ledger: the rows of the ledger's table.
+    purchases: what each mechanism released.  partial: what can be used of it: a release that can be
+    searched, or the result of a search as far as it got; else None.
     """
 
     cost: PrivacyCost
@@ -67,7 +72,8 @@ class Receipt:
     partial: Any = None
 
     def save(self, path: str | Path) -> Path:
-        """Write everything to one archive (.npz): the purchases, and the ledger in the entry ``ledger`` (JSON); returns the path.
+        """Write everything to one archive (.npz): the purchases, and the ledger in the entry
+        ``ledger`` (JSON); returns the path.
 
         A release (``partial``) is saved as itself instead, and ``Release.load`` reads it.
 
@@ -76,10 +82,15 @@ class Receipt:
         """
         path = Path(path)
         if path.is_dir() or not path.absolute().parent.is_dir():
-            raise OptionError(f"path = {str(path)!r} is no file in a folder that exists; give one such as 'bought.npz'")
+            raise OptionError(
+                f"path = {str(path)!r} is no file in a folder that exists; give one such as "
+                "'bought.npz'"
+            )
         if hasattr(self.partial, "tests"):  # a release, which this room does not know
             return Path(self.partial.save(path))
-        arrays = {f"{purchase.index}: {purchase.label}": purchase.values for purchase in self.purchases}
+        arrays = {
+            f"{purchase.index}: {purchase.label}": purchase.values for purchase in self.purchases
+        }
         rows = json.dumps([{name: str(part) for name, part in row.items()} for row in self.ledger])
         with path.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, ledger=np.array(rows), **arrays)
@@ -91,12 +102,17 @@ class Accountant:
 
     Args:
         ledger: what the run may spend.
-        noise: a :class:`NoiseSource` (started here), a sampler already started, or None for :class:`SecureNoise`.
+        noise: a :class:`NoiseSource` (started here), a sampler already started, or None for
+            :class:`SecureNoise`.
         parts: the objects whose claims the run rests on: test, decider, kind of release.
     """
 
     def __init__(
-        self, ledger: PrivacyFilter, noise: NoiseSource | NoiseSampler | None = None, *, parts: tuple[object, ...] = ()
+        self,
+        ledger: PrivacyFilter,
+        noise: NoiseSource | NoiseSampler | None = None,
+        *,
+        parts: tuple[object, ...] = (),
     ) -> None:
         source = SecureNoise() if noise is None else noise
         self._ledger: Any = ledger
@@ -133,15 +149,17 @@ class Accountant:
         self._purchases.append(Purchase(index, label, np.array(values)))
 
     def stage(self, *, epsilon: float, rho: float) -> Accountant:
-        """An accountant for a stage of the run, with a share of what is left; noise, claims and purchases are the run's."""
+        """An accountant for a stage of the run, with a share of what is left; noise, claims and
+        purchases are the run's.
+        """
         stage = Accountant(self._ledger.part(epsilon=epsilon, rho=rho), self._noise)
         stage._source, stage._claims, stage._purchases = self._source, self._claims, self._purchases
         return stage
 
     @property
     def guarantee(self) -> PrivacyCost:
-        """The ledger's guarantee; not proved if the noise was simulated, because who knows the key can take it off, nor if a class
-        took part whose claims are not jaxcd's own."""
+        """The ledger's guarantee; not proved if the noise was simulated, because who knows the key
+        can take it off, nor if a class took part whose claims are not jaxcd's own."""
         cost = self._ledger.guarantee
         if math.isinf(cost.epsilon):
             return cost
@@ -149,19 +167,25 @@ class Accountant:
             return dataclasses.replace(cost, proven=False, reason=SIMULATED)
         claims = tuple(sorted({*self._claims, *unregistered(self._source)}))
         if claims:
-            return dataclasses.replace(cost, proven=False, reason=f"the claims of {', '.join(claims)} are their authors'")
+            return dataclasses.replace(
+                cost, proven=False, reason=f"the claims of {', '.join(claims)} are their authors'"
+            )
         return cost
 
     def receipt(self, partial: Any = None) -> Receipt:
         """What was bought so far."""
         whole = self._ledger
-        return Receipt(self.guarantee, whole.spent, tuple(whole.to_table()), self.purchases, partial)
+        return Receipt(
+            self.guarantee, whole.spent, tuple(whole.to_table()), self.purchases, partial
+        )
 
     @contextmanager
     def keeping(self, partial: Callable[[], Any] | None = None) -> Iterator[None]:
-        """Whatever ends the block after a charge carries what was bought: ``error.receipt`` (:func:`receipt_of`).
+        """Whatever ends the block after a charge carries what was bought: ``error.receipt``
+        (:func:`receipt_of`).
 
-        partial: makes of what was bought so far a release that can be searched, or a result; where it raises there is none.
+        partial: makes of what was bought so far a release that can be searched, or a result; where
+        it raises there is none.
         """
         try:
             yield
@@ -173,19 +197,33 @@ class Accountant:
 
 @contextmanager
 def paying(*, rehearsal: bool = False) -> Iterator[list[_Opened]]:
-    """Whatever ends the block after a charge carries what was bought by the accounts opened in it (:func:`open_account`).
+    """Whatever ends the block after a charge carries what was bought by the accounts opened in it
+    (:func:`open_account`).
 
-    Inside another such block its accounts become the outer one's, with the results that were made of them; not those of a
-    ``rehearsal``, whose data are simulated.
+    Inside another such block its accounts become the outer one's, with the results that were made
+    of them; not those of a ``rehearsal``, whose data are simulated.
     """
     outer, opened = _OPENED.get(), list[_Opened]()
     token = _OPENED.set(opened)
     try:
         yield opened
     except BaseException as error:
-        charged = [] if rehearsal else [each for each in opened if not isinstance(each.accountant.ledger.budget, NoPrivacy) and each.accountant.ledger.entries]
+        charged = (
+            []
+            if rehearsal
+            else [
+                each
+                for each in opened
+                if not isinstance(each.accountant.ledger.budget, NoPrivacy)
+                and each.accountant.ledger.entries
+            ]
+        )
         if charged:
-            attach(error, lambda partial: _joined([each.accountant.receipt() for each in charged], partial), charged[-1].made)
+            attach(
+                error,
+                lambda partial: _joined([each.accountant.receipt() for each in charged], partial),
+                charged[-1].made,
+            )
         raise
     finally:
         _OPENED.reset(token)
@@ -201,7 +239,8 @@ def keeps_what_is_paid(door: Callable[P, R]) -> Callable[P, R]:
         with paying() as opened:
             result = door(*args, **kwargs)
             for each in opened:
-                if each.result is None:  # what was made first is nearest to what was bought: a release before its search
+                # what was made first is nearest to what was bought: a release before its search
+                if each.result is None:
                     each.result = result
             return result
 
@@ -219,7 +258,9 @@ class _Opened:
         return self.result
 
 
-_OPENED: ContextVar[list[_Opened] | None] = ContextVar("accounts opened by the functions that are running", default=None)
+_OPENED: ContextVar[list[_Opened] | None] = ContextVar(
+    "accounts opened by the functions that are running", default=None
+)
 
 
 def _joined(receipts: Sequence[Receipt], partial: Any) -> Receipt:
@@ -229,18 +270,32 @@ def _joined(receipts: Sequence[Receipt], partial: Any) -> Receipt:
         return dataclasses.replace(last, partial=partial)
     costs = [receipt.cost for receipt in receipts], [receipt.spent for receipt in receipts]
     cost, spent = (
-        dataclasses.replace(each[-1], epsilon=math.fsum(c.epsilon for c in each), delta=min(1.0, math.fsum(c.delta for c in each)), rho=None)
+        dataclasses.replace(
+            each[-1],
+            epsilon=math.fsum(c.epsilon for c in each),
+            delta=min(1.0, math.fsum(c.delta for c in each)),
+            rho=None,
+        )
         for each in costs
     )
     rows = [row for receipt in receipts for row in receipt.ledger]
     purchases = [purchase for receipt in receipts for purchase in receipt.purchases]
     return Receipt(
-        cost, spent, tuple({**row, "index": place} for place, row in enumerate(rows)),
-        tuple(dataclasses.replace(purchase, index=place) for place, purchase in enumerate(purchases)), partial,
-    )  # fmt: skip
+        cost,
+        spent,
+        tuple({**row, "index": place} for place, row in enumerate(rows)),
+        tuple(
+            dataclasses.replace(purchase, index=place) for place, purchase in enumerate(purchases)
+        ),
+        partial,
+    )
 
 
-def attach(error: BaseException, receipt_with: Callable[[Any], Receipt], partial: Callable[[], Any] | None = None) -> None:
+def attach(
+    error: BaseException,
+    receipt_with: Callable[[Any], Receipt],
+    partial: Callable[[], Any] | None = None,
+) -> None:
     """Put a receipt on an exception, unless an inner block has put a fuller one."""
     if receipt_of(error) is not None:
         return
@@ -254,7 +309,8 @@ def attach(error: BaseException, receipt_with: Callable[[Any], Receipt], partial
     try:
         error.receipt = receipt  # type: ignore[attr-defined]
         error.add_note(
-            f"jaxcd: {receipt.spent.epsilon:.6g} of epsilon was spent before this; what it bought is in the exception's receipt "
+            f"jaxcd: {receipt.spent.epsilon:.6g} of epsilon was spent before this; what it bought "
+            "is in the exception's receipt "
             "(jaxcd.receipt_of(error).save(path))"
         )
     except Exception:  # an exception without room for attributes: nothing more can be done
@@ -308,19 +364,32 @@ def open_account(
 
     Args:
         budget, noise: the run's own.
-        ledger: a :class:`LedgerFile` or :class:`Ledger` that every event is charged to as well: one total for many runs.
+        ledger: a :class:`LedgerFile` or :class:`Ledger` that every event is charged to as well: one
+            total for many runs.
         parts: the objects whose claims the run rests on.
         failure_delta: the part of delta for mechanisms that may fail.
         pure: whether the run is made of pure events that add up to epsilon, whatever delta is.
         analysis: a few public words for the ledger file.
-        n_samples: the public number of rows; a delta that is not below 1 / n_samples warns (:class:`jaxcd.errors.PrivacyWarning`).
+        n_samples: the public number of rows; a delta that is not below 1 / n_samples warns
+            (:class:`jaxcd.errors.PrivacyWarning`).
 
     Raises:
         OptionError: ``ledger`` is none, or the run has no budget.
-        BudgetExhausted: there is not enough left in ``ledger`` for the run's budget; nothing was charged.
+        BudgetExhausted: there is not enough left in ``ledger`` for the run's budget; nothing was
+            charged.
     """
-    accountant = _new_account(budget, noise, ledger=ledger, parts=parts, failure_delta=failure_delta, pure=pure, analysis=analysis)
-    if isinstance(budget, Budget) and (words := delta_warning(budget.epsilon, budget.delta, n_samples)):
+    accountant = _new_account(
+        budget,
+        noise,
+        ledger=ledger,
+        parts=parts,
+        failure_delta=failure_delta,
+        pure=pure,
+        analysis=analysis,
+    )
+    if isinstance(budget, Budget) and (
+        words := delta_warning(budget.epsilon, budget.delta, n_samples)
+    ):
         warnings.warn(words, PrivacyWarning, stacklevel=5)
     if (opened := _OPENED.get()) is not None:
         opened.append(_Opened(accountant))
@@ -340,19 +409,37 @@ def _new_account(
     if ledger is None:
         return Accountant(Ledger(budget, failure_delta=failure_delta), noise, parts=parts)
     if not isinstance(ledger, PrivacyFilter) or isinstance(ledger, LedgerPart):
-        raise OptionError(f"ledger: a {type(ledger).__name__} is no ledger; use jaxcd.LedgerFile(path, data_set=..., budget=...), or None")
+        raise OptionError(
+            f"ledger: a {type(ledger).__name__} is no ledger; use jaxcd.LedgerFile(path, "
+            "data_set=..., budget=...), or None"
+        )
     if isinstance(budget, NoPrivacy):
-        raise OptionError("ledger: a run without privacy is no charge that a ledger can keep; give the run a budget, or leave the ledger out")
+        raise OptionError(
+            "ledger: a run without privacy is no charge that a ledger can keep; give the run a "
+            "budget, or leave the ledger out"
+        )
     _check_room(budget, ledger, failure_delta, pure=pure)
     if not isinstance(ledger, LedgerFile):
-        return Accountant(Ledger(budget, failure_delta=failure_delta, under=ledger), noise, parts=parts)
+        return Accountant(
+            Ledger(budget, failure_delta=failure_delta, under=ledger), noise, parts=parts
+        )
     name = f"{analysis} {uuid.uuid4().hex[:12]}".strip()
 
     def notes() -> Mapping[str, Any]:
-        claims = [*accountant._claims, *unregistered(accountant._source)] if accountant.noise.secure else []
-        return {"analysis": name, "secure": accountant.noise.secure, **({"claims": claims} if claims else {})}
+        claims = (
+            [*accountant._claims, *unregistered(accountant._source)]
+            if accountant.noise.secure
+            else []
+        )
+        return {
+            "analysis": name,
+            "secure": accountant.noise.secure,
+            **({"claims": claims} if claims else {}),
+        }
 
-    accountant = Accountant(Ledger(budget, failure_delta=failure_delta, under=_Noted(ledger, notes)), noise, parts=parts)
+    accountant = Accountant(
+        Ledger(budget, failure_delta=failure_delta, under=_Noted(ledger, notes)), noise, parts=parts
+    )
     return accountant
 
 
@@ -361,7 +448,10 @@ def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, 
     if isinstance(ledger.budget, NoPrivacy):
         return
     if ledger.budget.relation is not budget.relation:
-        raise OptionError(f"ledger: it keeps {ledger.budget.relation.value}, and the budget is {budget.relation.value}; use the same relation")
+        raise OptionError(
+            f"ledger: it keeps {ledger.budget.relation.value}, and the budget is "
+            f"{budget.relation.value}; use the same relation"
+        )
     own = Ledger(budget, failure_delta=failure_delta)
     epsilon, rho = ledger.remaining_epsilon, ledger.remaining_rho
     fits = own.remaining_rho <= rho
@@ -369,11 +459,13 @@ def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, 
         fits = own.remaining_epsilon <= epsilon or own.remaining_epsilon**2 / 2 <= rho
     if failure_delta > ledger.remaining_failures:
         raise OptionError(
-            f"ledger: the run needs {failure_delta:g} of delta for failures, and the ledger has {ledger.remaining_failures:g} set aside; "
+            f"ledger: the run needs {failure_delta:g} of delta for failures, and the ledger has "
+            f"{ledger.remaining_failures:g} set aside; "
             "make the ledger with failure_delta, or use a mechanism that does not fail"
         )
     if not fits:
         raise BudgetExhausted(
-            f"ledger: {epsilon:.6g} of epsilon and {rho:.6g} of rho are left, which is less than the run's budget {budget} "
+            f"ledger: {epsilon:.6g} of epsilon and {rho:.6g} of rho are left, which is less than "
+            f"the run's budget {budget} "
             f"(epsilon {own.remaining_epsilon:.6g} or rho {own.remaining_rho:.6g}); ask for less"
         )

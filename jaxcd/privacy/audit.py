@@ -1,5 +1,5 @@
-"""Audits: attempts to break a claim, for tests. A bound that survives is not proved by it; one that fails is
-refuted."""
+"""Audits: attempts to break a claim, for tests. A bound that survives is not proved by it; one that
+fails is refuted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from ._checks import check_count, check_share
 
 
 class SensitivityWitness(NamedTuple):
-    """The largest change found, and the two neighbouring data sets that show it (they differ in one row)."""
+    """The largest change found, and the two neighbouring data sets that show it (they differ in one
+    row).
+    """
 
     value: float
     data: NDArray[np.int64]
@@ -32,14 +34,17 @@ def search_sensitivity(
     n_steps: int,
     rng: np.random.Generator,
 ) -> SensitivityWitness:
-    """Search replace-one neighbours for a large change of a statistic: a lower bound on its sensitivity.
+    """Search replace-one neighbours for a large change of a statistic: a lower bound on its
+    sensitivity.
 
-    Hill climbing on pairs (D, D') that differ in the first row: a step redraws one cell or one whole row of either,
-    and is kept unless the change of the statistic becomes smaller. Restarts draw each column from a random, often
-    very skewed, distribution, because worst cases are rarely balanced.
+    Hill climbing on pairs (D, D') that differ in the first row: a step redraws one cell or one
+    whole row of either, and is kept unless the change of the statistic becomes smaller. Restarts
+    draw each column from a random, often very skewed, distribution, because worst cases are rarely
+    balanced.
 
     Args:
-        statistic: function of an integer array (n_samples, n_columns); a change to or from NaN counts as infinite.
+        statistic: function of an integer array (n_samples, n_columns); a change to or from NaN
+            counts as infinite.
         levels: number of levels of each column; entries are 0 ... levels - 1.
         n_samples: number of records, at least 1.
         n_restarts: number of starting points, at least 1.
@@ -60,12 +65,17 @@ def search_sensitivity(
 
     best: SensitivityWitness | None = None
     for _ in range(n_restarts):
-        # Row 0 of the store is the record of D', rows 1 ... n those of D; the record replaced is row 1.
+        # Row 0 of the store is the record of D', rows 1 ... n those of D; the record replaced is
+        # row 1.
         store = np.column_stack([_skewed_column(int(size), n_samples + 1, rng) for size in sizes])
         value = _change(statistic, store)
         for _ in range(n_steps):
             trial = store.copy()
-            row = int(rng.integers(min(2, n_samples + 1))) if rng.random() < 0.2 else int(rng.integers(n_samples + 1))
+            row = (
+                int(rng.integers(min(2, n_samples + 1)))
+                if rng.random() < 0.2
+                else int(rng.integers(n_samples + 1))
+            )
             kind = rng.random()
             if kind < 0.5:
                 column = int(rng.integers(len(sizes)))
@@ -102,16 +112,20 @@ def _change(statistic: Callable[[NDArray[np.int64]], float], store: NDArray[np.i
     return math.inf if math.isnan(here) or math.isnan(there) else abs(here - there)
 
 
-def epsilon_lower_bound(counts_a: ArrayLike, counts_b: ArrayLike, n: int, *, confidence: float = 0.95) -> float:
-    r"""Return a lower confidence bound on the pure epsilon of a mechanism from its runs on two neighbouring data sets.
+def epsilon_lower_bound(
+    counts_a: ArrayLike, counts_b: ArrayLike, n: int, *, confidence: float = 0.95
+) -> float:
+    r"""Return a lower confidence bound on the pure epsilon of a mechanism from its runs on two
+    neighbouring data sets.
 
-    max over events, in both directions, of log(lower bound of P[E] / upper bound of P'[E]), with Clopper-Pearson
-    bounds that hold for all events at once
-    (Bonferroni); 0 where nothing is shown. If the mechanism is epsilon-DP the result exceeds epsilon with probability
-    at most 1 - confidence.
+    max over events, in both directions, of log(lower bound of P[E] / upper bound of P'[E]), with
+    Clopper-Pearson bounds that hold for all events at once (Bonferroni); 0 where nothing is shown.
+    If the mechanism is epsilon-DP the result exceeds epsilon with probability at most
+    1 - confidence.
 
     Args:
-        counts_a: how often each event happened in ``n`` runs on one data set; a number or a sequence.
+        counts_a: how often each event happened in ``n`` runs on one data set; a number or a
+            sequence.
         counts_b: the same for its neighbour.
         n: number of independent runs on each.
         confidence: in (0, 1), for all events together; the events must be fixed before the runs.
@@ -136,11 +150,13 @@ def epsilon_lower_bound(counts_a: ArrayLike, counts_b: ArrayLike, n: int, *, con
             or (counts > n).any()
         ):
             raise OptionError(
-                f"{name} must be whole numbers between 0 and n={n}, got {counts!r}: count events over n runs"
+                f"{name} must be whole numbers between 0 and n={n}, got {counts!r}: count events "
+                "over n runs"
             )
     if first.shape != second.shape:
         raise OptionError(
-            f"counts_b must be as many as counts_a, got {second.size} and {first.size}: count the same events"
+            f"counts_b must be as many as counts_a, got {second.size} and {first.size}: count the "
+            "same events"
         )
     tail = (1 - confidence) / (4 * len(first))
     best = 0.0

@@ -1,7 +1,8 @@
 """What a user promises and is promised: neighbouring relation, budget and cost.
 
-A randomised algorithm M is (epsilon, delta)-differentially private under a relation if for all neighbours D, D' and
-all sets E of outputs P[M(D) in E] <= exp(epsilon) P[M(D') in E] + delta (Dwork, McSherry, Nissim, Smith 2006).
+A randomised algorithm M is (epsilon, delta)-differentially private under a relation if for all
+neighbours D, D' and all sets E of outputs P[M(D) in E] <= exp(epsilon) P[M(D') in E] + delta
+(Dwork, McSherry, Nissim, Smith 2006).
 """
 
 from __future__ import annotations
@@ -19,25 +20,33 @@ class Relation(Enum):
     """Which data sets are neighbours."""
 
     REPLACE_ONE = "replace-one"
-    """One record, all its columns, is replaced by another; the number of records is the same, and public.
+    """One record, all its columns, is replaced by another; the number of records is the same, and
+    public.
 
-    It is the only one: noise here is scaled by the number of records, and statistics are bounded for data sets of equal size.
+    It is the only one: noise here is scaled by the number of records, and statistics are bounded
+    for data sets of equal size.
     """
 
 
 def _check_relation(relation: Relation) -> None:
     if not isinstance(relation, Relation):
-        raise OptionError(f"relation must be Relation.REPLACE_ONE, got {relation!r}: every mechanism here is proved for that one")
+        raise OptionError(
+            f"relation must be Relation.REPLACE_ONE, got {relation!r}: every mechanism here is "
+            "proved for that one"
+        )
 
 
 def _check_delta(delta: float) -> float:
     try:
         number = float(delta)
     except (TypeError, ValueError) as error:
-        raise OptionError(f"delta must be a number in [0, 1), got {delta!r}: give 0, or far less than 1/n") from error
+        raise OptionError(
+            f"delta must be a number in [0, 1), got {delta!r}: give 0, or far less than 1/n"
+        ) from error
     if isinstance(delta, bool) or not 0 <= number < 1:
         raise OptionError(
-            f"delta must be in [0, 1), got {delta!r}: give 0 for pure privacy, or far less than 1/n_samples"
+            f"delta must be in [0, 1), got {delta!r}: give 0 for pure privacy, or far less than "
+            "1/n_samples"
         )
     return number
 
@@ -48,10 +57,12 @@ class Budget:
 
     Args:
         epsilon: positive and finite, in nats.
-        delta: in [0, 1); 0 asks for pure differential privacy.  Choose it far below one over the number of records.
+        delta: in [0, 1); 0 asks for pure differential privacy.  Choose it far below one over the
+            number of records.
         relation: the neighbouring relation under which both hold.
-        max_rows_per_person: k, the most rows that one person has in the table, from 1; public.  Both numbers then hold for a person
-            with all of up to k rows, and each event costs more (:mod:`jaxcd.privacy.groups`).
+        max_rows_per_person: k, the most rows that one person has in the table, from 1; public.
+            Both numbers then hold for a person with all of up to k rows, and each event costs more
+            (:mod:`jaxcd.privacy.groups`).
 
     Raises:
         OptionError: an argument is out of its range.
@@ -67,19 +78,30 @@ class Budget:
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon, cure=cure))
         object.__setattr__(self, "delta", _check_delta(self.delta))
         _check_relation(self.relation)
-        rows = check_count("max_rows_per_person", self.max_rows_per_person, minimum=1, cure="give the most rows that one person has")
+        rows = check_count(
+            "max_rows_per_person",
+            self.max_rows_per_person,
+            minimum=1,
+            cure="give the most rows that one person has",
+        )
         object.__setattr__(self, "max_rows_per_person", rows)
 
     def __str__(self) -> str:
-        return f"epsilon={self.epsilon:g}, delta={self.delta:g} ({_unit(self.relation, self.max_rows_per_person)})"
+        return (
+            f"epsilon={self.epsilon:g}, delta={self.delta:g} "
+            f"({_unit(self.relation, self.max_rows_per_person)})"
+        )
 
 
 def delta_warning(epsilon: float, delta: float, n_samples: int | None) -> str | None:
-    """Words for a delta that would allow a mechanism to publish whole records, or None; from public numbers alone."""
+    """Words for a delta that would allow a mechanism to publish whole records, or None; from public
+    numbers alone.
+    """
     if n_samples is None or math.isinf(epsilon) or not delta * n_samples >= 1:
         return None
     return (
-        f"delta = {delta:g} is not below 1 / {n_samples:,} rows: a mechanism with this delta may publish whole records; "
+        f"delta = {delta:g} is not below 1 / {n_samples:,} rows: a mechanism with this delta may "
+        "publish whole records; "
         f"use one far below, such as {10.0 ** math.floor(-math.log10(n_samples) - 1):g}"
     )
 
@@ -120,7 +142,8 @@ class PrivacyCost:
         proven: whether the claim stands on a proof.
         reason: the proof in a phrase, or why there is none.
         max_rows_per_person: the claim is about a person with up to so many rows.
-        rho: where known, the zCDP of everything that epsilon does not bound by itself, for the same person; None where not.
+        rho: where known, the zCDP of everything that epsilon does not bound by itself, for the same
+            person; None where not.
 
     :meth:`for_group` says what holds for people with more rows.
     """
@@ -136,14 +159,16 @@ class PrivacyCost:
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:
             raise OptionError(
-                f"epsilon must not be negative, got {self.epsilon!r}: a cost is zero, positive or infinite"
+                f"epsilon must not be negative, got {self.epsilon!r}: a cost is zero, positive or "
+                "infinite"
             )
         _check_delta(self.delta)
         _check_relation(self.relation)
         check_count("max_rows_per_person", self.max_rows_per_person, minimum=1)
 
     def for_group(self, rows: int) -> PrivacyCost:
-        """Return what holds for a person (or a household) with ``rows`` rows: see :mod:`jaxcd.privacy.groups`.
+        """Return what holds for a person (or a household) with ``rows`` rows: see
+        :mod:`jaxcd.privacy.groups`.
 
         Raises:
             OptionError: ``rows`` is no whole number from 1.

@@ -1,11 +1,13 @@
-r"""The certificate of a run: what :func:`jaxcd.verify` checks, and what a stranger needs to check it (``privacy.json``).
+r"""The certificate of a run: what :func:`jaxcd.verify` checks, and what a stranger needs to check
+it (``privacy.json``).
 
-It says what was promised (``guarantee``), to whom (``unit``, ``relation``, and ``groups`` for people with several rows), what was taken as
-public (``public``: domain and number of rows), with which versions of the software, and what was charged (``spent`` and ``ledger``): each
-event with the sensitivity that was claimed, the numerical pad, the grid and the scale of the noise.
+It says what was promised (``guarantee``), to whom (``unit``, ``relation``, and ``groups`` for
+people with several rows), what was taken as public (``public``: domain and number of rows), with
+which versions of the software, and what was charged (``spent`` and ``ledger``): each event with the
+sensitivity that was claimed, the numerical pad, the grid and the scale of the noise.
 
-The digest at its end finds a certificate that was changed by mistake; who changes it on purpose can make a new digest, but not prices
-that fit the scales.
+The digest at its end finds a certificate that was changed by mistake; who changes it on purpose can
+make a new digest, but not prices that fit the scales.
 """
 
 from __future__ import annotations
@@ -20,7 +22,15 @@ from typing import Any
 
 from .budget import PrivacyCost
 
-__all__ = ["FORMAT", "VERSION", "Certified", "certificate_digest", "certificate_of", "plain", "unit_words"]
+__all__ = [
+    "FORMAT",
+    "VERSION",
+    "Certified",
+    "certificate_digest",
+    "certificate_of",
+    "plain",
+    "unit_words",
+]
 
 FORMAT = "jaxcd.privacy"
 VERSION = 2
@@ -34,7 +44,9 @@ class Certified:
     info: Mapping[str, Any]
 
     def certificate(self) -> dict[str, Any]:
-        """The content of privacy.json, which ``jaxcd verify`` and :func:`jaxcd.verify` check: what was promised, charged and public."""
+        """The content of privacy.json, which ``jaxcd verify`` and :func:`jaxcd.verify` check: what
+        was promised, charged and public.
+        """
         info, noisy = self.info, not math.isinf(self.cost.epsilon)
         return certificate_of(
             cost=self.cost,
@@ -44,8 +56,12 @@ class Certified:
             domain=info.get("domain"),
             more={
                 "exhausted": bool(getattr(self, "exhausted", False)),
-                "secure_noise": bool(info["secure_noise"]) if noisy and "secure_noise" in info else None,
-                "settings": {name: plain(value) for name, value in info.items() if name not in _APART},
+                "secure_noise": bool(info["secure_noise"])
+                if noisy and "secure_noise" in info
+                else None,
+                "settings": {
+                    name: plain(value) for name, value in info.items() if name not in _APART
+                },
                 "warnings": plain(info.get("warnings", ())),
                 "reasons": plain(info.get("reasons", ())),
                 "levels": plain(info.get("levels", ())),
@@ -83,7 +99,9 @@ def certificate_of(
         "format": FORMAT,
         "version": VERSION,
         "guarantee": {**_cost_json(cost), "failure_delta": failure_delta},
-        "groups": [] if math.isinf(cost.epsilon) else [_group_json(cost, k) for k in GROUPS if k > cost.max_rows_per_person],
+        "groups": []
+        if math.isinf(cost.epsilon)
+        else [_group_json(cost, k) for k in GROUPS if k > cost.max_rows_per_person],
         "spent": {"epsilon": plain(spent.epsilon), "delta": spent.delta, "words": spent.reason},
         "public": {"n_samples": n_samples, "domain": domain},
         "versions": versions(),
@@ -117,8 +135,14 @@ def _group_json(cost: PrivacyCost, rows: int) -> dict[str, Any]:
 
 
 def _row_json(row: Mapping[str, object]) -> dict[str, Any]:
-    """A row of a ledger's table; without an epsilon of its own (Gaussian noise) it has none in the file."""
-    return {name: plain(value) for name, value in row.items() if not (name in ("epsilon", "rho") and math.isinf(float(str(value))))}
+    """A row of a ledger's table; without an epsilon of its own (Gaussian noise) it has none in the
+    file.
+    """
+    return {
+        name: plain(value)
+        for name, value in row.items()
+        if not (name in ("epsilon", "rho") and math.isinf(float(str(value))))
+    }
 
 
 def versions() -> dict[str, str]:
@@ -150,11 +174,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [plain(part) for part in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {
+            field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
     return str(value)
 
 
 def certificate_digest(content: Mapping[str, Any]) -> str:
     """The SHA-256 of a certificate without its own entry ``digest``, as canonical JSON."""
     plain = {name: part for name, part in content.items() if name != "digest"}
-    return hashlib.sha256(json.dumps(plain, sort_keys=True, ensure_ascii=True, allow_nan=False).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(plain, sort_keys=True, ensure_ascii=True, allow_nan=False).encode()
+    ).hexdigest()

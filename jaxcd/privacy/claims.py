@@ -1,4 +1,6 @@
-"""What a class claims about privacy: one sentence, whether it is proved, what it assumes, and where the proof stands."""
+"""What a class claims about privacy: one sentence, whether it is proved, what it assumes, and where
+the proof stands.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ from dataclasses import dataclass
 
 __all__ = ["PUBLIC", "GuaranteeClaim"]
 
-PUBLIC = "replace-one neighbours; the number of rows, the declared domain and all options are public"
+PUBLIC = (
+    "replace-one neighbours; the number of rows, the declared domain and all options are public"
+)
 """What nearly every claim assumes."""
 
 
@@ -19,7 +23,8 @@ class GuaranteeClaim:
         proof: the module with the proof, or why there is none.
         proven: whether it stands on a proof.
         assumptions: what must be public, and which data sets are neighbours.
-        constant: the number that the claim rests on, such as a sensitivity; None where it depends on options.
+        constant: the number that the claim rests on, such as a sensitivity; None where it depends
+            on options.
     """
 
     claim: str

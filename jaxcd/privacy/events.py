@@ -1,9 +1,11 @@
 """Events: what a mechanism tells the ledger before it draws its noise.
 
-Every event states bounds on what is about to happen, all valid: ``epsilon``, pure differential privacy, and ``rho``,
-zero-concentrated differential privacy (zCDP); either may be infinite.  ``delta`` is the probability of failure of the few mechanisms
-that have one (:mod:`jaxcd.privacy.propose_test_release`), else 0.  An event carries a label for the report, the relation under which
-the bounds hold, and the record of the mechanism: the public numbers that the bounds follow from, so that anyone can compute them again.
+Every event states bounds on what is about to happen, all valid: ``epsilon``, pure differential
+privacy, and ``rho``, zero-concentrated differential privacy (zCDP); either may be infinite.
+``delta`` is the probability of failure of the few mechanisms that have one
+(:mod:`jaxcd.privacy.propose_test_release`), else 0.  An event carries a label for the report, the
+relation under which the bounds hold, and the record of the mechanism: the public numbers that the
+bounds follow from, so that anyone can compute them again.
 """
 
 from __future__ import annotations
@@ -38,14 +40,18 @@ class MechanismRecord:
 
     Args:
         law: of the noise.
-        sensitivity: that the statistic was claimed to have, in its own units: L1 (Laplace), L2 (Gaussian), or of each value.
+        sensitivity: that the statistic was claimed to have, in its own units: L1 (Laplace), L2
+            (Gaussian), or of each value.
         pad: bound on the numerical error of each value.
         grid: step on which values are rounded.
         dimension: the number of values.
-        integral: whether the values are integers by their type, so that nothing is added for rounding.
-        scales: of the noise, in steps of the grid: one, or threshold and queries of a sparse vector.
+        integral: whether the values are integers by their type, so that nothing is added for
+            rounding.
+        scales: of the noise, in steps of the grid: one, or threshold and queries of a sparse
+            vector.
         rate: the share of the records that a sparse vector looked at.
-        channel: of a mechanism that randomises each record: its kind, parameters, and the number of levels of each column.
+        channel: of a mechanism that randomises each record: its kind, parameters, and the number of
+            levels of each column.
     """
 
     law: Law
@@ -78,7 +84,11 @@ class PureEvent:
     delta = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon, allow_infinity=True, cure=_CURE))
+        object.__setattr__(
+            self,
+            "epsilon",
+            check_positive("epsilon", self.epsilon, allow_infinity=True, cure=_CURE),
+        )
         _check_relation(self.relation)
 
     @property
@@ -106,7 +116,9 @@ class ZCDPEvent:
     delta = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", check_positive("rho", self.rho, allow_infinity=True, cure=_CURE))
+        object.__setattr__(
+            self, "rho", check_positive("rho", self.rho, allow_infinity=True, cure=_CURE)
+        )
         _check_relation(self.relation)
 
     @property
@@ -119,10 +131,11 @@ class ZCDPEvent:
 class ExponentialMechanismEvent:
     """An epsilon-DP exponential mechanism; it is also epsilon^2/8-zCDP.
 
-    The log-ratio of its probabilities between neighbours ranges over an interval of length epsilon as the outcome
-    varies (bounded range), not only within [-epsilon, epsilon]; a bounded-range mechanism is epsilon^2/8-zCDP (Cesar
-    and Rogers 2021; Dong, Durfee, Rogers 2020). Permute-and-flip and noisy maxima with Laplace noise have no such
-    range: charge a :class:`PureEvent` for those.
+    The log-ratio of its probabilities between neighbours ranges over an interval of length epsilon
+    as the outcome varies (bounded range), not only within [-epsilon, epsilon]; a bounded-range
+    mechanism is epsilon^2/8-zCDP (Cesar and Rogers 2021; Dong, Durfee, Rogers 2020).
+    Permute-and-flip and noisy maxima with Laplace noise have no such range: charge a
+    :class:`PureEvent` for those.
 
     Args:
         epsilon: positive; infinity fits no budget.
@@ -139,7 +152,11 @@ class ExponentialMechanismEvent:
     delta = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon, allow_infinity=True, cure=_CURE))
+        object.__setattr__(
+            self,
+            "epsilon",
+            check_positive("epsilon", self.epsilon, allow_infinity=True, cure=_CURE),
+        )
         _check_relation(self.relation)
 
     @property
@@ -150,7 +167,8 @@ class ExponentialMechanismEvent:
 
 @dataclass(frozen=True)
 class FailureEvent:
-    """The failure probability of a tame mechanism (:mod:`jaxcd.privacy.propose_test_release`): delta, and no epsilon of its own.
+    """The failure probability of a tame mechanism (:mod:`jaxcd.privacy.propose_test_release`):
+    delta, and no epsilon of its own.
 
     Args:
         delta: in (0, 1).
@@ -168,7 +186,11 @@ class FailureEvent:
     rho = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", check_share("delta", self.delta, cure="give a small probability such as 1e-6"))
+        object.__setattr__(
+            self,
+            "delta",
+            check_share("delta", self.delta, cure="give a small probability such as 1e-6"),
+        )
         _check_relation(self.relation)
 
 

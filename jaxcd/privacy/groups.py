@@ -1,18 +1,21 @@
 r"""Groups: what a promise about one row says about a person with several, or about a household.
 
-Two data sets that differ in k rows are joined by a chain of k steps that replace one row each.  Along the chain
+Two data sets that differ in k rows are joined by a chain of k steps that replace one row each.
+Along the chain
 
 * an e-DP mechanism is k e-DP,
-* a rho-zCDP mechanism is k^2 rho-zCDP (Bun and Steinke 2016, Proposition 1.9: Renyi divergences of orders a satisfy
-  D_a(P, R) <= ... <= k^2 rho a for a chain of k steps),
+* a rho-zCDP mechanism is k^2 rho-zCDP (Bun and Steinke 2016, Proposition 1.9: Renyi divergences of
+  orders a satisfy D_a(P, R) <= ... <= k^2 rho a for a chain of k steps),
 * an (e, d)-DP mechanism is (k e, d (exp(k e) - 1) / (exp(e) - 1))-DP: d grows much faster than k.
 
-*Prices.*  A ledger whose budget names k rows a person admits an event iff the sum of the k e stays within epsilon, or the sum of the
-k^2 rho within rho*.  Each event given the past is a valid bound for neighbours that differ in k rows, by the first two lines; so the
-ledger's proof holds for these neighbours as it stands.  The same is said by dividing the budget: epsilon / k and rho* / k^2.
+*Prices.*  A ledger whose budget names k rows a person admits an event iff the sum of the k e stays
+within epsilon, or the sum of the k^2 rho within rho*.  Each event given the past is a valid bound
+for neighbours that differ in k rows, by the first two lines; so the ledger's proof holds for these
+neighbours as it stands.  The same is said by dividing the budget: epsilon / k and rho* / k^2.
 
-*Statements.*  For a run that was kept by (P) sum of e at most E, or (Z) sum of rho at most R, the same proof with k e and k^2 rho gives,
-for people with k rows, (max(k E, epsilon(k^2 R, delta)), delta) with the *same* delta.  Where R is not known, the third line is all there is.
+*Statements.*  For a run that was kept by (P) sum of e at most E, or (Z) sum of rho at most R, the
+same proof with k e and k^2 rho gives, for people with k rows, (max(k E, epsilon(k^2 R, delta)),
+delta) with the *same* delta.  Where R is not known, the third line is all there is.
 """
 
 from __future__ import annotations
@@ -42,7 +45,9 @@ def share_of_row_rho(rho: float, rows: int) -> float:
 
 
 def group_delta(epsilon: float, delta: float, rows: int) -> float:
-    """delta (exp(k epsilon) - 1) / (exp(epsilon) - 1), rounded up; infinity where it is above 1e300."""
+    """delta (exp(k epsilon) - 1) / (exp(epsilon) - 1), rounded up; infinity where it is above
+    1e300.
+    """
     if delta == 0 or rows == 1:
         return delta
     if rows * epsilon > 700:
@@ -52,10 +57,11 @@ def group_delta(epsilon: float, delta: float, rows: int) -> float:
 
 
 def group_cost(cost: Any, rows: int) -> Any:
-    """What ``cost`` (a :class:`jaxcd.privacy.PrivacyCost`) says about a person with ``rows`` rows; the module's docstring has the proof.
+    """What ``cost`` (a :class:`jaxcd.privacy.PrivacyCost`) says about a person with ``rows`` rows;
+    the module's docstring has the proof.
 
-    Where the cost knows its rho, epsilon grows and delta stays; else epsilon grows to k epsilon, and delta with it (where that is no
-    probability, nothing is guaranteed: epsilon is infinite).
+    Where the cost knows its rho, epsilon grows and delta stays; else epsilon grows to k epsilon,
+    and delta with it (where that is no probability, nothing is guaranteed: epsilon is infinite).
     """
     wanted = check_count("rows", rows, minimum=1, cure="give the number of rows of one person")
     k = -(-wanted // cost.max_rows_per_person)  # so many persons of the promise make one of these
@@ -64,13 +70,21 @@ def group_cost(cost: Any, rows: int) -> Any:
     pure = round_up(Fraction(cost.epsilon) * k)
     words = f"{cost.reason}; for {wanted} rows of one person"
     if cost.delta == 0:
-        return dataclasses.replace(cost, epsilon=pure, rho=None, reason=words, max_rows_per_person=wanted)
+        return dataclasses.replace(
+            cost, epsilon=pure, rho=None, reason=words, max_rows_per_person=wanted
+        )
     if cost.rho is not None:
         rho = round_up(Fraction(cost.rho) * k**2)
         epsilon = max(pure, rho_to_epsilon(rho, cost.delta))
-        return dataclasses.replace(cost, epsilon=epsilon, rho=rho, reason=words, max_rows_per_person=wanted)
+        return dataclasses.replace(
+            cost, epsilon=epsilon, rho=rho, reason=words, max_rows_per_person=wanted
+        )
     delta = group_delta(cost.epsilon, cost.delta, k)
     if delta < 1:
-        return dataclasses.replace(cost, epsilon=pure, delta=delta, reason=words, max_rows_per_person=wanted)
+        return dataclasses.replace(
+            cost, epsilon=pure, delta=delta, reason=words, max_rows_per_person=wanted
+        )
     nothing = f"nothing is guaranteed for {wanted} rows of one person: delta would be above 1"
-    return dataclasses.replace(cost, epsilon=math.inf, proven=False, reason=nothing, max_rows_per_person=wanted)
+    return dataclasses.replace(
+        cost, epsilon=math.inf, proven=False, reason=nothing, max_rows_per_person=wanted
+    )

@@ -1,52 +1,63 @@
 r"""The ledger: a privacy filter over one budget, fixed before the data is read.
 
-A filter refuses an event that does not fit; an odometer would add up afterwards what was spent, and that number is no
-guarantee.
+A filter refuses an event that does not fit; an odometer would add up afterwards what was spent, and
+that number is no guarantee.
 
-The rule. Let rho* = ``epsilon_to_rho(budget.epsilon, budget.delta)``, or 0 for delta = 0. An event is admitted if and
-only if after it
+The rule. Let rho* = ``epsilon_to_rho(budget.epsilon, budget.delta)``, or 0 for delta = 0. An event
+is admitted if and only if after it
 
-    (P)  the sum of the pure epsilons is at most budget.epsilon,  or  (Z)  the sum of the rhos is at most rho*.
+    (P)  the sum of the pure epsilons is at most budget.epsilon,  or  (Z)  the sum of the rhos is at
+    most rho*.
 
-(A budget for people with up to k rows has epsilon / k and rho* / k^2 in their places: :mod:`jaxcd.privacy.groups`.)
+(A budget for people with up to k rows has epsilon / k and rho* / k^2 in their places:
+:mod:`jaxcd.privacy.groups`.)
 
-**Guarantee.** Everything drawn under the ledger together is (budget.epsilon, budget.delta)-DP under the budget's
-relation, for events chosen adaptively, depending on everything drawn so far and on refusals, and for any stopping
-rule. Needed: each event is a valid bound (pure epsilon and rho) for its mechanism given the past; data reach the
-analyst only through charged mechanisms; the relation of all events is the budget's.
+**Guarantee.** Everything drawn under the ledger together is (budget.epsilon, budget.delta)-DP under
+the budget's relation, for events chosen adaptively, depending on everything drawn so far and on
+refusals, and for any stopping rule. Needed: each event is a valid bound (pure epsilon and rho) for
+its mechanism given the past; data reach the analyst only through charged mechanisms; the relation
+of all events is the budget's.
 
-Proof. Fix neighbours D, D' and an analyst; a transcript is the list of events, refusals and outputs. Both sums never
-decrease, so every finished transcript satisfies (P) or (Z) at its end: the last admitted event saw to it. Let A be
-the transcripts that satisfy (Z) at the end, B the others: these satisfy (P).
+Proof. Fix neighbours D, D' and an analyst; a transcript is the list of events, refusals and
+outputs. Both sums never decrease, so every finished transcript satisfies (P) or (Z) at its end: the
+last admitted event saw to it. Let A be the transcripts that satisfy (Z) at the end, B the others:
+these satisfy (P).
 
-1. On B the log-ratio of the probabilities of the transcript under D and D' is a sum of conditional log-ratios, each
-   at most its event's epsilon; their sum is at most budget.epsilon surely. So every t in B has
-   P(t) - exp(epsilon) P'(t) <= 0.
-2. Let N be the run under the rule (Z) alone. On a transcript of A every prefix satisfies (Z); so N admits the same
-   events, and refuses the same (what the two rules refuse together, (Z) refuses). Hence P and P' on A are those of N.
-   N is a zCDP filter: the sum of rhos is at most rho* surely, so N is rho*-zCDP although the events are chosen
-   adaptively (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers, Wu 2023: given the past, exp((a-1) (loss - a rho))
-   has mean at most 1 under D for each order a > 1, so the product over events is a supermartingale), hence
-   (epsilon, delta)-DP: the sum over t in A of max(0, P(t) - exp(epsilon) P'(t)) is at most delta.
-3. A and B are disjoint, and the hockey-stick divergence is the sum over both: at most delta + 0. QED.
+1. On B the log-ratio of the probabilities of the transcript under D and D' is a sum of conditional
+   log-ratios, each at most its event's epsilon; their sum is at most budget.epsilon surely. So
+   every t in B has P(t) - exp(epsilon) P'(t) <= 0.
+2. Let N be the run under the rule (Z) alone. On a transcript of A every prefix satisfies (Z); so N
+   admits the same events, and refuses the same (what the two rules refuse together, (Z) refuses).
+   Hence P and P' on A are those of N. N is a zCDP filter: the sum of rhos is at most rho* surely,
+   so N is rho*-zCDP although the events are chosen adaptively (Feldman and Zrnic 2021; Whitehouse,
+   Ramdas, Rogers, Wu 2023: given the past, exp((a-1) (loss - a rho)) has mean at most 1 under D for
+   each order a > 1, so the product over events is a supermartingale), hence (epsilon, delta)-DP:
+   the sum over t in A of max(0, P(t) - exp(epsilon) P'(t)) is at most delta.
+3. A and B are disjoint, and the hockey-stick divergence is the sum over both: at most delta + 0.
+   QED.
 
-*Failures.*  A few mechanisms fail with a small probability (:mod:`jaxcd.privacy.propose_test_release`).  A part F of delta is set aside
-for them when the ledger is made, rho* is that of delta - F, and their failure probabilities may add up to F.  Except on an event of
-probability at most F under D (the union bound, as the sum never exceeds F) every step is within its epsilon and rho; with
-"approximate zCDP" in the place of zCDP (Bun and Steinke 2016, section 8; Whitehouse et al. 2023 for the filter) step 2 gives
-delta - F for the rest, and step 1 holds off that event.  Together (epsilon, delta).
+*Failures.*  A few mechanisms fail with a small probability
+(:mod:`jaxcd.privacy.propose_test_release`).  A part F of delta is set aside for them when the
+ledger is made, rho* is that of delta - F, and their failure probabilities may add up to F.  Except
+on an event of probability at most F under D (the union bound, as the sum never exceeds F) every
+step is within its epsilon and rho; with "approximate zCDP" in the place of zCDP (Bun and Steinke
+2016, section 8; Whitehouse et al. 2023 for the filter) step 2 gives delta - F for the rest, and
+step 1 holds off that event.  Together (epsilon, delta).
 
-*Ledgers under ledgers.*  A ledger may stand under another one, which has its own budget: an event must fit both, and is charged to the
-other first.  The proof of the ledger above covers everything under it.  The proof of the ledger below is about its own run given what the
-other analyses released, on which its refusals may depend.  So many analyses, each with its budget, share one total.
+*Ledgers under ledgers.*  A ledger may stand under another one, which has its own budget: an event
+must fit both, and is charged to the other first.  The proof of the ledger above covers everything
+under it.  The proof of the ledger below is about its own run given what the other analyses
+released, on which its refusals may depend.  So many analyses, each with its budget, share one
+total.
 
-An interactive mechanism (AboveThreshold) is one event from the moment it is charged, also when other events come
-between its answers: the mechanisms' noises are independent, so the probability of a transcript is a product over
-mechanisms, and step 1 stands with one factor a mechanism; for step 2 see Haney et al. 2023 (concurrent composition).
+An interactive mechanism (AboveThreshold) is one event from the moment it is charged, also when
+other events come between its answers: the mechanisms' noises are independent, so the probability of
+a transcript is a product over mechanisms, and step 1 stands with one factor a mechanism; for step 2
+see Haney et al. 2023 (concurrent composition).
 
-Sums are exact (rational numbers), and compared with the budget without a tolerance. To let k equal events fill a
-budget, take their sizes from :func:`jaxcd.privacy.rounding.split`, which rounds down.  A charge is atomic: threads that share a
-ledger never admit more than fits.
+Sums are exact (rational numbers), and compared with the budget without a tolerance. To let k equal
+events fill a budget, take their sizes from :func:`jaxcd.privacy.rounding.split`, which rounds down.
+A charge is atomic: threads that share a ledger never admit more than fits.
 """
 
 from __future__ import annotations
@@ -72,7 +83,9 @@ _EVENTS = (PureEvent, ZCDPEvent, ExponentialMechanismEvent, FailureEvent)
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One admitted event: its index (the noise of the mechanism is folded with it), its label, and the event."""
+    """One admitted event: its index (the noise of the mechanism is folded with it), its label, and
+    the event.
+    """
 
     index: int
     label: str
@@ -88,11 +101,17 @@ class Sums(NamedTuple):
 
     def plus(self, event: PrivacyEvent) -> Sums:
         """The sums after one more event."""
-        return Sums(_add(self.epsilon, event.epsilon), _add(self.rho, event.rho), self.failures + Fraction(event.delta))
+        return Sums(
+            _add(self.epsilon, event.epsilon),
+            _add(self.rho, event.rho),
+            self.failures + Fraction(event.delta),
+        )
 
 
 class Limits(NamedTuple):
-    """What the sums may reach for one row: epsilon under rule (P), rho under rule (Z), and failure probabilities."""
+    """What the sums may reach for one row: epsilon under rule (P), rho under rule (Z), and failure
+    probabilities.
+    """
 
     epsilon: float
     rho: float
@@ -106,7 +125,9 @@ class Limits(NamedTuple):
         left = round_down(Fraction(budget.delta) - Fraction(failure_delta))
         rho = epsilon_to_rho(budget.epsilon, left) if left > 0 else 0.0
         rows = budget.max_rows_per_person
-        return Limits(share_of_row(budget.epsilon, rows), share_of_row_rho(rho, rows), failure_delta)
+        return Limits(
+            share_of_row(budget.epsilon, rows), share_of_row_rho(rho, rows), failure_delta
+        )
 
     def admit(self, sums: Sums) -> bool:
         """Rule (P) or (Z), and the failures within their part."""
@@ -139,7 +160,9 @@ class PrivacyFilter(ABC):
     @property
     @abstractmethod
     def remaining_epsilon(self) -> float:
-        """What pure events may still add under rule (P), rounded down; 0 where that rule has no room."""
+        """What pure events may still add under rule (P), rounded down; 0 where that rule has no
+        room.
+        """
 
     @property
     @abstractmethod
@@ -156,15 +179,18 @@ class PrivacyFilter(ABC):
         """Admit and record an event, or refuse it; must be called before the mechanism draws."""
 
     def part(self, *, epsilon: float, rho: float) -> LedgerPart:
-        """A filter for a part of what is left here: at most ``epsilon`` by rule (P), or ``rho`` by rule (Z)."""
+        """A filter for a part of what is left here: at most ``epsilon`` by rule (P), or ``rho`` by
+        rule (Z).
+        """
         return LedgerPart(self, epsilon=epsilon, rho=rho)
 
 
 class LedgerPart(PrivacyFilter):
-    """A share of what is left of another filter, for a stage of a run; every event is charged to the whole as well.
+    """A share of what is left of another filter, for a stage of a run; every event is charged to
+    the whole as well.
 
-    An event fits where it is within the share of epsilon, or within the share of rho, by the sums of this part alone.  Indices are
-    those of the whole: the stages draw from one sampler.
+    An event fits where it is within the share of epsilon, or within the share of rho, by the sums
+    of this part alone.  Indices are those of the whole: the stages draw from one sampler.
     """
 
     def __init__(self, whole: PrivacyFilter, *, epsilon: float, rho: float) -> None:
@@ -199,19 +225,24 @@ class LedgerPart(PrivacyFilter):
         with self._lock:
             sums = self._sums.plus(event)
             if not isinstance(self.budget, NoPrivacy) and not self._limits.admit(sums):
-                raise BudgetExhausted(f"event {event.label!r} does not fit into its level's share; give the level a larger weight")
+                raise BudgetExhausted(
+                    f"event {event.label!r} does not fit into its level's share; give the level a "
+                    "larger weight"
+                )
             index = self._whole.charge(event)
             self._sums = sums
             return index
 
 
 class Ledger(PrivacyFilter):
-    """A privacy filter: charge an event, and only then draw.  The module's docstring has the rule and its proof.
+    """A privacy filter: charge an event, and only then draw.  The module's docstring has the rule
+    and its proof.
 
     Args:
-        budget: a :class:`Budget`, or ``NO_PRIVACY``: then every event is admitted and recorded, nothing is guaranteed.
-        failure_delta: the part of delta that is set aside for mechanisms that may fail, from 0 to delta; a budget for people with several
-            rows has none.
+        budget: a :class:`Budget`, or ``NO_PRIVACY``: then every event is admitted and recorded,
+            nothing is guaranteed.
+        failure_delta: the part of delta that is set aside for mechanisms that may fail, from 0 to
+            delta; a budget for people with several rows has none.
         under: another ledger that every event must fit as well.
 
     Raises:
@@ -219,15 +250,21 @@ class Ledger(PrivacyFilter):
     """
 
     def __init__(
-        self, budget: Budget | NoPrivacy, *, failure_delta: float = 0.0, under: PrivacyFilter | None = None
+        self,
+        budget: Budget | NoPrivacy,
+        *,
+        failure_delta: float = 0.0,
+        under: PrivacyFilter | None = None,
     ) -> None:
         if not isinstance(budget, (Budget, NoPrivacy)):
             raise OptionError(
-                f"budget must be a Budget or NO_PRIVACY, got {budget!r}: use Budget(epsilon=1.0, delta=1e-6)"
+                f"budget must be a Budget or NO_PRIVACY, got {budget!r}: use Budget(epsilon=1.0, "
+                "delta=1e-6)"
             )
         if isinstance(budget, Budget) and failure_delta and budget.max_rows_per_person > 1:
             raise OptionError(
-                f"max_rows_per_person = {budget.max_rows_per_person}: a mechanism that fails with a small probability has no bound for "
+                f"max_rows_per_person = {budget.max_rows_per_person}: a mechanism that fails with "
+                "a small probability has no bound for "
                 "several rows here; use another mechanism, or one row a person"
             )
         self._budget, self._under, self._failure_delta = budget, under, float(failure_delta)
@@ -252,7 +289,9 @@ class Ledger(PrivacyFilter):
 
     @property
     def rho_limit(self) -> float:
-        """What zCDP events may add up to: 0 for a budget without delta, infinity for ``NO_PRIVACY``."""
+        """What zCDP events may add up to: 0 for a budget without delta, infinity for
+        ``NO_PRIVACY``.
+        """
         return self._limits.rho
 
     @property
@@ -282,13 +321,17 @@ class Ledger(PrivacyFilter):
 
     @property
     def remaining_epsilon(self) -> float:
-        """What pure events may still add under rule (P), here and in the ledger above; 0 where that rule has no room."""
+        """What pure events may still add under rule (P), here and in the ledger above; 0 where that
+        rule has no room.
+        """
         own = _room(self._sums.epsilon, self._limits.epsilon)
         return own if self._under is None else min(own, self._under.remaining_epsilon)
 
     @property
     def remaining_rho(self) -> float:
-        """What rhos may still add under rule (Z), here and in the ledger above; 0 where that rule has no room."""
+        """What rhos may still add under rule (Z), here and in the ledger above; 0 where that rule
+        has no room.
+        """
         own = _room(self._sums.rho, self._limits.rho)
         return own if self._under is None else min(own, self._under.remaining_rho)
 
@@ -299,7 +342,8 @@ class Ledger(PrivacyFilter):
         return own if self._under is None else min(own, self._under.remaining_failures)
 
     def can_afford(self, event: PrivacyEvent) -> bool:
-        """Return whether the event fits this ledger's budget now; changes nothing, and does not ask the ledger above.
+        """Return whether the event fits this ledger's budget now; changes nothing, and does not ask
+        the ledger above.
 
         Raises:
             OptionError: not an event.
@@ -318,7 +362,8 @@ class Ledger(PrivacyFilter):
             The index of the event: 0, 1, 2, ...; noise is folded with it.
 
         Raises:
-            BudgetExhausted: the event does not fit; nothing was recorded, and :attr:`exhausted` is set.
+            BudgetExhausted: the event does not fit; nothing was recorded, and :attr:`exhausted` is
+                set.
             PrivacyError: the event's relation is not the budget's.
         """
         with self._lock:
@@ -326,7 +371,15 @@ class Ledger(PrivacyFilter):
             sums = self._sums.plus(event)
             if not self._limits.admit(sums):
                 self._exhausted = True
-                raise BudgetExhausted(refusal(event, self._budget, self.remaining_epsilon, self.remaining_rho, self.remaining_failures))
+                raise BudgetExhausted(
+                    refusal(
+                        event,
+                        self._budget,
+                        self.remaining_epsilon,
+                        self.remaining_rho,
+                        self.remaining_failures,
+                    )
+                )
             if self._under is not None:
                 try:
                     self._under.charge(event)
@@ -340,48 +393,58 @@ class Ledger(PrivacyFilter):
 
     @property
     def guarantee(self) -> PrivacyCost:
-        """What holds for everything drawn under this ledger, however its events were chosen: the budget itself; proved where
-        every event has the record of its mechanism."""
+        """What holds for everything drawn under this ledger, however its events were chosen: the
+        budget itself; proved where every event has the record of its mechanism."""
         return total_guarantee(self._budget, self._limits, [entry.event for entry in self._entries])
 
     @property
     def spent(self) -> PrivacyCost:
-        """What the admitted events add up to: the smaller of the pure sum and the zCDP sum converted at the budget's
-        delta.
+        """What the admitted events add up to: the smaller of the pure sum and the zCDP sum
+        converted at the budget's delta.
 
-        Never above the budget. It is accounting (``proven=False``): where the number or the size of the events
-        depended on the data, the sum does too, and the guarantee is :attr:`guarantee`.
+        Never above the budget. It is accounting (``proven=False``): where the number or the size of
+        the events depended on the data, the sum does too, and the guarantee is :attr:`guarantee`.
         """
         return total_spent(self._budget, self._sums, self._failure_delta)
 
     def to_table(self) -> list[dict[str, object]]:
-        """Return one row an event, for reports: index, label, mechanism, epsilon, rho, and what they follow from.  It holds no data."""
+        """Return one row an event, for reports: index, label, mechanism, epsilon, rho, and what
+        they follow from.  It holds no data.
+        """
         return [{"index": entry.index, **event_row(entry.event)} for entry in self._entries]
 
 
 def check_event(event: PrivacyEvent, budget: Budget | NoPrivacy) -> None:
     """Raise OptionError for what is no event, PrivacyError for an event of another relation."""
     if not isinstance(event, _EVENTS):
-        raise OptionError(f"event must be a privacy event, got {type(event).__name__}: use PureEvent or ZCDPEvent")
+        raise OptionError(
+            f"event must be a privacy event, got {type(event).__name__}: use PureEvent or ZCDPEvent"
+        )
     if isinstance(budget, Budget) and event.relation is not budget.relation:
         raise PrivacyError(
             f"relation of the event {event.label!r} is {event.relation.value}, "
-            f"the budget's is {budget.relation.value}: state the sensitivity for the budget's relation"
+            f"the budget's is {budget.relation.value}: state the sensitivity for the budget's "
+            "relation"
         )
 
 
-def refusal(event: PrivacyEvent, budget: Budget | NoPrivacy, epsilon: float, rho: float, failures: float) -> str:
+def refusal(
+    event: PrivacyEvent, budget: Budget | NoPrivacy, epsilon: float, rho: float, failures: float
+) -> str:
     """The words for an event that does not fit what is left."""
     failing = f", delta={event.delta:.6g}" if event.delta else ""
     room = f" and {failures:.6g} of delta for failures" if event.delta else ""
     return (
-        f"event {event.label!r} (epsilon={event.epsilon:.6g}, rho={event.rho:.6g}{failing}) does not fit: "
+        f"event {event.label!r} (epsilon={event.epsilon:.6g}, rho={event.rho:.6g}{failing}) does "
+        "not fit: "
         f"{epsilon:.6g} of epsilon and {rho:.6g} of rho{room} are left of the budget "
         f"{budget}; ask for fewer or smaller events, or start with a larger budget"
     )
 
 
-def total_guarantee(budget: Budget | NoPrivacy, limits: Limits, events: list[PrivacyEvent]) -> PrivacyCost:
+def total_guarantee(
+    budget: Budget | NoPrivacy, limits: Limits, events: list[PrivacyEvent]
+) -> PrivacyCost:
     """The budget as a cost; proved where every event says what its price follows from."""
     if isinstance(budget, NoPrivacy):
         return PrivacyCost(math.inf, 0.0, Relation.REPLACE_ONE, False, _NO_PRIVACY_REASON)
@@ -390,10 +453,17 @@ def total_guarantee(budget: Budget | NoPrivacy, limits: Limits, events: list[Pri
     for event in events:
         if event.record is None:
             proven = False
-            reason = f"event {event.label!r} was charged without a mechanism of jaxcd: its price is the word of whoever charged it"
+            reason = (
+                f"event {event.label!r} was charged without a mechanism of jaxcd: its price "
+                "is the word of whoever charged it"
+            )
             break
     # For the whole person: the limits are those of a row.
-    rho = None if limits.failures or not budget.delta > 0 else min(limits.rho * rows**2, epsilon_to_rho(budget.epsilon, budget.delta))
+    rho = (
+        None
+        if limits.failures or not budget.delta > 0
+        else min(limits.rho * rows**2, epsilon_to_rho(budget.epsilon, budget.delta))
+    )
     return PrivacyCost(budget.epsilon, budget.delta, budget.relation, proven, reason, rows, rho)
 
 
@@ -408,14 +478,26 @@ def total_spent(budget: Budget | NoPrivacy, sums: Sums, failure_delta: float = 0
     rho = math.inf if sums.rho is None else round_up(sums.rho * rows**2)
     converted = rho_to_epsilon(rho, delta) if delta > 0 else math.inf
     if pure <= converted:
-        return PrivacyCost(min(pure, budget.epsilon), failures, budget.relation, False, reason, rows)
-    # An exact sum <= limit (a float) still is <= limit after rounding up, so neither minimum below cuts off a
-    # real cost.
-    return PrivacyCost(min(converted, budget.epsilon), min(delta + failures, budget.delta), budget.relation, False, reason, rows, rho)
+        return PrivacyCost(
+            min(pure, budget.epsilon), failures, budget.relation, False, reason, rows
+        )
+    # An exact sum <= limit (a float) still is <= limit after rounding up, so neither minimum below
+    # cuts off a real cost.
+    return PrivacyCost(
+        min(converted, budget.epsilon),
+        min(delta + failures, budget.delta),
+        budget.relation,
+        False,
+        reason,
+        rows,
+        rho,
+    )
 
 
 def event_row(event: PrivacyEvent) -> dict[str, object]:
-    """An event in a report's table: label, mechanism, epsilon, rho, delta where there is one, and what they follow from."""
+    """An event in a report's table: label, mechanism, epsilon, rho, delta where there is one, and
+    what they follow from.
+    """
     row: dict[str, object] = {
         "label": event.label,
         "mechanism": type(event).__name__.removesuffix("Event"),
@@ -442,7 +524,9 @@ def event_row(event: PrivacyEvent) -> dict[str, object]:
 
 
 def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
-    """The inverse of :func:`event_row`; KeyError, TypeError or ValueError where a part is missing or of another kind."""
+    """The inverse of :func:`event_row`; KeyError, TypeError or ValueError where a part is missing
+    or of another kind.
+    """
     from .events import Law, MechanismRecord
 
     record = None
@@ -458,7 +542,12 @@ def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
             float(row["rate"]),  # type: ignore[arg-type]
             tuple(dict(row.get("channel", {})).items()),  # type: ignore[call-overload]
         )
-    kinds = {"Pure": PureEvent, "ExponentialMechanism": ExponentialMechanismEvent, "ZCDP": ZCDPEvent, "Failure": FailureEvent}
+    kinds = {
+        "Pure": PureEvent,
+        "ExponentialMechanism": ExponentialMechanismEvent,
+        "ZCDP": ZCDPEvent,
+        "Failure": FailureEvent,
+    }
     kind = kinds[str(row["mechanism"])]
     size = float(row[{"ZCDP": "rho", "Failure": "delta"}.get(str(row["mechanism"]), "epsilon")])  # type: ignore[arg-type]
     return kind(size, str(row["label"]), record=record)  # type: ignore[operator, return-value]

@@ -1,23 +1,30 @@
-r"""One owner, one data set, one total: a ledger that lives in a file and outlasts runs, processes and crashes.
+r"""One owner, one data set, one total: a ledger that lives in a file and outlasts runs, processes
+and crashes.
 
-*Format.*  UTF-8 text.  Line 1 is the tip: ``jaxcd-ledger 1 COUNT DIGEST``, of fixed length, with the number of records and the digest of
-the last.  Every other line is a record: the digest of the line before it and of its own content, a space, and the content (JSON).  The
-first record names the data set and the budget; each other one is a charge: what a mechanism was about to draw, and for which analysis.
+*Format.*  UTF-8 text.  Line 1 is the tip: ``jaxcd-ledger 1 COUNT DIGEST``, of fixed length, with
+the number of records and the digest of the last.  Every other line is a record: the digest of the
+line before it and of its own content, a space, and the content (JSON).  The first record names the
+data set and the budget; each other one is a charge: what a mechanism was about to draw, and for
+which analysis.
 
-*Order.*  A charge takes a lock that all processes share, reads what others have added, decides by the ledger's rule, appends its record,
-forces it to the disk, writes the tip, forces that to the disk, and only then returns; so the mechanism draws after its price is on the
-disk.  Killed in between, the file shows at least what was drawn: a record beyond the tip is complete, is counted, and the tip is
-mended; a broken last line was never confirmed, nothing was drawn for it, and it is overwritten by the next charge.
+*Order.*  A charge takes a lock that all processes share, reads what others have added, decides by
+the ledger's rule, appends its record, forces it to the disk, writes the tip, forces that to the
+disk, and only then returns; so the mechanism draws after its price is on the disk.  Killed in
+between, the file shows at least what was drawn: a record beyond the tip is complete, is counted,
+and the tip is mended; a broken last line was never confirmed, nothing was drawn for it, and it is
+overwritten by the next charge.
 
-*What is refused.*  A record that was changed, taken out or put in (the digests do not follow from each other), and an end that is missing
-(fewer records than the tip says): the file has been edited or truncated, and what it would promise is not known.  A whole file that is
-replaced by an older copy of itself cannot be told from that copy; keep it where only its owner writes.
+*What is refused.*  A record that was changed, taken out or put in (the digests do not follow from
+each other), and an end that is missing (fewer records than the tip says): the file has been edited
+or truncated, and what it would promise is not known.  A whole file that is replaced by an older
+copy of itself cannot be told from that copy; keep it where only its owner writes.
 
-The file holds labels, prices and public numbers, never data.  The data set is named by its owner and not by a digest of its content,
-which would be a function of the data.
+The file holds labels, prices and public numbers, never data.  The data set is named by its owner
+and not by a digest of its content, which would be a function of the data.
 
-**Guarantee.** That of :class:`jaxcd.privacy.Ledger` with the file's budget, for everything that was ever charged to the file.  Proof:
-:mod:`jaxcd.privacy.ledger`; the analyst is everybody who ever ran an analysis under it.
+**Guarantee.** That of :class:`jaxcd.privacy.Ledger` with the file's budget, for everything that was
+ever charged to the file.  Proof: :mod:`jaxcd.privacy.ledger`; the analyst is everybody who ever ran
+an analysis under it.
 """
 
 from __future__ import annotations
@@ -67,42 +74,64 @@ def _tip(count: int, digest: str) -> bytes:
 
 
 def _number(value: float) -> float | str:
-    return value if math.isfinite(value) else str(value)  # JSON has no infinity; float() reads it back
+    # JSON has no infinity; float() reads it back
+    return value if math.isfinite(value) else str(value)
 
 
 class LedgerFile(PrivacyFilter):
-    """A ledger in a file: opened if it is there, made if it is not; given as ``ledger=`` to any analysis.
+    """A ledger in a file: opened if it is there, made if it is not; given as ``ledger=`` to any
+    analysis.
 
     Args:
         path: of the file, in a folder that exists.
-        data_set: the owner's name for the data, such as ``"patients 2026-11"``; an existing file must have the same.
-        budget: the total for everything that is ever charged; an existing file must have the same.  None opens an existing file only.
-        failure_delta: the part of delta that is set aside for mechanisms that fail with a small probability (propose-test-release); from 0.
+        data_set: the owner's name for the data, such as ``"patients 2026-11"``; an existing file
+            must have the same.
+        budget: the total for everything that is ever charged; an existing file must have the same.
+            None opens an existing file only.
+        failure_delta: the part of delta that is set aside for mechanisms that fail with a small
+            probability (propose-test-release); from 0.
 
     Raises:
-        OptionError: an argument is not of its kind, there is no such file to open, or an existing file is of another data set or budget.
+        OptionError: an argument is not of its kind, there is no such file to open, or an existing
+            file is of another data set or budget.
         FormatError: the file is no ledger, or was edited or truncated.
 
     Example:
         >>> import jaxcd, tempfile, pathlib
         >>> folder = pathlib.Path(tempfile.mkdtemp())
-        >>> total = jaxcd.LedgerFile(folder / "people.ledger", data_set="people", budget=jaxcd.Budget(2.0, 1e-6))
+        >>> total = jaxcd.LedgerFile(
+        ...     folder / "people.ledger", data_set="people", budget=jaxcd.Budget(2.0, 1e-6)
+        ... )
         >>> total.remaining_epsilon
         2.0
     """
 
     def __init__(
-        self, path: str | Path, *, data_set: str | None = None, budget: Budget | None = None, failure_delta: float = 0.0
+        self,
+        path: str | Path,
+        *,
+        data_set: str | None = None,
+        budget: Budget | None = None,
+        failure_delta: float = 0.0,
     ) -> None:
         from filelock import FileLock
 
         self._path = Path(path)
         if self._path.is_dir() or not self._path.absolute().parent.is_dir():
-            raise OptionError(f"path = {str(path)!r} is no file in a folder that exists; give one such as 'patients.ledger'")
+            raise OptionError(
+                f"path = {str(path)!r} is no file in a folder that exists; give one such as "
+                "'patients.ledger'"
+            )
         if budget is not None and not isinstance(budget, Budget):
-            raise OptionError(f"budget must be a Budget, got {budget!r}: a ledger file keeps one total, such as Budget(4.0, 1e-6)")
+            raise OptionError(
+                f"budget must be a Budget, got {budget!r}: a ledger file keeps one total, such as "
+                "Budget(4.0, 1e-6)"
+            )
         if data_set is not None and (not isinstance(data_set, str) or not data_set.strip()):
-            raise OptionError(f"data_set = {data_set!r} is no name; give the owner's name of the data, such as 'patients 2026-11'")
+            raise OptionError(
+                f"data_set = {data_set!r} is no name; give the owner's name of the data, such as "
+                "'patients 2026-11'"
+            )
         self._lock, self._thread_lock = FileLock(f"{self._path}.lock"), threading.RLock()
         self._records: list[dict[str, Any]] = []
         self._events: list[PrivacyEvent] = []
@@ -114,15 +143,20 @@ class LedgerFile(PrivacyFilter):
             self._read()
         self._check_same(data_set, budget)
 
-    # ---- the file ----------------------------------------------------------------------------------------------------
+    # ---- the file
+    # ----------------------------------------------------------------------------------------------
 
     def _make(self, data_set: str | None, budget: Budget | None, failure_delta: float) -> None:
         if budget is None or data_set is None:
             raise OptionError(
-                f"path: there is no ledger {str(self._path)!r}; give data_set and budget to make one, or correct the path"
+                f"path: there is no ledger {str(self._path)!r}; give data_set and budget to make "
+                "one, or correct the path"
             )
         if not (isinstance(failure_delta, (int, float)) and 0 <= failure_delta <= budget.delta):
-            raise OptionError(f"failure_delta = {failure_delta!r} is no part of delta = {budget.delta!r}; give a number from 0 to delta")
+            raise OptionError(
+                f"failure_delta = {failure_delta!r} is no part of delta = {budget.delta!r}; give "
+                "a number from 0 to delta"
+            )
         header = {
             "data_set": data_set,
             "epsilon": budget.epsilon,
@@ -143,7 +177,9 @@ class LedgerFile(PrivacyFilter):
         _force_folder(self._path.parent)
 
     def _read(self) -> None:
-        """Reads the records that are new since the last time, and checks that they follow from what was known."""
+        """Reads the records that are new since the last time, and checks that they follow from what
+        was known.
+        """
         with self._path.open("rb") as file:
             tip = file.read(_TIP)
             try:
@@ -154,7 +190,10 @@ class LedgerFile(PrivacyFilter):
             if magic != MAGIC or len(tip) != _TIP:
                 raise self._damaged("it does not begin as a ledger does")
             if version != str(_VERSION):
-                raise FormatError(f"file {str(self._path)!r} has version {version}, this jaxcd reads {_VERSION}; update jaxcd")
+                raise FormatError(
+                    f"file {str(self._path)!r} has version {version}, this jaxcd reads "
+                    f"{_VERSION}; update jaxcd"
+                )
             size = file.seek(0, os.SEEK_END)
             file.seek(max(self._end, _TIP))
             rest = file.read()
@@ -199,14 +238,18 @@ class LedgerFile(PrivacyFilter):
     def _open(self, header: Mapping[str, Any]) -> None:
         self._data_set = str(header["data_set"])
         self._budget = Budget(
-            float(header["epsilon"]), float(header["delta"]), Relation(header["relation"]),
+            float(header["epsilon"]),
+            float(header["delta"]),
+            Relation(header["relation"]),
             max_rows_per_person=int(header["max_rows_per_person"]),
-        )  # fmt: skip
+        )
         self._failure_delta = float(header["failure_delta"])
         self._limits = Limits.of(self._budget, failure_delta=self._failure_delta)
 
     def _append(self, record: Mapping[str, Any]) -> None:
-        """Writes a record and then the tip; a tip that a crash has left behind is mended first, so that it is never behind by two."""
+        """Writes a record and then the tip; a tip that a crash has left behind is mended first, so
+        that it is never behind by two.
+        """
         content = json.dumps(record, ensure_ascii=False)
         digest = _digest(self._digest, content)
         line = f"{digest} {content}\n".encode()
@@ -225,17 +268,25 @@ class LedgerFile(PrivacyFilter):
 
     def _damaged(self, what: str) -> FormatError:
         return FormatError(
-            f"file {str(self._path)!r} is no whole ledger: {what}; it was edited or truncated, so what has been spent is not known: "
+            f"file {str(self._path)!r} is no whole ledger: {what}; it was edited or truncated, so "
+            "what has been spent is not known: "
             "put back the true file, or treat the budget as spent"
         )
 
     def _check_same(self, data_set: str | None, budget: Budget | None) -> None:
         if data_set is not None and data_set != self._data_set:
-            raise OptionError(f"data_set: the ledger {str(self._path)!r} is of {self._data_set!r}, not of {data_set!r}; give its own, or another file")
+            raise OptionError(
+                f"data_set: the ledger {str(self._path)!r} is of {self._data_set!r}, not of "
+                f"{data_set!r}; give its own, or another file"
+            )
         if budget is not None and budget != self._budget:
-            raise OptionError(f"budget: the ledger {str(self._path)!r} keeps {self._budget}, not {budget}; the total was fixed when it was made")
+            raise OptionError(
+                f"budget: the ledger {str(self._path)!r} keeps {self._budget}, not {budget}; the "
+                "total was fixed when it was made"
+            )
 
-    # ---- the filter --------------------------------------------------------------------------------------------------
+    # ---- the filter
+    # ----------------------------------------------------------------------------------------------
 
     def _current(self) -> Sums:
         with self._thread_lock, self._lock:
@@ -273,7 +324,8 @@ class LedgerFile(PrivacyFilter):
         return _room(self._current().failures, self._limits.failures)
 
     def charge(self, event: PrivacyEvent) -> int:
-        """Charge an event to the file: on the disk before this returns.  Atomic among threads and processes.
+        """Charge an event to the file: on the disk before this returns.  Atomic among threads and
+        processes.
 
         Returns:
             Its index in the file.
@@ -286,7 +338,9 @@ class LedgerFile(PrivacyFilter):
         return self.charge_for(event, {})
 
     def charge_for(self, event: PrivacyEvent, analysis: Mapping[str, Any]) -> int:
-        """:meth:`charge`, with what is known of the analysis: ``analysis`` (an id), ``claims`` (classes that are not jaxcd's), ``secure``."""
+        """:meth:`charge`, with what is known of the analysis: ``analysis`` (an id), ``claims``
+        (classes that are not jaxcd's), ``secure``.
+        """
         with self._thread_lock, self._lock:
             self._read()
             check_event(event, self._budget)
@@ -296,18 +350,27 @@ class LedgerFile(PrivacyFilter):
                     _room(self._sums.rho, self._limits.rho),
                     _room(self._sums.failures, self._limits.failures),
                 )
-                raise BudgetExhausted(f"ledger {str(self._path)!r}: {refusal(event, self._budget, *rooms)}")
-            row = {name: _number(part) if isinstance(part, float) else part for name, part in event_row(event).items()}
+                raise BudgetExhausted(
+                    f"ledger {str(self._path)!r}: {refusal(event, self._budget, *rooms)}"
+                )
+            row = {
+                name: _number(part) if isinstance(part, float) else part
+                for name, part in event_row(event).items()
+            }
             self._append({**row, **analysis, "time": _now()})
             self._read()
             return self._count - 2
 
     @property
     def guarantee(self) -> PrivacyCost:
-        """What holds for everything ever charged; proved where every mechanism and every class involved is jaxcd's own, with secure noise."""
+        """What holds for everything ever charged; proved where every mechanism and every class
+        involved is jaxcd's own, with secure noise.
+        """
         self._current()
         cost = total_guarantee(self._budget, self._limits, self._events)
-        claims = sorted({str(name) for record in self._records for name in record.get("claims", ())})
+        claims = sorted(
+            {str(name) for record in self._records for name in record.get("claims", ())}
+        )
         if claims:
             return _unproved(cost, f"the claims of {', '.join(claims)} are their authors'")
         if not all(record.get("secure", True) for record in self._records):
@@ -321,19 +384,33 @@ class LedgerFile(PrivacyFilter):
 
     @property
     def records(self) -> Sequence[Mapping[str, Any]]:
-        """The charges in order: label, mechanism, epsilon, rho, analysis, time, and what the price follows from."""
+        """The charges in order: label, mechanism, epsilon, rho, analysis, time, and what the price
+        follows from.
+        """
         self._current()
         return tuple(dict(record) for record in self._records)
 
     def certificate(self) -> dict[str, Any]:
-        """What :func:`jaxcd.verify` checks: the total, and every charge with what its price follows from."""
-        cost, rows = self.guarantee, [{"index": i, **record} for i, record in enumerate(self._records)]
+        """What :func:`jaxcd.verify` checks: the total, and every charge with what its price follows
+        from.
+        """
+        cost, rows = (
+            self.guarantee,
+            [{"index": i, **record} for i, record in enumerate(self._records)],
+        )
         return certificate_of(
-            cost=cost, spent=self.spent, rows=rows, failure_delta=self._failure_delta, more={"data_set": self._data_set}
+            cost=cost,
+            spent=self.spent,
+            rows=rows,
+            failure_delta=self._failure_delta,
+            more={"data_set": self._data_set},
         )
 
     def __repr__(self) -> str:
-        return f"LedgerFile({str(self._path)!r}, data_set={self._data_set!r}, {self._budget}, {len(self._records)} charges)"
+        return (
+            f"LedgerFile({str(self._path)!r}, data_set={self._data_set!r}, {self._budget}, "
+            f"{len(self._records)} charges)"
+        )
 
 
 def _unproved(cost: PrivacyCost, reason: str) -> PrivacyCost:

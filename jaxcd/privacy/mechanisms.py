@@ -1,20 +1,23 @@
 r"""Mechanisms on integers: quantise, add integer noise, compare or release integers.
 
-The integer pattern. A value q computed in float64 is put on a public grid of step g (a power of two, so that dividing
-by it is exact): v = round(q / g), clamped to +-2^61. If q(D) and q(D') differ by at most ``sensitivity`` in exact
-arithmetic and each computed value is within ``pad`` of the exact one, the integers differ by at most d =
-ceil((sensitivity + 2 pad) / g) + 1, because rounding changes a difference by at most one and clamping to a public
-interval by nothing. A vector of D coordinates: (sensitivity + 2 D pad)/g + D in L1, and
-(sensitivity + 2 sqrt(D) pad)/g + sqrt(D) in L2. Values of an integer dtype (counts) lie on the grid already: nothing
-is added for rounding.
+The integer pattern. A value q computed in float64 is put on a public grid of step g (a power of
+two, so that dividing by it is exact): v = round(q / g), clamped to +-2^61. If q(D) and q(D') differ
+by at most ``sensitivity`` in exact arithmetic and each computed value is within ``pad`` of the
+exact one, the integers differ by at most d = ceil((sensitivity + 2 pad) / g) + 1, because rounding
+changes a difference by at most one and clamping to a public interval by nothing. A vector of D
+coordinates: (sensitivity + 2 D pad)/g + D in L1, and (sensitivity + 2 sqrt(D) pad)/g + sqrt(D) in
+L2. Values of an integer dtype (counts) lie on the grid already: nothing is added for rounding.
 
-Noise scales are rounded up, so that d / scale <= epsilon holds for the very floats that the exact samplers use.
+Noise scales are rounded up, so that d / scale <= epsilon holds for the very floats that the exact
+samplers use.
 
-Saturation. Samplers return x clipped to +-2^62. A released integer is clip(v + clip(x, 2^62), 2^61), and that equals
-clip(v + x, 2^61) for every abs(v) <= 2^61: it is post-processing of the unclipped mechanism.
+Saturation. Samplers return x clipped to +-2^62. A released integer is clip(v + clip(x, 2^62),
+2^61), and that equals clip(v + x, 2^61) for every abs(v) <= 2^61: it is post-processing of the
+unclipped mechanism.
 
-Order. Each mechanism checks its options, charges the ledger, and only then draws; the event carries what its price follows from. ``epsilon=inf`` (``rho=inf``) adds
-no noise; only a ledger over ``NO_PRIVACY`` admits it. A value of NaN is refused: a statistic that is not total has no
+Order. Each mechanism checks its options, charges the ledger, and only then draws; the event carries
+what its price follows from. ``epsilon=inf`` (``rho=inf``) adds no noise; only a ledger over
+``NO_PRIVACY`` admits it. A value of NaN is refused: a statistic that is not total has no
 sensitivity at all.  Values come as :class:`Sensitive`, or as arrays.
 """
 
@@ -45,14 +48,18 @@ VALUE_LIMIT = 2**61
 """Quantised values, and released integers, are clamped to plus and minus this number of steps."""
 
 _LEAST_SCALE = 2.0**-10
-"""Smaller scales are rounded up to this, which is always safe; P[draw != 0] is below exp(-1000) already there."""
+"""Smaller scales are rounded up to this, which is always safe; P[draw != 0] is below exp(-1000)
+already there.
+"""
 
 
 def check_grid(grid: float) -> Fraction:
     """Return the grid as a fraction if it is a power of two, else raise OptionError."""
     grid = check_positive("grid", grid, cure="give a power of two such as 2**-30")
     if math.frexp(grid)[0] != 0.5:
-        raise OptionError(f"grid must be a power of two, got {grid!r}: dividing by it is exact then; try 2**-30")
+        raise OptionError(
+            f"grid must be a power of two, got {grid!r}: dividing by it is exact then; try 2**-30"
+        )
     return Fraction(grid)
 
 
@@ -67,7 +74,8 @@ def quantise(values: ArrayLike, *, grid: float) -> Integers:
         int64 array of the same shape.
 
     Raises:
-        OptionError: the grid is not a power of two, or coarser than 1 for values of an integer dtype.
+        OptionError: the grid is not a power of two, or coarser than 1 for values of an integer
+            dtype.
         SensitivityError: a value is NaN.
     """
     step = check_grid(grid)
@@ -75,32 +83,46 @@ def quantise(values: ArrayLike, *, grid: float) -> Integers:
     if _on_grid(array):
         if step > 1:
             raise OptionError(
-                f"grid must be at most 1 for values of an integer dtype, got {grid!r}: counts lie on a grid of 1"
+                f"grid must be at most 1 for values of an integer dtype, got {grid!r}: counts lie "
+                "on a grid of 1"
             )
         factor = int(1 / step)
         if factor > VALUE_LIMIT:
-            raise OptionError(f"grid must be at least 2**-61 for values of an integer dtype, got {grid!r}: try 1.0")
+            raise OptionError(
+                f"grid must be at least 2**-61 for values of an integer dtype, got {grid!r}: try "
+                "1.0"
+            )
         bound = VALUE_LIMIT // factor  # clamp before the product can overflow
         clamped = (
-            np.clip(array.astype(np.int64), -bound, bound) if array.dtype.kind == "i" else np.minimum(array, bound)
+            np.clip(array.astype(np.int64), -bound, bound)
+            if array.dtype.kind == "i"
+            else np.minimum(array, bound)
         )
         return clamped.astype(np.int64) * factor
     numbers = array.astype(np.float64)
     if np.isnan(numbers).any():
-        raise SensitivityError("values hold NaN: a statistic must be defined on every data set to have a sensitivity")
+        raise SensitivityError(
+            "values hold NaN: a statistic must be defined on every data set to have a sensitivity"
+        )
     with np.errstate(over="ignore"):
         scaled = np.rint(numbers / float(step))
     return np.clip(scaled, -float(VALUE_LIMIT), float(VALUE_LIMIT)).astype(np.int64)
 
 
 def _on_grid(array: NDArray) -> bool:
-    """Whether the dtype (a public fact) says that values are integers, and hence on every grid of step 2**-k, k >=
-    0."""
+    """Whether the dtype (a public fact) says that values are integers, and hence on every grid of
+    step 2**-k, k >= 0."""
     return array.dtype.kind in "iu"
 
 
 def integer_sensitivity(
-    sensitivity: float, *, grid: float, pad: float = 0.0, dimension: int = 1, norm: int = 1, integral: bool = False
+    sensitivity: float,
+    *,
+    grid: float,
+    pad: float = 0.0,
+    dimension: int = 1,
+    norm: int = 1,
+    integral: bool = False,
 ) -> Fraction:
     """Return a bound on the change of quantised values between neighbours, in steps of the grid.
 
@@ -110,12 +132,13 @@ def integer_sensitivity(
         pad: bound on the numerical error of each computed value.
         dimension: number of coordinates D.
         norm: 1 or 2.
-        integral: whether the values have an integer dtype: nothing is added for rounding, and ``pad`` must be 0.
+        integral: whether the values have an integer dtype: nothing is added for rounding, and
+            ``pad`` must be 0.
 
     Returns:
-        ceil((sensitivity + 2 D pad) / grid) + D for norm 1; (sensitivity + 2 s pad) / grid + s with s >= sqrt(D) for
-        norm 2; floor(sensitivity / grid) resp. sensitivity / grid for integral values (integers differ by an
-        integer).
+        ceil((sensitivity + 2 D pad) / grid) + D for norm 1; (sensitivity + 2 s pad) / grid + s with
+        s >= sqrt(D) for norm 2; floor(sensitivity / grid) resp. sensitivity / grid for integral
+        values (integers differ by an integer).
 
     Raises:
         OptionError: an argument is out of its range.
@@ -123,24 +146,33 @@ def integer_sensitivity(
     step = check_grid(grid)
     cure = "state the largest change of the statistic between neighbouring data sets"
     exact = Fraction(check_positive("sensitivity", sensitivity, cure=cure))
-    error = Fraction(check_nonnegative("pad", pad, cure="state a bound on the numerical error of the statistic"))
+    error = Fraction(
+        check_nonnegative("pad", pad, cure="state a bound on the numerical error of the statistic")
+    )
     if norm not in (1, 2):
-        raise OptionError(f"norm must be 1 or 2, got {norm!r}: Laplace noise takes L1, Gaussian noise L2")
+        raise OptionError(
+            f"norm must be 1 or 2, got {norm!r}: Laplace noise takes L1, Gaussian noise L2"
+        )
     if integral:
         if error > 0:
             raise OptionError(
-                f"pad must be 0 for values of an integer dtype, got {pad!r}: integers have no numerical error"
+                f"pad must be 0 for values of an integer dtype, got {pad!r}: integers have no "
+                "numerical error"
             )
         bound = exact / step
         return Fraction(math.floor(bound)) if norm == 1 and bound >= 1 else bound
-    spread = Fraction(dimension) if norm == 1 or dimension == 1 else Fraction(sqrt_up(Fraction(dimension)))
+    spread = (
+        Fraction(dimension)
+        if norm == 1 or dimension == 1
+        else Fraction(sqrt_up(Fraction(dimension)))
+    )
     bound = (exact + 2 * spread * error) / step
     return math.ceil(bound) + spread if norm == 1 or dimension == 1 else bound + spread
 
 
 def noise_scale(bound: Fraction, epsilon: float) -> float:
-    """Return a float scale with ``bound / scale <= epsilon`` exactly, the smallest from 2^-10 on; 0 for an infinite
-    epsilon.
+    """Return a float scale with ``bound / scale <= epsilon`` exactly, the smallest from 2^-10 on; 0
+    for an infinite epsilon.
 
     Raises:
         OptionError: the scale is too large for int64.
@@ -149,13 +181,24 @@ def noise_scale(bound: Fraction, epsilon: float) -> float:
     if math.isinf(epsilon):
         return 0.0
     scale = bound / Fraction(epsilon)
-    return check_scale("noise scale", max(round_up(scale), _LEAST_SCALE) if scale < 2**1000 else math.inf)
+    return check_scale(
+        "noise scale", max(round_up(scale), _LEAST_SCALE) if scale < 2**1000 else math.inf
+    )
 
 
 def _release(
-    accountant: Accountant | None, index: int, label: str, values: Integers, noise: Integers | None, grid: float
+    accountant: Accountant | None,
+    index: int,
+    label: str,
+    values: Integers,
+    noise: Integers | None,
+    grid: float,
 ) -> NDArray[np.float64]:
-    total = values if noise is None else np.clip(values + noise.reshape(values.shape), -VALUE_LIMIT, VALUE_LIMIT)
+    total = (
+        values
+        if noise is None
+        else np.clip(values + noise.reshape(values.shape), -VALUE_LIMIT, VALUE_LIMIT)
+    )
     released = np.asarray(total, dtype=np.float64) * grid
     if accountant is not None:
         accountant.bought(index, label, released)
@@ -176,11 +219,11 @@ def laplace(
 ) -> NDArray[np.float64]:
     r"""Release values with discrete Laplace noise of scale d / epsilon on the grid.
 
-    **Guarantee.** Relation: ``relation``, that of the sensitivity. Sensitivity: L1 over the whole array, the d of the
-    module's docstring.
-    Event: ``PureEvent(epsilon)``. Public: shape and dtype of ``values``, grid, sensitivity, pad. Proof: the
-        probability of a vector w of integers is proportional to exp(-|w - v|_1 / scale), so the ratio between
-        neighbours is at most exp(d / scale) <= exp(epsilon).
+    **Guarantee.** Relation: ``relation``, that of the sensitivity. Sensitivity: L1 over the whole
+    array, the d of the module's docstring.
+    Event: ``PureEvent(epsilon)``. Public: shape and dtype of ``values``, grid, sensitivity, pad.
+        Proof: the probability of a vector w of integers is proportional to exp(-|w - v|_1 / scale),
+        so the ratio between neighbours is at most exp(d / scale) <= exp(epsilon).
 
     Args:
         accountant: ledger and noise.
@@ -191,7 +234,8 @@ def laplace(
         label: public words for the report.
         grid: step, a power of two.
         relation: neighbouring relation of ``sensitivity``.
-        withheld: whether the caller may yet withhold the result, because its guarantee depends on that; then the accountant does not keep it.
+        withheld: whether the caller may yet withhold the result, because its guarantee depends on
+            that; then the accountant does not keep it.
 
     Returns:
         Noisy values on the grid, float64, of the same shape.
@@ -205,10 +249,14 @@ def laplace(
     """
     array = exact_values(values)
     integral = _on_grid(array)
-    bound = integer_sensitivity(sensitivity, grid=grid, pad=pad, dimension=array.size, norm=1, integral=integral)
+    bound = integer_sensitivity(
+        sensitivity, grid=grid, pad=pad, dimension=array.size, norm=1, integral=integral
+    )
     scale = noise_scale(bound, epsilon)
     quantised = quantise(array, grid=grid)
-    record = MechanismRecord(Law.LAPLACE, float(sensitivity), float(pad), float(grid), array.size, integral, (scale,))
+    record = MechanismRecord(
+        Law.LAPLACE, float(sensitivity), float(pad), float(grid), array.size, integral, (scale,)
+    )
     index = accountant.charge(PureEvent(epsilon, label, relation, record))
     noise = accountant.noise.discrete_laplace(scale, array.size, index=index) if scale else None
     return _release(None if withheld else accountant, index, label, quantised, noise, grid)
@@ -227,11 +275,12 @@ def gaussian(
 ) -> NDArray[np.float64]:
     r"""Release values with discrete Gaussian noise, sigma^2 = d^2 / (2 rho), on the grid.
 
-    **Guarantee.** Relation: ``relation``, that of the sensitivity. Sensitivity: L2 over the whole array, the d of the
-    module's docstring.
-    Event: ``ZCDPEvent(rho)``. Public: shape and dtype of ``values``, grid, sensitivity, pad. Proof: independent
-        discrete Gaussian noise on a vector of integers of L2 sensitivity d is d^2/(2 sigma^2)-zCDP (Canonne, Kamath,
-        Steinke 2020, Theorem 14); sigma is rounded up until d^2 <= 2 rho sigma^2.
+    **Guarantee.** Relation: ``relation``, that of the sensitivity. Sensitivity: L2 over the whole
+    array, the d of the module's docstring.
+    Event: ``ZCDPEvent(rho)``. Public: shape and dtype of ``values``, grid, sensitivity, pad. Proof:
+        independent discrete Gaussian noise on a vector of integers of L2 sensitivity d is d^2/(2
+        sigma^2)-zCDP (Canonne, Kamath, Steinke 2020, Theorem 14); sigma is rounded up until
+        d^2 <= 2 rho sigma^2.
 
     Args:
         accountant: ledger and noise.
@@ -255,10 +304,14 @@ def gaussian(
     """
     array = exact_values(values)
     integral = _on_grid(array)
-    bound = integer_sensitivity(sensitivity, grid=grid, pad=pad, dimension=array.size, norm=2, integral=integral)
+    bound = integer_sensitivity(
+        sensitivity, grid=grid, pad=pad, dimension=array.size, norm=2, integral=integral
+    )
     sigma = gaussian_sigma(bound, rho)
     quantised = quantise(array, grid=grid)
-    record = MechanismRecord(Law.GAUSSIAN, float(sensitivity), float(pad), float(grid), array.size, integral, (sigma,))
+    record = MechanismRecord(
+        Law.GAUSSIAN, float(sensitivity), float(pad), float(grid), array.size, integral, (sigma,)
+    )
     index = accountant.charge(ZCDPEvent(rho, label, relation, record))
     noise = accountant.noise.discrete_gaussian(sigma, array.size, index=index) if sigma else None
     return _release(accountant, index, label, quantised, noise, grid)
@@ -290,14 +343,17 @@ def select_max(
     grid: float = GRID,
     relation: Relation = Relation.REPLACE_ONE,
 ) -> int:
-    r"""Select the index of a large score: the exponential mechanism, P[i] proportional to exp(epsilon v_i / (2 d)).
+    r"""Select the index of a large score: the exponential mechanism, P[i] proportional to
+    exp(epsilon v_i / (2 d)).
 
-    **Guarantee.** Relation: ``relation``, that of the sensitivity. Sensitivity: every single score moves by at most
-    ``sensitivity``, the integers v_i by at most d. Event: ``ExponentialMechanismEvent(epsilon)``: epsilon-DP and
-    epsilon^2/8-zCDP. Public: the number of scores, grid, sensitivity, pad. Proof: with scale >= 2d/epsilon, log P[i]
-    / P'[i] = (v_i - v'_i)/scale - log(normaliser ratio); the first term ranges over [-d, d]/scale, so the log-ratio
-    ranges over an interval of length 2d/scale <= epsilon (bounded range) that holds 0, since both are distributions.
-    Adding Gumbel noise of the same scale and taking the maximum has exactly this law; it is sampled exactly.
+    **Guarantee.** Relation: ``relation``, that of the sensitivity. Sensitivity: every single score
+    moves by at most ``sensitivity``, the integers v_i by at most d. Event:
+    ``ExponentialMechanismEvent(epsilon)``: epsilon-DP and epsilon^2/8-zCDP. Public: the number of
+    scores, grid, sensitivity, pad. Proof: with scale >= 2d/epsilon, log P[i] / P'[i] =
+    (v_i - v'_i)/scale - log(normaliser ratio); the first term ranges over [-d, d]/scale, so the
+    log-ratio ranges over an interval of length 2d/scale <= epsilon (bounded range) that holds 0,
+    since both are distributions. Adding Gumbel noise of the same scale and taking the maximum has
+    exactly this law; it is sampled exactly.
 
     Args:
         accountant: ledger and noise.
@@ -322,14 +378,21 @@ def select_max(
     array = exact_values(scores)
     if array.ndim != 1 or array.size == 0:
         raise OptionError(
-            f"scores must be one-dimensional and not empty, got shape {array.shape}: give one score a candidate"
+            f"scores must be one-dimensional and not empty, got shape {array.shape}: give one "
+            "score a candidate"
         )
     integral = _on_grid(array)
     bound = integer_sensitivity(sensitivity, grid=grid, pad=pad, integral=integral)
     scale = noise_scale(2 * bound, epsilon)
     quantised = quantise(array, grid=grid)
-    record = MechanismRecord(Law.GUMBEL, float(sensitivity), float(pad), float(grid), array.size, integral, (scale,))
+    record = MechanismRecord(
+        Law.GUMBEL, float(sensitivity), float(pad), float(grid), array.size, integral, (scale,)
+    )
     index = accountant.charge(ExponentialMechanismEvent(epsilon, label, relation, record))
-    chosen = accountant.noise.gumbel_max(quantised, scale, index=index) if scale else int(np.argmax(quantised))
+    chosen = (
+        accountant.noise.gumbel_max(quantised, scale, index=index)
+        if scale
+        else int(np.argmax(quantised))
+    )
     accountant.bought(index, label, chosen)
     return chosen

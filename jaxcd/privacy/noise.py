@@ -1,18 +1,19 @@
 r"""Integer noise: exact from the operating system's entropy, or simulated from a key.
 
-All noise is on the integers (doubles leak: Mironov 2012), and all draws come back as int64, saturated at
-+-:data:`NOISE_LIMIT`. Mechanisms undo or absorb the saturation exactly (see :mod:`jaxcd.privacy.mechanisms`), so it
-costs no privacy; with scales up to :data:`SCALE_LIMIT` it has a probability below exp(-64).
+All noise is on the integers (doubles leak: Mironov 2012), and all draws come back as int64,
+saturated at +-:data:`NOISE_LIMIT`. Mechanisms undo or absorb the saturation exactly (see
+:mod:`jaxcd.privacy.mechanisms`), so it costs no privacy; with scales up to :data:`SCALE_LIMIT` it
+has a probability below exp(-64).
 
-A :class:`NoiseSource` is configuration, frozen and shareable; its :meth:`NoiseSource.start` gives a fresh
-:class:`NoiseSampler`, the state of one run.
+A :class:`NoiseSource` is configuration, frozen and shareable; its :meth:`NoiseSource.start` gives a
+fresh :class:`NoiseSampler`, the state of one run.
 
 * discrete Laplace of scale s: P[X = k] proportional to exp(-abs(k)/s), k any integer;
 * discrete Gaussian of parameter sigma: P[X = k] proportional to exp(-k^2 / (2 sigma^2));
 * geometric of scale s (one-sided): P[X = k] proportional to exp(-k/s), k = 0, 1, 2, ...
 
-Source: Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy (exact samplers, used through
-OpenDP).
+Source: Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy (exact
+samplers, used through OpenDP).
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from ..errors import OptionError
 from ._checks import check_count, check_positive
 
 NOISE_LIMIT = 2**62
-"""Draws are saturated at plus and minus this number; saturated draws stay marked by being equal to it."""
+"""Draws are saturated at plus and minus this number; saturated draws stay marked by being equal to
+it.
+"""
 
 SCALE_LIMIT = 2.0**56
 """The largest scale, in steps of the grid."""
@@ -46,7 +49,8 @@ def check_scale(name: str, value: float) -> float:
     if not value <= SCALE_LIMIT:
         raise OptionError(
             f"{name} must be at most 2**56 steps of the grid for int64, got {value!r}: "
-            "the budget is too small for it; use a larger epsilon (a mechanism's own caller: or a coarser grid)"
+            "the budget is too small for it; use a larger epsilon (a mechanism's own caller: or a "
+            "coarser grid)"
         )
     return value
 
@@ -54,7 +58,8 @@ def check_scale(name: str, value: float) -> float:
 class NoiseSampler(ABC):
     """The state of one run: draws noise, each time fresh.
 
-    ``index`` is the ledger's index of the event that pays for the draw; successive draws under one index differ.
+    ``index`` is the ledger's index of the event that pays for the draw; successive draws under one
+    index differ.
     """
 
     @property
@@ -98,11 +103,12 @@ class NoiseSource(ABC):
 
 @dataclass(frozen=True)
 class SecureNoise(NoiseSource):
-    """Exact integer noise from the operating system's entropy: the default, and the only noise fit for release.
+    """Exact integer noise from the operating system's entropy: the default, and the only noise fit
+    for release.
 
-    **Guarantee.** Discrete Laplace and Gaussian draws, and Gumbel maxima, are exact in distribution (OpenDP's
-    samplers on integers and rationals, no floating point); the others are derived from them, or from ``os.urandom``,
-    exactly. There is no seed, and nothing to reproduce.
+    **Guarantee.** Discrete Laplace and Gaussian draws, and Gumbel maxima, are exact in distribution
+    (OpenDP's samplers on integers and rationals, no floating point); the others are derived from
+    them, or from ``os.urandom``, exactly. There is no seed, and nothing to reproduce.
     """
 
     @property
@@ -117,11 +123,12 @@ class SecureNoise(NoiseSource):
 
 @dataclass(frozen=True)
 class SimulatedNoise(NoiseSource):
-    """Reproducible noise from a key, for experiments and tests; a result made with it must not be released.
+    """Reproducible noise from a key, for experiments and tests; a result made with it must not be
+    released.
 
-    Who has the key has the noise, and takes it off. Samplers started from the same key draw the same numbers in the
-    same order of calls, independently for each ledger index. The distributions are those of :class:`SecureNoise` to
-    double precision.
+    Who has the key has the noise, and takes it off. Samplers started from the same key draw the
+    same numbers in the same order of calls, independently for each ledger index. The distributions
+    are those of :class:`SecureNoise` to double precision.
 
     Args:
         key: a typed JAX key, ``jax.random.key(...)``.
@@ -148,9 +155,14 @@ class SimulatedNoise(NoiseSource):
 def _key_words(key: Any) -> tuple[int, ...]:
     import jax
 
-    if not isinstance(key, jax.Array) or not jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key) or key.shape != ():
+    if (
+        not isinstance(key, jax.Array)
+        or not jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key)
+        or key.shape != ()
+    ):
         raise OptionError(
-            f"key must be one typed JAX key, got {type(key).__name__}: use SimulatedNoise(jax.random.key(0))"
+            f"key must be one typed JAX key, got {type(key).__name__}: use "
+            "SimulatedNoise(jax.random.key(0))"
         )
     return tuple(int(word) for word in np.asarray(jax.random.key_data(key)).ravel())
 
@@ -159,7 +171,8 @@ def _check_subset(n: int, m: int) -> None:
     check_count("n", n)
     if check_count("m", m) > n:
         raise OptionError(
-            f"m must be at most n={n}, got {m}: a subset drawn without replacement is no larger than the whole"
+            f"m must be at most n={n}, got {m}: a subset drawn without replacement is no larger "
+            "than the whole"
         )
 
 
@@ -174,13 +187,17 @@ def _opendp() -> Any:
 @lru_cache(maxsize=256)
 def _laplace_measurement(scale: float) -> Any:
     dp = _opendp()
-    return dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=scale)
+    return dp.m.make_laplace(
+        dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=scale
+    )
 
 
 @lru_cache(maxsize=256)
 def _gaussian_measurement(sigma: float) -> Any:
     dp = _opendp()
-    return dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=sigma)
+    return dp.m.make_gaussian(
+        dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=sigma
+    )
 
 
 @lru_cache(maxsize=256)
@@ -205,12 +222,14 @@ class _SecureSampler(NoiseSampler):
 
     def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> Integers:
         sigma, size = check_scale("sigma", sigma), check_count("size", size)
-        return _saturate(_gaussian_measurement(sigma)([0] * size)) if size else np.zeros(0, np.int64)
+        return (
+            _saturate(_gaussian_measurement(sigma)([0] * size)) if size else np.zeros(0, np.int64)
+        )
 
     def geometric(self, scale: float, size: int, *, index: int) -> Integers:
-        # A discrete Laplace conditioned on X >= 0 has P[X = k] proportional to exp(-k/s) on k >= 0: the geometric.
-        # Rejection draws from the conditional law exactly, and accepts with probability above 1/2; how often it tries
-        # depends on no data.
+        # A discrete Laplace conditioned on X >= 0 has P[X = k] proportional to exp(-k/s) on k >= 0:
+        # the geometric. Rejection draws from the conditional law exactly, and accepts with
+        # probability above 1/2; how often it tries depends on no data.
         kept: list[Integers] = []
         missing = check_count("size", size)
         while missing > 0:
@@ -221,9 +240,9 @@ class _SecureSampler(NoiseSampler):
         return np.concatenate(kept) if kept else np.zeros(0, np.int64)
 
     def subset(self, n: int, m: int, *, index: int) -> NDArray[np.bool_]:
-        # The m records with the smallest of n independent uniform keys. Keys are exchangeable, and so they are given
-        # that the m-th and the (m+1)-th smallest differ (a symmetric event); every m-subset is then equally likely.
-        # Otherwise all keys are drawn anew.
+        # The m records with the smallest of n independent uniform keys. Keys are exchangeable, and
+        # so they are given that the m-th and the (m+1)-th smallest differ (a symmetric event);
+        # every m-subset is then equally likely. Otherwise all keys are drawn anew.
         _check_subset(n, m)
         if m in (0, n):
             return np.full(n, m == n and n > 0)
@@ -239,7 +258,9 @@ class _SecureSampler(NoiseSampler):
 
 
 class _SimulatedSampler(NoiseSampler):
-    """One generator for each ledger index, in its own stream; successive draws go on along the stream."""
+    """One generator for each ledger index, in its own stream; successive draws go on along the
+    stream.
+    """
 
     def __init__(self, words: tuple[int, ...]) -> None:
         self._words = words
@@ -251,8 +272,11 @@ class _SimulatedSampler(NoiseSampler):
 
     def _generator(self, index: int) -> np.random.Generator:
         if index not in self._generators:
-            # The length goes first: without it the words of two kinds of key could run into the index.
-            seed = np.random.SeedSequence([len(self._words), *self._words, check_count("index", index)])
+            # The length goes first: without it the words of two kinds of key could run into the
+            # index.
+            seed = np.random.SeedSequence(
+                [len(self._words), *self._words, check_count("index", index)]
+            )
             self._generators[index] = np.random.Generator(np.random.Philox(seed))
         return self._generators[index]
 
@@ -265,11 +289,15 @@ class _SimulatedSampler(NoiseSampler):
         sigma, size = check_scale("sigma", sigma), check_count("size", size)
         generator = self._generator(index)
         if sigma >= 64:  # rounding a Gaussian instead adds 1/12 to a variance of at least 4096
-            return np.clip(np.rint(generator.standard_normal(size) * sigma), -NOISE_LIMIT, NOISE_LIMIT).astype(np.int64)
+            return np.clip(
+                np.rint(generator.standard_normal(size) * sigma), -NOISE_LIMIT, NOISE_LIMIT
+            ).astype(np.int64)
         reach = math.ceil(12 * sigma) + 2
         support = np.arange(-reach, reach + 1)
         cumulative = np.cumsum(np.exp(-0.5 * (support / sigma) ** 2))
-        positions = np.searchsorted(cumulative, generator.random(size) * cumulative[-1], side="right")
+        positions = np.searchsorted(
+            cumulative, generator.random(size) * cumulative[-1], side="right"
+        )
         return support[positions].astype(np.int64)
 
     def geometric(self, scale: float, size: int, *, index: int) -> Integers:

@@ -1,15 +1,18 @@
-r"""Private rank maps: for each numeric column a monotone public map from values to approximate ranks in [0, 1].
+r"""Private rank maps: for each numeric column a monotone public map from values to approximate
+ranks in [0, 1].
 
-A column is brought to asinh scale and clipped to a public range; on a dyadic partition of the range with L levels, each inner
-node's difference (rows in the left half minus rows in the right half) is released with Gaussian noise.  From the root, whose
-count n is public, each node's rows are divided by (rows + noisy difference) / 2, clipped to [0, rows]; nodes with few rows
-are divided evenly.  The cumulated leaf counts, interpolated linearly, are the map.  Afterwards it is public: everything
+A column is brought to asinh scale and clipped to a public range; on a dyadic partition of the range
+with L levels, each inner node's difference (rows in the left half minus rows in the right half) is
+released with Gaussian noise.  From the root, whose count n is public, each node's rows are divided
+by (rows + noisy difference) / 2, clipped to [0, rows]; nodes with few rows are divided evenly.  The
+cumulated leaf counts, interpolated linearly, are the map.  Afterwards it is public: everything
 computed with it treats it as a constant (adaptive composition).
 
-*Sensitivity.*  Replacing a record moves one row of each column from one leaf to another.  Above the node where their paths part
-nothing changes; there the difference changes by 2; on each of the at most L - 1 levels below two nodes change by 1.  So
-L2^2 <= 4 + 2 (L - 1) = 2 (L + 1) a column, and sqrt(2 (L + 1) p) for p columns.  (Releasing the counts of both children instead
-has L2^2 = 2 L but noise in both, which is twice the variance in what is used, and twice the draws.)
+*Sensitivity.*  Replacing a record moves one row of each column from one leaf to another.  Above the
+node where their paths part nothing changes; there the difference changes by 2; on each of the at
+most L - 1 levels below two nodes change by 1.  So L2^2 <= 4 + 2 (L - 1) = 2 (L + 1) a column, and
+sqrt(2 (L + 1) p) for p columns.  (Releasing the counts of both children instead has L2^2 = 2 L but
+noise in both, which is twice the variance in what is used, and twice the draws.)
 """
 
 from __future__ import annotations
@@ -29,8 +32,9 @@ __all__ = ["RankMaps", "exact_rank", "rank_map_sensitivity", "release_rank_maps"
 
 @dataclass(frozen=True)
 class RankMaps:
-    """Public monotone maps.  cumulative[v]: float64 (2^L + 1,), from 0 to 1, the map of column v at the edges of the leaves of
-    [-log_range, log_range] on asinh scale.  sigma: standard deviation of the noise on each difference, in rows."""
+    """Public monotone maps.  cumulative[v]: float64 (2^L + 1,), from 0 to 1, the map of column v at
+    the edges of the leaves of [-log_range, log_range] on asinh scale.  sigma: standard deviation of
+    the noise on each difference, in rows."""
 
     log_range: float
     cumulative: tuple[np.ndarray, ...]
@@ -44,13 +48,17 @@ class RankMaps:
 
 
 def exact_rank(values: np.ndarray) -> np.ndarray:
-    """(rank - 1/2) / n with ties at their mean rank: what the maps estimate, for runs without privacy."""
+    """(rank - 1/2) / n with ties at their mean rank: what the maps estimate, for runs without
+    privacy.
+    """
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     return ((np.cumsum(counts) - counts / 2)[inverse]) / len(values)
 
 
 def rank_map_sensitivity(n_columns: int, n_levels: int) -> float:
-    """sqrt(2 (L + 1) p), rounded up: L2 sensitivity (replace-one) of all differences of all columns."""
+    """sqrt(2 (L + 1) p), rounded up: L2 sensitivity (replace-one) of all differences of all
+    columns.
+    """
     return sqrt_up(Fraction(2 * (n_levels + 1) * n_columns))
 
 
@@ -58,7 +66,9 @@ def _differences(values: np.ndarray, log_range: float, n_levels: int) -> np.ndar
     """Left minus right at every inner node, level by level: int64 (2^L - 1,)."""
     scaled = (np.clip(np.arcsinh(values), -log_range, log_range) + log_range) / (2 * log_range)
     n_leaves = 1 << n_levels
-    counts = np.bincount(np.minimum((scaled * n_leaves).astype(np.int64), n_leaves - 1), minlength=n_leaves)
+    counts = np.bincount(
+        np.minimum((scaled * n_leaves).astype(np.int64), n_leaves - 1), minlength=n_leaves
+    )
     parts = []
     while len(counts) > 1:
         pairs = counts.reshape(-1, 2)
@@ -68,7 +78,9 @@ def _differences(values: np.ndarray, log_range: float, n_levels: int) -> np.ndar
 
 
 def _cumulative(differences: np.ndarray, n_samples: int, floor: float) -> np.ndarray:
-    """Top-down masses from noisy differences; nodes with less than ``floor`` rows are divided evenly."""
+    """Top-down masses from noisy differences; nodes with less than ``floor`` rows are divided
+    evenly.
+    """
     masses = np.array([float(n_samples)])
     start = 0
     while start < len(differences):
@@ -90,13 +102,13 @@ def release_rank_maps(
 ) -> RankMaps:
     r"""Releases the rank maps of numeric columns.
 
-    columns: finite reals (n,) each; sensitive.  rho: the zCDP price.  log_range: A > 0, public; values beyond asinh^{-1}(A) (1490 for
-    A = 8) are clipped.  n_levels: L in 1 .. 20.
+    columns: finite reals (n,) each; sensitive.  rho: the zCDP price.  log_range: A > 0, public;
+    values beyond asinh^{-1}(A) (1490 for A = 8) are clipped.  n_levels: L in 1 .. 20.
 
     Guarantee
     ---------
-    Relation: replace-one; n is public.  Sensitivity: sqrt(2 (L + 1) p) in L2 over integers.  Event: ``ZCDPEvent(rho)``.
-    Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
+    Relation: replace-one; n is public.  Sensitivity: sqrt(2 (L + 1) p) in L2 over integers.  Event:
+    ``ZCDPEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
     """
     n_samples = len(columns[0])
     exact = np.concatenate([_differences(column, log_range, n_levels) for column in columns])

@@ -1,8 +1,10 @@
-"""The closed list of classes whose claims are jaxcd's own, each with the tests that try to break it.
+"""The closed list of classes whose claims are jaxcd's own, each with the tests that try to break
+it.
 
-A guarantee is called proved only where every class that touched sensitive values stands here: exactly that class (a subclass may do
-anything), at the place where the package defines it.  Each entry names the tests under ``tests/`` that attack its claim, and the planted
-bugs (:mod:`jaxcd.audit.planted`) that they must find; a test holds that both exist.
+A guarantee is called proved only where every class that touched sensitive values stands here:
+exactly that class (a subclass may do anything), at the place where the package defines it.  Each
+entry names the tests under ``tests/`` that attack its claim, and the planted bugs
+(:mod:`jaxcd.audit.planted`) that they must find; a test holds that both exist.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True)
 class Entry:
-    """A class: where it is (``module:name``), what it does, the tests that attack its claim, and the planted bugs that they must find."""
+    """A class: where it is (``module:name``), what it does, the tests that attack its claim, and
+    the planted bugs that they must find.
+    """
 
     where: str
     role: Role
@@ -44,38 +48,193 @@ class Entry:
 
 
 REGISTRY: tuple[Entry, ...] = (
-    Entry("jaxcd.citests.covariance_norm:CovarianceNorm", Role.TEST, ("attacks/test_audit.py", "citests/test_margin_sensitivity.py"), ("covariance-norm", "covariance-threshold", "pad-of-tables")),
-    Entry("jaxcd.citests.covariance_norm:PooledCovariance", Role.TEST, ("attacks/test_audit.py", "citests/test_margin_sensitivity.py"), ("pooled-covariance",)),
-    Entry("jaxcd.citests.kendall:KendallTau", Role.TEST, ("attacks/test_audit.py", "citests/test_margin_sensitivity.py"), ("kendall", "kendall-threshold")),
-    Entry("jaxcd.citests.spearman:Spearman", Role.TEST, ("attacks/test_audit.py", "citests/test_spearman.py"), ("spearman",)),
-    Entry("jaxcd.citests.stratified_ranks:StratifiedRanks", Role.TEST, ("attacks/test_audit.py", "citests/test_stratified_ranks.py"), ("stratified-ranks", "rank-maps", "rank-maps-free")),
-    Entry("jaxcd.citests.bounded_rcit:BoundedRCIT", Role.TEST, ("attacks/test_audit.py", "citests/test_kernel_tests.py"), ("bounded-rcit-unit", "bounded-rcit-residual")),
-    Entry("jaxcd.citests.bought_bandwidths:BoughtBandwidths", Role.PREPARATION, ("attacks/test_audit.py", "citests/test_bandwidths.py"), ("bandwidths",)),
-    Entry("jaxcd.decisions.noisy_threshold:NoisyThreshold", Role.DECIDER, ("attacks/test_audit.py", "attacks/test_replayed_runs.py"), ("laplace-half", "noisy-threshold-free")),
-    Entry("jaxcd.decisions.noisy_rank:NoisyRank", Role.DECIDER, ("attacks/test_audit.py", "attacks/test_noisy_rank.py"), ("noisy-rank",)),
-    Entry("jaxcd.decisions.sparse_vector:SparseVector", Role.DECIDER, ("attacks/test_audit.py", "attacks/test_replayed_runs.py"), ("sparse-vector-query", "sparse-vector-threshold", "sparse-vector-twice")),
-    Entry("jaxcd.decisions.sieve_and_examine:SieveAndExamine", Role.DECIDER, ("attacks/test_audit.py", "attacks/test_replayed_runs.py"), ("sieve-subset", "sieve-amplified", "examine-on-subset")),
-    Entry("jaxcd.decisions.exponential_select:ExponentialSelect", Role.DECIDER, ("attacks/test_audit.py", "decisions/test_exponential_select.py"), ("gumbel-half", "select-free")),
-    Entry("jaxcd.decisions.scheduled:Scheduled", Role.DECIDER, ("attacks/test_replayed_schedules.py", "decisions/test_scheduled.py"), ("schedule-uncharged",)),
-    Entry("jaxcd.decisions.levelwise_gaussian:LevelwiseGaussian", Role.DECIDER, ("attacks/test_audit.py", "attacks/test_replayed_runs.py"), ("smallest-margins", "separating-set-free", "contrast-moments", "exponential-price")),
-    Entry("jaxcd.decisions.tree_guided:TreeOptions", Role.DECIDER, ("attacks/test_audit.py", "attacks/test_replayed_runs.py"), ("openings", "openings-projection")),
-    Entry("jaxcd.releases.tables.histogram:Histogram", Role.RELEASE, ("attacks/test_audit.py", "attacks/test_release_audits.py"), ("histogram", "histogram-empty-cells")),
-    Entry("jaxcd.releases.tables.marginals:Marginals", Role.RELEASE, ("attacks/test_audit.py", "attacks/test_release_audits.py"), ("marginals-pairs", "marginals-families", "marginals-tables", "marginals-laplace-pairs")),
-    Entry("jaxcd.releases.moments.second_moments:SecondMoments", Role.RELEASE, ("attacks/test_audit.py", "attacks/test_release_audits.py"), ("tilted", "tilted-pad", "tilted-centres", "bought-units", "bought-units-free")),
-    Entry("jaxcd.releases.features.feature_covariances:Features", Role.RELEASE, ("attacks/test_audit.py", "attacks/test_features.py"), ("features", "features-rank-maps")),
-    Entry("jaxcd.privacy.noise:SecureNoise", Role.NOISE, ("privacy/test_noise.py", "privacy/test_mechanisms.py"), ("noise-zero", "noise-reused", "subset-biased")),
-    Entry("jaxcd.privacy.noise:_SecureSampler", Role.NOISE, ("privacy/test_noise.py", "privacy/test_mechanisms.py"), ("noise-zero",)),
-    Entry("jaxcd.pairwise.anm_scores:HSICScore", Role.PAIR, ("attacks/test_anm_sensitivity.py", "attacks/test_audit.py"), ("anm-joint", "anm-split", "anm-record", "anm-difference")),
-    Entry("jaxcd.pairwise.anm_scores:SpearmanScore", Role.PAIR, ("attacks/test_anm_sensitivity.py", "attacks/test_audit.py"), ("anm-spearman", "stable-distance")),
-    Entry("jaxcd.pairwise.anm_scores:KendallScore", Role.PAIR, ("attacks/test_anm_sensitivity.py", "attacks/test_audit.py"), ("anm-kendall",)),
-    Entry("jaxcd.pairwise.anm_scores:LogIQRScore", Role.PAIR, ("attacks/test_anm_sensitivity.py", "attacks/test_audit.py"), ("flip-distance", "stability-threshold", "stability-tail", "quartiles")),
-    Entry("jaxcd.pairwise.reci:BoundedPolynomial", Role.PAIR, ("attacks/test_reci_sensitivity.py", "attacks/test_audit.py"), ("reci",)),
-    Entry("jaxcd.local.kary_response:KaryResponse", Role.LOCAL, ("local/test_guarantees.py",), ("kary",)),
-    Entry("jaxcd.local.kary_response:CombinedKaryResponse", Role.LOCAL, ("local/test_guarantees.py",), ("kary",)),
-    Entry("jaxcd.local.bounded_geometric:BoundedGeometric", Role.LOCAL, ("local/test_guarantees.py",), ("bounded-geometric",)),
-    Entry("jaxcd.local.clipped_geometric:ClippedGeometric", Role.LOCAL, ("local/test_guarantees.py",), ("clipped-geometric",)),
-    Entry("jaxcd.local.combined_geometric:CombinedGeometric", Role.LOCAL, ("local/test_guarantees.py",), ("combined-geometric",)),
-)  # fmt: skip
+    Entry(
+        "jaxcd.citests.covariance_norm:CovarianceNorm",
+        Role.TEST,
+        ("attacks/test_audit.py", "citests/test_margin_sensitivity.py"),
+        ("covariance-norm", "covariance-threshold", "pad-of-tables"),
+    ),
+    Entry(
+        "jaxcd.citests.covariance_norm:PooledCovariance",
+        Role.TEST,
+        ("attacks/test_audit.py", "citests/test_margin_sensitivity.py"),
+        ("pooled-covariance",),
+    ),
+    Entry(
+        "jaxcd.citests.kendall:KendallTau",
+        Role.TEST,
+        ("attacks/test_audit.py", "citests/test_margin_sensitivity.py"),
+        ("kendall", "kendall-threshold"),
+    ),
+    Entry(
+        "jaxcd.citests.spearman:Spearman",
+        Role.TEST,
+        ("attacks/test_audit.py", "citests/test_spearman.py"),
+        ("spearman",),
+    ),
+    Entry(
+        "jaxcd.citests.stratified_ranks:StratifiedRanks",
+        Role.TEST,
+        ("attacks/test_audit.py", "citests/test_stratified_ranks.py"),
+        ("stratified-ranks", "rank-maps", "rank-maps-free"),
+    ),
+    Entry(
+        "jaxcd.citests.bounded_rcit:BoundedRCIT",
+        Role.TEST,
+        ("attacks/test_audit.py", "citests/test_kernel_tests.py"),
+        ("bounded-rcit-unit", "bounded-rcit-residual"),
+    ),
+    Entry(
+        "jaxcd.citests.bought_bandwidths:BoughtBandwidths",
+        Role.PREPARATION,
+        ("attacks/test_audit.py", "citests/test_bandwidths.py"),
+        ("bandwidths",),
+    ),
+    Entry(
+        "jaxcd.decisions.noisy_threshold:NoisyThreshold",
+        Role.DECIDER,
+        ("attacks/test_audit.py", "attacks/test_replayed_runs.py"),
+        ("laplace-half", "noisy-threshold-free"),
+    ),
+    Entry(
+        "jaxcd.decisions.noisy_rank:NoisyRank",
+        Role.DECIDER,
+        ("attacks/test_audit.py", "attacks/test_noisy_rank.py"),
+        ("noisy-rank",),
+    ),
+    Entry(
+        "jaxcd.decisions.sparse_vector:SparseVector",
+        Role.DECIDER,
+        ("attacks/test_audit.py", "attacks/test_replayed_runs.py"),
+        ("sparse-vector-query", "sparse-vector-threshold", "sparse-vector-twice"),
+    ),
+    Entry(
+        "jaxcd.decisions.sieve_and_examine:SieveAndExamine",
+        Role.DECIDER,
+        ("attacks/test_audit.py", "attacks/test_replayed_runs.py"),
+        ("sieve-subset", "sieve-amplified", "examine-on-subset"),
+    ),
+    Entry(
+        "jaxcd.decisions.exponential_select:ExponentialSelect",
+        Role.DECIDER,
+        ("attacks/test_audit.py", "decisions/test_exponential_select.py"),
+        ("gumbel-half", "select-free"),
+    ),
+    Entry(
+        "jaxcd.decisions.scheduled:Scheduled",
+        Role.DECIDER,
+        ("attacks/test_replayed_schedules.py", "decisions/test_scheduled.py"),
+        ("schedule-uncharged",),
+    ),
+    Entry(
+        "jaxcd.decisions.levelwise_gaussian:LevelwiseGaussian",
+        Role.DECIDER,
+        ("attacks/test_audit.py", "attacks/test_replayed_runs.py"),
+        ("smallest-margins", "separating-set-free", "contrast-moments", "exponential-price"),
+    ),
+    Entry(
+        "jaxcd.decisions.tree_guided:TreeOptions",
+        Role.DECIDER,
+        ("attacks/test_audit.py", "attacks/test_replayed_runs.py"),
+        ("openings", "openings-projection"),
+    ),
+    Entry(
+        "jaxcd.releases.tables.histogram:Histogram",
+        Role.RELEASE,
+        ("attacks/test_audit.py", "attacks/test_release_audits.py"),
+        ("histogram", "histogram-empty-cells"),
+    ),
+    Entry(
+        "jaxcd.releases.tables.marginals:Marginals",
+        Role.RELEASE,
+        ("attacks/test_audit.py", "attacks/test_release_audits.py"),
+        ("marginals-pairs", "marginals-families", "marginals-tables", "marginals-laplace-pairs"),
+    ),
+    Entry(
+        "jaxcd.releases.moments.second_moments:SecondMoments",
+        Role.RELEASE,
+        ("attacks/test_audit.py", "attacks/test_release_audits.py"),
+        ("tilted", "tilted-pad", "tilted-centres", "bought-units", "bought-units-free"),
+    ),
+    Entry(
+        "jaxcd.releases.features.feature_covariances:Features",
+        Role.RELEASE,
+        ("attacks/test_audit.py", "attacks/test_features.py"),
+        ("features", "features-rank-maps"),
+    ),
+    Entry(
+        "jaxcd.privacy.noise:SecureNoise",
+        Role.NOISE,
+        ("privacy/test_noise.py", "privacy/test_mechanisms.py"),
+        ("noise-zero", "noise-reused", "subset-biased"),
+    ),
+    Entry(
+        "jaxcd.privacy.noise:_SecureSampler",
+        Role.NOISE,
+        ("privacy/test_noise.py", "privacy/test_mechanisms.py"),
+        ("noise-zero",),
+    ),
+    Entry(
+        "jaxcd.pairwise.anm_scores:HSICScore",
+        Role.PAIR,
+        ("attacks/test_anm_sensitivity.py", "attacks/test_audit.py"),
+        ("anm-joint", "anm-split", "anm-record", "anm-difference"),
+    ),
+    Entry(
+        "jaxcd.pairwise.anm_scores:SpearmanScore",
+        Role.PAIR,
+        ("attacks/test_anm_sensitivity.py", "attacks/test_audit.py"),
+        ("anm-spearman", "stable-distance"),
+    ),
+    Entry(
+        "jaxcd.pairwise.anm_scores:KendallScore",
+        Role.PAIR,
+        ("attacks/test_anm_sensitivity.py", "attacks/test_audit.py"),
+        ("anm-kendall",),
+    ),
+    Entry(
+        "jaxcd.pairwise.anm_scores:LogIQRScore",
+        Role.PAIR,
+        ("attacks/test_anm_sensitivity.py", "attacks/test_audit.py"),
+        ("flip-distance", "stability-threshold", "stability-tail", "quartiles"),
+    ),
+    Entry(
+        "jaxcd.pairwise.reci:BoundedPolynomial",
+        Role.PAIR,
+        ("attacks/test_reci_sensitivity.py", "attacks/test_audit.py"),
+        ("reci",),
+    ),
+    Entry(
+        "jaxcd.local.kary_response:KaryResponse",
+        Role.LOCAL,
+        ("local/test_guarantees.py",),
+        ("kary",),
+    ),
+    Entry(
+        "jaxcd.local.kary_response:CombinedKaryResponse",
+        Role.LOCAL,
+        ("local/test_guarantees.py",),
+        ("kary",),
+    ),
+    Entry(
+        "jaxcd.local.bounded_geometric:BoundedGeometric",
+        Role.LOCAL,
+        ("local/test_guarantees.py",),
+        ("bounded-geometric",),
+    ),
+    Entry(
+        "jaxcd.local.clipped_geometric:ClippedGeometric",
+        Role.LOCAL,
+        ("local/test_guarantees.py",),
+        ("clipped-geometric",),
+    ),
+    Entry(
+        "jaxcd.local.combined_geometric:CombinedGeometric",
+        Role.LOCAL,
+        ("local/test_guarantees.py",),
+        ("combined-geometric",),
+    ),
+)
 
 _BY_NAME = {entry.where: entry for entry in REGISTRY}
 
@@ -89,8 +248,14 @@ def entry_of(part: object) -> Entry | None:
 
 
 def unregistered(*parts: object) -> tuple[str, ...]:
-    """The names of the classes among these objects, and among the objects in their fields, that are not on the list; sorted."""
-    return tuple(sorted({_name(part) for whole in parts for part in _objects(whole) if entry_of(part) is None}))
+    """The names of the classes among these objects, and among the objects in their fields, that are
+    not on the list; sorted.
+    """
+    return tuple(
+        sorted(
+            {_name(part) for whole in parts for part in _objects(whole) if entry_of(part) is None}
+        )
+    )
 
 
 def _objects(whole: object) -> Iterator[object]:
@@ -105,4 +270,8 @@ def _objects(whole: object) -> Iterator[object]:
 
 def _name(part: object) -> str:
     kind = type(part)
-    return kind.__qualname__ if kind.__module__.startswith("jaxcd.") else f"{kind.__module__}.{kind.__qualname__}"
+    return (
+        kind.__qualname__
+        if kind.__module__.startswith("jaxcd.")
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )

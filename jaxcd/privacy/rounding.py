@@ -1,7 +1,8 @@
 """Directed rounding: every float that a guarantee rests on is rounded to the safe side.
 
-A float is a rational number, so "is d / scale at most epsilon?" has an exact answer.  These helpers work with
-:class:`fractions.Fraction` and round once, in the direction that can only cost utility, never privacy.
+A float is a rational number, so "is d / scale at most epsilon?" has an exact answer.  These helpers
+work with :class:`fractions.Fraction` and round once, in the direction that can only cost utility,
+never privacy.
 """
 
 from __future__ import annotations
@@ -27,9 +28,14 @@ def round_up(value: Fraction) -> float:
 
 
 def sqrt_up(value: Fraction) -> float:
-    """Return a float ``s`` (the smallest, up to one unit in the last place) with ``s * s >= value`` exactly."""
+    """Return a float ``s`` (the smallest, up to one unit in the last place) with ``s * s >= value``
+    exactly.
+    """
     if value < 0:
-        raise OptionError(f"value must not be negative, got {float(value)!r}: only such numbers have a square root")
+        raise OptionError(
+            f"value must not be negative, got {float(value)!r}: only such numbers have a square "
+            "root"
+        )
     result = math.sqrt(float(value))
     while Fraction(result) ** 2 < value:
         result = math.nextafter(result, math.inf)
@@ -37,9 +43,14 @@ def sqrt_up(value: Fraction) -> float:
 
 
 def sqrt_down(value: Fraction) -> float:
-    """Return a float ``s`` (the largest, up to one unit in the last place) with ``s * s <= value`` exactly."""
+    """Return a float ``s`` (the largest, up to one unit in the last place) with ``s * s <= value``
+    exactly.
+    """
     if value < 0:
-        raise OptionError(f"value must not be negative, got {float(value)!r}: only such numbers have a square root")
+        raise OptionError(
+            f"value must not be negative, got {float(value)!r}: only such numbers have a square "
+            "root"
+        )
     result = math.sqrt(float(value))
     while Fraction(result) ** 2 > value:
         result = math.nextafter(result, 0.0)
@@ -47,10 +58,12 @@ def sqrt_down(value: Fraction) -> float:
 
 
 def split(total: float, weights: Sequence[float]) -> tuple[float, ...]:
-    r"""Split a budget in proportion to weights so that the parts never add up to more than the whole.
+    r"""Split a budget in proportion to weights so that the parts never add up to more than the
+    whole.
 
-    Part i is the largest float not above ``total * weights[i] / sum(weights)``; the exact sum of the parts is
-    therefore at most ``total``, and events of these sizes always fit into a ledger that has ``total`` left.
+    Part i is the largest float not above ``total * weights[i] / sum(weights)``; the exact sum of
+    the parts is therefore at most ``total``, and events of these sizes always fit into a ledger
+    that has ``total`` left.
 
     Args:
         total: the epsilon or rho to be split, positive and finite.

@@ -14,10 +14,12 @@ __all__ = ["Sensitive", "exact_values"]
 
 
 class Sensitive:
-    """An array computed from the data that no mechanism has released: it does not print, compare or convert.
+    """An array computed from the data that no mechanism has released: it does not print, compare or
+    convert.
 
-    Mechanisms take it as it is, and put noise on it once the ledger was charged.  In a run without privacy (``open_to_all``) it can
-    be looked at (:meth:`expose`); in a private run it cannot, and what is computed from it (:meth:`map`, :meth:`groups`) is as sensitive.
+    Mechanisms take it as it is, and put noise on it once the ledger was charged.  In a run without
+    privacy (``open_to_all``) it can be looked at (:meth:`expose`); in a private run it cannot, and
+    what is computed from it (:meth:`map`, :meth:`groups`) is as sensitive.
     """
 
     __slots__ = ("_array", "_open")
@@ -58,12 +60,18 @@ class Sensitive:
 
     def groups(self, sizes: Sequence[int]) -> list[Sensitive]:
         """The array cut into pieces of these (public) sizes."""
-        return [self[end - size : end] for size, end in zip(sizes, np.cumsum(sizes).tolist(), strict=True)]
+        return [
+            self[end - size : end]
+            for size, end in zip(sizes, np.cumsum(sizes).tolist(), strict=True)
+        ]
 
     @staticmethod
     def joined(parts: Sequence[Sensitive], function: Callable[..., np.ndarray]) -> Sensitive:
         """The function of several arrays, as sensitive as the most sensitive of them."""
-        return Sensitive(function(*(part._array for part in parts)), open_to_all=all(part._open for part in parts))
+        return Sensitive(
+            function(*(part._array for part in parts)),
+            open_to_all=all(part._open for part in parts),
+        )
 
     def expose(self) -> Any:
         """The array itself, where no privacy was asked for.
@@ -71,7 +79,10 @@ class Sensitive:
         Raises PrivacyError in a private run: a mechanism must release it.
         """
         if not self._open:
-            raise PrivacyError("a sensitive array of a private run is released by mechanisms only: give it to laplace, gaussian or select_max")
+            raise PrivacyError(
+                "a sensitive array of a private run is released by mechanisms only: give it to "
+                "laplace, gaussian or select_max"
+            )
         return self._array
 
 

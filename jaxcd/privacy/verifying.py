@@ -1,19 +1,22 @@
-r"""Checking a certificate: every price is computed again from public numbers, and the total from the prices.
+r"""Checking a certificate: every price is computed again from public numbers, and the total from
+the prices.
 
-Nothing here calls the ledger or the mechanisms: the formulas are written down a second time, in rational numbers, and the total is
-composed by Google's dp-accounting.
+Nothing here calls the ledger or the mechanisms: the formulas are written down a second time, in
+rational numbers, and the total is composed by Google's dp-accounting.
 
-With d the change of the values in steps of the grid g, s the sensitivity, D values and pad p (d = s / g for integers, which have no pad):
+With d the change of the values in steps of the grid g, s the sensitivity, D values and pad p (d = s
+/ g for integers, which have no pad):
 
-    discrete Laplace         d = ceil((s + 2 D p) / g) + D          epsilon = d / scale
-    discrete Gaussian        d = (s + 2 sqrt(D) p) / g + sqrt(D)    rho = d^2 / (2 sigma^2)
-    exponential mechanism    d = ceil((s + 2 p) / g) + 1            epsilon = 2 d / scale, rho = epsilon^2 / 8
-    sparse vector            d as above                             epsilon = log(1 + rate (exp(d / b_1 + 2 d / b_2) - 1))
-    noisy rank               d = ceil((s + 4 p) / g) + 2            epsilon = d / scale
-    local mechanisms         largest log ratio of the channel of a record, from its kind, parameters and numbers of levels
+    discrete Laplace         d = ceil((s + 2 D p) / g) + D          epsilon = d / scale discrete
+    Gaussian        d = (s + 2 sqrt(D) p) / g + sqrt(D)    rho = d^2 / (2 sigma^2) exponential
+    mechanism    d = ceil((s + 2 p) / g) + 1            epsilon = 2 d / scale, rho = epsilon^2 / 8
+    sparse vector            d as above                             epsilon = log(1 + rate (exp(d /
+    b_1 + 2 d / b_2) - 1)) noisy rank               d = ceil((s + 4 p) / g) + 2
+    epsilon = d / scale local mechanisms         largest log ratio of the channel of a record, from
+    its kind, parameters and numbers of levels
 
-What it cannot check: that the statistic has the sensitivity that is claimed (the proofs do, and ``jaxcd audit`` tries to break them),
-and that the run was the one that the certificate describes.
+What it cannot check: that the statistic has the sensitivity that is claimed (the proofs do, and
+``jaxcd audit`` tries to break them), and that the run was the one that the certificate describes.
 """
 
 from __future__ import annotations
@@ -33,7 +36,17 @@ from .certificate import FORMAT, VERSION, certificate_digest, unit_words
 from .ledger_file import MAGIC as LEDGER_MAGIC
 from .ledger_file import LedgerFile
 
-__all__ = ["TOLERANCE", "Check", "Price", "Verification", "composed_epsilon", "dp_event", "price_again", "verify", "zcdp_epsilon"]
+__all__ = [
+    "TOLERANCE",
+    "Check",
+    "Price",
+    "Verification",
+    "composed_epsilon",
+    "dp_event",
+    "price_again",
+    "verify",
+    "zcdp_epsilon",
+]
 
 TOLERANCE = 1e-9
 """Relative difference of numbers that count as equal."""
@@ -42,7 +55,9 @@ _LEAST_SCALE = 2.0**-10  # of noise: where less would do, there is more than was
 
 @dataclass(frozen=True)
 class Price:
-    """The price of one event, computed again: pure epsilon, rho of zCDP (either may be infinite), and failure probability."""
+    """The price of one event, computed again: pure epsilon, rho of zCDP (either may be infinite),
+    and failure probability.
+    """
 
     epsilon: float
     rho: float
@@ -63,7 +78,8 @@ class Verification:
     """The result of :func:`verify`.
 
     Args:
-        checks: in order: digest, the price of each event, total, its conversion by dp-accounting, claim, groups.
+        checks: in order: digest, the price of each event, total, its conversion by dp-accounting,
+            claim, groups.
         claim: the guarantee in words.
         proven: whether the certificate calls it proved, which a verification of prices cannot see.
         reason: the proof in a phrase, or why there is none.
@@ -83,10 +99,19 @@ class Verification:
         return self.holds
 
     def __str__(self) -> str:
-        lines = [f"{'ok  ' if check.holds else 'FAIL'}  {check.what}: {check.words}" for check in self.checks]
+        lines = [
+            f"{'ok  ' if check.holds else 'FAIL'}  {check.what}: {check.words}"
+            for check in self.checks
+        ]
         n_wrong = sum(not check.holds for check in self.checks)
-        verdict = f"{n_wrong} of {len(self.checks)} checks FAIL" if n_wrong else f"all {len(self.checks)} checks hold"
-        proof = f"stated as proved: {self.reason}" if self.proven else f"NOT for release: {self.reason}"
+        verdict = (
+            f"{n_wrong} of {len(self.checks)} checks FAIL"
+            if n_wrong
+            else f"all {len(self.checks)} checks hold"
+        )
+        proof = (
+            f"stated as proved: {self.reason}" if self.proven else f"NOT for release: {self.reason}"
+        )
         return "\n".join([*lines, f"{verdict}: {self.claim}", proof])
 
 
@@ -94,7 +119,8 @@ def verify(source: Mapping[str, Any] | str | Path) -> Verification:
     """Computes every price and the total of a certificate again, from sensitivities and scales.
 
     Args:
-        source: the content of a privacy.json, or its path; the guarantee file of ``jaxcd privatize``; a ledger file.
+        source: the content of a privacy.json, or its path; the guarantee file of
+            ``jaxcd privatize``; a ledger file.
 
     Returns:
         The checks; true if all hold.
@@ -127,7 +153,10 @@ def _read(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(f"file {str(path)!r} is no certificate: {error}") from None
     if not isinstance(content, dict):
-        raise FormatError(f"file {str(path)!r} is no certificate: it holds a {type(content).__name__}; give a privacy.json that save() wrote")
+        raise FormatError(
+            f"file {str(path)!r} is no certificate: it holds a {type(content).__name__}; give a "
+            "privacy.json that save() wrote"
+        )
     return content
 
 
@@ -149,7 +178,8 @@ def _change(row: Mapping[str, Any], *, norm: int, pads: int = 2) -> Fraction:
     count = int(_number(row, "dimension"))
     if not (s > 0 and p >= 0 and g > 0 and count >= 1 and count == _number(row, "dimension")):
         raise FormatError(
-            f"event {row.get('label')!r}: sensitivity {float(s)}, pad {float(p)}, grid {float(g)} and dimension {row['dimension']} are not in "
+            f"event {row.get('label')!r}: sensitivity {float(s)}, pad {float(p)}, grid {float(g)} "
+            f"and dimension {row['dimension']} are not in "
             "their ranges"
         )
     if row["integral"]:
@@ -175,13 +205,17 @@ def price_again(row: Mapping[str, Any]) -> Price:
     try:
         law = row["law"]
     except KeyError:
-        raise FormatError(f"event {row.get('label')!r} does not say what its price follows from") from None
+        raise FormatError(
+            f"event {row.get('label')!r} does not say what its price follows from"
+        ) from None
     try:
         if law == "failure probability":
             return Price(0.0, 0.0, _number(row, "delta"))
         scales = [Fraction(float(scale)) for scale in row["scales"]]
         if not all(scale > 0 for scale in scales):
-            raise FormatError(f"event {row.get('label')!r}: it has no noise, so no epsilon bounds it")
+            raise FormatError(
+                f"event {row.get('label')!r}: it has no noise, so no epsilon bounds it"
+            )
         if law == "discrete Laplace":
             return _pure(_change(row, norm=1) / scales[0])
         if law == "discrete Gaussian":
@@ -195,8 +229,14 @@ def price_again(row: Mapping[str, Any]) -> Price:
             inner = float(_single(row) / scales[0] + 2 * _single(row) / scales[1])
             rate = _number(row, "rate")
             if not 0 < rate <= 1:
-                raise FormatError(f"event {row.get('label')!r}: rate = {rate} is no share of the records")
-            return _pure(Fraction(math.log1p(rate * math.expm1(inner)) if inner < 700 else inner + math.log(rate)))
+                raise FormatError(
+                    f"event {row.get('label')!r}: rate = {rate} is no share of the records"
+                )
+            return _pure(
+                Fraction(
+                    math.log1p(rate * math.expm1(inner)) if inner < 700 else inner + math.log(rate)
+                )
+            )
         if law == "randomised response of each record":
             return _pure(Fraction(_local_epsilon(row["channel"])))
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
@@ -218,16 +258,30 @@ def _local_epsilon(channel: Mapping[str, Any]) -> float:
     kind, levels = channel["kind"], [int(k) for k in channel["levels"] if int(k) > 1]
     if not levels:
         return 0.0
-    if kind in ("KaryResponse", "CombinedKaryResponse"):  # the columns' shares of epsilon add up to it
+    # the columns' shares of epsilon add up to it
+    if kind in ("KaryResponse", "CombinedKaryResponse"):
         return float(channel["epsilon"])
     if kind == "ClippedGeometric":  # end to end of every column, epsilon a step
         return float(channel["epsilon"]) * sum(k - 1 for k in levels) + _LOCAL_ROUNDING
     if kind == "BoundedGeometric":
         given = channel["p_max"]
-        chances = [float(p) for p, k in zip(given, channel["levels"], strict=True) if k > 1] if isinstance(given, list) else [float(given)] * len(levels)
-        return math.fsum(_geometric_epsilon((k,), "manhattan", p) for k, p in zip(levels, chances, strict=True)) + _LOCAL_ROUNDING
+        chances = (
+            [float(p) for p, k in zip(given, channel["levels"], strict=True) if k > 1]
+            if isinstance(given, list)
+            else [float(given)] * len(levels)
+        )
+        return (
+            math.fsum(
+                _geometric_epsilon((k,), "manhattan", p)
+                for k, p in zip(levels, chances, strict=True)
+            )
+            + _LOCAL_ROUNDING
+        )
     if kind == "CombinedGeometric":
-        return _geometric_epsilon(tuple(levels), str(channel["distance"]), float(channel["p_max"])) + _LOCAL_ROUNDING
+        return (
+            _geometric_epsilon(tuple(levels), str(channel["distance"]), float(channel["p_max"]))
+            + _LOCAL_ROUNDING
+        )
     raise FormatError(f"the channel of {kind!r} is not known here; update jaxcd")
 
 
@@ -235,31 +289,48 @@ _MOST_CELLS = 4096
 
 
 def _geometric_epsilon(levels: tuple[int, ...], distance: str, p_max: float) -> float:
-    """max over x of r ecc(x), where p_max times the sum over all records y of exp(-r d(x, y)) is 1; by going through all records."""
+    """max over x of r ecc(x), where p_max times the sum over all records y of exp(-r d(x, y)) is 1;
+    by going through all records.
+    """
     import numpy as np
     from scipy.optimize import brentq
 
     if math.prod(levels) > _MOST_CELLS:
-        raise FormatError(f"the domain has more than {_MOST_CELLS:,} records, which is more than this verifier goes through")
-    records = np.stack(np.meshgrid(*map(np.arange, levels), indexing="ij"), axis=-1).reshape(-1, len(levels)).astype(float)
+        raise FormatError(
+            f"the domain has more than {_MOST_CELLS:,} records, which is more than this verifier "
+            "goes through"
+        )
+    records = (
+        np.stack(np.meshgrid(*map(np.arange, levels), indexing="ij"), axis=-1)
+        .reshape(-1, len(levels))
+        .astype(float)
+    )
     # Mirror images have the same distances: records in the lower half of every column are enough.
     corner = records[(records <= (np.array(levels) - 1) // 2).all(axis=1)]
     losses = [0.0]
     for record in corner:
         apart = np.abs(records - record)
-        d = {"manhattan": apart.sum(1), "euclidean": np.sqrt((apart**2).sum(1)), "chebyshev": apart.max(1)}[distance]
+        d = {
+            "manhattan": apart.sum(1),
+            "euclidean": np.sqrt((apart**2).sum(1)),
+            "chebyshev": apart.max(1),
+        }[distance]
         if p_max * len(records) <= 1:  # uniform: the rate is zero
             continue
         high = 1.0
         while p_max * np.exp(-high * d).sum() > 1:
             high *= 2
-        rate = brentq(lambda r, d=d: math.log(p_max * np.exp(-r * d).sum()), 0.0, high, xtol=1e-15, rtol=1e-14)
+        rate = brentq(
+            lambda r, d=d: math.log(p_max * np.exp(-r * d).sum()), 0.0, high, xtol=1e-15, rtol=1e-14
+        )
         losses.append(rate * float(d.max()))
     return max(losses)
 
 
 def zcdp_epsilon(rho: float, delta: float) -> tuple[float, float]:
-    """min over a > 1 of rho a + log(1 - 1/a) - log(a delta) / (a - 1), at least 0, and its a, by golden section in log(a - 1)."""
+    """min over a > 1 of rho a + log(1 - 1/a) - log(a delta) / (a - 1), at least 0, and its a, by
+    golden section in log(a - 1).
+    """
     if rho == 0:
         return 0.0, math.inf
 
@@ -283,7 +354,8 @@ def zcdp_epsilon(rho: float, delta: float) -> tuple[float, float]:
 
 
 def dp_event(rows: Iterable[Mapping[str, Any]], *, group: int = 1) -> Any:
-    """The events as a ``dp_accounting`` event: Gaussian noise as itself, everything else by its zCDP.
+    """The events as a ``dp_accounting`` event: Gaussian noise as itself, everything else by its
+    zCDP.
 
     group: rows of one person; the event is the one that this person meets.
     """
@@ -298,7 +370,10 @@ def dp_event(rows: Iterable[Mapping[str, Any]], *, group: int = 1) -> Any:
     return dp_accounting.ComposedDpEvent(
         [
             dp_accounting.SelfComposedDpEvent(
-                dp_accounting.GaussianDpEvent(math.sqrt(1 / (2 * rho))) if is_gaussian else ZCDpEvent(rho), count
+                dp_accounting.GaussianDpEvent(math.sqrt(1 / (2 * rho)))
+                if is_gaussian
+                else ZCDpEvent(rho),
+                count,
             )
             for (is_gaussian, rho), count in counts.items()
         ]
@@ -315,7 +390,8 @@ def composed_epsilon(rows: Iterable[Mapping[str, Any]], delta: float, *, group: 
     rho = math.fsum(price_again(row).rho for row in rows) * group**2
     if rho == 0:
         return 0.0
-    # Orders closely around the best one: the minimum is flat, so that a step of 1e-5 costs 1e-10 of epsilon.
+    # Orders closely around the best one: the minimum is flat, so that a step of 1e-5 costs 1e-10 of
+    # epsilon.
     orders = 1 + (zcdp_epsilon(rho, delta)[1] - 1) * np.exp(np.linspace(-0.02, 0.02, 4001))
     accountant = RdpAccountant(orders.tolist(), dp_accounting.NeighboringRelation.REPLACE_ONE)
     accountant.compose(dp_event(rows, group=group))
@@ -323,18 +399,28 @@ def composed_epsilon(rows: Iterable[Mapping[str, Any]], delta: float, *, group: 
 
 
 def _close(a: float, b: float) -> bool:
-    return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= TOLERANCE * max(abs(a), abs(b)))
+    return a == b or (
+        math.isfinite(a) and math.isfinite(b) and abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
+    )
 
 
 def _verified(content: Mapping[str, Any]) -> Verification:
     if content.get("format") != FORMAT or content.get("version") != VERSION:
-        raise FormatError(f"this is no certificate of jaxcd (format {FORMAT}, version {VERSION}); give a privacy.json that save() wrote")
+        raise FormatError(
+            f"this is no certificate of jaxcd (format {FORMAT}, version {VERSION}); give a "
+            "privacy.json that save() wrote"
+        )
     try:
         guarantee = content["guarantee"]
         if math.isinf(float(guarantee["epsilon"])):
             raise FormatError("this run had no privacy, so there is nothing to verify")
-        claim = f"epsilon={float(guarantee['epsilon']):g}, delta={float(guarantee['delta']):g} ({guarantee['relation']}, {guarantee['unit']})"
-        return Verification(_checks(content), claim, guarantee["proven"] is True, str(guarantee["reason"]))
+        claim = (
+            f"epsilon={float(guarantee['epsilon']):g}, delta={float(guarantee['delta']):g} "
+            f"({guarantee['relation']}, {guarantee['unit']})"
+        )
+        return Verification(
+            _checks(content), claim, guarantee["proven"] is True, str(guarantee["reason"])
+        )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         if isinstance(error, FormatError):
             raise
@@ -345,10 +431,25 @@ def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
     guarantee, spent, rows = content["guarantee"], content["spent"], content["ledger"]
     epsilon, delta = float(guarantee["epsilon"]), float(guarantee["delta"])
     group, aside = int(guarantee["max_rows_per_person"]), float(guarantee["failure_delta"])
-    if group < 1 or group != guarantee["max_rows_per_person"] or not 0 <= delta < 1 or not 0 <= aside <= delta or not epsilon > 0:
-        raise FormatError("the guarantee has an epsilon, a delta or a number of rows a person that is out of its range")
+    if (
+        group < 1
+        or group != guarantee["max_rows_per_person"]
+        or not 0 <= delta < 1
+        or not 0 <= aside <= delta
+        or not epsilon > 0
+    ):
+        raise FormatError(
+            "the guarantee has an epsilon, a delta or a number of rows a person that is out of "
+            "its range"
+        )
     same = content.get("digest") == certificate_digest(content)
-    checks = [Check("digest", same, "the content is as it was written" if same else "the content was changed")]
+    checks = [
+        Check(
+            "digest",
+            same,
+            "the content is as it was written" if same else "the content was changed",
+        )
+    ]
     complete = True
     for row in rows:
         try:
@@ -359,9 +460,16 @@ def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
             checks.append(Check(f"event {where}", False, str(error)))
     if complete:
         rho = None if guarantee["rho"] is None else float(guarantee["rho"])
-        checks += _totals(rows, _Claim(epsilon, delta, rho, group, aside, float(spent["epsilon"]), float(spent["delta"])))
+        checks += _totals(
+            rows,
+            _Claim(
+                epsilon, delta, rho, group, aside, float(spent["epsilon"]), float(spent["delta"])
+            ),
+        )
         words = guarantee["relation"], guarantee["unit"]
-        known = words[0] in [relation.value for relation in Relation] and words[1] == unit_words(group)
+        known = words[0] in [relation.value for relation in Relation] and words[1] == unit_words(
+            group
+        )
         checks.append(Check("unit", known, f"{words[0]}, {words[1]}"))
         checks += _group_checks(content)
     return tuple(checks)
@@ -369,26 +477,46 @@ def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
 
 def _event_check(row: Mapping[str, Any]) -> Check:
     price = price_again(row)
-    stated = Price(_number(row, "epsilon"), _number(row, "rho"), _number(row, "delta") if "delta" in row else 0.0)
-    # The price follows from the noise, but where the noise is more than was paid for: of the least scale, or of a channel's bound.
-    more = row["law"] == "randomised response of each record" or any(float(scale) <= _LEAST_SCALE for scale in row.get("scales", ()))
+    stated = Price(
+        _number(row, "epsilon"),
+        _number(row, "rho"),
+        _number(row, "delta") if "delta" in row else 0.0,
+    )
+    # The price follows from the noise, but where the noise is more than was paid for: of the least
+    # scale, or of a channel's bound.
+    more = row["law"] == "randomised response of each record" or any(
+        float(scale) <= _LEAST_SCALE for scale in row.get("scales", ())
+    )
     enough = all(
         _close(again, said) or (more and again <= said)
-        for again, said in ((price.epsilon, stated.epsilon), (price.rho, stated.rho), (price.delta, stated.delta))
+        for again, said in (
+            (price.epsilon, stated.epsilon),
+            (price.rho, stated.rho),
+            (price.delta, stated.delta),
+        )
     )
-    words = f"{row.get('label')}: {_price_words(price)} from scale {list(row.get('scales', ()))}; stated {_price_words(stated)}"
+    words = (
+        f"{row.get('label')}: {_price_words(price)} from scale "
+        f"{list(row.get('scales', ()))}; stated {_price_words(stated)}"
+    )
     return Check(f"event {row.get('index')}", enough, words)
 
 
 def _price_words(price: Price) -> str:
     if price.delta:
         return f"delta {price.delta:.6g}"
-    return f"rho {price.rho:.6g}" if math.isinf(price.epsilon) else f"epsilon {price.epsilon:.6g}, rho {price.rho:.6g}"
+    return (
+        f"rho {price.rho:.6g}"
+        if math.isinf(price.epsilon)
+        else f"epsilon {price.epsilon:.6g}, rho {price.rho:.6g}"
+    )
 
 
 @dataclass(frozen=True)
 class _Claim:
-    """What a certificate says of the whole: the guarantee, its rows a person, the delta set aside for failures, and what was spent."""
+    """What a certificate says of the whole: the guarantee, its rows a person, the delta set aside
+    for failures, and what was spent.
+    """
 
     epsilon: float
     delta: float
@@ -409,37 +537,81 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
     total = min(pure, converted)
     by_pure = pure <= converted
     delta = failures if by_pure else claim.delta
-    rule = f"sum of epsilons {pure:.12g}" if by_pure else f"sum of rhos {rho:.12g}, which is epsilon {converted:.12g} at delta {left:g}"
-    same = (_close(total, claim.spent) or 0 <= max(total, claim.spent) <= TOLERANCE) and _close(delta, claim.spent_delta)
-    checks = [Check("total", same, f"{rule}; the ledger has epsilon {claim.spent:.12g}, delta {claim.spent_delta:g}")]
+    rule = (
+        f"sum of epsilons {pure:.12g}"
+        if by_pure
+        else f"sum of rhos {rho:.12g}, which is epsilon {converted:.12g} at delta {left:g}"
+    )
+    same = (_close(total, claim.spent) or 0 <= max(total, claim.spent) <= TOLERANCE) and _close(
+        delta, claim.spent_delta
+    )
+    checks = [
+        Check(
+            "total",
+            same,
+            f"{rule}; the ledger has epsilon {claim.spent:.12g}, delta {claim.spent_delta:g}",
+        )
+    ]
     if not by_pure:
         outside = composed_epsilon(rows, left, group=claim.group)
-        # It composes Gaussian noise by itself and anything else by its zCDP, which is the same curve; its own shortcut gives 0 where a
-        # bound by the Kullback-Leibler divergence does.
+        # It composes Gaussian noise by itself and anything else by its zCDP, which is the same
+        # curve; its own shortcut gives 0 where a bound by the Kullback-Leibler divergence does.
         same = _close(outside, converted) or outside < converted
         checks.append(Check("dp-accounting", same, f"epsilon {outside:.12g} at delta {left:g}"))
     holds = total <= claim.epsilon * (1 + TOLERANCE) and delta <= claim.delta * (1 + TOLERANCE)
-    if claim.rho is not None:  # what is said of groups follows from it, or from pure epsilons that keep within the claim
+    # what is said of groups follows from it, or from pure epsilons that keep within the claim
+    if claim.rho is not None:
         kept = rho <= claim.rho * (1 + TOLERANCE) or pure <= claim.epsilon * (1 + TOLERANCE)
-        checks.append(Check("rho", kept, f"rho {rho:.6g} of {claim.rho:g}, or epsilons {pure:.6g} of {claim.epsilon:g}: one of them fits"))
-    return [*checks, Check("claim", holds, f"epsilon {total:.6g} of {claim.epsilon:g}, delta {delta:g} of {claim.delta:g}")]
+        checks.append(
+            Check(
+                "rho",
+                kept,
+                f"rho {rho:.6g} of {claim.rho:g}, or epsilons {pure:.6g} of {claim.epsilon:g}: "
+                "one of them fits",
+            )
+        )
+    return [
+        *checks,
+        Check(
+            "claim",
+            holds,
+            f"epsilon {total:.6g} of {claim.epsilon:g}, delta {delta:g} of {claim.delta:g}",
+        ),
+    ]
 
 
 def _group_checks(content: Mapping[str, Any]) -> list[Check]:
-    """What is said of people with several rows: k epsilon where only that is known, else the larger of k epsilon and that of k^2 rho."""
+    """What is said of people with several rows: k epsilon where only that is known, else the larger
+    of k epsilon and that of k^2 rho.
+    """
     guarantee, wrong, largest = content["guarantee"], [], ""
-    epsilon, delta, rho, unit = (guarantee[name] for name in ("epsilon", "delta", "rho", "max_rows_per_person"))
+    epsilon, delta, rho, unit = (
+        guarantee[name] for name in ("epsilon", "delta", "rho", "max_rows_per_person")
+    )
     for entry in content.get("groups", ()):
         k = -(-int(entry["rows"]) // int(unit))
         again, failing = k * epsilon, delta
         if delta and rho is not None:
             again = max(again, zcdp_epsilon(rho * k**2, delta)[0])
         elif delta:
-            failing = delta * math.expm1(k * epsilon) / math.expm1(epsilon) if k * epsilon < 700 else math.inf
+            failing = (
+                delta * math.expm1(k * epsilon) / math.expm1(epsilon)
+                if k * epsilon < 700
+                else math.inf
+            )
             again = again if failing < 1 else math.inf
         stated = float(entry["epsilon"]), float(entry["delta"])
-        if not (_close(stated[0], again) and (math.isinf(again) or abs(stated[1] - failing) <= 1e-6 * failing)):
+        if not (
+            _close(stated[0], again)
+            and (math.isinf(again) or abs(stated[1] - failing) <= 1e-6 * failing)
+        ):
             wrong.append(str(entry["rows"]))
         largest = f"{entry['rows']} rows: epsilon {again:.6g}, delta {stated[1]:g}"
-    words = f"of {', '.join(wrong)} rows do not follow" if wrong else f"up to {largest}" if largest else "none stated"
+    words = (
+        f"of {', '.join(wrong)} rows do not follow"
+        if wrong
+        else f"up to {largest}"
+        if largest
+        else "none stated"
+    )
     return [Check("groups", not wrong, words)]

@@ -1,4 +1,6 @@
-"""Algorithms exactly as their papers and code have them, so that their tables can be compared; none is proved."""
+"""Algorithms exactly as their papers and code have them, so that their tables can be compared; none
+is proved.
+"""
 
 from jaxcd.published.conditional_tau import ConditionalTau
 from jaxcd.published.em_pc import em_pc

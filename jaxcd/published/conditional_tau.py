@@ -1,22 +1,27 @@
-r"""Priv-PC's statistic: the weighted average of Kendall's tau over the strata, as its authors' code computes it.
+r"""Priv-PC's statistic: the weighted average of Kendall's tau over the strata, as its authors' code
+computes it.
 
-In stratum k of the conditioning set let n_k be its size, tau_k its concordant minus discordant pairs over n_k (n_k - 1) / 2, and
-s_k = (4 n_k + 10) / (9 n_k (n_k - 1)) the variance of tau_k under independence without ties.  Then
+In stratum k of the conditioning set let n_k be its size, tau_k its concordant minus discordant
+pairs over n_k (n_k - 1) / 2, and s_k = (4 n_k + 10) / (9 n_k (n_k - 1)) the variance of tau_k under
+independence without ties.  Then
 
     T = sum_k (tau_k / s_k) / sqrt(sum_k 1 / s_k),        p = P(N(0, 1) >= |T|),
 
-over the strata of more than two records in which neither column is constant; with an empty conditioning set there is one
-stratum of any size.  Where no stratum is left, T and p are NaN: every comparison with them is false, in either direction.
+over the strata of more than two records in which neither column is constant; with an empty
+conditioning set there is one stratum of any size.  Where no stratum is left, T and p are NaN: every
+comparison with them is false, in either direction.
 
-**Why no mechanism can make it private.**  The paper and its code take the sensitivity of p to be Phi(6 / sqrt(n)) - 1/2.  It
-is nearly 1/2, the whole range of p: one record can bring a large stratum from "constant, dropped" into the denominator,
-beside which a small strongly dependent one vanishes.  And one record turns NaN, under which an edge is never removed, into a
-p-value near 1/2, under which it nearly always is: no finite epsilon holds (PRIVACY.md B1).
+**Why no mechanism can make it private.**  The paper and its code take the sensitivity of p to be
+Phi(6 / sqrt(n)) - 1/2.  It is nearly 1/2, the whole range of p: one record can bring a large
+stratum from "constant, dropped" into the denominator, beside which a small strongly dependent one
+vanishes.  And one record turns NaN, under which an edge is never removed, into a p-value near 1/2,
+under which it nearly always is: no finite epsilon holds (PRIVACY.md B1).
 
-The authors' code moreover overflows int64 in its variance for skewed columns at n near 100,000, and drops such strata; that
-is not imitated here.
+The authors' code moreover overflows int64 in its variance for skewed columns at n near 100,000, and
+drops such strata; that is not imitated here.
 
-Source: Wang, Pang, Song 2020, *Towards practical differentially private causal graph discovery*, section 5.3, and its code.
+Source: Wang, Pang, Song 2020, *Towards practical differentially private causal graph discovery*,
+section 5.3, and its code.
 """
 
 from __future__ import annotations
@@ -39,20 +44,27 @@ from jaxcd.ops import association, contingency, double_precision, tails
 
 __all__ = ["ConditionalTau"]
 
-# Table entries in one call of the statistic, and the number of queries that a call is padded to where there are few.
+# Table entries in one call of the statistic, and the number of queries that a call is padded to
+# where there are few.
 _BATCH_ENTRIES = 1 << 14
 _SMALL_BATCH = 16
-# Counting on all rows costs less than taking the subsample out up to about this number of cells (profiled at n = 100,000).
+# Counting on all rows costs less than taking the subsample out up to about this number of cells
+# (profiled at n = 100,000).
 _CELLS_ON_ALL_ROWS = 2048
-# Tables of more cells are not counted by masks (jaxcd.ops.contingency), so a mask cannot restrict them.
+# Tables of more cells are not counted by masks (jaxcd.ops.contingency), so a mask cannot restrict
+# them.
 _CELLS_OF_A_TABLE = 256
 
 
 @partial(jax.jit, static_argnames="smallest")
 def _weighted_tau(tables: jax.Array, smallest: int) -> jax.Array:
-    """T of each table, NaN where no stratum is left.  tables: counts (batch, K, A, B).  smallest: the least n_k that counts."""
+    """T of each table, NaN where no stratum is left.  tables: counts (batch, K, A, B).  smallest:
+    the least n_k that counts.
+    """
     sums = association.kendall_sums(tables)
-    varies = ((tables.sum(axis=-1) > 0).sum(axis=-1) > 1) & ((tables.sum(axis=-2) > 0).sum(axis=-1) > 1)
+    varies = ((tables.sum(axis=-1) > 0).sum(axis=-1) > 1) & (
+        (tables.sum(axis=-2) > 0).sum(axis=-1) > 1
+    )
     kept = varies & (sums.size >= smallest)
     size = jnp.where(kept, sums.size, 2.0)
     # tau / s = S / (n (n - 1) / 2) * 9 n (n - 1) / (4 n + 10) = 9 S / (2 n + 5)
@@ -80,20 +92,29 @@ class _Layout:
         return math.prod(self.cardinalities[v] for v in (query.x, query.y, *query.given))
 
     def bucket(self, query: Query) -> _Shape:
-        """Strata rounded up to a power of 4; levels to those of the widest column, or to powers of 2 where that is large."""
+        """Strata rounded up to a power of 4; levels to those of the widest column, or to powers of
+        2 where that is large.
+        """
         n_strata = math.prod(self.cardinalities[v] for v in query.given)
         padded = 1 << 2 * math.ceil((n_strata - 1).bit_length() / 2)
         width = max(self.cardinalities)
         if padded * width**2 <= _BATCH_ENTRIES:
             return _Shape(len(query.given), padded, width, width)
-        n_rows, n_columns = (1 << (self.cardinalities[v] - 1).bit_length() for v in (query.x, query.y))
+        n_rows, n_columns = (
+            1 << (self.cardinalities[v] - 1).bit_length() for v in (query.x, query.y)
+        )
         return _Shape(len(query.given), padded, n_rows, n_columns)
 
     def batch_size(self, bucket: _Shape) -> int:
         return 1 << max(0, (_BATCH_ENTRIES // math.prod(bucket[1:])).bit_length() - 1)
 
     def evaluate(
-        self, masks: contingency.LevelMasks, bucket: _Shape, queries: Sequence[Query], alpha: float, *more: int
+        self,
+        masks: contingency.LevelMasks,
+        bucket: _Shape,
+        queries: Sequence[Query],
+        alpha: float,
+        *more: int,
     ) -> Evaluation:
         """Counts and statistic; ``more`` are columns that every query is conditioned on."""
         full = self.batch_size(bucket)
@@ -102,7 +123,9 @@ class _Layout:
         variables = np.array([(q.x, q.y, *q.given, *more) for q in queries], dtype=np.int64)
         tables[: len(queries)] = contingency.count_tables(masks, variables, bucket[1:])
         with double_precision():
-            statistic = np.asarray(_weighted_tau(tables, 3 if bucket.n_given else 2))[: len(queries)]
+            statistic = np.asarray(_weighted_tau(tables, 3 if bucket.n_given else 2))[
+                : len(queries)
+            ]
         log_pvalue = tails.normal_log_sf(np.abs(statistic))
         return Evaluation(statistic, log_pvalue, np.log(alpha) - log_pvalue)
 
@@ -118,7 +141,10 @@ class _PreparedTau(PreparedTest):
 
     def admissible(self, query: Query) -> bool:
         shape = self.layout.bucket(query)
-        return self.layout.n_cells(query) <= MAX_CELLS and shape.n_strata * shape.n_rows * shape.n_columns <= 1 << 24
+        return (
+            self.layout.n_cells(query) <= MAX_CELLS
+            and shape.n_strata * shape.n_rows * shape.n_columns <= 1 << 24
+        )
 
     def bucket(self, query: Query) -> _Shape:
         return self.layout.bucket(query)
@@ -134,8 +160,9 @@ class _PreparedTau(PreparedTest):
 
 
 class _Subsample(PreparedTest):
-    """Some of the rows.  Most subsamples are asked a handful of queries before the next one is drawn: these are counted on all
-    rows, conditioned on a column of one level whose mask is the subsample's.  Only where more is asked are the rows taken out."""
+    """Some of the rows.  Most subsamples are asked a handful of queries before the next one is
+    drawn: these are counted on all rows, conditioned on a column of one level whose mask is the
+    subsample's.  Only where more is asked are the rows taken out."""
 
     def __init__(self, whole: _PreparedTau, rows: np.ndarray) -> None:
         self.n_samples = int(np.count_nonzero(rows))
@@ -170,7 +197,9 @@ class _Subsample(PreparedTest):
             if self._n_cells <= _CELLS_ON_ALL_ROWS and max(sizes) <= _CELLS_OF_A_TABLE:
                 column = len(layout.cardinalities)
                 return layout.evaluate(self._masks, bucket, queries, alpha, column)
-            self._taken_out = _PreparedTau(np.take(self._whole.codes.T, np.flatnonzero(self._rows), axis=1).T, layout)
+            self._taken_out = _PreparedTau(
+                np.take(self._whole.codes.T, np.flatnonzero(self._rows), axis=1).T, layout
+            )
         return self._taken_out.evaluate(bucket, queries, alpha=alpha)
 
 
@@ -181,16 +210,18 @@ def _with_first_row(words: jax.Array, row: jax.Array) -> jax.Array:
 
 @dataclass(frozen=True)
 class ConditionalTau(DiscreteTest):
-    r"""The published conditional Kendall's tau of Priv-PC: T = sum_k (tau_k / s_k) / sqrt(sum_k 1 / s_k), p = P(N(0, 1) >= |T|).
+    r"""The published conditional Kendall's tau of Priv-PC: T = sum_k (tau_k / s_k) / sqrt(sum_k 1 /
+    s_k), p = P(N(0, 1) >= |T|).
 
-    Strata of at most two records and strata with a constant column are dropped; NaN where none is left.  The p-value is
-    one-sided, as published, so that its largest value is 1/2.  Margin: log(alpha) - log(p), NaN where p is.
-    Columns: categorical or ordinal, in the order of their levels.
+    Strata of at most two records and strata with a constant column are dropped; NaN where none is
+    left.  The p-value is one-sided, as published, so that its largest value is 1/2.  Margin:
+    log(alpha) - log(p), NaN where p is. Columns: categorical or ordinal, in the order of their
+    levels.
 
     Guarantee
     ---------
-    None: its sensitivity is near the whole range of p, and NaN admits no bound at all (module docstring); mechanisms refuse
-    it.  :class:`jaxcd.KendallTau` is the statistic that replaces it.
+    None: its sensitivity is near the whole range of p, and NaN admits no bound at all (module
+    docstring); mechanisms refuse it.  :class:`jaxcd.KendallTau` is the statistic that replaces it.
 
     Source: Wang, Pang, Song 2020, section 5.3, and its code.
     """
@@ -199,4 +230,6 @@ class ConditionalTau(DiscreteTest):
         data = require_data(data, self.name)
         cardinalities = discrete_cardinalities(data, self.name, "declare it ordinal with levels")
         kind = np.uint8 if max(cardinalities) <= 256 else np.int32
-        return _PreparedTau(np.asfortranarray(data.codes, dtype=kind), _Layout(tuple(cardinalities)))
+        return _PreparedTau(
+            np.asfortranarray(data.codes, dtype=kind), _Layout(tuple(cardinalities))
+        )

@@ -1,12 +1,16 @@
-r"""EM-PC's utility: by how many records a G test is away from its other answer, found by a greedy search.
+r"""EM-PC's utility: by how many records a G test is away from its other answer, found by a greedy
+search.
 
-For a stratified table n_abk let G = 2 sum n_abk ln(n_abk n_..k / (n_a.k n_.bk)) and G* its critical value.  Records are taken
-out one after the other, each from the cell that moves G most in the wanted direction (up where G < G*, down where G > G*), until one more
-would cross.  The number taken out before that is u, positive where the test says "independent", negative where it says "dependent".
+For a stratified table n_abk let G = 2 sum n_abk ln(n_abk n_..k / (n_a.k n_.bk)) and G* its critical
+value.  Records are taken out one after the other, each from the cell that moves G most in the
+wanted direction (up where G < G*, down where G > G*), until one more would cross.  The number taken
+out before that is u, positive where the test says "independent", negative where it says
+"dependent".
 
-**The greedy approximation.**  The number that the mechanism's guarantee speaks of is the least number of records that have to be
-*changed* for the test to flip; it moves by at most one between neighbours.  The greedy number is neither that nor a bound on it from
-below: it takes records out only, one at a time by the largest step, and where it gets stuck it ends at n - 1.
+**The greedy approximation.**  The number that the mechanism's guarantee speaks of is the least
+number of records that have to be *changed* for the test to flip; it moves by at most one between
+neighbours.  The greedy number is neither that nor a bound on it from below: it takes records out
+only, one at a time by the largest step, and where it gets stuck it ends at n - 1.
 
 With f(x) = x ln x and g(x) = f(x) - f(x - 1), taking a record out of cell (a, b, k) changes G by
 -2 (g(n_abk) - g(n_a.k) - g(n_.bk) + g(n_..k)): only its own stratum has to be looked at again.
@@ -26,7 +30,9 @@ __all__ = ["g_statistic", "greedy_flip_distance", "increments"]
 def g_statistic(table: np.ndarray) -> float:
     """G of one table of counts (K, A, B)."""
     sums = (table, table.sum(axis=2), table.sum(axis=1), table.sum(axis=(1, 2)))
-    cells, rows, columns, strata = (float((part * np.log(np.maximum(part, 1))).sum()) for part in sums)
+    cells, rows, columns, strata = (
+        float((part * np.log(np.maximum(part, 1))).sum()) for part in sums
+    )
     return 2 * (cells - rows - columns + strata)
 
 
@@ -38,7 +44,9 @@ def increments(n_samples: int) -> list[float]:
 
 
 def _best_cell(stratum: list[list[int]], sign: float, g: list[float]) -> tuple[float, int, int]:
-    """The removal that moves the stratum's G most in the direction of ``sign``: (sign times the change, row, column)."""
+    """The removal that moves the stratum's G most in the direction of ``sign``: (sign times the
+    change, row, column).
+    """
     rows = [sum(row) for row in stratum]
     columns = [sum(column) for column in zip(*stratum, strict=True)]
     whole = g[sum(rows)]
@@ -54,10 +62,11 @@ def _best_cell(stratum: list[list[int]], sign: float, g: list[float]) -> tuple[f
 
 
 def greedy_flip_distance(table: np.ndarray, *, critical: float, g: list[float]) -> int:
-    """u of one table: plus (independent) or minus (dependent) the records taken out before one more would flip the test.
+    """u of one table: plus (independent) or minus (dependent) the records taken out before one more
+    would flip the test.
 
-    table: counts, integers (K, A, B).  critical: G*, the largest G that is independent.  g: :func:`increments` of at least the number of
-    records.  Ties go to the first cell, strata first.
+    table: counts, integers (K, A, B).  critical: G*, the largest G that is independent.  g:
+    :func:`increments` of at least the number of records.  Ties go to the first cell, strata first.
     """
     value, n_samples = g_statistic(table), int(table.sum())
     sign = 1 if value < critical else -1

@@ -1,14 +1,17 @@
 r"""PCD as its paper has it: not private, kept to compare with.
 
-PC in its original order over the skeleton search of :mod:`jaxcd.discovery.constraint.skeleton`.  A candidate is answered from the permutation
-p-value p of RCIT and a bound B >= p on what p could be on a neighbouring data set: B < alpha keeps the edge as it is; otherwise the
-candidate separates where p + Lap(4 (B - p) / epsilon) >= alpha, and epsilon is added to a running total.
+PC in its original order over the skeleton search of :mod:`jaxcd.discovery.constraint.skeleton`.  A
+candidate is answered from the permutation p-value p of RCIT and a bound B >= p on what p could be
+on a neighbouring data set: B < alpha keeps the edge as it is; otherwise the candidate separates
+where p + Lap(4 (B - p) / epsilon) >= alpha, and epsilon is added to a running total.
 
-**Why it is not private** (PRIVACY.md D4, F1, G).  Between a data set on which an edge is kept without noise, so that its removal is
-impossible, and one far from it on which the removal is possible, there are two neighbours of which one has probability 0 and the other
-does not: no finite epsilon holds.  (With secret permutations the zero is positive, and still no useful epsilon holds.)  Moreover
-the scale of the noise is a local sensitivity, itself revealing, and 0 where B = p; the statistic's bound is too small for the
-replaced record; the bandwidths are read off the data; and the total counts only the noisy answers, a number that depends on the data.
+**Why it is not private** (PRIVACY.md D4, F1, G).  Between a data set on which an edge is kept
+without noise, so that its removal is impossible, and one far from it on which the removal is
+possible, there are two neighbours of which one has probability 0 and the other does not: no finite
+epsilon holds.  (With secret permutations the zero is positive, and still no useful epsilon holds.)
+Moreover the scale of the noise is a local sensitivity, itself revealing, and 0 where B = p; the
+statistic's bound is too small for the replaced record; the bandwidths are read off the data; and
+the total counts only the noisy answers, a number that depends on the data.
 """
 
 from __future__ import annotations
@@ -34,9 +37,12 @@ from jaxcd.published.pcd_rcit import PublishedColumns, PublishedRCIT
 __all__ = ["pcd"]
 
 _REASON = (
-    "published method, kept for comparison: where its bound B is below alpha the edge is kept without noise, so that neighbouring "
-    "data sets differ by a removal of probability 0, where no epsilon holds; the noise has the scale of a local sensitivity; "
-    "the bound on the statistic's sensitivity fails for the replaced record; the bandwidths are read off the data; the running "
+    "published method, kept for comparison: where its bound B is below alpha the edge is kept "
+    "without noise, so that neighbouring "
+    "data sets differ by a removal of probability 0, where no epsilon holds; the noise has the "
+    "scale of a local sensitivity; "
+    "the bound on the statistic's sensitivity fails for the replaced record; the bandwidths are "
+    "read off the data; the running "
     "total counts noisy answers only, a number that depends on the data; the noise is simulated"
 )
 
@@ -44,10 +50,18 @@ _REASON = (
 class PCDRun(DecisionRun):
     """Algorithm 1's answers, one candidate after the other.
 
-    columns: the prepared test.  alpha: the level.  epsilon: of a noisy answer.  stream: of the noise, one draw a noisy answer.
+    columns: the prepared test.  alpha: the level.  epsilon: of a noisy answer.  stream: of the
+    noise, one draw a noisy answer.
     """
 
-    def __init__(self, columns: PublishedColumns, *, alpha: float, epsilon: float, stream: np.random.Generator) -> None:
+    def __init__(
+        self,
+        columns: PublishedColumns,
+        *,
+        alpha: float,
+        epsilon: float,
+        stream: np.random.Generator,
+    ) -> None:
         self._columns = columns
         self._alpha = alpha
         self._epsilon = epsilon
@@ -63,20 +77,27 @@ class PCDRun(DecisionRun):
     def answer(self, frontier: Frontier) -> None:
         while questions := frontier.peek(1):
             x, y, candidates = questions[0]
-            separating = next((given for given in candidates if self.separates(Query.of(x, y, given))), None)
+            separating = next(
+                (given for given in candidates if self.separates(Query.of(x, y, given))), None
+            )
             if separating is None:
                 frontier.keep()
             else:
                 frontier.separate(separating)
 
     def separates(self, query: Query) -> bool:
-        """One answer; a query that comes up again (the original order asks both ends) has new noise, and is paid for again."""
+        """One answer; a query that comes up again (the original order asks both ends) has new
+        noise, and is paid for again.
+        """
         evidence = self._columns.evidence(query)
         self.n_tests += 1
         if not evidence.is_noisy(self._alpha):
             return False
         self.n_noisy += 1
-        return evidence.pvalue + self._stream.laplace(0, evidence.noise_scale(self._epsilon)) >= self._alpha
+        return (
+            evidence.pvalue + self._stream.laplace(0, evidence.noise_scale(self._epsilon))
+            >= self._alpha
+        )
 
 
 def pcd(
@@ -91,32 +112,43 @@ def pcd(
     bandwidth: float | None = None,
     stable: bool = False,
 ) -> DiscoveryResult:
-    r"""PCD as published: PC with RCIT, and Laplace noise on those p-values that one record is taken to be able to move past alpha.
+    r"""PCD as published: PC with RCIT, and Laplace noise on those p-values that one record is taken
+    to be able to move past alpha.
 
-    A candidate separates where B >= alpha and p + Lap(4 (B - p) / epsilon) >= alpha; the formulas, and which of them are the paper's
-    and which reconstructed, are in :mod:`jaxcd.published.pcd_bounds` and :mod:`jaxcd.published.pcd_rcit`.  That the order of the
+    A candidate separates where B >= alpha and p + Lap(4 (B - p) / epsilon) >= alpha; the formulas,
+    and which of them are the paper's and which reconstructed, are in
+    :mod:`jaxcd.published.pcd_bounds` and :mod:`jaxcd.published.pcd_rcit`.  That the order of the
     search is PC's original one is a reconstruction.
 
-    data: numeric (or ordinal) columns, at least 4 rows.  epsilon: positive, of each noisy answer.  alpha: the level, 0 < alpha < 1.
-    key: a typed key: permutations and noise.  max_level: the largest conditioning set, or None; with the paper's penalty few edges
-    go, so on many variables a limit is needed.  n_permutations: k.  penalty: lambda > 0 of (lambda / 2) |w|^2 + mean squared error.
-    bandwidth: of the residuals' kernels, for columns in [-1, 1]; None for the median heuristic.  stable: the stable order.
+    data: numeric (or ordinal) columns, at least 4 rows.  epsilon: positive, of each noisy answer.
+    alpha: the level, 0 < alpha < 1. key: a typed key: permutations and noise.  max_level: the
+    largest conditioning set, or None; with the paper's penalty few edges go, so on many variables a
+    limit is needed.  n_permutations: k.  penalty: lambda > 0 of (lambda / 2) |w|^2 + mean squared
+    error. bandwidth: of the residuals' kernels, for columns in [-1, 1]; None for the median
+    heuristic.  stable: the stable order.
 
-    Returns the result; ``cost`` holds the running total that the paper claims, with ``proven`` False and the reason; ``info`` the
-    number of tests and of noisy answers.
+    Returns the result; ``cost`` holds the running total that the paper claims, with ``proven``
+    False and the reason; ``info`` the number of tests and of noisy answers.
 
     Guarantee
     ---------
-    None (module docstring; PRIVACY.md F1, G).  :class:`jaxcd.StratifiedRanks` under any proved mechanism is what holds.
+    None (module docstring; PRIVACY.md F1, G).  :class:`jaxcd.StratifiedRanks` under any proved
+    mechanism is what holds.
 
     Raises OptionError or DomainError where an argument does not fit.
     Source: Zhang et al. 2023, Algorithm 1.
     """
     check_alpha(alpha)
     if not 0 < epsilon < np.inf:
-        raise OptionError(f"epsilon = {epsilon!r} is not a price; give a positive number for each noisy answer, such as 1.0")
+        raise OptionError(
+            f"epsilon = {epsilon!r} is not a price; give a positive number for each noisy answer, "
+            "such as 1.0"
+        )
     if max_level is not None and not is_whole(max_level, 0):
-        raise OptionError(f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no limit")
+        raise OptionError(
+            f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no "
+            "limit"
+        )
     if not isinstance(stable, bool):
         raise OptionError(f"stable = {stable!r} is not True or False")
     SimulatedNoise(key)  # raises OptionError for anything but a single typed key
@@ -130,9 +162,13 @@ def pcd(
     names = data.names
     levels: list[LevelRecord] = []
     skeleton = search_skeleton(
-        run, len(names), admissible=lambda x, y, given: True, max_level=max_level, stable=stable,
+        run,
+        len(names),
+        admissible=lambda x, y, given: True,
+        max_level=max_level,
+        stable=stable,
         report=lambda *record: levels.append(LevelRecord(*record)),
-    )  # fmt: skip
+    )
     sets = {
         frozenset((names[x], names[y])): tuple(names[v] for v in given)
         for (x, y), given in skeleton.separating_sets.items()

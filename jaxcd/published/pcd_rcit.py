@@ -1,24 +1,29 @@
-r"""RCIT as PCD has it: HSIC of kernel ridge residuals with lambda fixed, a permutation p-value, and the bound B.
+r"""RCIT as PCD has it: HSIC of kernel ridge residuals with lambda fixed, a permutation p-value, and
+the bound B.
 
 *Residuals.*  Columns are scaled to [-1, 1].  Given Z, the residual of x minimises
 
     (lambda / 2) |w|^2 + (1 / m) sum_i (w . phi(z_i) - x_i)^2,
 
-Gaussian kernel on Z with the median distance as bandwidth; without Z the column itself is taken.  With lambda = 1 the fit keeps at
-most two thirds of the signal, so that every true conditional independence is rejected from about m = 500 on (PRIVACY.md H5): what the
-test says is not usable, with or without privacy.  :class:`jaxcd.RCIT` is what is calibrated.
+Gaussian kernel on Z with the median distance as bandwidth; without Z the column itself is taken.
+With lambda = 1 the fit keeps at most two thirds of the signal, so that every true conditional
+independence is rejected from about m = 500 on (PRIVACY.md H5): what the test says is not usable,
+with or without privacy.  :class:`jaxcd.RCIT` is what is calibrated.
 
-*Statistic.*  HSIC_b = tr(K H L H) / (m - 1)^2 of the residuals, Gaussian kernels exp(-d^2 / (2 delta^2)), delta the median distance of
-the residuals (bandwidths read off the data break every bound: PRIVACY.md D4), and the same at k random permutations, drawn once and
-shared by all tests; p, B and Delta_P as in :mod:`jaxcd.published.pcd_bounds`.
+*Statistic.*  HSIC_b = tr(K H L H) / (m - 1)^2 of the residuals, Gaussian kernels exp(-d^2 / (2
+delta^2)), delta the median distance of the residuals (bandwidths read off the data break every
+bound: PRIVACY.md D4), and the same at k random permutations, drawn once and shared by all tests; p,
+B and Delta_P as in :mod:`jaxcd.published.pcd_bounds`.
 
-*Numbers.*  The paper's O(m^3 + k m^2) is computed in O(m r^2): a pivoted Cholesky factor of the Gram matrix of Z, and Fourier features
-of the residuals' kernels.  Differences from the formulas: residuals within about 1e-4 of the exact ones (five columns in Z); values (of
-residuals and of Z) further than 64 bandwidths from the median are brought to 64 bandwidths, where the kernel with the bulk is 0
-anyway (with exponential tails this moved T_0 by 0.4%); principal components of the features below a variance of 1e-8 together are
-left out; for Z of several columns the median distance is that of at most 1000 rows (for one column it is exact).  Where the median is
-0, that of the positive distances is taken.  That the columns are scaled by their smallest and largest value, where no bounds are
-declared, is a reconstruction: the paper's bounds are for |x| <= 1.
+*Numbers.*  The paper's O(m^3 + k m^2) is computed in O(m r^2): a pivoted Cholesky factor of the
+Gram matrix of Z, and Fourier features of the residuals' kernels.  Differences from the formulas:
+residuals within about 1e-4 of the exact ones (five columns in Z); values (of residuals and of Z)
+further than 64 bandwidths from the median are brought to 64 bandwidths, where the kernel with the
+bulk is 0 anyway (with exponential tails this moved T_0 by 0.4%); principal components of the
+features below a variance of 1e-8 together are left out; for Z of several columns the median
+distance is that of at most 1000 rows (for one column it is exact).  Where the median is 0, that of
+the positive distances is taken.  That the columns are scaled by their smallest and largest value,
+where no bounds are declared, is a reconstruction: the paper's bounds are for |x| <= 1.
 
 Source: Zhang et al. 2023.
 """
@@ -54,13 +59,15 @@ _MEDIAN_ROWS = 1000
 _REACH = 64.0  # bandwidths on either side of the median
 _LENGTHS = (8.0, 16.0, 32.0, 2 * _REACH)  # few, so that few shapes are compiled
 _DROPPED = 1e-8  # variance of features that is dropped, so at most twice that of HSIC
-_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 512)  # features are padded with zeros to one of these, for the same reason
+# features are padded with zeros to one of these, for the same reason
+_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 512)
 _CACHE_BYTES = 1 << 29
 _HIGHEST = jax.lax.Precision.HIGHEST
 
 
 def median_gap(values: np.ndarray) -> float:
-    """The median of |v_i - v_j|, i < j (the lower one), in O(n log n); of the positive ones where it is 0; 1 for a constant.
+    """The median of |v_i - v_j|, i < j (the lower one), in O(n log n); of the positive ones where
+    it is 0; 1 for a constant.
 
     values: (n,), n >= 2.  Found by bisection over the gap, to 2^-60 of the range.
     """
@@ -86,24 +93,34 @@ def median_gap(values: np.ndarray) -> float:
 
 @jax.jit
 def _rotate(phi: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Principal components of centred features (r, n), the largest variance first, and their variances (r,)."""
+    """Principal components of centred features (r, n), the largest variance first, and their
+    variances (r,).
+    """
     values, vectors = jnp.linalg.eigh(jnp.matmul(phi, phi.T, precision=_HIGHEST) / phi.shape[1])
     return jnp.matmul(vectors[:, ::-1].T, phi, precision=_HIGHEST), jnp.maximum(values[::-1], 0)
 
 
 def _compressed(phi: jax.Array) -> jax.Array:
-    """The leading principal components of centred features, (r, n) -> (r', n): the kernel less variance 1e-8."""
+    """The leading principal components of centred features, (r, n) -> (r', n): the kernel less
+    variance 1e-8.
+    """
     rotated, variances = _rotate(phi)
     rest = np.cumsum(np.asarray(variances)[::-1])[::-1]  # variance from each component on
     kept = int(np.sum(rest > _DROPPED))
     padded = next(width for width in _WIDTHS if width >= kept)
     rotated = jnp.where(jnp.arange(len(rotated))[:, None] < kept, rotated, 0)
-    return rotated[:padded] if padded <= len(rotated) else jnp.pad(rotated, ((0, padded - len(rotated)), (0, 0)))
+    return (
+        rotated[:padded]
+        if padded <= len(rotated)
+        else jnp.pad(rotated, ((0, padded - len(rotated)), (0, 0)))
+    )
 
 
 @jax.jit
 def _permuted_hsic(phi: jax.Array, psi: jax.Array, permutations: jax.Array) -> jax.Array:
-    """|phi psi[:, pi]^T / n|^2 for each permutation, (k, n) -> (k,); nothing larger than psi is held."""
+    """|phi psi[:, pi]^T / n|^2 for each permutation, (k, n) -> (k,); nothing larger than psi is
+    held.
+    """
     rows = psi.T
 
     def at(permutation: jax.Array) -> jax.Array:
@@ -124,17 +141,23 @@ def _spectrum(z: np.ndarray) -> ridge.Spectrum:
     else:
         distance = float(gram.median_distance(jnp.asarray(z[:_MEDIAN_ROWS])))
         bandwidth, rank = (distance if distance > 1e-9 else 1.0), _RANK
-    factor = gram.pivoted_cholesky(jnp.asarray(_within_reach(z, bandwidth)), 1.0, rank=rank, tolerance=_TOLERANCE)
+    factor = gram.pivoted_cholesky(
+        jnp.asarray(_within_reach(z, bandwidth)), 1.0, rank=rank, tolerance=_TOLERANCE
+    )
     return ridge.spectrum(factor.factor)
 
 
 class PublishedColumns(PreparedTest):
-    """Columns in [-1, 1], the permutations, and the caches: one factor for each Z, one residual for each (target, Z).
+    """Columns in [-1, 1], the permutations, and the caches: one factor for each Z, one residual for
+    each (target, Z).
 
-    values: (m, d), rows in random order.  permutations: integers (k, m); x_i is compared with y_permutation(i).
+    values: (m, d), rows in random order.  permutations: integers (k, m); x_i is compared with
+    y_permutation(i).
     """
 
-    def __init__(self, values: np.ndarray, config: PublishedRCIT, *, permutations: np.ndarray) -> None:
+    def __init__(
+        self, values: np.ndarray, config: PublishedRCIT, *, permutations: np.ndarray
+    ) -> None:
         self.n_samples = len(values)
         self._values = values
         self._config = config
@@ -155,11 +178,15 @@ class PublishedColumns(PreparedTest):
         return 1 << 16
 
     def evaluate(self, bucket: Any, queries: Sequence[Query], *, alpha: float) -> Evaluation:
-        """Statistics, log p and margins; the margin is alpha - p, so that p = alpha, a removal, is not above 0."""
+        """Statistics, log p and margins; the margin is alpha - p, so that p = alpha, a removal, is
+        not above 0.
+        """
         found = [self.evidence(query) for query in queries]
         pvalues = np.array([evidence.pvalue for evidence in found], dtype=np.float64)
         log_pvalue = np.array([math.log(p) if p > 0 else -math.inf for p in pvalues])
-        return Evaluation(np.array([evidence.statistic for evidence in found]), log_pvalue, alpha - pvalues)
+        return Evaluation(
+            np.array([evidence.statistic for evidence in found]), log_pvalue, alpha - pvalues
+        )
 
     def evidence(self, query: Query) -> PermutationEvidence:
         """Statistic, p, B and the claimed bound of one query; remembered."""
@@ -174,7 +201,9 @@ class PublishedColumns(PreparedTest):
         factor = (m / (m - 1)) ** 2
         with double_precision():
             observed = factor * float(hsic.hsic(phi, psi))
-            permuted = factor * np.asarray(_permuted_hsic(phi, psi, jnp.asarray(self._permutations)))
+            permuted = factor * np.asarray(
+                _permuted_hsic(phi, psi, jnp.asarray(self._permutations))
+            )
         if query.given:
             bound = claimed_residual_hsic_sensitivity(
                 m, bandwidth_x=bandwidth_x, bandwidth_y=bandwidth_y, penalty=self._config.penalty
@@ -200,7 +229,9 @@ class PublishedColumns(PreparedTest):
         return self._features[target, given]
 
     def residual(self, target: int, given: tuple[int, ...]) -> np.ndarray:
-        """The residual of a column on others, (m,); the column itself, in [-1, 1], without others."""
+        """The residual of a column on others, (m,); the column itself, in [-1, 1], without
+        others.
+        """
         values = self._values[:, target]
         if not given:
             return values
@@ -224,13 +255,16 @@ class PublishedColumns(PreparedTest):
 
 @dataclass(frozen=True)
 class PublishedRCIT(CITest):
-    r"""PCD's test without its noise: HSIC_b of ridge residuals at a fixed lambda, p = share of permuted statistics >= T_0.
+    r"""PCD's test without its noise: HSIC_b of ridge residuals at a fixed lambda, p = share of
+    permuted statistics >= T_0.
 
-    n_permutations: k >= 1.  penalty: lambda > 0.  bandwidth: of the residuals' kernels, for columns in [-1, 1]; None for the median
-    heuristic, as published.  Columns: numeric, or ordinal by their level codes.
-    The p-value may be 0; the margin is alpha - p.  Sensitivity: none stated; mechanisms refuse it.
+    n_permutations: k >= 1.  penalty: lambda > 0.  bandwidth: of the residuals' kernels, for columns
+    in [-1, 1]; None for the median heuristic, as published.  Columns: numeric, or ordinal by their
+    level codes. The p-value may be 0; the margin is alpha - p.  Sensitivity: none stated;
+    mechanisms refuse it.
 
-    Source: Zhang et al. 2023; what differs and what is reconstructed is said in :mod:`jaxcd.published.pcd_rcit`.
+    Source: Zhang et al. 2023; what differs and what is reconstructed is said in
+    :mod:`jaxcd.published.pcd_rcit`.
     """
 
     n_permutations: int = 100
@@ -240,32 +274,49 @@ class PublishedRCIT(CITest):
     def __post_init__(self) -> None:
         count = self.n_permutations
         if not is_whole(count, 1):
-            raise OptionError(f"n_permutations = {count!r} is not a positive whole number; 100 is the paper's")
+            raise OptionError(
+                f"n_permutations = {count!r} is not a positive whole number; 100 is the paper's"
+            )
         if not 0 < self.penalty < math.inf:
-            raise OptionError(f"penalty = {self.penalty!r} is not a positive number; 1 is the paper's")
+            raise OptionError(
+                f"penalty = {self.penalty!r} is not a positive number; 1 is the paper's"
+            )
         if self.bandwidth is not None and not 0 < self.bandwidth < math.inf:
-            raise OptionError(f"bandwidth = {self.bandwidth!r} is not a positive number; None is the median heuristic")
+            raise OptionError(
+                f"bandwidth = {self.bandwidth!r} is not a positive number; None is the median "
+                "heuristic"
+            )
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PublishedColumns:
         data = require_data(data, self.name)
         if data.n_samples < 4:
-            raise DomainError(f"{self.name} needs at least 4 rows, and there are {data.n_samples}; use more data")
+            raise DomainError(
+                f"{self.name} needs at least 4 rows, and there are {data.n_samples}; use more data"
+            )
         if key is None:
-            raise OptionError(f"key = None: {self.name} draws permutations; give a typed key such as jax.random.key(0)")
+            raise OptionError(
+                f"key = None: {self.name} draws permutations; give a typed key such as "
+                "jax.random.key(0)"
+            )
         values = np.column_stack([_unit(data, name) for name in data.names])
         seed = np.asarray(jax.random.key_data(key)).ravel().tolist()
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
         n = data.n_samples
-        values = values[rng.permutation(n)]  # the factor's pivots and the median distance look at the first rows
+        # the factor's pivots and the median distance look at the first rows
+        values = values[rng.permutation(n)]
         permutations = np.stack([rng.permutation(n) for _ in range(self.n_permutations)])
         return PublishedColumns(values, self, permutations=permutations)
 
 
 def _unit(data: Dataset, name: str) -> np.ndarray:
-    """A column in [-1, 1]: by its declared bounds, else by its smallest and largest value; a constant one is 0."""
+    """A column in [-1, 1]: by its declared bounds, else by its smallest and largest value; a
+    constant one is 0.
+    """
     column = data.domain[name]
     if isinstance(column, Categorical):
-        raise DomainError(f"column {name!r} is categorical; PublishedRCIT needs numbers: drop the column")
+        raise DomainError(
+            f"column {name!r} is categorical; PublishedRCIT needs numbers: drop the column"
+        )
     values = data.column(name).astype(np.float64)
     if isinstance(column, Numeric) and column.lower is not None and column.upper is not None:
         low, high = column.lower, column.upper

@@ -1,15 +1,17 @@
 """Priv-PC and SVT-PC as their paper and code have them: not private, kept to compare with.
 
-Both are PC in its original order, over the skeleton search of :mod:`jaxcd.discovery.constraint.skeleton`; what is theirs is how a question
-is answered.  A *round* ends with the first candidate whose noisy p-value reaches a noisy threshold.  In SVT-PC that separates
-the pair.  In Priv-PC the p-values of a round are those of a fresh subsample (the sieve), and the candidate is then examined on
-the full data; whether or not that confirms it, the next round starts with a new threshold and a new subsample.
+Both are PC in its original order, over the skeleton search of
+:mod:`jaxcd.discovery.constraint.skeleton`; what is theirs is how a question is answered.  A *round*
+ends with the first candidate whose noisy p-value reaches a noisy threshold.  In SVT-PC that
+separates the pair.  In Priv-PC the p-values of a round are those of a fresh subsample (the sieve),
+and the candidate is then examined on the full data; whether or not that confirms it, the next round
+starts with a new threshold and a new subsample.
 
-The authors' code collects separating sets by union; in the original order an edge is removed once and never asked again, so
-the union holds one set, the one kept here.  Orientation is the library's.
+The authors' code collects separating sets by union; in the original order an edge is removed once
+and never asked again, so the union holds one set, the one kept here.  Orientation is the library's.
 
-Noise is simulated from a key, in one stream a round whose queries draw in their order: results do not depend on how many
-queries were computed ahead.
+Noise is simulated from a key, in one stream a round whose queries draw in their order: results do
+not depend on how many queries were computed ahead.
 """
 
 from __future__ import annotations
@@ -40,16 +42,22 @@ from jaxcd.queries import Session
 __all__ = ["priv_pc", "svt_pc"]
 
 _REASON = (
-    "published method, kept for comparison: the p-value of the conditional tau has sensitivity near 1/2 instead of the "
-    "assumed Phi(6/sqrt(n)) - 1/2 and is NaN on constant columns, where no epsilon holds; the total is computed after the run "
+    "published method, kept for comparison: the p-value of the conditional tau has sensitivity "
+    "near 1/2 instead of the "
+    "assumed Phi(6/sqrt(n)) - 1/2 and is NaN on constant columns, where no epsilon holds; the "
+    "total is computed after the run "
     "from a count that depends on the data and leaves out the last round; the noise is simulated"
 )
-_SVT_REASON = _REASON + "; and the threshold is drawn anew from a normal instead of a Laplace distribution"
+_SVT_REASON = (
+    _REASON + "; and the threshold is drawn anew from a normal instead of a Laplace distribution"
+)
 
-# A round's p-values are lost with its subsample, so the look-ahead starts small and grows while nothing passes.
+# A round's p-values are lost with its subsample, so the look-ahead starts small and grows while
+# nothing passes.
 _FIRST_LOOK_AHEAD = 8
 _LOOK_AHEAD = 1024
-# An examination answers coming queries of at most this many table cells together (0.4 ms at n = 100,000, as long as a call).
+# An examination answers coming queries of at most this many table cells together (0.4 ms at
+# n = 100,000, as long as a call).
 _EXAMINED_CELLS = 512
 
 
@@ -57,8 +65,8 @@ _EXAMINED_CELLS = 512
 class _Round:
     """One threshold, and its queries' noise.
 
-    evaluate: answers queries on the round's rows.  confirm: whether a candidate that passed is separated; it is told which
-    queries come next, since one call answers several.
+    evaluate: answers queries on the round's rows.  confirm: whether a candidate that passed is
+    separated; it is told which queries come next, since one call answers several.
     """
 
     evaluate: Callable[[list[Query]], Evaluation]
@@ -70,12 +78,16 @@ class _Round:
     def first_pass(self, queries: list[Query]) -> int | None:
         """The first query with p + noise >= threshold.  A NaN never passes."""
         pvalues = np.exp(self.evaluate(queries).log_pvalue)
-        hits = np.flatnonzero(pvalues + self.stream.laplace(0, self.query_scale, len(queries)) >= self.threshold)
+        hits = np.flatnonzero(
+            pvalues + self.stream.laplace(0, self.query_scale, len(queries)) >= self.threshold
+        )
         return int(hits[0]) if len(hits) else None
 
 
 class _PublishedRun(DecisionRun):
-    """Walks the frontier round by round.  new_round: the k-th round, k = 0, 1, ...; the next one only where it is needed."""
+    """Walks the frontier round by round.  new_round: the k-th round, k = 0, 1, ...; the next one
+    only where it is needed.
+    """
 
     def __init__(self, new_round: Callable[[int], _Round]) -> None:
         self._new_round = new_round
@@ -90,7 +102,9 @@ class _PublishedRun(DecisionRun):
             first_candidate = self._walk(frontier, questions, first_candidate)
 
     def _walk(self, frontier: Frontier, questions: list[Question], first_candidate: int) -> int:
-        """Asks the candidates up to the first that passes; returns where to go on in the first question that is left."""
+        """Asks the candidates up to the first that passes; returns where to go on in the first
+        question that is left.
+        """
         asked: list[tuple[int, int]] = [
             (place, candidate)
             for place, question in enumerate(questions)
@@ -143,13 +157,19 @@ def _streams(key: jax.Array) -> Callable[[int], np.random.Generator]:
     """The generator of the k-th round, from a typed key."""
     SimulatedNoise(key)  # raises OptionError for anything but a single typed key
     words = [int(word) for word in np.asarray(jax.random.key_data(key)).ravel()]
-    return lambda k: np.random.Generator(np.random.Philox(np.random.SeedSequence([len(words), *words, k])))
+    return lambda k: np.random.Generator(
+        np.random.Philox(np.random.SeedSequence([len(words), *words, k]))
+    )
 
 
 def _examined(session: Session, query: Query, upcoming: list[Query]) -> float:
-    """The p-value of a query on all rows; the same call answers the next ones as long as that costs less than a call."""
+    """The p-value of a query on all rows; the same call answers the next ones as long as that costs
+    less than a call.
+    """
     cards = session.view_cardinalities
-    n_cells = accumulate(math.prod(cards[v] for v in (q.x, q.y, *q.given)) for q in (query, *upcoming))
+    n_cells = accumulate(
+        math.prod(cards[v] for v in (q.x, q.y, *q.given)) for q in (query, *upcoming)
+    )
     n_answered = max(sum(n <= _EXAMINED_CELLS for n in n_cells), 1)
     return float(np.exp(session.evaluate([query, *upcoming][:n_answered]).log_pvalue[0]))
 
@@ -166,15 +186,17 @@ def priv_pc(
 ) -> DiscoveryResult:
     r"""Priv-PC as published: sieve on a subsample, examine on the full data, epsilon a round.
 
-    The sieve passes where p(subsample) + Lap(2 sigma) >= alpha - bias + Lap(sigma); the examination separates where
-    p(all) + Lap(2 S / epsilon) >= alpha, with S and sigma of :class:`jaxcd.published.accounting.SievePrices`.
+    The sieve passes where p(subsample) + Lap(2 sigma) >= alpha - bias + Lap(sigma); the examination
+    separates where p(all) + Lap(2 S / epsilon) >= alpha, with S and sigma of
+    :class:`jaxcd.published.accounting.SievePrices`.
 
-    data: discrete columns, in the order of their levels.  epsilon: positive, a round, half of it for each part.
-    alpha: the level, 0 < alpha < 1; 0.1 is that of the paper's experiments.  delta: in (0, 1), of the total.  bias: by how much the sieve's threshold is lower than
-    alpha.  key: a typed key: noise and subsamples.  max_level: the largest conditioning set, or None.
+    data: discrete columns, in the order of their levels.  epsilon: positive, a round, half of it
+    for each part. alpha: the level, 0 < alpha < 1; 0.1 is that of the paper's experiments.  delta:
+    in (0, 1), of the total.  bias: by how much the sieve's threshold is lower than alpha.  key: a
+    typed key: noise and subsamples.  max_level: the largest conditioning set, or None.
 
-    Returns the result; ``cost`` holds the total that the paper claims, with ``proven`` False and the reason; ``info`` the
-    number of tests (sieved and examined) and of rounds.
+    Returns the result; ``cost`` holds the total that the paper claims, with ``proven`` False and
+    the reason; ``info`` the number of tests (sieved and examined) and of rounds.
 
     Guarantee
     ---------
@@ -196,18 +218,30 @@ def priv_pc(
         rows = np.zeros(n, dtype=bool)
         rows[stream.choice(n, prices.subsample_size, replace=False, shuffle=False)] = True
         return _Round(
-            session.restrict(rows).evaluate, threshold, prices.query_scale, stream,
+            session.restrict(rows).evaluate,
+            threshold,
+            prices.query_scale,
+            stream,
             lambda query, upcoming: _examined(session, query, upcoming) + examine_noise >= alpha,
-        )  # fmt: skip
+        )
 
     run = _PublishedRun(new_round)
     return _search(
-        "priv_pc", session, run, max_level,
+        "priv_pc",
+        session,
+        run,
+        max_level,
         total=lambda: sieve_total(run.n_passes, epsilon, delta),
         n_tests=lambda: run.n_queries + run.n_passes,
-        delta=delta, reason=_REASON,
-        settings={"epsilon_per_round": epsilon, "alpha": alpha, "bias": bias, "subsample_size": prices.subsample_size},
-    )  # fmt: skip
+        delta=delta,
+        reason=_REASON,
+        settings={
+            "epsilon_per_round": epsilon,
+            "alpha": alpha,
+            "bias": bias,
+            "subsample_size": prices.subsample_size,
+        },
+    )
 
 
 def svt_pc(
@@ -219,16 +253,19 @@ def svt_pc(
     key: jax.Array,
     max_level: int | None = None,
 ) -> DiscoveryResult:
-    r"""SVT-PC as published: the sparse vector technique on p-values of the full data, epsilon a separation.
+    r"""SVT-PC as published: the sparse vector technique on p-values of the full data, epsilon a
+    separation.
 
-    A candidate separates where p + Lap(8 S / epsilon) >= T, with T = alpha + Lap(2 S / epsilon) in the first round and, a fault
-    that is kept, alpha + N(0, (2 S / epsilon)^2) in the later ones; S = Phi(6 / sqrt(n)) - 1/2.
+    A candidate separates where p + Lap(8 S / epsilon) >= T, with T = alpha + Lap(2 S / epsilon) in
+    the first round and, a fault that is kept, alpha + N(0, (2 S / epsilon)^2) in the later ones;
+    S = Phi(6 / sqrt(n)) - 1/2.
 
-    data: discrete columns, in the order of their levels.  epsilon: positive, a round.  alpha: the level, 0 < alpha < 1.
-    delta: in (0, 1), of the total.  key: a typed key: the noise.  max_level: the largest conditioning set, or None.
+    data: discrete columns, in the order of their levels.  epsilon: positive, a round.  alpha: the
+    level, 0 < alpha < 1. delta: in (0, 1), of the total.  key: a typed key: the noise.  max_level:
+    the largest conditioning set, or None.
 
-    Returns the result; ``cost`` holds the total that the paper claims, with ``proven`` False and the reason; ``info`` the
-    number of tests and of rounds.
+    Returns the result; ``cost`` holds the total that the paper claims, with ``proven`` False and
+    the reason; ``info`` the number of tests and of rounds.
 
     Guarantee
     ---------
@@ -246,28 +283,45 @@ def svt_pc(
         stream = stream_of(k)
         draw = stream.normal if k else stream.laplace
         threshold = alpha + draw(0, prices.threshold_scale)
-        return _Round(session.evaluate, threshold, prices.query_scale, stream, lambda query, upcoming: True)
+        return _Round(
+            session.evaluate, threshold, prices.query_scale, stream, lambda query, upcoming: True
+        )
 
     run = _PublishedRun(new_round)
     return _search(
-        "svt_pc", session, run, max_level,
+        "svt_pc",
+        session,
+        run,
+        max_level,
         total=lambda: svt_total(run.n_passes, epsilon, delta),
         n_tests=lambda: run.n_queries,
-        delta=delta, reason=_SVT_REASON,
+        delta=delta,
+        reason=_SVT_REASON,
         settings={"epsilon_per_round": epsilon, "alpha": alpha},
-    )  # fmt: skip
+    )
 
 
 def _check(*, epsilon: Any, alpha: Any, delta: Any, bias: Any, max_level: Any) -> None:
     check_alpha(alpha)
     if not 0 < epsilon < np.inf:
-        raise OptionError(f"epsilon = {epsilon!r} is not a price; give a positive number for each round, such as 1.0")
+        raise OptionError(
+            f"epsilon = {epsilon!r} is not a price; give a positive number for each round, such "
+            "as 1.0"
+        )
     if not 0 < delta < 1:
-        raise OptionError(f"delta = {delta!r} is not in (0, 1); give a small positive number such as 1e-3")
+        raise OptionError(
+            f"delta = {delta!r} is not in (0, 1); give a small positive number such as 1e-3"
+        )
     if not abs(bias) < np.inf:
-        raise OptionError(f"bias = {bias!r} is not a number; give the lowering of the sieve's threshold, such as 0.02")
+        raise OptionError(
+            f"bias = {bias!r} is not a number; give the lowering of the sieve's threshold, such "
+            "as 0.02"
+        )
     if max_level is not None and not is_whole(max_level, 0):
-        raise OptionError(f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no limit")
+        raise OptionError(
+            f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no "
+            "limit"
+        )
 
 
 def _search(
@@ -282,7 +336,9 @@ def _search(
     reason: str,
     settings: dict[str, Any],
 ) -> DiscoveryResult:
-    """Skeleton in the original order, orientation, and the total that follows from the rounds taken."""
+    """Skeleton in the original order, orientation, and the total that follows from the rounds
+    taken.
+    """
     levels: list[LevelRecord] = []
     skeleton = search_skeleton(
         run,

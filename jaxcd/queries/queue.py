@@ -1,9 +1,10 @@
 """From any list of queries to a few padded, compiled calls.
 
-Queries are brought to their normal form, looked up in the cache, grouped by the test's bucket (equal shapes), cut into batches
-of the bucket's size, evaluated, and put back in the order in which they were asked.  A batch is padded to the bucket's size,
-so the number of compiled routines is at most the number of buckets.  Since each query's answer is computed from its own
-padded row, answers do not depend on what else is in the batch: batched, one by one, shuffled and padded agree exactly.
+Queries are brought to their normal form, looked up in the cache, grouped by the test's bucket
+(equal shapes), cut into batches of the bucket's size, evaluated, and put back in the order in which
+they were asked.  A batch is padded to the bucket's size, so the number of compiled routines is at
+most the number of buckets.  Since each query's answer is computed from its own padded row, answers
+do not depend on what else is in the batch: batched, one by one, shuffled and padded agree exactly.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class Queue:
     def evaluate(self, queries: Sequence[Query]) -> Evaluation:
         """The answers in the order of the queries; float64 arrays of their length."""
         self._fill(queries)
-        rows = np.array([self._known[query] for query in queries], dtype=np.float64).reshape(len(queries), 3)
+        rows = np.array([self._known[query] for query in queries], dtype=np.float64).reshape(
+            len(queries), 3
+        )
         return Evaluation(rows[:, 0], rows[:, 1], rows[:, 2])
 
     def _fill(self, queries: Iterable[Query]) -> None:

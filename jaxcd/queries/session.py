@@ -7,7 +7,14 @@ from collections.abc import Hashable, Mapping, Sequence
 import jax
 import numpy as np
 
-from jaxcd.citests import CITest, Evaluation, PreparedPermutationTest, PreparedTest, Query, Sensitivity
+from jaxcd.citests import (
+    CITest,
+    Evaluation,
+    PreparedPermutationTest,
+    PreparedTest,
+    Query,
+    Sensitivity,
+)
 from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError, OptionError, PrivacyError, SensitivityError
@@ -28,23 +35,30 @@ class Subsample:
         return Sensitive(self._queue.evaluate(queries).margin, open_to_all=not self._private)
 
     def evaluate(self, queries: Sequence[Query]) -> Evaluation:
-        """Statistics, log p-values and margins in plain numbers, for runs without privacy; PrivacyError in a private run."""
+        """Statistics, log p-values and margins in plain numbers, for runs without privacy;
+        PrivacyError in a private run.
+        """
         if self._private:
-            raise PrivacyError("statistics of a private run are released by mechanisms only; use budget=NO_PRIVACY to see them")
+            raise PrivacyError(
+                "statistics of a private run are released by mechanisms only; use "
+                "budget=NO_PRIVACY to see them"
+            )
         return self._queue.evaluate(queries)
 
 
 class Session:
     """A data set behind a test: queries go in, sensitive numbers come out.
 
-    Everything a decider learns about the data comes from here, wrapped as :class:`Sensitive`.  What is public (names, the
-    number of rows, declared levels, the sensitivity) is plain.
+    Everything a decider learns about the data comes from here, wrapped as :class:`Sensitive`.  What
+    is public (names, the number of rows, declared levels, the sensitivity) is plain.
 
-    data: a Dataset, a StatisticsSource (a release: public, so that nothing it answers is sensitive), or None for an Oracle.  test: the
-    CI test.  alpha: the level of the margins.  budget: only its kind and
-    relation matter here; under a Budget the domain must be declared.  key: for tests that draw permutations.
+    data: a Dataset, a StatisticsSource (a release: public, so that nothing it answers is
+    sensitive), or None for an Oracle.  test: the CI test.  alpha: the level of the margins.
+    budget: only its kind and relation matter here; under a Budget the domain must be declared.
+    key: for tests that draw permutations.
 
-    Raises PrivacyError for a private run on an inferred domain, OptionError for a budget with a release, or a test it does not answer.
+    Raises PrivacyError for a private run on an inferred domain, OptionError for a budget with a
+    release, or a test it does not answer.
     """
 
     def __init__(
@@ -61,14 +75,18 @@ class Session:
         source = data if isinstance(data, StatisticsSource) else None
         dataset = None if isinstance(data, StatisticsSource) else data
         if source is not None and budget is not NO_PRIVACY:
-            raise OptionError(f"budget: a release has been paid for, and {budget} would buy nothing more; leave it out, or use NO_PRIVACY")
+            raise OptionError(
+                f"budget: a release has been paid for, and {budget} would buy nothing more; leave "
+                "it out, or use NO_PRIVACY"
+            )
         self.names = test.column_names(dataset) if source is None else source.names
         self.n_variables = len(self.names)
         self.private = budget is not NO_PRIVACY
         self.relation = budget.relation if isinstance(budget, Budget) else Relation.REPLACE_ONE
         if self.private and dataset is not None and not dataset.domain.declared:
             raise PrivacyError(
-                "domain: the levels and bounds were inferred from the data, which voids any guarantee; declare them "
+                "domain: the levels and bounds were inferred from the data, which voids any "
+                "guarantee; declare them "
                 "(a Domain, or a domain file) before a private run, or use budget=NO_PRIVACY"
             )
         self._data = dataset
@@ -95,12 +113,17 @@ class Session:
     @property
     def _prepared(self) -> PreparedTest:
         if self._opened is None:
-            raise PrivacyError(f"session: {self.test.name} must be opened with an accountant before its first query")
+            raise PrivacyError(
+                f"session: {self.test.name} must be opened with an accountant before its first "
+                "query"
+            )
         return self._opened[0]
 
     @property
     def _queue(self) -> Queue:
-        return self._opened[1] if self._opened is not None else Queue(self._prepared, alpha=self.alpha)
+        return (
+            self._opened[1] if self._opened is not None else Queue(self._prepared, alpha=self.alpha)
+        )
 
     @property
     def domain(self) -> Domain | None:
@@ -109,7 +132,9 @@ class Session:
 
     @property
     def n_evaluated(self) -> int:
-        """Number of different queries evaluated so far on the full data; in a private run this is sensitive."""
+        """Number of different queries evaluated so far on the full data; in a private run this is
+        sensitive.
+        """
         return self._queue.n_evaluated
 
     @property
@@ -119,7 +144,9 @@ class Session:
 
     @property
     def work(self) -> Mapping[str, int]:
-        """Counts of tests, batches and of the test's own work so far; in a private run they are sensitive."""
+        """Counts of tests, batches and of the test's own work so far; in a private run they are
+        sensitive.
+        """
         return {"n_tests": self.n_evaluated, "n_batches": self.n_batches, **self._prepared.work}
 
     def sensitivity(self, n_samples: int | None = None) -> Sensitivity:
@@ -132,13 +159,17 @@ class Session:
         )
         if bound is None:
             raise SensitivityError(
-                f"test: {self.test.name} has no bounded sensitivity under {self.relation.value} neighbours, so no mechanism "
-                "can make it private; use CovarianceNorm (nominal columns) or KendallTau (ordinal columns)"
+                f"test: {self.test.name} has no bounded sensitivity under {self.relation.value} "
+                "neighbours, so no mechanism "
+                "can make it private; use CovarianceNorm (nominal columns) or KendallTau (ordinal "
+                "columns)"
             )
         return bound
 
     def admissible(self, query: Query) -> bool:
-        """Whether the query can be evaluated (public); a pair is never separated by a set that cannot."""
+        """Whether the query can be evaluated (public); a pair is never separated by a set that
+        cannot.
+        """
         return self._prepared.admissible(query)
 
     def _wrapped(self, array: np.ndarray) -> Sensitive:
@@ -149,12 +180,20 @@ class Session:
         return self._wrapped(self._queue.evaluate(queries).margin)
 
     def projections(self, queries: Sequence[Query], directions: Sequence[np.ndarray]) -> Sensitive:
-        """<U, C> in records, float64 (n_queries,): C the covariance of the codes of x and y within the strata, U (k_x, k_y)."""
+        """<U, C> in records, float64 (n_queries,): C the covariance of the codes of x and y within
+        the strata, U (k_x, k_y).
+        """
         covariances = self._prepared.pooled_covariances(queries)
-        return self._wrapped(np.array([np.sum(u * c) for u, c in zip(directions, covariances, strict=True)], dtype=np.float64))
+        return self._wrapped(
+            np.array(
+                [np.sum(u * c) for u, c in zip(directions, covariances, strict=True)],
+                dtype=np.float64,
+            )
+        )
 
     def permuted_statistics(self, queries: Sequence[Query]) -> Sensitive:
-        """The statistic and its k permuted versions, in the margin's units, float64 (n_queries, 1 + k).
+        """The statistic and its k permuted versions, in the margin's units, float64 (n_queries,
+        1 + k).
 
         Raises OptionError where the test has no permutation null.
         """
@@ -179,12 +218,17 @@ class Session:
         Raises PrivacyError in a private run.
         """
         if self.private:
-            raise PrivacyError("statistics of a private run are released by mechanisms only; use budget=NO_PRIVACY to see them")
+            raise PrivacyError(
+                "statistics of a private run are released by mechanisms only; use "
+                "budget=NO_PRIVACY to see them"
+            )
         return self._queue.evaluate(queries)
 
     def restrict(self, rows: np.ndarray) -> Subsample:
         """The test on the rows of a mask, bool (n_samples,): for subsampled mechanisms."""
-        return Subsample(Queue(self._prepared.restrict(rows), alpha=self.alpha), private=self.private)
+        return Subsample(
+            Queue(self._prepared.restrict(rows), alpha=self.alpha), private=self.private
+        )
 
     @property
     def view_cardinalities(self) -> tuple[int, ...]:
@@ -196,7 +240,8 @@ class Session:
         cardinalities = None if domain is None else self.test.view_cardinalities(domain)
         if cardinalities is None:
             raise DomainError(
-                f"test: {self.test.name} has no discrete view of these columns, which this mechanism releases; declare the "
+                f"test: {self.test.name} has no discrete view of these columns, which this "
+                "mechanism releases; declare the "
                 "columns categorical or ordinal, or use SparseVector"
             )
         return cardinalities

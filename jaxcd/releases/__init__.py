@@ -1,4 +1,6 @@
-"""One-shot releases: noisy statistics that are paid for once; every test on them is post-processing."""
+"""One-shot releases: noisy statistics that are paid for once; every test on them is
+post-processing.
+"""
 
 from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan
 from jaxcd.releases.contrast_moments import ContrastMoments, release_contrast_moments
@@ -7,7 +9,11 @@ from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatur
 from jaxcd.releases.features.feature_score import FeatureScore
 from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.noisy_fisher_z import NoisyFisherZ
-from jaxcd.releases.moments.second_moments import ReleasedSecondMoments, SecondMoments, release_second_moments
+from jaxcd.releases.moments.second_moments import (
+    ReleasedSecondMoments,
+    SecondMoments,
+    release_second_moments,
+)
 from jaxcd.releases.tables.histogram import Histogram, ReleasedHistogram, release_histogram
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
 from jaxcd.releases.tables.marginals import Marginals, ReleasedMarginals, release_marginals

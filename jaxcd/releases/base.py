@@ -1,10 +1,11 @@
-"""What every release is: names, a declared domain, the number of rows, what it cost, and one file that may be published.
+"""What every release is: names, a declared domain, the number of rows, what it cost, and one file
+that may be published.
 
-A release is bought once.  Its numbers carry noise whose law is public, so whatever is computed from them afterwards (a search,
-a test, a picture) is post-processing and costs nothing.
+A release is bought once.  Its numbers carry noise whose law is public, so whatever is computed from
+them afterwards (a search, a test, a picture) is post-processing and costs nothing.
 
-The file is an ``.npz`` archive without pickled objects: an entry ``header`` (JSON: format, version, kind, domain, rows, cost)
-and one entry an array.
+The file is an ``.npz`` archive without pickled objects: an entry ``header`` (JSON: format, version,
+kind, domain, rows, cost) and one entry an array.
 """
 
 from __future__ import annotations
@@ -29,7 +30,15 @@ from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Dataset, Domain
 from jaxcd.data.domain import domain_from_json
 from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, OptionError
-from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyCost, PrivacyFilter, PureEvent, Relation
+from jaxcd.privacy import (
+    Budget,
+    NoiseSource,
+    NoPrivacy,
+    PrivacyCost,
+    PrivacyFilter,
+    PureEvent,
+    Relation,
+)
 from jaxcd.privacy.accountant import SIMULATED
 from jaxcd.privacy.certificate import certificate_of, plain
 from jaxcd.privacy.conversion import epsilon_to_rho
@@ -37,7 +46,14 @@ from jaxcd.privacy.groups import share_of_row, share_of_row_rho
 from jaxcd.privacy.verifying import TOLERANCE, price_again
 from jaxcd.scores.base import GraphScore, LocalScore
 
-__all__ = ["Release", "ReleaseKind", "ReleasePlan", "check_kind", "check_release_arguments", "first_edition_charges"]
+__all__ = [
+    "Release",
+    "ReleaseKind",
+    "ReleasePlan",
+    "check_kind",
+    "check_release_arguments",
+    "first_edition_charges",
+]
 
 _FORMAT = "jaxcd-release"
 _VERSION = 2
@@ -46,8 +62,8 @@ _READ = (1, 2)
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """noise: standard deviation of the noise on a released number, in records.  smallest_share: three times that as a share of the
-    rows: less is noise.  words: the same in a sentence."""
+    """noise: standard deviation of the noise on a released number, in records.  smallest_share:
+    three times that as a share of the rows: less is noise.  words: the same in a sentence."""
 
     noise: float
     smallest_share: float
@@ -57,12 +73,18 @@ class ReleasePlan:
     def of(cls, noise: float, n_samples: int, *, number: str) -> ReleasePlan:
         """noise: as above.  number: what a released number is, such as "cell"."""
         share = 3 * noise / n_samples
-        seen = f"what is below {share:.2%} of the {n_samples:,} rows is noise" if share < 1 else f"nothing in {n_samples:,} rows stands out of it"
+        seen = (
+            f"what is below {share:.2%} of the {n_samples:,} rows is noise"
+            if share < 1
+            else f"nothing in {n_samples:,} rows stands out of it"
+        )
         return cls(noise, share, f"Each {number} has noise of {noise:.3g} records; {seen}.")
 
 
 class ReleaseKind(abc.ABC):
-    """What to buy: the options of a kind of release, for :func:`jaxcd.release`.  A frozen dataclass of plain values."""
+    """What to buy: the options of a kind of release, for :func:`jaxcd.release`.  A frozen dataclass
+    of plain values.
+    """
 
     _kinds: ClassVar[dict[str, type[ReleaseKind]]] = {}
 
@@ -79,7 +101,9 @@ class ReleaseKind(abc.ABC):
 
     @abc.abstractmethod
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
-        """How large the noise on a released number will be, from public facts.  Raises as :meth:`check`, and for budgets that do not fit."""
+        """How large the noise on a released number will be, from public facts.  Raises as
+        :meth:`check`, and for budgets that do not fit.
+        """
 
     @abc.abstractmethod
     def release(
@@ -96,14 +120,21 @@ class ReleaseKind(abc.ABC):
 def _kind_to_json(bought: ReleaseKind | None) -> dict[str, Any] | None:
     if bought is None or not is_dataclass(bought):
         return None
-    return {"name": type(bought).__name__, **{part.name: plain(getattr(bought, part.name)) for part in fields(bought)}}
+    return {
+        "name": type(bought).__name__,
+        **{part.name: plain(getattr(bought, part.name)) for part in fields(bought)},
+    }
 
 
 def _kind_from_json(entry: Mapping[str, Any] | None) -> ReleaseKind | None:
     """The options that a file records; None where it has none, or of a class that is not here."""
     if entry is None or (kind := ReleaseKind._kinds.get(entry["name"])) is None:
         return None
-    options = {name: tuple(part) if isinstance(part, list) else part for name, part in entry.items() if name != "name"}
+    options = {
+        name: tuple(part) if isinstance(part, list) else part
+        for name, part in entry.items()
+        if name != "name"
+    }
     return kind(**options)
 
 
@@ -111,16 +142,19 @@ def check_kind(release: Any, kind: str, cure: str) -> Any:
     """The release, which must be of this kind; raises OptionError for anything else."""
     if not isinstance(release, Release) or release.kind != kind:
         wanted = Release._kinds[kind].__name__
-        raise OptionError(f"release: a {type(release).__name__} is no release of {kind.replace('-', ' ')} (a {wanted}); {cure}")
+        raise OptionError(
+            f"release: a {type(release).__name__} is no release of {kind.replace('-', ' ')} (a "
+            f"{wanted}); {cure}"
+        )
     return release
 
 
 class Release(StatisticsSource):
     """Noisy statistics that were paid for; public.
 
-    domain: the declared columns.  n_samples: the number of rows (public).  cost: the guarantee, that is the budget fixed in
-    advance.  spent: what the events charged add up to.  charges: the ledger's rows, one an event; empty without privacy, and for
-    files of version 1.
+    domain: the declared columns.  n_samples: the number of rows (public).  cost: the guarantee,
+    that is the budget fixed in advance.  spent: what the events charged add up to.  charges: the
+    ledger's rows, one an event; empty without privacy, and for files of version 1.
     """
 
     kind: ClassVar[str]
@@ -140,7 +174,9 @@ class Release(StatisticsSource):
 
     @property
     def ledger(self) -> tuple[Mapping[str, object], ...]:
-        """What was charged, as a ledger's table has it: one row an event, or one for all where a file of version 1 kept their sum only."""
+        """What was charged, as a ledger's table has it: one row an event, or one for all where a
+        file of version 1 kept their sum only.
+        """
         if self.charges:
             return self.charges
         if math.isinf(self.spent.epsilon):
@@ -149,9 +185,19 @@ class Release(StatisticsSource):
         epsilon = self.spent.epsilon if self.spent.delta == 0 else math.inf
         if self.spent.delta == 0:
             rho = PureEvent(self.spent.epsilon).rho
-        else:  # where delta alone covers it (epsilon 0), the largest rho of which that is true to a billionth
+        # where delta alone covers it (epsilon 0), the largest rho of which that is true to a
+        # billionth
+        else:
             rho = epsilon_to_rho(max(self.spent.epsilon, 1e-9), self.spent.delta)
-        return ({"index": 0, "label": f"release: {self.kind}", "mechanism": mechanism, "epsilon": epsilon, "rho": rho},)
+        return (
+            {
+                "index": 0,
+                "label": f"release: {self.kind}",
+                "mechanism": mechanism,
+                "epsilon": epsilon,
+                "rho": rho,
+            },
+        )
 
     @property
     def secure_noise(self) -> bool:
@@ -159,18 +205,26 @@ class Release(StatisticsSource):
         return not math.isinf(self.cost.epsilon) and self.cost.reason != SIMULATED
 
     def certificate(self) -> dict[str, Any]:
-        """The content of a privacy.json for this release; ``jaxcd verify`` and :func:`jaxcd.verify` check it."""
+        """The content of a privacy.json for this release; ``jaxcd verify`` and :func:`jaxcd.verify`
+        check it.
+        """
         return certificate_of(
-            cost=self.cost, spent=self.spent, rows=self.ledger, n_samples=self.n_samples, domain=self.domain.to_json_dict(),
+            cost=self.cost,
+            spent=self.spent,
+            rows=self.ledger,
+            n_samples=self.n_samples,
+            domain=self.domain.to_json_dict(),
             more={"release": self.kind, "secure_noise": self.secure_noise},
-        )  # fmt: skip
+        )
 
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
         """The tests that this kind answers, and how each is prepared."""
         return {}
 
     def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
-        """The scores that this kind answers: by the class of their configuration, a function of it and of ``max_parents`` (or None)."""
+        """The scores that this kind answers: by the class of their configuration, a function of it
+        and of ``max_parents`` (or None).
+        """
         return {}
 
     def prepare_score(self, score: Any, *, max_parents: int | None = None) -> LocalScore:
@@ -180,24 +234,40 @@ class Release(StatisticsSource):
         """
         answered = self.scores()
         if type(score) not in answered:
-            cure = f"use {' or '.join(f'{each.__name__}()' for each in answered)}" if answered else "search it by tests"
-            raise OptionError(f"score: a release of {self.kind.replace('-', ' ')} has nothing that {type(score).__name__} needs; {cure}")
+            cure = (
+                f"use {' or '.join(f'{each.__name__}()' for each in answered)}"
+                if answered
+                else "search it by tests"
+            )
+            raise OptionError(
+                f"score: a release of {self.kind.replace('-', ' ')} has nothing that "
+                f"{type(score).__name__} needs; {cure}"
+            )
         return answered[type(score)](score, max_parents)
 
     def default_score(self) -> GraphScore:
-        """The score that :func:`jaxcd.search` maximises.  Raises OptionError where this kind has none."""
-        raise OptionError(f"bought: a {type(self).__name__} has no score of its own; search it by tests")
+        """The score that :func:`jaxcd.search` maximises.  Raises OptionError where this kind has
+        none.
+        """
+        raise OptionError(
+            f"bought: a {type(self).__name__} has no score of its own; search it by tests"
+        )
 
-    def redraw(self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None) -> Callable[[jax.Array], Release]:
-        """Fresh releases by keys, from the model of a DAG that is fitted to this one: the parametric bootstrap.
+    def redraw(
+        self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None
+    ) -> Callable[[jax.Array], Release]:
+        """Fresh releases by keys, from the model of a DAG that is fitted to this one: the
+        parametric bootstrap.
 
-        adjacency: bool (d, d), a DAG.  kind: the options of the purchase, where the release does not record them.
-        Raises OptionError where this kind cannot be drawn again.
+        adjacency: bool (d, d), a DAG.  kind: the options of the purchase, where the release does
+        not record them. Raises OptionError where this kind cannot be drawn again.
         """
         raise OptionError(f"release: a {type(self).__name__} cannot be drawn again")
 
     def _precision(self) -> np.ndarray:
-        """What the options and the budget alone decide about the noise: equal for two purchases of the same options."""
+        """What the options and the budget alone decide about the noise: equal for two purchases of
+        the same options.
+        """
         return np.zeros(0)
 
     def prepare_test(self, test: CITest, *, key: jax.Array | None = None) -> PreparedTest:
@@ -208,7 +278,9 @@ class Release(StatisticsSource):
         answered = self.tests()
         if type(test) not in answered:
             names = ", ".join(sorted(kind.__name__ for kind in answered)) or "no test"
-            raise OptionError(f"test: a release of {self.kind} does not answer {test.name}; it answers {names}")
+            raise OptionError(
+                f"test: a release of {self.kind} does not answer {test.name}; it answers {names}"
+            )
         return answered[type(test)](test)
 
     def check_names(self, names: Iterable[str]) -> None:
@@ -221,58 +293,83 @@ class Release(StatisticsSource):
             return
         missing = [name for name in self.names if name not in given]
         unknown = [name for name in given if name not in self.names]
-        what = f"missing {missing}, unknown {unknown}" if missing or unknown else "the same names in another order"
+        what = (
+            f"missing {missing}, unknown {unknown}"
+            if missing or unknown
+            else "the same names in another order"
+        )
         raise DomainError(
-            f"names: the release is of other variables ({what}); it has {list(self.names)}: load the release of these "
+            f"names: the release is of other variables ({what}); it has {list(self.names)}: load "
+            "the release of these "
             "variables, or buy one"
         )
 
     def _check_cost(self) -> None:
-        """Raises FormatError where the noise that a file states is less than the cost that it states has bought."""
+        """Raises FormatError where the noise that a file states is less than the cost that it
+        states has bought.
+        """
         if math.isinf(self.cost.epsilon):
             return
         for row in self.charges:
             if "law" not in row:  # a file of version 1
                 continue
             price, stated = price_again(row), (float(str(row["epsilon"])), float(str(row["rho"])))
-            if price.epsilon > stated[0] * (1 + TOLERANCE) or price.rho > stated[1] * (1 + TOLERANCE):
+            if price.epsilon > stated[0] * (1 + TOLERANCE) or price.rho > stated[1] * (
+                1 + TOLERANCE
+            ):
                 raise FormatError(f"event {row['label']!r} has less noise than it was charged for")
         epsilon, delta, rows = self.cost.epsilon, self.cost.delta, self.cost.max_rows_per_person
         room = 1 + 1e-6
-        epsilons, rhos = ([float(str(row[name])) for row in self.charges] for name in ("epsilon", "rho"))
+        epsilons, rhos = (
+            [float(str(row[name])) for row in self.charges] for name in ("epsilon", "rho")
+        )
         rho = epsilon_to_rho(epsilon, delta) if delta > 0 else 0.0
         if sum(epsilons) * rows > epsilon * room and sum(rhos) * rows**2 > rho * room:
             raise FormatError("the events add up to more than the cost")
-        least = self._least_variance(share_of_row(epsilon, rows) * room, share_of_row_rho(rho, rows) * room)
+        least = self._least_variance(
+            share_of_row(epsilon, rows) * room, share_of_row_rho(rho, rows) * room
+        )
         if least is not None and not least[0] >= least[1] * (1 - 1e-6):
-            raise FormatError(f"the noise has the variance {least[0]:.6g}, and the cost has bought no less than {least[1]:.6g}")
+            raise FormatError(
+                f"the noise has the variance {least[0]:.6g}, and the cost has bought no less than "
+                f"{least[1]:.6g}"
+            )
 
     @abc.abstractmethod
     def _least_variance(self, epsilon: float, rho: float) -> tuple[float, float] | None:
-        """The smallest variance of the noise on a released number, and a bound below it for any release of this price; None where
-        nothing was released.  epsilon, rho: for one row."""
+        """The smallest variance of the noise on a released number, and a bound below it for any
+        release of this price; None where nothing was released.  epsilon, rho: for one row."""
 
     @abc.abstractmethod
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Own header entries (what JSON takes) and arrays, beside domain, n_samples, cost and spent."""
+        """Own header entries (what JSON takes) and arrays, beside domain, n_samples, cost and
+        spent.
+        """
 
     @classmethod
     @abc.abstractmethod
-    def _from_parts(cls, common: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Release:
+    def _from_parts(
+        cls, common: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> Release:
         """The inverse of ``_parts``; ``common`` holds domain, n_samples, cost and spent.
 
-        May raise KeyError, TypeError, ValueError or a JaxcdError: :meth:`load` turns them into a FormatError.
+        May raise KeyError, TypeError, ValueError or a JaxcdError: :meth:`load` turns them into a
+        FormatError.
         """
 
     def save(self, path: str | Path) -> Path:
-        """Writes the release as one file, which may be published if :attr:`cost` is proved; returns the path.
+        """Writes the release as one file, which may be published if :attr:`cost` is proved; returns
+        the path.
 
-        An existing file is replaced, in one step: what goes wrong while writing leaves it as it was.  Raises OptionError where the folder
-        does not exist.
+        An existing file is replaced, in one step: what goes wrong while writing leaves it as it
+        was.  Raises OptionError where the folder does not exist.
         """
         path = Path(path)
         if path.is_dir() or not path.absolute().parent.is_dir():
-            raise OptionError(f"path = {str(path)!r} is no file in a folder that exists; give one such as 'release.npz'")
+            raise OptionError(
+                f"path = {str(path)!r} is no file in a folder that exists; give one such as "
+                "'release.npz'"
+            )
         own, arrays = self._parts()
         header = {
             "format": _FORMAT,
@@ -283,14 +380,21 @@ class Release(StatisticsSource):
             "n_samples": self.n_samples,
             "cost": _cost_to_json(self.cost),
             "spent": _cost_to_json(self.spent),
-            "charges": [{name: _number_to_json(part) for name, part in row.items()} for row in self.charges],
+            "charges": [
+                {name: _number_to_json(part) for name, part in row.items()} for row in self.charges
+            ],
             "bought": _kind_to_json(self.bought),
             "own": own,
         }
         draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
         try:
             with draft.open("wb") as file:  # savez would add a suffix to a name
-                np.savez_compressed(file, allow_pickle=False, header=np.array(json.dumps(header, allow_nan=False)), **arrays)
+                np.savez_compressed(
+                    file,
+                    allow_pickle=False,
+                    header=np.array(json.dumps(header, allow_nan=False)),
+                    **arrays,
+                )
             os.replace(draft, path)
         finally:
             draft.unlink(missing_ok=True)
@@ -302,8 +406,8 @@ class Release(StatisticsSource):
 
         names: the variables that it should be of, in order; None takes any.
 
-        Raises DataError where there is no such file, FormatError where it is none of ours, of a newer version, of another
-        kind, or incomplete, DomainError where it is of other variables.
+        Raises DataError where there is no such file, FormatError where it is none of ours, of a
+        newer version, of another kind, or incomplete, DomainError where it is of other variables.
         """
         path = Path(path)
         if not path.is_file():
@@ -312,26 +416,42 @@ class Release(StatisticsSource):
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
         except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
-            raise FormatError(f"file {str(path)!r} is not a release: no archive of arrays; give a file that save() wrote") from None
+            raise FormatError(
+                f"file {str(path)!r} is not a release: no archive of arrays; give a file that "
+                "save() wrote"
+            ) from None
         try:
             header = json.loads(str(arrays.pop("header")))
             found = header["format"], header["version"], header["kind"]
         except (KeyError, TypeError, ValueError):
-            raise FormatError(f"file {str(path)!r} is not a release: it has no header; give a file that save() wrote") from None
+            raise FormatError(
+                f"file {str(path)!r} is not a release: it has no header; give a file that save() "
+                "wrote"
+            ) from None
         if found[0] != _FORMAT:
-            raise FormatError(f"file {str(path)!r} is of the format {found[0]!r}, not {_FORMAT!r}; give a file that save() wrote")
+            raise FormatError(
+                f"file {str(path)!r} is of the format {found[0]!r}, not {_FORMAT!r}; give a file "
+                "that save() wrote"
+            )
         if found[1] not in _READ:
-            raise FormatError(f"file {str(path)!r} has version {found[1]!r}, this jaxcd reads {_VERSION} and {_READ[0]}; update jaxcd")
+            raise FormatError(
+                f"file {str(path)!r} has version {found[1]!r}, this jaxcd reads {_VERSION} and "
+                f"{_READ[0]}; update jaxcd"
+            )
         kind = Release._kinds.get(found[2])
         if kind is None or not issubclass(kind, cls):
             wanted = "any of " + ", ".join(sorted(Release._kinds)) if cls is Release else cls.kind
-            raise FormatError(f"file {str(path)!r} is a release of the kind {found[2]!r}; expected {wanted}")
+            raise FormatError(
+                f"file {str(path)!r} is a release of the kind {found[2]!r}; expected {wanted}"
+            )
         try:
             rows = header["n_samples"]
             if not is_whole(rows, 1):
                 raise ValueError(f"n_samples is {rows!r}")
             common = {
-                "domain": domain_from_json(json.dumps({"columns": header["columns"], "declared": header["declared"]})),
+                "domain": domain_from_json(
+                    json.dumps({"columns": header["columns"], "declared": header["declared"]})
+                ),
                 "n_samples": rows,
                 "cost": _cost_from_json(header["cost"]),
                 "spent": _cost_from_json(header["spent"]),
@@ -341,7 +461,9 @@ class Release(StatisticsSource):
             release = kind._from_parts(common, header["own"], arrays)
             release._check_cost()
         except (KeyError, TypeError, ValueError, AttributeError, JaxcdError) as error:
-            raise FormatError(f"file {str(path)!r}: the release is damaged ({error}); save it again") from None
+            raise FormatError(
+                f"file {str(path)!r}: the release is damaged ({error}); save it again"
+            ) from None
         if names is not None:
             release.check_names(names)
         return release
@@ -356,30 +478,48 @@ def _row_from_json(row: Mapping[str, Any]) -> Mapping[str, object]:
 
 
 def first_edition_charges(header: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Any]:
-    """``common`` with the charges of a file of version 1, which kept label and rho of each event beside its own parts."""
+    """``common`` with the charges of a file of version 1, which kept label and rho of each event
+    beside its own parts.
+    """
     if common["charges"] or "charges" not in header:
         return dict(common)
     rows = tuple(
-        {"index": i, "label": str(label), "mechanism": "ZCDP", "epsilon": math.inf, "rho": float(rho)}
+        {
+            "index": i,
+            "label": str(label),
+            "mechanism": "ZCDP",
+            "epsilon": math.inf,
+            "rho": float(rho),
+        }
         for i, (label, rho) in enumerate(header["charges"])
     )
     return {**common, "charges": rows}
 
 
 def _number_to_json(value: object) -> object:
-    return str(value) if isinstance(value, float) and math.isinf(value) else value  # JSON has no infinity
+    # JSON has no infinity
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
 def check_release_arguments(data: Any, budget: Any, noise: Any) -> None:
-    """Raises OptionError or DataError where an argument that every release takes is not of its kind."""
+    """Raises OptionError or DataError where an argument that every release takes is not of its
+    kind.
+    """
     if not isinstance(data, Dataset):
-        raise DataError(f"data: a {type(data).__name__} is not a Dataset; read it with Dataset.from_frame(frame, domain=...)")
+        raise DataError(
+            f"data: a {type(data).__name__} is not a Dataset; read it with "
+            "Dataset.from_frame(frame, domain=...)"
+        )
     if not isinstance(budget, (Budget, NoPrivacy)):
         raise OptionError(
-            f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0) (the whole price of the release), or jaxcd.NO_PRIVACY"
+            f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0) (the whole price "
+            "of the release), or jaxcd.NO_PRIVACY"
         )
     if noise is not None and not isinstance(noise, NoiseSource):
-        raise OptionError(f"noise = <{type(noise).__name__}> is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
+        raise OptionError(
+            f"noise = <{type(noise).__name__}> is not a noise source; use None (secure) or "
+            "jaxcd.SimulatedNoise(key)"
+        )
 
 
 def _cost_to_json(cost: PrivacyCost) -> dict[str, Any]:
@@ -397,6 +537,11 @@ def _cost_to_json(cost: PrivacyCost) -> dict[str, Any]:
 def _cost_from_json(entry: Mapping[str, Any]) -> PrivacyCost:
     epsilon = math.inf if entry["epsilon"] == "infinity" else float(entry["epsilon"])
     return PrivacyCost(
-        epsilon, float(entry["delta"]), Relation(entry["relation"]), bool(entry["proven"]), str(entry["reason"]),
-        int(entry.get("max_rows_per_person", 1)), None if entry.get("rho") is None else float(entry["rho"]),
-    )  # fmt: skip
+        epsilon,
+        float(entry["delta"]),
+        Relation(entry["relation"]),
+        bool(entry["proven"]),
+        str(entry["reason"]),
+        int(entry.get("max_rows_per_person", 1)),
+        None if entry.get("rho") is None else float(entry["rho"]),
+    )

@@ -1,8 +1,10 @@
-r"""A release of contrast second moments: all pairwise tables at once, at the smallest L2 sensitivity.
+r"""A release of contrast second moments: all pairwise tables at once, at the smallest L2
+sensitivity.
 
-Released under zCDP: sum_i phi_j phi_l^T for all pairs and w sum_i phi_j for all columns (:mod:`jaxcd.ops.moments`), each entry with
-Gaussian noise of variance sigma^2 = L2^2 / (2 rho).  Everything below is post-processing of these numbers: the covariance
-C_jl = M_jl - m_j m_l^T / n, its null moments with the noise in them, and an independence test for every pair.
+Released under zCDP: sum_i phi_j phi_l^T for all pairs and w sum_i phi_j for all columns
+(:mod:`jaxcd.ops.moments`), each entry with Gaussian noise of variance sigma^2 = L2^2 / (2 rho).
+Everything below is post-processing of these numbers: the covariance C_jl = M_jl - m_j m_l^T / n,
+its null moments with the noise in them, and an independence test for every pair.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ __all__ = ["ContrastMoments", "release_contrast_moments"]
 class ContrastMoments:
     """Noisy contrast moments; public.
 
-    means[j]: noisy sum_i phi_j, float64 (k_j - 1,).  products[j, l], j < l: noisy sum_i phi_j phi_l^T.
-    sigma: standard deviation of the noise on each entry of the products; mean_sigma: on each entry of the means.
+    means[j]: noisy sum_i phi_j, float64 (k_j - 1,).  products[j, l], j < l: noisy sum_i phi_j
+    phi_l^T. sigma: standard deviation of the noise on each entry of the products; mean_sigma: on
+    each entry of the means.
     """
 
     n_samples: int
@@ -43,7 +46,9 @@ class ContrastMoments:
         return product - np.outer(self.means[x], self.means[y]) / self.n_samples
 
     def scatter(self, x: int) -> np.ndarray:
-        """n Cov(phi_x), (k_x - 1, k_x - 1), from the noisy margin, negative frequencies clipped at 0 and renormalised."""
+        """n Cov(phi_x), (k_x - 1, k_x - 1), from the noisy margin, negative frequencies clipped at
+        0 and renormalised.
+        """
         k = self.cardinalities[x]
         basis = moments.contrast_basis(k)
         p = np.maximum(basis @ self.means[x] / self.n_samples + 1 / k, 0)
@@ -53,9 +58,9 @@ class ContrastMoments:
     def null_moments(self, x: int, y: int) -> tuple[float, float]:
         r"""Mean V of |C|_F^2 under independence, and W with variance 2 W^2, noise included.
 
-        V = tr A tr B / n + sigma^2 d + s^2 (|m_x / n|^2 d_y + |m_y / n|^2 d_x),  W = |A|_F |B|_F / n + sigma^2 sqrt(d)
-        + s^2 (|m_x / n|^2 sqrt(d_y) + |m_y / n|^2 sqrt(d_x)), with A, B the scatters, d = d_x d_y, d_j = k_j - 1, s = mean_sigma.
-        Source: PRIVACY.md N.7.
+        V = tr A tr B / n + sigma^2 d + s^2 (|m_x / n|^2 d_y + |m_y / n|^2 d_x),  W = |A|_F |B|_F /
+        n + sigma^2 sqrt(d) + s^2 (|m_x / n|^2 sqrt(d_y) + |m_y / n|^2 sqrt(d_x)), with A, B the
+        scatters, d = d_x d_y, d_j = k_j - 1, s = mean_sigma. Source: PRIVACY.md N.7.
         """
         a, b, n = self.scatter(x), self.scatter(y), self.n_samples
         dx, dy = len(self.means[x]), len(self.means[y])
@@ -69,22 +74,34 @@ class ContrastMoments:
         return float(mean), float(spread)
 
     def margin(self, x: int, y: int, *, alpha: float) -> float:
-        """|C_xy|_F - sqrt(V + c W): positive iff x and y are dependent beyond sampling and noise at level alpha."""
+        """|C_xy|_F - sqrt(V + c W): positive iff x and y are dependent beyond sampling and noise at
+        level alpha.
+        """
         if min(len(self.means[x]), len(self.means[y])) == 0:
             return -1.0  # a column with one level is independent of everything
         mean, spread = self.null_moments(x, y)
-        return float(np.linalg.norm(self.covariance(x, y)) - math.sqrt(mean + critical_constant(alpha) * spread))
+        return float(
+            np.linalg.norm(self.covariance(x, y))
+            - math.sqrt(mean + critical_constant(alpha) * spread)
+        )
 
     def favours_collider(self, x: int, z: int, y: int, *, sigmas: float = 1.0) -> bool:
-        r"""Whether x - z - y, with x and y marginally independent, is a collider rather than lost in the noise.
+        r"""Whether x - z - y, with x and y marginally independent, is a collider rather than lost
+        in the noise.
 
-        Were z not a collider, x and y would depend through it: E = C_xz Cov_z^+ C_zy, to first order in the dependence.  The
-        log likelihood ratio between "covariance 0" and "covariance E" of the noisy C_xy, whose entries scatter with variance
-        about W, is (|E|^2 / 2 - <E, C_xy>) / W; the collider is favoured where |E|^2 / 2 - <E, C_xy> > sigmas |E| sqrt(W).  Source: PRIVACY.md O, step 4a.
+        Were z not a collider, x and y would depend through it: E = C_xz Cov_z^+ C_zy, to first
+        order in the dependence.  The log likelihood ratio between "covariance 0" and "covariance E"
+        of the noisy C_xy, whose entries scatter with variance about W, is (|E|^2 / 2 - <E, C_xy>) /
+        W; the collider is favoured where |E|^2 / 2 - <E, C_xy> > sigmas |E| sqrt(W).  Source:
+        PRIVACY.md O, step 4a.
         """
         if min(len(self.means[v]) for v in (x, z, y)) == 0:
             return False
-        through = self.covariance(x, z) @ np.linalg.pinv(self.scatter(z), hermitian=True) @ self.covariance(z, y)
+        through = (
+            self.covariance(x, z)
+            @ np.linalg.pinv(self.scatter(z), hermitian=True)
+            @ self.covariance(z, y)
+        )
         size = float(np.linalg.norm(through))
         _, spread = self.null_moments(x, y)
         evidence = size**2 / 2 - float(np.sum(through * self.covariance(x, y)))
@@ -93,22 +110,34 @@ class ContrastMoments:
     def opened_direction(self, x: int, z: int, y: int) -> tuple[np.ndarray, float]:
         r"""Where conditioning on a collider x -> z <- y shows, and how far chance goes there.
 
-        With E = C_xz Cov_z^+ C_zy, what x and y would share if z were no collider, the dependence that a collider opens points to -E (for
-        linear Gaussian x, y and z exactly so; for other mechanisms it nearly does: what raises z in place of x makes x less
-        likely).  Returns U = -H_x E H_y^T / |E|_F, float64 (k_x, k_y), of Frobenius norm 1 (0 where E = 0), and the standard
-        deviation sqrt(tr(E^T A E B) / n) / |E|_F of <U, C_xy> without dependence, A and B the scatters.
+        With E = C_xz Cov_z^+ C_zy, what x and y would share if z were no collider, the dependence
+        that a collider opens points to -E (for linear Gaussian x, y and z exactly so; for other
+        mechanisms it nearly does: what raises z in place of x makes x less likely).  Returns U =
+        -H_x E H_y^T / |E|_F, float64 (k_x, k_y), of Frobenius norm 1 (0 where E = 0), and the
+        standard deviation sqrt(tr(E^T A E B) / n) / |E|_F of <U, C_xy> without dependence, A and B
+        the scatters.
         """
         kx, ky = self.cardinalities[x], self.cardinalities[y]
-        through = self.covariance(x, z) @ np.linalg.pinv(self.scatter(z), hermitian=True) @ self.covariance(z, y)
+        through = (
+            self.covariance(x, z)
+            @ np.linalg.pinv(self.scatter(z), hermitian=True)
+            @ self.covariance(z, y)
+        )
         size = float(np.linalg.norm(through)) if through.size else 0.0
         if not size > 0:
             return np.zeros((kx, ky)), 0.0
         unit = through / size
-        variance = float(np.trace(unit.T @ self.scatter(x) @ unit @ self.scatter(y))) / self.n_samples
-        return -moments.contrast_basis(kx) @ unit @ moments.contrast_basis(ky).T, math.sqrt(max(variance, 0.0))
+        variance = (
+            float(np.trace(unit.T @ self.scatter(x) @ unit @ self.scatter(y))) / self.n_samples
+        )
+        return -moments.contrast_basis(kx) @ unit @ moments.contrast_basis(ky).T, math.sqrt(
+            max(variance, 0.0)
+        )
 
     def table(self, x: int, y: int) -> np.ndarray:
-        """The joint frequencies of x and y, (k_x, k_y): read off the moments, negative cells clipped at 0, renormalised."""
+        """The joint frequencies of x and y, (k_x, k_y): read off the moments, negative cells
+        clipped at 0, renormalised.
+        """
         kx, ky = self.cardinalities[x], self.cardinalities[y]
         hx, hy = moments.contrast_basis(kx), moments.contrast_basis(ky)
         product = self.products[x, y] if x < y else self.products[y, x].T
@@ -125,10 +154,11 @@ class ContrastMoments:
         return float(np.sum(p[present] * np.log(p[present] / independent[present])))
 
     def spanning_forest(self, *, alpha: float) -> frozenset[tuple[int, int]]:
-        """The maximum spanning forest by mutual information of the pairs that are dependent at level alpha: pairs (x, y), x < y.
+        """The maximum spanning forest by mutual information of the pairs that are dependent at
+        level alpha: pairs (x, y), x < y.
 
-        If the true graph is a tree, these are its edges (Chow and Liu 1968); otherwise nearly all of them are edges
-        (PRIVACY.md N.8).
+        If the true graph is a tree, these are its edges (Chow and Liu 1968); otherwise nearly all
+        of them are edges (PRIVACY.md N.8).
         """
         graph = nx.Graph()
         for x, y in self.products:
@@ -142,7 +172,11 @@ class ContrastMoments:
             return 0.0
         mean, spread = self.null_moments(x, y)
         squared = float(np.linalg.norm(self.covariance(x, y)) ** 2)
-        return float(tails.chi_square_log_sf(np.asarray(squared * mean / spread**2), np.asarray((mean / spread) ** 2)))
+        return float(
+            tails.chi_square_log_sf(
+                np.asarray(squared * mean / spread**2), np.asarray((mean / spread) ** 2)
+            )
+        )
 
 
 def release_contrast_moments(
@@ -150,12 +184,14 @@ def release_contrast_moments(
 ) -> ContrastMoments:
     r"""Releases the contrast moments of all columns.
 
-    rho: the zCDP price, positive.  mean_weight: w > 0; a larger w makes the margins more and the products less precise.
+    rho: the zCDP price, positive.  mean_weight: w > 0; a larger w makes the margins more and the
+    products less precise.
 
     Guarantee
     ---------
-    Relation: replace-one; n and the declared levels are public.  Sensitivity: :func:`jaxcd.ops.moments.contrast_sensitivity`
-    (L2, over all entries).  Event: ``ZCDPEvent(rho)``.  Proof: there, and :func:`jaxcd.privacy.gaussian`.
+    Relation: replace-one; n and the declared levels are public.  Sensitivity:
+    :func:`jaxcd.ops.moments.contrast_sensitivity` (L2, over all entries).  Event:
+    ``ZCDPEvent(rho)``.  Proof: there, and :func:`jaxcd.privacy.gaussian`.
 
     Raises BudgetExhausted where rho does not fit, DomainError where a column is numeric.
     """
@@ -165,11 +201,20 @@ def release_contrast_moments(
     sizes = [*(a * b for a, b in shapes), *(k - 1 for k in cardinalities)]
     if not sum(sizes):
         empty = {pair: np.zeros(shape) for pair, shape in zip(pairs, shapes, strict=True)}
-        return ContrastMoments(session.n_samples, cardinalities, tuple(np.zeros(0) for _ in cardinalities), empty, 0.0, 0.0)
+        return ContrastMoments(
+            session.n_samples,
+            cardinalities,
+            tuple(np.zeros(0) for _ in cardinalities),
+            empty,
+            0.0,
+            0.0,
+        )
 
     def vector(codes: np.ndarray) -> np.ndarray:
         means, products = moments.contrast_moments(codes, cardinalities)
-        return np.concatenate([*(products[pair].ravel() for pair in pairs), *(mean_weight * mean for mean in means)])
+        return np.concatenate(
+            [*(products[pair].ravel() for pair in pairs), *(mean_weight * mean for mean in means)]
+        )
 
     sensitivity = moments.contrast_sensitivity(cardinalities, mean_weight)
     noisy = gaussian(
@@ -177,7 +222,8 @@ def release_contrast_moments(
         session.view().map(vector),
         sensitivity=sensitivity,
         rho=rho,
-        # Each entry is a sum of at most k products of integers below n with numbers below 1, in float64, times the weight.
+        # Each entry is a sum of at most k products of integers below n with numbers below 1, in
+        # float64, times the weight.
         pad=session.n_samples * 2.0**-50 * max(1.0, mean_weight) * (8 + 2 * max(cardinalities)),
         label=label,
     )
@@ -187,7 +233,10 @@ def release_contrast_moments(
         session.n_samples,
         cardinalities,
         tuple(part / mean_weight for part in split[len(pairs) :]),
-        {pair: part.reshape(shape) for pair, shape, part in zip(pairs, shapes, split, strict=False)},
+        {
+            pair: part.reshape(shape)
+            for pair, shape, part in zip(pairs, shapes, split, strict=False)
+        },
         sigma,
         sigma / mean_weight,
     )

@@ -1,11 +1,14 @@
-r"""Fresh releases from models that were fitted to a release: the parametric bootstrap of what was bought.
+r"""Fresh releases from models that were fitted to a release: the parametric bootstrap of what was
+bought.
 
-A model of the joint distribution is read off released numbers and a graph, so it is post-processing; rows drawn from it are nobody's,
-and noise that is added to them protects nobody: simulated noise is right here.  A fresh release is bought from the drawn rows
-through the same door as the first, with the same budget and options, so that all that made the first uncertain (sampling, noise,
-rounds that depend on one another) is drawn anew.
+A model of the joint distribution is read off released numbers and a graph, so it is
+post-processing; rows drawn from it are nobody's, and noise that is added to them protects nobody:
+simulated noise is right here.  A fresh release is bought from the drawn rows through the same door
+as the first, with the same budget and options, so that all that made the first uncertain (sampling,
+noise, rounds that depend on one another) is drawn anew.
 
-Source: Efron and Tibshirani 1993, chapter 6, for the parametric bootstrap; Friedman, Goldszmidt, Wyner 1999 for graphs.
+Source: Efron and Tibshirani 1993, chapter 6, for the parametric bootstrap; Friedman, Goldszmidt,
+Wyner 1999 for graphs.
 """
 
 from __future__ import annotations
@@ -35,10 +38,14 @@ class FittedModel(abc.ABC):
 
 def generator(key: jax.Array) -> np.random.Generator:
     """NumPy's generator from a key."""
-    return np.random.default_rng([int(word) for word in np.asarray(jax.random.key_data(key)).ravel()])
+    return np.random.default_rng(
+        [int(word) for word in np.asarray(jax.random.key_data(key)).ravel()]
+    )
 
 
-def redrawn(release: Release, model: FittedModel, kind: ReleaseKind) -> Callable[[jax.Array], Release]:
+def redrawn(
+    release: Release, model: FittedModel, kind: ReleaseKind
+) -> Callable[[jax.Array], Release]:
     """Fresh releases by keys: rows from the model, bought with the same options and budget."""
 
     def again(key: jax.Array) -> Release:
@@ -49,19 +56,31 @@ def redrawn(release: Release, model: FittedModel, kind: ReleaseKind) -> Callable
     return again
 
 
-def release_again(release: Release, data: Dataset, *, kind: ReleaseKind, noise: NoiseSource) -> Release:
+def release_again(
+    release: Release, data: Dataset, *, kind: ReleaseKind, noise: NoiseSource
+) -> Release:
     """Buys from other rows what ``release`` is, with its budget.
 
-    data: rows that may be known to everybody, such as :meth:`FittedModel.sample` gives.  kind: the options it was bought with.
+    data: rows that may be known to everybody, such as :meth:`FittedModel.sample` gives.  kind: the
+    options it was bought with.
 
-    Raises OptionError where the fresh release is less or more precise than the first: ``kind`` is not what it was bought with.  Options
-    that change no noise that can be compared (some of marginals) pass unnoticed.
+    Raises OptionError where the fresh release is less or more precise than the first: ``kind`` is
+    not what it was bought with.  Options that change no noise that can be compared (some of
+    marginals) pass unnoticed.
     """
     cost = release.cost
     rows = cost.max_rows_per_person
-    budget = NO_PRIVACY if math.isinf(cost.epsilon) else Budget(cost.epsilon, cost.delta, cost.relation, max_rows_per_person=rows)
+    budget = (
+        NO_PRIVACY
+        if math.isinf(cost.epsilon)
+        else Budget(cost.epsilon, cost.delta, cost.relation, max_rows_per_person=rows)
+    )
     with paying(rehearsal=True):
         fresh = kind.release(data, budget=budget, noise=noise)
-    if type(fresh) is not type(release) or not np.allclose(fresh._precision(), release._precision(), rtol=1e-6):
-        raise OptionError(f"kind: {kind} is not what the release was bought with; give the options that were used")
+    if type(fresh) is not type(release) or not np.allclose(
+        fresh._precision(), release._precision(), rtol=1e-6
+    ):
+        raise OptionError(
+            f"kind: {kind} is not what the release was bought with; give the options that were used"
+        )
     return fresh

@@ -1,18 +1,21 @@
 """Reports: a folder with the picture, the graph, the price, and a page that says what they mean.
 
-=============  ======================================================================================================
-graph.png      the picture; compared with the truth where one is given
-graph.json     ``MixedGraph.to_json_dict()`` (``from_json_dict`` reads it back), ``separating_sets``, and ``confidence``: the
+=============
+======================================================================================================
+graph.png      the picture; compared with the truth where one is given graph.json
+``MixedGraph.to_json_dict()`` (``from_json_dict`` reads it back), ``separating_sets``, and
+``confidence``: the
                probabilities of the edges and of the likelier missing ones, or null
-graph.dot      the graph for Graphviz
-privacy.json   the certificate (:mod:`jaxcd.privacy.certificate`; ``jaxcd verify`` checks it), with exhausted, secure_noise, settings,
-               reasons and levels of the search.  JSON has no infinity: an infinite epsilon is the text ``"inf"``.
-               ``secure_noise`` is null where no noise was asked for.
-report.html    one page that needs no other file and loads nothing
-=============  ======================================================================================================
+graph.dot      the graph for Graphviz privacy.json   the certificate
+(:mod:`jaxcd.privacy.certificate`; ``jaxcd verify`` checks it), with exhausted, secure_noise,
+settings,
+               reasons and levels of the search.  JSON has no infinity: an infinite epsilon is the
+               text ``"inf"``. ``secure_noise`` is null where no noise was asked for.
+report.html    one page that needs no other file and loads nothing =============
+======================================================================================================
 
-A report of a private run is post-processing of the result: it has no date and no running time, which are no part of
-what was protected.
+A report of a private run is post-processing of the result: it has no date and no running time,
+which are no part of what was protected.
 """
 
 from __future__ import annotations
@@ -37,40 +40,54 @@ __all__ = ["FILES", "check_folder", "graph_json", "grouped_ledger", "metrics_jso
 FILES = ("graph.png", "graph.json", "graph.dot", "privacy.json", "report.html")
 """What :func:`write_report` writes."""
 
-def check_folder(folder: str | Path, *, force: bool = False) -> Path:
-    """Returns the folder as a path if a report can be written there; called before a run, so that no budget is spent.
 
-    Raises OptionError where the folder exists and ``force`` is False, where it or a parent is a file, or where a parent
-    cannot be written to.
+def check_folder(folder: str | Path, *, force: bool = False) -> Path:
+    """Returns the folder as a path if a report can be written there; called before a run, so that
+    no budget is spent.
+
+    Raises OptionError where the folder exists and ``force`` is False, where it or a parent is a
+    file, or where a parent cannot be written to.
     """
     path = Path(folder)
     if path.is_dir() and not force:
         raise OptionError(
-            f"folder {str(path)!r} exists; give another one, or --force (force=True) to overwrite its files"
+            f"folder {str(path)!r} exists; give another one, or --force (force=True) to overwrite "
+            "its files"
         )
     if (path.exists() or path.is_symlink()) and not path.is_dir():
         raise OptionError(f"folder {str(path)!r} is a file; give another name")
-    above = path if path.is_dir() else next((p for p in path.absolute().parents if p.exists()), Path("/"))
+    above = (
+        path
+        if path.is_dir()
+        else next((p for p in path.absolute().parents if p.exists()), Path("/"))
+    )
     if not above.is_dir():
-        raise OptionError(f"folder {str(path)!r} cannot be made: {str(above)!r} is a file; give another name")
+        raise OptionError(
+            f"folder {str(path)!r} cannot be made: {str(above)!r} is a file; give another name"
+        )
     if not os.access(above, os.W_OK | os.X_OK):
         raise OptionError(
-            f"folder {str(path)!r} cannot be written: no permission in {str(above)!r}; give another place"
+            f"folder {str(path)!r} cannot be written: no permission in {str(above)!r}; give "
+            "another place"
         )
     return path
 
 
-def write_report(result: Any, folder: str | Path, *, truth: MixedGraph | None = None, force: bool = False) -> Path:
+def write_report(
+    result: Any, folder: str | Path, *, truth: MixedGraph | None = None, force: bool = False
+) -> Path:
     """Writes the five files of a report.
 
-    Everything is made before anything is written; a new folder appears under its name only when it is complete.
+    Everything is made before anything is written; a new folder appears under its name only when it
+    is complete.
 
     Args:
-        result: A DiscoveryResult, or anything with graph, separating_sets and certificate(); its confidence, if there is one, is
-            shown.
+        result: A DiscoveryResult, or anything with graph, separating_sets and certificate(); its
+            confidence, if there is one, is shown.
         folder: Made with its parents.
         truth: A graph over the same names to compare with.
-        force: Whether an existing folder is written to; of what is in it, only files of the same names are replaced.
+        force: Whether an existing folder is written to; of what is in it, only files of the same
+            names are replaced.
 
     Returns:
         The folder.
@@ -81,7 +98,9 @@ def write_report(result: Any, folder: str | Path, *, truth: MixedGraph | None = 
     """
     path = check_folder(folder, force=force)
     confidence = getattr(result, "confidence", None)
-    picture = graph_png(result.graph, truth=truth, strengths=None if confidence is None else confidence.adjacency)
+    picture = graph_png(
+        result.graph, truth=truth, strengths=None if confidence is None else confidence.adjacency
+    )
     graph, privacy = graph_json(result), result.certificate()
     scores = None if truth is None else metrics_json(result.graph, truth)
     contents = {
@@ -90,7 +109,11 @@ def write_report(result: Any, folder: str | Path, *, truth: MixedGraph | None = 
         "graph.dot": result.graph.to_dot().encode(),
         "privacy.json": _json_text(privacy).encode(),
         "report.html": report_page(
-            graph=graph, privacy=privacy, ledger=grouped_ledger(privacy["ledger"]), picture=picture, scores=scores
+            graph=graph,
+            privacy=privacy,
+            ledger=grouped_ledger(privacy["ledger"]),
+            picture=picture,
+            scores=scores,
         ).encode(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,14 +134,19 @@ def write_report(result: Any, folder: str | Path, *, truth: MixedGraph | None = 
 
 
 def graph_json(result: Any) -> dict[str, Any]:
-    """What graph.json holds: the graph, each separated pair with its separating set, and the confidence in the edges.
+    """What graph.json holds: the graph, each separated pair with its separating set, and the
+    confidence in the edges.
 
-    The confidence is null where the result has none, else ``method``, ``n_draws`` and ``pairs``: the edges of the graph, then
-    other pairs that are not improbable, each with the probability ``adjacent`` and, where directions have an estimate, those of
-    a -> b (``forward``), b -> a (``backward``) and a - b (``undirected``).
+    The confidence is null where the result has none, else ``method``, ``n_draws`` and ``pairs``:
+    the edges of the graph, then other pairs that are not improbable, each with the probability
+    ``adjacent`` and, where directions have an estimate, those of a -> b (``forward``), b -> a
+    (``backward``) and a - b (``undirected``).
     """
     place = {name: i for i, name in enumerate(result.graph.names)}
-    pairs = {tuple(sorted(pair, key=place.__getitem__)): given for pair, given in result.separating_sets.items()}
+    pairs = {
+        tuple(sorted(pair, key=place.__getitem__)): given
+        for pair, given in result.separating_sets.items()
+    }
     sets = [
         {"pair": list(pair), "given": list(given)}
         for pair, given in sorted(pairs.items(), key=lambda item: [place[name] for name in item[0]])
@@ -134,7 +162,9 @@ def graph_json(result: Any) -> dict[str, Any]:
 def _confidence(confidence: Any, graph: MixedGraph) -> dict[str, Any]:
     pairs = []
     for row in confidence.table(graph):
-        numbers = {name: getattr(row, name) for name in ("adjacent", "forward", "backward", "undirected")}
+        numbers = {
+            name: getattr(row, name) for name in ("adjacent", "forward", "backward", "undirected")
+        }
         found = graph.edge(row.a, row.b)
         pairs.append(
             {
@@ -147,8 +177,9 @@ def _confidence(confidence: Any, graph: MixedGraph) -> dict[str, Any]:
 
 
 def metrics_json(estimate: MixedGraph, truth: MixedGraph) -> dict[str, Any]:
-    """F1, precision and recall of arcs, skeleton and orientations, and the structural Hamming distance; for PAGs (where a graph
-    has circles) also those of edges with their marks, ``mark_f1``."""
+    """F1, precision and recall of arcs, skeleton and orientations, and the structural Hamming
+    distance; for PAGs (where a graph has circles) also those of edges with their marks,
+    ``mark_f1``."""
     scores = metrics.summary(estimate, truth)
     if any((graph.marks == Mark.CIRCLE).any() for graph in (estimate, truth)):
         scores["mark_f1"] = metrics.mark_f1(estimate, truth)
@@ -161,7 +192,9 @@ def metrics_json(estimate: MixedGraph, truth: MixedGraph) -> dict[str, Any]:
 
 
 def grouped_ledger(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of a ledger's table that differ in their index only, together: each with its ``count``, in order of the first."""
+    """Rows of a ledger's table that differ in their index only, together: each with its ``count``,
+    in order of the first.
+    """
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         kept = {name: value for name, value in row.items() if name != "index"}

@@ -1,4 +1,6 @@
-"""What a graph is worth, given data: likelihoods less a penalty, in nats.  The scores on released numbers are beside the releases."""
+"""What a graph is worth, given data: likelihoods less a penalty, in nats.  The scores on released
+numbers are beside the releases.
+"""
 
 from jaxcd.scores.base import FamilyTable, GraphScore, LocalScore
 from jaxcd.scores.bdeu import BDeuScore

@@ -1,6 +1,7 @@
 """What a graph is worth: scores of whole graphs, and those that are sums over nodes.
 
-A score is in nats, and higher is better.  Searches know nothing else about the data or the release behind it.
+A score is in nats, and higher is better.  Searches know nothing else about the data or the release
+behind it.
 """
 
 from __future__ import annotations
@@ -18,23 +19,38 @@ import numpy as np
 from jaxcd.checks import is_whole
 from jaxcd.errors import GraphError, OptionError
 
-__all__ = ["BatchedScore", "FamilyTable", "GraphScore", "LocalScore", "check_max_parents", "first_best", "log_rows", "several_levels", "strongest", "tie"]
+__all__ = [
+    "BatchedScore",
+    "FamilyTable",
+    "GraphScore",
+    "LocalScore",
+    "check_max_parents",
+    "first_best",
+    "log_rows",
+    "several_levels",
+    "strongest",
+    "tie",
+]
 
 
 _TIE, _RELATIVE_TIE = 1e-6, 1e-12
 
 
 def tie(score: float) -> float:
-    """What two scores of this size may differ by and count as equal, in nats: 1e-6, or 1e-12 of a large score.
+    """What two scores of this size may differ by and count as equal, in nats: 1e-6, or 1e-12 of a
+    large score.
 
-    Scores that are equal on paper (of equivalent graphs, or of columns that are copies of each other) differ by the rounding of sums whose
-    order depends on the processor.  Among those the first in the order of the columns is taken, so that no rounding decides.
+    Scores that are equal on paper (of equivalent graphs, or of columns that are copies of each
+    other) differ by the rounding of sums whose order depends on the processor.  Among those the
+    first in the order of the columns is taken, so that no rounding decides.
     """
     return max(_TIE, _RELATIVE_TIE * abs(score)) if math.isfinite(score) else _TIE
 
 
 def first_best(scores: Sequence[float] | np.ndarray) -> int:
-    """The place of the first score that is as high as the highest but for a :func:`tie`; scores: (n,), n at least 1."""
+    """The place of the first score that is as high as the highest but for a :func:`tie`; scores:
+    (n,), n at least 1.
+    """
     array = np.asarray(scores, dtype=np.float64)
     highest = float(array.max())
     return int(np.argmax(array >= highest - tie(highest)))
@@ -51,7 +67,9 @@ class GraphScore(abc.ABC):
     @property
     @abc.abstractmethod
     def max_parents(self) -> int:
-        """The largest number of parents that a search should try; larger families may still be scored."""
+        """The largest number of parents that a search should try; larger families may still be
+        scored.
+        """
 
     def candidates(self, node: int) -> tuple[int, ...]:
         """The possible parents of a node, sorted; public.  By default all others."""
@@ -63,11 +81,15 @@ class GraphScore(abc.ABC):
         return {"max_parents": self.max_parents}
 
     def approximations(self) -> Sequence[LocalScore]:
-        """Sums over nodes whose best graphs are near this score's: where a search that is no sum starts from."""
+        """Sums over nodes whose best graphs are near this score's: where a search that is no sum
+        starts from.
+        """
         return ()
 
     def expected(self, adjacency: np.ndarray) -> LocalScore | None:
-        """A sum over nodes that is this score if the DAG, bool (d, d), is the truth; None where there is none."""
+        """A sum over nodes that is this score if the DAG, bool (d, d), is the truth; None where
+        there is none.
+        """
         return None
 
     @abc.abstractmethod
@@ -75,7 +97,9 @@ class GraphScore(abc.ABC):
         """Scores of many DAGs: bool (G, d, d) in, float64 (G,) out."""
 
     def best(self, adjacencies: np.ndarray) -> tuple[int, float]:
-        """The place and the score of the best of many DAGs, bool (G, d, d), G at least 1; the first of equals."""
+        """The place and the score of the best of many DAGs, bool (G, d, d), G at least 1; the first
+        of equals.
+        """
         totals = self.totals(adjacencies)
         place = first_best(totals)
         return place, float(totals[place])
@@ -88,7 +112,10 @@ class GraphScore(abc.ABC):
         array = np.asarray(adjacency, dtype=bool)
         d = len(self.names)
         if array.shape != (d, d):
-            raise GraphError(f"adjacency must have the shape ({d}, {d}), one row and column a variable, not {array.shape}")
+            raise GraphError(
+                f"adjacency must have the shape ({d}, {d}), one row and column a variable, not "
+                f"{array.shape}"
+            )
         return float(self.totals(array[None])[0])
 
 
@@ -96,7 +123,8 @@ class GraphScore(abc.ABC):
 class FamilyTable:
     """All families of one node and their scores.
 
-    node: its position.  families: the parent sets, sorted tuples of positions; the first is empty.  scores: float64 (F,), nats.
+    node: its position.  families: the parent sets, sorted tuples of positions; the first is empty.
+    scores: float64 (F,), nats.
     """
 
     node: int
@@ -112,11 +140,13 @@ class FamilyTable:
 class LocalScore(GraphScore):
     """A score that is a sum over nodes of a local score of the node and its parents.
 
-    total(G) = sum_v local(v, parents of v in G).  A subclass gives :meth:`local`, and :meth:`locals` where many at once
-    are quicker.  All searches ask for the same families, so :meth:`table` keeps them.
+    total(G) = sum_v local(v, parents of v in G).  A subclass gives :meth:`local`, and
+    :meth:`locals` where many at once are quicker.  All searches ask for the same families, so
+    :meth:`table` keeps them.
     """
 
-    #: Up to so many variables the best graph of all costs seconds; above, time and memory double with every variable.
+    # : Up to so many variables the best graph of all costs seconds; above, time and memory double
+    # with every variable.
     most_exact: int = 20
 
     @abc.abstractmethod
@@ -128,17 +158,25 @@ class LocalScore(GraphScore):
         return np.array([self.local(node, parents) for parents in families], dtype=np.float64)
 
     def families(self, node: int) -> tuple[tuple[int, ...], ...]:
-        """The parent sets that a search may give the node: all sets of at most ``max_parents`` candidates."""
+        """The parent sets that a search may give the node: all sets of at most ``max_parents``
+        candidates.
+        """
         candidates = self.candidates(node)
         sizes = range(min(self.max_parents, len(candidates)) + 1)
-        return tuple(itertools.chain.from_iterable(itertools.combinations(candidates, size) for size in sizes))
+        return tuple(
+            itertools.chain.from_iterable(
+                itertools.combinations(candidates, size) for size in sizes
+            )
+        )
 
     def table(self, node: int) -> FamilyTable:
         """The families of a node with their scores; computed once."""
         kept: dict[int, FamilyTable] = self.__dict__.setdefault("_tables", {})
         if node not in kept:
             families = self.families(node)
-            kept[node] = FamilyTable(node, families, np.asarray(self.locals(node, families), dtype=np.float64))
+            kept[node] = FamilyTable(
+                node, families, np.asarray(self.locals(node, families), dtype=np.float64)
+            )
         return kept[node]
 
     def totals(self, adjacencies: np.ndarray) -> np.ndarray:
@@ -146,14 +184,20 @@ class LocalScore(GraphScore):
         return np.array([self._sum(adjacency) for adjacency in adjacencies], dtype=np.float64)
 
     def _sum(self, adjacency: np.ndarray) -> float:
-        return sum(self._known(node, tuple(np.flatnonzero(adjacency[:, node]).tolist())) for node in range(len(self.names)))
+        return sum(
+            self._known(node, tuple(np.flatnonzero(adjacency[:, node]).tolist()))
+            for node in range(len(self.names))
+        )
 
     def _known(self, node: int, parents: tuple[int, ...]) -> float:
-        """The score of one family: from the node's table if a search has asked for it, else computed once.
+        """The score of one family: from the node's table if a search has asked for it, else
+        computed once.
 
         Never the whole table: with 37 candidates and 5 parents that is half a million families.
         """
-        if (kept := self.__dict__.get("_tables", {}).get(node)) is not None and parents in kept.lookup:
+        if (
+            kept := self.__dict__.get("_tables", {}).get(node)
+        ) is not None and parents in kept.lookup:
             return float(kept.lookup[parents])
         single: dict[tuple[int, tuple[int, ...]], float] = self.__dict__.setdefault("_single", {})
         if (node, parents) not in single:
@@ -162,7 +206,9 @@ class LocalScore(GraphScore):
 
 
 class BatchedScore(LocalScore):
-    """A local score whose families of one node are scored together: a subclass gives :meth:`locals`."""
+    """A local score whose families of one node are scored together: a subclass gives
+    :meth:`locals`.
+    """
 
     def __init__(self, names: Sequence[str], *, max_parents: int) -> None:
         """Raises OptionError where ``max_parents`` is out of its range."""
@@ -188,17 +234,21 @@ class BatchedScore(LocalScore):
         """The scores of many parent sets of one node, float64 (len(families),)."""
 
 
-# Where noise leaves fewer rows than this, log N would make edges cheap, and at one row free: a search would join everything.
+# Where noise leaves fewer rows than this, log N would make edges cheap, and at one row free: a
+# search would join everything.
 _LEAST_ROWS = 8.0
 
 
 def log_rows(effective_samples: float, *, n_samples: int) -> float:
-    """The log N of a BIC whose N is what noise leaves of the rows, and at least 8 (or all of fewer rows)."""
+    """The log N of a BIC whose N is what noise leaves of the rows, and at least 8 (or all of fewer
+    rows).
+    """
     return math.log(max(effective_samples, min(_LEAST_ROWS, n_samples)))
 
 
 def strongest(strength: np.ndarray, n_candidates: int) -> tuple[tuple[int, ...], ...]:
-    """For each node the sorted positions of the ``n_candidates`` others (or all) with the largest entries in its row; the first of equals.
+    """For each node the sorted positions of the ``n_candidates`` others (or all) with the largest
+    entries in its row; the first of equals.
 
     strength: float64 (d, d), on the diagonal less than everywhere else.
     """
@@ -207,14 +257,21 @@ def strongest(strength: np.ndarray, n_candidates: int) -> tuple[tuple[int, ...],
 
 
 def several_levels(cardinalities: Sequence[int], node: int) -> tuple[int, ...]:
-    """The other columns of at least two levels, sorted; none where the node itself has one level."""
+    """The other columns of at least two levels, sorted; none where the node itself has one
+    level.
+    """
     if cardinalities[node] < 2:
         return ()
-    return tuple(other for other, levels in enumerate(cardinalities) if other != node and levels > 1)
+    return tuple(
+        other for other, levels in enumerate(cardinalities) if other != node and levels > 1
+    )
 
 
 def check_max_parents(max_parents: int) -> int:
     """Returns it if it is a whole number from 0, else raises OptionError."""
     if not is_whole(max_parents, 0):
-        raise OptionError(f"max_parents = {max_parents!r} is not a number of parents; use a whole number from 0, such as 3")
+        raise OptionError(
+            f"max_parents = {max_parents!r} is not a number of parents; use a whole number from "
+            "0, such as 3"
+        )
     return max_parents

@@ -1,16 +1,18 @@
-r"""BDeu of discrete columns: the log marginal likelihood under a uniform Dirichlet prior of a given weight.
+r"""BDeu of discrete columns: the log marginal likelihood under a uniform Dirichlet prior of a given
+weight.
 
-local(v, P) = sum_p [ log G(a / q) - log G(a / q + N(p)) ] + sum_{x, p} [ log G(a / (q r) + N(x, p)) - log G(a / (q r)) ],
+local(v, P) = sum_p [ log G(a / q) - log G(a / q + N(p)) ] + sum_{x, p} [ log G(a / (q r) + N(x, p))
+- log G(a / (q r)) ],
 
-with G the gamma function, a the equivalent sample size, r the levels of v and q the number of cells of P.  With |S| the number of
-cells of the table of S it is g(P and v) - g(P),
+with G the gamma function, a the equivalent sample size, r the levels of v and q the number of cells
+of P.  With |S| the number of cells of the table of S it is g(P and v) - g(P),
 
     g(S) = sum_{cells of S} [ log G(a / |S| + N) - log G(a / |S|) ],
 
 so that it is score-equivalent: reversing a covered arc permutes the terms.
 
-Exact counts are not private.  On data this score is the reference of a run without privacy; on counts that were computed from a
-release it is post-processing.
+Exact counts are not private.  On data this score is the reference of a run without privacy; on
+counts that were computed from a release it is post-processing.
 
 Source: Buntine 1991; Heckerman, Geiger, Chickering 1995.
 """
@@ -35,16 +37,23 @@ __all__ = ["BDeuScore"]
 class BDeuScore(BatchedScore):
     """BDeu from the counts of sets of columns.
 
-    names: the variables.  counts: their counts; any not negative numbers.  equivalent_sample_size: a, positive, in records.
-    max_parents: the largest number of parents that a search tries.
+    names: the variables.  counts: their counts; any not negative numbers.  equivalent_sample_size:
+    a, positive, in records. max_parents: the largest number of parents that a search tries.
 
     Raises OptionError where an option is out of its range.
     """
 
     def __init__(
-        self, names: Sequence[str], counts: Counts, *, equivalent_sample_size: float = 10.0, max_parents: int = 3
+        self,
+        names: Sequence[str],
+        counts: Counts,
+        *,
+        equivalent_sample_size: float = 10.0,
+        max_parents: int = 3,
     ) -> None:
-        weight = check_positive("equivalent_sample_size", equivalent_sample_size, usual="10 is usual")
+        weight = check_positive(
+            "equivalent_sample_size", equivalent_sample_size, usual="10 is usual"
+        )
         super().__init__(names, max_parents=max_parents)
 
         def term(counted: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -53,12 +62,19 @@ class BDeuScore(BatchedScore):
         self._sums = CountedSets(counts, term)
 
     @classmethod
-    def of_data(cls, data: Dataset, *, equivalent_sample_size: float = 10.0, max_parents: int = 3) -> BDeuScore:
+    def of_data(
+        cls, data: Dataset, *, equivalent_sample_size: float = 10.0, max_parents: int = 3
+    ) -> BDeuScore:
         """BDeu of exact counts: not private, for runs without privacy.
 
         Raises DomainError where a column is numeric.
         """
-        return cls(data.names, DataCounts(data), equivalent_sample_size=equivalent_sample_size, max_parents=max_parents)
+        return cls(
+            data.names,
+            DataCounts(data),
+            equivalent_sample_size=equivalent_sample_size,
+            max_parents=max_parents,
+        )
 
     def candidates(self, node: int) -> tuple[int, ...]:
         """All others but constants: an arc from or to a column of one level says nothing."""

@@ -1,11 +1,13 @@
-r"""BIC of discrete columns: maximised log likelihood less half the log of n for each free parameter.
+r"""BIC of discrete columns: maximised log likelihood less half the log of n for each free
+parameter.
 
-local(v, P) = sum_{x, p} N(x, p) log(N(x, p) / N(p)) - (penalty / 2) log(n) (r_v - 1) prod_{u in P} r_u,
+local(v, P) = sum_{x, p} N(x, p) log(N(x, p) / N(p)) - (penalty / 2) log(n) (r_v - 1) prod_{u in P}
+r_u,
 
 with r the numbers of levels.  It is score-equivalent: Markov equivalent DAGs have equal totals.
 
-Exact counts are not private.  On data this score is the reference of a run without privacy; on a table that was computed from a
-release it is post-processing.
+Exact counts are not private.  On data this score is the reference of a run without privacy; on a
+table that was computed from a release it is post-processing.
 
 Source: Schwarz 1978; Heckerman, Geiger, Chickering 1995 for score equivalence.
 """
@@ -29,17 +31,23 @@ __all__ = ["BICScore"]
 
 @final
 class BICScore(BatchedScore):
-    """BIC from the counts of sets of columns; made by :meth:`of_data`, :meth:`of_table` or from any :class:`Counts`.
+    """BIC from the counts of sets of columns; made by :meth:`of_data`, :meth:`of_table` or from any
+    :class:`Counts`.
 
-    names: the variables.  counts: their counts; n of the penalty is the number of rows these stand for.
-    max_parents: the largest number of parents that a search tries.  penalty: a factor of the BIC's, from 0.
+    names: the variables.  counts: their counts; n of the penalty is the number of rows these stand
+    for. max_parents: the largest number of parents that a search tries.  penalty: a factor of the
+    BIC's, from 0.
 
     Raises OptionError where an option is out of its range.
     """
 
-    def __init__(self, names: Sequence[str], counts: Counts, *, max_parents: int = 3, penalty: float = 1.0) -> None:
+    def __init__(
+        self, names: Sequence[str], counts: Counts, *, max_parents: int = 3, penalty: float = 1.0
+    ) -> None:
         if not (math.isfinite(penalty) and penalty >= 0):
-            raise OptionError(f"penalty = {penalty!r} is not a finite number from 0; 1 is the BIC's")
+            raise OptionError(
+                f"penalty = {penalty!r} is not a finite number from 0; 1 is the BIC's"
+            )
         super().__init__(names, max_parents=max_parents)
         self._penalty = penalty
         # h(S) = sum N_S log N_S, of which the fit is a difference.
@@ -55,22 +63,34 @@ class BICScore(BatchedScore):
 
     @classmethod
     def of_table(
-        cls, table: np.ndarray, *, names: Sequence[str], n_samples: int, max_parents: int = 3, penalty: float = 1.0
+        cls,
+        table: np.ndarray,
+        *,
+        names: Sequence[str],
+        n_samples: int,
+        max_parents: int = 3,
+        penalty: float = 1.0,
     ) -> BICScore:
         """BIC of a joint table, one axis a variable, not negative: for expected or denoised counts.
 
         Raises DataError where an entry is negative or not finite.
         """
-        return cls(names, TableCounts(table, n_samples=n_samples), max_parents=max_parents, penalty=penalty)
+        return cls(
+            names, TableCounts(table, n_samples=n_samples), max_parents=max_parents, penalty=penalty
+        )
 
     def with_penalty(self, penalty: float) -> BICScore:
         """The same tables, already counted, at another factor of the penalty."""
-        other = BICScore(self._names, self._sums.counts, max_parents=self._max_parents, penalty=penalty)
+        other = BICScore(
+            self._names, self._sums.counts, max_parents=self._max_parents, penalty=penalty
+        )
         other._sums = self._sums
         return other
 
     def candidates(self, node: int) -> tuple[int, ...]:
-        """All others but constants: an arc from or to a column of one level costs nothing and says nothing."""
+        """All others but constants: an arc from or to a column of one level costs nothing and says
+        nothing.
+        """
         return several_levels(self._sums.counts.cardinalities, node)
 
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:

@@ -13,7 +13,11 @@ __all__ = ["check_count", "check_positive"]
 
 def check_positive(argument: str, value: Any, *, usual: str) -> float:
     """Returns the value as a float if it is a finite number above 0, else raises OptionError."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not (math.isfinite(value) and value > 0)
+    ):
         raise OptionError(f"{argument} = {value!r} is not a finite number above 0; {usual}")
     return float(value)
 

@@ -1,7 +1,8 @@
-"""Which score a search maximises: frozen configurations, which look at the data, or at a release, once.
+"""Which score a search maximises: frozen configurations, which look at the data, or at a release,
+once.
 
-The same configuration serves data and releases.  On a release the score knows the noise, or works on counts that were denoised
-first; either way it is post-processing.
+The same configuration serves data and releases.  On a release the score knows the noise, or works
+on counts that were denoised first; either way it is post-processing.
 """
 
 from __future__ import annotations
@@ -42,24 +43,30 @@ class ScoreConfig(abc.ABC):
         return type(self).__name__
 
     @abc.abstractmethod
-    def prepare(self, data: Dataset | ScoredSource, *, max_parents: int | None = None) -> LocalScore:
+    def prepare(
+        self, data: Dataset | ScoredSource, *, max_parents: int | None = None
+    ) -> LocalScore:
         """The score on a data set, which is not private, or on a release, which has paid.
 
-        max_parents: the largest number of parents that a search tries; None for no limit but the release's own.
-        Raises OptionError where the score cannot be had from such a release, DomainError where it does not take the columns.
+        max_parents: the largest number of parents that a search tries; None for no limit but the
+        release's own. Raises OptionError where the score cannot be had from such a release,
+        DomainError where it does not take the columns.
         """
 
 
 @dataclass(frozen=True)
 class BIC(ScoreConfig):
-    r"""The Bayesian information criterion: maximised log likelihood less (penalty_discount / 2) log(n) for each free parameter.
+    r"""The Bayesian information criterion: maximised log likelihood less (penalty_discount / 2)
+    log(n) for each free parameter.
 
-    Discrete columns: multinomial (:class:`jaxcd.scores.BICScore`).  Numeric columns: linear and normal
-    (:class:`jaxcd.scores.GaussianDataScore`).  A histogram: the multinomial one on the denoised table.  Marginals: the set score,
-    which has the noise's own price (:class:`jaxcd.releases.SetScore`).  Second moments: the normal one of the effective number of rows, at
-    twice the penalty (:class:`jaxcd.releases.GaussianScore`).
+    Discrete columns: multinomial (:class:`jaxcd.scores.BICScore`).  Numeric columns: linear and
+    normal (:class:`jaxcd.scores.GaussianDataScore`).  A histogram: the multinomial one on the
+    denoised table.  Marginals: the set score, which has the noise's own price
+    (:class:`jaxcd.releases.SetScore`).  Second moments: the normal one of the effective number of
+    rows, at twice the penalty (:class:`jaxcd.releases.GaussianScore`).
 
-    penalty_discount: c > 0, a factor of the penalty; above 1 for fewer edges.  For marginals it must be 1.
+    penalty_discount: c > 0, a factor of the penalty; above 1 for fewer edges.  For marginals it
+    must be 1.
 
     Raises OptionError where it is out of its range.
     Source: Schwarz 1978.
@@ -70,7 +77,9 @@ class BIC(ScoreConfig):
     def __post_init__(self) -> None:
         check_positive("penalty_discount", self.penalty_discount, usual="1 is the BIC's")
 
-    def prepare(self, data: Dataset | ScoredSource, *, max_parents: int | None = None) -> LocalScore:
+    def prepare(
+        self, data: Dataset | ScoredSource, *, max_parents: int | None = None
+    ) -> LocalScore:
         """The score on data or a release."""
         penalty = float(self.penalty_discount)
         if not isinstance(data, Dataset):
@@ -83,7 +92,8 @@ class BIC(ScoreConfig):
 
 @dataclass(frozen=True)
 class BDeu(ScoreConfig):
-    """The log marginal likelihood of discrete columns under a uniform Dirichlet prior (:class:`jaxcd.scores.BDeuScore`).
+    """The log marginal likelihood of discrete columns under a uniform Dirichlet prior
+    (:class:`jaxcd.scores.BDeuScore`).
 
     Takes discrete data, and a histogram (on the denoised table).
 
@@ -98,14 +108,18 @@ class BDeu(ScoreConfig):
     def __post_init__(self) -> None:
         check_positive("equivalent_sample_size", self.equivalent_sample_size, usual="10 is usual")
 
-    def prepare(self, data: Dataset | ScoredSource, *, max_parents: int | None = None) -> LocalScore:
+    def prepare(
+        self, data: Dataset | ScoredSource, *, max_parents: int | None = None
+    ) -> LocalScore:
         """The score on discrete data or a histogram."""
         if not isinstance(data, Dataset):
             return data.prepare_score(self, max_parents=max_parents)
         return BDeuScore(
-            data.names, _counts(data, self.name), max_parents=_limit(data, max_parents),
+            data.names,
+            _counts(data, self.name),
+            max_parents=_limit(data, max_parents),
             equivalent_sample_size=float(self.equivalent_sample_size),
-        )  # fmt: skip
+        )
 
 
 def _counts(data: Dataset, score: str) -> Counts:
@@ -113,8 +127,14 @@ def _counts(data: Dataset, score: str) -> Counts:
     numeric = [name for name, column in data.domain.columns.items() if not column.is_discrete]
     if numeric:
         cure = "declare bins for it" if len(numeric) < data.n_columns else "use BIC()"
-        mixed = "discrete and numeric columns together" if len(numeric) < data.n_columns else "numeric columns"
-        raise DomainError(f"score: {score} does not take {mixed}, and {numeric[0]!r} is numeric; {cure}")
+        mixed = (
+            "discrete and numeric columns together"
+            if len(numeric) < data.n_columns
+            else "numeric columns"
+        )
+        raise DomainError(
+            f"score: {score} does not take {mixed}, and {numeric[0]!r} is numeric; {cure}"
+        )
     return DataCounts(data)
 
 

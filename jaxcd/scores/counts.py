@@ -1,7 +1,9 @@
-"""Counts of sets of discrete columns, many sets at once: what every discrete score is a function of.
+"""Counts of sets of discrete columns, many sets at once: what every discrete score is a function
+of.
 
-Discrete scores here are differences of one function of sets, local(v, P) = g(P and v) - g(P), and g(S) is a sum over the cells of
-the table of S that hold records.  So a set is counted once, whatever families it is part of, and empty cells may be left out.
+Discrete scores here are differences of one function of sets, local(v, P) = g(P and v) - g(P), and
+g(S) is a sum over the cells of the table of S that hold records.  So a set is counted once,
+whatever families it is part of, and empty cells may be left out.
 """
 
 from __future__ import annotations
@@ -26,22 +28,28 @@ Columns = tuple[int, ...]
 
 # Below so many cells a table is counted by bit masks, many tables in a call; above, each by itself.
 _FEW_CELLS = 256
-# Tables with more cells than this, and than a few for each row, are counted by sorting the rows' cell numbers.
+# Tables with more cells than this, and than a few for each row, are counted by sorting the rows'
+# cell numbers.
 _DENSE_CELLS = 1 << 12
 _CELLS_PER_ROW = 4
-# Masks are padded to so many rows and their doubles, so that data sets of the same length share compiled code.
+# Masks are padded to so many rows and their doubles, so that data sets of the same length share
+# compiled code.
 _LEAST_MASKS = 64
 
 
 class Counts(abc.ABC):
-    """Counts of sets of columns.  cardinalities: the columns' numbers of levels.  n_samples: how many rows the counts add up to."""
+    """Counts of sets of columns.  cardinalities: the columns' numbers of levels.  n_samples: how
+    many rows the counts add up to.
+    """
 
     cardinalities: Columns
     n_samples: int
 
     @abc.abstractmethod
     def of(self, sets: Sequence[Columns]) -> list[np.ndarray]:
-        """The counts of each set (sorted positions): not negative, in any shape and order; empty cells may be left out."""
+        """The counts of each set (sorted positions): not negative, in any shape and order; empty
+        cells may be left out.
+        """
 
 
 @final
@@ -68,7 +76,9 @@ class DataCounts(Counts):
             n_cells = self._n_cells(columns)
             if n_cells <= _FEW_CELLS:
                 few.setdefault(max(len(columns), 2), []).append(place)
-            elif n_cells <= max(_DENSE_CELLS, _CELLS_PER_ROW * self.n_samples) and n_cells <= 1 << 24:
+            elif (
+                n_cells <= max(_DENSE_CELLS, _CELLS_PER_ROW * self.n_samples) and n_cells <= 1 << 24
+            ):
                 found[place] = contingency.scatter_counts(self._masks, np.array(columns))
             else:
                 found[place] = self._sorted(columns)
@@ -76,7 +86,9 @@ class DataCounts(Counts):
             index = [self._cells(sets[place], depth) for place in places]
             ends = np.cumsum([len(cells) for cells in index])[:-1]
             for place, counts in zip(
-                places, np.split(contingency.cell_counts(self._words, np.concatenate(index)), ends), strict=True
+                places,
+                np.split(contingency.cell_counts(self._words, np.concatenate(index)), ends),
+                strict=True,
             ):
                 found[place] = counts
         return found
@@ -85,22 +97,28 @@ class DataCounts(Counts):
         return math.prod(self.cardinalities[v] for v in columns)
 
     def _cells(self, columns: Columns, depth: int) -> np.ndarray:
-        """The masks of each cell, int32 (cells, depth); the first mask of all, that of every row, fills up."""
+        """The masks of each cell, int32 (cells, depth); the first mask of all, that of every row,
+        fills up.
+        """
         index = np.zeros((self._n_cells(columns), depth), dtype=np.int32)
         if columns:
-            levels = np.indices([self.cardinalities[v] for v in columns], dtype=np.int32).reshape(len(columns), -1)
+            levels = np.indices([self.cardinalities[v] for v in columns], dtype=np.int32).reshape(
+                len(columns), -1
+            )
             index[:, : len(columns)] = levels.T + self._masks.offsets[list(columns)]
         return index
 
     def _sorted(self, columns: Columns) -> np.ndarray:
         cell, n_cells = np.zeros(self.n_samples, dtype=np.int64), 1
         for v in columns:
-            if (
-                n_cells * self.cardinalities[v] >= 1 << 62
-            ):  # cells that occur are numbered anew before the numbers overflow
+            # cells that occur are numbered anew before the numbers overflow
+            if n_cells * self.cardinalities[v] >= 1 << 62:
                 cell = np.unique(cell, return_inverse=True)[1].astype(np.int64)
                 n_cells = self.n_samples
-            cell, n_cells = cell * self.cardinalities[v] + self._codes[:, v], n_cells * self.cardinalities[v]
+            cell, n_cells = (
+                cell * self.cardinalities[v] + self._codes[:, v],
+                n_cells * self.cardinalities[v],
+            )
         return np.unique(cell, return_counts=True)[1]
 
 
@@ -108,43 +126,56 @@ class DataCounts(Counts):
 class TableCounts(Counts):
     """Sums of a joint table, one axis a variable: for expected or denoised counts.
 
-    n_samples: how many rows it stands for.  Raises DataError where an entry is negative or not finite.
+    n_samples: how many rows it stands for.  Raises DataError where an entry is negative or not
+    finite.
     """
 
     def __init__(self, table: np.ndarray, *, n_samples: int) -> None:
         self._joint = np.array(table, dtype=np.float64)
         if not (np.isfinite(self._joint) & (self._joint >= 0)).all():
-            raise DataError("table must hold finite counts, not negative ones; project it onto the simplex first")
+            raise DataError(
+                "table must hold finite counts, not negative ones; project it onto the simplex "
+                "first"
+            )
         self.cardinalities = tuple(self._joint.shape)
         self.n_samples = n_samples
 
     def of(self, sets: Sequence[Columns]) -> list[np.ndarray]:
         """The sums of each set."""
         axes = range(self._joint.ndim)
-        return [self._joint.sum(axis=tuple(axis for axis in axes if axis not in columns)) for columns in sets]
+        return [
+            self._joint.sum(axis=tuple(axis for axis in axes if axis not in columns))
+            for columns in sets
+        ]
 
 
 def denoised_counts(values: np.ndarray, *, scale: float, n_samples: int) -> TableCounts:
-    """The counts of a noisy joint table after cells that noise alone explains are emptied; post-processing.
+    """The counts of a noisy joint table after cells that noise alone explains are emptied;
+    post-processing.
 
-    values: one axis a variable, of any sign.  scale: b of the noise.  A noise of scale b alone passes c b in one of 2 e^c cells, so
-    that b log(cells / 2) is passed by about one empty cell of all; what is left is projected onto tables of n_samples rows.
+    values: one axis a variable, of any sign.  scale: b of the noise.  A noise of scale b alone
+    passes c b in one of 2 e^c cells, so that b log(cells / 2) is passed by about one empty cell of
+    all; what is left is projected onto tables of n_samples rows.
     """
     noisy = np.asarray(values, dtype=np.float64)
     cut = scale * math.log(max(noisy.size / 2, 1.0))
     kept = np.where(noisy < cut, 0.0, noisy)
-    return TableCounts(nearest_table(kept if kept.any() else noisy, float(n_samples)), n_samples=n_samples)
+    return TableCounts(
+        nearest_table(kept if kept.any() else noisy, float(n_samples)), n_samples=n_samples
+    )
 
 
 @final
 class CountedSets:
     """A function g of sets of columns that is a sum over cells; every set is counted once.
 
-    counts: of what.  term: the summands of many cells; term(counts, cells) with the counts of cells, and for each of them the number of
-    cells of its table, both float64 (K,).
+    counts: of what.  term: the summands of many cells; term(counts, cells) with the counts of
+    cells, and for each of them the number of cells of its table, both float64 (K,).
     """
 
-    def __init__(self, counts: Counts, term: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+    def __init__(
+        self, counts: Counts, term: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    ) -> None:
         self.counts = counts
         self._term = term
         self._known: dict[Columns, float] = {}

@@ -1,6 +1,7 @@
 """Markov equivalence of many DAGs at once: a key that two DAGs share iff they are equivalent.
 
-Two DAGs are equivalent iff they have the same adjacencies and the same v-structures (Verma and Pearl 1990).
+Two DAGs are equivalent iff they have the same adjacencies and the same v-structures (Verma and
+Pearl 1990).
 """
 
 from __future__ import annotations
@@ -21,5 +22,7 @@ def equivalence_keys(adjacencies: np.ndarray) -> list[bytes]:
     apart = ~skeleton & np.triu(np.ones((d, d), dtype=bool), k=1)
     colliders = adjacencies[:, :, None, :] & adjacencies[:, None, :, :] & apart[:, :, :, None]
     n_graphs = len(adjacencies)
-    flat = np.concatenate([skeleton.reshape(n_graphs, d**2), colliders.reshape(n_graphs, d**3)], axis=1)
+    flat = np.concatenate(
+        [skeleton.reshape(n_graphs, d**2), colliders.reshape(n_graphs, d**3)], axis=1
+    )
     return [row.tobytes() for row in np.packbits(flat, axis=1)]

@@ -1,11 +1,11 @@
 r"""BIC of jointly normal columns on a data set.
 
-local(v, P) = -(n / 2) log Var(v | P) - (penalty / 2) log(n) |P|, with Var(v | P) from the sample correlations: the maximised log
-likelihood of a linear model of the standardised column, less what all graphs share.  It is score-equivalent: log Var(v | P) is a
-difference of log determinants.
+local(v, P) = -(n / 2) log Var(v | P) - (penalty / 2) log(n) |P|, with Var(v | P) from the sample
+correlations: the maximised log likelihood of a linear model of the standardised column, less what
+all graphs share.  It is score-equivalent: log Var(v | P) is a difference of log determinants.
 
-Exact correlations are not private: this score is the reference of a run without privacy.  On a release of second moments
-:class:`jaxcd.scores.GaussianScore` takes its place.
+Exact correlations are not private: this score is the reference of a run without privacy.  On a
+release of second moments :class:`jaxcd.scores.GaussianScore` takes its place.
 
 Source: Schwarz 1978; Geiger and Heckerman 1994 for normal networks.
 """
@@ -25,8 +25,8 @@ from jaxcd.scores.checks import check_positive
 
 __all__ = ["GaussianDataScore", "log_conditional_variances"]
 
-# Added to the variances of the standardised columns: a column that others determine has a finite score, and whatever is seen in
-# data is far above it.
+# Added to the variances of the standardised columns: a column that others determine has a finite
+# score, and whatever is seen in data is far above it.
 _RIDGE = 1e-12
 
 
@@ -34,9 +34,11 @@ _RIDGE = 1e-12
 class GaussianDataScore(BatchedScore):
     """BIC of normal columns from exact correlations; not private.
 
-    data: numeric columns.  max_parents: the largest number of parents that a search tries.  penalty: times the BIC's, positive.
+    data: numeric columns.  max_parents: the largest number of parents that a search tries.
+    penalty: times the BIC's, positive.
 
-    Raises OptionError where an option is out of its range, DomainError, naming the column, where one is not numeric.
+    Raises OptionError where an option is out of its range, DomainError, naming the column, where
+    one is not numeric.
     """
 
     def __init__(self, data: Dataset, *, max_parents: int = 6, penalty: float = 1.0) -> None:
@@ -44,7 +46,9 @@ class GaussianDataScore(BatchedScore):
         price = check_positive("penalty", penalty, usual="1 is the BIC's")
         with double_precision():
             matrix = np.asarray(
-                correlation.correlation_matrix(np.column_stack([data.values(name) for name in data.names]))
+                correlation.correlation_matrix(
+                    np.column_stack([data.values(name) for name in data.names])
+                )
             )
         self._correlation = matrix + _RIDGE * np.eye(len(matrix))
         self._half_rows, self._price = data.n_samples / 2, price / 2 * math.log(data.n_samples)
@@ -52,10 +56,15 @@ class GaussianDataScore(BatchedScore):
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""
         sizes = np.array([len(family) for family in families])
-        return -self._half_rows * log_conditional_variances(self._correlation, node, families) - self._price * sizes
+        return (
+            -self._half_rows * log_conditional_variances(self._correlation, node, families)
+            - self._price * sizes
+        )
 
 
-def log_conditional_variances(correlation: np.ndarray, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
+def log_conditional_variances(
+    correlation: np.ndarray, node: int, families: Sequence[tuple[int, ...]]
+) -> np.ndarray:
     """log Var(v | P) for many parent sets P of one node v, float64 (len(families),).
 
     correlation: positive definite, float64 (d, d).

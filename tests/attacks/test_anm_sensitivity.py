@@ -1,7 +1,8 @@
-"""Attacks on the sensitivities of additive noise models: neighbours are searched for every score, on the test and on the training side.
+"""Attacks on the sensitivities of additive noise models: neighbours are searched for every score,
+on the test and on the training side.
 
-Nothing may exceed its constant; how near the search comes is asserted too, so that a constant that is far too large, or a search that has gone
-blind, shows.
+Nothing may exceed its constant; how near the search comes is asserted too, so that a constant that
+is far too large, or a search that has gone blind, shows.
 """
 
 from __future__ import annotations
@@ -14,9 +15,21 @@ import numpy as np
 import pytest
 
 from jaxcd.citests.bounded_rcit import residual_shift
-from jaxcd.pairwise.anm_columns import DirectionColumns, Plan, RidgeOptions, pair_columns, split_rows
+from jaxcd.pairwise.anm_columns import (
+    DirectionColumns,
+    Plan,
+    RidgeOptions,
+    pair_columns,
+    split_rows,
+)
 from jaxcd.pairwise.anm_hsic import hsic_pairs, hsic_record_sensitivity, series
-from jaxcd.pairwise.anm_quartiles import QuartileRange, Reach, bin_exits, flip_distance, quartile_places
+from jaxcd.pairwise.anm_quartiles import (
+    QuartileRange,
+    Reach,
+    bin_exits,
+    flip_distance,
+    quartile_places,
+)
 from jaxcd.pairwise.anm_regression import fit_pairs, series_grid
 from jaxcd.pairwise.anm_release import score_sensitivity, stable_distance
 from jaxcd.pairwise.anm_scores import HSICScore, KendallScore, Protect, SpearmanScore
@@ -25,7 +38,8 @@ from jaxcd.privacy import search_sensitivity
 KEY = jax.random.key(0)
 
 
-# --- test side -------------------------------------------------------------------------------------------------------
+# --- test side
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("score", [SpearmanScore(), KendallScore()], ids=lambda score: score.name)
@@ -48,13 +62,17 @@ def test_rank_constants_are_attained(score, m):
     line = np.arange(m, dtype=float)
     moved = line.copy()
     moved[-1] = -1.0
-    assert score.value(line, line) - score.value(line, moved) == pytest.approx(score.test_sensitivity(m))
+    assert score.value(line, line) - score.value(line, moved) == pytest.approx(
+        score.test_sensitivity(m)
+    )
 
 
 def kernel_statistic(cause: np.ndarray, residual: np.ndarray, *, bandwidth: float = 0.05) -> float:
     kernel = series(reach=1.0, bandwidth=bandwidth)
     rows = np.ones((1, len(cause)), bool)
-    return float(hsic_pairs(cause[None], residual[None], rows, series_u=[kernel], series_v=[kernel])[0])
+    return float(
+        hsic_pairs(cause[None], residual[None], rows, series_u=[kernel], series_v=[kernel])[0]
+    )
 
 
 def test_hsic_against_a_search():
@@ -71,7 +89,9 @@ def test_hsic_against_a_search():
 
 
 def test_hsic_comes_near_its_constant_on_the_family_that_attains_it():
-    """p m records at (1, 0), p m at (0, 1), p^2 m at (2, 2), the rest (0, 0), and (1, 1) -> (2, 2): 2.169 / m at m = 10,000 (PRIVACY.md D1)."""
+    """p m records at (1, 0), p m at (0, 1), p^2 m at (2, 2), the rest (0, 0), and (1, 1) -> (2, 2):
+    2.169 / m at m = 10,000 (PRIVACY.md D1).
+    """
     m, p = 10_000, 0.1
     x, y = np.zeros(m), np.zeros(m)
     x[1 : 1 + int(p * m)] = 1
@@ -104,7 +124,9 @@ def test_the_series_kernels_are_nearly_positive_and_lipschitz(ratio):
 
 
 def test_test_side_end_to_end():
-    """The whole pipeline with an open training half: scores of neighbours that differ in one test row, broken values included."""
+    """The whole pipeline with an open training half: scores of neighbours that differ in one test
+    row, broken values included.
+    """
     n, plan = 24, Plan(24, 12, 12, False, Protect.TEST, 0.1, 1.0)
     rng = np.random.default_rng(2)
     x = np.round(rng.uniform(-1, 1, n), 1)
@@ -116,25 +138,42 @@ def test_test_side_end_to_end():
         x2, y2 = x.copy(), y.copy()
         x2[place], y2[place] = u, v
         variants.append((x2, y2))
-    columns = pair_columns(variants, [KEY] * len(variants), [plan] * len(variants), RidgeOptions(None, None, 1.0))
+    columns = pair_columns(
+        variants, [KEY] * len(variants), [plan] * len(variants), RidgeOptions(None, None, 1.0)
+    )
     for one in columns:  # all other residuals stay to the last bit
         for direction, base in zip(one, columns[0], strict=True):
-            assert np.array_equal(direction.residual[1:], base.residual[1:]) and direction.reach == base.reach
+            assert (
+                np.array_equal(direction.residual[1:], base.residual[1:])
+                and direction.reach == base.reach
+            )
     for score in (SpearmanScore(), KendallScore()):
         values = np.array([[score.value(d.cause, d.residual) for d in pair] for pair in columns])
         assert 0 < np.ptp(values, axis=0).max() <= score.test_sensitivity(12)
 
 
-# --- training side ---------------------------------------------------------------------------------------------------
+# --- training side
+# --------------------------------------------------------------------------------------------------
 
 
-def predictions(x: np.ndarray, y: np.ndarray, training: np.ndarray, plan: Plan, bandwidth: float) -> np.ndarray:
-    return fit_pairs(x, y, training, grid=series_grid((bandwidth,)), penalties=(plan.penalty,), norm_bound=plan.norm_bound).prediction
+def predictions(
+    x: np.ndarray, y: np.ndarray, training: np.ndarray, plan: Plan, bandwidth: float
+) -> np.ndarray:
+    return fit_pairs(
+        x,
+        y,
+        training,
+        grid=series_grid((bandwidth,)),
+        penalties=(plan.penalty,),
+        norm_bound=plan.norm_bound,
+    ).prediction
 
 
 @pytest.mark.parametrize(("penalty", "norm_bound", "least"), [(1.0, 10.0, 0.65), (0.03, 1.0, 0.0)])
 def test_predictions_move_by_no_more_than_stated(penalty, norm_bound, least):
-    """Hill climbing on 16 pairs of neighbours at a time: the largest move at 41 places, and the root mean square over the training rows."""
+    """Hill climbing on 16 pairs of neighbours at a time: the largest move at 41 places, and the
+    root mean square over the training rows.
+    """
     n, n_places = 20, 41
     plan = Plan(2 * n, n, n, False, Protect.TRAIN, penalty, norm_bound)
     sup = 2 * residual_shift(penalty, norm_bound) * math.sqrt(2 * penalty) / (penalty * n)
@@ -143,7 +182,12 @@ def test_predictions_move_by_no_more_than_stated(penalty, norm_bound, least):
     training = np.tile(np.arange(n + n_places) < n, (16, 1))
     rng = np.random.default_rng(3)
     # Rows 0 .. n - 1 are the data set, rows 1 .. n its neighbour.
-    x, y, reached, best_rms = rng.choice([-1.0, 0, 1.0], (16, n + 1)), rng.choice([-1.0, 0, 1.0], (16, n + 1)), np.zeros(16), 0.0
+    x, y, reached, best_rms = (
+        rng.choice([-1.0, 0, 1.0], (16, n + 1)),
+        rng.choice([-1.0, 0, 1.0], (16, n + 1)),
+        np.zeros(16),
+        0.0,
+    )
     for _ in range(70):
         x2, y2 = x.copy(), y.copy()
         for i in range(16):
@@ -155,20 +199,31 @@ def test_predictions_move_by_no_more_than_stated(penalty, norm_bound, least):
                 row = rng.choice([0, n, rng.integers(n + 1)])
                 x2[i, row], y2[i, row] = rng.choice(places), rng.choice([-1.0, -0.5, 0, 0.5, 1.0])
         here, there = (
-            predictions(np.hstack([x2[:, k : k + n], np.tile(places, (16, 1))]), np.hstack([y2[:, k : k + n], np.zeros((16, n_places))]), training, plan, 0.3)
+            predictions(
+                np.hstack([x2[:, k : k + n], np.tile(places, (16, 1))]),
+                np.hstack([y2[:, k : k + n], np.zeros((16, n_places))]),
+                training,
+                plan,
+                0.3,
+            )
             for k in (0, 1)
         )
         moved = np.abs(there - here)[:, n:].max(axis=1)
-        best_rms = max(best_rms, np.sqrt(np.sum((there[:, : n - 1] - here[:, 1:n]) ** 2, axis=1) / n).max())
+        best_rms = max(
+            best_rms, np.sqrt(np.sum((there[:, : n - 1] - here[:, 1:n]) ** 2, axis=1) / n).max()
+        )
         better = moved >= reached
         x[better], y[better], reached[better] = x2[better], y2[better], moved[better]
-    assert least * sup < reached.max() <= sup + 1e-9  # at lambda = 0.03 and n = 20 the bound says next to nothing
+    # at lambda = 0.03 and n = 20 the bound says next to nothing
+    assert least * sup < reached.max() <= sup + 1e-9
     rms = residual_shift(penalty, norm_bound) / n
     assert 0.4 * least * rms < best_rms <= rms + 1e-9
 
 
 def test_held_out_rows_can_all_move_further_than_the_root_mean_square_bound():
-    """The bound of E4 is about the training rows; rows held out may all lie where only the replaced record was."""
+    """The bound of E4 is about the training rows; rows held out may all lie where only the replaced
+    record was.
+    """
     n, penalty = 20, 1.0
     plan = Plan(2 * n, n, n, False, Protect.TRAIN, penalty, 10.0)
     x = np.where(np.arange(2 * n) == 0, 1.0, -1.0)[None].repeat(2, axis=0)
@@ -181,7 +236,9 @@ def test_held_out_rows_can_all_move_further_than_the_root_mean_square_bound():
     assert 2 * plan.rms_shift < moved <= plan.sup_shift
 
 
-@pytest.mark.parametrize(("protect", "joint"), [(Protect.TRAIN, False), (Protect.BOTH, False), (Protect.BOTH, True)])
+@pytest.mark.parametrize(
+    ("protect", "joint"), [(Protect.TRAIN, False), (Protect.BOTH, False), (Protect.BOTH, True)]
+)
 def test_hsic_scores_of_neighbours_in_the_public_pipeline(protect, joint):
     n, score = 40, HSICScore(residual_bandwidth=0.5)
     plan = Plan(n, n if joint else 20, n if joint else 20, joint, protect, 1.0, 1.0)
@@ -211,7 +268,9 @@ def test_hsic_scores_of_neighbours_in_the_public_pipeline(protect, joint):
 
 
 def test_stability_of_ranks():
-    """d is 0 where one record can turn the order of two residuals over, and changes by at most 1 between neighbours."""
+    """d is 0 where one record can turn the order of two residuals over, and changes by at most 1
+    between neighbours.
+    """
     rng = np.random.default_rng(5)
 
     def pair(residual: np.ndarray) -> tuple[DirectionColumns, DirectionColumns]:
@@ -222,7 +281,10 @@ def test_stability_of_ranks():
         shift = 0.1
         residual = np.sort(rng.uniform(-1, 1, 4)) + np.arange(4) * rng.uniform(0, 1)
         neighbour = residual + rng.uniform(-shift, shift, 4)
-        here, there = stable_distance(pair(residual), shift), stable_distance(pair(neighbour), shift)
+        here, there = (
+            stable_distance(pair(residual), shift),
+            stable_distance(pair(neighbour), shift),
+        )
         assert abs(here - there) <= 1
         if not np.array_equal(np.argsort(residual), np.argsort(neighbour)):
             assert here == there == 0
@@ -230,7 +292,8 @@ def test_stability_of_ranks():
     assert stable_distance(pair(np.arange(4.0)), 0.1) == 4  # gap 1, four times 0.2 leave a gap
 
 
-# --- quartile ranges -------------------------------------------------------------------------------------------------
+# --- quartile ranges
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [1, 2])
@@ -252,7 +315,12 @@ def test_intervals_of_replaced_values_against_brute_force(k):
         assert high == max(reached) if max(reached) < 1e5 else high == math.inf
 
 
-REACHES = [(Reach.VALUES, Reach.VALUES), (Reach.SHIFT, Reach.SHIFT), (Reach.VALUES, Reach.EITHER), (Reach.VALUES, Reach.JOINT)]
+REACHES = [
+    (Reach.VALUES, Reach.VALUES),
+    (Reach.SHIFT, Reach.SHIFT),
+    (Reach.VALUES, Reach.EITHER),
+    (Reach.VALUES, Reach.JOINT),
+]
 SHIFT = 0.05
 
 
@@ -261,7 +329,9 @@ def quartile_neighbours(rng: np.random.Generator, reaches: tuple[Reach, Reach]):
     spread = rng.choice([0.3, 1.0, 4.0], (4, 1))
     here = np.round(rng.normal(size=(4, 9)) * spread, 1)
     there = here.copy()
-    test_changes = reaches[1] is not Reach.SHIFT and (reaches[1] is not Reach.EITHER or rng.random() < 0.5)
+    test_changes = reaches[1] is not Reach.SHIFT and (
+        reaches[1] is not Reach.EITHER or rng.random() < 0.5
+    )
     if test_changes:
         there[:, rng.integers(9)] = np.round(rng.normal(size=4) * 3 * spread[:, 0], 1)
     if reaches[1] is Reach.SHIFT or reaches[1] is Reach.JOINT or not test_changes:
@@ -270,7 +340,9 @@ def quartile_neighbours(rng: np.random.Generator, reaches: tuple[Reach, Reach]):
 
 
 def flip(columns: np.ndarray, reaches: tuple[Reach, Reach]) -> int:
-    ranges = [QuartileRange(c, reaches[i % 2], SHIFT if i % 2 else 0.0) for i, c in enumerate(columns)]
+    ranges = [
+        QuartileRange(c, reaches[i % 2], SHIFT if i % 2 else 0.0) for i, c in enumerate(columns)
+    ]
     return flip_distance((ranges[0], ranges[1]), (ranges[2], ranges[3]))
 
 
@@ -283,19 +355,26 @@ def test_flip_distances_move_by_one_record(reaches):
         one, other = flip(here, reaches), flip(there, reaches)
         largest = max(largest, abs(one - other))
         turned += one * other < 0
-        product = [np.prod([QuartileRange(c, Reach.VALUES).range for c in here[rows]]) for rows in ([0, 1], [2, 3])]
+        product = [
+            np.prod([QuartileRange(c, Reach.VALUES).range for c in here[rows]])
+            for rows in ([0, 1], [2, 3])
+        ]
         assert (one > 0) == (product[0] < product[1])
     assert largest == 2  # attained, and never more
     assert turned > 0
 
 
-@pytest.mark.parametrize("reach", [Reach.VALUES, Reach.SHIFT, Reach.EITHER, Reach.JOINT], ids=lambda reach: reach.value)
+@pytest.mark.parametrize(
+    "reach", [Reach.VALUES, Reach.SHIFT, Reach.EITHER, Reach.JOINT], ids=lambda reach: reach.value
+)
 def test_bin_exits_move_by_one_record(reach):
     rng = np.random.default_rng(8)
     width, apart, none = 0.25, 0, 0
     for _ in range(300):
         here, there = (columns[1] for columns in quartile_neighbours(rng, (Reach.VALUES, reach)))
-        found = [bin_exits(QuartileRange(values, reach, SHIFT), width=width) for values in (here, there)]
+        found = [
+            bin_exits(QuartileRange(values, reach, SHIFT), width=width) for values in (here, there)
+        ]
         if found[0] is None or found[1] is None:
             none += 1
             for known in found:

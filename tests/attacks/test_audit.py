@@ -1,4 +1,6 @@
-"""The audit of the wheel (``jaxcd audit --quick``), a test a check; and that the registry's claims are attacked by it."""
+"""The audit of the wheel (``jaxcd audit --quick``), a test a check; and that the registry's claims
+are attacked by it.
+"""
 
 from __future__ import annotations
 
@@ -55,14 +57,19 @@ def test_the_command_prints_a_table_and_draws_a_picture(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert re.search(r"2 claims, 0 broken", done.output)
     records = json.loads((tmp_path / "audit.json").read_text())
-    assert records["holds"] and [row["of"] for row in records["findings"]] == ["composition: pure events add up", "ledger-forgets"]
+    assert records["holds"] and [row["of"] for row in records["findings"]] == [
+        "composition: pure events add up",
+        "ledger-forgets",
+    ]
     assert "<svg" in (tmp_path / "audit.svg").read_text()
 
 
 def test_the_command_fails_where_a_claim_is_broken() -> None:
     bug = next(bug for bug in BUGS if bug.name == "ledger-forgets")
     with jaxcd.audit.planted(bug):
-        done = CliRunner().invoke(app, ["audit", "--quick", "--only", "composition: pure", "--no-planted-bugs"])
+        done = CliRunner().invoke(
+            app, ["audit", "--quick", "--only", "composition: pure", "--no-planted-bugs"]
+        )
     assert done.exit_code == 1 and "1 broken" in done.output
 
 

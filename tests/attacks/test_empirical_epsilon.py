@@ -1,8 +1,9 @@
 """Empirical audits: how well do many runs of a decider tell two neighbouring data sets apart?
 
-The deciders are audited on the worst test that their interface allows: every margin moves by exactly the stated sensitivity,
-up or down as the attacker likes.  Clopper-Pearson bounds at confidence 1 - 10^-7 on the events of a run must not exceed the
-budget; the same audit must expose a test that understates its sensitivity, or else it could not fail.
+The deciders are audited on the worst test that their interface allows: every margin moves by
+exactly the stated sensitivity, up or down as the attacker likes.  Clopper-Pearson bounds at
+confidence 1 - 10^-7 on the events of a run must not exceed the budget; the same audit must expose a
+test that understates its sensitivity, or else it could not fail.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ class _Counted(PreparedTest):
 
 @dataclass(frozen=True)
 class Counting(DiscreteTest):
-    """A test whose margins are a rule of the number of ones in column 0; its sensitivity is as stated."""
+    """A test whose margins are a rule of the number of ones in column 0; its sensitivity is as
+    stated.
+    """
 
     rule: Callable[[Query, int], float]
     stated: float = 1.0
@@ -101,7 +104,14 @@ class Quick(NoiseSampler):
 
 
 def outcomes(
-    codes: np.ndarray, test: CITest, decider: Any, budget: jaxcd.Budget, *, runs: int, seed: int, max_level: int | None
+    codes: np.ndarray,
+    test: CITest,
+    decider: Any,
+    budget: jaxcd.Budget,
+    *,
+    runs: int,
+    seed: int,
+    max_level: int | None,
 ) -> list[tuple]:
     """(separated pairs with their sets, exhausted) of many runs on one data set."""
     n_columns = codes.shape[1]
@@ -112,14 +122,23 @@ def outcomes(
     for _ in range(runs):
         run = decider.start(session, Accountant(Ledger(budget), sampler))
         skeleton = search_skeleton(
-            run, n_columns, admissible=lambda x, y, given: True, max_level=max_level, stable=True, report=lambda *_: None
+            run,
+            n_columns,
+            admissible=lambda x, y, given: True,
+            max_level=max_level,
+            stable=True,
+            report=lambda *_: None,
         )
         result.append((tuple(sorted(skeleton.separating_sets.items())), run.exhausted))
     return result
 
 
-def bound(here: list, there: list, events: Sequence[Callable[[tuple], bool]], *, delta: float = 0.0) -> float:
-    """A lower bound on epsilon at this delta that holds for all events, fixed in advance, at once."""
+def bound(
+    here: list, there: list, events: Sequence[Callable[[tuple], bool]], *, delta: float = 0.0
+) -> float:
+    """A lower bound on epsilon at this delta that holds for all events, fixed in advance, at
+    once.
+    """
     n = len(here)
     counts = [np.array([sum(map(event, side)) for event in events]) for side in (here, there)]
     if delta == 0:
@@ -152,7 +171,8 @@ THREE = [(0, 1), (0, 2), (1, 2)]
 
 
 def below_then_above(query: Query, ones: int) -> float:
-    """Nearly the most that an AboveThreshold can cost: one query moves away from the threshold, the next towards it.
+    """Nearly the most that an AboveThreshold can cost: one query moves away from the threshold, the
+    next towards it.
 
     The third is far from it.
     """
@@ -160,7 +180,9 @@ def below_then_above(query: Query, ones: int) -> float:
 
 
 def round_law(ones: int, epsilon: float) -> np.ndarray:
-    """P["the k-th of the three queries is the first above"], k = 0, 1, 2, and P["none"]: a quadrature over the threshold."""
+    """P["the k-th of the three queries is the first above"], k = 0, 1, 2, and P["none"]: a
+    quadrature over the threshold.
+    """
     share = 1 / (1 + 2 ** (2 / 3))
     threshold_scale, query_scale = 1 / (share * epsilon), 2 / ((1 - share) * epsilon)
     rho = (np.arange(400_000) + 0.5) * (60 * threshold_scale / 400_000)
@@ -186,16 +208,29 @@ def rounds() -> list[list[tuple]]:
 
 
 def test_a_round_has_the_law_of_its_definition(rounds: list):
-    """Every outcome of one round is as frequent as the quadrature says, and the law is epsilon-DP, with little to spare."""
+    """Every outcome of one round is as frequent as the quadrature says, and the law is epsilon-DP,
+    with little to spare.
+    """
     laws = [round_law(ones, 2.0) for ones in (0, 1)]
     assert 1.7 < np.abs(np.log(laws[0][:2]) - np.log(laws[1][:2])).max() <= 2.0
     for law, runs in zip(laws, rounds, strict=True):
-        first = [next((k for k, pair in enumerate(THREE) if separated_by(pair)(run)), 3) for run in runs]
-        # Whoever separates a pair has used the round up; the budget is exhausted if there was more to ask.
-        assert all(len(run[0]) <= 1 and run[1] == (k < 2) for k, run in zip(first, runs, strict=True))
+        first = [
+            next((k for k, pair in enumerate(THREE) if separated_by(pair)(run)), 3) for run in runs
+        ]
+        # Whoever separates a pair has used the round up; the budget is exhausted if there was more
+        # to ask.
+        assert all(
+            len(run[0]) <= 1 and run[1] == (k < 2) for k, run in zip(first, runs, strict=True)
+        )
         counts = np.bincount(first, minlength=4)
         for count, probability in zip(counts, law, strict=True):
-            assert min(binom.cdf(count, len(runs), probability), binom.sf(count - 1, len(runs), probability)) > 1e-9
+            assert (
+                min(
+                    binom.cdf(count, len(runs), probability),
+                    binom.sf(count - 1, len(runs), probability),
+                )
+                > 1e-9
+            )
 
 
 def test_a_round_costs_no_more_than_its_price(rounds: list):
@@ -229,8 +264,14 @@ def all_events() -> list[Callable[[tuple], bool]]:
         lambda run: not run[0],
         lambda run: sum(len(given) for _, given in run[0]) > 0,
         # pairs that move up, and pairs that move down
-        *(lambda run, k=k: sum(separated_by(pair)(run) for pair in PAIRS[k::2]) >= 2 for k in (0, 1)),
-        *(lambda run, k=k: not any(separated_by(pair)(run) for pair in PAIRS[k::2]) for k in (0, 1)),
+        *(
+            lambda run, k=k: sum(separated_by(pair)(run) for pair in PAIRS[k::2]) >= 2
+            for k in (0, 1)
+        ),
+        *(
+            lambda run, k=k: not any(separated_by(pair)(run) for pair in PAIRS[k::2])
+            for k in (0, 1)
+        ),
         lambda run: [separated_by(pair)(run) for pair in PAIRS] == [True, False] * 3,
         lambda run: [separated_by(pair)(run) for pair in PAIRS] == [False, True] * 3,
     ]
@@ -258,16 +299,22 @@ def test_worst_test(decider: Any, budget: jaxcd.Budget, max_level: int):
     ids=["NoisyThreshold", "SparseVector", "Sieve1", "SieveHalf", "Gaussian"],
 )
 def test_an_understated_sensitivity_is_exposed(decider: Any, budget: jaxcd.Budget):
-    """The audit's own test: the margins move eight times as far as stated, and the audit says so."""
+    """The audit's own test: the margins move eight times as far as stated, and the audit says
+    so.
+    """
     sides = [
-        outcomes(codes, Counting(halves, stated=1 / 8), decider, budget, runs=400, seed=seed, max_level=0)
+        outcomes(
+            codes, Counting(halves, stated=1 / 8), decider, budget, runs=400, seed=seed, max_level=0
+        )
         for seed, codes in enumerate((ZEROS, ONE))
     ]
     assert bound(*sides, all_events(), delta=budget.delta) > budget.epsilon
 
 
 def test_subsampling_is_paid_for_as_amplified():
-    """A sieve on m of n records may use the larger price, and does: its law on the worst pair, by quadrature, is the budget's."""
+    """A sieve on m of n records may use the larger price, and does: its law on the worst pair, by
+    quadrature, is the budget's.
+    """
     epsilon, rate = 1.0, 0.5
     inner = amplified_epsilon(epsilon, rate)
     assert math.log1p(rate * math.expm1(inner)) == pytest.approx(epsilon) and inner > epsilon
@@ -285,17 +332,27 @@ def test_subsampling_is_paid_for_as_amplified():
     ],
     ids=lambda part: getattr(part, "name", None),
 )
-@pytest.mark.parametrize("test", [jaxcd.CovarianceNorm(), jaxcd.KendallTau()], ids=lambda test: test.name)
+@pytest.mark.parametrize(
+    "test", [jaxcd.CovarianceNorm(), jaxcd.KendallTau()], ids=lambda test: test.name
+)
 def test_real_tests_on_tiny_data(test: CITest, decider: Any, budget: jaxcd.Budget):
-    """Three binary columns and 30 records near the tests' floors, where one record moves the margins most."""
+    """Three binary columns and 30 records near the tests' floors, where one record moves the
+    margins most.
+    """
     codes = np.zeros((30, 3), dtype=np.int64)
     codes[:14] = 1
     codes[-2:, 0] = 1
     neighbour = codes.copy()
     neighbour[-1] = (0, 1, 1)
     sides = [
-        outcomes(part, test, decider, budget, runs=100, seed=seed, max_level=1) for seed, part in enumerate((codes, neighbour))
+        outcomes(part, test, decider, budget, runs=100, seed=seed, max_level=1)
+        for seed, part in enumerate((codes, neighbour))
     ]
     pairs = list(itertools.combinations(range(3), 2))
-    events = [exhausted, *map(separated_by, pairs), lambda run: not run[0], lambda run: len(run[0]) >= 2]
+    events = [
+        exhausted,
+        *map(separated_by, pairs),
+        lambda run: not run[0],
+        lambda run: len(run[0]) >= 2,
+    ]
     assert bound(*sides, events, delta=budget.delta) <= budget.epsilon

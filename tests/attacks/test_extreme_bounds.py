@@ -1,4 +1,6 @@
-"""Bounds, options and inputs at the edge of floats: what is accepted is answered whatever stands in a record."""
+"""Bounds, options and inputs at the edge of floats: what is accepted is answered whatever stands in
+a record.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,18 @@ BOUNDS = ((-1.0, 1.0), (-1.0, 1.0))
 
 @pytest.mark.parametrize("first", [1e16, 1e16 + 4, 1e16 + 8])
 def test_bounds_between_which_there_are_few_floats(first: float):
-    """Bins without width: no scale may be 0, or the error would tell that a record is at the centre."""
+    """Bins without width: no scale may be 0, or the error would tell that a record is at the
+    centre.
+    """
     domain = jaxcd.Domain({"t": jaxcd.Numeric(1e16, 1e16 + 8), "b": jaxcd.Numeric(-1.0, 1.0)})
     values = np.column_stack([np.full(8, 1e16), np.linspace(-1, 1, 8)])
     values[0, 0] = first
     data = jaxcd.Dataset.from_array(values, domain=domain)
     for seed in range(60):
         noise = jaxcd.SimulatedNoise(jax.random.key(seed))
-        bought = jaxcd.release(data, jaxcd.SecondMoments(), budget=jaxcd.Budget(0.1, 1e-9), noise=noise)
+        bought = jaxcd.release(
+            data, jaxcd.SecondMoments(), budget=jaxcd.Budget(0.1, 1e-9), noise=noise
+        )
         assert np.isfinite(bought.moments).all()
 
 
@@ -37,16 +43,30 @@ def test_bounds_farther_apart_than_a_float():
         values = np.column_stack([np.zeros(40), np.linspace(-1, 1, 40)])
         values[0, 0] = first
         data = jaxcd.Dataset.from_array(values, domain=wide)
-        bought = jaxcd.release(data, jaxcd.Features(n_features=2), budget=BUDGET, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+        bought = jaxcd.release(
+            data,
+            jaxcd.Features(n_features=2),
+            budget=BUDGET,
+            noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+        )
         assert np.isfinite(bought.moments).all()
-        answer = jaxcd.ci_test(data, "a", "b", test=jaxcd.BoundedRCIT(n_features=4), budget=BUDGET, key=jax.random.key(0))
+        answer = jaxcd.ci_test(
+            data,
+            "a",
+            "b",
+            test=jaxcd.BoundedRCIT(n_features=4),
+            budget=BUDGET,
+            key=jax.random.key(0),
+        )
         assert np.isfinite(answer.margin)
 
 
 def test_options_that_underflow_are_refused():
     x = np.linspace(-1, 1, 16)
     for wrong in ({"penalty": 1e-308}, {"ridge_bandwidth": 1e-200}):
-        with pytest.raises(OptionError, match=f"{next(iter(wrong))} = .* is not a finite number from 1e-12"):
+        with pytest.raises(
+            OptionError, match=f"{next(iter(wrong))} = .* is not a finite number from 1e-12"
+        ):
             anm(x, np.zeros(16), budget=BUDGET, bounds=BOUNDS, key=jax.random.key(0), **wrong)
         with pytest.raises(OptionError, match=next(iter(wrong))):
             jaxcd.BoundedRCIT(**wrong)
@@ -58,23 +78,38 @@ def test_options_that_underflow_are_refused():
 def test_a_whole_number_beyond_int64_in_a_list_is_a_number(first):
     rest = list(range(1, 20))
     result = reci(
-        [first, *rest], [float(i % 7) for i in range(20)], budget=BUDGET, bounds=((0, 20), (0, 7)), regressor=BoundedPolynomial(),
+        [first, *rest],
+        [float(i % 7) for i in range(20)],
+        budget=BUDGET,
+        bounds=((0, 20), (0, 7)),
+        regressor=BoundedPolynomial(),
         noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-    )  # fmt: skip
+    )
     assert np.isfinite(result.margin)
 
 
 @pytest.mark.parametrize("hidden", [False, True])
 def test_a_masked_value_does_not_show_in_a_private_run(hidden: bool):
     x = np.ma.masked_array(np.linspace(-1, 1, 20), mask=[hidden] + 19 * [False])
-    result = reci(x, np.linspace(-1, 1, 20) ** 2, budget=BUDGET, bounds=BOUNDS, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+    result = reci(
+        x,
+        np.linspace(-1, 1, 20) ** 2,
+        budget=BUDGET,
+        bounds=BOUNDS,
+        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+    )
     assert np.isfinite(result.margin)
 
 
 @pytest.mark.parametrize("budget", [(0.001, 0.001), (0.1, 0.1), (1e-6, 1e-6)], ids=str)
 def test_a_release_that_delta_alone_covers_has_a_ledger(budget):
     data = jaxcd.networks.load("cancer").sample(100, key=jax.random.key(0))
-    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(*budget), noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+    bought = jaxcd.release(
+        data,
+        jaxcd.Histogram(),
+        budget=jaxcd.Budget(*budget),
+        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+    )
     (row,) = bought.ledger
     # No less than what the noise says: a change of 2 at this scale.
     assert bought.spent.epsilon == 0 and row["rho"] >= (2 / bought.scale) ** 2 / 2 * (1 - 1e-9)

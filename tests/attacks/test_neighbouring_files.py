@@ -1,8 +1,10 @@
-"""Neighbouring files: what one odd cell, or one odd row, may change of what can be seen from outside.
+"""Neighbouring files: what one odd cell, or one odd row, may change of what can be seen from
+outside.
 
-A private run reads a cell that fits no declaration as the column's ``other``, and a number beyond a bound as the bound.  So a run on
-the file with the odd cell must look, byte for byte, as the run on the file in which that value stands: files, screens, warnings, exit
-code.  Then neither success, nor a message, nor the number of rows tells of one record.  The noise is simulated from the same key.
+A private run reads a cell that fits no declaration as the column's ``other``, and a number beyond a
+bound as the bound.  So a run on the file with the odd cell must look, byte for byte, as the run on
+the file in which that value stands: files, screens, warnings, exit code.  Then neither success, nor
+a message, nor the number of rows tells of one record.  The noise is simulated from the same key.
 """
 
 from __future__ import annotations
@@ -38,37 +40,94 @@ MIXED = jaxcd.Domain(
 DISCRETE = MIXED.select(["smoke", "stage"]).columns | {"site": jaxcd.Categorical(("a", "b"))}
 DOMAINS = {"mixed": MIXED, "discrete": jaxcd.Domain(DISCRETE)}
 
-# By column: what is written in the cell, and what a private run reads instead, both as in a csv file.
+# By column: what is written in the cell, and what a private run reads instead, both as in a csv
+# file.
 LONG = "x" * 150_000
 ODD: dict[str, dict[str, str]] = {
     "smoke": {
-        "HIV+": "unknown", "": "unknown", "NA": "unknown", "NO": "unknown", "0": "unknown", "nan": "unknown", LONG: "unknown",
-        '"no\nyes"': "unknown", '"no,yes"': "unknown", '"say ""no"""': "unknown", "\0": "unknown", "\u2028no": "unknown",
+        "HIV+": "unknown",
+        "": "unknown",
+        "NA": "unknown",
+        "NO": "unknown",
+        "0": "unknown",
+        "nan": "unknown",
+        LONG: "unknown",
+        '"no\nyes"': "unknown",
+        '"no,yes"': "unknown",
+        '"say ""no"""': "unknown",
+        "\0": "unknown",
+        "\u2028no": "unknown",
     },
-    "stage": {"5": "2", "": "2", "four": "2", "2.5": "2", "inf": "2", "-1": "2", "1e999": "2", '"1\n2"': "2", "1_0": "2", LONG: "2"},
+    "stage": {
+        "5": "2",
+        "": "2",
+        "four": "2",
+        "2.5": "2",
+        "inf": "2",
+        "-1": "2",
+        "1e999": "2",
+        '"1\n2"': "2",
+        "1_0": "2",
+        LONG: "2",
+    },
     "age": {
-        "121": "120", "-0.001": "0", "1e300": "120", "inf": "120", "-Infinity": "0", "1e999": "120", "nan": "60", "": "60", "NULL": "60",
-        "old": "60", "4O": "60", "1_0": "60", "0x10": "60", '"30\n40"': "60", LONG: "60", "9" * 5000: "120", "True": "60",
+        "121": "120",
+        "-0.001": "0",
+        "1e300": "120",
+        "inf": "120",
+        "-Infinity": "0",
+        "1e999": "120",
+        "nan": "60",
+        "": "60",
+        "NULL": "60",
+        "old": "60",
+        "4O": "60",
+        "1_0": "60",
+        "0x10": "60",
+        '"30\n40"': "60",
+        LONG: "60",
+        "9" * 5000: "120",
+        "True": "60",
     },
-    "dose": {"": "0.25", "none": "0.25", "nan": "0.25", "2": "1", "-2": "-1", "inf": "1", '"0\n.5"': "0.25"},
-}  # fmt: skip
+    "dose": {
+        "": "0.25",
+        "none": "0.25",
+        "nan": "0.25",
+        "2": "1",
+        "-2": "-1",
+        "inf": "1",
+        '"0\n.5"': "0.25",
+    },
+}
 ODD["site"] = {"c": "a", "": "a", '"b\n"': "a", LONG: "a"}
 CATCH_ALL = {"smoke": "unknown", "stage": "2", "age": "60", "dose": "0.25", "site": "a"}
 
 
 def rows_of(kind: str, n: int = N) -> list[list[str]]:
-    """A table of text whose columns depend on each other; the row that is attacked stands far from every catch-all."""
+    """A table of text whose columns depend on each other; the row that is attacked stands far from
+    every catch-all.
+    """
     rng = np.random.default_rng(5)
     stage = rng.integers(1, 5, n)
     dose = np.clip(0.4 * (stage - 2.5) + 0.3 * rng.normal(size=n), -1, 1)
     columns = {
-        "smoke": [("no", "yes", "unknown")[k] for k in np.where(rng.random(n) < 0.6, stage % 2, rng.integers(0, 3, n))],
+        "smoke": [
+            ("no", "yes", "unknown")[k]
+            for k in np.where(rng.random(n) < 0.6, stage % 2, rng.integers(0, 3, n))
+        ],
         "stage": [str(k) for k in stage],
-        "age": [f"{value:.1f}" for value in np.clip(60 + 40 * dose + 10 * rng.normal(size=n), 0, 120)],
+        "age": [
+            f"{value:.1f}" for value in np.clip(60 + 40 * dose + 10 * rng.normal(size=n), 0, 120)
+        ],
         "dose": [f"{value:.3f}" for value in dose],
-        "site": ["ab"[k] for k in np.where(rng.random(n) < 0.7, stage > 2, rng.integers(0, 2, n)).astype(int)],
+        "site": [
+            "ab"[k]
+            for k in np.where(rng.random(n) < 0.7, stage > 2, rng.integers(0, 2, n)).astype(int)
+        ],
     }
-    rows = [list(cells) for cells in zip(*(columns[name] for name in DOMAINS[kind].names), strict=True)]
+    rows = [
+        list(cells) for cells in zip(*(columns[name] for name in DOMAINS[kind].names), strict=True)
+    ]
     start = {"smoke": "yes", "stage": "4", "age": "7.5", "dose": "-0.875", "site": "b"}
     rows[ROW] = [start[name] for name in DOMAINS[kind].names]
     return rows
@@ -85,19 +144,27 @@ def csv_of(kind: str, changed: dict[str, str] | None = None, *, line: str | None
     return "\n".join(lines) + "\n"
 
 
-# ---- what can be seen ------------------------------------------------------------------------------------------------------
+# ---- what can be seen
+# --------------------------------------------------------------------------------------------------
 
 
 class Outside:
     """Runs commands on a file of one name in one folder, and keeps all that can be seen of them."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         self.folder, self._capsys = folder, capsys
         for kind, domain in DOMAINS.items():
             domain.write(folder / f"{kind}.json")
         monkeypatch.chdir(folder)
 
-    def of(self, words: list[str], content: str | bytes | Callable[[Path], None], name: str = "data.csv") -> dict[str, Any]:
+    def of(
+        self,
+        words: list[str],
+        content: str | bytes | Callable[[Path], None],
+        name: str = "data.csv",
+    ) -> dict[str, Any]:
         shutil.rmtree(self.folder / "work", ignore_errors=True)
         work = self.folder / "work"
         work.mkdir()
@@ -111,44 +178,146 @@ class Outside:
             warnings.simplefilter("always")
             code = main(words)
         out, err = self._capsys.readouterr()
-        files = {str(file.relative_to(work)): file.read_bytes() for file in sorted(work.rglob("*")) if file.is_file()}
-        left = sorted(file.name for file in self.folder.iterdir() if file.is_file() and file.name != name)
-        return {"code": code, "out": out, "err": err, "warnings": [str(w.message) for w in warned], "files": files, "left": left}
+        files = {
+            str(file.relative_to(work)): file.read_bytes()
+            for file in sorted(work.rglob("*"))
+            if file.is_file()
+        }
+        left = sorted(
+            file.name for file in self.folder.iterdir() if file.is_file() and file.name != name
+        )
+        return {
+            "code": code,
+            "out": out,
+            "err": err,
+            "warnings": [str(w.message) for w in warned],
+            "files": files,
+            "left": left,
+        }
 
 
 @pytest.fixture
-def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Outside:
+def outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Outside:
     return Outside(tmp_path, monkeypatch, capsys)
 
 
 def discover(kind: str, *more: str, name: str = "data.csv") -> list[str]:
-    return ["discover", name, "--domain", f"{kind}.json", "--epsilon", "3", "--simulated-noise", "--seed", "4", "--out", "work/report", *more]
+    return [
+        "discover",
+        name,
+        "--domain",
+        f"{kind}.json",
+        "--epsilon",
+        "3",
+        "--simulated-noise",
+        "--seed",
+        "4",
+        "--out",
+        "work/report",
+        *more,
+    ]
 
 
 GAUSSIAN = ("--delta", "1e-5")
 COMMANDS: dict[str, tuple[str, list[str]]] = {
-    "discover, release": ("mixed", discover("mixed", *GAUSSIAN, "--release-out", "work/bought.npz", "--progress")),
+    "discover, release": (
+        "mixed",
+        discover("mixed", *GAUSSIAN, "--release-out", "work/bought.npz", "--progress"),
+    ),
     "discover, json": ("discrete", discover("discrete", "--json")),
-    "discover, svt": ("discrete", discover("discrete", "--mechanism", "sparse-vector", "--progress")),
+    "discover, svt": (
+        "discrete",
+        discover("discrete", "--mechanism", "sparse-vector", "--progress"),
+    ),
     "discover, fci": ("discrete", discover("discrete", "--algorithm", "fci", *GAUSSIAN, "--quiet")),
     "discover, tree": ("discrete", discover("discrete", "--algorithm", "tree", *GAUSSIAN)),
-    "privatize": ("mixed", [
-        "privatize", "data.csv", "--domain", "mixed.json", "--mechanism", "krr", "--epsilon-ldp", "40", "--bins", "4", "--simulated-noise",
-        "--out", "work/r.csv",
-    ]),
-    "privatize, geometric": ("discrete", [
-        "privatize", "data.csv", "--domain", "discrete.json", "--mechanism", "geometric", "--p-max", "0.6", "--simulated-noise", "--seed", "3",
-        "--out", "work/r.csv", "--json",
-    ]),
-    "direction, reci": ("mixed", [
-        "direction", "data.csv", "--x", "age", "--y", "dose", "--method", "reci", "--epsilon", "4", "--bounds", "0", "120", "-1", "1",
-        "--simulated-noise", "--certificate-out", "work/privacy.json", "--json",
-    ]),
-    "direction, anm": ("mixed", [
-        "direction", "data.csv", "--x", "age", "--y", "dose", "--score", "iqr", "--epsilon", "4", "--bounds", "0", "120", "-1", "1",
-        "--simulated-noise", "--certificate-out", "work/privacy.json",
-    ]),
-}  # fmt: skip
+    "privatize": (
+        "mixed",
+        [
+            "privatize",
+            "data.csv",
+            "--domain",
+            "mixed.json",
+            "--mechanism",
+            "krr",
+            "--epsilon-ldp",
+            "40",
+            "--bins",
+            "4",
+            "--simulated-noise",
+            "--out",
+            "work/r.csv",
+        ],
+    ),
+    "privatize, geometric": (
+        "discrete",
+        [
+            "privatize",
+            "data.csv",
+            "--domain",
+            "discrete.json",
+            "--mechanism",
+            "geometric",
+            "--p-max",
+            "0.6",
+            "--simulated-noise",
+            "--seed",
+            "3",
+            "--out",
+            "work/r.csv",
+            "--json",
+        ],
+    ),
+    "direction, reci": (
+        "mixed",
+        [
+            "direction",
+            "data.csv",
+            "--x",
+            "age",
+            "--y",
+            "dose",
+            "--method",
+            "reci",
+            "--epsilon",
+            "4",
+            "--bounds",
+            "0",
+            "120",
+            "-1",
+            "1",
+            "--simulated-noise",
+            "--certificate-out",
+            "work/privacy.json",
+            "--json",
+        ],
+    ),
+    "direction, anm": (
+        "mixed",
+        [
+            "direction",
+            "data.csv",
+            "--x",
+            "age",
+            "--y",
+            "dose",
+            "--score",
+            "iqr",
+            "--epsilon",
+            "4",
+            "--bounds",
+            "0",
+            "120",
+            "-1",
+            "1",
+            "--simulated-noise",
+            "--certificate-out",
+            "work/privacy.json",
+        ],
+    ),
+}
 # Without bounds from a domain file, a cell without a number is the middle of the bounds.
 MIDDLE = {"direction, reci": {"dose": "0"}, "direction, anm": {"dose": "0"}}
 
@@ -194,14 +363,20 @@ def test_the_comparison_sees_one_record(outside: Outside):
         assert first["code"] == second["code"] == 0
         assert first["files"][where] != second["files"][where], command
     kind, words = COMMANDS["direction, reci"]
-    assert outside.of(words, csv_of(kind))["out"] != outside.of(words, csv_of(kind, {"age": "120"}))["out"]
+    assert (
+        outside.of(words, csv_of(kind))["out"]
+        != outside.of(words, csv_of(kind, {"age": "120"}))["out"]
+    )
 
 
 # The row as it is written, and the cells that it then has.
 RAGGED: dict[str, tuple[str, dict[str, str]]] = {
     "two odd cells": ("HIV+,4,old,-0.875", {"smoke": "unknown", "age": "60"}),
     "all cells odd": ("?,?,?,?", dict(CATCH_ALL)),
-    "odd in three ways": (",9,1e9,nan", {"smoke": "unknown", "stage": "2", "age": "120", "dose": "0.25"}),
+    "odd in three ways": (
+        ",9,1e9,nan",
+        {"smoke": "unknown", "stage": "2", "age": "120", "dose": "0.25"},
+    ),
     "nothing but commas": (",,,", dict(CATCH_ALL)),
     "too many fields": ("yes,4,7.5,-0.875,extra,9", {}),
     "a comma at the end": ("yes,4,7.5,-0.875,", {}),
@@ -228,20 +403,27 @@ def cells_of(kind: str, changed: dict[str, str]) -> dict[str, str]:
 def test_an_odd_row_changes_that_row_only(command: str, how: str, outside: Outside):
     kind, words = COMMANDS[command]
     line, changed = RAGGED[how]
-    changed = {name: MIDDLE.get(command, {}).get(name, cell) if cell == CATCH_ALL[name] else cell for name, cell in changed.items()}
+    changed = {
+        name: MIDDLE.get(command, {}).get(name, cell) if cell == CATCH_ALL[name] else cell
+        for name, cell in changed.items()
+    }
     expected = outside.of(words, csv_of(kind, cells_of(kind, changed)))
     assert_same(outside.of(words, csv_of(kind, line=line)), expected)
 
 
 @pytest.mark.parametrize("next_cell", ['",y"', '"y"', '""'], ids=repr)
 def test_a_quote_that_is_not_closed_takes_no_other_row(next_cell: str, tmp_path: Path):
-    """Whatever the quoted cells after it are: the number of rows is public, and no record may change it."""
+    """Whatever the quoted cells after it are: the number of rows is public, and no record may
+    change it.
+    """
     level = next(csv.reader([next_cell]))[0]
     domain = jaxcd.Domain({"n": jaxcd.Ordinal((1, 2)), "w": jaxcd.Categorical(("x", level))})
     path = tmp_path / "data.csv"
 
     def codes(first: str) -> list[list[int]]:
-        path.write_text("\n".join(["n,w", f"1,{first}", *[f"2,{next_cell}"] * 6]) + "\n", encoding="utf-8")
+        path.write_text(
+            "\n".join(["n,w", f"1,{first}", *[f"2,{next_cell}"] * 6]) + "\n", encoding="utf-8"
+        )
         return jaxcd.read_csv(path, domain=domain).codes.tolist()
 
     good = codes("x")
@@ -261,8 +443,12 @@ def test_bytes_that_are_no_text(command: str, outside: Outside):
 
 def test_a_compressed_file(outside: Outside):
     words = discover("mixed", *GAUSSIAN, "--release-out", "work/bought.npz", name="data.csv.gz")
-    files = [gzip.compress(csv_of("mixed", {"age": cell}).encode(), mtime=0) for cell in ("old", "60")]
-    assert_same(outside.of(words, files[0], "data.csv.gz"), outside.of(words, files[1], "data.csv.gz"))
+    files = [
+        gzip.compress(csv_of("mixed", {"age": cell}).encode(), mtime=0) for cell in ("old", "60")
+    ]
+    assert_same(
+        outside.of(words, files[0], "data.csv.gz"), outside.of(words, files[1], "data.csv.gz")
+    )
 
 
 @pytest.mark.parametrize("command", ["discover, release", "discover, svt", "direction, reci"])
@@ -272,7 +458,9 @@ def test_with_secure_noise_as_well(command: str, outside: Outside, monkeypatch: 
     words = [word for word in words if word != "--simulated-noise"]
     sampler = type(jaxcd.SimulatedNoise(jax.random.key(0)).start())
     monkeypatch.setattr(sampler, "secure", property(lambda self: True))
-    monkeypatch.setattr(SecureNoise, "start", lambda self: jaxcd.SimulatedNoise(jax.random.key(0)).start())
+    monkeypatch.setattr(
+        SecureNoise, "start", lambda self: jaxcd.SimulatedNoise(jax.random.key(0)).start()
+    )
     for name, odd in (("age", "old"), ("dose", "inf"), ("stage", "5"), ("smoke", "")):
         if name in DOMAINS[kind].names:
             expected = outside.of(words, csv_of(kind, {name: read_as(command, name, odd)}))
@@ -281,7 +469,9 @@ def test_with_secure_noise_as_well(command: str, outside: Outside, monkeypatch: 
 
 
 def test_a_domain_file_says_what_a_direction_reads(outside: Outside):
-    """With --domain, a cell without a number is the ``other`` that the file declares, as ``jaxcd check`` says."""
+    """With --domain, a cell without a number is the ``other`` that the file declares, as
+    ``jaxcd check`` says.
+    """
     words = COMMANDS["direction, reci"][1]
     place = words.index("--bounds")
     words = [*words[:place], "--domain", "mixed.json", *words[place + 5 :]]
@@ -290,7 +480,8 @@ def test_a_domain_file_says_what_a_direction_reads(outside: Outside):
         assert_same(outside.of(words, csv_of("mixed", {"dose": odd})), expected)
 
 
-# ---- in Python -------------------------------------------------------------------------------------------------------------
+# ---- in Python
+# --------------------------------------------------------------------------------------------------
 
 
 def seen(read: Callable[[], jaxcd.Dataset]) -> dict[str, Any]:
@@ -298,14 +489,33 @@ def seen(read: Callable[[], jaxcd.Dataset]) -> dict[str, Any]:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         data = read()
-        run = jaxcd.discover(data, budget=jaxcd.Budget(3.0, 1e-5), key=jax.random.key(0), noise=jaxcd.SimulatedNoise(jax.random.key(1)))
+        run = jaxcd.discover(
+            data,
+            budget=jaxcd.Budget(3.0, 1e-5),
+            key=jax.random.key(0),
+            noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        )
         kind = jaxcd.Features() if "age" in data.names else jaxcd.Histogram()
-        bought = jaxcd.release(data, kind, budget=jaxcd.Budget(3.0, 1e-5), noise=jaxcd.SimulatedNoise(jax.random.key(1)))
-    numbers = {name: value.tolist() for name, value in vars(bought).items() if isinstance(value, np.ndarray)}
+        bought = jaxcd.release(
+            data,
+            kind,
+            budget=jaxcd.Budget(3.0, 1e-5),
+            noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        )
+    numbers = {
+        name: value.tolist()
+        for name, value in vars(bought).items()
+        if isinstance(value, np.ndarray)
+    }
     return {
-        "data": repr(data), "run": str(run), "graph": graph_json(run), "certificate": json.dumps(run.certificate()),
-        "warnings": [str(w.message) for w in warned], "numbers": numbers, "bought": json.dumps(bought.certificate()),
-    }  # fmt: skip
+        "data": repr(data),
+        "run": str(run),
+        "graph": graph_json(run),
+        "certificate": json.dumps(run.certificate()),
+        "warnings": [str(w.message) for w in warned],
+        "numbers": numbers,
+        "bought": json.dumps(bought.certificate()),
+    }
 
 
 @pytest.mark.parametrize("kind", DOMAINS)
@@ -325,14 +535,20 @@ def test_the_same_in_python(kind: str, tmp_path: Path):
             expected.setdefault(value, seen(read({name: value})))
             assert seen(read({name: odd})) == expected[value], (name, odd[:20])
     plain = seen(read({}))
-    assert plain["numbers"] and plain["numbers"] != seen(read({DOMAINS[kind].names[1]: "1"}))["numbers"]
+    assert (
+        plain["numbers"]
+        and plain["numbers"] != seen(read({DOMAINS[kind].names[1]: "1"}))["numbers"]
+    )
 
 
 def typed(kind: str) -> dict[str, list[Any]]:
     """The columns as a program has them: text, whole numbers, floats."""
     convert = {"stage": int, "age": float, "dose": float}
     rows = rows_of(kind)
-    return {name: [convert.get(name, str)(row[j]) for row in rows] for j, name in enumerate(DOMAINS[kind].names)}
+    return {
+        name: [convert.get(name, str)(row[j]) for row in rows]
+        for j, name in enumerate(DOMAINS[kind].names)
+    }
 
 
 def changed_columns(kind: str, name: str, value: Any) -> dict[str, list[Any]]:
@@ -344,25 +560,58 @@ def changed_columns(kind: str, name: str, value: Any) -> dict[str, list[Any]]:
 NAN, INF = float("nan"), float("inf")
 # Of typed columns: the column, the odd cell, and what it is read as.
 TYPED: list[tuple[str, Any, Any]] = [
-    ("smoke", "HIV+", "unknown"), ("smoke", None, "unknown"), ("smoke", "", "unknown"), ("smoke", "x" * 100_000, "unknown"), ("smoke", "no\nyes", "unknown"),
-    ("stage", 5, 2), ("stage", None, 2), ("stage", -(2**40), 2), ("age", NAN, 60.0), ("age", None, 60.0), ("age", INF, 120.0), ("age", -INF, 0.0),
-    ("age", 1e300, 120.0), ("age", -0.5, 0.0), ("dose", None, 0.25), ("dose", NAN, 0.25), ("dose", 7.0, 1.0),
-]  # fmt: skip
+    ("smoke", "HIV+", "unknown"),
+    ("smoke", None, "unknown"),
+    ("smoke", "", "unknown"),
+    ("smoke", "x" * 100_000, "unknown"),
+    ("smoke", "no\nyes", "unknown"),
+    ("stage", 5, 2),
+    ("stage", None, 2),
+    ("stage", -(2**40), 2),
+    ("age", NAN, 60.0),
+    ("age", None, 60.0),
+    ("age", INF, 120.0),
+    ("age", -INF, 0.0),
+    ("age", 1e300, 120.0),
+    ("age", -0.5, 0.0),
+    ("dose", None, 0.25),
+    ("dose", NAN, 0.25),
+    ("dose", 7.0, 1.0),
+]
 # Cells that change the type of a whole column of a pandas frame.
 UNTYPED: list[tuple[str, Any, Any]] = [
-    ("smoke", 3, "unknown"), ("smoke", 2.5, "unknown"), ("smoke", NAN, "unknown"), ("smoke", [1], "unknown"), ("smoke", b"no", "unknown"),
-    ("stage", "four", 2), ("stage", NAN, 2), ("stage", 2.5, 2), ("stage", 10**30, 2), ("age", "old", 60.0), ("age", "", 60.0), ("age", {"a": 1}, 60.0),
-    ("age", 10**400, 120.0), ("dose", "x" * 100_000, 0.25), ("dose", "inf", 1.0), ("dose", (1, 2), 0.25),
-]  # fmt: skip
+    ("smoke", 3, "unknown"),
+    ("smoke", 2.5, "unknown"),
+    ("smoke", NAN, "unknown"),
+    ("smoke", [1], "unknown"),
+    ("smoke", b"no", "unknown"),
+    ("stage", "four", 2),
+    ("stage", NAN, 2),
+    ("stage", 2.5, 2),
+    ("stage", 10**30, 2),
+    ("age", "old", 60.0),
+    ("age", "", 60.0),
+    ("age", {"a": 1}, 60.0),
+    ("age", 10**400, 120.0),
+    ("dose", "x" * 100_000, 0.25),
+    ("dose", "inf", 1.0),
+    ("dose", (1, 2), 0.25),
+]
 
 
-@pytest.mark.parametrize(("name", "odd", "value"), [*TYPED, *UNTYPED], ids=lambda part: repr(part)[:12])
+@pytest.mark.parametrize(
+    ("name", "odd", "value"), [*TYPED, *UNTYPED], ids=lambda part: repr(part)[:12]
+)
 def test_frames_of_pandas(name: str, odd: Any, value: Any):
-    """Also where one cell changes the type of its whole column, as whole numbers become floats beside a missing one."""
+    """Also where one cell changes the type of its whole column, as whole numbers become floats
+    beside a missing one.
+    """
     pd = pytest.importorskip("pandas")
 
     def framed(cell: Any) -> Callable[[], jaxcd.Dataset]:
-        return lambda: jaxcd.Dataset.from_frame(pd.DataFrame(changed_columns("mixed", name, cell)), domain=MIXED)
+        return lambda: jaxcd.Dataset.from_frame(
+            pd.DataFrame(changed_columns("mixed", name, cell)), domain=MIXED
+        )
 
     assert seen(framed(odd)) == seen(framed(value))
 
@@ -381,8 +630,12 @@ def test_categories_and_nullable_columns_of_pandas():
     for cell in ("HIV+", None):
         assert seen(framed("smoke", pd.Categorical(column("smoke", cell)))) == expected
         assert seen(framed("smoke", pd.Series(column("smoke", cell), dtype="string"))) == expected
-    assert seen(framed("stage", pd.Series(column("stage", None), dtype="Int64"))) == seen(framed("stage", column("stage", 2)))
-    assert seen(framed("age", pd.Series(column("age", None), dtype="Float64"))) == seen(framed("age", column("age", 60.0)))
+    assert seen(framed("stage", pd.Series(column("stage", None), dtype="Int64"))) == seen(
+        framed("stage", column("stage", 2))
+    )
+    assert seen(framed("age", pd.Series(column("age", None), dtype="Float64"))) == seen(
+        framed("age", column("age", 60.0))
+    )
 
 
 @pytest.mark.parametrize("as_text", [False, True], ids=["typed", "all text"])
@@ -390,23 +643,35 @@ def test_parquet(as_text: bool, outside: Outside):
     """Files of typed columns and of columns of text, by the command."""
     pa = pytest.importorskip("pyarrow", reason="parquet files need pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet", reason="parquet files need pyarrow")
-    words = discover("mixed", *GAUSSIAN, "--release-out", "work/bought.npz", "--quiet", name="data.parquet")
+    words = discover(
+        "mixed", *GAUSSIAN, "--release-out", "work/bought.npz", "--quiet", name="data.parquet"
+    )
     types = {"smoke": pa.string(), "stage": pa.int64(), "age": pa.float64(), "dose": pa.float64()}
 
     def file(name: str, cell: Any) -> Callable[[Path], None]:
         columns = changed_columns("mixed", name, cell)
         if as_text:
-            columns = {key: [None if value is None else str(value) for value in column] for key, column in columns.items()}
+            columns = {
+                key: [None if value is None else str(value) for value in column]
+                for key, column in columns.items()
+            }
         schema = {key: pa.string() if as_text else types[key] for key in columns}
-        return lambda path: parquet.write_table(pa.table({key: pa.array(part, schema[key]) for key, part in columns.items()}), path)
+        return lambda path: parquet.write_table(
+            pa.table({key: pa.array(part, schema[key]) for key, part in columns.items()}), path
+        )
 
-    cases = TYPED[::2] if not as_text else [*TYPED[1::2], ("age", "old", 60.0), ("stage", "four", 2), ("dose", "", 0.25)]
+    cases = (
+        TYPED[::2]
+        if not as_text
+        else [*TYPED[1::2], ("age", "old", 60.0), ("stage", "four", 2), ("dose", "", 0.25)]
+    )
     for name, odd, value in cases:
         expected = outside.of(words, file(name, value), "data.parquet")
         assert_same(outside.of(words, file(name, odd), "data.parquet"), expected)
 
 
-# ---- for the owner of the data ---------------------------------------------------------------------------------------------
+# ---- for the owner of the data
+# --------------------------------------------------------------------------------------------------
 
 
 def check(outside: Outside, kind: str, content: str, *more: str) -> dict[str, Any]:
@@ -419,7 +684,12 @@ def test_check_finds_nothing_in_a_good_file(outside: Outside):
         assert (found["code"], found["err"], found["files"]) == (0, "", {})
         assert "every cell fits" in found["out"] and "not private" in found["out"].lower()
         content = json.loads(check(outside, kind, csv_of(kind), "--json")["out"])
-        assert content["clean"] is True and content["private"] is False and content["misfits"] == [] and content["n_samples"] == N
+        assert (
+            content["clean"] is True
+            and content["private"] is False
+            and content["misfits"] == []
+            and content["n_samples"] == N
+        )
 
 
 @pytest.mark.parametrize("name", MIXED.names)
@@ -431,27 +701,49 @@ def test_check_names_every_odd_cell(name: str, outside: Outside):
         assert found["code"] == 1 and found["err"] == "", odd[:20]
         assert found["out"].upper().startswith("NOT PRIVATE")
         lines = [line for line in found["out"].splitlines() if f"column {name!r}" in line]
-        assert len(lines) == 1 and re.search(rf"\b1 cell, first in row {ROW + 1}\b", lines[0]), found["out"][:300]
+        assert len(lines) == 1 and re.search(rf"\b1 cell, first in row {ROW + 1}\b", lines[0]), (
+            found["out"][:300]
+        )
         assert len(found["out"]) < 2000  # also of very long cells
         content = json.loads(check(outside, "mixed", csv_of("mixed", {name: odd}), "--json")["out"])
         assert content["clean"] is False and content["private"] is False
-        assert [(part["column"], part["n_cells"], part["first_row"]) for part in content["misfits"]] == [(name, 1, ROW + 1)]
+        assert [
+            (part["column"], part["n_cells"], part["first_row"]) for part in content["misfits"]
+        ] == [(name, 1, ROW + 1)]
         becomes = content["misfits"][0]["becomes"].strip("'")
         if becomes != (value if value == CATCH_ALL[name] else "the nearest bound"):
             wrong[odd[:20]] = becomes
     assert not wrong
 
 
-@pytest.mark.parametrize("how", ["too few fields", "too many fields", "a blank line", "a quote that is not closed", "two odd cells"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "too few fields",
+        "too many fields",
+        "a blank line",
+        "a quote that is not closed",
+        "two odd cells",
+    ],
+)
 def test_check_names_odd_rows(how: str, outside: Outside):
     found = check(outside, "mixed", csv_of("mixed", line=RAGGED[how][0]))
-    assert found["code"] == 1 and re.search(rf"\brow {ROW + 1}\b", found["out"]) and "every cell" not in found["out"]
+    assert (
+        found["code"] == 1
+        and re.search(rf"\brow {ROW + 1}\b", found["out"])
+        and "every cell" not in found["out"]
+    )
 
 
 def test_check_is_the_other_side_of_reading(outside: Outside, tmp_path: Path):
     """It finds a file clean if and only if strict reading takes it."""
     path = tmp_path / "strict.csv"
-    for cells in ({}, {"age": "120"}, {"stage": "4.0"}, *({name: odd} for name in MIXED.names for odd in list(ODD[name])[:5])):
+    for cells in (
+        {},
+        {"age": "120"},
+        {"stage": "4.0"},
+        *({name: odd} for name in MIXED.names for odd in list(ODD[name])[:5]),
+    ):
         path.write_text(csv_of("mixed", cells), encoding="utf-8")
         try:
             jaxcd.read_csv(path, domain=MIXED, strict=True)
@@ -468,7 +760,11 @@ def test_without_privacy_the_row_is_named(name: str, outside: Outside):
     for odd in ODD[name]:
         found = outside.of(words, csv_of("discrete", {name: odd}))
         assert found["code"] == 2 and found["out"] == ""
-        assert re.search(rf"\brow {ROW + 1}\b", found["err"]) and found["err"].count("\n") == 1 and len(found["err"]) < 1000
+        assert (
+            re.search(rf"\brow {ROW + 1}\b", found["err"])
+            and found["err"].count("\n") == 1
+            and len(found["err"]) < 1000
+        )
     for line in ("yes,4", "yes,4,b,extra", "", 'yes,4,"b'):
         found = outside.of(words, csv_of("discrete", line=line))
         assert found["code"] == 2 and re.search(r"\brow \d+\b", found["err"])
@@ -476,10 +772,24 @@ def test_without_privacy_the_row_is_named(name: str, outside: Outside):
 
 @pytest.mark.parametrize("odd", ["old", "", "nan", '"30\n40"'])
 def test_without_privacy_a_direction_names_the_row(odd: str, outside: Outside):
-    words = ["direction", "data.csv", "--x", "age", "--y", "dose", "--method", "igci", "--no-privacy"]
+    words = [
+        "direction",
+        "data.csv",
+        "--x",
+        "age",
+        "--y",
+        "dose",
+        "--method",
+        "igci",
+        "--no-privacy",
+    ]
     assert outside.of(words, csv_of("mixed"))["code"] == 0
     found = outside.of(words, csv_of("mixed", {"age": odd}))
-    assert found["code"] == 2 and re.search(rf"'age', row {ROW + 1}\b", found["err"]) and found["err"].count("\n") == 1
+    assert (
+        found["code"] == 2
+        and re.search(rf"'age', row {ROW + 1}\b", found["err"])
+        and found["err"].count("\n") == 1
+    )
 
 
 def test_in_python_strict_reading_names_the_row(tmp_path: Path):

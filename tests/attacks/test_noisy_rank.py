@@ -1,4 +1,6 @@
-"""Attacks on the noisy rank: replay on neighbours, the exact odds of its answer, and the p-value that may not be released."""
+"""Attacks on the noisy rank: replay on neighbours, the exact odds of its answer, and the p-value
+that may not be released.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,15 @@ TEST = jaxcd.BoundedRCIT(n_permutations=19, n_features=20)
 
 def numeric(columns: np.ndarray) -> jaxcd.Dataset:
     names = [f"x{j}" for j in range(columns.shape[1])]
-    return jaxcd.Dataset.from_array(columns, names=names, domain=jaxcd.Domain({name: jaxcd.Numeric(-1, 1) for name in names}))
+    return jaxcd.Dataset.from_array(
+        columns, names=names, domain=jaxcd.Domain({name: jaxcd.Numeric(-1, 1) for name in names})
+    )
 
 
 def pair(trial: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """A data set and a neighbour: clusters, copies, spreads; one whole record replaced by a corner."""
+    """A data set and a neighbour: clusters, copies, spreads; one whole record replaced by a
+    corner.
+    """
     rng = np.random.default_rng(trial)
     columns = rng.choice([-1.0, 0.0, 1.0], (n, 3)) if trial % 2 else rng.uniform(-1, 1, (n, 3))
     if trial % 3 == 0:
@@ -36,7 +42,9 @@ def pair(trial: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Tape(NoiseSampler):
-    """Draws noise and keeps it; with a first tape, changes the noise of T_0 so that the answer is the same."""
+    """Draws noise and keeps it; with a first tape, changes the noise of T_0 so that the answer is
+    the same.
+    """
 
     def __init__(self, seed: int, values: list[np.ndarray], first: Tape | None = None) -> None:
         self._rng, self._values, self._first = np.random.default_rng(seed), values, first
@@ -57,7 +65,9 @@ class Tape(NoiseSampler):
             assert (before_scale, len(noise)) == (scale, size)
             noise = noise.copy()
             # rank 1: M_0 against the largest of the others, whose noise stays
-            gap = (there[0] - (there[1:] + noise[1:]).max()) - (here[0] - (here[1:] + noise[1:]).max())
+            gap = (there[0] - (there[1:] + noise[1:]).max()) - (
+                here[0] - (here[1:] + noise[1:]).max()
+            )
             noise[0] += gap
             self.shifts.append(abs(int(gap)) / scale)
         self.draws.append((scale, noise, here))
@@ -82,8 +92,9 @@ class Given(NoiseSource):
 
 
 def test_neighbours_look_the_same_at_the_price_that_was_charged(monkeypatch: pytest.MonkeyPatch):
-    """The whole run on a neighbour, the noise of the null as it was and that of the statistic moved: everything that leaves the
-    run is the same, and the move costs at most the epsilon of the event."""
+    """The whole run on a neighbour, the noise of the null as it was and that of the statistic
+    moved: everything that leaves the run is the same, and the move costs at most the epsilon of the
+    event."""
     values: list[np.ndarray] = []
     quantise = module.quantise
 
@@ -95,7 +106,13 @@ def test_neighbours_look_the_same_at_the_price_that_was_charged(monkeypatch: pyt
     worst, n_separated, n_kept = 0.0, 0, 0
     for trial in range(8):
         columns, neighbour = pair(trial, 40)
-        options = dict(test=TEST, decider=jaxcd.NoisyRank(n_queries=8), budget=jaxcd.Budget(40.0), key=jax.random.key(0), max_level=1)
+        options = dict(
+            test=TEST,
+            decider=jaxcd.NoisyRank(n_queries=8),
+            budget=jaxcd.Budget(40.0),
+            key=jax.random.key(0),
+            max_level=1,
+        )
         first = Tape(trial, values)
         run = jaxcd.pc(numeric(columns), noise=Given(first), **options)
         second = Tape(trial, values, first)
@@ -118,7 +135,9 @@ def test_statistics_of_neighbours_move_together_by_at_most_the_sensitivity(given
     for trial in range(14):
         rows = []
         for columns in pair(trial, 40):
-            session = Session(numeric(columns), TEST, alpha=0.05, budget=jaxcd.NO_PRIVACY, key=jax.random.key(3))
+            session = Session(
+                numeric(columns), TEST, alpha=0.05, budget=jaxcd.NO_PRIVACY, key=jax.random.key(3)
+            )
             rows.append(session.permuted_statistics([Query(0, 1, given)]).expose()[0])
         moved = np.abs(rows[0] - rows[1])
         worst = max(worst, moved[0] + moved[1:].max())
@@ -130,7 +149,9 @@ def laplace_sf(z: np.ndarray) -> np.ndarray:
 
 
 def law_of_the_count(statistics: np.ndarray, scale: float) -> np.ndarray:
-    """P[#{s: M_s >= M_0} = j], j = 0 .. k, by integration over M_0 of the counts' law (Laplace noise of this scale on each)."""
+    """P[#{s: M_s >= M_0} = j], j = 0 .. k, by integration over M_0 of the counts' law (Laplace
+    noise of this scale on each).
+    """
     grid = np.linspace(-40, 40, 16_001) * scale + statistics[0]
     density = np.exp(-np.abs((grid - statistics[0]) / scale)) / (2 * scale)
     law = np.zeros((len(grid), len(statistics)))
@@ -143,7 +164,9 @@ def law_of_the_count(statistics: np.ndarray, scale: float) -> np.ndarray:
 
 
 def test_odds_of_the_answer_on_the_worst_neighbours():
-    """T_0 up and every T_s down, by their whole sensitivities: the odds of both answers change by at most e^epsilon, and nearly by it."""
+    """T_0 up and every T_s down, by their whole sensitivities: the odds of both answers change by
+    at most e^epsilon, and nearly by it.
+    """
     k, epsilon, observed, permuted = 19, 1.0, 0.4, 0.6
     scale = (observed + permuted) / epsilon
     ratios = []
@@ -155,13 +178,17 @@ def test_odds_of_the_answer_on_the_worst_neighbours():
         ratios += [math.log(q / p), math.log((1 - p) / (1 - q))]
     assert max(ratios) <= epsilon + 1e-6 and max(ratios) > 0.95 * epsilon
     # Noise for the sensitivity of T_0 alone would not do.
-    p, q = (law_of_the_count(s, observed / epsilon)[0] for s in (np.full(k + 1, 0.0), np.append(observed, np.full(k, -permuted))))
+    p, q = (
+        law_of_the_count(s, observed / epsilon)[0]
+        for s in (np.full(k + 1, 0.0), np.append(observed, np.full(k, -permuted)))
+    )
     assert math.log(q / p) > epsilon
 
 
 def test_the_pvalue_itself_costs_more_than_epsilon():
-    """Why NoisyRank releases answers only: all statistics move by at most Delta = 1, the noise has the scale 2 Delta / epsilon that
-    is claimed to be enough for the rank, and the probability of one rank falls by more than e^epsilon."""
+    """Why NoisyRank releases answers only: all statistics move by at most Delta = 1, the noise has
+    the scale 2 Delta / epsilon that is claimed to be enough for the rank, and the probability of
+    one rank falls by more than e^epsilon."""
     epsilon, delta = 1.0, 1.0
     before = np.concatenate([[0.0], np.full(15, -0.5), np.full(4, 8.0)])
     after = np.concatenate([[-1.0], np.full(15, 0.5), np.full(4, 7.0)])
@@ -181,7 +208,10 @@ def test_the_published_pair_in_simulation():
     accountant = Accountant(Ledger(jaxcd.NO_PRIVACY), jaxcd.SimulatedNoise(jax.random.key(0)))
     runs = 2000
     answers = [
-        module.noisy_rank(accountant, statistics, rank=5, sensitivity=2.0, epsilon=1.0, label="x") for _ in range(runs)
+        module.noisy_rank(accountant, statistics, rank=5, sensitivity=2.0, epsilon=1.0, label="x")
+        for _ in range(runs)
     ]
-    expected = law_of_the_count(statistics, float(integer_sensitivity(2.0, grid=GRID) + 1) * GRID)[:5].sum()
+    expected = law_of_the_count(statistics, float(integer_sensitivity(2.0, grid=GRID) + 1) * GRID)[
+        :5
+    ].sum()
     assert abs(np.mean(answers) - expected) < 5 * math.sqrt(expected * (1 - expected) / runs)

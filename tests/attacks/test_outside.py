@@ -1,6 +1,8 @@
-"""What leaves the house: files, screens, errors and objects, under hostile data, hostile names and hostile sizes.
+"""What leaves the house: files, screens, errors and objects, under hostile data, hostile names and
+hostile sizes.
 
-Answers that do not depend on the data (noise that drowns every statistic) must give outsides that do not depend on it either.
+Answers that do not depend on the data (noise that drowns every statistic) must give outsides that
+do not depend on it either.
 """
 
 from __future__ import annotations
@@ -25,7 +27,15 @@ from jaxcd.citests import CITest, PreparedTest, Query
 from jaxcd.citests.tables import PreparedTables
 from jaxcd.cli import main
 from jaxcd.decisions import Decider, DecisionRun, Noise
-from jaxcd.privacy import AboveThreshold, Accountant, Ledger, NoiseSampler, NoiseSource, SecureNoise, Sensitive
+from jaxcd.privacy import (
+    AboveThreshold,
+    Accountant,
+    Ledger,
+    NoiseSampler,
+    NoiseSource,
+    SecureNoise,
+    Sensitive,
+)
 from jaxcd.queries import Queue, Session
 
 FAR = 2**60
@@ -52,7 +62,8 @@ class _Drowning(NoiseSampler):
         return self._signs(size)
 
     def geometric(self, scale: float, size: int, *, index: int) -> np.ndarray:
-        if index not in self._open:  # the threshold: out of reach of every statistic, but not of the noise
+        # the threshold: out of reach of every statistic, but not of the noise
+        if index not in self._open:
             self._open.add(index)
             return np.full(size, FAR // 4)
         return np.where(self._rng.random(size) < 0.3, FAR, 0)
@@ -100,7 +111,9 @@ def tables(n: int = 64) -> dict[str, np.ndarray]:
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The tables as csv files of one name in different folders, and their domain file."""
     folder = tmp_path_factory.mktemp("tables")
-    domain = jaxcd.Domain([(name, jaxcd.Categorical(tuple(range(k)))) for name, k in zip(NAMES, LEVELS, strict=True)])
+    domain = jaxcd.Domain(
+        [(name, jaxcd.Categorical(tuple(range(k)))) for name, k in zip(NAMES, LEVELS, strict=True)]
+    )
     domain.write(folder / "domain.json")
     paths = {"domain": folder / "domain.json"}
     for name, codes in tables().items():
@@ -113,7 +126,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize(
     "mechanism",
-    ["levelwise-gaussian", "sparse-vector", "sieve-and-examine", "noisy-threshold", "noisy-threshold-gaussian", "auto"],
+    [
+        "levelwise-gaussian",
+        "sparse-vector",
+        "sieve-and-examine",
+        "noisy-threshold",
+        "noisy-threshold-gaussian",
+        "auto",
+    ],
 )
 def test_screens_and_files_do_not_depend_on_the_data(
     mechanism: str,
@@ -129,8 +149,24 @@ def test_screens_and_files_do_not_depend_on_the_data(
         for name in list(tables())[: 2 if json_too else None]:
             monkeypatch.chdir(files[name].parent)
             out = tmp_path / f"{name}{seed}"
-            arguments = ["discover", "data.csv", "--domain", str(files["domain"]), "--epsilon", "2", "--delta", "1e-3"]
-            arguments += ["--mechanism", mechanism, "--out", str(out), *extra, *(["--json"] if json_too else [])]
+            arguments = [
+                "discover",
+                "data.csv",
+                "--domain",
+                str(files["domain"]),
+                "--epsilon",
+                "2",
+                "--delta",
+                "1e-3",
+            ]
+            arguments += [
+                "--mechanism",
+                mechanism,
+                "--out",
+                str(out),
+                *extra,
+                *(["--json"] if json_too else []),
+            ]
             with warnings.catch_warnings(record=True) as warned:
                 warnings.simplefilter("always")
                 code = main(arguments)
@@ -164,7 +200,9 @@ def reachable(root: Any) -> list[Any]:
     waiting = [root]
     while waiting:
         item = waiting.pop()
-        if id(item) in seen or isinstance(item, (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)):
+        if id(item) in seen or isinstance(
+            item, (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
+        ):
             continue
         seen[id(item)] = item
         waiting += gc.get_referents(item)
@@ -173,12 +211,18 @@ def reachable(root: Any) -> list[Any]:
 
 @pytest.mark.parametrize("decider", DECIDERS, ids=lambda decider: f"{decider.name}")
 def test_results_hold_on_to_no_data(decider: Decider):
-    """Nothing that has seen the data is reachable from a result, and no array of the data's length."""
+    """Nothing that has seen the data is reachable from a result, and no array of the data's
+    length.
+    """
     n = 67
     codes = np.random.default_rng(1).integers(0, 2, (n, 4)).astype(np.int32)
     domain = jaxcd.Domain([(f"v{j}", jaxcd.Categorical((0, 1))) for j in range(4)])
     data = jaxcd.Dataset.from_codes(codes, domain=domain)
-    options: dict[str, Any] = {"test": jaxcd.CovarianceNorm(), "budget": jaxcd.Budget(3.0, 1e-3), "key": None}
+    options: dict[str, Any] = {
+        "test": jaxcd.CovarianceNorm(),
+        "budget": jaxcd.Budget(3.0, 1e-3),
+        "key": None,
+    }
     for result in (
         jaxcd.pc(data, decider=decider, **options),
         jaxcd.tree_pc(data, **options),
@@ -186,18 +230,39 @@ def test_results_hold_on_to_no_data(decider: Decider):
     ):
         held = reachable(result)
         insiders = (
-            jaxcd.Dataset, Session, Queue, Sensitive, PreparedTest, DecisionRun, Accountant, Ledger, AboveThreshold,
-            NoiseSampler, BaseException, types.FrameType,
-        )  # fmt: skip
+            jaxcd.Dataset,
+            Session,
+            Queue,
+            Sensitive,
+            PreparedTest,
+            DecisionRun,
+            Accountant,
+            Ledger,
+            AboveThreshold,
+            NoiseSampler,
+            BaseException,
+            types.FrameType,
+        )
         assert not [type(item) for item in held if isinstance(item, insiders)]
-        assert all(n not in item.shape for item in held if isinstance(item, (np.ndarray, jax.Array)))
+        assert all(
+            n not in item.shape for item in held if isinstance(item, (np.ndarray, jax.Array))
+        )
         assert pickle.loads(pickle.dumps(result)) is not None
 
 
 def test_unpaid_numbers_do_not_slip_out():
-    """Nothing but ``expose`` turns a sensitive array into text, numbers, truth values or another array."""
+    """Nothing but ``expose`` turns a sensitive array into text, numbers, truth values or another
+    array.
+    """
     secret = Sensitive(np.array([0.123456, 2.0]))
-    for look in (repr, str, format, lambda s: f"{s!r} {s}", lambda s: repr([s, {"a": s}]), lambda s: repr(s[0])):
+    for look in (
+        repr,
+        str,
+        format,
+        lambda s: f"{s!r} {s}",
+        lambda s: repr([s, {"a": s}]),
+        lambda s: repr(s[0]),
+    ):
         assert "0.12" not in look(secret) and "2.0" not in look(secret)
     single = secret[0]
     for convert in (float, int, complex, np.float64):
@@ -222,38 +287,69 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize(("n", "levels", "kind"), [shape[1:] for shape in SHAPES], ids=[shape[0] for shape in SHAPES])
+@pytest.mark.parametrize(
+    ("n", "levels", "kind"), [shape[1:] for shape in SHAPES], ids=[shape[0] for shape in SHAPES]
+)
 def test_degenerate_data_end_normally_and_in_silence(n: int, levels: tuple[int, ...], kind: str):
     rng = np.random.default_rng(0)
-    codes = np.stack([rng.integers(0, k, n) if kind == "random" else np.zeros(n, dtype=int) for k in levels], axis=1)
+    codes = np.stack(
+        [rng.integers(0, k, n) if kind == "random" else np.zeros(n, dtype=int) for k in levels],
+        axis=1,
+    )
     if kind == "apart":
         codes[-1] = [k - 1 for k in levels]
-    domain = jaxcd.Domain([(f"v{j}", jaxcd.Categorical(tuple(range(k)))) for j, k in enumerate(levels)])
+    domain = jaxcd.Domain(
+        [(f"v{j}", jaxcd.Categorical(tuple(range(k)))) for j, k in enumerate(levels)]
+    )
     data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
     tests: list[CITest] = [jaxcd.CovarianceNorm(), jaxcd.PooledCovariance(), jaxcd.KendallTau()]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", jaxcd.errors.PrivacyWarning)  # of public numbers: delta and the number of rows
+        # of public numbers: delta and the number of rows
+        warnings.simplefilter("ignore", jaxcd.errors.PrivacyWarning)
         for test, decider in zip(itertools.cycle(tests), DECIDERS, strict=False):
             for budget in (jaxcd.Budget(1e-6, 1e-6), jaxcd.Budget(1e4, 0.5)):
-                result = jaxcd.pc(data, test=test, decider=decider, budget=budget, key=None, noise=jaxcd.SimulatedNoise(jax.random.key(n)))
+                result = jaxcd.pc(
+                    data,
+                    test=test,
+                    decider=decider,
+                    budget=budget,
+                    key=None,
+                    noise=jaxcd.SimulatedNoise(jax.random.key(n)),
+                )
                 assert result.spent.epsilon <= budget.epsilon
         for test in tests:
             result = jaxcd.ci_test(data, "v0", "v1", test=test, budget=jaxcd.Budget(1.0), key=None)
-            assert math.isfinite(result.margin) and result.statistic is None and result.pvalue is None
+            assert (
+                math.isfinite(result.margin) and result.statistic is None and result.pvalue is None
+            )
 
 
 def test_only_the_number_of_answers_shows_in_the_ledger():
-    """Labels, prices and their order are those of the answers: the same noisy answers, the same rows."""
+    """Labels, prices and their order are those of the answers: the same noisy answers, the same
+    rows.
+    """
     rows = []
     for codes in tables().values():
-        domain = jaxcd.Domain([(name, jaxcd.Categorical(tuple(range(k)))) for name, k in zip(NAMES, LEVELS, strict=True)])
+        domain = jaxcd.Domain(
+            [
+                (name, jaxcd.Categorical(tuple(range(k))))
+                for name, k in zip(NAMES, LEVELS, strict=True)
+            ]
+        )
         data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
         for seed, decider in enumerate(DECIDERS):
             result = jaxcd.pc(
-                data, test=jaxcd.PooledCovariance(), decider=decider, budget=jaxcd.Budget(1.0, 1e-3), key=None, noise=Drowning(seed)
+                data,
+                test=jaxcd.PooledCovariance(),
+                decider=decider,
+                budget=jaxcd.Budget(1.0, 1e-3),
+                key=None,
+                noise=Drowning(seed),
             )
-            rows.append((seed, result.info["ledger"], result.spent, result.exhausted, result.info["levels"]))
+            rows.append(
+                (seed, result.info["ledger"], result.spent, result.exhausted, result.info["levels"])
+            )
     for seed in range(len(DECIDERS)):
         first, *others = [row for row in rows if row[0] == seed]
         assert all(row == first for row in others)
@@ -263,44 +359,71 @@ def test_kendall_on_numeric_columns_is_refused_before_the_budget_is_spent():
     rng = np.random.default_rng(0)
     column = rng.random((200, 1))
     data = jaxcd.Dataset.from_array(
-        np.tile(column, (1, 3)), names=["a", "b", "c"], domain=jaxcd.Domain([(c, jaxcd.Numeric(0, 1)) for c in "abc"])
+        np.tile(column, (1, 3)),
+        names=["a", "b", "c"],
+        domain=jaxcd.Domain([(c, jaxcd.Numeric(0, 1)) for c in "abc"]),
     )
     charged: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
         charge = Ledger.charge
-        patch.setattr(Ledger, "charge", lambda ledger, event: charged.append(1) or charge(ledger, event))
+        patch.setattr(
+            Ledger, "charge", lambda ledger, event: charged.append(1) or charge(ledger, event)
+        )
         try:
             jaxcd.pc(
-                data, test=jaxcd.KendallTau(), decider=jaxcd.SparseVector(), budget=jaxcd.Budget(50.0), key=None,
+                data,
+                test=jaxcd.KendallTau(),
+                decider=jaxcd.SparseVector(),
+                budget=jaxcd.Budget(50.0),
+                key=None,
                 noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-            )  # fmt: skip
+            )
         except (jaxcd.errors.DomainError, jaxcd.errors.OptionError):
             if charged:
                 raise
 
 
-# ---- found by these attacks, and repaired ------------------------------------------------------------------------------
+# ---- found by these attacks, and repaired
+# --------------------------------------------------------------------------------------------------
 
 
 def test_admissible_queries_fit_into_memory():
-    """Two binary columns given two wide ones: tables must not be padded to the widest column on all sides."""
-    prepared = PreparedTables(np.zeros((10, 4), dtype=np.int32), (2, 2, 250, 250), lambda t, a: None)  # type: ignore[arg-type, return-value]
+    """Two binary columns given two wide ones: tables must not be padded to the widest column on all
+    sides.
+    """
+    prepared = PreparedTables(
+        np.zeros((10, 4), dtype=np.int32), (2, 2, 250, 250), lambda t, a: None
+    )  # type: ignore[arg-type, return-value]
     query = Query(0, 1, (2, 3))
     bucket = prepared.bucket(query)
     assert prepared.admissible(query)
-    assert prepared.tables(bucket, [query]).size == np.prod(bucket[1:]) * prepared.batch_size(bucket) < 2**24
+    assert (
+        prepared.tables(bucket, [query]).size
+        == np.prod(bucket[1:]) * prepared.batch_size(bucket)
+        < 2**24
+    )
     assert prepared.tables(bucket, [query])[0].sum() == 10
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered")
 def test_no_level_makes_an_error_depend_on_the_data():
-    """At alpha = 5e-324 a constant column has the margin NaN, refused; other data have an answer."""
+    """At alpha = 5e-324 a constant column has the margin NaN, refused; other data have an
+    answer.
+    """
     domain = jaxcd.Domain([("a", jaxcd.Categorical((0, 1))), ("b", jaxcd.Categorical((0, 1)))])
     mixed = np.stack([np.arange(20) % 2, np.arange(20) // 2 % 2], axis=1)
     for codes in (mixed, np.zeros((20, 2), dtype=int)):
         try:
             data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
-            jaxcd.ci_test(data, "a", "b", test=jaxcd.CovarianceNorm(), budget=jaxcd.Budget(1.0), key=None, alpha=5e-324)
+            jaxcd.ci_test(
+                data,
+                "a",
+                "b",
+                test=jaxcd.CovarianceNorm(),
+                budget=jaxcd.Budget(1.0),
+                key=None,
+                alpha=5e-324,
+            )
         except jaxcd.errors.OptionError:
             assert codes is mixed  # a refusal must meet the first data set already
             return
@@ -313,12 +436,18 @@ def test_a_sieve_over_a_test_without_subsets_is_refused_before_the_budget_is_spe
     charged: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
         charge = Ledger.charge
-        patch.setattr(Ledger, "charge", lambda ledger, event: charged.append(1) or charge(ledger, event))
+        patch.setattr(
+            Ledger, "charge", lambda ledger, event: charged.append(1) or charge(ledger, event)
+        )
         try:
             jaxcd.pc(
-                data, test=jaxcd.BoundedRCIT(n_features=4, n_permutations=19), decider=jaxcd.SieveAndExamine(rate=0.5),
-                budget=jaxcd.Budget(1.0), key=jax.random.key(0), noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-            )  # fmt: skip
+                data,
+                test=jaxcd.BoundedRCIT(n_features=4, n_permutations=19),
+                decider=jaxcd.SieveAndExamine(rate=0.5),
+                budget=jaxcd.Budget(1.0),
+                key=jax.random.key(0),
+                noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+            )
         except (jaxcd.errors.DomainError, jaxcd.errors.OptionError):
             if charged:
                 raise
@@ -330,6 +459,12 @@ def test_a_single_private_test_on_ranks():
     data = jaxcd.Dataset.from_array(rng.uniform(-1, 1, (300, 2)), names=["a", "b"], domain=domain)
     budget = jaxcd.Budget(1.0, 1e-6)
     result = jaxcd.ci_test(
-        data, "a", "b", test=jaxcd.StratifiedRanks(), budget=budget, key=None, noise=jaxcd.SimulatedNoise(jax.random.key(0))
+        data,
+        "a",
+        "b",
+        test=jaxcd.StratifiedRanks(),
+        budget=budget,
+        key=None,
+        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
     )
     assert math.isfinite(result.margin)

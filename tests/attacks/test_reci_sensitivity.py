@@ -1,4 +1,6 @@
-"""Attacks on private RECI: neighbours searched for a larger change than the sensitivity charged, and an audit of the answer."""
+"""Attacks on private RECI: neighbours searched for a larger change than the sensitivity charged,
+and an audit of the answer.
+"""
 
 from __future__ import annotations
 
@@ -62,9 +64,12 @@ def test_no_neighbour_moves_the_difference_by_more_than_charged(method: BoundedP
     assert largest > 0.5 * method.ceiling  # the search does find what moves it
 
 
-@pytest.mark.parametrize("method", [METHODS[0], *METHODS[2:]], ids=str)  # METHODS[1] is too coarse to fit a corner
+# METHODS[1] is too coarse to fit a corner
+@pytest.mark.parametrize("method", [METHODS[0], *METHODS[2:]], ids=str)
 def test_the_sensitivity_is_nearly_attained(method: BoundedPolynomial):
-    """All records at one corner but one: it lies off in x, then off in y, and costs the one direction, then the other."""
+    """All records at one corner but one: it lies off in x, then off in y, and costs the one
+    direction, then the other.
+    """
     records = np.zeros((100, 2))
     first, second = records.copy(), records.copy()
     first[0], second[0] = (1.0, 0.0), (0.0, 1.0)
@@ -73,7 +78,9 @@ def test_the_sensitivity_is_nearly_attained(method: BoundedPolynomial):
 
 
 def test_what_is_charged_is_what_the_search_could_not_exceed(monkeypatch: pytest.MonkeyPatch):
-    """The values and the sensitivity that reach the mechanism, on both sides of a worst pair of neighbours."""
+    """The values and the sensitivity that reach the mechanism, on both sides of a worst pair of
+    neighbours.
+    """
     import sys
 
     module = sys.modules["jaxcd.pairwise.reci"]
@@ -95,7 +102,9 @@ def test_what_is_charged_is_what_the_search_could_not_exceed(monkeypatch: pytest
 
 
 def test_plain_least_squares_has_no_such_sensitivity():
-    """Why Polynomial is refused: a steep line and one record far out change the total by far more than one record's share."""
+    """Why Polynomial is refused: a steep line and one record far out change the total by far more
+    than one record's share.
+    """
     x = np.linspace(0, 0.1, 100)
     y = 10 * x
     before = Polynomial(1).error(x, y) * 100
@@ -105,7 +114,9 @@ def test_plain_least_squares_has_no_such_sensitivity():
 
 
 def test_audit_of_the_direction():
-    """The odds of the answer on a worst pair of neighbours stay within epsilon, and come near it."""
+    """The odds of the answer on a worst pair of neighbours stay within epsilon, and come near
+    it.
+    """
     method = BoundedPolynomial(1, 3, 8, 1.0)
     budget = Budget(3.0)
     counts = []
@@ -115,7 +126,11 @@ def test_audit_of_the_direction():
         records[0] = corner
         answers = [
             reci(
-                *records.T, budget=budget, bounds=UNIT, regressor=method, noise=SimulatedNoise(jax.random.key(2 * run + side))
+                *records.T,
+                budget=budget,
+                bounds=UNIT,
+                regressor=method,
+                noise=SimulatedNoise(jax.random.key(2 * run + side)),
             ).direction
             for run in range(runs)
         ]

@@ -1,8 +1,10 @@
-"""Audits of the releases: the real code, run many times on two neighbouring tiny data sets, must come near its claim and stay below.
+"""Audits of the releases: the real code, run many times on two neighbouring tiny data sets, must
+come near its claim and stay below.
 
-The data sets are worst cases: one record that moves every released number as far as the sensitivity allows.  The event is that of
-the likelihood ratio, fixed before the runs; Clopper-Pearson bounds hold with confidence .95 (the seeds are fixed).  The same audit must expose
-noise of half the size, or it could not fail.  Beside it, sensitivities by brute force over all neighbours on small domains.
+The data sets are worst cases: one record that moves every released number as far as the sensitivity
+allows.  The event is that of the likelihood ratio, fixed before the runs; Clopper-Pearson bounds
+hold with confidence .95 (the seeds are fixed).  The same audit must expose noise of half the size,
+or it could not fail.  Beside it, sensitivities by brute force over all neighbours on small domains.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ NUMERIC = jaxcd.Domain({"a": jaxcd.Numeric(-10, 10), "b": jaxcd.Numeric(-10, 10)
 
 
 class Sampler(NoiseSampler):
-    """The samplers' laws to double precision, without their set-up; ``factor`` times the size that was asked for."""
+    """The samplers' laws to double precision, without their set-up; ``factor`` times the size that
+    was asked for.
+    """
 
     def __init__(self, rng: np.random.Generator, factor: float) -> None:
         self._rng, self._factor = rng, factor
@@ -44,7 +48,9 @@ class Sampler(NoiseSampler):
         return False
 
     def geometric(self, scale: float, size: int, *, index: int) -> np.ndarray:
-        return np.floor(self._rng.standard_exponential(size) * scale * self._factor).astype(np.int64)
+        return np.floor(self._rng.standard_exponential(size) * scale * self._factor).astype(
+            np.int64
+        )
 
     def discrete_laplace(self, scale: float, size: int, *, index: int) -> np.ndarray:
         return self.geometric(scale, size, index=index) - self.geometric(scale, size, index=index)
@@ -87,20 +93,27 @@ def shown(
     runs: int,
     factor: float = 1.0,
 ) -> float:
-    """A lower bound on epsilon from ``runs`` releases of each data set; with delta > 0 by way of rho, which is what was charged."""
+    """A lower bound on epsilon from ``runs`` releases of each data set; with delta > 0 by way of
+    rho, which is what was charged.
+    """
     counts = []
     for seed, data in enumerate((here, there)):
         noise = Source(seed, factor)
-        counts.append(sum(event(jaxcd.release(data, kind, budget=budget, noise=noise)) for _ in range(runs)))
+        counts.append(
+            sum(event(jaxcd.release(data, kind, budget=budget, noise=noise)) for _ in range(runs))
+        )
     if budget.delta == 0:
         return epsilon_lower_bound(counts[0], counts[1], runs, confidence=CONFIDENCE)
-    # What a rho-zCDP mechanism does to any event: the Kullback-Leibler divergence of its two probabilities is at most rho.
+    # What a rho-zCDP mechanism does to any event: the Kullback-Leibler divergence of its two
+    # probabilities is at most rho.
     tail = (1 - CONFIDENCE) / 2
     low = beta.ppf(tail, counts[0], runs - counts[0] + 1) if counts[0] else 0.0
     high = beta.ppf(1 - tail, counts[1] + 1, runs - counts[1]) if counts[1] < runs else 1.0
     if not low > high:
         return 0.0
-    rho = low * math.log(low / high) + ((1 - low) * math.log((1 - low) / (1 - high)) if low < 1 else 0.0)
+    rho = low * math.log(low / high) + (
+        (1 - low) * math.log((1 - low) / (1 - high)) if low < 1 else 0.0
+    )
     return rho_to_epsilon(rho, budget.delta)
 
 
@@ -109,7 +122,9 @@ HERE, THERE = discrete([(0, 0, 0), *REST]), discrete([(1, 1, 1), *REST])
 
 
 def fuller_here(release: Any) -> bool:
-    """Cell (0, 0, 0) holds a row and (1, 1, 1) none: where the ratio of the probabilities is largest."""
+    """Cell (0, 0, 0) holds a row and (1, 1, 1) none: where the ratio of the probabilities is
+    largest.
+    """
     return bool(release.values[0, 0, 0] >= 1 and release.values[1, 1, 1] <= 0)
 
 
@@ -121,21 +136,29 @@ class TestHistogram:
         assert self.BUDGET.epsilon / 2 < found <= self.BUDGET.epsilon
 
     def test_half_the_noise_is_exposed(self):
-        found = shown(HERE, THERE, jaxcd.Histogram(), self.BUDGET, fuller_here, runs=RUNS, factor=0.5)
+        found = shown(
+            HERE, THERE, jaxcd.Histogram(), self.BUDGET, fuller_here, runs=RUNS, factor=0.5
+        )
         assert found > self.BUDGET.epsilon
 
     def test_every_neighbour_by_brute_force(self):
         tables = {
-            rows: jaxcd.release(discrete(list(rows)), jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY).values
+            rows: jaxcd.release(
+                discrete(list(rows)), jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY
+            ).values
             for rows in itertools.combinations_with_replacement(RECORDS, 2)
         }
         changes = [
-            np.abs(tables[rows] - tables[tuple(sorted((other, rows[1])))]).sum() for rows in tables for other in RECORDS
+            np.abs(tables[rows] - tables[tuple(sorted((other, rows[1])))]).sum()
+            for rows in tables
+            for other in RECORDS
         ]
         assert max(changes) == HISTOGRAM_SENSITIVITY
 
 
-def _features(record: tuple[int, ...], sets: list[tuple[int, ...]]) -> dict[tuple[int, ...], np.ndarray]:
+def _features(
+    record: tuple[int, ...], sets: list[tuple[int, ...]]
+) -> dict[tuple[int, ...], np.ndarray]:
     """What one record adds to the interactions."""
     cells = np.zeros((2, 2, 2))
     cells[record] = 1
@@ -144,7 +167,8 @@ def _features(record: tuple[int, ...], sets: list[tuple[int, ...]]) -> dict[tupl
 
 class TestMarginals:
     BUDGET = jaxcd.Budget(6.0, 0.05)
-    # In so few rows no pair is a candidate: round 1 is all there is, and gets nearly all.  Two of three columns change.
+    # In so few rows no pair is a candidate: round 1 is all there is, and gets nearly all.  Two of
+    # three columns change.
     KIND = jaxcd.Marginals(shares=(1.0, 1e-6, 1e-6))
     REST = [(0, 1, 0)]
     HERE, THERE = (0, 0, 0), (1, 1, 0)
@@ -158,7 +182,10 @@ class TestMarginals:
             """The first data set is the likelier one, by all that was released."""
             parts = release.interactions.items()
             assert len(release.interactions) == 6
-            total = sum(float(np.sum((value - exact[s]) * change[s])) / release.variances[s] for s, value in parts)
+            total = sum(
+                float(np.sum((value - exact[s]) * change[s])) / release.variances[s]
+                for s, value in parts
+            )
             square = sum(float(np.sum(change[s] ** 2)) / release.variances[s] for s, _ in parts)
             return total >= -square / 2
 
@@ -173,30 +200,51 @@ class TestMarginals:
 
     @pytest.mark.parametrize("weight", [1.0, 0.3])
     def test_all_pairs_by_brute_force(self, weight: float):
-        """Interactions of one and two columns, as round 1 and ``release_contrast_moments`` add noise to them."""
+        """Interactions of one and two columns, as round 1 and ``release_contrast_moments`` add
+        noise to them.
+        """
         largest = 0.0
         for others in itertools.combinations_with_replacement(RECORDS, 2):
             sides = []
             for record in RECORDS:
                 means, products = contrast_moments(np.array([record, *others]), (2, 2, 2))
-                sides.append(np.concatenate([weight * np.concatenate(means), *(p.ravel() for p in products.values())]))
-            largest = max(largest, max(np.linalg.norm(a - b) for a, b in itertools.combinations(sides, 2)))
+                sides.append(
+                    np.concatenate(
+                        [weight * np.concatenate(means), *(p.ravel() for p in products.values())]
+                    )
+                )
+            largest = max(
+                largest, max(np.linalg.norm(a - b) for a, b in itertools.combinations(sides, 2))
+            )
         assert largest == pytest.approx(contrast_sensitivity((2, 2, 2), weight), rel=1e-9)
 
     def test_families_by_brute_force(self):
-        for weights in ({s: 1.0 for s in subsets((0, 1, 2), smallest=2)}, {(0, 1): 0.5, (0, 1, 2): 1.0}, {(0, 1, 2): 1.0}):
+        for weights in (
+            {s: 1.0 for s in subsets((0, 1, 2), smallest=2)},
+            {(0, 1): 0.5, (0, 1, 2): 1.0},
+            {(0, 1, 2): 1.0},
+        ):
             values = [
-                np.concatenate([weights[s] * part.ravel() for s, part in _features(record, list(weights)).items()])
+                np.concatenate(
+                    [
+                        weights[s] * part.ravel()
+                        for s, part in _features(record, list(weights)).items()
+                    ]
+                )
                 for record in RECORDS
             ]
-            largest = max(float(np.linalg.norm(a - b)) for a, b in itertools.combinations(values, 2))
+            largest = max(
+                float(np.linalg.norm(a - b)) for a, b in itertools.combinations(values, 2)
+            )
             assert largest <= interactions_sensitivity((2, 2, 2), weights)
             if len(weights) == 1:
                 assert largest**2 == pytest.approx(interaction_sensitivity_squared((2, 2, 2)))
 
 
 def orthogonal_rows(rate: float) -> tuple[np.ndarray, np.ndarray]:
-    """Two rows that move the tilted moments as far as rows can: g and g' orthogonal, and |g| as large as it gets (one of them: at 0)."""
+    """Two rows that move the tilted moments as far as rows can: g and g' orthogonal, and |g| as
+    large as it gets (one of them: at 0).
+    """
     length = math.sqrt(max(1 / rate - 1, 0.0))
     # g = e (1, y): orthogonal where y . y' = -1.
     if length**2 >= 1:
@@ -207,18 +255,29 @@ def orthogonal_rows(rate: float) -> tuple[np.ndarray, np.ndarray]:
 
 class TestSecondMoments:
     BUDGET = jaxcd.Budget(6.0, 0.05)
-    KIND = jaxcd.SecondMoments(centres={"a": 0.0, "b": 0.0}, scales={"a": 1.0, "b": 1.0}, shares=(1.0,))
+    KIND = jaxcd.SecondMoments(
+        centres={"a": 0.0, "b": 0.0}, scales={"a": 1.0, "b": 1.0}, shares=(1.0,)
+    )
 
-    def _sides(self, budget: jaxcd.Budget) -> tuple[jaxcd.Dataset, jaxcd.Dataset, Callable[[Any], bool]]:
+    def _sides(
+        self, budget: jaxcd.Budget
+    ) -> tuple[jaxcd.Dataset, jaxcd.Dataset, Callable[[Any], bool]]:
         rest = np.zeros((2, 2))
         probe = jaxcd.Dataset.from_array(np.zeros((3, 2)), domain=NUMERIC)
         rate = jaxcd.release(probe, self.KIND, budget=budget, noise=Source(0)).rate
         first, second = (np.vstack([row, rest]) for row in orthogonal_rows(rate))
-        here, there = (tilted.pack(tilted.gram(rows, rate=rate, anchor=1.0)) for rows in (first, second))
-        assert np.linalg.norm(here - there) > 0.95 * tilted.gram_sensitivity(rate=rate, anchor=1.0, n_columns=2)
+        here, there = (
+            tilted.pack(tilted.gram(rows, rate=rate, anchor=1.0)) for rows in (first, second)
+        )
+        assert np.linalg.norm(here - there) > 0.95 * tilted.gram_sensitivity(
+            rate=rate, anchor=1.0, n_columns=2
+        )
 
         def event(release: Any) -> bool:
-            return bool((tilted.pack(np.asarray(release.moments)) - (here + there) / 2) @ (here - there) >= 0)
+            return bool(
+                (tilted.pack(np.asarray(release.moments)) - (here + there) / 2) @ (here - there)
+                >= 0
+            )
 
         return *(jaxcd.Dataset.from_array(rows, domain=NUMERIC) for rows in (first, second)), event
 
@@ -229,11 +288,16 @@ class TestSecondMoments:
         assert self._shown(SMALL, runs=250, factor=0.5) > SMALL.epsilon
 
     def test_every_neighbour_on_a_grid(self):
-        """Pairs of rows beside another row: no change above the constant, and some that come near."""
+        """Pairs of rows beside another row: no change above the constant, and some that come
+        near.
+        """
         rows = [np.array(row) for row in itertools.product(np.linspace(-2, 2, 9), repeat=2)]
         for rate in (0.3, 0.8, 2.0):
             other = np.array([0.5, -1.0])
-            sides = [tilted.pack(tilted.gram(np.array([row, other]), rate=rate, anchor=1.0)) for row in rows]
+            sides = [
+                tilted.pack(tilted.gram(np.array([row, other]), rate=rate, anchor=1.0))
+                for row in rows
+            ]
             largest = max(float(np.linalg.norm(a - b)) for a, b in itertools.combinations(sides, 2))
             assert 0.7 < largest / tilted.gram_sensitivity(rate=rate, anchor=1.0, n_columns=2) <= 1
 

@@ -1,13 +1,15 @@
-"""Replay: a run on a neighbouring data set, forced to give the same noisy answers, must look the same from outside.
+"""Replay: a run on a neighbouring data set, forced to give the same noisy answers, must look the
+same from outside.
 
-A first run draws its noise at random and keeps a tape.  In the second run, on other data, the noise is set so that every
-mechanism gives the answer that it gave in the first: Laplace and Gaussian noise is moved by the difference of the values,
-an AboveThreshold's threshold by d and the noise of its hit by 2 d (the coupling of its proof).  Then
+A first run draws its noise at random and keeps a tape.  In the second run, on other data, the noise
+is set so that every mechanism gives the answer that it gave in the first: Laplace and Gaussian
+noise is moved by the difference of the values, an AboveThreshold's threshold by d and the noise of
+its hit by 2 d (the coupling of its proof).  Then
 
-* everything that leaves a run (result, text, pickle, reports, progress, output, warnings) must be the same, byte for byte:
-  whatever differs has reached the outside past the mechanisms;
-* the logarithm of the ratio of the two tapes' probabilities is what the events really cost on this pair of data sets, and
-  must be within what the ledger was charged.
+* everything that leaves a run (result, text, pickle, reports, progress, output, warnings) must be
+  the same, byte for byte: whatever differs has reached the outside past the mechanisms;
+* the logarithm of the ratio of the two tapes' probabilities is what the events really cost on this
+  pair of data sets, and must be within what the ledger was charged.
 
 Nothing here is statistical: no draw of the noise may break it.
 """
@@ -55,24 +57,39 @@ def random_codes(rng: np.random.Generator, n: int) -> np.ndarray:
     for j, k in enumerate(LEVELS):
         kind = rng.random()
         if kind < 0.4 and j:
-            codes[:, j] = np.where(rng.random(n) < 0.15, rng.integers(0, k, n), codes[:, rng.integers(j)] % k)
+            codes[:, j] = np.where(
+                rng.random(n) < 0.15, rng.integers(0, k, n), codes[:, rng.integers(j)] % k
+            )
         elif kind < 0.9:
             codes[:, j] = rng.choice(k, n, p=rng.dirichlet(np.full(k, rng.choice([0.05, 1.0]))))
     return codes
 
 
-def run(data: Any, sampler: NoiseSampler, folder: Any = None, door: Any = jaxcd.pc, **options: Any) -> tuple[Any, list]:
+def run(
+    data: Any, sampler: NoiseSampler, folder: Any = None, door: Any = jaxcd.pc, **options: Any
+) -> tuple[Any, list]:
     """A run, and everything of it that can be seen."""
     data = dataset(data) if isinstance(data, np.ndarray) else data
     records: list = []
     if door is jaxcd.pc:
         options["progress"] = records.append
     out, err = io.StringIO(), io.StringIO()
-    with warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with (
+        warnings.catch_warnings(record=True) as warned,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
         warnings.simplefilter("always")
         result = door(data, noise=Given(sampler), **{"key": None, **options})
         print(result)
-    seen = [repr(result), out.getvalue(), err.getvalue(), [str(w.message) for w in warned], records, pickle.dumps(result)]
+    seen = [
+        repr(result),
+        out.getvalue(),
+        err.getvalue(),
+        [str(w.message) for w in warned],
+        records,
+        pickle.dumps(result),
+    ]
     if isinstance(result, jaxcd.DiscoveryResult):
         seen += [list(result.separating_sets), graph_json(result), result.certificate()]
     if folder is not None:
@@ -87,7 +104,9 @@ def charged(result: jaxcd.DiscoveryResult, index: int, what: str) -> float:
     return row[what]
 
 
-def real_costs(result: jaxcd.DiscoveryResult, first: Tape, second: Tape, *, shift: int, rate: float) -> list[float]:
+def real_costs(
+    result: jaxcd.DiscoveryResult, first: Tape, second: Tape, *, shift: int, rate: float
+) -> list[float]:
     """What each event cost on this pair, as a share of what it was charged.
 
     For one AboveThreshold this is the bound of the coupling, the same for all pairs of data sets.
@@ -108,12 +127,18 @@ def real_costs(result: jaxcd.DiscoveryResult, first: Tape, second: Tape, *, shif
         assert not rest
         steps = [int(x) for x in difference]
         if kind == "laplace":
-            shares.append(float(Fraction(sum(map(abs, steps))) / Fraction(scale)) / charged(result, index, "epsilon"))
+            shares.append(
+                float(Fraction(sum(map(abs, steps))) / Fraction(scale))
+                / charged(result, index, "epsilon")
+            )
         elif kind == "gaussian":
             spent = Fraction(sum(x * x for x in steps)) / (2 * Fraction(scale) ** 2)
             shares.append(float(spent) / charged(result, index, "rho"))
         else:
-            shares.append(float(Fraction(max(steps) - min(steps)) / Fraction(scale)) / charged(result, index, "epsilon"))
+            shares.append(
+                float(Fraction(max(steps) - min(steps)) / Fraction(scale))
+                / charged(result, index, "epsilon")
+            )
     return shares
 
 
@@ -136,19 +161,25 @@ IDS = [f"{decider.name}{i}" for i, (decider, _) in enumerate(RUNS)]
 
 
 def shift_of(test: jaxcd.citests.CITest, n: int, alpha: float = 0.05) -> int:
-    bound = test.margin_sensitivity(alpha=alpha, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE)
+    bound = test.margin_sensitivity(
+        alpha=alpha, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE
+    )
     assert bound is not None
     return int(integer_sensitivity(bound.value, grid=GRID, pad=bound.pad))
 
 
 def rate_of(first: Tape) -> float:
-    rates = {scale for calls in first.calls.values() for kind, scale, *_ in calls if kind == "subset"}
+    rates = {
+        scale for calls in first.calls.values() for kind, scale, *_ in calls if kind == "subset"
+    }
     assert len(rates) <= 1
     return rates.pop() if rates else 1.0
 
 
 @pytest.mark.parametrize(("decider", "options"), RUNS, ids=IDS)
-def test_neighbours_look_the_same_at_the_price_that_was_charged(decider: Any, options: dict, tapping: Tapping):
+def test_neighbours_look_the_same_at_the_price_that_was_charged(
+    decider: Any, options: dict, tapping: Tapping
+):
     rng = np.random.default_rng(11)
     worst: list[float] = []
     different, separated, untouched = 0, 0, 0
@@ -170,31 +201,46 @@ def test_neighbours_look_the_same_at_the_price_that_was_charged(decider: Any, op
         assert seen == seen_there
         assert first.hits == second.hits
         for index, calls in first.calls.items():
-            if any(kind == "subset" and not mask[record] for kind, _, mask, _ in calls):  # never looked at
+            # never looked at
+            if any(kind == "subset" and not mask[record] for kind, _, mask, _ in calls):
                 untouched += 1
                 assert all(map(np.array_equal, first.asked[index], second.asked[index]))
         worst += real_costs(result, first, second, shift=shift, rate=rate_of(first))
     assert different > N_PAIRS / 2 and separated > 5  # the pairs differ, and the deciders decide
     assert (untouched > 5) == (isinstance(decider, jaxcd.SieveAndExamine) and decider.rate != 1)
-    # The coupling of an AboveThreshold fills its price; other mechanisms are charged for the worst pair.
+    # The coupling of an AboveThreshold fills its price; other mechanisms are charged for the worst
+    # pair.
     assert max(worst) <= 1 + 1e-12
     assert max(worst) > 0.05
 
 
 @pytest.mark.parametrize(("decider", "options"), RUNS, ids=IDS)
-def test_any_two_data_sets_look_the_same_under_the_same_answers(decider: Any, options: dict, tapping: Tapping, tmp_path: Any):
-    """Not only neighbours: constant columns, equal rows and independent columns, with reports written to files."""
+def test_any_two_data_sets_look_the_same_under_the_same_answers(
+    decider: Any, options: dict, tapping: Tapping, tmp_path: Any
+):
+    """Not only neighbours: constant columns, equal rows and independent columns, with reports
+    written to files.
+    """
     rng, n = np.random.default_rng(5), 200
     constant = np.zeros((n, len(LEVELS)), dtype=np.int64)
     copies = np.tile(rng.integers(0, 2, (n, 1)), (1, len(LEVELS)))
     independent = np.stack([rng.integers(0, k, n) for k in LEVELS], axis=1)
     wide = 2**50  # no margin is that many steps away from another
-    for trial, (here, there) in enumerate([(constant, copies), (copies, independent), (independent, constant)]):
-        settings = {"test": TESTS[trial], "decider": decider, "budget": jaxcd.Budget(3.0, 1e-3), **options}
+    for trial, (here, there) in enumerate(
+        [(constant, copies), (copies, independent), (independent, constant)]
+    ):
+        settings = {
+            "test": TESTS[trial],
+            "decider": decider,
+            "budget": jaxcd.Budget(3.0, 1e-3),
+            **options,
+        }
         tapping.tape = first = Tape()
         _, seen = run(here, Drawing(tapping, trial), tmp_path / f"{trial}a", **settings)
         tapping.tape = Tape()
-        _, seen_there = run(there, Replaying(tapping, first, shift=wide), tmp_path / f"{trial}b", **settings)
+        _, seen_there = run(
+            there, Replaying(tapping, first, shift=wide), tmp_path / f"{trial}b", **settings
+        )
         assert seen == seen_there
 
 
@@ -223,25 +269,44 @@ def one_test(data: Any, **options: Any) -> Any:
 DOORS: list[tuple[Any, dict]] = [
     (jaxcd.tree_pc, {"test": jaxcd.CovarianceNorm()}),
     (jaxcd.pc, {"test": jaxcd.StratifiedRanks(strata=(6, 3)), "decider": jaxcd.SparseVector()}),
-    (jaxcd.pc, {"test": jaxcd.StratifiedRanks(strata=(6, 3)), "decider": jaxcd.SieveAndExamine(rate=0.5)}),
-    (jaxcd.pc, {"test": jaxcd.StratifiedRanks(strata=(6, 3)), "decider": jaxcd.LevelwiseGaussian()}),
+    (
+        jaxcd.pc,
+        {"test": jaxcd.StratifiedRanks(strata=(6, 3)), "decider": jaxcd.SieveAndExamine(rate=0.5)},
+    ),
+    (
+        jaxcd.pc,
+        {"test": jaxcd.StratifiedRanks(strata=(6, 3)), "decider": jaxcd.LevelwiseGaussian()},
+    ),
     (jaxcd.tree_pc, {"test": jaxcd.StratifiedRanks(strata=(6, 3), map_levels=5)}),
-    (jaxcd.pc, {"test": jaxcd.BoundedRCIT(n_features=20, n_permutations=19), "decider": jaxcd.SparseVector(), "max_level": 1}),
+    (
+        jaxcd.pc,
+        {
+            "test": jaxcd.BoundedRCIT(n_features=20, n_permutations=19),
+            "decider": jaxcd.SparseVector(),
+            "max_level": 1,
+        },
+    ),
     (one_test, {"test": jaxcd.BoundedRCIT(n_features=20, null=jaxcd.citests.Null.ANALYTIC)}),
     (one_test, {"test": jaxcd.KendallTau()}),
 ]
 
 
 @pytest.mark.parametrize(
-    ("door", "options"), DOORS, ids=[f"{i}-{door.__name__}-{options['test'].name}" for i, (door, options) in enumerate(DOORS)]
+    ("door", "options"),
+    DOORS,
+    ids=[f"{i}-{door.__name__}-{options['test'].name}" for i, (door, options) in enumerate(DOORS)],
 )
 def test_other_doors(door: Any, options: dict, tapping: Tapping):
-    """The same for tree-guided PC, single tests, and the tests that buy a preparation or look at numbers."""
+    """The same for tree-guided PC, single tests, and the tests that buy a preparation or look at
+    numbers.
+    """
     import jax
 
     rng, key = np.random.default_rng(2), jax.random.key(4)
     discrete = options["test"].name in ("CovarianceNorm", "KendallTau")
-    domain = jaxcd.Domain([(name, jaxcd.Ordinal((0, 1, 2))) for name in "abcd"]) if discrete else NUMERIC
+    domain = (
+        jaxcd.Domain([(name, jaxcd.Ordinal((0, 1, 2))) for name in "abcd"]) if discrete else NUMERIC
+    )
     worst: list[float] = []
     for trial in range(6):
         n = (60, 60 if options["test"].name == "BoundedRCIT" else 300)[trial % 2]
@@ -250,8 +315,16 @@ def test_other_doors(door: Any, options: dict, tapping: Tapping):
             columns = np.digitize(columns, (-0.5, 0.5))
         other, record = columns.copy(), int(rng.integers(n))
         other[record] = rng.choice([0, 1, 2] if discrete else [-4.0, 0.0, 4.0], 4)
-        here, there = (jaxcd.Dataset.from_array(part, names=list("abcd"), domain=domain) for part in (columns, other))
-        settings = {"door": door, "budget": jaxcd.Budget(float(rng.choice([1.0, 30.0])), 1e-3), "key": key, **options}
+        here, there = (
+            jaxcd.Dataset.from_array(part, names=list("abcd"), domain=domain)
+            for part in (columns, other)
+        )
+        settings = {
+            "door": door,
+            "budget": jaxcd.Budget(float(rng.choice([1.0, 30.0])), 1e-3),
+            "key": key,
+            **options,
+        }
         tapping.tape = first = Tape()
         result, seen = run(here, Drawing(tapping, trial), **settings)
         tapping.tape = second = Tape()
@@ -262,7 +335,13 @@ def test_other_doors(door: Any, options: dict, tapping: Tapping):
             worst += real_costs(result, first, second, shift=shift, rate=rate_of(first))
         else:
             ((_, scale, steps, _),) = second.calls[0]
-            worst.append(float(Fraction(abs(int(steps[0]))) / Fraction(scale) / Fraction(settings["budget"].epsilon)))
+            worst.append(
+                float(
+                    Fraction(abs(int(steps[0])))
+                    / Fraction(scale)
+                    / Fraction(settings["budget"].epsilon)
+                )
+            )
     # The Gaussian's scale is a float: squares are compared to one unit in the last place.
     assert 0 < max(worst) <= 1 + 1e-12
 
@@ -279,7 +358,9 @@ class _Moving(PreparedTest):
 
     def evaluate(self, bucket: Any, queries: Any, *, alpha: float) -> Evaluation:
         ones = int((self._codes[:, 0] > 0).sum())
-        margins = np.array([float(ones if self._rises(query.given) else -ones) for query in queries])
+        margins = np.array(
+            [float(ones if self._rises(query.given) else -ones) for query in queries]
+        )
         return Evaluation(margins, margins, margins)
 
     def pooled_covariances(self, queries: Any) -> list[np.ndarray]:
@@ -292,7 +373,9 @@ class _Moving(PreparedTest):
 
 
 class Moving(DiscreteTest):
-    """The worst test of sensitivity 1: every margin moves by 1, up for the sets that rise and down for the others."""
+    """The worst test of sensitivity 1: every margin moves by 1, up for the sets that rise and down
+    for the others.
+    """
 
     def __init__(self, rises: Any) -> None:
         self._rises = rises
@@ -314,9 +397,14 @@ class Moving(DiscreteTest):
     ],
     ids=["LevelwiseGaussian", "Laplace", "Gaussian", "tree"],
 )
-def test_the_worst_test_fills_every_price_and_overfills_none(door: Any, options: dict, tapping: Tapping):
-    """Batches of N numbers, differences of two minima, selections: what is charged is what the worst pair costs."""
-    # Selections cost most between sets that rise and sets that fall, contrasts between the empty set and the others.
+def test_the_worst_test_fills_every_price_and_overfills_none(
+    door: Any, options: dict, tapping: Tapping
+):
+    """Batches of N numbers, differences of two minima, selections: what is charged is what the
+    worst pair costs.
+    """
+    # Selections cost most between sets that rise and sets that fall, contrasts between the empty
+    # set and the others.
     test = Moving(bool if door is jaxcd.tree_pc else lambda given: 0 in given)
     shares: dict[str, float] = {}
     domain = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal((0, 1))) for j in range(5)])
@@ -330,18 +418,23 @@ def test_the_worst_test_fills_every_price_and_overfills_none(door: Any, options:
         tapping.tape = second = Tape()
         _, seen_there = run(sides[1 - trial % 2], Replaying(tapping, first, shift=0), **settings)
         assert seen == seen_there
-        for row, share in zip(result.info["ledger"], real_costs(result, first, second, shift=0, rate=1.0), strict=True):
+        for row, share in zip(
+            result.info["ledger"], real_costs(result, first, second, shift=0, rate=1.0), strict=True
+        ):
             label = row["label"].split(":")[0]
             shares[label] = max(shares.get(label, 0.0), share)
     assert all(0.95 < share <= 1 + 1e-12 for share in shares.values()), shares
     expected = {"tree_pc": {"level 0", "grow", "shrink", "orient"}, "pc": {"noisy margin"}}
     levelwise = {"level 0", "level 1", "level 2"}
-    assert shares.keys() == (levelwise if "LevelwiseGaussian" in repr(options) else expected[door.__name__])
+    assert shares.keys() == (
+        levelwise if "LevelwiseGaussian" in repr(options) else expected[door.__name__]
+    )
 
 
 def test_a_swapped_subset_is_a_neighbour(tapping: Tapping):
-    """The other half of the amplification's proof: on one data set, exchanging one record of the subset moves every margin
-    of the sieve by no more than one record does, so a sieve's answers can be coupled across the exchange.
+    """The other half of the amplification's proof: on one data set, exchanging one record of the
+    subset moves every margin of the sieve by no more than one record does, so a sieve's answers can
+    be coupled across the exchange.
     """
     rng = np.random.default_rng(3)
     decider, n = jaxcd.SieveAndExamine(rate=0.5, n_rounds=4), 200
@@ -362,15 +455,20 @@ def test_a_swapped_subset_is_a_neighbour(tapping: Tapping):
         hits += len(first.hits)
         tapping.tape = Tape()
         shift = shift_of(test, n // 2)
-        _, seen_there = run(codes, Replaying(tapping, first, shift=shift, subsets=exchanged), **settings)
+        _, seen_there = run(
+            codes, Replaying(tapping, first, shift=shift, subsets=exchanged), **settings
+        )
         assert seen == seen_there
     assert hits > 12
 
 
 @pytest.mark.parametrize("stable", [True, False])
-@pytest.mark.parametrize("decider", [jaxcd.SparseVector(), jaxcd.SieveAndExamine(rate=0.5)], ids=lambda d: d.name)
+@pytest.mark.parametrize(
+    "decider", [jaxcd.SparseVector(), jaxcd.SieveAndExamine(rate=0.5)], ids=lambda d: d.name
+)
 def test_blocks_are_walked_in_sequence(decider: Any, stable: bool, tapping: Tapping):
-    """Looking ahead changes nothing: query j of a round meets draw j of its noise, and the first to reach the threshold ends it.
+    """Looking ahead changes nothing: query j of a round meets draw j of its noise, and the first to
+    reach the threshold ends it.
 
     A subset belongs to one round, and a round to one subset.
     """
@@ -380,17 +478,27 @@ def test_blocks_are_walked_in_sequence(decider: Any, stable: bool, tapping: Tapp
     for trial in range(4):
         share = 0.5 if trial % 2 else 0.15
         common = rng.integers(0, 2, (n, 1))
-        codes = np.where(rng.random((n, d)) < share, rng.integers(0, 2, (n, d)), common).astype(np.int32)
+        codes = np.where(rng.random((n, d)) < share, rng.integers(0, 2, (n, d)), common).astype(
+            np.int32
+        )
         tapping.tape = tape = Tape()
         jaxcd.pc(
             jaxcd.Dataset.from_codes(codes, domain=domain),
-            test=jaxcd.CovarianceNorm(), decider=decider, budget=jaxcd.Budget(float(rng.choice([300.0, 3000.0]))),
-            key=None, noise=Given(Drawing(tapping, trial)), stable=stable, max_level=2,
-        )  # fmt: skip
+            test=jaxcd.CovarianceNorm(),
+            decider=decider,
+            budget=jaxcd.Budget(float(rng.choice([300.0, 3000.0]))),
+            key=None,
+            noise=Given(Drawing(tapping, trial)),
+            stable=stable,
+            max_level=2,
+        )
         rounds = [index for index, calls in tape.calls.items() if calls[0][0] == "geometric"]
         for index in rounds:
             draws = [part for kind, _, part, _ in tape.calls[index] if kind == "geometric"]
-            threshold, noise = int(draws[0][0]), np.concatenate([np.zeros(0, dtype=np.int64), *draws[1:]])
+            threshold, noise = (
+                int(draws[0][0]),
+                np.concatenate([np.zeros(0, dtype=np.int64), *draws[1:]]),
+            )
             hit = tape.hits.get(index)
             asked = np.concatenate(tape.asked[index]) if tape.asked[index] else np.zeros(0)
             length = len(asked) if hit is None else hit + 1
@@ -403,6 +511,7 @@ def test_blocks_are_walked_in_sequence(decider: Any, stable: bool, tapping: Tapp
             subsets = [part for kind, _, part, _ in tape.calls[index] if kind == "subset"]
             assert len(subsets) == (isinstance(decider, jaxcd.SieveAndExamine))
             assert all(part.sum() == n // 2 for part in subsets)
-        # Only the last round can be without a hit: a round is drawn anew after every hit, and not before.
+        # Only the last round can be without a hit: a round is drawn anew after every hit, and not
+        # before.
         assert all(index in tape.hits for index in rounds[:-1])
     assert longest > 32  # longer than the first block of noise

@@ -1,4 +1,6 @@
-"""Replay (see ``test_replayed_runs``) of the deciders that draw sets, and of budgets by level, in PC and in both passes of FCI."""
+"""Replay (see ``test_replayed_runs``) of the deciders that draw sets, and of budgets by level, in
+PC and in both passes of FCI.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,12 @@ def tapping() -> Iterator[Tapping]:
         yield tap
 
 
-@pytest.mark.parametrize(("decider", "options"), RUNS, ids=[f"{decider.name}{i}" for i, (decider, _) in enumerate(RUNS)])
-def test_neighbours_look_the_same_at_the_price_that_was_charged(decider: Any, options: dict, tapping: Tapping):
+@pytest.mark.parametrize(
+    ("decider", "options"), RUNS, ids=[f"{decider.name}{i}" for i, (decider, _) in enumerate(RUNS)]
+)
+def test_neighbours_look_the_same_at_the_price_that_was_charged(
+    decider: Any, options: dict, tapping: Tapping
+):
     rng = np.random.default_rng(17)
     worst: list[float] = []
     different, separated = 0, 0
@@ -71,7 +77,9 @@ def test_neighbours_look_the_same_at_the_price_that_was_charged(decider: Any, op
 
 
 @pytest.mark.parametrize("decider", [RUNS[0][0], RUNS[3][0]], ids=lambda d: d.name)
-def test_any_two_data_sets_look_the_same_under_the_same_answers(decider: Any, tapping: Tapping, tmp_path: Any):
+def test_any_two_data_sets_look_the_same_under_the_same_answers(
+    decider: Any, tapping: Tapping, tmp_path: Any
+):
     rng, n = np.random.default_rng(5), 200
     copies = np.tile(rng.integers(0, 2, (n, 1)), (1, len(LEVELS)))
     independent = np.stack([rng.integers(0, k, n) for k in LEVELS], axis=1)

@@ -9,11 +9,23 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.citests import ChiSquare, CITest, CovarianceNorm, FisherZ, GTest, KendallTau, PooledCovariance, Query
+from jaxcd.citests import (
+    ChiSquare,
+    CITest,
+    CovarianceNorm,
+    FisherZ,
+    GTest,
+    KendallTau,
+    PooledCovariance,
+    Query,
+)
 from jaxcd.queries import Queue
 
 DISCRETE = [ChiSquare(), GTest(), CovarianceNorm(), PooledCovariance(), KendallTau()]
-QUERIES = [Query(x, y, given) for x, y, given in [(0, 1, ()), (0, 2, ()), (1, 2, (0,)), (2, 3, (0, 1)), (0, 1, (2, 3))]]
+QUERIES = [
+    Query(x, y, given)
+    for x, y, given in [(0, 1, ()), (0, 2, ()), (1, 2, (0,)), (2, 3, (0, 1)), (0, 1, (2, 3))]
+]
 
 
 def ordinal(levels: tuple[int, ...]) -> jaxcd.Domain:
@@ -50,7 +62,9 @@ def test_fisher_z(n: int):
     rng = np.random.default_rng(n)
     values = rng.normal(size=(n, 4))
     values[:, 3] = 2.5
-    data = jaxcd.Dataset.from_array(values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(4)}))
+    data = jaxcd.Dataset.from_array(
+        values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(4)})
+    )
     prepared = FisherZ().prepare(data)
     for size in range(3):
         for x, y, *given in itertools.permutations(range(4), 2 + size):
@@ -67,7 +81,9 @@ def test_fisher_z(n: int):
 
 def test_kendall_of_constant_numeric_columns():
     values = np.column_stack([np.full(30, 1.5), np.arange(30.0), np.zeros(30)])
-    domain = jaxcd.Domain({"c": jaxcd.Numeric(0, 2), "x": jaxcd.Numeric(0, 30), "z": jaxcd.Ordinal((0, 1))})
+    domain = jaxcd.Domain(
+        {"c": jaxcd.Numeric(0, 2), "x": jaxcd.Numeric(0, 30), "z": jaxcd.Ordinal((0, 1))}
+    )
     queue = Queue(KendallTau().prepare(jaxcd.Dataset.from_array(values, domain=domain)), alpha=0.05)
     result = queue.evaluate([Query(0, 1), Query(0, 1, (2,)), Query(0, 2), Query(1, 2)])
     for value in result:
@@ -75,7 +91,9 @@ def test_kendall_of_constant_numeric_columns():
     assert (result.margin < 0).all() and not result.statistic.any()
 
 
-@pytest.mark.parametrize("test", [GTest(), PooledCovariance(), KendallTau()], ids=lambda test: test.name)
+@pytest.mark.parametrize(
+    "test", [GTest(), PooledCovariance(), KendallTau()], ids=lambda test: test.name
+)
 def test_unused_levels_do_not_matter(test: CITest):
     """Declaring levels that never occur pads the tables and changes nothing."""
     codes = np.random.default_rng(0).integers(0, 2, (500, 4)).astype(np.int32)
@@ -96,7 +114,9 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("test", [ChiSquare(), CovarianceNorm(), KendallTau()], ids=lambda test: test.name)
+@pytest.mark.parametrize(
+    "test", [ChiSquare(), CovarianceNorm(), KendallTau()], ids=lambda test: test.name
+)
 def test_callers_configuration_does_not_matter(test: CITest, setting: str):
     """Bit for bit the same, whatever the caller has set in JAX."""
     codes = np.random.default_rng(1).integers(0, 3, (400, 4)).astype(np.int32)

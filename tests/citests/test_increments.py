@@ -1,7 +1,8 @@
-"""The lemmas behind the sensitivities: how far one record moves V, W, V_h and the scores; exhaustive on small strata.
+"""The lemmas behind the sensitivities: how far one record moves V, W, V_h and the scores;
+exhaustive on small strata.
 
-Every statistic here is a sum (or a norm) over strata, so one stratum and one added record decide: V, w and V_h depend on the
-margins only, and any two margins of equal total occur together.
+Every statistic here is a sum (or a norm) over strata, so one stratum and one added record decide:
+V, w and V_h depend on the margins only, and any two margins of equal total occur together.
 """
 
 from __future__ import annotations
@@ -52,14 +53,18 @@ def statistics(tables: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def pairs() -> tuple[np.ndarray, np.ndarray]:
-    """Every pair of margins with at most LARGEST records, before and after every possible added record."""
+    """Every pair of margins with at most LARGEST records, before and after every possible added
+    record.
+    """
     before, after = [], []
     for n in range(LARGEST + 1):
         for rows, columns in itertools.product(margins(n), repeat=2):
             table = with_margins(rows, columns)
             assert (table.sum(1) == rows).all() and (table.sum(0) == columns).all()
             # equal entries of a margin are interchangeable: the first of each value is enough
-            for i, j in itertools.product({rows.index(r) for r in rows}, {columns.index(c) for c in columns}):
+            for i, j in itertools.product(
+                {rows.index(r) for r in rows}, {columns.index(c) for c in columns}
+            ):
                 before.append(table)
                 after.append(table.copy())
                 after[-1][i, j] += 1
@@ -73,7 +78,8 @@ def moves() -> dict[str, np.ndarray]:
     return {name: second[name] - first[name] for name in first}
 
 
-# (most negative, most positive) change by one added record, and what the search of the specification reached at n <= 15
+# (most negative, most positive) change by one added record, and what the search of the
+# specification reached at n <= 15
 BOUNDS = {"V": (-0.482, 2.0), "W": (-0.25, 1.25), "V_h": (-1 / 9, 1 / 3)}
 
 
@@ -92,7 +98,9 @@ def test_the_search_reaches_what_exhaustion_is_known_to_reach(moves: dict[str, n
 
 
 def test_scores_move_as_proved():
-    """G by less than 2 and h by less than 1 for each added record: all 3 x 3 tables of up to five records."""
+    """G by less than 2 and h by less than 1 for each added record: all 3 x 3 tables of up to five
+    records.
+    """
     rng = np.random.default_rng(0)
     before = [
         np.bincount(cells, minlength=9)
@@ -131,12 +139,16 @@ def test_h_moves_by_less_than_one_for_every_stratum():
     for n in range(41):
         s = np.arange(-n * (n - 1) // 2, n * (n - 1) // 2 + 1)[:, None]
         c = np.arange(-n, n + 1)[None]
-        worst = max(worst, float(np.abs(h(np.array(n + 1.0), s + c) - h(np.array(float(n)), s)).max()))
+        worst = max(
+            worst, float(np.abs(h(np.array(n + 1.0), s + c) - h(np.array(float(n)), s)).max())
+        )
     assert 0.9 < worst < 1
 
 
 def test_replacing_a_record_moves_the_moments_as_claimed():
-    """Through two strata and within one: V by less than 2.49, W by less than 1.5, V_h by less than 4/9."""
+    """Through two strata and within one: V by less than 2.49, W by less than 1.5, V_h by less than
+    4/9.
+    """
     rng = np.random.default_rng(1)
     alphas = np.array([0.02, 0.1, 0.5, 3.0])
     shape = (2, LEVELS, LEVELS)
@@ -156,7 +168,9 @@ def test_replacing_a_record_moves_the_moments_as_claimed():
         covariance = [covariance_sums(jnp.asarray(t), jnp.float64) for t in both]
         kendall = [kendall_sums(jnp.asarray(t), jnp.float64).variance for t in both]
     for field, limit in (("mean", 2.49), ("spread", 1.5), ("spread_pooled", 1.5)):
-        change = np.abs(np.asarray(getattr(covariance[0], field)) - np.asarray(getattr(covariance[1], field)))
+        change = np.abs(
+            np.asarray(getattr(covariance[0], field)) - np.asarray(getattr(covariance[1], field))
+        )
         assert 0.1 < change.max() < limit
     change = np.abs(np.asarray(kendall[0]) - np.asarray(kendall[1]))
     assert 0.05 < change.max() < 4 / 9

@@ -17,21 +17,27 @@ from jaxcd.privacy import Relation
 def numeric(columns: np.ndarray, bound: float | None = None) -> jaxcd.Dataset:
     names = [f"x{j}" for j in range(columns.shape[1])]
     column = jaxcd.Numeric() if bound is None else jaxcd.Numeric(-bound, bound)
-    return jaxcd.Dataset.from_array(columns, names=names, domain=jaxcd.Domain(dict.fromkeys(names, column)), clip=True)
+    return jaxcd.Dataset.from_array(
+        columns, names=names, domain=jaxcd.Domain(dict.fromkeys(names, column)), clip=True
+    )
 
 
 def model(seed: int, n: int, dependent: bool) -> np.ndarray:
     rng = np.random.default_rng(seed)
     z = rng.normal(size=n)
     x = np.sin(z) + 0.5 * rng.normal(size=n)
-    return np.column_stack([x, np.tanh(z) + dependent * np.cos(2 * x) + 0.5 * rng.normal(size=n), z])
+    return np.column_stack(
+        [x, np.tanh(z) + dependent * np.cos(2 * x) + 0.5 * rng.normal(size=n), z]
+    )
 
 
 def test_rcit_keeps_its_level_and_sees_nonlinear_dependence():
     options = dict(test=jaxcd.RCIT(n_permutations=39), budget=jaxcd.NO_PRIVACY, given=("x2",))
     rejected = [
         sum(
-            not jaxcd.ci_test(numeric(model(s, 300, dependent)), "x0", "x1", key=jax.random.key(s), **options).independent
+            not jaxcd.ci_test(
+                numeric(model(s, 300, dependent)), "x0", "x1", key=jax.random.key(s), **options
+            ).independent
             for s in range(60)
         )
         for dependent in (False, True)
@@ -46,7 +52,14 @@ def test_pvalues_without_conditioning_are_exact():
     for s in range(200):
         rng = np.random.default_rng(s)
         data = numeric(rng.normal(size=(25, 2)))
-        answer = jaxcd.ci_test(data, "x0", "x1", test=jaxcd.HSIC(n_permutations=19), budget=jaxcd.NO_PRIVACY, key=jax.random.key(s))
+        answer = jaxcd.ci_test(
+            data,
+            "x0",
+            "x1",
+            test=jaxcd.HSIC(n_permutations=19),
+            budget=jaxcd.NO_PRIVACY,
+            key=jax.random.key(s),
+        )
         ranks.append(round(answer.pvalue * 20))
         assert answer.independent == (answer.pvalue > 0.05 + 1e-12)
     counts = np.bincount(ranks, minlength=21)[1:]
@@ -57,18 +70,24 @@ def test_pvalues_without_conditioning_are_exact():
 
 def test_residuals_and_factorisations_are_shared():
     rng = np.random.default_rng(0)
-    prepared = jaxcd.RCIT(n_permutations=19).prepare(numeric(rng.normal(size=(200, 5))), key=jax.random.key(0))
+    prepared = jaxcd.RCIT(n_permutations=19).prepare(
+        numeric(rng.normal(size=(200, 5))), key=jax.random.key(0)
+    )
     queries = [Query.of(a, b, (4,)) for a in range(4) for b in range(a)]
     together = prepared.evaluate((4,), queries, alpha=0.05)
     assert (prepared.n_factorisations, prepared.n_residuals) == (1, 4)
-    alone = jaxcd.RCIT(n_permutations=19).prepare(numeric(np.random.default_rng(0).normal(size=(200, 5))), key=jax.random.key(0))
+    alone = jaxcd.RCIT(n_permutations=19).prepare(
+        numeric(np.random.default_rng(0).normal(size=(200, 5))), key=jax.random.key(0)
+    )
     for i, query in enumerate(queries):
         one = alone.evaluate((4,), [query], alpha=0.05)
         assert one.statistic[0] == pytest.approx(together.statistic[i], rel=1e-5)
         assert one.log_pvalue[0] == together.log_pvalue[i]
 
 
-@pytest.mark.parametrize("test", [jaxcd.HSIC(n_permutations=19), jaxcd.RCIT(n_permutations=19)], ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    "test", [jaxcd.HSIC(n_permutations=19), jaxcd.RCIT(n_permutations=19)], ids=lambda t: t.name
+)
 def test_constant_and_copied_columns_have_defined_results(test):
     x = np.random.default_rng(0).normal(size=60)
     data = numeric(np.column_stack([x, np.full(60, 7.0), x]))
@@ -83,7 +102,14 @@ def test_constant_and_copied_columns_have_defined_results(test):
 
 @pytest.mark.parametrize(
     "penalty, unbounded, bounded",
-    [(4, 0.742, 0.742), (2, 1.101, 1.101), (1, 1.665, 1.665), (0.5, 2.598, 2.598), (0.1, 8.38, 5.81), (0.01, 60.2, 18.4)],
+    [
+        (4, 0.742, 0.742),
+        (2, 1.101, 1.101),
+        (1, 1.665, 1.665),
+        (0.5, 2.598, 2.598),
+        (0.1, 8.38, 5.81),
+        (0.01, 60.2, 18.4),
+    ],
 )
 def test_the_residual_shift_is_that_of_the_specification(penalty, unbounded, bounded):
     assert residual_shift(penalty, math.inf) == pytest.approx(unbounded, rel=2e-3)
@@ -94,20 +120,28 @@ def test_the_residual_shift_is_that_of_the_specification(penalty, unbounded, bou
 @pytest.mark.parametrize("null", list(jaxcd.citests.Null))
 @pytest.mark.parametrize("conditional", [False, True])
 def test_one_record_moves_the_margin_by_at_most_one(null, conditional):
-    """Neighbours differ in one whole record, whose own residual moves too; clusters and outliers among the starts."""
+    """Neighbours differ in one whole record, whose own residual moves too; clusters and outliers
+    among the starts.
+    """
     test = jaxcd.BoundedRCIT(null=null, n_permutations=19, penalty=0.5, n_features=20)
     query = Query.of(0, 1, (2,) if conditional else ())
     rng = np.random.default_rng(4)
     worst = 0.0
     for trial in range(24):
         n = 40
-        columns = rng.choice([-1.0, -0.5, 0.0, 1.0], size=(n, 3)) if trial % 2 else rng.uniform(-1, 1, (n, 3))
+        columns = (
+            rng.choice([-1.0, -0.5, 0.0, 1.0], size=(n, 3))
+            if trial % 2
+            else rng.uniform(-1, 1, (n, 3))
+        )
         if trial % 4 == 3:
             columns[:, 1] = columns[:, 0]
         other = columns.copy()
         other[int(rng.integers(n))] = rng.choice([-1.0, 1.0], size=3)
         margins = [
-            test.prepare(numeric(c, 1.0), key=jax.random.key(7)).evaluate(query.given, [query], alpha=0.05).margin[0]
+            test.prepare(numeric(c, 1.0), key=jax.random.key(7))
+            .evaluate(query.given, [query], alpha=0.05)
+            .margin[0]
             for c in (columns, other)
         ]
         worst = max(worst, abs(margins[0] - margins[1]))
@@ -117,25 +151,60 @@ def test_one_record_moves_the_margin_by_at_most_one(null, conditional):
 
 def test_sensitivities_are_stated_where_they_hold():
     options = dict(alpha=0.05, n_samples=1000, relation=Relation.REPLACE_ONE)
-    assert jaxcd.RCIT().margin_sensitivity(**options) is None and jaxcd.HSIC().margin_sensitivity(**options) is None
+    assert (
+        jaxcd.RCIT().margin_sensitivity(**options) is None
+        and jaxcd.HSIC().margin_sensitivity(**options) is None
+    )
     assert jaxcd.BoundedRCIT().margin_sensitivity(**options).value == 1.0
     # (4 + sqrt 6) records without conditioning: PRIVACY.md H1.
-    assert jaxcd.BoundedRCIT().record_sensitivity(conditional=False, n_samples=1000) == pytest.approx(6.4495, abs=1e-3)
+    assert jaxcd.BoundedRCIT().record_sensitivity(
+        conditional=False, n_samples=1000
+    ) == pytest.approx(6.4495, abs=1e-3)
 
 
 def test_bad_input_is_refused_before_a_charge():
     data = numeric(np.random.default_rng(0).normal(size=(20, 2)))
     with pytest.raises(jaxcd.errors.DomainError, match="public bounds"):
-        jaxcd.ci_test(data, "x0", "x1", test=jaxcd.BoundedRCIT(), budget=jaxcd.Budget(1.0), key=jax.random.key(0))
+        jaxcd.ci_test(
+            data,
+            "x0",
+            "x1",
+            test=jaxcd.BoundedRCIT(),
+            budget=jaxcd.Budget(1.0),
+            key=jax.random.key(0),
+        )
     with pytest.raises(jaxcd.errors.SensitivityError):
-        jaxcd.ci_test(data, "x0", "x1", test=jaxcd.RCIT(), budget=jaxcd.Budget(1.0), key=jax.random.key(0))
+        jaxcd.ci_test(
+            data, "x0", "x1", test=jaxcd.RCIT(), budget=jaxcd.Budget(1.0), key=jax.random.key(0)
+        )
     with pytest.raises(jaxcd.errors.OptionError, match="key"):
         jaxcd.ci_test(data, "x0", "x1", test=jaxcd.RCIT(), budget=jaxcd.NO_PRIVACY, key=None)
     with pytest.raises(jaxcd.errors.OptionError, match="n_permutations"):
-        jaxcd.ci_test(data, "x0", "x1", test=jaxcd.RCIT(n_permutations=3), budget=jaxcd.NO_PRIVACY, key=jax.random.key(0))
+        jaxcd.ci_test(
+            data,
+            "x0",
+            "x1",
+            test=jaxcd.RCIT(n_permutations=3),
+            budget=jaxcd.NO_PRIVACY,
+            key=jax.random.key(0),
+        )
     with pytest.raises(jaxcd.errors.DomainError, match="4 rows"):
-        jaxcd.ci_test(data.__class__.from_array([[1.0, 2.0], [2.0, 1.0]], domain=jaxcd.Domain({"a": jaxcd.Numeric(), "b": jaxcd.Numeric()})),
-                      "a", "b", test=jaxcd.HSIC(), budget=jaxcd.NO_PRIVACY, key=jax.random.key(0))  # fmt: skip
-    for options in ({"penalty": 0.0}, {"bandwidth": -1.0}, {"norm_bound": math.nan}, {"n_permutations": 0}):
+        jaxcd.ci_test(
+            data.__class__.from_array(
+                [[1.0, 2.0], [2.0, 1.0]],
+                domain=jaxcd.Domain({"a": jaxcd.Numeric(), "b": jaxcd.Numeric()}),
+            ),
+            "a",
+            "b",
+            test=jaxcd.HSIC(),
+            budget=jaxcd.NO_PRIVACY,
+            key=jax.random.key(0),
+        )
+    for options in (
+        {"penalty": 0.0},
+        {"bandwidth": -1.0},
+        {"norm_bound": math.nan},
+        {"n_permutations": 0},
+    ):
         with pytest.raises(jaxcd.errors.OptionError, match=next(iter(options))):
             jaxcd.BoundedRCIT(**options)

@@ -1,7 +1,9 @@
-"""Attempts to break the stated sensitivities: searches over neighbouring data sets, and the extremal families.
+"""Attempts to break the stated sensitivities: searches over neighbouring data sets, and the
+extremal families.
 
-Everything goes through the tests themselves, from rows to margins.  Columns come in independent groups (x, y, z): one
-data set holds many attempts, and replacing its first row replaces the record of every attempt at once.
+Everything goes through the tests themselves, from rows to margins.  Columns come in independent
+groups (x, y, z): one data set holds many attempts, and replacing its first row replaces the record
+of every attempt at once.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ ALPHA = 0.05
 
 
 def bound(test: CITest, n: int, alpha: float = ALPHA) -> float:
-    stated = test.margin_sensitivity(alpha=alpha, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE)
+    stated = test.margin_sensitivity(
+        alpha=alpha, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE
+    )
     assert stated is not None
     return stated.value
 
@@ -31,7 +35,9 @@ def bound(test: CITest, n: int, alpha: float = ALPHA) -> float:
 def evaluate(test: CITest, rows: np.ndarray, levels: tuple[int, int, int], alpha: float = ALPHA):
     """Margins and statistics of groups of columns.  rows: (n, groups, 3)."""
     groups = rows.shape[1]
-    domain = jaxcd.Domain({f"c{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels * groups)})
+    domain = jaxcd.Domain(
+        {f"c{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels * groups)}
+    )
     codes = rows.reshape(len(rows), -1).astype(np.int32)
     prepared = test.prepare(jaxcd.Dataset.from_codes(codes, domain=domain))
     given = (lambda g: (3 * g + 2,)) if levels[2] > 1 else lambda g: ()
@@ -39,12 +45,18 @@ def evaluate(test: CITest, rows: np.ndarray, levels: tuple[int, int, int], alpha
     return Queue(prepared, alpha=alpha).evaluate(queries)
 
 
-def margins(test: CITest, rows: np.ndarray, levels: tuple[int, int, int], alpha: float = ALPHA) -> np.ndarray:
+def margins(
+    test: CITest, rows: np.ndarray, levels: tuple[int, int, int], alpha: float = ALPHA
+) -> np.ndarray:
     return evaluate(test, rows, levels, alpha).margin
 
 
-def random_rows(rng: np.random.Generator, n: int, groups: int, levels: tuple[int, int, int]) -> np.ndarray:
-    """Groups of records from random joint distributions, from balanced to nearly constant, some with y equal to x."""
+def random_rows(
+    rng: np.random.Generator, n: int, groups: int, levels: tuple[int, int, int]
+) -> np.ndarray:
+    """Groups of records from random joint distributions, from balanced to nearly constant, some
+    with y equal to x.
+    """
     rows = np.empty((n, groups, 3), dtype=np.int64)
     cells = math.prod(levels)
     for g in range(groups):
@@ -55,8 +67,12 @@ def random_rows(rng: np.random.Generator, n: int, groups: int, levels: tuple[int
     return rows
 
 
-def climb(test: CITest, *, n: int, levels: tuple[int, int, int], steps: int, groups: int, seed: int) -> float:
-    """Hill climbing in all groups at once: change a few records, or the replaced one; keep what is not smaller."""
+def climb(
+    test: CITest, *, n: int, levels: tuple[int, int, int], steps: int, groups: int, seed: int
+) -> float:
+    """Hill climbing in all groups at once: change a few records, or the replaced one; keep what is
+    not smaller.
+    """
     rng = np.random.default_rng(seed)
     rows = random_rows(rng, n, groups, levels)
     other = np.stack([rng.integers(0, k, groups) for k in levels], axis=-1)
@@ -81,7 +97,11 @@ def climb(test: CITest, *, n: int, levels: tuple[int, int, int], steps: int, gro
                 proposal[rng.integers(0, n, size), g] = fresh
         value = change(proposal, record)
         better = value >= best
-        rows[:, better], other[better], best[better] = proposal[:, better], record[better], value[better]
+        rows[:, better], other[better], best[better] = (
+            proposal[:, better],
+            record[better],
+            value[better],
+        )
     return float(best.max())
 
 
@@ -109,13 +129,20 @@ def test_independent_search(test: CITest):
         return float(margins(test, rows[:, None, :], (3, 3, 2))[0])
 
     found = search_sensitivity(
-        margin, levels=(3, 3, 2), n_samples=9, n_restarts=3, n_steps=40, rng=np.random.default_rng(0)
+        margin,
+        levels=(3, 3, 2),
+        n_samples=9,
+        n_restarts=3,
+        n_steps=40,
+        rng=np.random.default_rng(0),
     )
     assert 0.5 < found.value <= bound(test, 9)
 
 
 def records(*blocks: tuple[int, tuple[int, int, int]]) -> np.ndarray:
-    """(count, (x, y, z)) blocks as rows of one group; the first block's first row is the one replaced."""
+    """(count, (x, y, z)) blocks as rows of one group; the first block's first row is the one
+    replaced.
+    """
     return np.concatenate([np.tile(record, (count, 1)) for count, record in blocks])[:, None, :]
 
 
@@ -126,8 +153,9 @@ def moved(rows: np.ndarray, record: tuple[int, int, int]) -> np.ndarray:
 
 
 def test_covariance_norm_family_of_two_root_two():
-    """Even 2 x 2 tables: stratum 0 has (0,0) and t of (1,1); stratum 1 (0,0), b of (1,0), b of (0,1) and one (1,1), which
-    moves to stratum 0.  The norm changes by 2.606 at 10^4 records a stratum, 2.769 at 10^6; the limit is 2 sqrt 2.
+    """Even 2 x 2 tables: stratum 0 has (0,0) and t of (1,1); stratum 1 (0,0), b of (1,0), b of
+    (0,1) and one (1,1), which moves to stratum 0.  The norm changes by 2.606 at 10^4 records a
+    stratum, 2.769 at 10^6; the limit is 2 sqrt 2.
     """
     for size, expected in ((10_000, 2.606), (200_000, 2.72)):
         b = round(size**0.72)
@@ -145,16 +173,29 @@ def test_covariance_norm_family_of_two_root_two():
         norm = abs(before.statistic[0] - after.statistic[0])
         assert expected - 0.02 < norm < 2 * math.sqrt(2)
         margin = abs(before.margin[0] - after.margin[0])
-        assert 0.8 * bound(CovarianceNorm(), len(rows)) < margin <= bound(CovarianceNorm(), len(rows))
+        assert (
+            0.8 * bound(CovarianceNorm(), len(rows)) < margin <= bound(CovarianceNorm(), len(rows))
+        )
 
 
 def test_covariance_norm_family_within_a_stratum():
-    """3 x 3, one stratum: p n records (1,0), p n (0,1), p^2 n (2,2), the rest (0,0); (1,1) becomes (2,2): towards sqrt 6."""
+    """3 x 3, one stratum: p n records (1,0), p n (0,1), p^2 n (2,2), the rest (0,0); (1,1) becomes
+    (2,2): towards sqrt 6.
+    """
     n = 200_000
     b = round(n**0.72)
     t = round(b * b / n)
-    rows = records((1, (1, 1, 0)), (b, (1, 0, 0)), (b, (0, 1, 0)), (t, (2, 2, 0)), (n - 2 * b - t - 1, (0, 0, 0)))
-    before, after = (evaluate(CovarianceNorm(), r, (3, 3, 1)).statistic[0] for r in (rows, moved(rows, (2, 2, 0))))
+    rows = records(
+        (1, (1, 1, 0)),
+        (b, (1, 0, 0)),
+        (b, (0, 1, 0)),
+        (t, (2, 2, 0)),
+        (n - 2 * b - t - 1, (0, 0, 0)),
+    )
+    before, after = (
+        evaluate(CovarianceNorm(), r, (3, 3, 1)).statistic[0]
+        for r in (rows, moved(rows, (2, 2, 0)))
+    )
     assert 2.2 < abs(before - after) < math.sqrt(6)
     # if either variable is binary, at most 2
     rng = np.random.default_rng(0)
@@ -166,10 +207,19 @@ def test_covariance_norm_family_within_a_stratum():
 
 
 def test_pooled_family_of_four():
-    """A record that leaves (1,0) in a stratum of (0,1) and enters (1,1) in a stratum of (0,0): both push the same way."""
+    """A record that leaves (1,0) in a stratum of (0,1) and enters (1,1) in a stratum of (0,0): both
+    push the same way.
+    """
     for size in (30, 1000, 100_000):
-        rows = records((1, (1, 0, 1)), (size, (0, 1, 1)), (size, (0, 0, 0)), (max(10, round(size**0.3)), (1, 1, 0)))
-        before, after = (evaluate(PooledCovariance(), r, (2, 2, 2)) for r in (rows, moved(rows, (1, 1, 0))))
+        rows = records(
+            (1, (1, 0, 1)),
+            (size, (0, 1, 1)),
+            (size, (0, 0, 0)),
+            (max(10, round(size**0.3)), (1, 1, 0)),
+        )
+        before, after = (
+            evaluate(PooledCovariance(), r, (2, 2, 2)) for r in (rows, moved(rows, (1, 1, 0)))
+        )
         pooled = abs(before.statistic[0] - after.statistic[0])
         assert pooled < 4 and (size < 1000 or pooled > 3.9)
         margin = abs(before.margin[0] - after.margin[0])
@@ -178,17 +228,23 @@ def test_pooled_family_of_four():
 
 @pytest.mark.parametrize("n", [10, 100, 2000, 100_000])
 def test_kendall_family_of_two(n: int):
-    """All tied at (1,1) but one at (0,0) or more, so that S stays positive; the record goes from (2,2) to (2,0)."""
+    """All tied at (1,1) but one at (0,0) or more, so that S stays positive; the record goes from
+    (2,2) to (2,0).
+    """
     for anchors in (1, 2, 5):
         rows = records((1, (2, 2, 0)), (anchors, (0, 0, 0)), (n - 1 - anchors, (1, 1, 0)))
-        before, after = (evaluate(KendallTau(), r, (3, 3, 1)).margin[0] for r in (rows, moved(rows, (2, 0, 0))))
+        before, after = (
+            evaluate(KendallTau(), r, (3, 3, 1)).margin[0] for r in (rows, moved(rows, (2, 0, 0)))
+        )
         assert abs(before - after) <= bound(KendallTau(), n)
         if n >= 2000 and anchors == 1:
             assert abs(before - after) > 1.95
 
 
 def test_kendall_between_strata():
-    """One record leaves a stratum in which it was concordant with all, and enters one in which it is discordant with all."""
+    """One record leaves a stratum in which it was concordant with all, and enters one in which it
+    is discordant with all.
+    """
     for n in (50, 2000):
         rows = records(
             (1, (2, 2, 0)),
@@ -199,13 +255,16 @@ def test_kendall_between_strata():
             (n // 2, (0, 0, 2)),
             (n // 2, (2, 2, 2)),
         )
-        before, after = (evaluate(KendallTau(), r, (3, 3, 3)).margin[0] for r in (rows, moved(rows, (0, 2, 1))))
+        before, after = (
+            evaluate(KendallTau(), r, (3, 3, 3)).margin[0] for r in (rows, moved(rows, (0, 2, 1)))
+        )
         assert 1.7 < abs(before - after) <= bound(KendallTau(), len(rows))
 
 
 def test_published_statistic_would_fail_here():
-    """The pair on which the weighted z of the published code jumps by its whole range (a large stratum with a constant
-    column enters the denominator) moves the square-root score by almost nothing.
+    """The pair on which the weighted z of the published code jumps by its whole range (a large
+    stratum with a constant column enters the denominator) moves the square-root score by almost
+    nothing.
     """
     n, k = 1000, 10
     x = np.concatenate([np.zeros(n - k, dtype=int), np.arange(k)])
@@ -226,14 +285,18 @@ def test_bound_holds_at_every_alpha(test: CITest, alpha: float):
         rows = random_rows(rng, n, 60, levels)
         neighbour = rows.copy()
         neighbour[0] = np.stack([rng.integers(0, k, 60) for k in levels], axis=-1)
-        change = np.abs(margins(test, rows, levels, alpha) - margins(test, neighbour, levels, alpha))
+        change = np.abs(
+            margins(test, rows, levels, alpha) - margins(test, neighbour, levels, alpha)
+        )
         assert change.max() <= bound(test, n, alpha)
         reached = max(reached, float(change.max()))
     assert reached > 0.3
 
 
 def test_rounding_stays_within_the_pad():
-    """Integer arithmetic in 60 digits against the computed margin, near the largest n of the tests."""
+    """Integer arithmetic in 60 digits against the computed margin, near the largest n of the
+    tests.
+    """
     import mpmath
 
     rng = np.random.default_rng(2)
@@ -250,7 +313,11 @@ def test_rounding_stays_within_the_pad():
         for block in table:
             size = int(block.sum())
             r, c = [int(s) for s in block.sum(axis=1)], [int(s) for s in block.sum(axis=0)]
-            total += sum((block[a, b] - mpmath.mpf(r[a] * c[b]) / size) ** 2 for a in range(3) for b in range(2))
+            total += sum(
+                (block[a, b] - mpmath.mpf(r[a] * c[b]) / size) ** 2
+                for a in range(3)
+                for b in range(2)
+            )
             scatter = [(m, size - mpmath.mpf(sum(k * k for k in m)) / size) for m in (r, c)]
             v += scatter[0][1] * scatter[1][1] / (size - 1)
             squares = [
@@ -262,7 +329,9 @@ def test_rounding_stays_within_the_pad():
             w += squares[0] * squares[1] / size**2
         c = mpmath.mpf(2) * mpmath.erfinv(mpmath.mpf(1) - mpmath.mpf("0.05")) ** 2 - 1
         exact = mpmath.sqrt(total) - mpmath.sqrt(v + c * mpmath.sqrt(w))
-        stated = CovarianceNorm().margin_sensitivity(alpha=0.05, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE)
+        stated = CovarianceNorm().margin_sensitivity(
+            alpha=0.05, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE
+        )
         assert stated is not None
         computed = margins(CovarianceNorm(), rows[:, None, :], (3, 2, 4))[0]
         assert abs(float(mpmath.mpf(float(computed)) - exact)) <= stated.pad

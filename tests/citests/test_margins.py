@@ -38,13 +38,17 @@ def dataset(seed: int, n: int = 300) -> jaxcd.Dataset:
     common = rng.random(n)
     share = rng.random(4) * 0.7
     columns = [
-        np.minimum((k * np.where(rng.random(n) < s, common, rng.random(n) ** 2)).astype(np.int32), k - 1)
+        np.minimum(
+            (k * np.where(rng.random(n) < s, common, rng.random(n) ** 2)).astype(np.int32), k - 1
+        )
         for k, s in zip(LEVELS, share, strict=True)
     ]
     return jaxcd.Dataset.from_codes(np.stack(columns, 1), domain=DOMAIN)
 
 
-def one(test: CITest, data: jaxcd.Dataset, query: Query, alpha: float) -> tuple[float, float, float]:
+def one(
+    test: CITest, data: jaxcd.Dataset, query: Query, alpha: float
+) -> tuple[float, float, float]:
     prepared = test.prepare(data)
     result = prepared.evaluate(prepared.bucket(query), [query], alpha=alpha)
     assert isinstance(result, Evaluation)
@@ -80,7 +84,9 @@ def test_chi_square_and_g(test: CITest, power: str, seed: int, alpha: float, que
     expected, dof = sum(p.statistic for p in parts), sum(p.dof for p in parts)
     assert statistic == pytest.approx(expected, rel=1e-9, abs=1e-9)
     with mpmath.workdps(40):
-        exact = mpmath.log(mpmath.gammainc(mpmath.mpf(dof) / 2, a=mpmath.mpf(expected) / 2, regularized=True))
+        exact = mpmath.log(
+            mpmath.gammainc(mpmath.mpf(dof) / 2, a=mpmath.mpf(expected) / 2, regularized=True)
+        )
     assert log_pvalue == pytest.approx(float(exact) if dof else 0, rel=1e-8, abs=1e-8)
     assert margin == pytest.approx(math.log(alpha) - log_pvalue, rel=1e-12, abs=1e-12)
 
@@ -95,27 +101,45 @@ def covariance_parts(codes: np.ndarray, query: Query) -> tuple[float, float, flo
         cross.append(centred[0].T @ centred[1])
         if n > 1:
             v += float((centred[0] ** 2).sum() * (centred[1] ** 2).sum() / (n - 1))
-        w.append(float(np.linalg.norm(centred[0].T @ centred[0]) * np.linalg.norm(centred[1].T @ centred[1]) / n))
+        w.append(
+            float(
+                np.linalg.norm(centred[0].T @ centred[0])
+                * np.linalg.norm(centred[1].T @ centred[1])
+                / n
+            )
+        )
     g = math.sqrt(sum(float((c**2).sum()) for c in cross))
     return g, float(np.linalg.norm(sum(cross))), v, math.hypot(*w), sum(w)
 
 
 @pytest.mark.parametrize("pooled", [False, True])
 @settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), alpha=ALPHAS, query=st.sampled_from(QUERIES), n=st.sampled_from([300, 20_000]))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    alpha=ALPHAS,
+    query=st.sampled_from(QUERIES),
+    n=st.sampled_from([300, 20_000]),
+)
 def test_covariance_norms(pooled: bool, seed: int, alpha: float, query: Query, n: int):
     data = dataset(seed, n)
-    statistic, log_pvalue, margin = one(PooledCovariance() if pooled else CovarianceNorm(), data, query, alpha)
+    statistic, log_pvalue, margin = one(
+        PooledCovariance() if pooled else CovarianceNorm(), data, query, alpha
+    )
     g, m, v, w, w1 = covariance_parts(data.codes, query)
     value, spread = (m, w1) if pooled else (g, w)
     assert statistic == pytest.approx(value, rel=1e-9, abs=1e-6)
     c = max(float(stats.chi2.ppf(1 - alpha, 1)) - 1, 0.0)
     tau = (3 + 1.5 * c) / (2 * (3 - 2 * math.sqrt(2)))
-    assert margin == pytest.approx(value - math.sqrt(max(v + c * spread, tau**2)), rel=1e-9, abs=1e-6)
+    assert margin == pytest.approx(
+        value - math.sqrt(max(v + c * spread, tau**2)), rel=1e-9, abs=1e-6
+    )
     # Satterthwaite: value^2 is about (W^2 / V) chi-square with V^2 / W^2 degrees of freedom
     if v > 1 and spread > 1:
         with mpmath.workdps(40):
-            half, at = mpmath.mpf(v / spread) ** 2 / 2, mpmath.mpf(value) ** 2 * v / mpmath.mpf(spread) ** 2 / 2
+            half, at = (
+                mpmath.mpf(v / spread) ** 2 / 2,
+                mpmath.mpf(value) ** 2 * v / mpmath.mpf(spread) ** 2 / 2,
+            )
             exact = float(mpmath.log(mpmath.gammainc(half, a=at, regularized=True)))
         assert log_pvalue == pytest.approx(exact, rel=1e-6, abs=1e-6)
 
@@ -132,20 +156,33 @@ def kendall_parts(codes: np.ndarray, query: Query) -> tuple[float, float]:
     return score, variance
 
 
-def check_kendall(test: CITest, data: jaxcd.Dataset, query: Query, alpha: float, columns: np.ndarray) -> None:
+def check_kendall(
+    test: CITest, data: jaxcd.Dataset, query: Query, alpha: float, columns: np.ndarray
+) -> None:
     statistic, log_pvalue, margin = one(test, data, query, alpha)
     score, variance = kendall_parts(columns, query)
     z = float(stats.norm.ppf(1 - alpha / 2))
-    assert margin == pytest.approx(abs(score) - z * math.sqrt(max(variance, 100)), rel=1e-9, abs=1e-6)
+    assert margin == pytest.approx(
+        abs(score) - z * math.sqrt(max(variance, 100)), rel=1e-9, abs=1e-6
+    )
     if variance > 0:
         assert statistic == pytest.approx(score / math.sqrt(variance), rel=1e-9, abs=1e-9)
         with mpmath.workdps(40):
-            exact = float(mpmath.log(mpmath.erfc(abs(mpmath.mpf(score)) / mpmath.sqrt(2 * mpmath.mpf(variance)))))
+            exact = float(
+                mpmath.log(
+                    mpmath.erfc(abs(mpmath.mpf(score)) / mpmath.sqrt(2 * mpmath.mpf(variance)))
+                )
+            )
         assert log_pvalue == pytest.approx(exact, rel=1e-7, abs=1e-7)
 
 
 @settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), alpha=ALPHAS, query=st.sampled_from(QUERIES), n=st.sampled_from([40, 300]))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    alpha=ALPHAS,
+    query=st.sampled_from(QUERIES),
+    n=st.sampled_from([40, 300]),
+)
 def test_kendall(seed: int, alpha: float, query: Query, n: int):
     data = dataset(seed, n)
     check_kendall(KendallTau(), data, query, alpha, data.codes)
@@ -153,7 +190,9 @@ def test_kendall(seed: int, alpha: float, query: Query, n: int):
 
 @settings(max_examples=10, deadline=None)
 @given(
-    st.integers(0, 2**32 - 1), ALPHAS, st.sampled_from([Query(0, 1), Query(0, 1, (2,)), Query(0, 2), Query(1, 2, (3,))])
+    st.integers(0, 2**32 - 1),
+    ALPHAS,
+    st.sampled_from([Query(0, 1), Query(0, 1, (2,)), Query(0, 2), Query(1, 2, (3,))]),
 )
 def test_kendall_of_numeric_columns(seed: int, alpha: float, query: Query):
     rng = np.random.default_rng(seed)
@@ -176,7 +215,9 @@ def test_kendall_of_numeric_columns(seed: int, alpha: float, query: Query):
 
 
 def test_kendall_refuses_numeric_conditioning():
-    domain = jaxcd.Domain({"x": jaxcd.Numeric(0, 1), "y": jaxcd.Numeric(0, 1), "z": jaxcd.Numeric(0, 1)})
+    domain = jaxcd.Domain(
+        {"x": jaxcd.Numeric(0, 1), "y": jaxcd.Numeric(0, 1), "z": jaxcd.Numeric(0, 1)}
+    )
     data = jaxcd.Dataset.from_array(np.random.default_rng(0).random((30, 3)), domain=domain)
     assert math.isfinite(one(KendallTau(), data, Query(0, 1), 0.05)[2])
     with pytest.raises(DomainError, match="'z'"):
@@ -184,14 +225,23 @@ def test_kendall_refuses_numeric_conditioning():
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.integers(0, 2**32 - 1), ALPHAS, st.sampled_from([(), (2,), (3, 4), (2, 3, 4)]), st.sampled_from([30, 500]))
+@given(
+    st.integers(0, 2**32 - 1),
+    ALPHAS,
+    st.sampled_from([(), (2,), (3, 4), (2, 3, 4)]),
+    st.sampled_from([30, 500]),
+)
 def test_fisher_z(seed: int, alpha: float, given: tuple[int, ...], n: int):
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(n, 5)) @ rng.normal(size=(5, 5))
-    data = jaxcd.Dataset.from_array(values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(5)}))
+    data = jaxcd.Dataset.from_array(
+        values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(5)})
+    )
     statistic, log_pvalue, margin = one(FisherZ(), data, Query(0, 1, given), alpha)
     design = np.column_stack([np.ones(n), values[:, list(given)]])
-    left, right = (v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (values[:, 0], values[:, 1]))
+    left, right = (
+        v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (values[:, 0], values[:, 1])
+    )
     r = stats.pearsonr(left, right).statistic
     z = math.sqrt(n - len(given) - 3) * math.atanh(r)
     assert statistic == pytest.approx(z, rel=1e-6, abs=1e-7)
@@ -203,21 +253,28 @@ def test_pvalues_below_the_smallest_float():
     n = 20_000
     codes = np.repeat(np.arange(2), n // 2)
     data = jaxcd.Dataset.from_codes(
-        np.stack([codes, codes], 1), domain=jaxcd.Domain({name: jaxcd.Ordinal((0, 1)) for name in "ab"})
+        np.stack([codes, codes], 1),
+        domain=jaxcd.Domain({name: jaxcd.Ordinal((0, 1)) for name in "ab"}),
     )
     for test in (ChiSquare(), GTest(), KendallTau(), CovarianceNorm(), PooledCovariance()):
         _, log_pvalue, margin = one(test, data, Query(0, 1), 0.05)
         assert -1e6 < log_pvalue < -2000 and 0 < margin < math.inf
     _, log_pvalue, _ = one(ChiSquare(), data, Query(0, 1), 0.05)
     with mpmath.workdps(40):
-        assert log_pvalue == pytest.approx(float(mpmath.log(mpmath.erfc(mpmath.sqrt(n / 2)))), rel=1e-9)
+        assert log_pvalue == pytest.approx(
+            float(mpmath.log(mpmath.erfc(mpmath.sqrt(n / 2)))), rel=1e-9
+        )
 
 
-@pytest.mark.parametrize("test", [ChiSquare(), GTest(), CovarianceNorm(), PooledCovariance(), KendallTau()])
+@pytest.mark.parametrize(
+    "test", [ChiSquare(), GTest(), CovarianceNorm(), PooledCovariance(), KendallTau()]
+)
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_margin_and_pvalue_agree_on_the_decision(test: CITest, seed: int):
-    """The margin never calls dependent what the p-value calls independent by far, nor the reverse for large samples."""
+    """The margin never calls dependent what the p-value calls independent by far, nor the reverse
+    for large samples.
+    """
     data = dataset(seed, 20_000)
     for query in QUERIES:
         _, log_pvalue, margin = one(test, data, query, 0.05)
@@ -227,7 +284,9 @@ def test_margin_and_pvalue_agree_on_the_decision(test: CITest, seed: int):
             assert margin > 0
 
 
-@pytest.mark.parametrize("test", [ChiSquare(), GTest(), FisherZ(), Oracle(jaxcd.networks.load("asia").dag)])
+@pytest.mark.parametrize(
+    "test", [ChiSquare(), GTest(), FisherZ(), Oracle(jaxcd.networks.load("asia").dag)]
+)
 @pytest.mark.parametrize("relation", jaxcd.privacy.Relation)
 def test_tests_without_a_bound_say_so(test: CITest, relation: jaxcd.privacy.Relation):
     assert test.margin_sensitivity(alpha=0.05, n_samples=1000, relation=relation) is None
@@ -241,7 +300,9 @@ def test_stated_sensitivities(alpha: float):
         (PooledCovariance(), 4 + (3 - 2 * math.sqrt(2))),
         (KendallTau(), 2 + z / 45),
     ):
-        stated = test.margin_sensitivity(alpha=alpha, n_samples=1000, relation=jaxcd.privacy.Relation.REPLACE_ONE)
+        stated = test.margin_sensitivity(
+            alpha=alpha, n_samples=1000, relation=jaxcd.privacy.Relation.REPLACE_ONE
+        )
         assert stated is not None and stated.value == pytest.approx(bound, rel=1e-9)
         assert 0 < stated.pad < 1e-3
 
@@ -255,13 +316,17 @@ def test_discrete_tests_refuse_numeric_columns_by_name(test: CITest):
 
 
 def test_fisher_z_refuses_nominal_columns_by_name():
-    domain = jaxcd.Domain({"fine": jaxcd.Numeric(0, 1), "colour": jaxcd.Categorical(("red", "green", "blue"))})
+    domain = jaxcd.Domain(
+        {"fine": jaxcd.Numeric(0, 1), "colour": jaxcd.Categorical(("red", "green", "blue"))}
+    )
     data = jaxcd.Dataset.from_array([[0.5, "red"], [1.0, "blue"]], domain=domain)
     with pytest.raises(DomainError, match="colour"):
         FisherZ().prepare(data)
 
 
-@pytest.mark.parametrize("test", [ChiSquare(), GTest(), CovarianceNorm(), PooledCovariance(), KendallTau(), FisherZ()])
+@pytest.mark.parametrize(
+    "test", [ChiSquare(), GTest(), CovarianceNorm(), PooledCovariance(), KendallTau(), FisherZ()]
+)
 def test_a_missing_data_set_is_refused(test: CITest):
     with pytest.raises(OptionError):
         test.prepare(None)

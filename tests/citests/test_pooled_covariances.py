@@ -1,4 +1,6 @@
-"""The covariance within strata that tree-guided PC projects, and how far a record moves a projection of it."""
+"""The covariance within strata that tree-guided PC projects, and how far a record moves a
+projection of it.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,19 @@ def covariance(codes: np.ndarray, x: int, y: int, given: tuple[int, ...]) -> np.
 
 
 def prepared(codes: np.ndarray):
-    return jaxcd.CovarianceNorm().prepare(jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=DOMAIN))
+    return jaxcd.CovarianceNorm().prepare(
+        jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=DOMAIN)
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_by_definition(seed):
     codes = np.random.default_rng(seed).integers(0, LEVELS, (50, 4))
-    queries = [Query.of(x, y, s) for x, y in itertools.combinations(range(4), 2) for s in ((), *_others(x, y))]
+    queries = [
+        Query.of(x, y, s)
+        for x, y in itertools.combinations(range(4), 2)
+        for s in ((), *_others(x, y))
+    ]
     found = prepared(codes).pooled_covariances(queries)
     for query, matrix in zip(queries, found, strict=True):
         np.testing.assert_allclose(matrix, covariance(codes, *query), atol=1e-12)
@@ -44,7 +52,9 @@ def _others(x: int, y: int) -> list[tuple[int, ...]]:
 
 
 def test_a_replaced_record_moves_every_projection_by_at_most_4():
-    """The largest <U, C' - C> over |U|_F <= 1 is |C' - C|_F; data sets of few rows, so that strata are born and die."""
+    """The largest <U, C' - C> over |U|_F <= 1 is |C' - C|_F; data sets of few rows, so that strata
+    are born and die.
+    """
     rng = np.random.default_rng(0)
     worst = 0.0
     for _ in range(3_000):
@@ -57,7 +67,9 @@ def test_a_replaced_record_moves_every_projection_by_at_most_4():
 
 
 def test_the_bound_is_nearly_reached():
-    """Two large strata of equal rows: the record leaves one as its only exception, and enters the other as its only exception."""
+    """Two large strata of equal rows: the record leaves one as its only exception, and enters the
+    other as its only exception.
+    """
     n = 400
     codes = np.zeros((2 * n, 4), dtype=np.int64)
     codes[n:, [0, 1]] = 1

@@ -35,7 +35,9 @@ def score(n: int, e: int) -> float:
 
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_sensitivities_by_exhaustion(n: int):
-    """All data sets of n rows over a grid of values, ties and all: E, rho_n and the score, added and replaced."""
+    """All data sets of n rows over a grid of values, ties and all: E, rho_n and the score, added
+    and replaced.
+    """
     values = list(itertools.product(range(max(n, 3)), repeat=2))
     replaced, added, worst_score, worst_added = 0, 0, 0.0, 0.0
     for rows in itertools.combinations_with_replacement(values, n - 1):
@@ -62,20 +64,28 @@ def test_rho_moves_by_the_whole_bound_on_the_diagonal(n: int):
 
 
 def test_search_for_a_larger_change_of_rho():
-    """Products of two-block and random columns with ties; the replaced record goes to the corners."""
+    """Products of two-block and random columns with ties; the replaced record goes to the
+    corners.
+    """
     rng = np.random.default_rng(3)
     for _ in range(300):
         n = int(rng.integers(5, 60))
         x, y = rng.integers(0, rng.integers(2, n), (2, n))
         y = np.where(rng.random(n) < rng.random(), rng.choice([-1, 1]) * x, y)
-        ends = [product(np.append(x[1:], a), np.append(y[1:], b)) for a in (-99, 0, 99) for b in (-99, 0, 99)]
+        ends = [
+            product(np.append(x[1:], a), np.append(y[1:], b))
+            for a in (-99, 0, 99)
+            for b in (-99, 0, 99)
+        ]
         assert 3 * (max(ends) - min(ends)) / (n**3 - n) <= spearman_rho_sensitivity(n) + 1e-12
 
 
 def margins(rows: np.ndarray, levels: tuple[int, ...], alpha: float = 0.05) -> np.ndarray:
     """rows: (n, groups, 3) -> (groups,)."""
     groups = rows.shape[1]
-    domain = jaxcd.Domain({f"c{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels * groups)})
+    domain = jaxcd.Domain(
+        {f"c{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels * groups)}
+    )
     data = jaxcd.Dataset.from_codes(rows.reshape(len(rows), -1).astype(np.int32), domain=domain)
     queue = Queue(jaxcd.Spearman().prepare(data), alpha=alpha)
     return queue.evaluate([Query(3 * g, 3 * g + 1, (3 * g + 2,)) for g in range(groups)]).margin
@@ -104,14 +114,20 @@ def test_margins_of_neighbours(n: int, levels: tuple[int, ...]):
         neighbour[0] = record
         value = np.abs(margins(proposal, levels) - margins(neighbour, levels))
         better = value >= best
-        rows[:, better], other[better], best[better] = proposal[:, better], record[better], value[better]
+        rows[:, better], other[better], best[better] = (
+            proposal[:, better],
+            record[better],
+            value[better],
+        )
     assert best.max() <= bound(n)
     assert best.max() > 0.9
 
 
 @pytest.mark.parametrize("n", [100, 2000, 50_000])
 def test_the_family_that_reaches_two(n: int):
-    """Nearly all tied at (1, 1), one at (0, 0), the record from (2, 2) to (2, 0): E goes from about 2 n^2 to about 0."""
+    """Nearly all tied at (1, 1), one at (0, 0), the record from (2, 2) to (2, 0): E goes from about
+    2 n^2 to about 0.
+    """
     rows = np.ones((n, 1, 3), dtype=np.int64)
     rows[:, 0, 2] = 0
     rows[0, 0, :2] = 2
@@ -135,7 +151,9 @@ def test_the_constant_at_other_levels():
 
 @pytest.mark.parametrize("numeric", [False, True])
 def test_level_and_power_given_a_common_cause(numeric: bool):
-    """x and y depend on z, and in the second case on each other: rejections of 200 columns' pairs without privacy."""
+    """x and y depend on z, and in the second case on each other: rejections of 200 columns' pairs
+    without privacy.
+    """
     rng = np.random.default_rng(8)
     n, rejected = 600, []
     for effect in (0.0, 0.35):
@@ -145,11 +163,23 @@ def test_level_and_power_given_a_common_cause(numeric: bool):
             x = z + rng.normal(size=n)
             y = -z + effect * x + rng.normal(size=n)
             if numeric:
-                columns = {"x": jaxcd.Numeric(), "y": jaxcd.Numeric(), "z": jaxcd.Ordinal((0, 1, 2))}
-                data = jaxcd.Dataset.from_array(np.column_stack([x, y, z]), domain=jaxcd.Domain(columns))
+                columns = {
+                    "x": jaxcd.Numeric(),
+                    "y": jaxcd.Numeric(),
+                    "z": jaxcd.Ordinal((0, 1, 2)),
+                }
+                data = jaxcd.Dataset.from_array(
+                    np.column_stack([x, y, z]), domain=jaxcd.Domain(columns)
+                )
             else:
-                codes = np.column_stack([np.clip(np.floor(x) + 3, 0, 7), np.clip(np.floor(y) + 5, 0, 9), z]).astype(np.int32)
-                columns = {"x": jaxcd.Ordinal(tuple(range(8))), "y": jaxcd.Ordinal(tuple(range(10))), "z": jaxcd.Ordinal((0, 1, 2))}
+                codes = np.column_stack(
+                    [np.clip(np.floor(x) + 3, 0, 7), np.clip(np.floor(y) + 5, 0, 9), z]
+                ).astype(np.int32)
+                columns = {
+                    "x": jaxcd.Ordinal(tuple(range(8))),
+                    "y": jaxcd.Ordinal(tuple(range(10))),
+                    "z": jaxcd.Ordinal((0, 1, 2)),
+                }
                 data = jaxcd.Dataset.from_codes(codes, domain=jaxcd.Domain(columns))
             answer = Queue(jaxcd.Spearman().prepare(data), alpha=0.05).evaluate([Query(0, 1, (2,))])
             count += float(answer.log_pvalue[0]) <= math.log(0.05)
@@ -166,13 +196,18 @@ def test_the_statistic_without_conditioning_is_the_normal_score_of_rho():
     domain = jaxcd.Domain({"x": jaxcd.Numeric(), "y": jaxcd.Numeric()})
     data = jaxcd.Dataset.from_array(np.column_stack([x, y]), domain=domain)
     answer = jaxcd.ci_test(data, "x", "y", test=jaxcd.Spearman(), budget=jaxcd.NO_PRIVACY, key=None)
-    assert answer.statistic == pytest.approx(stats.spearmanr(x, y).statistic * math.sqrt(19_999), rel=0.02)
+    assert answer.statistic == pytest.approx(
+        stats.spearmanr(x, y).statistic * math.sqrt(19_999), rel=0.02
+    )
 
 
 def test_degenerate_data_have_defined_results():
     columns = {"c": jaxcd.Numeric(), "x": jaxcd.Numeric(), "z": jaxcd.Ordinal((0, 1))}
     values = np.column_stack([np.full(30, 1.5), np.arange(30.0), np.zeros(30)])
-    queue = Queue(jaxcd.Spearman().prepare(jaxcd.Dataset.from_array(values, domain=jaxcd.Domain(columns))), alpha=0.05)
+    queue = Queue(
+        jaxcd.Spearman().prepare(jaxcd.Dataset.from_array(values, domain=jaxcd.Domain(columns))),
+        alpha=0.05,
+    )
     result = queue.evaluate([Query(0, 1), Query(0, 1, (2,)), Query(0, 2), Query(1, 2)])
     assert all(np.isfinite(part).all() for part in result)
     assert not result.statistic.any() and (result.margin < 0).all() and not result.log_pvalue.any()
@@ -181,10 +216,15 @@ def test_degenerate_data_have_defined_results():
 def test_numeric_conditioning_is_refused_before_a_charge():
     rng = np.random.default_rng(0)
     data = jaxcd.Dataset.from_array(
-        rng.normal(size=(50, 3)), domain=jaxcd.Domain({name: jaxcd.Numeric() for name in ("a", "b", "c")})
+        rng.normal(size=(50, 3)),
+        domain=jaxcd.Domain({name: jaxcd.Numeric() for name in ("a", "b", "c")}),
     )
-    options = dict(test=jaxcd.Spearman(), decider=jaxcd.SparseVector(), budget=jaxcd.Budget(1.0), key=None)
-    with pytest.raises(jaxcd.errors.DomainError, match="Spearman cannot condition on the numeric column 'a'"):
+    options = dict(
+        test=jaxcd.Spearman(), decider=jaxcd.SparseVector(), budget=jaxcd.Budget(1.0), key=None
+    )
+    with pytest.raises(
+        jaxcd.errors.DomainError, match="Spearman cannot condition on the numeric column 'a'"
+    ):
         jaxcd.pc(data, **options)
     run = jaxcd.pc(data, max_level=0, noise=jaxcd.SimulatedNoise(jax.random.key(0)), **options)
     assert run.cost.epsilon == 1.0 and run.spent.epsilon <= 1.0
@@ -198,7 +238,10 @@ def test_restriction_to_rows():
     part = jaxcd.Spearman().prepare(jaxcd.Dataset.from_array(values, domain=domain)).restrict(rows)
     whole = jaxcd.Spearman().prepare(jaxcd.Dataset.from_array(values[rows], domain=domain))
     query = Query(0, 1)
-    assert part.evaluate("columns", [query], alpha=0.05).margin == whole.evaluate("columns", [query], alpha=0.05).margin
+    assert (
+        part.evaluate("columns", [query], alpha=0.05).margin
+        == whole.evaluate("columns", [query], alpha=0.05).margin
+    )
 
 
 def test_rho_sensitivity_refuses_nonsense():

@@ -1,4 +1,6 @@
-"""StratifiedRanks: the rank maps, the sensitivity of map and margin, and what a private run does with them."""
+"""StratifiedRanks: the rank maps, the sensitivity of map and margin, and what a private run does
+with them.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,20 @@ from hypothesis import strategies as st
 import jaxcd
 from jaxcd.citests import Query
 from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, Relation, SimulatedNoise
-from jaxcd.privacy.rank_maps import _differences, exact_rank, rank_map_sensitivity, release_rank_maps
+from jaxcd.privacy.rank_maps import (
+    _differences,
+    exact_rank,
+    rank_map_sensitivity,
+    release_rank_maps,
+)
 
 
 def numeric(*columns: np.ndarray) -> jaxcd.Dataset:
     names = [f"x{i}" for i in range(len(columns))]
     return jaxcd.Dataset.from_array(
-        np.column_stack(columns), names=names, domain=jaxcd.Domain({name: jaxcd.Numeric() for name in names})
+        np.column_stack(columns),
+        names=names,
+        domain=jaxcd.Domain({name: jaxcd.Numeric() for name in names}),
     )
 
 
@@ -29,7 +38,11 @@ def accountant(epsilon: float | None, seed: int = 0) -> Accountant:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.floats(-2000, 2000), min_size=2, max_size=40), st.floats(-2000, 2000), st.integers(1, 6))
+@given(
+    st.lists(st.floats(-2000, 2000), min_size=2, max_size=40),
+    st.floats(-2000, 2000),
+    st.integers(1, 6),
+)
 def test_one_record_moves_the_differences_by_no_more_than_the_sensitivity(values, other, n_levels):
     before = np.array(values)
     after = before.copy()
@@ -50,7 +63,10 @@ def test_maps_are_monotone_whatever_the_noise_and_right_without_it():
     columns = [rng.normal(size=4000), np.exp(2 * rng.normal(size=4000))]
     for epsilon in (0.05, 1.0, None):
         maps = release_rank_maps(
-            columns, accountant(epsilon), rho=math.inf if epsilon is None else 0.0001 * epsilon, n_levels=11
+            columns,
+            accountant(epsilon),
+            rho=math.inf if epsilon is None else 0.0001 * epsilon,
+            n_levels=11,
         )
         grid = np.sinh(np.linspace(-9, 9, 400))
         for v, column in enumerate(columns):
@@ -97,7 +113,11 @@ def test_conditional_dependence_is_told_from_independence():
         ).independent
         for a, b, s in (("x0", "x1", ("x2",)), ("x0", "x3", ("x2",)), ("x0", "x2", ()))
     }
-    assert answers == {("x0", "x1", ("x2",)): True, ("x0", "x3", ("x2",)): False, ("x0", "x2", ()): False}
+    assert answers == {
+        ("x0", "x1", ("x2",)): True,
+        ("x0", "x3", ("x2",)): False,
+        ("x0", "x2", ()): False,
+    }
 
 
 def test_scale_does_not_matter():
@@ -131,4 +151,10 @@ def test_private_runs_pay_for_the_maps_first_and_stay_within_the_budget(search):
 def test_a_budget_without_delta_is_refused_before_a_charge():
     data = numeric(np.arange(10.0), np.arange(10.0))
     with pytest.raises(jaxcd.errors.OptionError, match="delta"):
-        jaxcd.pc(data, test=jaxcd.StratifiedRanks(), decider=jaxcd.SparseVector(), budget=Budget(1.0), key=None)
+        jaxcd.pc(
+            data,
+            test=jaxcd.StratifiedRanks(),
+            decider=jaxcd.SparseVector(),
+            budget=Budget(1.0),
+            key=None,
+        )

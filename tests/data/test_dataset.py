@@ -1,4 +1,6 @@
-"""Data sets: one representation from every source, and errors that name column, row, value and cure."""
+"""Data sets: one representation from every source, and errors that name column, row, value and
+cure.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def test_from_frame(frame: Any) -> None:
 
 
 def test_codes_are_int32_column_major_and_read_only() -> None:
-    data = Dataset.from_frame(pd.DataFrame(COLUMNS), domain=DOMAIN).select(["flag", "smoke", "stage"])
+    data = Dataset.from_frame(pd.DataFrame(COLUMNS), domain=DOMAIN).select(
+        ["flag", "smoke", "stage"]
+    )
     assert data.codes.dtype == np.int32
     assert data.codes.flags.f_contiguous
     assert data.codes.tolist() == [[1, 1, 2], [0, 0, 0], [0, 1, 0]]
@@ -79,7 +83,9 @@ cells = {
     "truth": st.booleans(),
 }
 tables = st.integers(2, 8).flatmap(
-    lambda n: st.fixed_dictionaries({name: st.lists(cell, min_size=n, max_size=n) for name, cell in cells.items()})
+    lambda n: st.fixed_dictionaries(
+        {name: st.lists(cell, min_size=n, max_size=n) for name, cell in cells.items()}
+    )
 )
 TABLE_DOMAIN = Domain(
     {
@@ -107,7 +113,14 @@ def test_every_back_end_gives_the_same_data(table: dict[str, list], declared: bo
 
 
 def test_back_ends_with_types_of_their_own() -> None:
-    domain = Domain({"a": Categorical(("x", "y")), "b": Ordinal((1, 2)), "c": Numeric(0, 9), "d": Categorical((0, 1))})
+    domain = Domain(
+        {
+            "a": Categorical(("x", "y")),
+            "b": Ordinal((1, 2)),
+            "c": Numeric(0, 9),
+            "d": Categorical((0, 1)),
+        }
+    )
     frames = [
         pd.DataFrame(
             {
@@ -118,7 +131,11 @@ def test_back_ends_with_types_of_their_own() -> None:
             }
         ),
         pd.DataFrame({"a": ["y", "x"], "b": ["1", "2"], "c": ["1.5", "2"], "d": [1.0, 0.0]}),
-        pd.DataFrame({"a": ["y", "x"], "b": [1, 2], "c": [1.5, 2], "d": [True, False]}, dtype=object, index=[7, 7]),
+        pd.DataFrame(
+            {"a": ["y", "x"], "b": [1, 2], "c": [1.5, 2], "d": [True, False]},
+            dtype=object,
+            index=[7, 7],
+        ),
         pl.DataFrame(
             {
                 "a": pl.Series(["y", "x"], dtype=pl.Enum(["x", "y"])),
@@ -127,7 +144,14 @@ def test_back_ends_with_types_of_their_own() -> None:
                 "d": [True, False],
             }
         ),
-        pl.DataFrame({"a": pl.Series(["y", "x"], dtype=pl.Categorical), "b": [1, 2], "c": [1.5, 2.0], "d": [1, 0]}),
+        pl.DataFrame(
+            {
+                "a": pl.Series(["y", "x"], dtype=pl.Categorical),
+                "b": [1, 2],
+                "c": [1.5, 2.0],
+                "d": [1, 0],
+            }
+        ),
         pa.table(
             {
                 "a": pa.array(["y", "x"]).dictionary_encode(),
@@ -155,21 +179,32 @@ def test_back_ends_with_types_of_their_own() -> None:
         (changed("age", ["1", "old", "2"]), ["'age'", "row 2", "'old'", "not a number"]),
         (changed("age", ["1", "inf", "2"]), ["'age'", "row 2", "'inf'", "infinite"]),
         (changed("age", ["1", "1_0", "2"]), ["'age'", "row 2", "'1_0'", "not a number"]),
-        (changed("smoke", ["yes", "no", "maybe"]), ["'smoke'", "row 3", "'maybe'", "not a declared level", "add it"]),
+        (
+            changed("smoke", ["yes", "no", "maybe"]),
+            ["'smoke'", "row 3", "'maybe'", "not a declared level", "add it"],
+        ),
         (changed("smoke", ["yes", None, "no"]), ["'smoke'", "row 2", "missing"]),
         (changed("stage", [1, 2, 4]), ["'stage'", "row 3", "value 4 ", "not a declared level"]),
         (changed("stage", [1, None, 3]), ["'stage'", "row 2", "missing"]),
         (changed("stage", [1.0, 2.5, 3.0]), ["'stage'", "row 2", "2.5"]),
         (changed("flag", [True, None, False]), ["'flag'", "row 2", "missing"]),
         ({**COLUMNS, "income": [1, 2, 3]}, ["'income'", "not in the domain", "declare"]),
-        ({name: COLUMNS[name] for name in ("age", "smoke", "stage")}, ["'flag'", "not in the data", "domain"]),
+        (
+            {name: COLUMNS[name] for name in ("age", "smoke", "stage")},
+            ["'flag'", "not in the data", "domain"],
+        ),
         ({name: cells[:1] for name, cells in COLUMNS.items()}, ["at least 2 rows", "not 1"]),
         ({"age": COLUMNS["age"]}, ["at least 2 columns", "not 1"]),
-        (changed("age", [datetime.date(2000, 1, 1)] * 3), ["'age'", "turn the column into text or numbers"]),
+        (
+            changed("age", [datetime.date(2000, 1, 1)] * 3),
+            ["'age'", "turn the column into text or numbers"],
+        ),
     ],
 )
 @pytest.mark.parametrize("frame", FRAMES)
-def test_errors_name_column_row_value_and_cure(frame: Any, columns: dict[str, list], parts: list[str]) -> None:
+def test_errors_name_column_row_value_and_cure(
+    frame: Any, columns: dict[str, list], parts: list[str]
+) -> None:
     if frame is pd.DataFrame and isinstance(columns["age"][0], datetime.date):
         columns = {**columns, "age": pd.to_datetime(columns["age"])}  # type: ignore[dict-item]
     with pytest.raises(DataError) as caught:
@@ -180,11 +215,18 @@ def test_errors_name_column_row_value_and_cure(frame: Any, columns: dict[str, li
 
 
 def test_clip_moves_onto_the_bounds_and_repairs_nothing_else() -> None:
-    data = Dataset.from_frame(pd.DataFrame(changed("age", [-5.0, 50.0, 500.0])), domain=DOMAIN, strict=True, clip=True)
+    data = Dataset.from_frame(
+        pd.DataFrame(changed("age", [-5.0, 50.0, 500.0])), domain=DOMAIN, strict=True, clip=True
+    )
     assert data.values("age").tolist() == [0.0, 50.0, 120.0]
     for wrong in (float("inf"), float("nan")):
         with pytest.raises(DataError, match="'age', row 1"):
-            Dataset.from_frame(pd.DataFrame(changed("age", [wrong, 1.0, 1.0])), domain=DOMAIN, strict=True, clip=True)
+            Dataset.from_frame(
+                pd.DataFrame(changed("age", [wrong, 1.0, 1.0])),
+                domain=DOMAIN,
+                strict=True,
+                clip=True,
+            )
 
 
 def test_errors_and_repr_do_not_show_other_rows() -> None:
@@ -194,12 +236,19 @@ def test_errors_and_repr_do_not_show_other_rows() -> None:
         Dataset.from_frame(pd.DataFrame(columns), domain=domain, strict=True)
     assert "mallory" in str(caught.value)
     with pytest.raises(DataError) as bounds:
-        Dataset.from_frame(pd.DataFrame(columns).head(2), domain=Domain({**domain.columns, "pay": Numeric(0, 75000)}), strict=True)
+        Dataset.from_frame(
+            pd.DataFrame(columns).head(2),
+            domain=Domain({**domain.columns, "pay": Numeric(0, 75000)}),
+            strict=True,
+        )
     assert "82345.5" in str(bounds.value)
     data = Dataset.from_frame(pd.DataFrame(columns))
     for text in (str(caught.value), str(bounds.value), repr(data), str(data), repr(data.domain)):
         assert not any(secret in text for secret in ("alice", "bob", "71234", "93456"))
-    assert repr(data) == "Dataset(n_samples=3; who: categorical(3), pay: numeric; domain inferred, not declared)"
+    assert (
+        repr(data)
+        == "Dataset(n_samples=3; who: categorical(3), pay: numeric; domain inferred, not declared)"
+    )
     assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
@@ -229,7 +278,9 @@ def test_from_array() -> None:
     data = Dataset.from_array([["u", 7], ["v", 5]], names=["b", "a"], domain=domain)
     assert data.names == ("a", "b") and data.codes.tolist() == [[1, 0], [0, 1]]
     text = Dataset.from_array(np.array([["u", "7"], ["v", "5"]]))
-    assert text.domain == Domain({"x1": Categorical(("u", "v")), "x2": Ordinal((5, 7))}, declared=False)
+    assert text.domain == Domain(
+        {"x1": Categorical(("u", "v")), "x2": Ordinal((5, 7))}, declared=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -246,7 +297,11 @@ def test_from_array() -> None:
         ([[1, 2], [3]], {}, "row 2 has 1 values"),
         (np.array([[1, np.nan], [2, 3]]), {}, "'x2', row 1: the value is missing"),
         (np.zeros((4, 2), dtype=complex), {}, "complex"),
-        (np.array([["a", None], ["b", "c"]], dtype=object), {}, "'x2', row 1: the value is missing"),
+        (
+            np.array([["a", None], ["b", "c"]], dtype=object),
+            {},
+            "'x2', row 1: the value is missing",
+        ),
     ],
 )
 def test_arrays_that_are_refused(values: Any, options: dict, part: str) -> None:
@@ -363,7 +418,10 @@ def test_round_trip_over_pandas_and_pickle() -> None:
         (pd.Series([3.0, 1.0, 3.0]), Ordinal((1, 3))),
         (pd.Series([3.5, 1.0, 3.0]), Numeric()),
         (pd.Series(["3", "1", "3"]), Categorical(("1", "3"))),
-        (pd.Categorical(["u", "w", "u"], categories=["w", "v", "u"], ordered=True), Ordinal(("w", "v", "u"))),
+        (
+            pd.Categorical(["u", "w", "u"], categories=["w", "v", "u"], ordered=True),
+            Ordinal(("w", "v", "u")),
+        ),
         (pd.Categorical(["u", "w", "u"], categories=["w", "v", "u"]), Categorical(("u", "w"))),
     ],
 )
@@ -381,7 +439,9 @@ def test_the_limit_of_inference() -> None:
     assert Domain.infer(pd.DataFrame({"x": few, "y": few}))["x"].cardinality == MAX_INFERRED_LEVELS
     assert Domain.infer(pd.DataFrame({"x": many, "y": many}))["x"] == Numeric()
     words = [f"name{i}" for i in many]
-    with pytest.raises(DataError, match="'y' holds text with more than 50 distinct values") as caught:
+    with pytest.raises(
+        DataError, match="'y' holds text with more than 50 distinct values"
+    ) as caught:
         Domain.infer(pd.DataFrame({"x": many, "y": words}))
     assert "name1" not in str(caught.value)
 
@@ -395,7 +455,11 @@ def test_masked_values_are_missing():
         Dataset.from_array(np.ma.masked_array(np.zeros((2, 2, 2)), mask=True))
     domain = Domain({"a": Categorical((0, 1)), "b": Categorical((0, 1))})
     with pytest.raises(DataError, match="masked"):
-        Dataset.from_codes(np.ma.masked_array(np.zeros((3, 2), dtype=np.int32), mask=[[0, 1], [0, 0], [0, 0]]), domain=domain, strict=True)
+        Dataset.from_codes(
+            np.ma.masked_array(np.zeros((3, 2), dtype=np.int32), mask=[[0, 1], [0, 0], [0, 0]]),
+            domain=domain,
+            strict=True,
+        )
 
 
 def test_whole_numbers_beyond_floats_are_no_levels():

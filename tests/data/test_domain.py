@@ -39,10 +39,14 @@ bounds = st.floats(-1e9, 1e9)
 columns = st.one_of(
     levels.map(lambda given: Categorical(tuple(given))),
     levels.map(lambda given: Ordinal(tuple(given))),
-    st.tuples(bounds, bounds).filter(lambda pair: pair[0] < pair[1]).map(lambda pair: Numeric(*pair)),
+    st.tuples(bounds, bounds)
+    .filter(lambda pair: pair[0] < pair[1])
+    .map(lambda pair: Numeric(*pair)),
     st.just(Numeric()),
 )
-domains = st.dictionaries(st.text(min_size=1, max_size=6), columns, min_size=1, max_size=6).map(Domain)
+domains = st.dictionaries(st.text(min_size=1, max_size=6), columns, min_size=1, max_size=6).map(
+    Domain
+)
 
 
 def test_public_facts() -> None:
@@ -80,7 +84,9 @@ def test_a_domain_is_frozen_and_can_be_copied() -> None:
 
 
 @given(domain=domains, declared=st.booleans())
-def test_json_round_trip(tmp_path_factory: pytest.TempPathFactory, domain: Domain, declared: bool) -> None:
+def test_json_round_trip(
+    tmp_path_factory: pytest.TempPathFactory, domain: Domain, declared: bool
+) -> None:
     domain = Domain(domain.columns, declared=declared)
     path = tmp_path_factory.mktemp("domain") / "d.json"
     domain.write(path)
@@ -89,7 +95,9 @@ def test_json_round_trip(tmp_path_factory: pytest.TempPathFactory, domain: Domai
     for before, after in zip(domain.columns.values(), again.columns.values(), strict=True):
         if not isinstance(before, Numeric):  # True == 1 in Python, so compare the types as well
             assert not isinstance(after, Numeric)
-            assert [type(level) for level in after.levels] == [type(level) for level in before.levels]
+            assert [type(level) for level in after.levels] == [
+                type(level) for level in before.levels
+            ]
 
 
 def test_documented_json_format(tmp_path: Path) -> None:
@@ -127,12 +135,22 @@ def test_documented_json_format(tmp_path: Path) -> None:
         ('{"columns": {"a": {"type": "ordinal", "levels": [1, 1.0]}}}', DomainError, "'a'"),
         ('{"columns": {"a": {"type": "ordinal", "levels": [null]}}}', DomainError, "None"),
         ('{"columns": {"a": {"type": "numeric", "lower": NaN, "upper": 1}}}', DomainError, "NaN"),
-        ('{"columns": {"a": {"type": "numeric", "lower": 0, "upper": 1e999}}}', DomainError, "finite"),
+        (
+            '{"columns": {"a": {"type": "numeric", "lower": 0, "upper": 1e999}}}',
+            DomainError,
+            "finite",
+        ),
         ('{"columns": {"a": {"type": "numeric", "lower": 3, "upper": 3}}}', DomainError, "below"),
-        ('{"columns": {"a": {"type": "numeric"}, "a": {"type": "numeric"}}}', DomainError, "'a' is given twice"),
+        (
+            '{"columns": {"a": {"type": "numeric"}, "a": {"type": "numeric"}}}',
+            DomainError,
+            "'a' is given twice",
+        ),
     ],
 )
-def test_malformed_files_name_the_file(tmp_path: Path, text: str, error: type[Exception], part: str) -> None:
+def test_malformed_files_name_the_file(
+    tmp_path: Path, text: str, error: type[Exception], part: str
+) -> None:
     path = tmp_path / "broken.json"
     path.write_text(text)
     with pytest.raises(error) as caught:
@@ -173,9 +191,19 @@ def test_levels_that_are_refused(kind: Any, given: Any, part: str) -> None:
 
 @pytest.mark.parametrize(
     ("lower", "upper"),
-    [(0, 0), (1, 0), (float("nan"), 1), (0, float("nan")), (0, float("inf")), (None, 1), (0, None), ("0", 1),
-     (False, 1), (0, 10**400)],
-)  # fmt: skip
+    [
+        (0, 0),
+        (1, 0),
+        (float("nan"), 1),
+        (0, float("nan")),
+        (0, float("inf")),
+        (None, 1),
+        (0, None),
+        ("0", 1),
+        (False, 1),
+        (0, 10**400),
+    ],
+)
 def test_bounds_that_are_refused(lower: Any, upper: Any) -> None:
     with pytest.raises(DomainError):
         Numeric(lower, upper)

@@ -1,4 +1,6 @@
-"""Bayesian networks: the BIF reader, the built-in tables, and sampling against exact probabilities."""
+"""Bayesian networks: the BIF reader, the built-in tables, and sampling against exact
+probabilities.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,8 @@ def joint(network: BayesianNetwork) -> np.ndarray:
     return result
 
 
-# The built-in networks ---------------------------------------------------------------------------------------------
+# The built-in networks
+# --------------------------------------------------------------------------------------------------
 
 
 def test_available_and_load() -> None:
@@ -89,7 +92,8 @@ def test_asia_probabilities_that_can_be_worked_out_by_hand() -> None:
 
 
 def test_earthquake_posterior() -> None:
-    table = joint(networks.load("earthquake"))  # P(burglary | both call), by the sum over what is not seen
+    # P(burglary | both call), by the sum over what is not seen
+    table = joint(networks.load("earthquake"))
     alarm = 0.02 * 0.95 + 0.98 * 0.94, 0.02 * 0.29 + 0.98 * 0.001
     calls = [0.9 * 0.7 * p + 0.05 * 0.01 * (1 - p) for p in alarm]
     assert table[0, :, :, 0, 0].sum() == pytest.approx(0.01 * calls[0])
@@ -98,14 +102,20 @@ def test_earthquake_posterior() -> None:
 
 def test_cpdag_of_cancer() -> None:
     graph = networks.load("cancer").cpdag()  # the collider at Cancer directs every edge
-    edges = {("Pollution", "Cancer"), ("Smoker", "Cancer"), ("Cancer", "Xray"), ("Cancer", "Dyspnoea")}
+    edges = {
+        ("Pollution", "Cancer"),
+        ("Smoker", "Cancer"),
+        ("Cancer", "Xray"),
+        ("Cancer", "Dyspnoea"),
+    }
     position = {name: j for j, name in enumerate(graph.names)}
     for a, b in itertools.permutations(graph.names, 2):
         mark = 2 if (a, b) in edges else 3 if (b, a) in edges else 0
         assert graph.marks[position[a], position[b]] == mark
 
 
-# Sampling ----------------------------------------------------------------------------------------------------------
+# Sampling
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", BUILTIN)
@@ -139,7 +149,9 @@ def test_samples_of_a_large_file_follow_their_tables(data_folder: Path) -> None:
         np.add.at(counts, tuple(data.column(name) for name in (*network.parents[node], node)), 1)
         expected = counts.sum(axis=-1, keepdims=True) * table
         assert counts[table == 0].sum() == 0
-        for row, right in zip(counts.reshape(-1, table.shape[-1]), expected.reshape(-1, table.shape[-1]), strict=True):
+        for row, right in zip(
+            counts.reshape(-1, table.shape[-1]), expected.reshape(-1, table.shape[-1]), strict=True
+        ):
             if right.min() >= 5:
                 statistic += float(((row - right) ** 2 / right).sum())
                 freedom += len(row) - 1
@@ -150,12 +162,18 @@ def test_samples_of_a_large_file_follow_their_tables(data_folder: Path) -> None:
 def test_a_sample_depends_on_its_key_and_nothing_else() -> None:
     network = networks.load("survey")
     first = network.sample(500, key=jax.random.key(3))
-    assert np.array_equal(first.codes, networks.load("survey").sample(500, key=jax.random.key(3)).codes)
+    assert np.array_equal(
+        first.codes, networks.load("survey").sample(500, key=jax.random.key(3)).codes
+    )
     assert not np.array_equal(first.codes, network.sample(500, key=jax.random.key(4)).codes)
     with jax.enable_x64(True):
         assert np.array_equal(first.codes, network.sample(500, key=jax.random.key(3)).codes)
     assert first.domain == network.domain
-    assert first.codes.dtype == np.int32 and first.codes.flags.f_contiguous and not first.codes.flags.writeable
+    assert (
+        first.codes.dtype == np.int32
+        and first.codes.flags.f_contiguous
+        and not first.codes.flags.writeable
+    )
 
 
 @pytest.mark.parametrize("n", [1, 0, -5, 2.0, float("nan"), True, None])
@@ -175,7 +193,7 @@ def test_keys_that_are_refused() -> None:
         st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any), min_size=1, max_size=4
     ),
     uniform=st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=10),
-)  # fmt: skip
+)
 def test_inverse_distribution_function(rows: list[list[int]], uniform: list[float]) -> None:
     cpt = np.array(rows, dtype=float)
     cpt /= cpt.sum(axis=1, keepdims=True)
@@ -186,7 +204,8 @@ def test_inverse_distribution_function(rows: list[list[int]], uniform: list[floa
             assert cpt[r, :k].sum() - 1e-12 <= u < cpt[r, : k + 1].sum() + 1e-12
 
 
-# Networks made by hand ---------------------------------------------------------------------------------------------
+# Networks made by hand
+# --------------------------------------------------------------------------------------------------
 
 BINARY = Domain({"a": Categorical((0, 1)), "b": Categorical((0, 1))})
 ROOT, CHILD = [0.5, 0.5], [[0.1, 0.9], [0.2, 0.8]]
@@ -202,13 +221,21 @@ def test_a_network_made_by_hand_is_frozen_and_can_be_pickled() -> None:
     network.dag.remove_edge("a", "b")  # a copy
     assert network.dag.number_of_edges() == 1
     again = pickle.loads(pickle.dumps(network))
-    assert np.array_equal(again.sample(9, key=jax.random.key(0)).codes, network.sample(9, key=jax.random.key(0)).codes)
+    assert np.array_equal(
+        again.sample(9, key=jax.random.key(0)).codes, network.sample(9, key=jax.random.key(0)).codes
+    )
 
 
 @pytest.mark.parametrize(
     ("domain", "parents", "cpts", "error", "part"),
     [
-        (BINARY, {"a": ("b",), "b": ("a",)}, {"a": CHILD, "b": CHILD}, GraphError, "cycle through 'a' -> 'b'"),
+        (
+            BINARY,
+            {"a": ("b",), "b": ("a",)},
+            {"a": CHILD, "b": CHILD},
+            GraphError,
+            "cycle through 'a' -> 'b'",
+        ),
         (BINARY, {"a": ("a",), "b": ()}, {"a": CHILD, "b": ROOT}, GraphError, "cycle"),
         (BINARY, {"a": (), "b": ("c",)}, {"a": ROOT, "b": CHILD}, GraphError, "unknown parent 'c'"),
         (BINARY, {"a": (), "b": ("a", "a")}, {"a": ROOT, "b": CHILD}, GraphError, "twice"),
@@ -216,18 +243,32 @@ def test_a_network_made_by_hand_is_frozen_and_can_be_pickled() -> None:
         (BINARY, {"a": (), "b": ()}, {"a": ROOT}, GraphError, "cpts must have one entry.*'b'"),
         (BINARY, {"a": (), "b": ("a",)}, {"a": ROOT, "b": ROOT}, DomainError, "shape"),
         (BINARY, {"a": (), "b": ()}, {"a": ROOT, "b": [0.5, 0.4]}, DomainError, "'b'.*sum to 1"),
-        (BINARY, {"a": (), "b": ()}, {"a": ROOT, "b": [-0.5, 1.5]}, DomainError, "'b'.*non-negative"),
+        (
+            BINARY,
+            {"a": (), "b": ()},
+            {"a": ROOT, "b": [-0.5, 1.5]},
+            DomainError,
+            "'b'.*non-negative",
+        ),
         (BINARY, {"a": (), "b": ()}, {"a": ROOT, "b": [np.nan, 1]}, DomainError, "'b'.*sum to 1"),
-        (Domain({"a": Ordinal((0, 1)), "b": Numeric()}), {"a": (), "b": ()}, {"a": ROOT, "b": ROOT}, DomainError,
-         "'a' is ordinal"),
+        (
+            Domain({"a": Ordinal((0, 1)), "b": Numeric()}),
+            {"a": (), "b": ()},
+            {"a": ROOT, "b": ROOT},
+            DomainError,
+            "'a' is ordinal",
+        ),
     ],
-)  # fmt: skip
-def test_networks_that_are_refused(domain: Any, parents: Any, cpts: Any, error: type[Exception], part: str) -> None:
+)
+def test_networks_that_are_refused(
+    domain: Any, parents: Any, cpts: Any, error: type[Exception], part: str
+) -> None:
     with pytest.raises(error, match=part):
         BayesianNetwork("wrong", domain, parents, cpts)
 
 
-# The BIF reader ----------------------------------------------------------------------------------------------------
+# The BIF reader
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", list(FILES))
@@ -235,7 +276,11 @@ def test_every_file_is_read_exactly(name: str, data_folder: Path) -> None:
     network = networks.read_bif(data_folder / "networks" / f"{name}.bif")
     n_nodes, n_edges, n_parameters, in_degree = FILES[name]
     dag = network.dag
-    assert (dag.number_of_nodes(), dag.number_of_edges(), network.n_parameters) == (n_nodes, n_edges, n_parameters)
+    assert (dag.number_of_nodes(), dag.number_of_edges(), network.n_parameters) == (
+        n_nodes,
+        n_edges,
+        n_parameters,
+    )
     assert max(degree for _, degree in dag.in_degree()) == in_degree
     assert nx.is_directed_acyclic_graph(dag)
     assert network.name == name
@@ -291,7 +336,10 @@ def test_the_whole_language() -> None:
     np.testing.assert_allclose(parsed.cpts["d"], expected)
 
 
-HEAD = "network n { }\nvariable a { type discrete [ 2 ] { x, y }; }\nvariable b { type discrete [ 2 ] { x, y }; }\n"
+HEAD = (
+    "network n { }\nvariable a { type discrete [ 2 ] { x, y }; }\nvariable b { type discrete "
+    "[ 2 ] { x, y }; }\n"
+)
 ROOT_A = "probability ( a ) { table 0.5, 0.5; }\n"
 
 
@@ -304,7 +352,11 @@ ROOT_A = "probability ( a ) { table 0.5, 0.5; }\n"
         ("network n { }\n/* open", 2, "never closed"),
         ('network n { }\nvariable "a {', 2, "never closed"),
         ("network n { }\nvariable a { type continuous; }", 2, "'continuous'"),
-        ("network n { }\nvariable a { type discrete [ 3 ] { x, y }; }", 2, "announces 3 levels and lists 2"),
+        (
+            "network n { }\nvariable a { type discrete [ 3 ] { x, y }; }",
+            2,
+            "announces 3 levels and lists 2",
+        ),
         ("network n { }\nvariable a { type discrete [ 2 ] { x, x }; }", 2, "each once"),
         ("network n { }\nvariable a { type discrete [ 2 ] { x, y } }", 2, "expected ';'"),
         ("network n { }\nvariable a { }", 2, "no type"),
@@ -324,10 +376,22 @@ ROOT_A = "probability ( a ) { table 0.5, 0.5; }\n"
         (HEAD + "probability ( a ) { table 0.5, 0.5;\n table 0.5, 0.5; }", 5, "keep either"),
         (HEAD + "probability ( a ) { table 0.5, 0.5;\n default 0.5, 0.5; }", 5, "default"),
         (HEAD + "probability ( b | a ) { (x) 0.5, 0.5; }", 4, "'b' has no row for a = y"),
-        (HEAD + "probability ( b | a ) { (x) 0.5, 0.5;\n (x) 0.5, 0.5; }", 5, "second row for a = x"),
-        (HEAD + "probability ( b | a ) { (x) 0.5, 0.5;\n (z) 0.5, 0.5; }", 5, "'z' is not a level of 'a'"),
+        (
+            HEAD + "probability ( b | a ) { (x) 0.5, 0.5;\n (x) 0.5, 0.5; }",
+            5,
+            "second row for a = x",
+        ),
+        (
+            HEAD + "probability ( b | a ) { (x) 0.5, 0.5;\n (z) 0.5, 0.5; }",
+            5,
+            "'z' is not a level of 'a'",
+        ),
         (HEAD + "probability ( b | a ) { (x) 0.5, 0.5;\n (x, y) 0.5, 0.5; }", 5, "1 parents"),
-        (HEAD + "probability ( b | a ) { (x) 0.5, 0.5;\n (y) 0.5, 0.50001; }", 5, "'b' for a = y sums to 1.00001"),
+        (
+            HEAD + "probability ( b | a ) { (x) 0.5, 0.5;\n (y) 0.5, 0.50001; }",
+            5,
+            "'b' for a = y sums to 1.00001",
+        ),
         (HEAD + "probability ( b | a ) { (x) 0.5, 0.5; (y) 0.5, 0.5", 4, "ends in the middle"),
     ],
 )
@@ -344,14 +408,16 @@ def test_broken_files_name_the_line(tmp_path: Path, text: str, line: int, part: 
 def test_rows_within_the_tolerance_are_renormalised() -> None:
     tables = "probability ( a ) { table 0.3333333, 0.6666663; }\nprobability ( b ) { table 0, 1; }"
     parsed = parse_bif(HEAD + tables)
-    np.testing.assert_allclose(parsed.cpts["a"], np.array([0.3333333, 0.6666663]) / 0.9999996, rtol=1e-15)
+    np.testing.assert_allclose(
+        parsed.cpts["a"], np.array([0.3333333, 0.6666663]) / 0.9999996, rtol=1e-15
+    )
 
 
 def test_cycles_missing_files_and_packed_files(tmp_path: Path) -> None:
     path = tmp_path / "loop.bif"
     path.write_text(
         HEAD + "probability ( a | b ) { table 1 1 0 0; }\nprobability ( b | a ) { table 1 1 0 0; }"
-    )  # fmt: skip
+    )
     with pytest.raises(FormatError, match="loop.bif.*cycle through 'a' -> 'b'"):
         networks.read_bif(path)
     with pytest.raises(DataError, match="nowhere.bif"):

@@ -16,7 +16,9 @@ from jaxcd.data.column_types import Column
 from jaxcd.data.readers import ROWS_AT_A_TIME
 from jaxcd.errors import DataError, DomainError, FormatError
 
-DOMAIN = Domain({"smoke": Categorical(("yes", "no")), "stage": Ordinal((1, 2)), "age": Numeric(0, 120)})
+DOMAIN = Domain(
+    {"smoke": Categorical(("yes", "no")), "stage": Ordinal((1, 2)), "age": Numeric(0, 120)}
+)
 GOOD = "age,smoke,stage\n33,yes,1\n47.5,no,2\n0,no,1\n"
 
 
@@ -39,7 +41,9 @@ def check_good(data: Dataset) -> None:
 def test_every_kind_of_file(tmp_path: Path) -> None:
     check_good(read_csv(write(tmp_path, GOOD), domain=DOMAIN))
     check_good(read_csv(str(write(tmp_path, GOOD, "people.csv.gz")), domain=DOMAIN))
-    check_good(read_csv(write(tmp_path, "\ufeff" + GOOD.replace("\n", "\r\n") + "\r\n\r\n"), domain=DOMAIN))
+    check_good(
+        read_csv(write(tmp_path, "\ufeff" + GOOD.replace("\n", "\r\n") + "\r\n\r\n"), domain=DOMAIN)
+    )
     check_good(read_csv(write(tmp_path, GOOD.replace("yes", '"yes"').rstrip("\n")), domain=DOMAIN))
     pd.read_csv(write(tmp_path, GOOD)).to_parquet(tmp_path / "people.parquet")
     check_good(read_csv(tmp_path / "people.parquet", domain=DOMAIN))
@@ -60,10 +64,16 @@ def test_the_domain_may_be_a_path(tmp_path: Path) -> None:
 
 def test_without_a_domain_one_is_inferred_and_not_declared(tmp_path: Path) -> None:
     data = read_csv(write(tmp_path, GOOD))
-    expected: dict[str, Column] = {"age": Numeric(), "smoke": Categorical(("no", "yes")), "stage": Ordinal((1, 2))}
+    expected: dict[str, Column] = {
+        "age": Numeric(),
+        "smoke": Categorical(("no", "yes")),
+        "stage": Ordinal((1, 2)),
+    }
     assert data.domain == Domain(expected, declared=False)
     data = read_csv(write(tmp_path, "a,b\nTrue,1.0\nFalse,2.0\n"))
-    assert data.domain == Domain({"a": Categorical(("False", "True")), "b": Ordinal((1, 2))}, declared=False)
+    assert data.domain == Domain(
+        {"a": Categorical(("False", "True")), "b": Ordinal((1, 2))}, declared=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,9 +143,17 @@ def test_rows_beyond_the_first_block_are_counted_and_checked(tmp_path: Path) -> 
     assert data.n_samples == n
     assert np.array_equal(data.values("b"), np.arange(n))
     assert np.array_equal(data.column("a"), np.arange(n) % 2)
-    for wrong, part in (("1", f"row {n} has 1 values"), ("2,0", f"'a', row {n}:"), ('"', f"row {n} cannot")):
+    for wrong, part in (
+        ("1", f"row {n} has 1 values"),
+        ("2,0", f"'a', row {n}:"),
+        ('"', f"row {n} cannot"),
+    ):
         with pytest.raises(DataError, match=part):
-            read_csv(write(tmp_path, "a,b\n" + "\n".join([*rows[:-1], wrong]) + "\n"), domain=domain, strict=True)
+            read_csv(
+                write(tmp_path, "a,b\n" + "\n".join([*rows[:-1], wrong]) + "\n"),
+                domain=domain,
+                strict=True,
+            )
     # A blank line that ends the first block is not the end of the file.
     blank = [*rows[: ROWS_AT_A_TIME - 1], "", *rows[ROWS_AT_A_TIME - 1 :]]
     with pytest.raises(DataError, match=f"row {ROWS_AT_A_TIME} has 0 values"):
@@ -159,7 +177,9 @@ def test_csv_agrees_with_the_frame_it_was_written_from(
 
 
 def test_clip_reaches_the_reader(tmp_path: Path) -> None:
-    data = read_csv(write(tmp_path, GOOD.replace("47.5", "400")), domain=DOMAIN, strict=True, clip=True)
+    data = read_csv(
+        write(tmp_path, GOOD.replace("47.5", "400")), domain=DOMAIN, strict=True, clip=True
+    )
     assert data.values("age").tolist() == [33.0, 120.0, 0.0]
 
 

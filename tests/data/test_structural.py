@@ -17,13 +17,21 @@ from jaxcd.data import Numeric, networks, structural
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import dag_to_cpdag
 
-CONSTRUCTORS = (structural.nonlinear_sem, structural.linear_gaussian_sem, structural.additive_noise_sem)
+CONSTRUCTORS = (
+    structural.nonlinear_sem,
+    structural.linear_gaussian_sem,
+    structural.additive_noise_sem,
+)
 DIAMOND = nx.DiGraph([("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")])
 
 
 @st.composite
 def dags(draw, max_nodes=7):
-    names = draw(st.lists(st.text("abcxyz_0", min_size=1, max_size=4), min_size=2, max_size=max_nodes, unique=True))
+    names = draw(
+        st.lists(
+            st.text("abcxyz_0", min_size=1, max_size=4), min_size=2, max_size=max_nodes, unique=True
+        )
+    )
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     dag = nx.DiGraph()
     dag.add_nodes_from(draw(st.permutations(names)))
@@ -72,11 +80,16 @@ def test_noise_is_independent_across_nodes_and_of_variance_one(law):
     dag = nx.DiGraph()
     dag.add_nodes_from(f"v{i}" for i in range(12))
     n = 20_000
-    values = structural.nonlinear_sem(dag, key=jax.random.key(0), law=law).sample(n, key=jax.random.key(1)).numeric
+    values = (
+        structural.nonlinear_sem(dag, key=jax.random.key(0), law=law)
+        .sample(n, key=jax.random.key(1))
+        .numeric
+    )
     correlation = np.corrcoef(values.T) - np.eye(12)
     assert np.abs(correlation).max() < 5 / math.sqrt(n)
     assert np.abs(values.mean(axis=0)).max() < 5 / math.sqrt(n)
-    assert np.abs(values.var(axis=0) - 1).max() < 5 * math.sqrt(5 / n)  # the fourth moment is at most 6
+    # the fourth moment is at most 6
+    assert np.abs(values.var(axis=0) - 1).max() < 5 * math.sqrt(5 / n)
     kurtosis = (values**4).mean() - 3
     expected = {"gaussian": 0.0, "uniform": -1.2, "laplace": 3.0}[law.value]
     assert kurtosis == pytest.approx(expected, abs=0.25)
@@ -103,9 +116,15 @@ def test_linear_gaussian_covariance_is_the_formula(dag, seed):
 
 
 def test_partial_correlations_respect_the_dag():
-    """In the diamond a is independent of d given b and c, and b of c given a; neither without them."""
+    """In the diamond a is independent of d given b and c, and b of c given a; neither without
+    them.
+    """
     n = 50_000
-    values = structural.linear_gaussian_sem(DIAMOND, key=jax.random.key(3)).sample(n, key=jax.random.key(4)).numeric
+    values = (
+        structural.linear_gaussian_sem(DIAMOND, key=jax.random.key(3))
+        .sample(n, key=jax.random.key(4))
+        .numeric
+    )
     names = tuple(DIAMOND.nodes)
 
     def partial(x, y, given):
@@ -113,7 +132,9 @@ def test_partial_correlations_respect_the_dag():
         precision = np.linalg.inv(np.cov(values[:, places].T))
         return -precision[0, 1] / math.sqrt(precision[0, 0] * precision[1, 1])
 
-    assert abs(partial("a", "d", "bc")) < 5 / math.sqrt(n) and abs(partial("b", "c", "a")) < 5 / math.sqrt(n)
+    assert abs(partial("a", "d", "bc")) < 5 / math.sqrt(n) and abs(
+        partial("b", "c", "a")
+    ) < 5 / math.sqrt(n)
     assert abs(partial("b", "c", "")) > 0.1 and abs(partial("b", "c", "ad")) > 0.1
     assert all(abs(partial(x, y, "")) > 0.1 for x, y in DIAMOND.edges)
 
@@ -134,16 +155,25 @@ def test_functions_are_equally_likely_and_signs_even():
     dag = nx.DiGraph([(f"r{i}", f"s{i}") for i in range(400)])
     model = structural.nonlinear_sem(dag, key=jax.random.key(0))
     children = [model.mechanisms[f"s{i}"] for i in range(400)]
-    counts = {name: sum(child.function == name for child in children) for name in ("sin", "cos", "tanh", "square", "exp")}
+    counts = {
+        name: sum(child.function == name for child in children)
+        for name in ("sin", "cos", "tanh", "square", "exp")
+    }
     assert sum(counts.values()) == 400 and all(abs(count - 80) < 5 * 8 for count in counts.values())
     weights = np.array([child.weights[0] for child in children])
-    assert (np.abs(weights) >= 0.5).all() and (np.abs(weights) <= 1.5).all() and abs((weights > 0).mean() - 0.5) < 0.125
+    assert (
+        (np.abs(weights) >= 0.5).all()
+        and (np.abs(weights) <= 1.5).all()
+        and abs((weights > 0).mean() - 0.5) < 0.125
+    )
     assert abs(np.abs(weights).mean() - 1) < 5 * 0.29 / 20
 
 
 @pytest.mark.parametrize("function", ["square", "exp"])
 def test_long_chains_of_unbounded_functions_stay_finite(function):
-    model = structural.nonlinear_sem(chain(40), key=jax.random.key(0), functions=(function,), weights=(1.5, 1.5))
+    model = structural.nonlinear_sem(
+        chain(40), key=jax.random.key(0), functions=(function,), weights=(1.5, 1.5)
+    )
     values = model.sample(500, key=jax.random.key(1)).numeric
     assert np.isfinite(values).all() and np.abs(values).max() < 1e6 + 10
 
@@ -162,11 +192,15 @@ def test_additive_noise_functions_are_smooth_of_variance_one():
 
 @pytest.mark.parametrize("constructor", CONSTRUCTORS)
 def test_children_depend_on_parents_and_roots_do_not(constructor):
-    """With the noise of every other node fixed, only descendants of a node may change with its mechanism."""
+    """With the noise of every other node fixed, only descendants of a node may change with its
+    mechanism.
+    """
     model = constructor(DIAMOND, key=jax.random.key(5))
     changed = dict(model.mechanisms)
     changed["b"] = structural.SingleIndex(("a",), (3.0,), "identity", 1.0)
-    first, second = (m.sample(200, key=jax.random.key(6)) for m in (model, structural.StructuralModel(changed)))
+    first, second = (
+        m.sample(200, key=jax.random.key(6)) for m in (model, structural.StructuralModel(changed))
+    )
     same = {name: bool((first.values(name) == second.values(name)).all()) for name in model.names}
     assert same == {"a": True, "b": False, "c": True, "d": False}
 
@@ -179,7 +213,9 @@ def test_a_network_gives_its_structure():
 
 
 def test_models_can_be_copied_and_pickled_and_are_frozen():
-    model = structural.nonlinear_sem(DIAMOND, key=jax.random.key(0), law=structural.NoiseLaw.UNIFORM)
+    model = structural.nonlinear_sem(
+        DIAMOND, key=jax.random.key(0), law=structural.NoiseLaw.UNIFORM
+    )
     expected = model.sample(10, key=jax.random.key(1)).numeric
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(other.sample(10, key=jax.random.key(1)).numeric, expected)
@@ -205,10 +241,16 @@ def test_wrong_graphs(constructor):
 def test_wrong_mechanisms():
     root = structural.SingleIndex((), (), "identity", 1.0)
     with pytest.raises(GraphError, match="unknown parent"):
-        structural.StructuralModel({"a": structural.SingleIndex(("z",), (1.0,), "sin", 1.0), "b": root})
+        structural.StructuralModel(
+            {"a": structural.SingleIndex(("z",), (1.0,), "sin", 1.0), "b": root}
+        )
     with pytest.raises(GraphError, match="twice"):
-        structural.StructuralModel({"a": structural.SingleIndex(("b", "b"), (1.0, 1.0), "sin", 1.0), "b": root})
-    loop = {v: structural.SingleIndex((w,), (1.0,), "sin", 1.0) for v, w in (("a", "b"), ("b", "a"))}
+        structural.StructuralModel(
+            {"a": structural.SingleIndex(("b", "b"), (1.0, 1.0), "sin", 1.0), "b": root}
+        )
+    loop = {
+        v: structural.SingleIndex((w,), (1.0,), "sin", 1.0) for v, w in (("a", "b"), ("b", "a"))
+    }
     with pytest.raises(GraphError, match="cycle"):
         structural.StructuralModel(loop)
 
@@ -235,7 +277,9 @@ def test_wrong_options(constructor, options):
         constructor(DIAMOND, **{"key": jax.random.key(0)} | options)
 
 
-@pytest.mark.parametrize("wrong", [{"n": 1}, {"n": True}, {"n": 2.0}, {"key": jax.random.split(jax.random.key(0), 2)}])
+@pytest.mark.parametrize(
+    "wrong", [{"n": 1}, {"n": True}, {"n": 2.0}, {"key": jax.random.split(jax.random.key(0), 2)}]
+)
 def test_wrong_samples(wrong):
     model = structural.nonlinear_sem(DIAMOND, key=jax.random.key(0))
     with pytest.raises(OptionError, match=next(iter(wrong))):

@@ -1,4 +1,6 @@
-"""Total reading: with a declared domain no cell of the data can make reading fail, and one cell changes one cell."""
+"""Total reading: with a declared domain no cell of the data can make reading fail, and one cell
+changes one cell.
+"""
 
 import gzip
 import math
@@ -37,7 +39,9 @@ def cell(data: Dataset, name: str, row: int) -> object:
 
 
 @pytest.mark.parametrize("name", DOMAIN.names)
-@pytest.mark.parametrize("odd", [None, "", "NA", "HIV+", "4O", float("nan"), [1], {"a": 1}, ([1],), b"no", 1j])
+@pytest.mark.parametrize(
+    "odd", [None, "", "NA", "HIV+", "4O", float("nan"), [1], {"a": 1}, ([1],), b"no", 1j]
+)
 def test_any_cell_counts_as_other(name: str, odd: object) -> None:
     rows = [{**ROW}, {**ROW, name: odd}, {**ROW}]
     data = Dataset.from_array([list(row.values()) for row in rows], domain=DOMAIN)
@@ -54,7 +58,10 @@ def test_numbers_go_to_the_nearest_bound() -> None:
     rows = [{**ROW, "age": value} for value in (-3, 1e9, math.inf, -math.inf, "1e999", "-inf", 120)]
     data = Dataset.from_array([list(row.values()) for row in rows], domain=DOMAIN)
     assert data.values("age").tolist() == [0, 120, 120, 0, 120, 0, 120]
-    free = Dataset.from_array([list({**ROW, "free": value}.values()) for value in (math.inf, "1e999", 5e300)], domain=DOMAIN)
+    free = Dataset.from_array(
+        [list({**ROW, "free": value}.values()) for value in (math.inf, "1e999", 5e300)],
+        domain=DOMAIN,
+    )
     assert free.values("free").tolist() == [0, 0, 5e300]
 
 
@@ -63,7 +70,11 @@ def test_nulls_of_frames(kind: Any) -> None:
     columns = {name: [ROW[name], None, ROW[name]] for name in DOMAIN.names}
     data = Dataset.from_frame(kind(columns), domain=DOMAIN)
     for name in DOMAIN.names:
-        assert [cell(data, name, row) for row in range(3)] == [ROW[name], CATCH_ALL[name], ROW[name]]
+        assert [cell(data, name, row) for row in range(3)] == [
+            ROW[name],
+            CATCH_ALL[name],
+            ROW[name],
+        ]
 
 
 def test_masked_arrays_and_codes() -> None:
@@ -103,7 +114,9 @@ def read(folder: Path, text: str | bytes, name: str = "t.csv") -> Dataset:
     ],
 )
 @pytest.mark.parametrize("place", [1, 3, 5])
-def test_a_broken_record_changes_that_record_only(tmp_path: Path, line: str | bytes, changed: set[str], place: int) -> None:
+def test_a_broken_record_changes_that_record_only(
+    tmp_path: Path, line: str | bytes, changed: set[str], place: int
+) -> None:
     lines = GOOD.encode().splitlines()
     lines[place] = line if isinstance(line, bytes) else line.encode()
     if line == "" and place == 5:
@@ -123,8 +136,11 @@ def test_quoted_line_breaks_and_compression(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(GOOD.replace("no", '"no"', 1).replace(",a,", ',"a",'))
     assert read_csv(path, domain=DOMAIN, strict=True).n_samples == 5
-    header = GOOD.replace("age", '"a\nge"', 1)  # the header is public: there a quote may take in a line
-    domain = Domain({("a\nge" if name == "age" else name): column for name, column in DOMAIN.columns.items()})
+    # the header is public: there a quote may take in a line
+    header = GOOD.replace("age", '"a\nge"', 1)
+    domain = Domain(
+        {("a\nge" if name == "age" else name): column for name, column in DOMAIN.columns.items()}
+    )
     path.write_text(header)
     assert read_csv(path, domain=domain).n_samples == 5
 
@@ -134,7 +150,9 @@ def test_what_ends_the_header_ends_every_line(tmp_path: Path, end: str) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(GOOD.replace("\n", end).encode())
     totally, strictly = read_csv(path, domain=DOMAIN), read_csv(path, domain=DOMAIN, strict=True)
-    assert all(totally.column(name).tolist() == strictly.column(name).tolist() for name in DOMAIN.names)
+    assert all(
+        totally.column(name).tolist() == strictly.column(name).tolist() for name in DOMAIN.names
+    )
     if end == "\n":
         path.write_bytes(GOOD.replace(",3,", ",3\r,", 2).replace(",a,", ',"a"\rb,', 1).encode())
         assert read_csv(path, domain=DOMAIN).n_samples == 5
@@ -167,7 +185,13 @@ def test_other_is_checked_and_kept(tmp_path: Path) -> None:
 
 
 anything = st.one_of(
-    st.none(), st.text(max_size=4), st.floats(), st.integers(), st.booleans(), st.binary(max_size=2), st.lists(st.integers(), max_size=2)
+    st.none(),
+    st.text(max_size=4),
+    st.floats(),
+    st.integers(),
+    st.booleans(),
+    st.binary(max_size=2),
+    st.lists(st.integers(), max_size=2),
 )
 
 
@@ -178,7 +202,9 @@ def test_nothing_makes_reading_fail(rows: list[list[Any]]) -> None:
 
 
 @given(text=st.binary(max_size=60), place=st.integers(0, 4))
-def test_no_bytes_make_reading_fail(tmp_path_factory: pytest.TempPathFactory, text: bytes, place: int) -> None:
+def test_no_bytes_make_reading_fail(
+    tmp_path_factory: pytest.TempPathFactory, text: bytes, place: int
+) -> None:
     lines = GOOD.encode().splitlines()
     lines[1 + place] = text
     assert read(tmp_path_factory.mktemp("t"), b"\n".join(lines) + b"\n").n_samples >= 2

@@ -1,4 +1,6 @@
-"""A private run never reports or spends more than its budget, and ends normally when there is nothing left."""
+"""A private run never reports or spends more than its budget, and ends normally when there is
+nothing left.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,16 @@ def dataset(seed: int, n: int) -> jaxcd.Dataset:
     codes = np.zeros((n, D), dtype=np.int32)
     for j, k in enumerate(LEVELS):
         parents = codes[:, rng.permutation(j)[:2]].sum(1) if j else np.zeros(n, dtype=np.int64)
-        codes[:, j] = np.where(rng.random(n) < rng.choice([0, 0.5, 1]), parents % k, rng.integers(0, k, n))
+        codes[:, j] = np.where(
+            rng.random(n) < rng.choice([0, 0.5, 1]), parents % k, rng.integers(0, k, n)
+        )
     return jaxcd.Dataset.from_codes(codes, domain=DOMAIN)
 
 
 def converted(rho: float, delta: float) -> float:
-    """The smallest epsilon of a rho-zCDP mechanism at delta over the orders of Renyi divergence, found numerically."""
+    """The smallest epsilon of a rho-zCDP mechanism at delta over the orders of Renyi divergence,
+    found numerically.
+    """
     if rho == 0:
         return 0.0
 
@@ -43,16 +49,32 @@ def converted(rho: float, delta: float) -> float:
 
     grid = np.linspace(-12, 25, 400)
     start = grid[np.argmin([epsilon(x) for x in grid])]
-    best = minimize_scalar(epsilon, bounds=(start - 0.2, start + 0.2), method="bounded", options={"xatol": 1e-12})
+    best = minimize_scalar(
+        epsilon, bounds=(start - 0.2, start + 0.2), method="bounded", options={"xatol": 1e-12}
+    )
     return max(0.0, float(best.fun))
 
 
 deciders = st.one_of(
-    st.builds(jaxcd.NoisyThreshold, noise=st.just(Noise.LAPLACE), n_queries=st.sampled_from([None, 1, 7, 1000])),
-    st.builds(jaxcd.NoisyThreshold, noise=st.just(Noise.GAUSSIAN), n_queries=st.sampled_from([None, 1, 7, 1000])),
-    st.builds(jaxcd.SparseVector, alpha=st.sampled_from([0.01, 0.05, 0.5]), n_rounds=st.sampled_from([None, 1, 3, 40])),
     st.builds(
-        jaxcd.SieveAndExamine, n_rounds=st.sampled_from([None, 1, 3, 40]), rate=st.sampled_from([None, 0.5, 1.0])
+        jaxcd.NoisyThreshold,
+        noise=st.just(Noise.LAPLACE),
+        n_queries=st.sampled_from([None, 1, 7, 1000]),
+    ),
+    st.builds(
+        jaxcd.NoisyThreshold,
+        noise=st.just(Noise.GAUSSIAN),
+        n_queries=st.sampled_from([None, 1, 7, 1000]),
+    ),
+    st.builds(
+        jaxcd.SparseVector,
+        alpha=st.sampled_from([0.01, 0.05, 0.5]),
+        n_rounds=st.sampled_from([None, 1, 3, 40]),
+    ),
+    st.builds(
+        jaxcd.SieveAndExamine,
+        n_rounds=st.sampled_from([None, 1, 3, 40]),
+        rate=st.sampled_from([None, 0.5, 1.0]),
     ),
     st.builds(
         jaxcd.LevelwiseGaussian,
@@ -64,7 +86,10 @@ deciders = st.one_of(
 
 
 def needs_delta(decider: Any) -> bool:
-    return isinstance(decider, jaxcd.LevelwiseGaussian) or getattr(decider, "noise", None) is Noise.GAUSSIAN
+    return (
+        isinstance(decider, jaxcd.LevelwiseGaussian)
+        or getattr(decider, "noise", None) is Noise.GAUSSIAN
+    )
 
 
 @settings(max_examples=45, deadline=None)
@@ -113,13 +138,18 @@ def test_no_run_exceeds_its_budget(decider, test, epsilon, delta, seed, n, max_l
     names = result.graph.names
     for a, b in itertools.combinations(names, 2):
         assert result.graph.adjacent(a, b) != (frozenset((a, b)) in result.separating_sets)
-    assert set(result.info) & {"n_tests", "n_batches"} == set()  # how much was computed depends on the data
+    # how much was computed depends on the data
+    assert set(result.info) & {"n_tests", "n_batches"} == set()
 
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-2])
-@pytest.mark.parametrize("decider", [jaxcd.SparseVector(n_rounds=30), jaxcd.LevelwiseGaussian()], ids=lambda d: d.name)
+@pytest.mark.parametrize(
+    "decider", [jaxcd.SparseVector(n_rounds=30), jaxcd.LevelwiseGaussian()], ids=lambda d: d.name
+)
 def test_the_table_composed_by_another_library(decider, delta: float):
-    """Google's RDP accountant: pure rows as exact pure-DP events, the others as Gaussians of the same rho."""
+    """Google's RDP accountant: pure rows as exact pure-DP events, the others as Gaussians of the
+    same rho.
+    """
     import dp_accounting
     from dp_accounting.rdp import RdpAccountant
 
@@ -152,7 +182,9 @@ def test_the_table_composed_by_another_library(decider, delta: float):
     ids=lambda value: getattr(value, "name", None),
 )
 def test_exhausted_runs_end_normally_and_say_so(decider, removable: int):
-    """Independent columns and a large budget: all ten pairs would be separated, but only a few are paid for."""
+    """Independent columns and a large budget: all ten pairs would be separated, but only a few are
+    paid for.
+    """
     rng = np.random.default_rng(0)
     codes = np.stack([rng.integers(0, k, 500) for k in LEVELS], axis=1).astype(np.int32)
     result = jaxcd.pc(
@@ -185,13 +217,17 @@ def test_runs_with_enough_say_nothing_of_the_kind():
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
 def test_single_tests_keep_their_budget_too(test):
-    answer = jaxcd.ci_test(dataset(0, 500), "v0", "v1", given=("v2",), test=test, budget=jaxcd.Budget(0.5), key=None)
+    answer = jaxcd.ci_test(
+        dataset(0, 500), "v0", "v1", given=("v2",), test=test, budget=jaxcd.Budget(0.5), key=None
+    )
     assert answer.cost.epsilon <= 0.5 and answer.cost.delta == 0 and answer.cost.proven
     assert answer.statistic is None and answer.pvalue is None and answer.log_pvalue is None
     assert answer.independent == (answer.margin <= 0)
 
 
-@pytest.mark.parametrize("decider", [jaxcd.SparseVector(), jaxcd.NoisyThreshold(), jaxcd.SieveAndExamine(rate=0.5)])
+@pytest.mark.parametrize(
+    "decider", [jaxcd.SparseVector(), jaxcd.NoisyThreshold(), jaxcd.SieveAndExamine(rate=0.5)]
+)
 def test_a_generous_budget_gives_the_graph_without_privacy(decider):
     """Clear dependences, and a budget so large that the noise is far below every margin."""
     rng = np.random.default_rng(0)
@@ -203,7 +239,11 @@ def test_a_generous_budget_gives_the_graph_without_privacy(decider):
     data = jaxcd.Dataset.from_codes(np.stack([a, b, c, d, e], 1).astype(np.int32), domain=domain)
     options = {"test": jaxcd.CovarianceNorm(), "key": None}
     private = jaxcd.pc(
-        data, decider=decider, budget=jaxcd.Budget(1e4), noise=jaxcd.SimulatedNoise(jax.random.key(0)), **options
+        data,
+        decider=decider,
+        budget=jaxcd.Budget(1e4),
+        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+        **options,
     )
     edges = {frozenset((edge.a, edge.b)) for edge in private.graph.edges()}
     if private.exhausted:

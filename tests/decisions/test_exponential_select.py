@@ -1,4 +1,6 @@
-"""Exponential selection: its law, its price on neighbours, and what it does when the budget is dry or missing."""
+"""Exponential selection: its law, its price on neighbours, and what it does when the budget is dry
+or missing.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def dependent_codes(seed: int, n: int, levels: tuple[int, ...] = LEVELS) -> np.n
     codes = np.zeros((n, len(levels)), dtype=np.int64)
     for j, k in enumerate(levels):
         parent = codes[:, rng.integers(j)] % k if j else np.zeros(n, dtype=np.int64)
-        codes[:, j] = np.where(rng.random(n) < rng.choice([0.1, 0.5, 0.9]), parent, rng.integers(0, k, n))
+        codes[:, j] = np.where(
+            rng.random(n) < rng.choice([0.1, 0.5, 0.9]), parent, rng.integers(0, k, n)
+        )
     return codes
 
 
@@ -82,7 +86,9 @@ class OneLevel(Frontier):
 QUESTION = Question(0, 1, ((2,), (3,), (2, 3)))
 
 
-def law_of(codes: np.ndarray, decider: Any, budget: jaxcd.Budget) -> tuple[np.ndarray, np.ndarray, Ledger]:
+def law_of(
+    codes: np.ndarray, decider: Any, budget: jaxcd.Budget
+) -> tuple[np.ndarray, np.ndarray, Ledger]:
     ledger, sampler = Ledger(budget), Chosen(lambda law: 0)
     session = Session(dataset(codes), TEST, alpha=0.05, budget=budget)
     frontier = OneLevel([QUESTION])
@@ -95,10 +101,14 @@ def law_of(codes: np.ndarray, decider: Any, budget: jaxcd.Budget) -> tuple[np.nd
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_the_law_is_the_formula(epsilon: float, keep_prior: float):
     codes = dependent_codes(3, 400)
-    law, _, _ = law_of(codes, jaxcd.ExponentialSelect(n_questions=1, keep_prior=keep_prior), jaxcd.Budget(epsilon))
+    law, _, _ = law_of(
+        codes, jaxcd.ExponentialSelect(n_questions=1, keep_prior=keep_prior), jaxcd.Budget(epsilon)
+    )
     session = Session(dataset(codes), TEST, alpha=0.05, budget=jaxcd.NO_PRIVACY)
     margins = session.evaluate([Query.of(0, 1, given) for given in QUESTION.candidates]).margin
-    delta = TEST.margin_sensitivity(alpha=0.05, n_samples=400, relation=jaxcd.privacy.Relation.REPLACE_ONE)
+    delta = TEST.margin_sensitivity(
+        alpha=0.05, n_samples=400, relation=jaxcd.privacy.Relation.REPLACE_ONE
+    )
     assert delta is not None
     weights = np.exp(-epsilon * np.append(margins, -margins.min()) / (2 * delta.value))
     weights[-1] *= 3 * keep_prior / (1 - keep_prior)
@@ -108,15 +118,21 @@ def test_the_law_is_the_formula(epsilon: float, keep_prior: float):
 def test_without_information_the_prior_decides():
     codes = np.zeros((50, 4))
     for keep_prior in (0.1, 0.5):
-        law, _, _ = law_of(codes, jaxcd.ExponentialSelect(n_questions=1, keep_prior=keep_prior), jaxcd.Budget(1e-6))
+        law, _, _ = law_of(
+            codes, jaxcd.ExponentialSelect(n_questions=1, keep_prior=keep_prior), jaxcd.Budget(1e-6)
+        )
         assert law[-1] == pytest.approx(keep_prior, abs=1e-3)
         assert law[:-1] == pytest.approx(np.full(3, (1 - keep_prior) / 3), abs=1e-3)
 
 
 def test_neighbours_draw_with_nearly_the_same_odds():
-    """Every outcome, also the one that is not drawn: log-odds within the price, and every utility within its sensitivity."""
+    """Every outcome, also the one that is not drawn: log-odds within the price, and every utility
+    within its sensitivity.
+    """
     rng, worst, moved = np.random.default_rng(0), 0.0, 0.0
-    delta = TEST.margin_sensitivity(alpha=0.05, n_samples=12, relation=jaxcd.privacy.Relation.REPLACE_ONE)
+    delta = TEST.margin_sensitivity(
+        alpha=0.05, n_samples=12, relation=jaxcd.privacy.Relation.REPLACE_ONE
+    )
     assert delta is not None
     for trial in range(60):
         n = (12, 40)[trial % 2]
@@ -126,7 +142,9 @@ def test_neighbours_draw_with_nearly_the_same_odds():
         other = codes.copy()
         other[rng.integers(n)] = [rng.integers(k) for k in LEVELS]
         decider = jaxcd.ExponentialSelect(n_questions=1, keep_prior=float(rng.choice([0.2, 0.5])))
-        (p, here, ledger), (q, there, _) = (law_of(part, decider, jaxcd.Budget(2.0)) for part in (codes, other))
+        (p, here, ledger), (q, there, _) = (
+            law_of(part, decider, jaxcd.Budget(2.0)) for part in (codes, other)
+        )
         worst = max(worst, float(np.abs(np.log(p / q)).max()))
         moved = max(moved, float(np.abs(here - there).max()))
         assert [entry.event.epsilon for entry in ledger.entries] == [2.0]
@@ -135,14 +153,22 @@ def test_neighbours_draw_with_nearly_the_same_odds():
 
 
 def test_separated_by_the_set_that_was_drawn_and_under_its_own_pair():
-    """The set of a separated pair is a candidate of that pair: neighbours of its ends, and neither of them."""
+    """The set of a separated pair is a candidate of that pair: neighbours of its ends, and neither
+    of them.
+    """
     for trial in range(6):
         codes = dependent_codes(trial, 300, (2, 3, 2, 2, 2, 3))
-        domain = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate((2, 3, 2, 2, 2, 3))})
+        domain = jaxcd.Domain(
+            {f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate((2, 3, 2, 2, 2, 3))}
+        )
         result = jaxcd.pc(
-            dataset(codes, domain), test=TEST, decider=jaxcd.ExponentialSelect(keep_prior=0.7), budget=jaxcd.Budget(30.0), key=None,
+            dataset(codes, domain),
+            test=TEST,
+            decider=jaxcd.ExponentialSelect(keep_prior=0.7),
+            budget=jaxcd.Budget(30.0),
+            key=None,
             noise=jaxcd.SimulatedNoise(jax.random.key(trial)),
-        )  # fmt: skip
+        )
         levels = [record.n_separated for record in result.info["levels"]]
         assert sorted(len(given) for given in result.separating_sets.values()) == [
             level for level, count in enumerate(levels) for _ in range(count)
@@ -155,16 +181,25 @@ def test_separated_by_the_set_that_was_drawn_and_under_its_own_pair():
 @pytest.mark.parametrize("stable", [True, False])
 def test_without_privacy_it_is_the_threshold(stable: bool):
     data = jaxcd.networks.load("asia").sample(3000, key=jax.random.key(1))
-    options: dict[str, Any] = {"test": TEST, "budget": jaxcd.NO_PRIVACY, "key": None, "stable": stable}
+    options: dict[str, Any] = {
+        "test": TEST,
+        "budget": jaxcd.NO_PRIVACY,
+        "key": None,
+        "stable": stable,
+    }
     selected = jaxcd.pc(data, decider=jaxcd.ExponentialSelect(), **options)
     plain = jaxcd.pc(data, decider=jaxcd.Threshold(), **options)
-    if stable:  # another set may separate a pair, and in the original order that changes what is asked next
+    # another set may separate a pair, and in the original order that changes what is asked next
+    if stable:
         assert (selected.graph.adjacency == plain.graph.adjacency).all()
     assert selected.separating_sets.keys() and not selected.cost.proven
     session = Session(data, TEST, alpha=0.05, budget=jaxcd.NO_PRIVACY)
     for pair, given in selected.separating_sets.items():
         x, y = (data.names.index(name) for name in pair)
-        assert session.evaluate([Query.of(x, y, [data.names.index(name) for name in given])]).margin[0] <= 0
+        assert (
+            session.evaluate([Query.of(x, y, [data.names.index(name) for name in given])]).margin[0]
+            <= 0
+        )
 
 
 def test_the_set_with_the_smallest_margin_is_the_likeliest():
@@ -172,8 +207,16 @@ def test_the_set_with_the_smallest_margin_is_the_likeliest():
     rng = np.random.default_rng(0)
     c, d = rng.integers(0, 2, (2, 4000))
     a, b = ((c + d + (rng.random(4000) < 0.05)) % 3 for _ in range(2))
-    domain = jaxcd.Domain([("a", jaxcd.Ordinal((0, 1, 2))), ("b", jaxcd.Ordinal((0, 1, 2))), *((v, jaxcd.Ordinal((0, 1))) for v in "cd")])
-    session = Session(dataset(np.stack([a, b, c, d], 1), domain), TEST, alpha=0.05, budget=jaxcd.Budget(5.0))
+    domain = jaxcd.Domain(
+        [
+            ("a", jaxcd.Ordinal((0, 1, 2))),
+            ("b", jaxcd.Ordinal((0, 1, 2))),
+            *((v, jaxcd.Ordinal((0, 1))) for v in "cd"),
+        ]
+    )
+    session = Session(
+        dataset(np.stack([a, b, c, d], 1), domain), TEST, alpha=0.05, budget=jaxcd.Budget(5.0)
+    )
     accountant = Accountant(Ledger(jaxcd.Budget(5.0)), jaxcd.SimulatedNoise(jax.random.key(0)))
     frontier = OneLevel([QUESTION])
     jaxcd.ExponentialSelect(n_questions=1).start(session, accountant).answer(frontier)
@@ -196,9 +239,13 @@ def test_when_the_budget_is_dry_edges_stay():
     rng = np.random.default_rng(0)
     codes = np.stack([rng.integers(0, k, 500) for k in LEVELS], axis=1)
     result = jaxcd.pc(
-        dataset(codes), test=TEST, decider=jaxcd.ExponentialSelect(n_questions=2), budget=jaxcd.Budget(50.0), key=None,
+        dataset(codes),
+        test=TEST,
+        decider=jaxcd.ExponentialSelect(n_questions=2),
+        budget=jaxcd.Budget(50.0),
+        key=None,
         noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-    )  # fmt: skip
+    )
     assert result.exhausted and len(result.separating_sets) == 2 and result.graph.n_edges == 4
     assert result.spent.epsilon <= 50.0
 
@@ -207,7 +254,11 @@ def test_a_generous_budget_gives_the_graph_without_privacy():
     data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
     options: dict[str, Any] = {"test": TEST, "key": None}
     private = jaxcd.pc(
-        data, decider=jaxcd.ExponentialSelect(), budget=jaxcd.Budget(1e4), noise=jaxcd.SimulatedNoise(jax.random.key(0)), **options
+        data,
+        decider=jaxcd.ExponentialSelect(),
+        budget=jaxcd.Budget(1e4),
+        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+        **options,
     )
     plain = jaxcd.pc(data, decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, **options)
     assert (private.graph.adjacency == plain.graph.adjacency).all() and not private.exhausted
@@ -227,7 +278,11 @@ def test_options():
 def test_refused_before_a_charge(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Ledger, "charge", lambda *_: pytest.fail("charged"))
     data = dataset(dependent_codes(0, 60))
-    options: dict[str, Any] = {"decider": jaxcd.ExponentialSelect(), "budget": jaxcd.Budget(1.0), "key": None}
+    options: dict[str, Any] = {
+        "decider": jaxcd.ExponentialSelect(),
+        "budget": jaxcd.Budget(1.0),
+        "key": None,
+    }
     with pytest.raises(SensitivityError, match="GTest"):
         jaxcd.pc(data, test=jaxcd.GTest(), **options)
     with pytest.raises(OptionError, match="colliders"):

@@ -1,7 +1,8 @@
 """Every draw of noise is paid for before it is made, and is as large as the price says.
 
-The noise is recorded on its way from the sampler to the mechanism; the price of each draw is computed again from the textbook
-formulas and compared with the row of the ledger under whose index it was drawn.
+The noise is recorded on its way from the sampler to the mechanism; the price of each draw is
+computed again from the textbook formulas and compared with the row of the ledger under whose index
+it was drawn.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def dataset(seed: int, n: int) -> jaxcd.Dataset:
     codes = np.zeros((n, len(LEVELS)), dtype=np.int32)
     for j, k in enumerate(LEVELS):
         parents = codes[:, rng.permutation(j)[:2]].sum(1) if j else np.zeros(n, dtype=np.int64)
-        codes[:, j] = np.where(rng.random(n) < rng.choice([0, 0.5, 1]), parents % k, rng.integers(0, k, n))
+        codes[:, j] = np.where(
+            rng.random(n) < rng.choice([0, 0.5, 1]), parents % k, rng.integers(0, k, n)
+        )
     return jaxcd.Dataset.from_codes(codes, domain=DOMAIN)
 
 
@@ -77,9 +80,17 @@ class RecordingSampler(NoiseSampler):
 
 
 def recorded(
-    monkeypatch: pytest.MonkeyPatch, decider, test=TESTS[0], *, n: int = 500, epsilon: float = 2.0, seed: int = 0
+    monkeypatch: pytest.MonkeyPatch,
+    decider,
+    test=TESTS[0],
+    *,
+    n: int = 500,
+    epsilon: float = 2.0,
+    seed: int = 0,
 ):
-    """A run with the draws of each ledger row; asserts that nothing is drawn under an index before its charge."""
+    """A run with the draws of each ledger row; asserts that nothing is drawn under an index before
+    its charge.
+    """
     recorder = Recorder(seed)
     charged: list[int] = []
     original = Ledger.charge
@@ -92,7 +103,12 @@ def recorded(
 
     monkeypatch.setattr(Ledger, "charge", charge)
     result = jaxcd.pc(
-        dataset(seed, n), test=test, decider=decider, budget=jaxcd.Budget(epsilon, 1e-6), key=None, noise=recorder
+        dataset(seed, n),
+        test=test,
+        decider=decider,
+        budget=jaxcd.Budget(epsilon, 1e-6),
+        key=None,
+        noise=recorder,
     )
     assert {draw[3] for draw in recorder.draws} <= set(charged)
     rows = result.info["ledger"]
@@ -101,7 +117,9 @@ def recorded(
 
 
 def delta_of(test, n: int) -> float:
-    stated = test.margin_sensitivity(alpha=0.05, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE)
+    stated = test.margin_sensitivity(
+        alpha=0.05, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE
+    )
     assert stated is not None
     return stated.value + 2 * stated.pad
 
@@ -153,7 +171,9 @@ def test_noise_of_sieve_and_examine(monkeypatch, rate: float):
     n_sieves = n_examinations = 0
     for seed in range(3):
         with monkeypatch.context() as patch:
-            result, rows = recorded(patch, jaxcd.SieveAndExamine(n_rounds=5, rate=rate), test, seed=seed, epsilon=20.0)
+            result, rows = recorded(
+                patch, jaxcd.SieveAndExamine(n_rounds=5, rate=rate), test, seed=seed, epsilon=20.0
+            )
         kinds = [{method for method, _, _ in draws} for _, draws in rows]
         for (row, draws), kind in zip(rows, kinds, strict=True):
             subsets = [draw for draw in draws if draw[0] == "subset"]
@@ -168,7 +188,9 @@ def test_noise_of_sieve_and_examine(monkeypatch, rate: float):
                 assert len(subsets) == 1
                 _, n, m = subsets[0]
                 assert n == 500 and m <= rate * 500
-            base = above_threshold_epsilon([d for d in draws if d[0] != "subset"], delta_of(test, m))
+            base = above_threshold_epsilon(
+                [d for d in draws if d[0] != "subset"], delta_of(test, m)
+            )
             assert math.log1p(m / 500 * math.expm1(base)) <= row["epsilon"] * (1 + 1e-12)
         labels = [row["label"] for row, _ in rows]
         # after every examination, confirmed or not, a new sieve: they alternate
@@ -182,7 +204,9 @@ def test_noise_of_levelwise_gaussian(monkeypatch, test):
     rows = []
     for seed in range(4):
         with monkeypatch.context() as patch:
-            result, found = recorded(patch, jaxcd.LevelwiseGaussian(mean_weight=0.7), test, seed=seed, epsilon=8.0)
+            result, found = recorded(
+                patch, jaxcd.LevelwiseGaussian(mean_weight=0.7), test, seed=seed, epsilon=8.0
+            )
         first = found[0]
         # the release: every coordinate of products and weighted means
         width = [k - 1 for k in LEVELS]
@@ -190,7 +214,10 @@ def test_noise_of_levelwise_gaussian(monkeypatch, test):
         assert sum(size for _, _, size in first[1]) == n_products + sum(width)
         for method, sigma, _ in first[1]:
             assert method == "gaussian"
-            assert contrast_sensitivity(LEVELS, 0.7) ** 2 / (2 * (sigma * VECTOR_GRID) ** 2) <= first[0]["rho"]
+            assert (
+                contrast_sensitivity(LEVELS, 0.7) ** 2 / (2 * (sigma * VECTOR_GRID) ** 2)
+                <= first[0]["rho"]
+            )
         rows += found[1:]
     sensitivity = delta_of(test, 500)
     gaussians = [(row, draws) for row, draws in rows if draws[0][0] == "gaussian"]
@@ -198,7 +225,8 @@ def test_noise_of_levelwise_gaussian(monkeypatch, test):
     assert len(gaussians) + len(selections) == len(rows) and gaussians and selections
     for row, draws in gaussians:
         ((_, sigma, size),) = draws
-        # the step of the grid is at most VECTOR_GRID, and sqrt(size) records the L2 sensitivity of size margins
+        # the step of the grid is at most VECTOR_GRID, and sqrt(size) records the L2 sensitivity of
+        # size margins
         assert sensitivity**2 * size / (2 * (sigma * VECTOR_GRID) ** 2) <= row["rho"]
     for row, draws in selections:
         ((_, scale, _),) = draws
@@ -207,11 +235,15 @@ def test_noise_of_levelwise_gaussian(monkeypatch, test):
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
 def test_noise_of_tree_guided_pc(test):
-    """The release, then whole batches: N margins, or halves of differences of two margins, at Delta sqrt(N)."""
+    """The release, then whole batches: N margins, or halves of differences of two margins, at Delta
+    sqrt(N).
+    """
     n_batches = 0
     for seed in range(6):
         recorder = Recorder(seed)
-        result = jaxcd.tree_pc(dataset(seed, 500), test=test, budget=jaxcd.Budget(8.0, 1e-6), key=None, noise=recorder)
+        result = jaxcd.tree_pc(
+            dataset(seed, 500), test=test, budget=jaxcd.Budget(8.0, 1e-6), key=None, noise=recorder
+        )
         assert result.cost.epsilon == 8.0 and result.spent.epsilon <= 8.0 and not result.cost.proven
         rows = result.info["ledger"]
         assert {draw[3] for draw in recorder.draws} == {row["index"] for row in rows}

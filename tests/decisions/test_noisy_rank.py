@@ -1,4 +1,6 @@
-"""NoisyRank: exact level at every epsilon, power, price, agreement with the margin without noise, refusals."""
+"""NoisyRank: exact level at every epsilon, power, price, agreement with the margin without noise,
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ def numeric(columns: np.ndarray) -> jaxcd.Dataset:
 def dependence_rate(statistics: Sequence[np.ndarray], epsilon: float, rank: int = 1) -> float:
     accountant = Accountant(Ledger(NO_PRIVACY), Quick(1))
     answers = [
-        noisy_rank(accountant, row, rank=rank, sensitivity=1.0, epsilon=epsilon, label="test") for row in statistics
+        noisy_rank(accountant, row, rank=rank, sensitivity=1.0, epsilon=epsilon, label="test")
+        for row in statistics
     ]
     return float(np.mean(answers))
 
@@ -100,9 +103,15 @@ def test_a_private_search_pays_for_every_answer_and_finds_what_is_strong():
     x = rng.uniform(-1, 1, 2000)
     data = numeric(np.column_stack([x, x**2, rng.uniform(-1, 1, 2000)]))
     run = jaxcd.pc(
-        data, test=TEST, decider=jaxcd.NoisyRank(n_queries=6), budget=Budget(6.0), key=jax.random.key(0),
-        noise=SimulatedNoise(jax.random.key(1)), max_level=0, colliders=jaxcd.discovery.ColliderRule.MAJORITY,
-    )  # fmt: skip
+        data,
+        test=TEST,
+        decider=jaxcd.NoisyRank(n_queries=6),
+        budget=Budget(6.0),
+        key=jax.random.key(0),
+        noise=SimulatedNoise(jax.random.key(1)),
+        max_level=0,
+        colliders=jaxcd.discovery.ColliderRule.MAJORITY,
+    )
     assert run.graph.adjacent("x0", "x1") and not run.graph.adjacent("x0", "x2")
     rows = run.info["ledger"]
     assert 3 <= len(rows) <= 6 and {row["label"] for row in rows} == {"noisy rank"}
@@ -113,9 +122,14 @@ def test_a_private_search_pays_for_every_answer_and_finds_what_is_strong():
 def test_when_the_budget_is_dry_edges_stay():
     data = numeric(np.random.default_rng(4).uniform(-1, 1, (60, 4)))
     run = jaxcd.pc(
-        data, test=TEST, decider=jaxcd.NoisyRank(n_queries=2), budget=Budget(1.0), key=jax.random.key(0),
-        noise=SimulatedNoise(jax.random.key(5)), max_level=0,
-    )  # fmt: skip
+        data,
+        test=TEST,
+        decider=jaxcd.NoisyRank(n_queries=2),
+        budget=Budget(1.0),
+        key=jax.random.key(0),
+        noise=SimulatedNoise(jax.random.key(5)),
+        max_level=0,
+    )
     assert run.exhausted and len(run.info["ledger"]) == 2 and len(run.separating_sets) <= 2
 
 
@@ -132,9 +146,24 @@ def test_every_draw_is_charged_before_it_is_made_and_as_large_as_the_price():
 
     ledger, sampler = Ledger(Budget(1.0)), Recording()
     for _ in range(4):
-        noisy_rank(Accountant(ledger, sampler), np.arange(20.0), rank=1, sensitivity=0.5, pad=0.01, epsilon=0.25, label="x")
+        noisy_rank(
+            Accountant(ledger, sampler),
+            np.arange(20.0),
+            rank=1,
+            sensitivity=0.5,
+            pad=0.01,
+            epsilon=0.25,
+            label="x",
+        )
     with pytest.raises(jaxcd.errors.BudgetExhausted):
-        noisy_rank(Accountant(ledger, sampler), np.arange(20.0), rank=1, sensitivity=0.5, epsilon=0.25, label="x")
+        noisy_rank(
+            Accountant(ledger, sampler),
+            np.arange(20.0),
+            rank=1,
+            sensitivity=0.5,
+            epsilon=0.25,
+            label="x",
+        )
     assert len(sampler.scales) == 4
     steps = (0.5 + 4 * 0.01) * 2**30
     assert all((steps + 2) / 0.25 <= scale <= (steps + 4) / 0.25 for scale in sampler.scales)
@@ -155,11 +184,19 @@ class _Settings:
     ],
     ids=lambda case: case.match,
 )
-def test_tests_that_do_not_fit_are_refused_before_a_charge(case: _Settings, monkeypatch: pytest.MonkeyPatch):
+def test_tests_that_do_not_fit_are_refused_before_a_charge(
+    case: _Settings, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(Ledger, "charge", lambda *_: pytest.fail("charged"))
     data = numeric(np.random.default_rng(0).uniform(-1, 1, (30, 3)))
     with pytest.raises(jaxcd.errors.OptionError, match=case.match):
-        jaxcd.pc(data, test=case.test, decider=jaxcd.NoisyRank(), budget=Budget(1.0, 1e-6), key=jax.random.key(0))
+        jaxcd.pc(
+            data,
+            test=case.test,
+            decider=jaxcd.NoisyRank(),
+            budget=Budget(1.0, 1e-6),
+            key=jax.random.key(0),
+        )
     session = Session(data, jaxcd.FisherZ(), alpha=0.05, budget=NO_PRIVACY)
     with pytest.raises(jaxcd.errors.OptionError, match="permutation null"):
         session.permuted_statistics([Query(0, 1)])
@@ -173,14 +210,31 @@ def test_options():
         jaxcd.NoisyRank(alpha=math.nan)
     for rank in (0, 20):
         with pytest.raises(jaxcd.errors.OptionError, match="rank"):
-            noisy_rank(Accountant(Ledger(NO_PRIVACY)), np.zeros(20), rank=rank, sensitivity=1.0, epsilon=1.0, label="x")
+            noisy_rank(
+                Accountant(Ledger(NO_PRIVACY)),
+                np.zeros(20),
+                rank=rank,
+                sensitivity=1.0,
+                epsilon=1.0,
+                label="x",
+            )
     with pytest.raises(jaxcd.errors.SensitivityError, match="NaN"):
-        noisy_rank(Accountant(Ledger(NO_PRIVACY)), np.full(20, math.nan), rank=1, sensitivity=1.0, epsilon=1.0, label="x")
+        noisy_rank(
+            Accountant(Ledger(NO_PRIVACY)),
+            np.full(20, math.nan),
+            rank=1,
+            sensitivity=1.0,
+            epsilon=1.0,
+            label="x",
+        )
 
 
 def test_the_plan_knows_it():
     domain = jaxcd.Domain({name: jaxcd.Numeric(-1, 1) for name in "abc"})
-    plan = jaxcd.plan(domain, 10_000, test=TEST, decider=jaxcd.NoisyRank(n_queries=10), budget=Budget(1.0))
+    plan = jaxcd.plan(
+        domain, 10_000, test=TEST, decider=jaxcd.NoisyRank(n_queries=10), budget=Budget(1.0)
+    )
     assert plan.n_answers == 10 and plan.noise == pytest.approx(math.sqrt(2) * 10, rel=1e-3)
-    # Where noise is all there is, the largest of 19 lies about ln(19 / 2) scales up; ln 10 is the continuum's.
+    # Where noise is all there is, the largest of 19 lies about ln(19 / 2) scales up; ln 10 is the
+    # continuum's.
     assert critical_noise(0.05) == pytest.approx(math.log(10) / math.sqrt(2))

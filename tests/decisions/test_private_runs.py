@@ -44,10 +44,23 @@ def copies(n: int) -> np.ndarray:
     return codes
 
 
-ROWS = {"constant": constant, "one column varies": one_varies, "one record": one_record, "copies": copies}
+ROWS = {
+    "constant": constant,
+    "one column varies": one_varies,
+    "one record": one_record,
+    "copies": copies,
+}
 
 
-def run(codes: np.ndarray, decider, test=TESTS[0], *, seed: int | None = 0, epsilon: float = 1.0, **options):
+def run(
+    codes: np.ndarray,
+    decider,
+    test=TESTS[0],
+    *,
+    seed: int | None = 0,
+    epsilon: float = 1.0,
+    **options,
+):
     noise = None if seed is None else jaxcd.SimulatedNoise(jax.random.key(seed))
     return jaxcd.pc(
         jaxcd.Dataset.from_codes(codes, domain=options.pop("domain", DOMAIN)),
@@ -73,7 +86,9 @@ def test_degenerate_data_under_every_decider(decider, rows: str, n: int):
 
 @pytest.mark.parametrize("decider", DECIDERS, ids=str)
 def test_public_facts_are_the_same_for_all_records(decider):
-    """Kinds of events, their prices and their order before the first answer depend on the domain and n only."""
+    """Kinds of events, their prices and their order before the first answer depend on the domain
+    and n only.
+    """
     first = [run(rows(40), decider).info["ledger"][0] for rows in ROWS.values()]
     assert all(row == first[0] for row in first)
 
@@ -108,13 +123,15 @@ def test_simulated_results_are_marked():
 
 
 def test_two_secure_runs_differ():
-    """Twelve columns and a tiny budget: each of the 66 marginal answers is close to a fair coin, so two runs agree with
-    probability below 2^-60.
+    """Twelve columns and a tiny budget: each of the 66 marginal answers is close to a fair coin, so
+    two runs agree with probability below 2^-60.
     """
     codes = np.random.default_rng(0).integers(0, 2, (50, 12)).astype(np.int32)
     domain = jaxcd.Domain({f"b{j}": jaxcd.Ordinal((0, 1)) for j in range(12)})
     decider = jaxcd.NoisyThreshold(n_queries=66)
-    results = [run(codes, decider, seed=None, epsilon=1e-3, domain=domain, max_level=0) for _ in range(2)]
+    results = [
+        run(codes, decider, seed=None, epsilon=1e-3, domain=domain, max_level=0) for _ in range(2)
+    ]
     assert results[0].graph != results[1].graph
     kept = [result.graph.n_edges for result in results]
     assert all(5 < count < 61 for count in kept)  # 66 fair coins: outside with probability 1e-12
@@ -124,15 +141,21 @@ def test_two_simulated_keys_differ():
     codes = np.random.default_rng(0).integers(0, 2, (50, 12)).astype(np.int32)
     domain = jaxcd.Domain({f"b{j}": jaxcd.Ordinal((0, 1)) for j in range(12)})
     decider = jaxcd.NoisyThreshold(n_queries=66)
-    one, two = (run(codes, decider, seed=s, epsilon=1e-3, domain=domain, max_level=0).graph for s in (1, 2))
+    one, two = (
+        run(codes, decider, seed=s, epsilon=1e-3, domain=domain, max_level=0).graph for s in (1, 2)
+    )
     assert one != two
 
 
 def test_noise_is_not_tied_to_the_query():
-    """Two identical columns pairs get different noise: equal margins, answers that differ in some run."""
+    """Two identical columns pairs get different noise: equal margins, answers that differ in some
+    run.
+    """
     codes = np.random.default_rng(0).integers(0, 2, (50, 1)).repeat(8, axis=1).astype(np.int32)
     domain = jaxcd.Domain({f"b{j}": jaxcd.Ordinal((0, 1)) for j in range(8)})
-    graph = run(codes, jaxcd.NoisyThreshold(n_queries=28), seed=3, epsilon=1e-3, domain=domain, max_level=0).graph
+    graph = run(
+        codes, jaxcd.NoisyThreshold(n_queries=28), seed=3, epsilon=1e-3, domain=domain, max_level=0
+    ).graph
     assert 0 < graph.n_edges < 28
 
 
@@ -147,14 +170,17 @@ def test_the_key_for_tests_is_not_the_key_for_noise():
         "noise": jaxcd.SimulatedNoise(jax.random.key(9)),
     }
     assert (
-        jaxcd.pc(data, key=jax.random.key(0), **options).graph == jaxcd.pc(data, key=jax.random.key(1), **options).graph
+        jaxcd.pc(data, key=jax.random.key(0), **options).graph
+        == jaxcd.pc(data, key=jax.random.key(1), **options).graph
     )
 
 
 def test_discover_under_every_kind_of_budget():
     data = jaxcd.Dataset.from_codes(one_varies(60), domain=DOMAIN)
     for budget in (jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6), jaxcd.NO_PRIVACY):
-        result = jaxcd.discover(data, budget=budget, key=None, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+        result = jaxcd.discover(
+            data, budget=budget, key=None, noise=jaxcd.SimulatedNoise(jax.random.key(0))
+        )
         assert result.info["reasons"]
         if budget is not jaxcd.NO_PRIVACY:
             assert result.cost.epsilon == 1.0 and result.cost.delta == budget.delta

@@ -18,7 +18,8 @@ CODES = (np.random.default_rng(0).random((60, 4)) * LEVELS).astype(np.int32)
 DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
 DATA = jaxcd.Dataset.from_codes(CODES, domain=DOMAIN)
 NUMERIC = jaxcd.Dataset.from_array(
-    np.random.default_rng(1).random((60, 3)), domain=jaxcd.Domain({name: jaxcd.Numeric(0, 1) for name in "xyz"})
+    np.random.default_rng(1).random((60, 3)),
+    domain=jaxcd.Domain({name: jaxcd.Numeric(0, 1) for name in "xyz"}),
 )
 BUDGET = jaxcd.Budget(1.0, 1e-6)
 PURE = jaxcd.Budget(1.0)
@@ -42,7 +43,12 @@ def uncharged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def private(**options):
-    defaults = {"data": DATA, "test": jaxcd.CovarianceNorm(), "decider": jaxcd.NoisyThreshold(), "budget": BUDGET}
+    defaults = {
+        "data": DATA,
+        "test": jaxcd.CovarianceNorm(),
+        "decider": jaxcd.NoisyThreshold(),
+        "budget": BUDGET,
+    }
     merged = {**defaults, "key": None, **options}
     return jaxcd.pc(merged.pop("data"), **merged)
 
@@ -55,7 +61,9 @@ class TestBeforeAnyCharge:
                 private(decider=jaxcd.Threshold(), budget=budget)
 
     @pytest.mark.parametrize("decider", PRIVATE, ids=str)
-    @pytest.mark.parametrize("test", [jaxcd.ChiSquare(), jaxcd.GTest(), jaxcd.FisherZ()], ids=lambda test: test.name)
+    @pytest.mark.parametrize(
+        "test", [jaxcd.ChiSquare(), jaxcd.GTest(), jaxcd.FisherZ()], ids=lambda test: test.name
+    )
     def test_tests_without_bounded_sensitivity(self, decider, test):
         with pytest.raises(SensitivityError, match=test.name):
             private(test=test, decider=decider)
@@ -79,7 +87,9 @@ class TestBeforeAnyCharge:
         with pytest.raises(DomainError):
             private(data=NUMERIC, test=jaxcd.KendallTau(), decider=jaxcd.LevelwiseGaussian())
 
-    @pytest.mark.parametrize("test", [jaxcd.CovarianceNorm(), jaxcd.PooledCovariance()], ids=lambda test: test.name)
+    @pytest.mark.parametrize(
+        "test", [jaxcd.CovarianceNorm(), jaxcd.PooledCovariance()], ids=lambda test: test.name
+    )
     @pytest.mark.parametrize("decider", PRIVATE, ids=str)
     def test_discrete_tests_on_numeric_columns(self, decider, test):
         with pytest.raises(DomainError):
@@ -123,8 +133,15 @@ class TestBeforeAnyCharge:
         with pytest.raises(SensitivityError):
             jaxcd.ci_test(DATA, "v0", "v1", test=jaxcd.ChiSquare(), **options)
         with pytest.raises(PrivacyError):
-            jaxcd.ci_test(jaxcd.Dataset.from_array(CODES), "x1", "x2", test=jaxcd.CovarianceNorm(), **options)
-        for x, y, given in (("v0", "v0", ()), ("v0", "nobody", ()), ("v0", "v1", ("v1",)), ("v0", "v1", ("v2", "v2"))):
+            jaxcd.ci_test(
+                jaxcd.Dataset.from_array(CODES), "x1", "x2", test=jaxcd.CovarianceNorm(), **options
+            )
+        for x, y, given in (
+            ("v0", "v0", ()),
+            ("v0", "nobody", ()),
+            ("v0", "v1", ("v1",)),
+            ("v0", "v1", ("v2", "v2")),
+        ):
             with pytest.raises(OptionError):
                 jaxcd.ci_test(DATA, x, y, given=given, test=jaxcd.CovarianceNorm(), **options)
         with pytest.raises(OptionError, match="alpha"):
@@ -142,7 +159,13 @@ class TestBeforeAnyCharge:
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, 1.5, math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize(
     "decider",
-    [jaxcd.Threshold, jaxcd.NoisyThreshold, jaxcd.SparseVector, jaxcd.SieveAndExamine, jaxcd.LevelwiseGaussian],
+    [
+        jaxcd.Threshold,
+        jaxcd.NoisyThreshold,
+        jaxcd.SparseVector,
+        jaxcd.SieveAndExamine,
+        jaxcd.LevelwiseGaussian,
+    ],
 )
 def test_alpha_is_a_probability(decider, alpha):
     with pytest.raises(OptionError, match="alpha"):
@@ -157,7 +180,11 @@ def test_alpha_is_a_probability(decider, alpha):
         (jaxcd.SparseVector, "n_rounds", (0, -1, 1.5, math.nan, "3", True)),
         (jaxcd.SieveAndExamine, "n_rounds", (0, -1, 1.5, math.nan, "3", True)),
         (jaxcd.SieveAndExamine, "rate", (0, -0.5, 1.01, math.nan, math.inf)),
-        (jaxcd.LevelwiseGaussian, "level_shares", ((), (0.0, 1.0), (-1.0,), (math.nan,), (math.inf,))),
+        (
+            jaxcd.LevelwiseGaussian,
+            "level_shares",
+            ((), (0.0, 1.0), (-1.0,), (math.nan,), (math.inf,)),
+        ),
         (jaxcd.LevelwiseGaussian, "selection_share", (0, 1, -1, math.nan, 1.5)),
         (jaxcd.LevelwiseGaussian, "mean_weight", (0, -1, math.nan, math.inf)),
     ],
@@ -169,7 +196,11 @@ def test_options_of_deciders(decider, name, values):
 
 
 def test_budgets_and_deciders_are_frozen():
-    for thing, field in ((jaxcd.SparseVector(), "alpha"), (BUDGET, "epsilon"), (jaxcd.SieveAndExamine(), "rate")):
+    for thing, field in (
+        (jaxcd.SparseVector(), "alpha"),
+        (BUDGET, "epsilon"),
+        (jaxcd.SieveAndExamine(), "rate"),
+    ):
         with pytest.raises(AttributeError):
             setattr(thing, field, 1.0)
 
@@ -187,7 +218,9 @@ def test_refusals_are_jaxcd_errors_of_plain_words():
 
 @pytest.mark.parametrize("decider", PRIVATE, ids=str)
 def test_allowed_without_privacy_or_refused_in_words(decider):
-    """A private decider with NO_PRIVACY either answers without noise, or says that it needs a budget."""
+    """A private decider with NO_PRIVACY either answers without noise, or says that it needs a
+    budget.
+    """
     try:
         result = private(decider=decider, budget=jaxcd.NO_PRIVACY)
     except JaxcdError:

@@ -1,4 +1,6 @@
-"""Budgets by level: totals are kept, the split is what is charged, and what is refused is refused before a charge."""
+"""Budgets by level: totals are kept, the split is what is charged, and what is refused is refused
+before a charge.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def dataset(seed: int, n: int) -> jaxcd.Dataset:
     codes = np.zeros((n, D), dtype=np.int32)
     for j, k in enumerate(LEVELS):
         parents = codes[:, rng.permutation(j)[:2]].sum(1) if j else np.zeros(n, dtype=np.int64)
-        codes[:, j] = np.where(rng.random(n) < rng.choice([0, 0.5, 1]), parents % k, rng.integers(0, k, n))
+        codes[:, j] = np.where(
+            rng.random(n) < rng.choice([0, 0.5, 1]), parents % k, rng.integers(0, k, n)
+        )
     return jaxcd.Dataset.from_codes(codes, domain=DOMAIN)
 
 
@@ -51,7 +55,12 @@ def independent(n: int = 500) -> jaxcd.Dataset:
 
 
 def private(door: Any = jaxcd.pc, **options: Any) -> jaxcd.DiscoveryResult:
-    defaults = {"data": dataset(0, 200), "test": TESTS[0], "budget": jaxcd.Budget(2.0, 1e-6), "key": None}
+    defaults = {
+        "data": dataset(0, 200),
+        "test": TESTS[0],
+        "budget": jaxcd.Budget(2.0, 1e-6),
+        "key": None,
+    }
     merged = {**defaults, "noise": jaxcd.SimulatedNoise(jax.random.key(0)), **options}
     return door(merged.pop("data"), **merged)
 
@@ -59,7 +68,9 @@ def private(door: Any = jaxcd.pc, **options: Any) -> jaxcd.DiscoveryResult:
 class ByLevel(Frontier):
     """The same questions for every level, kept or separated."""
 
-    def __init__(self, level: int, questions: list[Question], another_pass_follows: bool = False) -> None:
+    def __init__(
+        self, level: int, questions: list[Question], another_pass_follows: bool = False
+    ) -> None:
         self.level, self.stable, self.another_pass_follows = level, True, another_pass_follows
         self._questions = list(questions)
 
@@ -73,7 +84,9 @@ class ByLevel(Frontier):
         self._questions.pop(0)
 
 
-def charged_by_frontier(decider: Any, frontiers: list[Frontier], budget: jaxcd.Budget) -> tuple[list[list[Any]], Any, Ledger]:
+def charged_by_frontier(
+    decider: Any, frontiers: list[Frontier], budget: jaxcd.Budget
+) -> tuple[list[list[Any]], Any, Ledger]:
     """The events charged for each frontier, the run, and the ledger."""
     ledger = Ledger(budget)
     session = Session(dataset(1, 200), TESTS[0], alpha=decider.alpha, budget=budget)
@@ -86,7 +99,12 @@ def charged_by_frontier(decider: Any, frontiers: list[Frontier], budget: jaxcd.B
     return events, run, ledger
 
 
-PAIRS = [Question(0, 1, ((2,),)), Question(0, 2, ((3,),)), Question(1, 3, ((0,),)), Question(2, 3, ((4,),))]
+PAIRS = [
+    Question(0, 1, ((2,),)),
+    Question(0, 2, ((3,),)),
+    Question(1, 3, ((0,),)),
+    Question(2, 3, ((4,),)),
+]
 
 
 # Totals
@@ -108,9 +126,14 @@ def test_no_run_exceeds_its_budget(inner, split, later, door, test, epsilon, del
     if getattr(inner, "noise", None) is Noise.GAUSSIAN:
         delta = delta or 1e-9
     result = private(
-        door, data=dataset(seed, 60), test=test, decider=jaxcd.Scheduled(inner, split=split, later_pass_share=later),
-        budget=jaxcd.Budget(epsilon, delta), noise=jaxcd.SimulatedNoise(jax.random.key(seed)), stable=stable,
-    )  # fmt: skip
+        door,
+        data=dataset(seed, 60),
+        test=test,
+        decider=jaxcd.Scheduled(inner, split=split, later_pass_share=later),
+        budget=jaxcd.Budget(epsilon, delta),
+        noise=jaxcd.SimulatedNoise(jax.random.key(seed)),
+        stable=stable,
+    )
     assert result.cost.epsilon <= epsilon and result.spent.epsilon <= epsilon
     rows = result.info["ledger"]
     pure = math.fsum(math.inf if row["epsilon"] is None else row["epsilon"] for row in rows)
@@ -124,16 +147,29 @@ def test_no_run_exceeds_its_budget(inner, split, later, door, test, epsilon, del
 
 
 def test_pure_shares_to_the_last_digit():
-    """Every answer is asked for and as dear as the share allows: levels get .5, .3, .2 of what is left."""
+    """Every answer is asked for and as dear as the share allows: levels get .5, .3, .2 of what is
+    left.
+    """
     decider = jaxcd.Scheduled(jaxcd.NoisyThreshold(), split=(0.5, 0.3, 0.2))
-    events, run, ledger = charged_by_frontier(decider, [ByLevel(level, PAIRS) for level in range(3)], jaxcd.Budget(2.0))
+    events, run, ledger = charged_by_frontier(
+        decider, [ByLevel(level, PAIRS) for level in range(3)], jaxcd.Budget(2.0)
+    )
     for part, share in zip(events, (1.0, 0.6, 0.4), strict=True):
         assert [event.epsilon for event in part] == pytest.approx([share / 4] * 4, rel=1e-12)
-    assert ledger.epsilon_total == pytest.approx(2.0, rel=1e-12) and not run.exhausted and not run.unanswered
+    assert (
+        ledger.epsilon_total == pytest.approx(2.0, rel=1e-12)
+        and not run.exhausted
+        and not run.unanswered
+    )
 
 
 @pytest.mark.parametrize(
-    ("inner", "rate"), [(jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN), 1.0), (jaxcd.NoisyThreshold(), 2.0), (jaxcd.ExponentialSelect(), 8.0)]
+    ("inner", "rate"),
+    [
+        (jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN), 1.0),
+        (jaxcd.NoisyThreshold(), 2.0),
+        (jaxcd.ExponentialSelect(), 8.0),
+    ],
 )
 def test_concentrated_shares(inner: Any, rate: float):
     decider = jaxcd.Scheduled(inner, split=(3.0, 1.0))
@@ -141,22 +177,33 @@ def test_concentrated_shares(inner: Any, rate: float):
     many = PAIRS * 20  # enough of them that zCDP buys more than pure composition
     events, _, ledger = charged_by_frontier(decider, [ByLevel(0, many), ByLevel(1, many)], budget)
     for part, share in zip(events, (0.75, 0.25), strict=True):
-        assert math.fsum(event.rho for event in part) == pytest.approx(share * ledger.rho_limit, rel=1e-9)
+        assert math.fsum(event.rho for event in part) == pytest.approx(
+            share * ledger.rho_limit, rel=1e-9
+        )
         if rate > 1:
             assert part[0].epsilon == pytest.approx(math.sqrt(rate * part[0].rho), rel=1e-9)
 
 
 def test_what_a_level_leaves_goes_on():
     decider = jaxcd.Scheduled(jaxcd.NoisyThreshold(n_queries=8), split=(0.5, 0.5))
-    events, *_ = charged_by_frontier(decider, [ByLevel(0, PAIRS), ByLevel(1, PAIRS)], jaxcd.Budget(2.0))
+    events, *_ = charged_by_frontier(
+        decider, [ByLevel(0, PAIRS), ByLevel(1, PAIRS)], jaxcd.Budget(2.0)
+    )
     assert [event.epsilon for event in events[0]] == pytest.approx([1 / 8] * 4)
     assert [event.epsilon for event in events[1]] == pytest.approx([1.5 / 8] * 4)
 
 
 def test_the_second_pass_is_held_back_for_and_divided_alike():
-    """As in FCI: with a second pass to come, its share is left over; in it the weights divide what is there."""
+    """As in FCI: with a second pass to come, its share is left over; in it the weights divide what
+    is there.
+    """
     decider = jaxcd.Scheduled(jaxcd.NoisyThreshold(), split=(0.75, 0.25), later_pass_share=0.4)
-    passes = [ByLevel(0, PAIRS, True), ByLevel(1, PAIRS, True), ByLevel(0, PAIRS), ByLevel(1, PAIRS)]
+    passes = [
+        ByLevel(0, PAIRS, True),
+        ByLevel(1, PAIRS, True),
+        ByLevel(0, PAIRS),
+        ByLevel(1, PAIRS),
+    ]
     events, run, ledger = charged_by_frontier(decider, passes, jaxcd.Budget(1.0))
     totals = [math.fsum(event.epsilon for event in part) for part in events]
     assert totals == pytest.approx([0.6 * 0.75, 0.6 * 0.25, 0.4 * 0.75, 0.4 * 0.25])
@@ -164,23 +211,44 @@ def test_the_second_pass_is_held_back_for_and_divided_alike():
 
 
 def test_fci_spends_on_both_passes():
-    """Possible-D-SEP is larger than the neighbours here (Spirtes, Glymour, Scheines 2000, figure 6.12): the second pass asks, and pays."""
+    """Possible-D-SEP is larger than the neighbours here (Spirtes, Glymour, Scheines 2000, figure
+    6.12): the second pass asks, and pays.
+    """
     rng, n = np.random.default_rng(1), 2000
     values: dict[str, np.ndarray] = {}
-    for name, parents in {"T": "", "U": "", "C": "", "B": "TC", "E": "UB", "D": "UC", "A": "TD"}.items():
+    for name, parents in {
+        "T": "",
+        "U": "",
+        "C": "",
+        "B": "TC",
+        "E": "UB",
+        "D": "UC",
+        "A": "TD",
+    }.items():
         values[name] = 0.7 * rng.normal(size=n) + sum(values[parent] for parent in parents)
-    codes = np.stack([np.digitize(values[name] / values[name].std(), [-0.5, 0.5]) for name in "ABCDE"], axis=1)
+    codes = np.stack(
+        [np.digitize(values[name] / values[name].std(), [-0.5, 0.5]) for name in "ABCDE"], axis=1
+    )
     domain = jaxcd.Domain({name: jaxcd.Ordinal((0, 1, 2)) for name in "ABCDE"})
     data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
     split, later = (0.5, 0.3, 0.2), 0.3
     result = private(
-        fci, data=data, decider=jaxcd.Scheduled(jaxcd.NoisyThreshold(), split=split, later_pass_share=later),
-        budget=jaxcd.Budget(1000.0), noise=jaxcd.SimulatedNoise(jax.random.key(1)),
-    )  # fmt: skip
-    second = [record for record in result.info["levels"] if record.search_pass is SearchPass.POSSIBLE_D_SEP and record.n_asked]
+        fci,
+        data=data,
+        decider=jaxcd.Scheduled(jaxcd.NoisyThreshold(), split=split, later_pass_share=later),
+        budget=jaxcd.Budget(1000.0),
+        noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+    )
+    second = [
+        record
+        for record in result.info["levels"]
+        if record.search_pass is SearchPass.POSSIBLE_D_SEP and record.n_asked
+    ]
     assert [record.level for record in second] == [2] and not result.exhausted
     prices = [row["epsilon"] for row in result.info["ledger"]]
-    starts = [place for place, price in enumerate(prices) if place == 0 or price != prices[place - 1]]
+    starts = [
+        place for place, price in enumerate(prices) if place == 0 or price != prices[place - 1]
+    ]
     assert len(starts) == 4  # three levels and the one of the second pass
     parts = [math.fsum(prices[i:j]) for i, j in zip(starts, [*starts[1:], None], strict=True)]
     left = 1000.0
@@ -192,15 +260,25 @@ def test_fci_spends_on_both_passes():
 
 
 def test_levels_after_the_last_are_not_asked():
-    result = private(data=independent(), decider=jaxcd.Scheduled(jaxcd.SparseVector(), split=(1.0,)), budget=jaxcd.Budget(1e-3))
+    result = private(
+        data=independent(),
+        decider=jaxcd.Scheduled(jaxcd.SparseVector(), split=(1.0,)),
+        budget=jaxcd.Budget(1e-3),
+    )
     assert set(result.separating_sets.values()) <= {()} and not result.exhausted
     assert all(record.n_asked == 0 for record in result.info["levels"] if record.level > 0)
 
 
 @pytest.mark.parametrize("stable", [True, False])
-@pytest.mark.parametrize("inner", [jaxcd.NoisyThreshold(), jaxcd.SparseVector(), jaxcd.ExponentialSelect()], ids=lambda d: d.name)
+@pytest.mark.parametrize(
+    "inner",
+    [jaxcd.NoisyThreshold(), jaxcd.SparseVector(), jaxcd.ExponentialSelect()],
+    ids=lambda d: d.name,
+)
 @pytest.mark.parametrize("data", [independent(), dataset(2, 500)], ids=["independent", "dependent"])
-def test_counts_that_follow_from_the_level_never_run_dry(inner: Any, data: jaxcd.Dataset, stable: bool, monkeypatch: pytest.MonkeyPatch):
+def test_counts_that_follow_from_the_level_never_run_dry(
+    inner: Any, data: jaxcd.Dataset, stable: bool, monkeypatch: pytest.MonkeyPatch
+):
     """No charge is refused by a level: every pair of every level in the split is answered."""
     refused: list[str] = []
     charge = LedgerPart.charge
@@ -214,7 +292,12 @@ def test_counts_that_follow_from_the_level_never_run_dry(inner: Any, data: jaxcd
 
     monkeypatch.setattr(LedgerPart, "charge", watched)
     for seed in range(4):
-        private(data=data, decider=jaxcd.Scheduled(inner), stable=stable, noise=jaxcd.SimulatedNoise(jax.random.key(seed)))
+        private(
+            data=data,
+            decider=jaxcd.Scheduled(inner),
+            stable=stable,
+            noise=jaxcd.SimulatedNoise(jax.random.key(seed)),
+        )
     assert refused == []
 
 
@@ -225,7 +308,9 @@ def test_a_dry_level_keeps_its_edges_and_the_next_one_goes_on():
     assert sorted(len(given) for given in result.separating_sets.values()) == [0, 1, 2]
     assert [row["epsilon"] for row in result.info["ledger"]] == pytest.approx([30.0] * 3)
     session = Session(independent(), TESTS[0], alpha=0.05, budget=jaxcd.Budget(90.0))
-    run = decider.start(session, Accountant(Ledger(jaxcd.Budget(90.0)), jaxcd.SimulatedNoise(jax.random.key(0))))
+    run = decider.start(
+        session, Accountant(Ledger(jaxcd.Budget(90.0)), jaxcd.SimulatedNoise(jax.random.key(0)))
+    )
     run.answer(ByLevel(0, [Question(0, 1, ((),)), Question(0, 2, ((),))]))
     assert run.unanswered and not run.exhausted
 
@@ -243,10 +328,16 @@ def test_nothing_left_is_exhausted():
 # Without privacy, with tests that buy their preparation, and as a value
 
 
-@pytest.mark.parametrize("inner", [jaxcd.NoisyThreshold(), jaxcd.SparseVector(), jaxcd.ExponentialSelect()], ids=lambda d: d.name)
+@pytest.mark.parametrize(
+    "inner",
+    [jaxcd.NoisyThreshold(), jaxcd.SparseVector(), jaxcd.ExponentialSelect()],
+    ids=lambda d: d.name,
+)
 def test_without_privacy_it_is_the_inner_decider(inner: Any):
     options: dict[str, Any] = {"budget": jaxcd.NO_PRIVACY, "max_level": 3}
-    scheduled, plain = (private(decider=decider, **options) for decider in (jaxcd.Scheduled(inner), inner))
+    scheduled, plain = (
+        private(decider=decider, **options) for decider in (jaxcd.Scheduled(inner), inner)
+    )
     assert scheduled.graph == plain.graph and scheduled.separating_sets == plain.separating_sets
     assert scheduled.cost.epsilon == math.inf
 
@@ -254,21 +345,33 @@ def test_without_privacy_it_is_the_inner_decider(inner: Any):
 def test_a_bought_preparation_comes_first_and_out_of_the_whole():
     rng = np.random.default_rng(0)
     domain = jaxcd.Domain({name: jaxcd.Numeric(-4, 4) for name in "abcd"})
-    data = jaxcd.Dataset.from_array(np.clip(rng.normal(size=(400, 4)), -4, 4), names=list("abcd"), domain=domain)
+    data = jaxcd.Dataset.from_array(
+        np.clip(rng.normal(size=(400, 4)), -4, 4), names=list("abcd"), domain=domain
+    )
     test = jaxcd.StratifiedRanks(strata=(6, 3))
     options: dict[str, Any] = {"data": data, "test": test, "budget": jaxcd.Budget(1.0, 1e-6)}
     result = private(decider=jaxcd.Scheduled(jaxcd.ExponentialSelect()), **options)
     plain = private(decider=jaxcd.ExponentialSelect(), **options)
-    bought = [row for row in result.info["ledger"] if not row["mechanism"].startswith("Exponential")]
-    assert bought == [row for row in plain.info["ledger"] if not row["mechanism"].startswith("Exponential")]
+    bought = [
+        row for row in result.info["ledger"] if not row["mechanism"].startswith("Exponential")
+    ]
+    assert bought == [
+        row for row in plain.info["ledger"] if not row["mechanism"].startswith("Exponential")
+    ]
     limit = Ledger(options["budget"]).rho_limit
     assert math.fsum(row["rho"] for row in result.info["ledger"]) <= limit * (1 + 1e-12)
 
 
 def test_it_is_a_value():
     decider = jaxcd.Scheduled(jaxcd.SparseVector(alpha=0.01), split=(2.0, 1.0))
-    assert decider == pickle.loads(pickle.dumps(decider)) and hash(decider) == hash(jaxcd.Scheduled(jaxcd.SparseVector(alpha=0.01), split=(2.0, 1.0)))
-    assert decider.alpha == 0.01 and decider.name == "Scheduled(SparseVector)" and "SparseVector(alpha=0.01" in repr(decider)
+    assert decider == pickle.loads(pickle.dumps(decider)) and hash(decider) == hash(
+        jaxcd.Scheduled(jaxcd.SparseVector(alpha=0.01), split=(2.0, 1.0))
+    )
+    assert (
+        decider.alpha == 0.01
+        and decider.name == "Scheduled(SparseVector)"
+        and "SparseVector(alpha=0.01" in repr(decider)
+    )
     with pytest.raises(AttributeError):
         decider.split = (1.0,)  # type: ignore[misc]
     assert repr(decider) == private(decider=decider).info["decider"]
@@ -277,13 +380,24 @@ def test_it_is_a_value():
 # Refusals
 
 
-@pytest.mark.parametrize("inner", [jaxcd.LevelwiseGaussian(), jaxcd.Threshold(), jaxcd.Scheduled(jaxcd.SparseVector()), "SparseVector", None])
+@pytest.mark.parametrize(
+    "inner",
+    [
+        jaxcd.LevelwiseGaussian(),
+        jaxcd.Threshold(),
+        jaxcd.Scheduled(jaxcd.SparseVector()),
+        "SparseVector",
+        None,
+    ],
+)
 def test_deciders_that_cannot_be_divided(inner: Any):
     with pytest.raises(OptionError, match="decider"):
         jaxcd.Scheduled(inner)
 
 
-@pytest.mark.parametrize("split", [(), (0.0, 1.0), (-1.0,), (math.nan,), (math.inf,), [0.5, 0.5], 0.5, ("a",), (True,)])
+@pytest.mark.parametrize(
+    "split", [(), (0.0, 1.0), (-1.0,), (math.nan,), (math.inf,), [0.5, 0.5], 0.5, ("a",), (True,)]
+)
 def test_splits_that_are_none(split: Any):
     with pytest.raises(OptionError, match="split"):
         jaxcd.Scheduled(jaxcd.SparseVector(), split=split)
@@ -300,14 +414,26 @@ def test_refused_before_a_charge(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(SensitivityError, match="GTest"):
         private(decider=jaxcd.Scheduled(jaxcd.SparseVector()), test=jaxcd.GTest())
     with pytest.raises(OptionError, match="delta"):
-        private(decider=jaxcd.Scheduled(jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN)), budget=jaxcd.Budget(1.0))
+        private(
+            decider=jaxcd.Scheduled(jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN)),
+            budget=jaxcd.Budget(1.0),
+        )
     with pytest.raises(OptionError, match="colliders"):
-        private(decider=jaxcd.Scheduled(jaxcd.NoisyThreshold()), colliders=jaxcd.discovery.ColliderRule.MAJORITY)
+        private(
+            decider=jaxcd.Scheduled(jaxcd.NoisyThreshold()),
+            colliders=jaxcd.discovery.ColliderRule.MAJORITY,
+        )
     with pytest.raises(PrivacyError, match="(?i)declar"):
-        private(data=jaxcd.Dataset.from_array(np.array(dataset(0, 60).codes)), decider=jaxcd.Scheduled(jaxcd.SparseVector()))
+        private(
+            data=jaxcd.Dataset.from_array(np.array(dataset(0, 60).codes)),
+            decider=jaxcd.Scheduled(jaxcd.SparseVector()),
+        )
     numeric = jaxcd.Dataset.from_array(
-        np.random.default_rng(0).uniform(-1, 1, (60, 3)), domain=jaxcd.Domain({name: jaxcd.Numeric(-1, 1) for name in "abc"})
+        np.random.default_rng(0).uniform(-1, 1, (60, 3)),
+        domain=jaxcd.Domain({name: jaxcd.Numeric(-1, 1) for name in "abc"}),
     )
     # A test that buys its preparation, under a decider that cannot use it.
     with pytest.raises(OptionError, match="permutation null"):
-        private(data=numeric, test=jaxcd.StratifiedRanks(), decider=jaxcd.Scheduled(jaxcd.NoisyRank()))
+        private(
+            data=numeric, test=jaxcd.StratifiedRanks(), decider=jaxcd.Scheduled(jaxcd.NoisyRank())
+        )

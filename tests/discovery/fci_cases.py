@@ -1,4 +1,5 @@
-"""DAGs with latent and selection variables: their MAGs by definition, random ones, and those that need a given step.
+"""DAGs with latent and selection variables: their MAGs by definition, random ones, and those that
+need a given step.
 
 Source: as in ``pag_reference``; the graphs of ``CLASSIC`` are named where they stand.
 """
@@ -13,7 +14,16 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 
-from tests.discovery.pag_reference import ARROW, NONE, TAIL, Marks, ancestor_masks, bits, edges_of, freeze
+from tests.discovery.pag_reference import (
+    ARROW,
+    NONE,
+    TAIL,
+    Marks,
+    ancestor_masks,
+    bits,
+    edges_of,
+    freeze,
+)
 
 
 @dataclass(frozen=True)
@@ -38,12 +48,21 @@ class Case:
 
     def __str__(self) -> str:
         edges = ", ".join(f"{a}>{b}" for a, b in self.dag.edges)
-        return f"nodes {' '.join(self.dag)} | {edges} | latent {self.latent} | selected {self.selected}"
+        return (
+            f"nodes {' '.join(self.dag)} | {edges} | latent {self.latent} | selected "
+            f"{self.selected}"
+        )
 
 
 def case(edges: str, *, latent: str = "", selected: str = "") -> Case:
-    """A case from text: ``case("a>b L>b L>c", latent="L")``; nodes in the order of their first mention."""
-    return Case(nx.DiGraph([edge.split(">") for edge in edges.split()]), tuple(latent.split()), tuple(selected.split()))
+    """A case from text: ``case("a>b L>b L>c", latent="L")``; nodes in the order of their first
+    mention.
+    """
+    return Case(
+        nx.DiGraph([edge.split(">") for edge in edges.split()]),
+        tuple(latent.split()),
+        tuple(selected.split()),
+    )
 
 
 def canonical(mag: Marks) -> Case:
@@ -69,7 +88,9 @@ def parents_of(dag: nx.DiGraph) -> list[int]:
 
 
 def d_separated(parents: Sequence[int], above: Sequence[int], x: int, y: int, given: int) -> bool:
-    """Is x cut off from y by ``given`` in the moral graph of the ancestors of all of them (Lauritzen et al. 1990)?"""
+    """Is x cut off from y by ``given`` in the moral graph of the ancestors of all of them
+    (Lauritzen et al. 1990)?
+    """
     kept = functools.reduce(lambda mask, v: mask | above[v], bits(given), above[x] | above[y])
     near = [0] * len(parents)
     for v in bits(kept):
@@ -87,9 +108,9 @@ def d_separated(parents: Sequence[int], above: Sequence[int], x: int, y: int, gi
 def mag_of(source: Case, *, by_ancestors: bool = False) -> Marks:
     """The MAG of a DAG, nodes in the order of ``source.observed``.
 
-    An edge where no set of observed nodes separates; ``by_ancestors`` tries only the set that must do if one does: the
-    observed ancestors of the pair and of the selected nodes.  A tail where the node is an ancestor of the other end or
-    of a selected node, else an arrowhead.
+    An edge where no set of observed nodes separates; ``by_ancestors`` tries only the set that must
+    do if one does: the observed ancestors of the pair and of the selected nodes.  A tail where the
+    node is an ancestor of the other end or of a selected node, else an arrowhead.
     """
     nodes = list(source.dag)
     parents = parents_of(source.dag)
@@ -106,7 +127,9 @@ def mag_of(source: Case, *, by_ancestors: bool = False) -> Marks:
             near = above[x] | above[y] | of_selection
             candidates = iter([sum(1 << v for v in others if near >> v & 1)])
         else:
-            subsets = itertools.chain.from_iterable(itertools.combinations(others, k) for k in range(len(others) + 1))
+            subsets = itertools.chain.from_iterable(
+                itertools.combinations(others, k) for k in range(len(others) + 1)
+            )
             candidates = (sum(1 << v for v in subset) for subset in subsets)
         if any(d_separated(parents, above, x, y, given | selection) for given in candidates):
             continue
@@ -115,8 +138,11 @@ def mag_of(source: Case, *, by_ancestors: bool = False) -> Marks:
     return freeze(marks)
 
 
-def random_case(rng: np.random.Generator, *, n_observed: int, n_latent: int, n_selected: int) -> Case:
-    """A third each: any nodes of a random DAG are hidden; few strong confounders; many of two children each.
+def random_case(
+    rng: np.random.Generator, *, n_observed: int, n_latent: int, n_selected: int
+) -> Case:
+    """A third each: any nodes of a random DAG are hidden; few strong confounders; many of two
+    children each.
 
     Where not any node is hidden, latents are roots and selected nodes are sinks with two parents.
     """
@@ -126,16 +152,28 @@ def random_case(rng: np.random.Generator, *, n_observed: int, n_latent: int, n_s
     latent, selected = [f"L{i}" for i in range(n_latent)], [f"S{i}" for i in range(n_selected)]
     inner = [*names, *latent, *selected] if style == "anywhere" else list(names)
     rank = [str(node) for node in rng.permutation(inner)]
-    arcs = [arc for arc in itertools.combinations(rank, 2) if rng.random() * (len(inner) - 1) < degree]
+    arcs = [
+        arc for arc in itertools.combinations(rank, 2) if rng.random() * (len(inner) - 1) < degree
+    ]
     if style != "anywhere":
         several = 2 if style == "pairs" else min(n_observed, 3)
-        arcs += [(node, str(child)) for node in latent for child in rng.choice(names, several, replace=False)]
-        arcs += [(str(parent), node) for node in selected for parent in rng.choice(names, 2, replace=False)]
+        arcs += [
+            (node, str(child))
+            for node in latent
+            for child in rng.choice(names, several, replace=False)
+        ]
+        arcs += [
+            (str(parent), node)
+            for node in selected
+            for parent in rng.choice(names, 2, replace=False)
+        ]
     return _shuffled(rng, [*names, *latent, *selected], arcs, latent, selected)
 
 
 def planted_case(rng: np.random.Generator, core: Case, *, n_more: int) -> Case:
-    """A case with ``n_more`` observed nodes and some arcs added to it; names start with ``x``, ``L`` and ``S``."""
+    """A case with ``n_more`` observed nodes and some arcs added to it; names start with ``x``,
+    ``L`` and ``S``.
+    """
     rank = list(nx.topological_sort(core.dag))
     more = [f"y{i}" for i in range(n_more)]
     for node in more:
@@ -148,7 +186,10 @@ def planted_case(rng: np.random.Generator, core: Case, *, n_more: int) -> Case:
         if core.dag.has_edge(a, b)
         or (not hidden & {a, b} and rng.random() < (chance if {a, b} & set(more) else chance / 8))
     ]
-    names = {node: f"x{i}" for i, node in enumerate(str(v) for v in rng.permutation([*core.observed, *more]))}
+    names = {
+        node: f"x{i}"
+        for i, node in enumerate(str(v) for v in rng.permutation([*core.observed, *more]))
+    }
     names |= {node: f"L{i}" for i, node in enumerate(core.latent)} | {
         node: f"S{i}" for i, node in enumerate(core.selected)
     }
@@ -174,21 +215,26 @@ def _shuffled(
     return Case(dag, tuple(latent), tuple(selected))
 
 
-# ---- graphs that need a given step ------------------------------------------------------------------------------------
+# ---- graphs that need a given step
+# --------------------------------------------------------------------------------------------------
 
-# Only a set that is not among the neighbours of either end separates some pair: Possible-D-SEP is needed.  The first is
-# the type of the example in Spirtes, Glymour and Scheines 2000, section 6.3 (A and E, separated by B, C, D only).
+# Only a set that is not among the neighbours of either end separates some pair: Possible-D-SEP is
+# needed.  The first is the type of the example in Spirtes, Glymour and Scheines 2000, section 6.3
+# (A and E, separated by B, C, D only).
 POSSIBLE_D_SEP = (
     case("T1>A T1>B T2>D T2>E B>E D>A C>B C>D", latent="T1 T2"),
     case("x0>x2 x1>x0 x5>x4 x6>x5 L0>x0 L0>x4 L2>x2 L2>x6 L4>x1 L4>x6", latent="L0 L2 L4"),
     case("x0>x4 x2>x3 x3>x6 L0>x0 L0>x6 L2>x2 L2>x0 L3>x4 L3>x3", latent="L0 L2 L3"),
     case("x0>x3 x1>x5 x4>x0 x4>x3 x6>x1 x6>x5 L2>x1 L2>x3 L3>x5 L3>x0", latent="L2 L3"),
-    case("x0>x1 x3>x6 x4>x0 x5>x6 L0>x4 L0>x3 L2>x0 L2>x6 L3>x3 L3>x5 L6>x4 L6>x1", latent="L0 L2 L3 L6"),
+    case(
+        "x0>x1 x3>x6 x4>x0 x5>x6 L0>x4 L0>x3 L2>x0 L2>x6 L3>x3 L3>x5 L6>x4 L6>x1",
+        latent="L0 L2 L3 L6",
+    ),
     case("x0>x3 x1>x4 x1>x0 x4>x2 x5>x2 L0>x0 L0>x2 L1>x5 L1>x3 L4>x4 L4>x5", latent="L0 L1 L4"),
 )
 
-# Each names a rule without which a mark would be missing there: random graphs, made smaller until every arc mattered,
-# and a few by hand.
+# Each names a rule without which a mark would be missing there: random graphs, made smaller until
+# every arc mattered, and a few by hand.
 RULES = (
     ("R1", case("a>c b>c c>d")),
     ("R2", case("a>b a>c b>d b>c d>c e>b e>c")),  # b --> d o-> c
@@ -197,7 +243,8 @@ RULES = (
     ("R3", case("L>x2 L>x4 L>x3 x0>x2 x0>S x3>S", latent="L", selected="S")),
     ("R4", case("a>b a>c b>c d>b")),  # b is no collider on the path that discriminates it
     ("R4", case("x>q q>y L>q L>b M>b M>y", latent="L M")),  # b is one
-    ("R4", case("x>q q>y L>q L>r r>y M>r M>b b>y", latent="L M")),  # after r -> y, along x, q, r, b, y
+    # after r -> y, along x, q, r, b, y
+    ("R4", case("x>q q>y L>q L>r r>y M>r M>b b>y", latent="L M")),
     ("R4", case("x>q q>y L>q L>r r>y M>r M>b N>b N>y", latent="L M N")),
     ("R5", case("a>b c>a c>d b>S d>S", selected="S")),
     ("R5", case("a>S b>S b>T c>T c>U d>U d>V e>V e>a", selected="S T U V")),
@@ -206,7 +253,8 @@ RULES = (
     ("R7", case("x3>S0 x3>S1 x6>x5 x6>x3 x2>x0 x2>x1 x1>S1 x0>S0", selected="S0 S1")),
     ("R7", case("x0>x2 x1>x3 x1>x2 x4>x3 x4>x0 x3>S0 x2>S0", selected="S0")),
     ("R8", case("x0>x2 x0>x7 x1>x2 x1>x7 x2>x3 x2>x7 x3>x6 x3>x7 x4>x6 x6>x7")),
-    # a cycle of undirected edges (R5), from it a --o b --o k --o l by R6 and R7, b --> g by R9; then a --o b --> g.
+    # a cycle of undirected edges (R5), from it a --o b --o k --o l by R6 and R7, b --> g by R9;
+    # then a --o b --> g.
     (
         "R8",
         case(
@@ -218,11 +266,22 @@ RULES = (
     ("R9", case("x2>x4 x2>S x1>S x4>x3 L>x1 L>x3", latent="L", selected="S")),
     (
         "R9",
-        case("L2>x0 L2>x6 L1>x1 L1>x6 x4>S1 x3>S0 x1>S0 x5>S1 x2>x3 x2>x5 x0>x4", latent="L1 L2", selected="S0 S1"),
+        case(
+            "L2>x0 L2>x6 L1>x1 L1>x6 x4>S1 x3>S0 x1>S0 x5>S1 x2>x3 x2>x5 x0>x4",
+            latent="L1 L2",
+            selected="S0 S1",
+        ),
     ),
     ("R9", case("x2>S x5>x2 x4>x1 x4>S x0>x5 x0>x1", selected="S")),
     ("R10", case("x4>x3 x4>x1 x2>x4 x2>x3 x2>x0 x2>x1 x0>x1 x3>x0")),
     ("R10", case("x3>x7 x3>x4 x7>x2 x0>x1 x0>x3 x0>x4 x1>x2 x1>x4 x2>x4")),
     ("R10", case("x0>x1 x0>S x4>x5 x4>x0 x4>x1 x5>x3 x5>x1 x3>x0", selected="S")),
-    ("R10", case("x4>x3 x1>S x3>S L1>x1 L1>x0 L2>x4 L2>x1 x2>x3 L0>x0 L0>x2", latent="L0 L1 L2", selected="S")),
+    (
+        "R10",
+        case(
+            "x4>x3 x1>S x3>S L1>x1 L1>x0 L2>x4 L2>x1 x2>x3 L0>x0 L0>x2",
+            latent="L0 L1 L2",
+            selected="S",
+        ),
+    ),
 )

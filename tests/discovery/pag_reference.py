@@ -1,17 +1,20 @@
 """What a PAG is, by definition: the truth that FCI is compared with.
 
-Nothing here knows an orientation rule, or uses the library.  Graphs are plain: ``marks[i][j]`` is the mark at j on the
-edge between i and j (0 none, 1 circle, 2 arrowhead, 3 tail); sets of nodes are the bits of integers.
+Nothing here knows an orientation rule, or uses the library.  Graphs are plain: ``marks[i][j]`` is
+the mark at j on the edge between i and j (0 none, 1 circle, 2 arrowhead, 3 tail); sets of nodes are
+the bits of integers.
 
 Two references, independent of each other:
 
-1. ``classes(n)``: all MAGs on n <= 4 nodes by enumeration (ancestral and maximal by definition), grouped by all their
-   m-separations; a mark of the PAG is what all members of a class agree on, else a circle.
-2. ``pag_by_search(mag)``: for every mark of one MAG, a search through the fillings of its skeleton for a member of the
-   class with the other mark; if there is none, the mark is invariant.
+1. ``classes(n)``: all MAGs on n <= 4 nodes by enumeration (ancestral and maximal by definition),
+   grouped by all their m-separations; a mark of the PAG is what all members of a class agree on,
+   else a circle.
+2. ``pag_by_search(mag)``: for every mark of one MAG, a search through the fillings of its skeleton
+   for a member of the class with the other mark; if there is none, the mark is invariant.
 
-Source: Richardson and Spirtes 2002 (Annals of Statistics 30: ancestral graphs, m-separation, maximality, the MAG of a
-DAG with latent and selection variables, the canonical DAG); Zhang 2008 (Artificial Intelligence 172: PAGs).
+Source: Richardson and Spirtes 2002 (Annals of Statistics 30: ancestral graphs, m-separation,
+maximality, the MAG of a DAG with latent and selection variables, the canonical DAG); Zhang 2008
+(Artificial Intelligence 172: PAGs).
 """
 
 from __future__ import annotations
@@ -23,13 +26,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 NONE, CIRCLE, ARROW, TAIL = range(4)
-FILLINGS = ((TAIL, ARROW), (ARROW, TAIL), (ARROW, ARROW), (TAIL, TAIL))  # marks at i and at j of an edge i - j
+# marks at i and at j of an edge i - j
+FILLINGS = ((TAIL, ARROW), (ARROW, TAIL), (ARROW, ARROW), (TAIL, TAIL))
 
 Marks = tuple[tuple[int, ...], ...]
 Filling = dict[tuple[int, int], tuple[int, int]]
 
 
-# ---- graphs by definition -------------------------------------------------------------------------------------------
+# ---- graphs by definition
+# --------------------------------------------------------------------------------------------------
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -74,16 +79,22 @@ def ancestor_masks(parents: Sequence[int]) -> list[int]:
 
 def ancestors(marks: Marks) -> list[int]:
     n = len(marks)
-    return ancestor_masks([sum(1 << u for u in range(n) if directed(marks, u, v)) for v in range(n)])
+    return ancestor_masks(
+        [sum(1 << u for u in range(n) if directed(marks, u, v)) for v in range(n)]
+    )
 
 
 def is_ancestral(marks: Marks) -> bool:
-    """No node is an ancestor of a parent or spouse, and none with an undirected edge has an arrowhead."""
+    """No node is an ancestor of a parent or spouse, and none with an undirected edge has an
+    arrowhead.
+    """
     n, above = len(marks), ancestors(marks)
     arrows = [[j for j in range(n) if marks[j][i] == ARROW] for i in range(n)]
     if any(above[j] >> i & 1 for i in range(n) for j in arrows[i]):
         return False
-    return not any(marks[i][j] == marks[j][i] == TAIL and (arrows[i] or arrows[j]) for i, j in edges_of(marks))
+    return not any(
+        marks[i][j] == marks[j][i] == TAIL and (arrows[i] or arrows[j]) for i, j in edges_of(marks)
+    )
 
 
 def paths(marks: Marks, x: int, y: int) -> Iterator[list[int]]:
@@ -107,13 +118,20 @@ def separation_row(marks: Marks, above: Sequence[int], x: int, y: int) -> tuple[
     blockers = []
     for path in paths(marks, x, y):
         colliders = {
-            b for a, b, c in zip(path, path[1:], path[2:], strict=False) if marks[a][b] == marks[c][b] == ARROW
+            b
+            for a, b, c in zip(path, path[1:], path[2:], strict=False)
+            if marks[a][b] == marks[c][b] == ARROW
         }
         blockers.append((colliders, sum(1 << v for v in path[1:-1] if v not in colliders)))
     row = []
     for given in sets_without(len(marks), x, y):
         of_given = functools.reduce(lambda mask, z: mask | above[z], bits(given), 0)
-        row.append(all(inner & given or any(not of_given >> c & 1 for c in colliders) for colliders, inner in blockers))
+        row.append(
+            all(
+                inner & given or any(not of_given >> c & 1 for c in colliders)
+                for colliders, inner in blockers
+            )
+        )
     return tuple(row)
 
 
@@ -124,7 +142,9 @@ def sets_without(n: int, x: int, y: int) -> list[int]:
 def separations(marks: Marks) -> Iterator[tuple[bool, ...]]:
     """All m-separations, a row for each pair."""
     above = ancestors(marks)
-    return (separation_row(marks, above, x, y) for x, y in itertools.combinations(range(len(marks)), 2))
+    return (
+        separation_row(marks, above, x, y) for x, y in itertools.combinations(range(len(marks)), 2)
+    )
 
 
 def is_maximal(marks: Marks) -> bool:
@@ -134,7 +154,8 @@ def is_maximal(marks: Marks) -> bool:
     return all(any(separation_row(marks, above, x, y)) for x, y in apart)
 
 
-# ---- reference 1: all MAGs ------------------------------------------------------------------------------------------
+# ---- reference 1: all MAGs
+# --------------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -143,10 +164,13 @@ def classes(n: int) -> tuple[tuple[Marks, ...], ...]:
     pairs = list(itertools.combinations(range(n), 2))
     found: dict[tuple, list[Marks]] = {}
     for choice in itertools.product((None, *FILLINGS), repeat=len(pairs)):
-        marks = filled(n, {pair: ends for pair, ends in zip(pairs, choice, strict=True) if ends is not None})
+        marks = filled(
+            n, {pair: ends for pair, ends in zip(pairs, choice, strict=True) if ends is not None}
+        )
         if is_ancestral(marks):
             model = tuple(separations(marks))
-            if all(marks[x][y] or any(row) for (x, y), row in zip(pairs, model, strict=True)):  # maximal
+            # maximal
+            if all(marks[x][y] or any(row) for (x, y), row in zip(pairs, model, strict=True)):
                 found.setdefault(model, []).append(marks)
     return tuple(tuple(members) for members in found.values())
 
@@ -155,10 +179,13 @@ def agreement(members: Sequence[Marks]) -> Marks:
     """The PAG of a class: the marks on which all members agree, circles elsewhere."""
     n = len(members[0])
     seen = [[{member[i][j] for member in members} for j in range(n)] for i in range(n)]
-    return tuple(tuple(next(iter(kinds)) if len(kinds) == 1 else CIRCLE for kinds in row) for row in seen)
+    return tuple(
+        tuple(next(iter(kinds)) if len(kinds) == 1 else CIRCLE for kinds in row) for row in seen
+    )
 
 
-# ---- reference 2: search from one MAG ----------------------------------------------------------------------------------
+# ---- reference 2: search from one MAG
+# --------------------------------------------------------------------------------------------------
 
 
 class TooLarge(Exception):
@@ -168,7 +195,8 @@ class TooLarge(Exception):
 def pag_by_search(mag: Marks, *, limit: int = 100_000) -> Marks:
     """The PAG of a MAG; raises TooLarge after ``limit`` steps of one search.
 
-    Up to 6 nodes members are recognised by all their m-separations, beyond by :func:`equivalent_by_paths`.
+    Up to 6 nodes members are recognised by all their m-separations, beyond by
+    :func:`equivalent_by_paths`.
     """
     n, edges = len(mag), edges_of(mag)
     model = [] if n > 6 else list(separations(mag))
@@ -195,8 +223,12 @@ def _same_model(marks: Marks, model: Sequence[tuple[bool, ...]]) -> bool:
     return all(row == wanted for row, wanted in zip(separations(marks), model, strict=True))
 
 
-def _fillings(mag: Marks, fixed: dict[tuple[int, int], int], start: tuple[int, int], limit: int) -> Iterator[Marks]:
-    """All ancestral graphs with the skeleton and the unshielded colliders of ``mag`` and the ``fixed`` marks."""
+def _fillings(
+    mag: Marks, fixed: dict[tuple[int, int], int], start: tuple[int, int], limit: int
+) -> Iterator[Marks]:
+    """All ancestral graphs with the skeleton and the unshielded colliders of ``mag`` and the
+    ``fixed`` marks.
+    """
     n = len(mag)
     order = [(min(start), max(start))]
     rest = [edge for edge in edges_of(mag) if edge != order[0]]
@@ -217,14 +249,17 @@ def _fillings(mag: Marks, fixed: dict[tuple[int, int], int], start: tuple[int, i
         return True
 
     def extend(depth: int, above: list[int], into: list[int], undirected: int) -> Iterator[Marks]:
-        # above[v]: the ancestors of v and v; into[v]: the nodes with an edge into v, none of which v may be above;
-        # undirected: the nodes with an undirected edge, into which there may be no edge.
+        # above[v]: the ancestors of v and v; into[v]: the nodes with an edge into v, none of which
+        # v may be above; undirected: the nodes with an undirected edge, into which there may be no
+        # edge.
         nonlocal steps
         if depth == len(order):
             yield freeze(marks)
             return
         i, j = order[depth]
-        for at_i, at_j in sorted(FILLINGS, key=lambda ends: (ends[0] != mag[j][i]) + (ends[1] != mag[i][j])):
+        for at_i, at_j in sorted(
+            FILLINGS, key=lambda ends: (ends[0] != mag[j][i]) + (ends[1] != mag[i][j])
+        ):
             if fixed.get((j, i), at_i) != at_i or fixed.get((i, j), at_j) != at_j:
                 continue
             steps += 1
@@ -253,10 +288,11 @@ def _fillings(mag: Marks, fixed: dict[tuple[int, int], int], start: tuple[int, i
 
 
 def equivalent_by_paths(a: Marks, b: Marks) -> bool:
-    """Are two ancestral graphs, ``a`` maximal, with one skeleton and the same unshielded colliders Markov equivalent?
+    """Are two ancestral graphs, ``a`` maximal, with one skeleton and the same unshielded colliders
+    Markov equivalent?
 
-    They are if ``b`` is maximal too and every path that discriminates a node in both has the same collider there
-    (Spirtes and Richardson 1996).
+    They are if ``b`` is maximal too and every path that discriminates a node in both has the same
+    collider there (Spirtes and Richardson 1996).
     """
     if has_inducing_path(b):
         return False
@@ -271,7 +307,9 @@ def has_inducing_path(marks: Marks) -> bool:
         if marks[x][y]:
             continue
         ends = above[x] | above[y]
-        stack = [(x, v, 1 << x | 1 << v) for v in range(n) if marks[x][v] == ARROW and ends >> v & 1]
+        stack = [
+            (x, v, 1 << x | 1 << v) for v in range(n) if marks[x][v] == ARROW and ends >> v & 1
+        ]
         while stack:
             u, v, used = stack.pop()
             if marks[y][v] == ARROW:
@@ -283,8 +321,8 @@ def has_inducing_path(marks: Marks) -> bool:
 
 
 def discriminated(marks: Marks) -> dict[tuple[int, ...], bool]:
-    """The paths <x, ..., q, b, y> that discriminate b (x and y not joined; every node between x and b a collider and a
-    parent of y), and whether b is a collider on them."""
+    """The paths <x, ..., q, b, y> that discriminate b (x and y not joined; every node between x and
+    b a collider and a parent of y), and whether b is a collider on them."""
     n = len(marks)
     found: dict[tuple[int, ...], bool] = {}
     for y, b in itertools.permutations(range(n), 2):

@@ -1,4 +1,6 @@
-"""Confidence from released values: fits against closed forms, draws through the real pipeline, and whether it is worth anything."""
+"""Confidence from released values: fits against closed forms, draws through the real pipeline, and
+whether it is worth anything.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +44,15 @@ def noise(seed: int) -> jaxcd.SimulatedNoise:
     return jaxcd.SimulatedNoise(jax.random.key(seed))
 
 
-def gaussian_data(seed: int, *, n_variables: int = 4, n_samples: int = 1000) -> tuple[jaxcd.Dataset, MixedGraph]:
+def gaussian_data(
+    seed: int, *, n_variables: int = 4, n_samples: int = 1000
+) -> tuple[jaxcd.Dataset, MixedGraph]:
     dag = random_dag(n_variables, expected_degree=1.5, seed=seed)
     dag = nx.relabel_nodes(dag, {node: f"x{node}" for node in dag})
     model_key, data_key = jax.random.split(jax.random.key(seed))
-    return linear_gaussian_sem(dag, key=model_key).sample(n_samples, key=data_key), dag_to_cpdag(dag)
+    return linear_gaussian_sem(dag, key=model_key).sample(n_samples, key=data_key), dag_to_cpdag(
+        dag
+    )
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +60,19 @@ def discrete() -> jaxcd.Dataset:
     return NETWORK.sample(4000, key=jax.random.key(0))
 
 
-# ---- the object ------------------------------------------------------------------------------------------------------
+# ---- the object
+# --------------------------------------------------------------------------------------------------
 
 
 def confidence(**changes: object) -> EdgeConfidence:
     directed = np.array([[0.0, 0.5, 0.0], [0.1, 0.0, 0.0], [0.0, 0.0, 0.0]])
     undirected = np.array([[0.0, 0.3, 0.2], [0.3, 0.0, 0.0], [0.2, 0.0, 0.0]])
-    parts = {"names": ("a", "b", "c"), "adjacency": directed + directed.T + undirected, "directed": directed, "undirected": undirected}
+    parts = {
+        "names": ("a", "b", "c"),
+        "adjacency": directed + directed.T + undirected,
+        "directed": directed,
+        "undirected": undirected,
+    }
     return EdgeConfidence(**{**parts, "n_draws": 10, "method": "by hand", **changes})  # type: ignore[arg-type]
 
 
@@ -105,7 +117,8 @@ def test_wrong_names_are_refused() -> None:
             call()
 
 
-# ---- fits and draws --------------------------------------------------------------------------------------------------
+# ---- fits and draws
+# --------------------------------------------------------------------------------------------------
 
 
 def test_drawn_cells_have_their_probabilities() -> None:
@@ -126,7 +139,9 @@ def test_tables_without_noise_are_the_conditional_frequencies(discrete: jaxcd.Da
     assert fitted.parents["Xray"] == ("Cancer",) and fitted.parents["Smoker"] == ()
     for parent in (0, 1):
         rows = discrete.codes[discrete.codes[:, cancer] == parent, xray]
-        np.testing.assert_allclose(fitted.cpts["Xray"][parent], np.bincount(rows, minlength=2) / len(rows), atol=1e-6)
+        np.testing.assert_allclose(
+            fitted.cpts["Xray"][parent], np.bincount(rows, minlength=2) / len(rows), atol=1e-6
+        )
 
 
 @settings(deadline=None, max_examples=6)
@@ -160,12 +175,18 @@ def test_bounds_of_columns_hold_in_drawn_rows() -> None:
     domain = jaxcd.Domain({name: jaxcd.Numeric(-1.0, 1.5) for name in data.names})
     clipped = jaxcd.Dataset.from_array(data.numeric, domain=domain, clip=True)
     bought = jaxcd.release(clipped, jaxcd.SecondMoments(), budget=BUDGET, noise=noise(0))
-    rows = fit_linear_gaussian(bought, np.zeros((4, 4), dtype=bool)).sample(5000, key=jax.random.key(0))
+    rows = fit_linear_gaussian(bought, np.zeros((4, 4), dtype=bool)).sample(
+        5000, key=jax.random.key(0)
+    )
     assert rows.numeric.min() >= -1.0 and rows.numeric.max() <= 1.5 and rows.domain == domain
 
 
 def test_a_release_is_bought_again_as_it_was(discrete: jaxcd.Dataset) -> None:
-    for kind, budget in ((jaxcd.Histogram(), jaxcd.Budget(1.0)), (jaxcd.Histogram(), BUDGET), (jaxcd.Marginals(), BUDGET)):
+    for kind, budget in (
+        (jaxcd.Histogram(), jaxcd.Budget(1.0)),
+        (jaxcd.Histogram(), BUDGET),
+        (jaxcd.Marginals(), BUDGET),
+    ):
         bought = jaxcd.release(discrete, kind, budget=budget, noise=noise(1))
         fresh = release_again(bought, discrete, kind=bought.bought, noise=noise(2))
         assert type(fresh) is type(bought) and fresh.cost.epsilon == bought.cost.epsilon
@@ -173,12 +194,18 @@ def test_a_release_is_bought_again_as_it_was(discrete: jaxcd.Dataset) -> None:
     with pytest.raises(OptionError, match="kind"):
         release_again(bought, discrete, kind=other, noise=noise(2))
     data, _ = gaussian_data(0)
-    moments = jaxcd.release(data, jaxcd.SecondMoments(shares=(0.3, 0.7), scale_share=0.2), budget=BUDGET, noise=noise(1))
+    moments = jaxcd.release(
+        data, jaxcd.SecondMoments(shares=(0.3, 0.7), scale_share=0.2), budget=BUDGET, noise=noise(1)
+    )
     fresh = release_again(moments, data, kind=moments.bought, noise=noise(2))
     assert [row["label"] for row in fresh.charges] == [row["label"] for row in moments.charges]
-    np.testing.assert_allclose([row["rho"] for row in fresh.charges], [row["rho"] for row in moments.charges], rtol=1e-6)
+    np.testing.assert_allclose(
+        [row["rho"] for row in fresh.charges], [row["rho"] for row in moments.charges], rtol=1e-6
+    )
     units = {name: 1.0 for name in data.names}
-    public = jaxcd.release(data, jaxcd.SecondMoments(centres=units, scales=units), budget=BUDGET, noise=noise(1))
+    public = jaxcd.release(
+        data, jaxcd.SecondMoments(centres=units, scales=units), budget=BUDGET, noise=noise(1)
+    )
     assert public.bought == jaxcd.SecondMoments(centres=units, scales=units)
     empty = np.zeros((4, 4), dtype=bool)
     assert public.redraw(empty)(jax.random.key(0)).n_samples == public.n_samples
@@ -190,14 +217,19 @@ def test_the_options_of_a_purchase_are_in_its_file(discrete: jaxcd.Dataset, tmp_
     data, _ = gaussian_data(0)
     units = dict.fromkeys(data.names, 1.0)
     for rows, kind in (
-        (discrete, jaxcd.Histogram(max_cells=300)), (discrete, jaxcd.Marginals(shares=(0.5, 0.2, 0.3), max_parents=2)),
-        (data, jaxcd.SecondMoments(centres=units, scales=units, shares=(0.4, 0.6))), (data, jaxcd.Features(n_features=3)),
-    ):  # fmt: skip
+        (discrete, jaxcd.Histogram(max_cells=300)),
+        (discrete, jaxcd.Marginals(shares=(0.5, 0.2, 0.3), max_parents=2)),
+        (data, jaxcd.SecondMoments(centres=units, scales=units, shares=(0.4, 0.6))),
+        (data, jaxcd.Features(n_features=3)),
+    ):
         bought = jaxcd.release(rows, kind, budget=BUDGET, noise=noise(1))
-        assert jaxcd.Release.load(bought.save(tmp_path / "bought.npz")).bought == bought.bought == kind
+        assert (
+            jaxcd.Release.load(bought.save(tmp_path / "bought.npz")).bought == bought.bought == kind
+        )
 
 
-# ---- confidence in the graphs of releases ----------------------------------------------------------------------------
+# ---- confidence in the graphs of releases
+# --------------------------------------------------------------------------------------------------
 
 
 def test_shares_add_up_and_repeat(discrete: jaxcd.Dataset) -> None:
@@ -205,10 +237,14 @@ def test_shares_add_up_and_repeat(discrete: jaxcd.Dataset) -> None:
     run = jaxcd.search(bought)
     first = edge_confidence(bought, run, n_draws=4, seed=7)
     again = edge_confidence(bought, n_draws=4, seed=7)  # searches by itself
-    assert first.directed is not None and first.undirected is not None and again.directed is not None
+    assert (
+        first.directed is not None and first.undirected is not None and again.directed is not None
+    )
     np.testing.assert_array_equal(first.adjacency, again.adjacency)
     np.testing.assert_array_equal(first.directed, again.directed)
-    np.testing.assert_array_equal(first.adjacency, first.directed + first.directed.T + first.undirected)
+    np.testing.assert_array_equal(
+        first.adjacency, first.directed + first.directed.T + first.undirected
+    )
     np.testing.assert_allclose(first.adjacency * 4, np.rint(first.adjacency * 4))
     with_it = run.with_confidence(first.reordered(run.graph.names[::-1]))
     assert with_it.confidence is not None and with_it.confidence.names == run.graph.names
@@ -216,7 +252,9 @@ def test_shares_add_up_and_repeat(discrete: jaxcd.Dataset) -> None:
 
 
 def test_draws_are_searched_as_the_run_was(discrete: jaxcd.Dataset) -> None:
-    """A search that may give no node a parent finds nothing, in the draws as well; another function of a release is used as it is."""
+    """A search that may give no node a parent finds nothing, in the draws as well; another function
+    of a release is used as it is.
+    """
     bought = jaxcd.release(discrete, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
     run = search_histogram(bought, max_parents=1)
     assert run.graph.n_edges > 0
@@ -230,7 +268,8 @@ def test_draws_are_searched_as_the_run_was(discrete: jaxcd.Dataset) -> None:
 
     always = edge_confidence(bought, run, n_draws=3, search=search)
     np.testing.assert_array_equal(always.adjacency, run.graph.adjacency)
-    assert len(calls) == 3 and len({release.values.tobytes() for release in calls}) == 3  # rows are drawn anew
+    # rows are drawn anew
+    assert len(calls) == 3 and len({release.values.tobytes() for release in calls}) == 3
     other = dataclasses.replace(run, again=None)
     with pytest.raises(OptionError, match="search="):
         edge_confidence(bought, other, n_draws=2)
@@ -246,29 +285,58 @@ def test_arguments_are_checked(discrete: jaxcd.Dataset) -> None:
 
 
 def test_features_are_drawn_without_rows() -> None:
-    """A strong chain of mixed columns comes back in every draw, what is not there in none; and rows cannot be had."""
+    """A strong chain of mixed columns comes back in every draw, what is not there in none; and rows
+    cannot be had.
+    """
     rng = np.random.default_rng(0)
     label = rng.integers(0, 3, 20_000)
     x = np.array([0.0, 2.0, -1.5])[label] + rng.normal(size=20_000)
-    columns = np.column_stack([label, x, np.abs(x) + 0.5 * rng.normal(size=20_000), rng.normal(size=20_000)])
-    domain = jaxcd.Domain({"label": jaxcd.Categorical((0, 1, 2)), "x": jaxcd.Numeric(), "y": jaxcd.Numeric(), "z": jaxcd.Numeric()})
-    bought = jaxcd.release(jaxcd.Dataset.from_array(columns, domain=domain), jaxcd.Features(), budget=BUDGET, noise=noise(0))
+    columns = np.column_stack(
+        [label, x, np.abs(x) + 0.5 * rng.normal(size=20_000), rng.normal(size=20_000)]
+    )
+    domain = jaxcd.Domain(
+        {
+            "label": jaxcd.Categorical((0, 1, 2)),
+            "x": jaxcd.Numeric(),
+            "y": jaxcd.Numeric(),
+            "z": jaxcd.Numeric(),
+        }
+    )
+    bought = jaxcd.release(
+        jaxcd.Dataset.from_array(columns, domain=domain),
+        jaxcd.Features(),
+        budget=BUDGET,
+        noise=noise(0),
+    )
     run = jaxcd.search(bought)
     found = edge_confidence(bought, run, n_draws=8)
-    assert {frozenset((edge.a, edge.b)) for edge in run.graph.edges()} == {frozenset(("label", "x")), frozenset(("x", "y"))}
+    assert {frozenset((edge.a, edge.b)) for edge in run.graph.edges()} == {
+        frozenset(("label", "x")),
+        frozenset(("x", "y")),
+    }
     assert found.of("label", "x").adjacent == found.of("x", "y").adjacent == 1
     assert max(found.of("z", other).adjacent for other in ("label", "x", "y")) <= 0.25
     again = edge_confidence(bought, n_draws=8)
-    assert np.array_equal(again.adjacency, found.adjacency) and np.array_equal(again.directed, found.directed)
+    assert np.array_equal(again.adjacency, found.adjacency) and np.array_equal(
+        again.directed, found.directed
+    )
 
 
 def test_every_search_on_a_release_can_be_repeated(discrete: jaxcd.Dataset) -> None:
     bought = jaxcd.release(discrete, jaxcd.Histogram(), budget=jaxcd.Budget(4.0), noise=noise(3))
-    chi_square = {"test": jaxcd.ChiSquare(), "decider": jaxcd.Threshold(0.01), "key": None, "max_level": 1}
+    chi_square = {
+        "test": jaxcd.ChiSquare(),
+        "decider": jaxcd.Threshold(0.01),
+        "key": None,
+        "max_level": 1,
+    }
     runs = [
-        jaxcd.ges(bought), jaxcd.exact_search(bought, score=jaxcd.BDeu()), jaxcd.mmhc(bought), jaxcd.pc(bought, **chi_square),
+        jaxcd.ges(bought),
+        jaxcd.exact_search(bought, score=jaxcd.BDeu()),
+        jaxcd.mmhc(bought),
+        jaxcd.pc(bought, **chi_square),
         jaxcd.order_mcmc(bought, key=jax.random.key(0), n_steps=50, burn_in=10),
-    ]  # fmt: skip
+    ]
     for run in runs:
         assert run.again is not None and run.again(bought).graph == run.graph
         assert edge_confidence(bought, run, n_draws=2).n_draws == 2
@@ -276,20 +344,27 @@ def test_every_search_on_a_release_can_be_repeated(discrete: jaxcd.Dataset) -> N
 
 
 def test_probable_edges_are_more_often_true() -> None:
-    """Over many models and noises, edges that return in every draw are in the truth more often than edges that do not."""
+    """Over many models and noises, edges that return in every draw are in the truth more often than
+    edges that do not.
+    """
     sure, unsure = [], []
     for seed in range(24):
         data, truth = gaussian_data(seed, n_variables=5, n_samples=500)
-        bought = jaxcd.release(data, jaxcd.SecondMoments(), budget=jaxcd.Budget(2.0, 1e-6), noise=noise(seed))
+        bought = jaxcd.release(
+            data, jaxcd.SecondMoments(), budget=jaxcd.Budget(2.0, 1e-6), noise=noise(seed)
+        )
         run = search_second_moments(bought, penalty=1.0)
         found = edge_confidence(bought, run, n_draws=6, seed=seed)
         for edge in run.graph.edges():
-            (sure if found.of(edge.a, edge.b).adjacent == 1 else unsure).append(truth.adjacent(edge.a, edge.b))
+            (sure if found.of(edge.a, edge.b).adjacent == 1 else unsure).append(
+                truth.adjacent(edge.a, edge.b)
+            )
     assert len(sure) > 15 and len(unsure) > 15
     assert np.mean(sure) > np.mean(unsure) + 0.1
 
 
-# ---- confidence in private decisions ---------------------------------------------------------------------------------
+# ---- confidence in private decisions
+# --------------------------------------------------------------------------------------------------
 
 
 def result(graph: MixedGraph, rows: list[dict[str, object]]) -> DiscoveryResult:
@@ -308,7 +383,8 @@ def test_decisions_have_the_normal_probabilities() -> None:
     found = decision_confidence(result(graph, rows))
     assert found.directed is None and found.n_draws == 0
     assert found.of("a", "b").adjacent == pytest.approx(stats.norm.cdf(1.0))  # the least of its two
-    assert found.of("c", "b").adjacent == pytest.approx(stats.norm.cdf(-0.5))  # the one that removed it
+    # the one that removed it
+    assert found.of("c", "b").adjacent == pytest.approx(stats.norm.cdf(-0.5))
     assert found.of("a", "c") == PairConfidence("a", "c", 0.0)
     with pytest.raises(OptionError, match="released margins"):
         decision_confidence(dataclasses.replace(result(graph, []), info={}))
@@ -322,8 +398,13 @@ def test_the_levelwise_run_keeps_what_it_released() -> None:
     for seed in (0, 1):
         run = LevelwiseGaussian().start(session, Accountant(Ledger(BUDGET), noise(seed)))
         skeleton = search_skeleton(
-            run, 8, admissible=lambda x, y, s: True, max_level=2, stable=True, report=lambda *_: None
-        )  # fmt: skip
+            run,
+            8,
+            admissible=lambda x, y, s: True,
+            max_level=2,
+            stable=True,
+            report=lambda *_: None,
+        )
         rows = run.released_margins  # type: ignore[attr-defined]
         last = {row["pair"]: row for row in rows}
         assert len(last) == 28 and {row["level"] for row in rows} >= {0, 1}
@@ -344,7 +425,9 @@ def test_the_deviation_of_a_norm_is_that_of_repeated_releases() -> None:
     norms, deviations = [], []
     for seed in range(200):
         accountant = Accountant(Ledger(jaxcd.Budget(1e6, 1e-6)), noise(seed))
-        moments = release_contrast_moments(session, accountant, rho=0.5, mean_weight=0.3, label="moments")
+        moments = release_contrast_moments(
+            session, accountant, rho=0.5, mean_weight=0.3, label="moments"
+        )
         norms.append(np.linalg.norm(moments.covariance(x, y)))
         deviations.append(norm_deviation(moments, x, y))
     assert np.mean(norms) > 5 * np.std(norms)  # far from zero, where a norm is nearly linear

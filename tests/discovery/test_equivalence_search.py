@@ -38,7 +38,10 @@ def all_dags(d: int) -> np.ndarray:
 
 FOUR = all_dags(4)
 KEYS = equivalence_keys(FOUR)
-CLASSES = {key: [g for g, other in zip(FOUR, KEYS, strict=True) if other == key] for key in dict.fromkeys(KEYS)}
+CLASSES = {
+    key: [g for g, other in zip(FOUR, KEYS, strict=True) if other == key]
+    for key in dict.fromkeys(KEYS)
+}
 
 
 def as_bytes(graphs: np.ndarray | list[np.ndarray]) -> set[bytes]:
@@ -61,7 +64,11 @@ def test_members_are_the_class():
 
 @pytest.mark.parametrize("max_parents", [3, 1])
 def test_neighbours_are_all_classes_one_arc_away(max_parents: int):
-    by_bytes = {graph.tobytes(): key for graph, key in zip(FOUR, KEYS, strict=True) if graph.sum(axis=0).max() <= max_parents}
+    by_bytes = {
+        graph.tobytes(): key
+        for graph, key in zip(FOUR, KEYS, strict=True)
+        if graph.sum(axis=0).max() <= max_parents
+    }
     for graph, own in zip(FOUR[::23], KEYS[::23], strict=True):
         expected = set()
         for member in CLASSES[own]:
@@ -104,7 +111,9 @@ class Drawn(GraphScore):
 @pytest.mark.parametrize("seed", range(5))
 def test_a_patient_search_finds_the_best_class(seed: int):
     score = Drawn(seed)
-    found = equivalence_search(score, starts=np.zeros((1, 4, 4), dtype=bool), patience=200, max_members=100)
+    found = equivalence_search(
+        score, starts=np.zeros((1, 4, 4), dtype=bool), patience=200, max_members=100
+    )
     assert found.score == max(score.values.values()) == score.total(found.adjacency)
     assert found.n_classes == 185
 
@@ -128,26 +137,36 @@ def test_options_are_checked():
         equivalence_search(Drawn(0), starts=start[:0])
 
 
-# The histogram's search ------------------------------------------------------------------------------------------------
+# The histogram's search
+# --------------------------------------------------------------------------------------------------
 
 
 def buy(name: str, *, epsilon: float, seed: int, n: int = 100_000):
     data = networks.load(name).sample(n, key=jax.random.key(seed))
-    return release_histogram(data, budget=Budget(epsilon), noise=SimulatedNoise(jax.random.key(seed)))
+    return release_histogram(
+        data, budget=Budget(epsilon), noise=SimulatedNoise(jax.random.key(seed))
+    )
 
 
-@pytest.mark.parametrize(("name", "epsilon"), [("cancer", 1.0), ("earthquake", 0.3), ("survey", 3.0), ("asia", 3.0)])
+@pytest.mark.parametrize(
+    ("name", "epsilon"), [("cancer", 1.0), ("earthquake", 0.3), ("survey", 3.0), ("asia", 3.0)]
+)
 def test_it_finds_the_networks(name: str, epsilon: float):
     """At budgets where the class is seen in all of twenty other data sets."""
     release, network = buy(name, epsilon=epsilon, seed=0), networks.load(name)
     run = search_histogram(release)
     assert arc_f1(run.graph, network.cpdag()) == 1.0
-    assert run.info["score"] == pytest.approx(score_graph(MeasurementErrorScore(release), network.dag), abs=1e-6)
+    assert run.info["score"] == pytest.approx(
+        score_graph(MeasurementErrorScore(release), network.dag), abs=1e-6
+    )
 
 
 def test_it_is_deterministic_and_costs_what_the_release_cost(tmp_path):
     release = buy("survey", epsilon=0.5, seed=4, n=20_000)
-    first, second = search_histogram(release), search_histogram(Release.load(release.save(tmp_path / "r")))
+    first, second = (
+        search_histogram(release),
+        search_histogram(Release.load(release.save(tmp_path / "r"))),
+    )
     assert first.graph == second.graph and first.info == second.info
     assert first.cost == release.cost and first.spent.epsilon == 0.5 and not first.exhausted
     assert [row["epsilon"] for row in first.info["ledger"]] == [0.5]
@@ -166,7 +185,9 @@ def test_without_privacy_it_maximises_bic():
     data = networks.load("cancer").sample(300, key=jax.random.key(3))
     run = search_histogram(release_histogram(data, budget=NO_PRIVACY), max_parents=4)
     score = BICScore.of_data(data, max_parents=4)
-    assert score_graph(score, run.graph) == pytest.approx(score.total(exact_search(score)), abs=1e-6)
+    assert score_graph(score, run.graph) == pytest.approx(
+        score.total(exact_search(score)), abs=1e-6
+    )
     assert math.isinf(run.cost.epsilon) and run.info["ledger"] == ()
 
 
@@ -185,10 +206,20 @@ def test_scores_of_given_graphs():
 
 
 def test_one_level_columns_do_no_harm():
-    domain = jaxcd.Domain([("a", jaxcd.Categorical((0, 1))), ("one", jaxcd.Categorical((0,))), ("b", jaxcd.Categorical((0, 1)))])
+    domain = jaxcd.Domain(
+        [
+            ("a", jaxcd.Categorical((0, 1))),
+            ("one", jaxcd.Categorical((0,))),
+            ("b", jaxcd.Categorical((0, 1))),
+        ]
+    )
     rng = np.random.default_rng(0)
     a = rng.integers(0, 2, 3000)
     b = np.where(rng.random(3000) < 0.9, a, 1 - a)
-    data = jaxcd.Dataset.from_codes(np.stack([a, np.zeros_like(a), b], axis=1).astype(np.int32), domain=domain)
-    run = search_histogram(release_histogram(data, budget=Budget(1.0), noise=SimulatedNoise(jax.random.key(0))))
+    data = jaxcd.Dataset.from_codes(
+        np.stack([a, np.zeros_like(a), b], axis=1).astype(np.int32), domain=domain
+    )
+    run = search_histogram(
+        release_histogram(data, budget=Budget(1.0), noise=SimulatedNoise(jax.random.key(0)))
+    )
     assert run.graph == MixedGraph.from_edges(data.names, ["a --- b"])

@@ -34,7 +34,14 @@ def all_dags(d: int) -> np.ndarray:
 class Drawn(LocalScore):
     """Every family has its own random score; not score-equivalent, so the best DAG is one DAG."""
 
-    def __init__(self, d: int, seed: int, *, max_parents: int = 9, among: dict[int, tuple[int, ...]] | None = None) -> None:
+    def __init__(
+        self,
+        d: int,
+        seed: int,
+        *,
+        max_parents: int = 9,
+        among: dict[int, tuple[int, ...]] | None = None,
+    ) -> None:
         self._d, self._max_parents, self._among = d, max_parents, among
         rng = np.random.default_rng(seed)
         self._values = rng.normal(size=(d, 1 << d))
@@ -64,7 +71,16 @@ def test_there_are_543_dags_on_four_nodes():
 @pytest.mark.parametrize("seed", range(8))
 def test_it_is_the_best_of_all_dags(seed: int):
     score = Drawn(4, seed)
-    best = FOUR[int(np.argmax([sum(score.local(v, tuple(np.flatnonzero(g[:, v]))) for v in range(4)) for g in FOUR]))]
+    best = FOUR[
+        int(
+            np.argmax(
+                [
+                    sum(score.local(v, tuple(np.flatnonzero(g[:, v]))) for v in range(4))
+                    for g in FOUR
+                ]
+            )
+        )
+    ]
     assert np.array_equal(exact_search(score), best)
 
 
@@ -75,7 +91,9 @@ def test_limits_on_parents_are_kept(seed: int):
     allowed = [
         g
         for g in FOUR
-        if all(set(np.flatnonzero(g[:, v])) <= set(among[v]) and g[:, v].sum() <= 2 for v in range(4))
+        if all(
+            set(np.flatnonzero(g[:, v])) <= set(among[v]) and g[:, v].sum() <= 2 for v in range(4)
+        )
     ]
     best = allowed[int(np.argmax(score.totals(np.array(allowed))))]
     assert np.array_equal(exact_search(score), best)
@@ -87,13 +105,18 @@ def test_it_is_the_best_of_all_dags_on_three_and_on_one():
     assert len(three) == 25
     for seed in range(10):
         score = Drawn(3, seed)
-        assert score.total(exact_search(score)) == pytest.approx(score.totals(three).max(), rel=1e-14)
+        assert score.total(exact_search(score)) == pytest.approx(
+            score.totals(three).max(), rel=1e-14
+        )
 
 
 def test_bic_on_many_records_finds_the_network():
     network = networks.load("cancer")
     data = network.sample(100_000, key=jax.random.key(0))
-    found = nx.relabel_nodes(nx.from_numpy_array(exact_search(BICScore.of_data(data)), create_using=nx.DiGraph), dict(enumerate(data.names)))
+    found = nx.relabel_nodes(
+        nx.from_numpy_array(exact_search(BICScore.of_data(data)), create_using=nx.DiGraph),
+        dict(enumerate(data.names)),
+    )
     assert dag_to_cpdag(found) == network.cpdag()
 
 

@@ -1,6 +1,8 @@
-"""FCI as a search: what it asks, what it pays for, what it does not depend on, and that it finds the PAG.
+"""FCI as a search: what it asks, what it pays for, what it does not depend on, and that it finds
+the PAG.
 
-The PAGs of small graphs by brute force are tested elsewhere; here the truth is the PAG of the MAG, found without any question.
+The PAGs of small graphs by brute force are tested elsewhere; here the truth is the PAG of the MAG,
+found without any question.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from jaxcd.discovery.constraint.search import ConstraintSearch
 from jaxcd.errors import OptionError
 from jaxcd.graphs import DSeparation, random_dag
 
-# x and y have the neighbours b and c, which do not separate them: given b the path x <- M -> b <- a -> c ... is open, and given c
-# its mirror image.  Only {a, b, c} does, and a is no neighbour of x or y.
+# x and y have the neighbours b and c, which do not separate them: given b the path x <- M -> b <- a
+# -> c ... is open, and given c its mirror image.  Only {a, b, c} does, and a is no neighbour of x
+# or y.
 HIDDEN_SEPARATOR = nx.DiGraph(
     [("a", "b"), ("a", "c"), ("b", "y"), ("c", "x"), ("L", "c"), ("L", "y"), ("M", "b"), ("M", "x")]
 )
@@ -32,7 +35,11 @@ ALL = jaxcd.Oracle(HIDDEN_SEPARATOR, latent=("L", "M"))
 
 def oracle_fci(dag: nx.DiGraph, *, latent=(), selected=(), **options) -> DiscoveryResult:
     oracle = jaxcd.Oracle(dag, latent=tuple(latent), selected=tuple(selected))
-    return fci(None, test=oracle, **{"decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None, **options})
+    return fci(
+        None,
+        test=oracle,
+        **{"decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None, **options},
+    )
 
 
 def hidden_dag(seed: int) -> tuple[nx.DiGraph, tuple, tuple]:
@@ -44,19 +51,29 @@ def hidden_dag(seed: int) -> tuple[nx.DiGraph, tuple, tuple]:
     return dag, tuple(hidden[:cut]), tuple(hidden[cut:])
 
 
-# ---- with an oracle --------------------------------------------------------------------------------------------------
+# ---- with an oracle
+# --------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**31), st.booleans(), st.sampled_from(jaxcd.discovery.ColliderRule))
-def test_the_pag_in_any_order_under_every_rule(seed: int, stable: bool, rule: jaxcd.discovery.ColliderRule):
+def test_the_pag_in_any_order_under_every_rule(
+    seed: int, stable: bool, rule: jaxcd.discovery.ColliderRule
+):
     dag, latent, selected = hidden_dag(seed)
     truth = dag_to_pag(dag, latent=latent, selected=selected)
     result = oracle_fci(dag, latent=latent, selected=selected, stable=stable, colliders=rule)
     assert result.graph == truth
     assert result.info["ambiguous_triples"] == () and result.info["knowledge_conflicts"] == ()
-    separation, nodes = DSeparation(dag, selected=[list(dag).index(s) for s in selected]), list(map(str, dag))
-    apart = {frozenset(pair) for pair in itertools.combinations(truth.names, 2) if not truth.adjacent(*pair)}
+    separation, nodes = (
+        DSeparation(dag, selected=[list(dag).index(s) for s in selected]),
+        list(map(str, dag)),
+    )
+    apart = {
+        frozenset(pair)
+        for pair in itertools.combinations(truth.names, 2)
+        if not truth.adjacent(*pair)
+    }
     assert set(result.separating_sets) == apart  # total
     for pair, separating_set in result.separating_sets.items():
         a, b = (nodes.index(name) for name in pair)
@@ -69,11 +86,19 @@ def test_the_pag_in_any_order_under_every_rule(seed: int, stable: bool, rule: ja
 
 
 def test_without_hidden_variables_it_is_what_pc_finds():
-    """The CPDAG's edges and arrowheads; a tail of the CPDAG that other MAGs do not share becomes a circle."""
+    """The CPDAG's edges and arrowheads; a tail of the CPDAG that other MAGs do not share becomes a
+    circle.
+    """
     for seed in range(15):
         dag = random_dag(7, expected_degree=2.5, seed=seed)
         pag = oracle_fci(dag).graph
-        cpdag = jaxcd.pc(None, test=jaxcd.Oracle(dag), decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None).graph
+        cpdag = jaxcd.pc(
+            None,
+            test=jaxcd.Oracle(dag),
+            decider=jaxcd.Threshold(),
+            budget=jaxcd.NO_PRIVACY,
+            key=None,
+        ).graph
         assert (pag.adjacency == cpdag.adjacency).all()
         assert ((pag.marks == 2) <= (cpdag.marks == 2)).all()
         assert ((pag.marks == 3) <= (cpdag.marks == 3)).all()
@@ -84,7 +109,11 @@ def test_the_second_pass_is_needed_and_can_be_left_out():
     assert result.separating_sets[frozenset("xy")] == ("a", "b", "c")
     assert result.graph == dag_to_pag(HIDDEN_SEPARATOR, latent=["L", "M"])
     assert not result.graph.adjacent("x", "y")
-    second = [record for record in result.info["levels"] if record.search_pass is SearchPass.POSSIBLE_D_SEP]
+    second = [
+        record
+        for record in result.info["levels"]
+        if record.search_pass is SearchPass.POSSIBLE_D_SEP
+    ]
     assert sum(record.n_separated for record in second) == 1
     assert str(second[-1]).startswith("level 3 of possible-d-sep: ")
     for options in ({"possible_d_sep": False}, {"max_level": 2}, {"max_path_length": 1}):
@@ -96,7 +125,9 @@ def test_the_second_pass_is_needed_and_can_be_left_out():
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**31), st.integers(0, 3))
 def test_what_an_interrupted_run_says_is_true(seed: int, max_level: int):
-    """Spirtes 2001: with a limit on the sets edges may be left over, but none is lost, and marks that stand are true."""
+    """Spirtes 2001: with a limit on the sets edges may be left over, but none is lost, and marks
+    that stand are true.
+    """
     dag, latent, _ = hidden_dag(seed)
     truth = jaxcd.graphs.ancestral.dag_to_mag(dag, latent=latent)
     graph = oracle_fci(dag, latent=latent, max_level=max_level).graph
@@ -111,7 +142,8 @@ def test_what_an_interrupted_run_says_is_true(seed: int, max_level: int):
                 assert names[end] in above[names[other]], (edge, max_level)
 
 
-# ---- what is asked ---------------------------------------------------------------------------------------------------
+# ---- what is asked
+# --------------------------------------------------------------------------------------------------
 
 
 class _Listening(DecisionRun):
@@ -143,14 +175,22 @@ def test_nothing_is_asked_twice_and_the_passes_are_announced(seed: int):
         dag, latent, selected = HIDDEN_SEPARATOR, ("L", "M"), ()
     listener = Listener()
     result = oracle_fci(dag, latent=latent, selected=selected, decider=listener)
-    asked = [(min(q.x, q.y), max(q.x, q.y), *sorted(given)) for _, _, qs in listener.heard for q in qs for given in q.candidates]
+    asked = [
+        (min(q.x, q.y), max(q.x, q.y), *sorted(given))
+        for _, _, qs in listener.heard
+        for q in qs
+        for given in q.candidates
+    ]
     assert len(set(asked)) == len(asked)
     follows = [flag for _, flag, _ in listener.heard]
     assert follows == sorted(follows, reverse=True) and follows[0]
     assert len(follows) == len(result.info["levels"])
     for (level, flag, questions), record in zip(listener.heard, result.info["levels"], strict=True):
         assert all(len(given) == level for question in questions for given in question.candidates)
-        assert flag == (record.search_pass is SearchPass.NEIGHBORS) and record.n_asked == len(questions) > 0
+        assert (
+            flag == (record.search_pass is SearchPass.NEIGHBORS)
+            and record.n_asked == len(questions) > 0
+        )
     alone = Listener()
     oracle_fci(dag, latent=latent, selected=selected, decider=alone, possible_d_sep=False)
     assert not any(flag for _, flag, _ in alone.heard)
@@ -169,7 +209,8 @@ def test_the_rules_ask_nothing(monkeypatch: pytest.MonkeyPatch):
     assert oracle_fci(HIDDEN_SEPARATOR, latent=("L", "M")).graph.n_edges == 6
 
 
-# ---- data ------------------------------------------------------------------------------------------------------------
+# ---- data
+# --------------------------------------------------------------------------------------------------
 
 LEVELS = (2, 3, 2, 3, 2, 2)
 DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
@@ -181,14 +222,26 @@ def dataset(seed: int, n: int = 400) -> jaxcd.Dataset:
     hidden = rng.integers(0, 2, n)
     for j, k in enumerate(LEVELS):
         parents = codes[:, rng.permutation(j)[:2]].sum(1) + hidden * (j % 2)
-        codes[:, j] = np.where(rng.random(n) < rng.uniform(0.2, 0.7), parents % k, rng.integers(0, k, n))
+        codes[:, j] = np.where(
+            rng.random(n) < rng.uniform(0.2, 0.7), parents % k, rng.integers(0, k, n)
+        )
     return jaxcd.Dataset.from_codes(codes, domain=DOMAIN)
 
 
 @settings(max_examples=12, deadline=None)
-@given(st.integers(0, 10_000), st.permutations(range(len(LEVELS))), st.sampled_from(jaxcd.discovery.ColliderRule), st.booleans())
+@given(
+    st.integers(0, 10_000),
+    st.permutations(range(len(LEVELS))),
+    st.sampled_from(jaxcd.discovery.ColliderRule),
+    st.booleans(),
+)
 def test_on_data_the_whole_result_does_not_depend_on_column_order(seed, order, rule, stable):
-    options = {"test": jaxcd.GTest(), "decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
+    options = {
+        "test": jaxcd.GTest(),
+        "decider": jaxcd.Threshold(),
+        "budget": jaxcd.NO_PRIVACY,
+        "key": None,
+    }
     data = dataset(seed)
     first = fci(data, colliders=rule, stable=stable, **options)
     second = fci(data.permuted(order), colliders=rule, stable=stable, **options)
@@ -196,27 +249,47 @@ def test_on_data_the_whole_result_does_not_depend_on_column_order(seed, order, r
     assert {pair: set(given) for pair, given in second.separating_sets.items()} == {
         pair: set(given) for pair, given in first.separating_sets.items()
     }
-    sides = [{(frozenset((a, c)), b) for a, b, c in run.info["ambiguous_triples"]} for run in (first, second)]
+    sides = [
+        {(frozenset((a, c)), b) for a, b, c in run.info["ambiguous_triples"]}
+        for run in (first, second)
+    ]
     assert sides[0] == sides[1]
     assert second.info["rule_counts"] == first.info["rule_counts"]
 
 
 def test_conservative_and_majority_report_what_they_leave_alone():
-    options = {"test": jaxcd.GTest(), "decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
+    options = {
+        "test": jaxcd.GTest(),
+        "decider": jaxcd.Threshold(),
+        "budget": jaxcd.NO_PRIVACY,
+        "key": None,
+    }
     n_conservative = n_majority = 0
     for seed in range(12):
         for search in (fci, jaxcd.pc):
-            by_all = search(dataset(seed), colliders=jaxcd.discovery.ColliderRule.CONSERVATIVE, **options)
-            by_most = search(dataset(seed), colliders=jaxcd.discovery.ColliderRule.MAJORITY, **options)
+            by_all = search(
+                dataset(seed), colliders=jaxcd.discovery.ColliderRule.CONSERVATIVE, **options
+            )
+            by_most = search(
+                dataset(seed), colliders=jaxcd.discovery.ColliderRule.MAJORITY, **options
+            )
             first, second = (set(run.info["ambiguous_triples"]) for run in (by_all, by_most))
             assert second <= first  # what exactly half of the sets say is not what all of them say
             n_conservative, n_majority = n_conservative + len(first), n_majority + len(second)
             for a, b, c in first:
-                assert by_all.graph.adjacent(a, b) and by_all.graph.adjacent(b, c) and not by_all.graph.adjacent(a, c)
+                assert (
+                    by_all.graph.adjacent(a, b)
+                    and by_all.graph.adjacent(b, c)
+                    and not by_all.graph.adjacent(a, c)
+                )
     assert n_conservative > n_majority > 0
 
 
-@pytest.mark.parametrize("rule", [jaxcd.discovery.ColliderRule.CONSERVATIVE, jaxcd.discovery.ColliderRule.MAJORITY], ids=lambda rule: rule.value)
+@pytest.mark.parametrize(
+    "rule",
+    [jaxcd.discovery.ColliderRule.CONSERVATIVE, jaxcd.discovery.ColliderRule.MAJORITY],
+    ids=lambda rule: rule.value,
+)
 def test_judgement_by_counting(rule):
     """(sets that hold z, separating sets): all, none, most, few, half."""
     expected = {(3, 3): True, (0, 3): False, (2, 3): True, (1, 3): False, (1, 2): None}
@@ -225,8 +298,9 @@ def test_judgement_by_counting(rule):
     assert {counts: rule.judge(*counts) for counts in expected} == expected
 
 
-# P(node = 1 | parents), parents in the order of HIDDEN_SEPARATOR's arcs: chosen so that of all dependences that d-separation
-# knows here the weakest, as a covariance summed over strata, is 0.023.
+# P(node = 1 | parents), parents in the order of HIDDEN_SEPARATOR's arcs: chosen so that of all
+# dependences that d-separation knows here the weakest, as a covariance summed over strata, is
+# 0.023.
 TABLES = {
     "a": 0.47,
     "L": 0.53,
@@ -248,14 +322,18 @@ def hidden_separator_data(n: int = 20_000) -> jaxcd.Dataset:
         drawn[node] = (rng.random(n) < np.array(TABLES[node])[parents]).astype(np.int32)
     names = ("a", "b", "c", "x", "y")
     domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in names})
-    return jaxcd.Dataset.from_codes(np.stack([drawn[name] for name in names], axis=1), domain=domain)
+    return jaxcd.Dataset.from_codes(
+        np.stack([drawn[name] for name in names], axis=1), domain=domain
+    )
 
 
 DECIDERS = [
     jaxcd.NoisyThreshold(alpha=1e-3),
     jaxcd.SparseVector(alpha=1e-3, n_rounds=5),
     jaxcd.SieveAndExamine(alpha=1e-3, n_rounds=8),
-    jaxcd.LevelwiseGaussian(alpha=1e-3, level_shares=(0.2, 0.2, 0.3, 0.3), later_pass_share=0.4, forest_bonus=0.0),
+    jaxcd.LevelwiseGaussian(
+        alpha=1e-3, level_shares=(0.2, 0.2, 0.3, 0.3), later_pass_share=0.4, forest_bonus=0.0
+    ),
 ]
 
 
@@ -263,10 +341,16 @@ DECIDERS = [
 def test_every_decider_serves_both_passes_under_one_ledger(decider):
     budget = jaxcd.Budget(4000.0, 1e-6)  # enough that noise decides nothing
     result = fci(
-        hidden_separator_data(), test=jaxcd.CovarianceNorm(), decider=decider, budget=budget, key=None,
+        hidden_separator_data(),
+        test=jaxcd.CovarianceNorm(),
+        decider=decider,
+        budget=budget,
+        key=None,
         noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-    )  # fmt: skip
-    assert result.graph == dag_to_pag(HIDDEN_SEPARATOR, latent=["L", "M"]).reordered(result.graph.names)
+    )
+    assert result.graph == dag_to_pag(HIDDEN_SEPARATOR, latent=["L", "M"]).reordered(
+        result.graph.names
+    )
     assert result.separating_sets[frozenset("xy")] == ("a", "b", "c")
     assert not result.exhausted
     assert result.spent.epsilon <= result.cost.epsilon == budget.epsilon
@@ -275,10 +359,18 @@ def test_every_decider_serves_both_passes_under_one_ledger(decider):
 
 def test_levelwise_gaussian_holds_back_for_the_second_pass():
     decider = DECIDERS[-1]
-    options = {"test": jaxcd.CovarianceNorm(), "decider": decider, "budget": jaxcd.Budget(4000.0, 1e-6), "key": None}
+    options = {
+        "test": jaxcd.CovarianceNorm(),
+        "decider": decider,
+        "budget": jaxcd.Budget(4000.0, 1e-6),
+        "key": None,
+    }
     both, one = (
         fci(
-            hidden_separator_data(), noise=jaxcd.SimulatedNoise(jax.random.key(0)), possible_d_sep=second, **options
+            hidden_separator_data(),
+            noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+            possible_d_sep=second,
+            **options,
         )
         for second in (True, False)
     )
@@ -286,19 +378,28 @@ def test_levelwise_gaussian_holds_back_for_the_second_pass():
     shares = [[row["rho"] / total for row in run.info["ledger"]] for run in (both, one)]
     # level 0: 0.2 of the weights, of which 0.4 of the whole is held back
     assert shares[0][0] == pytest.approx(0.2 * (1 - 0.4)) and shares[1][0] == pytest.approx(0.2)
-    # what is kept for the pass is there for it: at level 3 alone, so all of it but the part that buys separating sets
-    last = max(place for place, row in enumerate(both.info["ledger"]) if row["label"].startswith("level 3"))
+    # what is kept for the pass is there for it: at level 3 alone, so all of it but the part that
+    # buys separating sets
+    last = max(
+        place for place, row in enumerate(both.info["ledger"]) if row["label"].startswith("level 3")
+    )
     assert sum(shares[0][:last]) < 1 - 0.4 * 0.2
     assert sum(shares[0]) <= 1 + 1e-12
 
 
 def test_a_small_budget_is_never_exceeded():
-    for seed, decider in itertools.product(range(2), (*DECIDERS, jaxcd.NoisyThreshold(n_queries=3))):
+    for seed, decider in itertools.product(
+        range(2), (*DECIDERS, jaxcd.NoisyThreshold(n_queries=3))
+    ):
         budget = jaxcd.Budget(0.5, 1e-6)
         result = fci(
-            dataset(seed), test=jaxcd.CovarianceNorm(), decider=decider, budget=budget, key=None,
+            dataset(seed),
+            test=jaxcd.CovarianceNorm(),
+            decider=decider,
+            budget=budget,
+            key=None,
             noise=jaxcd.SimulatedNoise(jax.random.key(seed)),
-        )  # fmt: skip
+        )
         assert result.spent.epsilon <= result.cost.epsilon == 0.5
     assert result.exhausted  # three answers are not enough for anything
 

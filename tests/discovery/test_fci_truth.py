@@ -1,4 +1,5 @@
-"""With the oracle FCI returns the PAG itself: all small MAGs, random and planted graphs, every rule, any order.
+"""With the oracle FCI returns the PAG itself: all small MAGs, random and planted graphs, every
+rule, any order.
 
 The truth comes from ``pag_reference``, which knows no orientation rule.
 """
@@ -47,16 +48,23 @@ def mixed(names: tuple[str, ...], marks: Marks) -> MixedGraph:
 def exact(case: Case, *, limit: int = 2_000) -> MixedGraph | None:
     """The PAG by definition; None where the class is too large to search."""
     try:
-        return mixed(case.observed, pag_reference.pag_by_search(fci_cases.mag_of(case, by_ancestors=True), limit=limit))
+        return mixed(
+            case.observed,
+            pag_reference.pag_by_search(fci_cases.mag_of(case, by_ancestors=True), limit=limit),
+        )
     except pag_reference.TooLarge:
         return None
 
 
 def wrong_claims(case: Case, graph: MixedGraph) -> list[str]:
-    """Marks that say what is not so: a tail, "ancestor of the other end or of a selected node"; an arrowhead, neither."""
+    """Marks that say what is not so: a tail, "ancestor of the other end or of a selected node"; an
+    arrowhead, neither.
+    """
     nodes = list(case.dag)
     above = pag_reference.ancestor_masks(fci_cases.parents_of(case.dag))
-    of_selection = functools.reduce(lambda mask, node: mask | above[nodes.index(node)], case.selected, 0)
+    of_selection = functools.reduce(
+        lambda mask, node: mask | above[nodes.index(node)], case.selected, 0
+    )
     wrong = []
     for (i, a), (j, b) in itertools.permutations(enumerate(graph.names), 2):
         is_ancestor = bool((above[nodes.index(a)] | of_selection) >> nodes.index(b) & 1)
@@ -66,11 +74,17 @@ def wrong_claims(case: Case, graph: MixedGraph) -> list[str]:
 
 
 def assert_separated(case: Case, result: jaxcd.DiscoveryResult) -> None:
-    """Every pair without an edge, and no other, has a set of observed nodes that separates it in the DAG."""
+    """Every pair without an edge, and no other, has a set of observed nodes that separates it in
+    the DAG.
+    """
     nodes = list(case.dag)
     parents = fci_cases.parents_of(case.dag)
     above = pag_reference.ancestor_masks(parents)
-    apart = {frozenset(pair) for pair in itertools.combinations(case.observed, 2) if not result.graph.adjacent(*pair)}
+    apart = {
+        frozenset(pair)
+        for pair in itertools.combinations(case.observed, 2)
+        if not result.graph.adjacent(*pair)
+    }
     assert set(result.separating_sets) == apart
     for pair, separating_set in result.separating_sets.items():
         assert set(separating_set) <= set(case.observed) - pair
@@ -80,7 +94,9 @@ def assert_separated(case: Case, result: jaxcd.DiscoveryResult) -> None:
 
 
 def assert_correct(case: Case, result: jaxcd.DiscoveryResult, *, limit: int = 2_000) -> None:
-    """The PAG where it can be known; else the MAG's edges, and no mark that differs from the MAG's."""
+    """The PAG where it can be known; else the MAG's edges, and no mark that differs from the
+    MAG's.
+    """
     truth = exact(case, limit=limit)
     if truth is not None:
         assert result.graph == truth, str(case)
@@ -93,7 +109,9 @@ def assert_correct(case: Case, result: jaxcd.DiscoveryResult, *, limit: int = 2_
 
 
 def random_cases(seed: int, count: int, *, observed: tuple[int, int]) -> list[Case]:
-    """A third planted (see ``planted_case``), the others random; up to 5 latent, half of them with selected nodes."""
+    """A third planted (see ``planted_case``), the others random; up to 5 latent, half of them with
+    selected nodes.
+    """
     rng = np.random.default_rng(seed)
     made: list[Case] = []
     while len(made) < count:
@@ -103,11 +121,16 @@ def random_cases(seed: int, count: int, *, observed: tuple[int, int]) -> list[Ca
             made.append(fci_cases.planted_case(rng, core, n_more=n - len(core.observed)))
         else:
             n_selected = int(rng.choice([0, 0, 0, 1, 2, 3]))
-            made.append(fci_cases.random_case(rng, n_observed=n, n_latent=int(rng.integers(6)), n_selected=n_selected))
+            made.append(
+                fci_cases.random_case(
+                    rng, n_observed=n, n_latent=int(rng.integers(6)), n_selected=n_selected
+                )
+            )
     return made
 
 
-# ---- the references against each other ----------------------------------------------------------------------------------
+# ---- the references against each other
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_references_agree():
@@ -129,7 +152,9 @@ def test_members_of_a_class_by_paths():
                 for a, b, c in itertools.permutations(range(4), 3)
                 if mag[a][b] == mag[c][b] == ARROW and not mag[a][c]
             )
-            same.setdefault((unshielded, tuple(mark > 0 for row in mag for mark in row)), []).append((number, mag))
+            same.setdefault(
+                (unshielded, tuple(mark > 0 for row in mag for mark in row)), []
+            ).append((number, mag))
     verdicts = set()
     for group in same.values():
         for (k, a), (m, b) in itertools.islice(itertools.combinations(group, 2), 40):
@@ -145,15 +170,20 @@ def test_mags_of_canonical_dags():
     for case in random_cases(3, 60, observed=(3, 7)):
         mag = fci_cases.mag_of(case)
         assert mag == fci_cases.mag_of(case, by_ancestors=True)
-        assert dag_to_mag(case.dag, latent=case.latent, selected=case.selected) == mixed(case.observed, mag)
+        assert dag_to_mag(case.dag, latent=case.latent, selected=case.selected) == mixed(
+            case.observed, mag
+        )
 
 
-# ---- all small MAGs -----------------------------------------------------------------------------------------------------
+# ---- all small MAGs
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("block", range(4))
 def test_every_class_of_small_mags(block: int):
-    """Every Markov equivalence class on up to 4 nodes: from the graph, and by FCI from a DAG of a member."""
+    """Every Markov equivalence class on up to 4 nodes: from the graph, and by FCI from a DAG of a
+    member.
+    """
     for n in (2, 3, 4):
         names = tuple(f"x{i}" for i in range(n))
         for number, members in enumerate(pag_reference.classes(n)[block::4]):
@@ -170,7 +200,11 @@ def test_every_class_of_small_mags(block: int):
 
 def test_without_selection_nothing_is_lost_by_leaving_out_its_rules():
     for members in pag_reference.classes(4)[::3]:
-        plain = [m for m in members if not any(m[i][j] == m[j][i] == TAIL for i, j in pag_reference.edges_of(m))]
+        plain = [
+            m
+            for m in members
+            if not any(m[i][j] == m[j][i] == TAIL for i, j in pag_reference.edges_of(m))
+        ]
         if plain:
             truth = pag_reference.agreement(members)
             assert truth == pag_reference.agreement(plain)
@@ -178,7 +212,8 @@ def test_without_selection_nothing_is_lost_by_leaving_out_its_rules():
             assert oracle_fci(case, selection_bias=False).graph == mixed(case.observed, truth)
 
 
-# ---- random graphs --------------------------------------------------------------------------------------------------------
+# ---- random graphs
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("block", range(6))
@@ -201,12 +236,19 @@ def test_larger_graphs(block: int):
         result = oracle_fci(case)
         assert_correct(case, result, limit=1_000)
         assert not wrong_claims(case, result.graph)
-        assert oracle_fci(case.reordered(rng.permutation(len(case.dag)))).graph.reordered(case.observed) == result.graph
+        assert (
+            oracle_fci(case.reordered(rng.permutation(len(case.dag)))).graph.reordered(
+                case.observed
+            )
+            == result.graph
+        )
 
 
 @st.composite
 def cases(draw: st.DrawFn, max_observed: int = 6) -> Case:
-    """Arcs in the order of the names; each hidden node is latent or selected; the columns in any order."""
+    """Arcs in the order of the names; each hidden node is latent or selected; the columns in any
+    order.
+    """
     n_observed = draw(st.integers(2, max_observed))
     n_hidden = draw(st.integers(0, 4))
     n = n_observed + n_hidden
@@ -232,17 +274,22 @@ def test_any_graph(case: Case, stable: bool, rule: jaxcd.discovery.ColliderRule)
 @settings(max_examples=40, deadline=None)
 @given(cases(), st.integers(0, 3), st.integers(1, 4))
 def test_limits_do_not_make_marks_wrong(case: Case, max_level: int, max_path_length: int):
-    """The anytime limit: edges and circles may be too many, but what is said of ancestors is so (Spirtes 2001)."""
+    """The anytime limit: edges and circles may be too many, but what is said of ancestors is so
+    (Spirtes 2001).
+    """
     limited = oracle_fci(case, max_level=max_level)
     mag = mixed(case.observed, fci_cases.mag_of(case, by_ancestors=True))
     assert (limited.graph.adjacency | ~mag.adjacency).all()
     assert not wrong_claims(case, limited.graph)
-    assert all(len(separating_set) <= max_level for separating_set in limited.separating_sets.values())
+    assert all(
+        len(separating_set) <= max_level for separating_set in limited.separating_sets.values()
+    )
     far = 2 * len(case.observed)
     assert oracle_fci(case, max_level=far, max_path_length=far).graph == oracle_fci(case).graph
 
 
-# ---- graphs that need a given step ----------------------------------------------------------------------------------------
+# ---- graphs that need a given step
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("rule", "case"), RULES, ids=[rule for rule, _ in RULES])
@@ -257,9 +304,13 @@ def test_every_rule_has_a_graph():
     assert {rule for rule, _ in RULES} == {f"R{k}" for k in range(1, 11)}
 
 
-@pytest.mark.parametrize("case", POSSIBLE_D_SEP, ids=lambda case: f"{len(case.observed)}-{len(case.latent)}")
+@pytest.mark.parametrize(
+    "case", POSSIBLE_D_SEP, ids=lambda case: f"{len(case.observed)}-{len(case.latent)}"
+)
 def test_possible_d_sep(case: Case):
-    """The graphs with a pair that no set of neighbours separates; the second pass finds what does."""
+    """The graphs with a pair that no set of neighbours separates; the second pass finds what
+    does.
+    """
     result, one_pass = oracle_fci(case), oracle_fci(case, possible_d_sep=False)
     assert result.graph == exact(case, limit=100_000)
     assert_separated(case, result)
@@ -284,7 +335,8 @@ def test_possible_d_sep_example_by_hand():
     assert oracle_fci(case, possible_d_sep=False).graph.adjacent("A", "E")
 
 
-# ---- the same answer whatever the order -----------------------------------------------------------------------------------
+# ---- the same answer whatever the order
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", CORES, ids=[f"{i}" for i in range(len(CORES))])
@@ -305,7 +357,8 @@ cases = [*t.POSSIBLE_D_SEP[:3], *t.random_cases(9, 8, observed=(5, 8))]
 answers = []
 for case in cases:
     result = t.oracle_fci(case)
-    sets = sorted((sorted(pair), list(separating_set)) for pair, separating_set in result.separating_sets.items())
+    separated = result.separating_sets.items()
+    sets = sorted((sorted(pair), list(separating_set)) for pair, separating_set in separated)
     answers.append([result.graph.marks.tolist(), sets, dict(result.info["rule_counts"])])
 json.dump(answers, sys.stdout)
 """
@@ -318,7 +371,12 @@ def test_hash_seed():
     for hash_seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path}
         run = subprocess.run(
-            [sys.executable, "-c", SCRIPT], env=environment, cwd=root, capture_output=True, text=True, check=True
+            [sys.executable, "-c", SCRIPT],
+            env=environment,
+            cwd=root,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         answers.append(json.loads(run.stdout))
     assert answers[0] == answers[1] and len(answers[0]) == 11

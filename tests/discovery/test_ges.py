@@ -1,4 +1,6 @@
-"""Greedy equivalence search: its moves against all DAGs on four nodes, its results against the exact search and the truth."""
+"""Greedy equivalence search: its moves against all DAGs on four nodes, its results against the
+exact search and the truth.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +115,10 @@ def random_data(seed: int, *, d: int = 4, n: int = 500) -> jaxcd.Dataset:
         for i, v in enumerate(names)
     }
     domain = jaxcd.Domain(
-        [(v, jaxcd.Categorical(tuple(f"{k}" for k in range(c)))) for v, c in zip(names, cards, strict=True)]
+        [
+            (v, jaxcd.Categorical(tuple(f"{k}" for k in range(c))))
+            for v, c in zip(names, cards, strict=True)
+        ]
     )
     network = jaxcd.data.BayesianNetwork(f"random {seed}", domain, parents, cpts)
     return network.sample(n, key=jax.random.key(seed)).permuted(rng.permutation(d))
@@ -128,8 +133,13 @@ def test_gains_are_differences_of_totals():
     for graph in set(CLASS_OF.values()):
         for kind in MoveKind:
             for move in valid_moves(graph, kind):
-                gain = sum(sign * score.local(v, tuple(bits(mask))) for sign, v, mask in arc_scores(graph, move))
-                assert gain == pytest.approx(worth[apply_move(graph, move)] - worth[graph], abs=1e-7)
+                gain = sum(
+                    sign * score.local(v, tuple(bits(mask)))
+                    for sign, v, mask in arc_scores(graph, move)
+                )
+                assert gain == pytest.approx(
+                    worth[apply_move(graph, move)] - worth[graph], abs=1e-7
+                )
 
 
 @pytest.mark.parametrize("kind", [MoveKind.INSERT, MoveKind.TURN])
@@ -139,7 +149,9 @@ def test_moves_keep_the_limit_on_parents(kind: MoveKind):
             continue
         reached = {apply_move(graph, move) for move in valid_moves(graph, kind, max_parents=1)}
         unlimited = {apply_move(graph, move) for move in valid_moves(graph, kind)}
-        assert reached == {g for g in unlimited if max(mask.bit_count() for mask in one_member(g)) <= 1}
+        assert reached == {
+            g for g in unlimited if max(mask.bit_count() for mask in one_member(g)) <= 1
+        }
 
 
 def exact_table(network: jaxcd.data.BayesianNetwork, n: int) -> BICScore:
@@ -191,15 +203,23 @@ def test_an_end_has_no_better_neighbour(seed: int):
     score, _ = searched(seed)
     found = greedy_equivalence_search(score, patience=0)
     marks = found.graph.marks
-    parents = tuple(sum(1 << int(u) for u in np.flatnonzero((marks[:, v] == 2) & (marks[v] == 3))) for v in range(6))
-    around = tuple(sum(1 << int(u) for u in np.flatnonzero((marks[:, v] == 3) & (marks[v] == 3))) for v in range(6))
+    parents = tuple(
+        sum(1 << int(u) for u in np.flatnonzero((marks[:, v] == 2) & (marks[v] == 3)))
+        for v in range(6)
+    )
+    around = tuple(
+        sum(1 << int(u) for u in np.flatnonzero((marks[:, v] == 3) & (marks[v] == 3)))
+        for v in range(6)
+    )
     children = tuple(sum(1 << v for v in range(6) if parents[v] >> u & 1) for u in range(6))
     graph = ClassGraph(parents, children, around)
     for kind in MoveKind:
         for move in valid_moves(graph, kind, max_parents=5):
             reached = apply_move(graph, move)
             assert reached is not None
-            total = sum(score.local(v, tuple(bits(mask))) for v, mask in enumerate(one_member(reached)))
+            total = sum(
+                score.local(v, tuple(bits(mask))) for v, mask in enumerate(one_member(reached))
+            )
             assert total <= found.score + 1e-6
 
 
@@ -222,7 +242,9 @@ def test_effect_edges_are_those_that_gain_alone():
     found = greedy_equivalence_search(score, effect_edges_only=True)
     for i, j in np.argwhere(found.graph.adjacency).tolist():
         assert score.local(j, (i,)) > score.local(j, ())
-    alone = sum(score.local(j, (i,)) > score.local(j, ()) for i, j in itertools.combinations(range(6), 2))
+    alone = sum(
+        score.local(j, (i,)) > score.local(j, ()) for i, j in itertools.combinations(range(6), 2)
+    )
     assert 0 < found.graph.n_edges <= alone < 15
 
 
@@ -234,7 +256,9 @@ def test_limits_on_parents_are_kept_to_the_end():
 
 def test_numeric_columns():
     dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("d", "e"), ("b", "e")])
-    data = jaxcd.data.structural.linear_gaussian_sem(dag, key=jax.random.key(0)).sample(20_000, key=jax.random.key(1))
+    data = jaxcd.data.structural.linear_gaussian_sem(dag, key=jax.random.key(0)).sample(
+        20_000, key=jax.random.key(1)
+    )
     run = ges(data, budget=NONE)
     assert run.graph == dag_to_cpdag(dag).reordered(run.graph.names)
     assert exact_search(data, budget=NONE).graph == run.graph
@@ -252,7 +276,9 @@ def test_releases_are_searched_at_their_own_cost():
             assert run.info["ledger"] == tuple(bought.ledger)
     free = jaxcd.release(data, jaxcd.Histogram(), budget=NONE)
     assert ges(free).graph == ges(data, budget=NONE).graph
-    assert ges(free, score=BDeu()).info["score"] == pytest.approx(ges(data, score=BDeu(), budget=NONE).info["score"])
+    assert ges(free, score=BDeu()).info["score"] == pytest.approx(
+        ges(data, score=BDeu(), budget=NONE).info["score"]
+    )
 
 
 def test_second_moments_are_searched():
@@ -262,7 +288,10 @@ def test_second_moments_are_searched():
     domain = jaxcd.Domain([(name, jaxcd.Numeric(-20.0, 20.0)) for name in values.names])
     data = jaxcd.Dataset.from_frame(values.to_frame(), domain=domain, clip=True)
     bought = jaxcd.release(
-        data, jaxcd.SecondMoments(), budget=jaxcd.Budget(2.0, 1e-6), noise=jaxcd.SimulatedNoise(jax.random.key(6))
+        data,
+        jaxcd.SecondMoments(),
+        budget=jaxcd.Budget(2.0, 1e-6),
+        noise=jaxcd.SimulatedNoise(jax.random.key(6)),
     )
     run = ges(bought)
     assert run.graph == dag_to_cpdag(dag).reordered(run.graph.names) and run.cost == bought.cost

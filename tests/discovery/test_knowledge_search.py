@@ -1,4 +1,6 @@
-"""Background knowledge in PC and FCI: what is not asked, what is written, what is reported, and that true knowledge never harms."""
+"""Background knowledge in PC and FCI: what is not asked, what is written, what is reported, and
+that true knowledge never harms.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class Listener(Decider):
         return _Listening(jaxcd.Threshold().start(session, accountant), self.heard)
 
 
-def run(search: Search, dag: nx.DiGraph, knowledge: Knowledge | None = None, *, latent=(), **options) -> DiscoveryResult:
+def run(
+    search: Search, dag: nx.DiGraph, knowledge: Knowledge | None = None, *, latent=(), **options
+) -> DiscoveryResult:
     oracle = jaxcd.Oracle(dag, latent=tuple(latent))
     defaults = {"decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
     return search(None, test=oracle, knowledge=knowledge, **{**defaults, **options})
@@ -55,14 +59,16 @@ def lines(graph: MixedGraph) -> set[str]:
     return {str(edge) for edge in graph.edges()}
 
 
-# ---- on paper --------------------------------------------------------------------------------------------------------
+# ---- on paper
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_forbidden_direction_writes_one_arrowhead():
     # a o-o b o-o c with b no collider: an arrowhead at a, and no more, as a has no other edge.
     forbidden = Knowledge(forbidden=[("a", "b")])
     assert lines(run(fci, CHAIN, forbidden).graph) == {"b o-> a", "b o-o c"}
-    # In a CPDAG the edge itself turns: b --> a; b --- c stays open, a, b, c being no collider either way.
+    # In a CPDAG the edge itself turns: b --> a; b --- c stays open, a, b, c being no collider
+    # either way.
     assert lines(run(pc, CHAIN, forbidden).graph) == {"b --> a", "b --- c"}
     # An arrowhead at b: b *-> c by R1.
     other = Knowledge(forbidden=[("b", "a")])
@@ -78,13 +84,16 @@ def test_a_required_edge_is_oriented():
 
 def test_tiers():
     tiers = Knowledge(tiers=[["a"], ["b"], ["c"]])
-    # FCI: an arrowhead at b from a, then b --> c by R1; a may still be joined to b by a latent cause.
+    # FCI: an arrowhead at b from a, then b --> c by R1; a may still be joined to b by a latent
+    # cause.
     assert lines(run(fci, CHAIN, tiers).graph) == {"a o-> b", "b --> c"}
     assert lines(run(pc, CHAIN, tiers).graph) == {"a --> b", "b --> c"}
 
 
 def test_meeks_fourth_rule():
-    """Meek 1995, rule 4: k --- i, i --- j, i --- l, k --> l --> j with k, j not adjacent gives i --> j."""
+    """Meek 1995, rule 4: k --- i, i --- j, i --- l, k --> l --> j with k, j not adjacent gives i
+    --> j.
+    """
     dag = nx.DiGraph([("i", "k"), ("i", "l"), ("i", "j"), ("k", "l"), ("l", "j")])
     free = run(pc, dag)
     assert lines(free.graph) == {"i --- k", "i --- l", "i --- j", "k --- l", "l --- j"}
@@ -94,7 +103,9 @@ def test_meeks_fourth_rule():
 
 
 def test_forbidden_both_ways():
-    """PC: never joined, never asked, and the triples across tell nothing.  FCI: a latent cause may join the two."""
+    """PC: never joined, never asked, and the triples across tell nothing.  FCI: a latent cause may
+    join the two.
+    """
     both = Knowledge(forbidden=[("a", "c"), ("c", "a")])
     collider = nx.DiGraph([("a", "b"), ("c", "b")])
     listener = Listener()
@@ -106,7 +117,11 @@ def test_forbidden_both_ways():
     # Chain or collider: the same question was not asked, so the same is known.
     assert lines(run(pc, CHAIN, both).graph) == {"a --- b", "b --- c"}
     confounded = nx.DiGraph([("L", "a"), ("L", "c"), ("a", "b"), ("c", "b")])
-    assert lines(run(fci, confounded, both, latent=["L"]).graph) == {"a <-> c", "a o-o b", "c o-o b"}
+    assert lines(run(fci, confounded, both, latent=["L"]).graph) == {
+        "a <-> c",
+        "a o-o b",
+        "c o-o b",
+    }
     assert lines(run(fci, collider, both).graph) == {"a o-> b", "c o-> b"}
 
 
@@ -115,10 +130,13 @@ def test_required_edges_are_not_asked_and_kept(search: Search):
     listener = Listener()
     dag = nx.DiGraph([("a", "b")])
     dag.add_node("c")
-    result = run(search, dag, Knowledge(required=[("c", "b")]), decider=listener)  # against what the oracle says
+    # against what the oracle says
+    result = run(search, dag, Knowledge(required=[("c", "b")]), decider=listener)
     assert result.graph.has_edge("c", "b", symbol="-->")
     nodes = list(dag)
-    assert not any({nodes[x], nodes[y]} == {"b", "c"} for x, y, _ in listener.heard) and listener.heard
+    assert (
+        not any({nodes[x], nodes[y]} == {"b", "c"} for x, y, _ in listener.heard) and listener.heard
+    )
 
 
 @BOTH
@@ -144,7 +162,9 @@ def test_conflicts_are_reported_and_knowledge_wins(search: Search):
     wrong = run(search, collider, Knowledge(required=[("b", "a")]))
     # a tail at b: the collider a, b, c is not written, neither of its halves
     assert wrong.graph.has_edge("b", "a", symbol="-->")
-    assert not wrong.graph.has_edge("c", "b", symbol="o->") and not wrong.graph.has_edge("c", "b", symbol="-->")
+    assert not wrong.graph.has_edge("c", "b", symbol="o->") and not wrong.graph.has_edge(
+        "c", "b", symbol="-->"
+    )
     assert wrong.info["knowledge_conflicts"] == (("a", "b", "c"),)
     # two arrowheads at b, where the data say that b is no collider
     other = run(search, CHAIN, Knowledge(forbidden=[("b", "a"), ("b", "c")]))
@@ -163,12 +183,15 @@ def test_bad_knowledge_is_one_clear_error(search: Search):
 
 def test_knowledge_in_orient_pag_overwrites_nothing_afterwards():
     skeleton = MixedGraph.from_edges([*"abc"], ["a o-o b", "b o-o c"])
-    oriented = orient_pag(skeleton, separating_sets={frozenset("ac"): ()}, knowledge=Knowledge(required=[("b", "c")]))
+    oriented = orient_pag(
+        skeleton, separating_sets={frozenset("ac"): ()}, knowledge=Knowledge(required=[("b", "c")])
+    )
     assert oriented.knowledge_conflicts == (("a", "b", "c"),)
     assert lines(oriented.graph) == {"a o-o b", "b --> c"}
 
 
-# ---- true knowledge --------------------------------------------------------------------------------------------------
+# ---- true knowledge
+# --------------------------------------------------------------------------------------------------
 
 
 def true_knowledge(rng: np.random.Generator, dag: nx.DiGraph, observed: list) -> Knowledge:
@@ -209,13 +232,18 @@ def test_true_knowledge_adds_marks_to_the_pag_that_are_true(seed: int):
     moved = nx.DiGraph()
     moved.add_nodes_from(nodes[k] for k in order)
     moved.add_edges_from(dag.edges)
-    assert run(fci, moved, knowledge, latent=latent).graph.reordered(result.graph.names) == result.graph
+    assert (
+        run(fci, moved, knowledge, latent=latent).graph.reordered(result.graph.names)
+        == result.graph
+    )
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**31))
 def test_true_knowledge_in_pc_gives_what_all_fitting_dags_share(seed: int):
-    """Meek 1995: with R1 to R4 the oriented edges are exactly those common to the DAGs of the class that fit the knowledge."""
+    """Meek 1995: with R1 to R4 the oriented edges are exactly those common to the DAGs of the class
+    that fit the knowledge.
+    """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 6))
     dag = random_dag(n, expected_degree=float(rng.uniform(1, n - 1)), seed=seed)
@@ -239,7 +267,9 @@ def test_true_knowledge_in_pc_gives_what_all_fitting_dags_share(seed: int):
     for flips in itertools.product((False, True), repeat=len(arcs)):
         member = nx.DiGraph()
         member.add_nodes_from(nodes)
-        member.add_edges_from((b, a) if flip else (a, b) for (a, b), flip in zip(arcs, flips, strict=True))
+        member.add_edges_from(
+            (b, a) if flip else (a, b) for (a, b), flip in zip(arcs, flips, strict=True)
+        )
         if not nx.is_directed_acyclic_graph(member) or colliders(member) != colliders(dag):
             continue
         if any(knowledge.forbids(str(a), str(b)) for a, b in member.edges):

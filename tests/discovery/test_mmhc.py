@@ -1,4 +1,6 @@
-"""Max-min hill climbing: parents and children from a d-separation oracle, hills against the exact search, and the whole."""
+"""Max-min hill climbing: parents and children from a d-separation oracle, hills against the exact
+search, and the whole.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +115,9 @@ def test_a_network_is_found_from_many_rows():
 
 def test_numeric_columns():
     dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")])
-    data = jaxcd.data.structural.linear_gaussian_sem(dag, key=jax.random.key(0)).sample(20_000, key=jax.random.key(1))
+    data = jaxcd.data.structural.linear_gaussian_sem(dag, key=jax.random.key(0)).sample(
+        20_000, key=jax.random.key(1)
+    )
     run = mmhc(data, score=BIC(), alpha=0.001, budget=NONE)
     assert run.graph == dag_to_cpdag(dag).reordered(run.graph.names)
 
@@ -122,7 +126,10 @@ def test_a_release_is_searched_at_its_own_cost():
     network = jaxcd.networks.load("cancer")
     data = network.sample(100_000, key=jax.random.key(0))
     bought = jaxcd.release(
-        data, jaxcd.Histogram(), budget=jaxcd.Budget(2.0), noise=jaxcd.SimulatedNoise(jax.random.key(1))
+        data,
+        jaxcd.Histogram(),
+        budget=jaxcd.Budget(2.0),
+        noise=jaxcd.SimulatedNoise(jax.random.key(1)),
     )
     run = mmhc(bought)
     assert run.cost == bought.cost and run.spent == bought.spent
@@ -140,7 +147,9 @@ def test_refusals():
     with pytest.raises(PrivacyError, match="buy a release"):
         mmhc(data, budget=jaxcd.Budget(1.0))
     with pytest.raises(PrivacyError, match="released by mechanisms only"):
-        associations(Session(data, jaxcd.CovarianceNorm(), alpha=0.05, budget=jaxcd.Budget(1.0)), [])
+        associations(
+            Session(data, jaxcd.CovarianceNorm(), alpha=0.05, budget=jaxcd.Budget(1.0)), []
+        )
     with pytest.raises(OptionError, match="alpha = 2"):
         mmhc(data, alpha=2, budget=NONE)
     with pytest.raises(OptionError, match="test = 'g'"):

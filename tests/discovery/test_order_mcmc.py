@@ -45,14 +45,20 @@ class RandomScore(LocalScore):
         return self._scores[node, parents]
 
 
-def allowed_families(score: LocalScore, v: int, before: set[int], candidates: np.ndarray) -> list[tuple[int, ...]]:
+def allowed_families(
+    score: LocalScore, v: int, before: set[int], candidates: np.ndarray
+) -> list[tuple[int, ...]]:
     """At most one parent from outside the candidates, and no more parents than the score wants."""
     return [
-        p for p in score.families(v) if set(p) <= before and sum(not candidates[u, v] for u in p) <= 1
+        p
+        for p in score.families(v)
+        if set(p) <= before and sum(not candidates[u, v] for u in p) <= 1
     ]
 
 
-def over_orders(score: LocalScore, candidates: np.ndarray) -> tuple[np.ndarray, dict[tuple[int, ...], float]]:
+def over_orders(
+    score: LocalScore, candidates: np.ndarray
+) -> tuple[np.ndarray, dict[tuple[int, ...], float]]:
     """Exact arc probabilities, and log R of each order, by enumeration."""
     d = len(score.names)
     weights, arcs = {}, []
@@ -84,7 +90,9 @@ def over_dags(score: LocalScore, *, uniform: bool) -> np.ndarray:
             assert extensions == linear_extensions(a)
             arcs.append(a)
             logs.append(score.total(a) + (0.0 if uniform else math.log(extensions)))
-    return np.einsum("g,gij->ij", np.exp(np.array(logs) - logsumexp(logs)), np.array(arcs, dtype=float))
+    return np.einsum(
+        "g,gij->ij", np.exp(np.array(logs) - logsumexp(logs)), np.array(arcs, dtype=float)
+    )
 
 
 def test_orders_and_dags_with_their_extensions_are_the_same_posterior():
@@ -107,16 +115,22 @@ def test_edges_match_enumeration(seed: int):
 
 def test_the_uniform_prior_matches_enumeration():
     score = RandomScore(4, seed=1)
-    found = sample_orders(score, n_steps=8000, burn_in=200, seed=3, thin=2, prior=StructurePrior.UNIFORM)
+    found = sample_orders(
+        score, n_steps=8000, burn_in=200, seed=3, thin=2, prior=StructurePrior.UNIFORM
+    )
     assert np.abs(found.edges - over_dags(score, uniform=True)).max() < 0.04
     assert found.effective_samples < found.trace.size
 
 
 def test_orders_are_visited_by_their_weight():
-    """All 24 orders, by every move; half of the total variation of a perfect sample of the same size is allowed on top."""
+    """All 24 orders, by every move; half of the total variation of a perfect sample of the same
+    size is allowed on top.
+    """
     score = RandomScore(4, seed=5)
     _, weights = over_orders(score, np.ones((4, 4), dtype=bool))
-    chain = _Chain(OrderFamilies(score, np.ones((4, 4), dtype=bool)), [0, 1, 2, 3], np.random.default_rng(0))
+    chain = _Chain(
+        OrderFamilies(score, np.ones((4, 4), dtype=bool)), [0, 1, 2, 3], np.random.default_rng(0)
+    )
     visits = dict.fromkeys(weights, 0)
     n = 20_000
     for _ in range(n):
@@ -138,25 +152,37 @@ def test_given_the_order_arcs_and_the_best_families_are_exact():
         for bits in range(64):
             if bits >> v & 1:
                 continue
-            families = allowed_families(score, v, {u for u in range(6) if bits >> u & 1}, candidates)
+            families = allowed_families(
+                score, v, {u for u in range(6) if bits >> u & 1}, candidates
+            )
             values = np.array([score.local(v, p) for p in families])
             assert tables.total(v, bits) == pytest.approx(logsumexp(values))
             shares = np.exp(values - logsumexp(values))
-            expected = [sum(s for p, s in zip(families, shares, strict=True) if u in p) for u in range(6)]
+            expected = [
+                sum(s for p, s in zip(families, shares, strict=True) if u in p) for u in range(6)
+            ]
             np.testing.assert_allclose(tables.arcs(v, bits), expected, atol=1e-12)
-            assert tables.best(v, bits) == (pytest.approx(values.max()), families[int(values.argmax())])
+            assert tables.best(v, bits) == (
+                pytest.approx(values.max()),
+                families[int(values.argmax())],
+            )
     families = allowed_families(score, 0, {1, 2, 3, 4, 5}, candidates)
     values = np.array([score.local(0, p) for p in families])
     drawn = [tables.draw(0, 62, rng) for _ in range(4000)]
     shares = np.array([drawn.count(p) for p in families]) / 4000
-    assert shares.sum() == pytest.approx(1) and np.abs(shares - np.exp(values - logsumexp(values))).max() < 0.03
+    assert (
+        shares.sum() == pytest.approx(1)
+        and np.abs(shares - np.exp(values - logsumexp(values))).max() < 0.03
+    )
 
 
 def test_candidates_grow_until_the_best_dag_is_inside():
     rng = np.random.default_rng(3)
     weights = np.triu(rng.normal(size=(7, 7)) * (rng.random((7, 7)) < 0.6), 1)
     covariance = np.linalg.inv((np.eye(7) - weights) @ (np.eye(7) - weights).T)
-    score = BGeScore([f"v{j}" for j in range(7)], np.zeros(7), covariance, n_samples=300, max_parents=6)
+    score = BGeScore(
+        [f"v{j}" for j in range(7)], np.zeros(7), covariance, n_samples=300, max_parents=6
+    )
     found = sample_orders(score, n_steps=500, burn_in=600, seed=1, max_candidates=5)
     assert found.n_expansions >= 1 and found.left_out == ()
     assert found.score == pytest.approx(score.total(exact_search(score)))
@@ -172,7 +198,11 @@ def test_with_bge_the_arcs_of_a_sharp_problem_are_certain():
     a, b = rng.normal(size=(2, n))
     c = a + b + rng.normal(size=n)
     d = c + rng.normal(size=n)
-    data = Dataset.from_array(np.column_stack([a, b, c, d]), names=list("abcd"), domain=Domain(dict.fromkeys("abcd", Numeric())))
+    data = Dataset.from_array(
+        np.column_stack([a, b, c, d]),
+        names=list("abcd"),
+        domain=Domain(dict.fromkeys("abcd", Numeric())),
+    )
     found = sample_orders(BGeScore.of_data(data), n_steps=2000, burn_in=500, seed=0)
     truth = MixedGraph.from_edges(list("abcd"), ["a --> c", "b --> c", "c --> d"])
     assert found.dag == truth
@@ -193,7 +223,9 @@ def test_bic_and_the_seed():
 
 def test_few_variables():
     found = sample_orders(RandomScore(2, seed=0), n_steps=1000, burn_in=10, seed=0, thin=1)
-    np.testing.assert_allclose(found.edges, over_dags(RandomScore(2, seed=0), uniform=False), atol=0.1)
+    np.testing.assert_allclose(
+        found.edges, over_dags(RandomScore(2, seed=0), uniform=False), atol=0.1
+    )
     alone = sample_orders(RandomScore(1, seed=0), n_steps=20, seed=0)
     assert alone.edges.tolist() == [[0.0]] and alone.score == RandomScore(1, seed=0).local(0, ())
 
@@ -201,10 +233,17 @@ def test_few_variables():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"n_steps": 0}, {"burn_in": -1}, {"seed": math.nan}, {"thin": 0}, {"thin": 11}, {"n_chains": 0}, {"max_candidates": 17},
-        {"prior": "uniform"}, {"candidates": np.ones((2, 2), dtype=bool)},
+        {"n_steps": 0},
+        {"burn_in": -1},
+        {"seed": math.nan},
+        {"thin": 0},
+        {"thin": 11},
+        {"n_chains": 0},
+        {"max_candidates": 17},
+        {"prior": "uniform"},
+        {"candidates": np.ones((2, 2), dtype=bool)},
     ],
-)  # fmt: skip
+)
 def test_wrong_arguments(wrong: dict):
     with pytest.raises(OptionError, match=next(iter(wrong))):
         sample_orders(RandomScore(3, seed=0), **{"seed": 0, "n_steps": 10} | wrong)

@@ -47,18 +47,25 @@ def posterior(score: LocalScore, *, uniform: bool) -> tuple[np.ndarray, np.ndarr
             totals.append(score.total(a))
             logs.append(totals[-1] + math.log(extensions))
     assert len(graphs) == 543
-    return np.einsum("g,gij->ij", np.exp(np.array(logs) - logsumexp(logs)), np.array(graphs, float)), graphs[int(np.argmax(totals))]
+    return np.einsum(
+        "g,gij->ij", np.exp(np.array(logs) - logsumexp(logs)), np.array(graphs, float)
+    ), graphs[int(np.argmax(totals))]
 
 
 @pytest.mark.parametrize("prior", list(StructurePrior), ids=lambda prior: prior.name)
 def test_the_posterior_of_arcs_is_that_of_enumeration(prior: StructurePrior):
     data = four_columns(300)
     exact, best = posterior(jaxcd.BDeu().prepare(data), uniform=prior is StructurePrior.UNIFORM)
-    run = jaxcd.order_mcmc(data, budget=NONE, key=jax.random.key(0), n_steps=5000, burn_in=200, thin=2, prior=prior)
+    run = jaxcd.order_mcmc(
+        data, budget=NONE, key=jax.random.key(0), n_steps=5000, burn_in=200, thin=2, prior=prior
+    )
     assert run.confidence is not None and run.confidence.directed is not None
-    assert 0.1 < exact.max() and np.abs(exact - exact.round()).max() > 0.2  # there is something to estimate
+    # there is something to estimate
+    assert 0.1 < exact.max() and np.abs(exact - exact.round()).max() > 0.2
     assert np.abs(run.confidence.directed - exact).max() < 0.04
-    np.testing.assert_allclose(run.confidence.adjacency, run.confidence.directed + run.confidence.directed.T, atol=1e-12)
+    np.testing.assert_allclose(
+        run.confidence.adjacency, run.confidence.directed + run.confidence.directed.T, atol=1e-12
+    )
     assert run.graph == dag_to_cpdag(jaxcd.MixedGraph.from_arcs(data.names, best))
     assert run.info["prior"] == prior.value and run.info["disagreement"] < 0.08
     assert run.info["score"] == pytest.approx(jaxcd.BDeu().prepare(data).total(best))
@@ -66,25 +73,51 @@ def test_the_posterior_of_arcs_is_that_of_enumeration(prior: StructurePrior):
 
 def test_it_is_the_search_on_the_prepared_score():
     data = four_columns(200)
-    run = jaxcd.order_mcmc(data, score=jaxcd.BIC(), budget=NONE, key=jax.random.key(7), max_parents=2, max_candidates=2, **QUICK)
+    run = jaxcd.order_mcmc(
+        data,
+        score=jaxcd.BIC(),
+        budget=NONE,
+        key=jax.random.key(7),
+        max_parents=2,
+        max_candidates=2,
+        **QUICK,
+    )
     seed = int.from_bytes(np.asarray(jax.random.key_data(jax.random.key(7))).tobytes(), "little")
-    found = sample_orders(jaxcd.BIC().prepare(data, max_parents=2), seed=seed, max_candidates=2, **QUICK)
+    found = sample_orders(
+        jaxcd.BIC().prepare(data, max_parents=2), seed=seed, max_candidates=2, **QUICK
+    )
     assert isinstance(found, OrderPosterior)
     np.testing.assert_allclose(run.confidence.directed, found.edges, atol=1e-12)
     assert run.graph == found.cpdag and run.info["score"] == found.score
     assert run.info["max_parents"] == 2 and run.info["algorithm"] == "order_mcmc"
     assert run.info["score_function"] == "BIC(penalty_discount=1.0)"
-    other = jaxcd.order_mcmc(data, score=jaxcd.BIC(), budget=NONE, key=jax.random.key(8), max_parents=2, max_candidates=2, **QUICK)
+    other = jaxcd.order_mcmc(
+        data,
+        score=jaxcd.BIC(),
+        budget=NONE,
+        key=jax.random.key(8),
+        max_parents=2,
+        max_candidates=2,
+        **QUICK,
+    )
     assert not np.array_equal(other.confidence.directed, run.confidence.directed)
 
 
 def test_numeric_columns_by_bic_and_bge():
     dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d")])
-    data = jaxcd.data.structural.linear_gaussian_sem(dag, key=jax.random.key(0)).sample(5000, key=jax.random.key(1))
+    data = jaxcd.data.structural.linear_gaussian_sem(dag, key=jax.random.key(0)).sample(
+        5000, key=jax.random.key(1)
+    )
     for score in (jaxcd.BIC(), BGe()):
-        run = jaxcd.order_mcmc(data, score=score, budget=NONE, key=jax.random.key(2), n_steps=5000, burn_in=200, thin=2)
+        run = jaxcd.order_mcmc(
+            data, score=score, budget=NONE, key=jax.random.key(2), n_steps=5000, burn_in=200, thin=2
+        )
         exact, best = posterior(score.prepare(data), uniform=False)
-        assert run.graph == dag_to_cpdag(dag).reordered(run.graph.names) == dag_to_cpdag(jaxcd.MixedGraph.from_arcs(data.names, best))
+        assert (
+            run.graph
+            == dag_to_cpdag(dag).reordered(run.graph.names)
+            == dag_to_cpdag(jaxcd.MixedGraph.from_arcs(data.names, best))
+        )
         assert run.confidence is not None and run.confidence.directed is not None
         np.testing.assert_allclose(run.confidence.directed, exact, atol=0.05)
 
@@ -94,7 +127,9 @@ def test_many_columns_have_few_parents():
     names = [f"v{j}" for j in range(11)]
     domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in names})
     data = jaxcd.Dataset.from_codes(rng.integers(2, size=(60, 11)).astype(np.int32), domain=domain)
-    run = jaxcd.order_mcmc(data, budget=NONE, key=jax.random.key(0), n_steps=20, burn_in=5, max_candidates=3)
+    run = jaxcd.order_mcmc(
+        data, budget=NONE, key=jax.random.key(0), n_steps=20, burn_in=5, max_candidates=3
+    )
     assert run.info["max_parents"] == 4 and run.confidence.directed.shape == (11, 11)
 
 
@@ -104,11 +139,15 @@ def test_a_release_is_searched_at_its_own_cost(tmp_path):
     noise = jaxcd.SimulatedNoise(jax.random.key(1))
     bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(4.0), noise=noise)
     run = jaxcd.order_mcmc(bought, key=jax.random.key(2), **QUICK)
-    assert run.cost == bought.cost and run.spent == bought.spent and run.info["release"] == bought.kind
+    assert (
+        run.cost == bought.cost and run.spent == bought.spent and run.info["release"] == bought.kind
+    )
     exact = jaxcd.exact_search(bought, score=jaxcd.BDeu())
     assert run.graph == exact.graph and run.info["score"] == pytest.approx(exact.info["score"])
     folder = run.save(tmp_path / "run")
-    assert json.loads((folder / "graph.json").read_text(encoding="utf-8"))["confidence"]["method"].startswith("posterior")
+    assert json.loads((folder / "graph.json").read_text(encoding="utf-8"))["confidence"][
+        "method"
+    ].startswith("posterior")
 
 
 @pytest.mark.parametrize(
@@ -139,6 +178,8 @@ def test_other_refusals():
         jaxcd.order_mcmc(data, budget=jaxcd.Budget(1.0), key=key)
     with pytest.raises(jaxcd.errors.OptionError, match="neither a Dataset nor a Release"):
         jaxcd.order_mcmc(np.zeros((3, 3)), budget=NONE, key=key)
-    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=jaxcd.SimulatedNoise(key))
+    bought = jaxcd.release(
+        data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=jaxcd.SimulatedNoise(key)
+    )
     with pytest.raises(jaxcd.errors.OptionError, match="has been paid for"):
         jaxcd.order_mcmc(bought, budget=jaxcd.Budget(1.0), key=key)

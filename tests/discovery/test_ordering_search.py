@@ -1,4 +1,6 @@
-"""The ordering search against brute force and the exact search, and searches of released marginals end to end."""
+"""The ordering search against brute force and the exact search, and searches of released marginals
+end to end.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,19 @@ from jaxcd.scores import BICScore, LocalScore
 class RandomScore(LocalScore):
     """Independent normal scores of all families: no structure to help a search."""
 
-    def __init__(self, d: int, *, seed: int, partners: int | None = None, max_parents: int = 3) -> None:
+    def __init__(
+        self, d: int, *, seed: int, partners: int | None = None, max_parents: int = 3
+    ) -> None:
         rng = np.random.default_rng(seed)
         self._d, self._most = d, max_parents
         others = [[x for x in range(d) if x != v] for v in range(d)]
-        self._candidates = [tuple(sorted(rng.permutation(o)[: partners or d].tolist())) for o in others]
+        self._candidates = [
+            tuple(sorted(rng.permutation(o)[: partners or d].tolist())) for o in others
+        ]
         self._scores = {
-            (v, family): float(rng.normal()) for v in range(d) for size in range(max_parents + 1)
+            (v, family): float(rng.normal())
+            for v in range(d)
+            for size in range(max_parents + 1)
             for family in itertools.combinations(self._candidates[v], size)
         }
 
@@ -50,7 +58,11 @@ class RandomScore(LocalScore):
 
 def best_of_order(score: RandomScore, order: tuple[int, ...]) -> float:
     return sum(
-        max(score.local(v, family) for family in score.families(v) if set(family) <= set(order[:place]))
+        max(
+            score.local(v, family)
+            for family in score.families(v)
+            if set(family) <= set(order[:place])
+        )
         for place, v in enumerate(order)
     )
 
@@ -76,7 +88,9 @@ def test_gains_are_differences_of_totals(seed: int):
 def test_against_all_orders(seed: int):
     score = RandomScore(5, seed=10 + seed)
     found = ordering_search(score, restarts=10, rounds=2)
-    assert found.score == pytest.approx(max(best_of_order(score, order) for order in itertools.permutations(range(5))))
+    assert found.score == pytest.approx(
+        max(best_of_order(score, order) for order in itertools.permutations(range(5)))
+    )
     assert score.total(found.adjacency) == pytest.approx(found.score)
     assert best_of_order(score, found.order) == pytest.approx(found.score)
 
@@ -103,7 +117,17 @@ def test_no_candidates_and_one_node():
     assert ordering_search(RandomScore(1, seed=0), restarts=1).adjacency.shape == (1, 1)
 
 
-@pytest.mark.parametrize("wrong", [{"restarts": 0}, {"rounds": 0}, {"seed": -1}, {"restarts": 1.5}, {"rounds": True}, {"seed": math.nan}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"restarts": 0},
+        {"rounds": 0},
+        {"seed": -1},
+        {"restarts": 1.5},
+        {"rounds": True},
+        {"seed": math.nan},
+    ],
+)
 def test_wrong_arguments(wrong: dict):
     with pytest.raises(OptionError, match=next(iter(wrong))):
         ordering_search(RandomScore(3, seed=0), **wrong)
@@ -126,12 +150,18 @@ def test_without_privacy_the_whole_is_bic_on_the_candidates(survey):
     found = search_marginals(release, max_parents=3)
     truth = jaxcd.metrics.skeleton_f1(found.graph, network.cpdag())
     assert truth == 1.0
-    assert found.info["score"] == pytest.approx(BICScore.of_data(data, max_parents=3).total(exact_search(BICScore.of_data(data, max_parents=3))))
+    assert found.info["score"] == pytest.approx(
+        BICScore.of_data(data, max_parents=3).total(
+            exact_search(BICScore.of_data(data, max_parents=3))
+        )
+    )
 
 
 def test_a_release_is_searched_at_its_price(survey):
     network, data = survey
-    release = release_marginals(data, budget=Budget(2.0, 1e-6), noise=SimulatedNoise(jax.random.key(1)))
+    release = release_marginals(
+        data, budget=Budget(2.0, 1e-6), noise=SimulatedNoise(jax.random.key(1))
+    )
     found = search_marginals(release)
     assert found.cost == release.cost and found.spent == release.spent and not found.exhausted
     assert jaxcd.metrics.skeleton_f1(found.graph, network.cpdag()) > 0.6

@@ -1,4 +1,6 @@
-"""Orientation rules: exact on true separating sets, complete with background knowledge, and blind to column order."""
+"""Orientation rules: exact on true separating sets, complete with background knowledge, and blind
+to column order.
+"""
 
 from __future__ import annotations
 
@@ -34,26 +36,34 @@ def true_separating_sets(dag: MixedGraph) -> Sets:
         if dag.index(b) in separation.ancestors(dag.index(a)):
             a, b = b, a
         parents = dag.parents(b)
-        assert separation.separated(dag.index(a), dag.index(b), [dag.index(name) for name in parents])
+        assert separation.separated(
+            dag.index(a), dag.index(b), [dag.index(name) for name in parents]
+        )
         sets[frozenset((a, b))] = parents
     return sets
 
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(1, 10), st.floats(0, 1), st.integers(0, 2**31), st.sampled_from(ConflictRule))
-def test_true_separating_sets_give_the_cpdag(n: int, density: float, seed: int, rule: ConflictRule) -> None:
+def test_true_separating_sets_give_the_cpdag(
+    n: int, density: float, seed: int, rule: ConflictRule
+) -> None:
     dag = MixedGraph.from_dag(random_dag(n, expected_degree=density * (n - 1), seed=seed))
     pattern = orient_colliders(dag.skeleton(), separating_sets=true_separating_sets(dag), rule=rule)
     assert apply_meek_rules(pattern) == dag_to_cpdag(dag)
 
 
 def test_rules_are_complete_with_background_knowledge() -> None:
-    """Meek 1995, theorem 4: the closure is the union of the class members that agree with the known directions."""
+    """Meek 1995, theorem 4: the closure is the union of the class members that agree with the known
+    directions.
+    """
     names = ("a", "b", "c", "d")
     pairs = list(itertools.combinations(names, 2))
     dags = []
     for choice in itertools.product(("", "-->", "<--"), repeat=6):
-        edges = [f"{a} {symbol} {b}" for (a, b), symbol in zip(pairs, choice, strict=True) if symbol]
+        edges = [
+            f"{a} {symbol} {b}" for (a, b), symbol in zip(pairs, choice, strict=True) if symbol
+        ]
         graph = MixedGraph.from_edges(names, edges)
         if graph.is_dag():
             dags.append(graph)
@@ -69,7 +79,9 @@ def test_rules_are_complete_with_background_knowledge() -> None:
         marks = np.where(known, dag.marks, cpdag.marks)
         agreeing = [m for m in members[cpdag] if (m.marks[known] == dag.marks[known]).all()]
         expected = np.where(
-            np.all([m.marks == agreeing[0].marks for m in agreeing], axis=0), agreeing[0].marks, 3 * cpdag.adjacency
+            np.all([m.marks == agreeing[0].marks for m in agreeing], axis=0),
+            agreeing[0].marks,
+            3 * cpdag.adjacency,
         )
         closed = apply_meek_rules(MixedGraph(names, marks))
         assert closed == MixedGraph(names, expected)
@@ -86,7 +98,9 @@ def test_rules_are_complete_with_background_knowledge() -> None:
         (3, ["i --- k", "k --> l", "l --> j", "i --- l", "i --- j"], ("j", "i", "k")),
     ],
 )
-def test_each_rule_orients_its_own_pattern(rule: int, edges: list[str], triple: tuple[str, str, str] | None) -> None:
+def test_each_rule_orients_its_own_pattern(
+    rule: int, edges: list[str], triple: tuple[str, str, str] | None
+) -> None:
     graph = MixedGraph.from_edges(["l", "j", "i", "k"], edges)
     expected = np.zeros((4, 4), dtype=bool)
     expected[graph.index("i"), graph.index("j")] = True
@@ -95,7 +109,9 @@ def test_each_rule_orients_its_own_pattern(rule: int, edges: list[str], triple: 
     assert apply_meek_rules(graph).has_edge("i", "j", symbol="-->")
     if triple is not None:
         assert not apply_meek_rules(graph, ambiguous=[triple]).has_edge("i", "j", symbol="-->")
-        assert not apply_meek_rules(graph, ambiguous=[triple[::-1]]).has_edge("i", "j", symbol="-->")
+        assert not apply_meek_rules(graph, ambiguous=[triple[::-1]]).has_edge(
+            "i", "j", symbol="-->"
+        )
 
 
 @pytest.mark.parametrize(
@@ -166,7 +182,9 @@ def test_what_holds_for_every_input(
     pattern = orient_colliders(skeleton, separating_sets=sets, rule=rule, ambiguous=ambiguous)
     for a, b, c in unshielded_triples(skeleton):
         separating_set = sets.get(frozenset((a, c)))
-        collider = separating_set is not None and b not in separating_set and (a, b, c) not in ambiguous
+        collider = (
+            separating_set is not None and b not in separating_set and (a, b, c) not in ambiguous
+        )
         if collider and rule is BIDIRECTED:
             assert all(pattern.edge(end, b).symbol in ("-->", "<->") for end in (a, c))  # type: ignore[union-attr]
         if collider and rule is UNDIRECTED:
@@ -192,7 +210,8 @@ def test_colliders_in_conflict() -> None:
     sets: Sets = {frozenset(("a", "c")): (), frozenset(("b", "d")): (), frozenset(("a", "d")): ()}
     left_open = orient_colliders(chain, separating_sets=sets, rule=UNDIRECTED)
     assert left_open == MixedGraph.from_edges(names, ["a --> b", "b --- c", "d --> c"])
-    assert apply_meek_rules(left_open) == left_open  # both a --> b and d --> c claim the edge, in opposite directions
+    # both a --> b and d --> c claim the edge, in opposite directions
+    assert apply_meek_rules(left_open) == left_open
     kept = orient_colliders(chain, separating_sets=sets, rule=BIDIRECTED)
     assert kept == MixedGraph.from_edges(names, ["a --> b", "b <-> c", "d --> c"])
     assert apply_meek_rules(kept) == kept
@@ -207,7 +226,10 @@ def test_unknown_and_ambiguous_triples_give_no_collider() -> None:
     assert orient_colliders(chain, separating_sets=sets, rule=UNDIRECTED) == collider
     assert orient_colliders(chain, separating_sets={}, rule=UNDIRECTED) == chain
     for triple in (("a", "b", "c"), ("c", "b", "a")):
-        assert orient_colliders(chain, separating_sets=sets, rule=UNDIRECTED, ambiguous=[triple]) == chain
+        assert (
+            orient_colliders(chain, separating_sets=sets, rule=UNDIRECTED, ambiguous=[triple])
+            == chain
+        )
     circles = MixedGraph.from_edges(names, ["a o-o b", "b o-o c"])
     heads = collider_arrowheads(circles, separating_sets=sets)
     assert np.argwhere(heads).tolist() == [[0, 1], [2, 1]]
@@ -232,5 +254,7 @@ def test_malformed_input_is_refused() -> None:
 
 def test_hundred_nodes_reach_the_cpdag() -> None:
     dag = MixedGraph.from_dag(random_dag(100, expected_degree=6, seed=4))
-    pattern = orient_colliders(dag.skeleton(), separating_sets=true_separating_sets(dag), rule=UNDIRECTED)
+    pattern = orient_colliders(
+        dag.skeleton(), separating_sets=true_separating_sets(dag), rule=UNDIRECTED
+    )
     assert apply_meek_rules(pattern) == dag_to_cpdag(dag)

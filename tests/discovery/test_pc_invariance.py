@@ -1,4 +1,6 @@
-"""What PC on data must not depend on: the order of columns and rows, how often it is run, what else is in the table."""
+"""What PC on data must not depend on: the order of columns and rows, how often it is run, what else
+is in the table.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +17,35 @@ from jaxcd.errors import JaxcdError, OptionError
 
 LEVELS = (2, 3, 2, 3, 2, 4)
 DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
-TESTS = (jaxcd.ChiSquare(), jaxcd.GTest(), jaxcd.CovarianceNorm(), jaxcd.PooledCovariance(), jaxcd.KendallTau())
+TESTS = (
+    jaxcd.ChiSquare(),
+    jaxcd.GTest(),
+    jaxcd.CovarianceNorm(),
+    jaxcd.PooledCovariance(),
+    jaxcd.KendallTau(),
+)
 
 
 def dataset(seed: int, n: int = 400) -> jaxcd.Dataset:
-    """Weakly dependent columns, with decisions near the threshold; some columns are copies of others."""
+    """Weakly dependent columns, with decisions near the threshold; some columns are copies of
+    others.
+    """
     rng = np.random.default_rng(seed)
     codes = np.zeros((n, len(LEVELS)), dtype=np.int32)
     for j, k in enumerate(LEVELS):
         parents = codes[:, rng.permutation(j)[:2]].sum(1) if j else np.zeros(n, dtype=np.int64)
-        codes[:, j] = np.where(rng.random(n) < rng.uniform(0, 0.6), parents % k, rng.integers(0, k, n))
+        codes[:, j] = np.where(
+            rng.random(n) < rng.uniform(0, 0.6), parents % k, rng.integers(0, k, n)
+        )
     if seed % 3 == 0:
         codes[:, 4] = codes[:, 2]
     return jaxcd.Dataset.from_codes(codes, domain=DOMAIN)
 
 
 def plain(data: jaxcd.Dataset, test: jaxcd.citests.CITest, **options) -> jaxcd.DiscoveryResult:
-    return jaxcd.pc(data, test=test, decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None, **options)
+    return jaxcd.pc(
+        data, test=test, decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None, **options
+    )
 
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
@@ -47,8 +61,14 @@ def test_stable_skeleton_does_not_depend_on_column_order(test, seed: int, order:
 
 
 @settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10_000), order=st.permutations(range(len(LEVELS))), rule=st.sampled_from(jaxcd.discovery.ConflictRule))
-def test_with_the_majority_rule_the_whole_graph_does_not(seed: int, order: list[int], rule: jaxcd.discovery.ConflictRule):
+@given(
+    seed=st.integers(0, 10_000),
+    order=st.permutations(range(len(LEVELS))),
+    rule=st.sampled_from(jaxcd.discovery.ConflictRule),
+)
+def test_with_the_majority_rule_the_whole_graph_does_not(
+    seed: int, order: list[int], rule: jaxcd.discovery.ConflictRule
+):
     data = dataset(seed)
     options = {"colliders": jaxcd.discovery.ColliderRule.MAJORITY, "conflicts": rule}
     first = plain(data, jaxcd.GTest(), **options)
@@ -64,7 +84,9 @@ def test_numeric_columns(seed: int, order: list[int]):
     values[:, 1] += values[:, 0]
     values[:, 2] += 0.2 * values[:, 1]
     values[:, 4] = values[:, 3]  # exact copies
-    data = jaxcd.Dataset.from_array(values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(5)}))
+    data = jaxcd.Dataset.from_array(
+        values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(5)})
+    )
     first, second = plain(data, jaxcd.FisherZ()), plain(data.permuted(order), jaxcd.FisherZ())
     assert second.graph.skeleton().reordered(data.names) == first.graph.skeleton()
 
@@ -108,7 +130,10 @@ def test_skeleton_agrees_with_a_plain_loop(stable: bool):
                 known = frozen if stable else adjacent
                 if not adjacent[x, y]:
                     continue
-                sides = [np.flatnonzero(known[a] & (np.arange(d) != b)).tolist() for a, b in ((x, y), (y, x))]
+                sides = [
+                    np.flatnonzero(known[a] & (np.arange(d) != b)).tolist()
+                    for a, b in ((x, y), (y, x))
+                ]
                 candidates = {c for side in sides for c in itertools.combinations(side, level)}
                 if any(independent(x, y, c) for c in candidates):
                     adjacent[x, y] = adjacent[y, x] = False
@@ -118,7 +143,9 @@ def test_skeleton_agrees_with_a_plain_loop(stable: bool):
             np.testing.assert_array_equal(result.graph.adjacency, adjacent)
         else:  # the order of pairs is the search's own; the answers are those of the same test
             for a, b in map(tuple, result.separating_sets):
-                given = tuple(data.names.index(name) for name in result.separating_sets[frozenset((a, b))])
+                given = tuple(
+                    data.names.index(name) for name in result.separating_sets[frozenset((a, b))]
+                )
                 assert independent(data.names.index(a), data.names.index(b), given)
 
 
@@ -129,7 +156,13 @@ def test_separating_sets_are_neighbours_and_separate():
     for pair, separating_set in result.separating_sets.items():
         a, b = sorted(pair)
         answer = jaxcd.ci_test(
-            data, a, b, given=separating_set, test=jaxcd.ChiSquare(), budget=jaxcd.NO_PRIVACY, key=None
+            data,
+            a,
+            b,
+            given=separating_set,
+            test=jaxcd.ChiSquare(),
+            budget=jaxcd.NO_PRIVACY,
+            key=None,
         )
         assert answer.independent and answer.pvalue >= 0.05
 
@@ -159,13 +192,23 @@ def test_the_callers_configuration_is_left_alone():
     ids=str,
 )
 def test_malformed_options_are_named(options: dict):
-    defaults = {"test": jaxcd.GTest(), "decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
+    defaults = {
+        "test": jaxcd.GTest(),
+        "decider": jaxcd.Threshold(),
+        "budget": jaxcd.NO_PRIVACY,
+        "key": None,
+    }
     with pytest.raises(OptionError, match=next(iter(options))):
         jaxcd.pc(dataset(0), **{**defaults, **options})
 
 
 def test_data_of_another_type_is_refused():
-    options = {"test": jaxcd.GTest(), "decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
+    options = {
+        "test": jaxcd.GTest(),
+        "decider": jaxcd.Threshold(),
+        "budget": jaxcd.NO_PRIVACY,
+        "key": None,
+    }
     for data in (np.zeros((5, 2)), "patients.csv", [[0, 1], [1, 0]]):
         with pytest.raises(JaxcdError, match="data"):
             jaxcd.pc(data, **options)

@@ -1,4 +1,6 @@
-"""With the oracle PC returns the CPDAG itself: random graphs, all networks, any order of the columns."""
+"""With the oracle PC returns the CPDAG itself: random graphs, all networks, any order of the
+columns.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,19 @@ NETWORKS = ("cancer", "earthquake", "asia", "survey", "sachs", "child", "alarm")
 
 def oracle_pc(dag: nx.DiGraph, **options) -> jaxcd.DiscoveryResult:
     return jaxcd.pc(
-        None, test=jaxcd.Oracle(dag), decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None, **options
+        None,
+        test=jaxcd.Oracle(dag),
+        decider=jaxcd.Threshold(),
+        budget=jaxcd.NO_PRIVACY,
+        key=None,
+        **options,
     )
 
 
 def equivalence_class(dag: nx.DiGraph) -> MixedGraph:
-    """The CPDAG by its definition: every orientation of the skeleton that is acyclic with the same v-structures."""
+    """The CPDAG by its definition: every orientation of the skeleton that is acyclic with the same
+    v-structures.
+    """
     nodes = list(dag.nodes)
     edges = list(dag.edges)
 
@@ -45,7 +54,9 @@ def equivalence_class(dag: nx.DiGraph) -> MixedGraph:
     for flips in itertools.product((False, True), repeat=len(edges)):
         member = nx.DiGraph()
         member.add_nodes_from(nodes)
-        member.add_edges_from((b, a) if flip else (a, b) for (a, b), flip in zip(edges, flips, strict=True))
+        member.add_edges_from(
+            (b, a) if flip else (a, b) for (a, b), flip in zip(edges, flips, strict=True)
+        )
         if nx.is_directed_acyclic_graph(member) and v_structures(member) == target:
             for a, b in member.edges:
                 arrows[position[a], position[b]] += 1
@@ -57,15 +68,31 @@ def equivalence_class(dag: nx.DiGraph) -> MixedGraph:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(2, 5), st.floats(0, 1), st.integers(0, 2**31), st.booleans(), st.sampled_from(jaxcd.discovery.ColliderRule))
-def test_small_graphs_by_definition(n: int, density: float, seed: int, stable: bool, rule: jaxcd.discovery.ColliderRule):
+@given(
+    st.integers(2, 5),
+    st.floats(0, 1),
+    st.integers(0, 2**31),
+    st.booleans(),
+    st.sampled_from(jaxcd.discovery.ColliderRule),
+)
+def test_small_graphs_by_definition(
+    n: int, density: float, seed: int, stable: bool, rule: jaxcd.discovery.ColliderRule
+):
     dag = random_dag(n, expected_degree=density * (n - 1), seed=seed)
     assert oracle_pc(dag, stable=stable, colliders=rule).graph == equivalence_class(dag)
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(2, 10), st.floats(0, 0.8), st.integers(0, 2**31), st.booleans(), st.sampled_from(jaxcd.discovery.ConflictRule))
-def test_random_graphs(n: int, density: float, seed: int, stable: bool, conflicts: jaxcd.discovery.ConflictRule):
+@given(
+    st.integers(2, 10),
+    st.floats(0, 0.8),
+    st.integers(0, 2**31),
+    st.booleans(),
+    st.sampled_from(jaxcd.discovery.ConflictRule),
+)
+def test_random_graphs(
+    n: int, density: float, seed: int, stable: bool, conflicts: jaxcd.discovery.ConflictRule
+):
     dag = random_dag(n, expected_degree=density * (n - 1), seed=seed)
     result = oracle_pc(dag, stable=stable, conflicts=conflicts)
     assert result.graph == dag_to_cpdag(dag)
@@ -103,7 +130,9 @@ def test_networks(name: str, data_folder: Path):
         result = oracle_pc(source.dag, stable=stable)
         assert result.graph == truth
         assert result.graph.names == tuple(source.names)
-    names = [source.names[j] for j in np.random.default_rng(len(name)).permutation(len(source.names))]
+    names = [
+        source.names[j] for j in np.random.default_rng(len(name)).permutation(len(source.names))
+    ]
     permuted = nx.DiGraph()
     permuted.add_nodes_from(names)
     permuted.add_edges_from(source.dag.edges)
@@ -120,7 +149,9 @@ def test_level_records_and_max_level():
     flat = oracle_pc(dag, max_level=0)
     assert all(separating_set == () for separating_set in flat.separating_sets.values())
     marginal = {
-        frozenset((a, b)) for a, b in itertools.combinations(dag.nodes, 2) if nx.is_d_separator(dag, {a}, {b}, set())
+        frozenset((a, b))
+        for a, b in itertools.combinations(dag.nodes, 2)
+        if nx.is_d_separator(dag, {a}, {b}, set())
     }
     assert set(flat.separating_sets) == marginal
 

@@ -28,7 +28,9 @@ from jaxcd.graphs import (
 SEEDS = st.integers(0, 2**31)
 
 
-def hidden_dag(n: int, seed: int, *, selection: bool = True) -> tuple[nx.DiGraph, list[str], list[str]]:
+def hidden_dag(
+    n: int, seed: int, *, selection: bool = True
+) -> tuple[nx.DiGraph, list[str], list[str]]:
     """A random DAG with up to two latent and up to two selected nodes."""
     rng = np.random.default_rng(seed)
     dag = random_dag(n, expected_degree=rng.uniform(1, 3.5), seed=rng)
@@ -38,7 +40,9 @@ def hidden_dag(n: int, seed: int, *, selection: bool = True) -> tuple[nx.DiGraph
 
 
 def subsets(items: list[int]) -> Iterator[tuple[int, ...]]:
-    return itertools.chain.from_iterable(itertools.combinations(items, k) for k in range(len(items) + 1))
+    return itertools.chain.from_iterable(
+        itertools.combinations(items, k) for k in range(len(items) + 1)
+    )
 
 
 def separations(graph: MixedGraph) -> frozenset[tuple[str, str, frozenset[str]]]:
@@ -54,7 +58,12 @@ def separations(graph: MixedGraph) -> frozenset[tuple[str, str, frozenset[str]]]
 
 def graphs_on(names: list[str], skeleton: list[tuple[int, int]]) -> Iterator[MixedGraph]:
     """All graphs without circles that have the given edges."""
-    ends = [(Mark.TAIL, Mark.ARROW), (Mark.ARROW, Mark.TAIL), (Mark.ARROW, Mark.ARROW), (Mark.TAIL, Mark.TAIL)]
+    ends = [
+        (Mark.TAIL, Mark.ARROW),
+        (Mark.ARROW, Mark.TAIL),
+        (Mark.ARROW, Mark.ARROW),
+        (Mark.TAIL, Mark.TAIL),
+    ]
     for choice in itertools.product(ends, repeat=len(skeleton)):
         marks = np.zeros((len(names), len(names)), dtype=np.int8)
         for (i, j), (at_i, at_j) in zip(skeleton, choice, strict=True):
@@ -67,7 +76,9 @@ def ancestral_by_definition(graph: MixedGraph) -> bool:
     for i, j in np.argwhere(graph.marks):
         if graph.marks[i, j] == Mark.CIRCLE:
             return False
-        if graph.marks[i, j] == Mark.ARROW and (graph.undirected[j].any() or j in nx.ancestors(directed, i)):
+        if graph.marks[i, j] == Mark.ARROW and (
+            graph.undirected[j].any() or j in nx.ancestors(directed, i)
+        ):
             return False
     return True
 
@@ -76,10 +87,14 @@ def mag_by_definition(graph: MixedGraph) -> bool:
     if not ancestral_by_definition(graph):
         return False
     separated = {frozenset((a, b)) for a, b, _ in separations(graph)}
-    return all(graph.adjacent(a, b) or {a, b} in separated for a, b in itertools.combinations(graph.names, 2))
+    return all(
+        graph.adjacent(a, b) or {a, b} in separated
+        for a, b in itertools.combinations(graph.names, 2)
+    )
 
 
-# ---- DAG to MAG ------------------------------------------------------------------------------------------------------
+# ---- DAG to MAG
+# --------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=80, deadline=None)
@@ -93,7 +108,9 @@ def test_edges_and_marks_of_the_mag_agree_with_brute_force(seed: int) -> None:
     separation = DSeparation(dag, selected=[nodes.index(name) for name in selected])
     for x, y in itertools.permutations(observed, 2):
         a, b = nodes[x], nodes[y]
-        separable = any(separation.separated(x, y, z) for z in subsets([v for v in observed if v not in (x, y)]))
+        separable = any(
+            separation.separated(x, y, z) for z in subsets([v for v in observed if v not in (x, y)])
+        )
         assert mag.adjacent(a, b) != separable
         if not separable:
             tail = any(a in nx.ancestors(dag, end) for end in {b, *selected})
@@ -107,11 +124,16 @@ def test_m_separation_in_the_mag_is_d_separation_in_the_dag_given_the_selected(s
     dag, latent, selected = hidden_dag(8, seed)
     mag = dag_to_mag(dag, latent=latent, selected=selected)
     nodes = list(dag)
-    by_d, by_m = DSeparation(dag, selected=[nodes.index(name) for name in selected]), MSeparation(mag)
+    by_d, by_m = (
+        DSeparation(dag, selected=[nodes.index(name) for name in selected]),
+        MSeparation(mag),
+    )
     place = [nodes.index(name) for name in mag.names]
     for x, y in itertools.combinations(range(mag.n_nodes), 2):
         for z in subsets([v for v in range(mag.n_nodes) if v not in (x, y)]):
-            assert by_m.separated(x, y, z) == by_d.separated(place[x], place[y], [place[v] for v in z])
+            assert by_m.separated(x, y, z) == by_d.separated(
+                place[x], place[y], [place[v] for v in z]
+            )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +143,8 @@ def test_m_separation_in_the_mag_is_d_separation_in_the_dag_given_the_selected(s
         ("x>l l>y", "l", "", {"x --> y"}),
         ("x>s y>s", "", "s", {"x --- y"}),
         ("x>a a>s y>s", "", "s", {"x --- a", "a --- y"}),
-        ("x>a l>a l>y a>y", "l", "", {"x --> a", "a --> y", "x --> y"}),  # inducing path x --> a <-- l --> y
+        # inducing path x --> a <-- l --> y
+        ("x>a l>a l>y a>y", "l", "", {"x --> a", "a --> y", "x --> y"}),
         ("l>x l>y x>s", "l", "s", {"x --> y"}),  # x is an ancestor of s, y is not
         ("x>l y>l", "l", "", set()),
         ("l>m m>x l>y", "lm", "", {"x <-> y"}),
@@ -131,7 +154,9 @@ def test_m_separation_in_the_mag_is_d_separation_in_the_dag_given_the_selected(s
 def test_known_mags(arcs: str, latent: str, selected: str, edges: set[str]) -> None:
     dag = nx.DiGraph([tuple(arc.split(">")) for arc in arcs.split()])
     mag = dag_to_mag(dag, latent=list(latent), selected=list(selected))
-    assert {str(edge) for edge in mag.edges()} == {str(e) for e in MixedGraph.from_edges(mag.names, edges).edges()}
+    assert {str(edge) for edge in mag.edges()} == {
+        str(e) for e in MixedGraph.from_edges(mag.names, edges).edges()
+    }
 
 
 def test_without_hidden_nodes_the_mag_is_the_dag_in_every_form() -> None:
@@ -141,7 +166,9 @@ def test_without_hidden_nodes_the_mag_is_the_dag_in_every_form() -> None:
     assert dag_to_mag(graph.directed) == MixedGraph(tuple(str(v) for v in range(70)), graph.marks)
     hidden = dag_to_mag(dag, latent=["x3", "x4"], selected=["x9"])
     assert hidden == dag_to_mag(graph, latent=["x3", "x4"], selected=["x9"])
-    assert np.array_equal(hidden.marks, dag_to_mag(graph.directed, latent=[3, 4], selected=[9]).marks)
+    assert np.array_equal(
+        hidden.marks, dag_to_mag(graph.directed, latent=[3, 4], selected=[9]).marks
+    )
 
 
 @settings(max_examples=25, deadline=None)
@@ -172,7 +199,8 @@ def test_bad_latent_and_selected_nodes_are_refused() -> None:
     assert dag_to_mag(dag, latent=["a", "b", "c"]).names == ()
 
 
-# ---- is_ancestral, is_mag --------------------------------------------------------------------------------------------
+# ---- is_ancestral, is_mag
+# --------------------------------------------------------------------------------------------------
 
 
 def test_all_graphs_on_three_nodes() -> None:
@@ -222,7 +250,8 @@ def test_graphs_that_are_not_ancestral() -> None:
         assert not is_ancestral(graph) and not is_mag(graph)
 
 
-# ---- Markov equivalence ----------------------------------------------------------------------------------------------
+# ---- Markov equivalence
+# --------------------------------------------------------------------------------------------------
 
 
 def simple_invariants(graph: MixedGraph) -> tuple[bytes, frozenset[tuple[int, ...]]]:
@@ -245,9 +274,14 @@ def simple_invariants(graph: MixedGraph) -> tuple[bytes, frozenset[tuple[int, ..
         [(0, 1), (1, 2), (1, 3), (2, 3), (0, 2)],
     ],
 )
-def test_equivalence_on_four_nodes_agrees_with_all_m_separations(skeleton: list[tuple[int, int]]) -> None:
+def test_equivalence_on_four_nodes_agrees_with_all_m_separations(
+    skeleton: list[tuple[int, int]],
+) -> None:
     mags = [graph for graph in graphs_on(["a", "b", "c", "d"], skeleton) if is_mag(graph)]
-    models, invariants = [separations(graph) for graph in mags], [simple_invariants(graph) for graph in mags]
+    models, invariants = (
+        [separations(graph) for graph in mags],
+        [simple_invariants(graph) for graph in mags],
+    )
     answers = set()
     for i, j in itertools.product(range(len(mags)), repeat=2):
         if i % 16 == 0 or (i % 3 == 0 and invariants[i] == invariants[j]):
@@ -258,9 +292,15 @@ def test_equivalence_on_four_nodes_agrees_with_all_m_separations(skeleton: list[
 
 def test_a_discriminating_path_of_five_nodes_decides() -> None:
     names = ["x", "q1", "q2", "v", "y"]
-    path = MixedGraph.from_edges(names, ["x --> q1", "q1 <-> q2", "q2 <-> v", "q1 --> y", "q2 --> y", "v <-> y"])
+    path = MixedGraph.from_edges(
+        names, ["x --> q1", "q1 <-> q2", "q2 <-> v", "q1 --> y", "q2 --> y", "v <-> y"]
+    )
     skeleton = [(int(i), int(j)) for i, j in np.argwhere(np.triu(path.marks))]
-    alike = [g for g in graphs_on(names, skeleton) if is_mag(g) and simple_invariants(g) == simple_invariants(path)]
+    alike = [
+        g
+        for g in graphs_on(names, skeleton)
+        if is_mag(g) and simple_invariants(g) == simple_invariants(path)
+    ]
     model = separations(path)
     expected = [separations(g) == model for g in alike]
     assert [markov_equivalent_mags(path, g) for g in alike] == expected
@@ -290,12 +330,16 @@ def test_equivalence_needs_mags_on_the_same_names() -> None:
     graph = MixedGraph.from_edges(["a", "b"], ["a --> b"])
     assert markov_equivalent_mags(graph, MixedGraph.from_edges(["b", "a"], ["a <-> b"]))
     assert not markov_equivalent_mags(graph, MixedGraph.empty(["a", "b"]))
-    for other in (MixedGraph.from_edges(["a", "b"], ["a o-> b"]), MixedGraph.from_edges(["a", "c"], ["a --> c"])):
+    for other in (
+        MixedGraph.from_edges(["a", "b"], ["a o-> b"]),
+        MixedGraph.from_edges(["a", "c"], ["a --> c"]),
+    ):
         with pytest.raises(GraphError):
             markov_equivalent_mags(graph, other)
 
 
-# ---- visible edges ---------------------------------------------------------------------------------------------------
+# ---- visible edges
+# --------------------------------------------------------------------------------------------------
 
 
 def visible_by_paths(graph: MixedGraph) -> set[tuple[str, str]]:
@@ -307,8 +351,15 @@ def visible_by_paths(graph: MixedGraph) -> set[tuple[str, str]]:
             if c in (a, b) or graph.adjacency[c, b]:
                 continue
             for path in nx.all_simple_paths(skeleton, c, a):
-                colliders = all(into[u, v] and into[w, v] for u, v, w in zip(path, path[1:], path[2:], strict=False))
-                if into[path[-2], a] and colliders and all(graph.directed[v, b] for v in path[1:-1]):
+                colliders = all(
+                    into[u, v] and into[w, v]
+                    for u, v, w in zip(path, path[1:], path[2:], strict=False)
+                )
+                if (
+                    into[path[-2], a]
+                    and colliders
+                    and all(graph.directed[v, b] for v in path[1:-1])
+                ):
                     found.add((graph.names[a], graph.names[b]))
     return found
 
@@ -319,7 +370,9 @@ def test_visible_edges_agree_with_the_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
     dag, latent, selected = hidden_dag(8, seed)
     mag = dag_to_mag(dag, latent=latent, selected=selected)
-    circles = np.where(mag.adjacency & (rng.random(mag.marks.shape) < 0.15), int(Mark.CIRCLE), mag.marks)
+    circles = np.where(
+        mag.adjacency & (rng.random(mag.marks.shape) < 0.15), int(Mark.CIRCLE), mag.marks
+    )
     loose = np.where(mag.adjacency, rng.choice([1, 2, 2, 2, 3], size=mag.marks.shape), 0)
     for graph in (mag, MixedGraph(mag.names, circles), MixedGraph(mag.names, loose)):
         edges = visible_edges(graph)
@@ -329,11 +382,14 @@ def test_visible_edges_agree_with_the_definition(seed: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(SEEDS)
-def test_an_edge_is_visible_exactly_if_a_latent_confounder_behind_it_would_change_the_mag(seed: int) -> None:
+def test_an_edge_is_visible_exactly_if_a_latent_confounder_behind_it_would_change_the_mag(
+    seed: int,
+) -> None:
     dag, latent, _ = hidden_dag(8, seed, selection=False)
     mag = dag_to_mag(dag, latent=latent)
     visible = {(edge.a, edge.b) for edge in visible_edges(mag)}
-    # The canonical DAG of a MAG without undirected edges: a latent parent of both ends of each bidirected edge.
+    # The canonical DAG of a MAG without undirected edges: a latent parent of both ends of each
+    # bidirected edge.
     canonical, hidden = nx.DiGraph(), []
     canonical.add_nodes_from(mag.names)
     for edge in mag.edges():
@@ -359,7 +415,8 @@ def test_known_visible_edges() -> None:
         (["c --> a", "a --> b", "c --> b"], []),
         (["c o-> q", "q <-> a", "q --> b", "a --> b"], ["q --> b", "a --> b"]),
         (["c o-> q", "q o-> a", "q --> b", "a --> b"], ["q --> b"]),
-        (["c o-> q", "q <-> r", "r <-> a", "q --> b", "r <-> b", "a --> b"], ["q --> b"]),  # r is no parent of b
+        # r is no parent of b
+        (["c o-> q", "q <-> r", "r <-> a", "q --> b", "r <-> b", "a --> b"], ["q --> b"]),
     ):
         assert [str(edge) for edge in visible_edges(MixedGraph.from_edges(names, edges))] == visible
 

@@ -25,7 +25,9 @@ def acyclic(names: tuple[str, ...], arcs: Arcs) -> bool:
 def orientations(names: tuple[str, ...], pairs: list[tuple[str, str]]) -> Iterator[Arcs]:
     """All DAGs with exactly these adjacencies."""
     for flips in itertools.product((False, True), repeat=len(pairs)):
-        arcs = frozenset((b, a) if flip else (a, b) for (a, b), flip in zip(pairs, flips, strict=True))
+        arcs = frozenset(
+            (b, a) if flip else (a, b) for (a, b), flip in zip(pairs, flips, strict=True)
+        )
         if acyclic(names, arcs):
             yield arcs
 
@@ -76,7 +78,11 @@ def test_cpdag_of_random_dags_on_five_nodes_is_the_union_of_their_class(seed: in
     dag = random_dag(5, expected_degree=2 + seed % 2, seed=seed)
     names = tuple(dag.nodes)
     arcs = frozenset(dag.edges)
-    members = [other for other in orientations(names, sorted(arcs)) if v_structures(other) == v_structures(arcs)]
+    members = [
+        other
+        for other in orientations(names, sorted(arcs))
+        if v_structures(other) == v_structures(arcs)
+    ]
     assert dag_to_cpdag(dag) == (union_of(names, members) if arcs else MixedGraph.empty(names))
 
 
@@ -102,7 +108,11 @@ def test_consistent_extension_exists_exactly_when_brute_force_finds_one() -> Non
         fixed = frozenset((edge.a, edge.b) for edge in pdag.edges() if edge.symbol == "-->")
         joined = [(edge.a, edge.b) for edge in pdag.edges()]
         wanted = {v for v in v_structures(fixed) if not pdag.adjacent(*v[0])}
-        fitting = {arcs for arcs in orientations(names, joined) if fixed <= arcs and v_structures(arcs) == wanted}
+        fitting = {
+            arcs
+            for arcs in orientations(names, joined)
+            if fixed <= arcs and v_structures(arcs) == wanted
+        }
         extension = consistent_extension(pdag)
         found[bool(fitting)] += 1
         if extension is None:
@@ -121,10 +131,15 @@ def test_other_edges_are_refused() -> None:
 
 def test_random_dag() -> None:
     dags = [random_dag(20, expected_degree=4, seed=seed) for seed in range(60)]
-    assert all(nx.is_directed_acyclic_graph(dag) and list(dag.nodes) == [f"x{i}" for i in range(20)] for dag in dags)
+    assert all(
+        nx.is_directed_acyclic_graph(dag) and list(dag.nodes) == [f"x{i}" for i in range(20)]
+        for dag in dags
+    )
     # 60 * 190 pairs at probability 4/19: the mean number of edges 40 has a standard error of 0.73.
     assert abs(np.mean([dag.number_of_edges() for dag in dags]) - 40) < 4
-    backward = np.mean([a > b for dag in dags for a, b in ((int(s[1:]), int(t[1:])) for s, t in dag.edges)])
+    backward = np.mean(
+        [a > b for dag in dags for a, b in ((int(s[1:]), int(t[1:])) for s, t in dag.edges)]
+    )
     assert 0.4 < backward < 0.6
     assert set(random_dag(20, expected_degree=4, seed=3).edges) == set(dags[3].edges)
     rng = np.random.default_rng(0)

@@ -1,4 +1,6 @@
-"""Converters: every format is read back as it was written, and says what its own documentation says."""
+"""Converters: every format is read back as it was written, and says what its own documentation
+says.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,11 @@ def test_pcalg_conventions() -> None:
     graph = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "b --- c"])
     # amat.cpdag: amat[a, b] = 0 and amat[b, a] = 1 is a --> b; both 1 is a --- b.
     cpdag = graph.to_pcalg(kind=PcalgKind.CPDAG)
-    assert cpdag.amat.tolist() == [[0, 0, 0], [1, 0, 1], [0, 1, 0]] and cpdag.names == ("a", "b", "c")
+    assert cpdag.amat.tolist() == [[0, 0, 0], [1, 0, 1], [0, 1, 0]] and cpdag.names == (
+        "a",
+        "b",
+        "c",
+    )
     # amat.pag: amat[a, b] = 2 and amat[b, a] = 3 is a --> b.
     pag = graph.to_pcalg()
     assert pag.kind is PcalgKind.PAG and pag.amat.tolist() == [[0, 2, 0], [3, 0, 3], [0, 3, 0]]
@@ -105,7 +111,9 @@ def test_networkx_dag_is_the_ordinary_digraph() -> None:
 
 
 def test_networkx_arcs_and_attributes() -> None:
-    graph = MixedGraph.from_edges(["a", "b", "c", "d"], ["a o-> b", "b --- c", "c <-> d"]).to_networkx()
+    graph = MixedGraph.from_edges(
+        ["a", "b", "c", "d"], ["a o-> b", "b --- c", "c <-> d"]
+    ).to_networkx()
     assert set(graph.edges) == {("a", "b"), ("b", "c"), ("c", "b"), ("c", "d"), ("d", "c")}
     assert graph.edges["a", "b"] == {"source_mark": "circle", "target_mark": "arrow"}
     plain = nx.DiGraph([("a", "b"), ("b", "c"), ("c", "b")])
@@ -118,7 +126,10 @@ def test_networkx_arcs_and_attributes() -> None:
         [("a", "b", {"source_mark": "tail"})],
         [("a", "b", {"source_mark": "tail", "target_mark": "star"})],
         [("a", "b", {"source_mark": "tail", "target_mark": "arrow"}), ("b", "a", {})],
-        [(x, y, {"source_mark": "tail", "target_mark": "arrow"}) for x, y in (("a", "b"), ("b", "a"))],
+        [
+            (x, y, {"source_mark": "tail", "target_mark": "arrow"})
+            for x, y in (("a", "b"), ("b", "a"))
+        ],
     ],
 )
 def test_networkx_contradictions_are_refused(arcs: list[tuple[str, str, dict[str, str]]]) -> None:
@@ -130,7 +141,9 @@ def test_networkx_contradictions_are_refused(arcs: list[tuple[str, str, dict[str
 
 def test_dot_text() -> None:
     text = MixedGraph.from_edges(['say "x"', "b"], ['say "x" o-> b']).to_dot()
-    assert '  "say \\"x\\"" -> "b" [dir=both, arrowtail=odot, arrowhead=normal];' in text.split("\n")
+    assert '  "say \\"x\\"" -> "b" [dir=both, arrowtail=odot, arrowhead=normal];' in text.split(
+        "\n"
+    )
     with pytest.raises(FormatError, match="line 1"):
         from_dot("graph {\n}\n")
     with pytest.raises(FormatError, match="line 3"):
@@ -140,7 +153,10 @@ def test_dot_text() -> None:
 def test_tetrad_text() -> None:
     graph = MixedGraph.from_edges(["a", "b", "c"], ["b --> a", "b o-o c"])
     assert graph.to_tetrad() == "Graph Nodes:\na;b;c\n\nGraph Edges:\n1. b --> a\n2. b o-o c\n"
-    text = "Graph Nodes:\na,b,c\n\nGraph Edges:\n1. b --> a dd nl\n2. b o-o c\n\nGraph Attributes:\nBIC: -3.5\n"
+    text = (
+        "Graph Nodes:\na,b,c\n\nGraph Edges:\n1. b --> a dd nl\n2. b o-o c\n\nGraph "
+        "Attributes:\nBIC: -3.5\n"
+    )
     assert from_tetrad(text) == graph
     assert from_tetrad(MixedGraph.empty(["a"]).to_tetrad()) == MixedGraph.empty(["a"])
 
@@ -170,7 +186,13 @@ def test_broken_tetrad_text_is_refused_with_its_line(text: str, message: str) ->
 
 @pytest.mark.parametrize(
     "change",
-    [{"format": "other"}, {"version": 2}, {"names": "ab"}, {"edges": [["a", "b"]]}, {"edges": [["a", "->", "b"]]}],
+    [
+        {"format": "other"},
+        {"version": 2},
+        {"names": "ab"},
+        {"edges": [["a", "b"]]},
+        {"edges": [["a", "->", "b"]]},
+    ],
 )
 def test_broken_json_is_refused(change: dict[str, object]) -> None:
     value = MixedGraph.from_edges(["a", "b"], ["a --> b"]).to_json_dict()

@@ -1,4 +1,6 @@
-"""Background knowledge: contradictions are refused, and what it says about marks and separating sets holds on DAGs."""
+"""Background knowledge: contradictions are refused, and what it says about marks and separating
+sets holds on DAGs.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxcd.errors import FormatError, JaxcdError, OptionError
-from jaxcd.graphs import DSeparation, Knowledge, Mark, MixedGraph, dag_to_cpdag, dag_to_mag, random_dag
+from jaxcd.graphs import (
+    DSeparation,
+    Knowledge,
+    Mark,
+    MixedGraph,
+    dag_to_cpdag,
+    dag_to_mag,
+    random_dag,
+)
 
-# ---- what is refused -------------------------------------------------------------------------------------------------
+# ---- what is refused
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -39,7 +50,10 @@ from jaxcd.graphs import DSeparation, Knowledge, Mark, MixedGraph, dag_to_cpdag,
         ({"forbidden": [("a", "a")]}, "two different variables"),
         ({"forbidden": [("a", "b"), ("a", "b")]}, "forbidden edge 'a' --> 'b' is given twice"),
         ({"required": [("a", "b"), ("a", "b")]}, "required edge 'a' --> 'b' is given twice"),
-        ({"required": [("a", "b"), ("b", "a")]}, "required edges 'a' --> 'b' --> 'a': the edge is required in both"),
+        (
+            {"required": [("a", "b"), ("b", "a")]},
+            "required edges 'a' --> 'b' --> 'a': the edge is required in both",
+        ),
         (
             {"required": [("b", "c"), ("c", "a"), ("a", "b"), ("a", "d")]},
             "'a' --> 'b' --> 'c' --> 'a': the edges form a",
@@ -71,18 +85,26 @@ def test_contradictions_and_malformed_statements_are_refused(arguments: dict, me
 def test_unknown_names() -> None:
     names = ["smoking", "cancer", "age"]
     for knowledge, message in (
-        (Knowledge(tiers=[["age"], ["smokin"]]), r"tiers\[1\]: there is no variable 'smokin'; did you mean 'smoking'?"),
+        (
+            Knowledge(tiers=[["age"], ["smokin"]]),
+            r"tiers\[1\]: there is no variable 'smokin'; did you mean 'smoking'?",
+        ),
         (
             Knowledge(forbidden=[("age", "XYZ")]),
             "forbidden edge 'age' --> 'XYZ': there is no variable 'XYZ'; the names",
         ),
-        (Knowledge(required=[("XYZ", "age")]), "required edge 'XYZ' --> 'age': there is no variable 'XYZ'"),
+        (
+            Knowledge(required=[("XYZ", "age")]),
+            "required edge 'XYZ' --> 'age': there is no variable 'XYZ'",
+        ),
     ):
         for call in (knowledge.check, knowledge.arrowheads, knowledge.tails):
             with pytest.raises(OptionError, match=message):
                 call(names)
     Knowledge(tiers=[["age"]], required=[("smoking", "cancer")]).check(names)
-    with pytest.raises(OptionError, match="names must be a sequence of names, got the single text 'age'"):
+    with pytest.raises(
+        OptionError, match="names must be a sequence of names, got the single text 'age'"
+    ):
         Knowledge(tiers=[["age"]]).check("age")
 
 
@@ -90,26 +112,45 @@ def test_a_forbidden_pair_contradicts_a_path_among_ancestors_only() -> None:
     knowledge = Knowledge(required=[("a", "b"), ("b", "c")], forbidden=[("a", "c")])
     knowledge.check(list("abc"))
     with pytest.raises(
-        OptionError, match="'a' --> 'b' --> 'c' make 'a' an ancestor of 'c', but 'a' --> 'c' is forbidden"
+        OptionError,
+        match="'a' --> 'b' --> 'c' make 'a' an ancestor of 'c', but 'a' --> 'c' is forbidden",
     ):
         knowledge.check(list("abc"), ancestral=True)
-    within = Knowledge(tiers=[["a", "c"]], required=[("a", "b"), ("b", "c")], forbidden_within_tier=True)
+    within = Knowledge(
+        tiers=[["a", "c"]], required=[("a", "b"), ("b", "c")], forbidden_within_tier=True
+    )
     within.check(list("abc"))
     with pytest.raises(OptionError, match="both are in"):
         within.check(list("abc"), ancestral=True)
-    Knowledge(required=[("a", "b"), ("b", "c")], forbidden=[("c", "a")]).check(list("abc"), ancestral=True)
+    Knowledge(required=[("a", "b"), ("b", "c")], forbidden=[("c", "a")]).check(
+        list("abc"), ancestral=True
+    )
 
 
 names_ = st.sampled_from("abcd")
-pairs_ = st.lists(st.tuples(names_, names_).filter(lambda pair: pair[0] != pair[1]), unique=True, max_size=4)
+pairs_ = st.lists(
+    st.tuples(names_, names_).filter(lambda pair: pair[0] != pair[1]), unique=True, max_size=4
+)
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.integers(-1, 2), min_size=4, max_size=4), pairs_, pairs_, st.booleans(), st.booleans())
+@given(
+    st.lists(st.integers(-1, 2), min_size=4, max_size=4),
+    pairs_,
+    pairs_,
+    st.booleans(),
+    st.booleans(),
+)
 def test_knowledge_is_refused_exactly_if_no_dag_fits(
-    tier: list[int], forbidden: list[tuple[str, str]], required: list[tuple[str, str]], within: bool, ancestral: bool
+    tier: list[int],
+    forbidden: list[tuple[str, str]],
+    required: list[tuple[str, str]],
+    within: bool,
+    ancestral: bool,
 ) -> None:
-    """The required edges alone are the DAG that fits, if any does: more edges make more ancestors."""
+    """The required edges alone are the DAG that fits, if any does: more edges make more
+    ancestors.
+    """
     dag = nx.DiGraph()
     dag.add_nodes_from("abcd")
     dag.add_edges_from(required)
@@ -123,7 +164,9 @@ def test_knowledge_is_refused_exactly_if_no_dag_fits(
     tiers = [[name for name in "abcd" if place[name] == k] for k in range(3)]
 
     def build() -> Knowledge:
-        knowledge = Knowledge(tiers=tiers, forbidden=forbidden, required=required, forbidden_within_tier=within)
+        knowledge = Knowledge(
+            tiers=tiers, forbidden=forbidden, required=required, forbidden_within_tier=within
+        )
         knowledge.check(list("abcd"), ancestral=ancestral)
         return knowledge
 
@@ -134,7 +177,8 @@ def test_knowledge_is_refused_exactly_if_no_dag_fits(
             build()
 
 
-# ---- what it says ----------------------------------------------------------------------------------------------------
+# ---- what it says
+# --------------------------------------------------------------------------------------------------
 
 
 def test_answers_by_hand() -> None:
@@ -152,9 +196,13 @@ def test_answers_by_hand() -> None:
         [1, 0, 0, 0],  # mid: late is later
     ]
     assert np.argwhere(knowledge.tails(names)).tolist() == [[0, 1], [3, 2]]
-    assert knowledge.adjacency_forbidden("late", "early") and knowledge.adjacency_forbidden("early", "late")
+    assert knowledge.adjacency_forbidden("late", "early") and knowledge.adjacency_forbidden(
+        "early", "late"
+    )
     assert not knowledge.adjacency_forbidden("late", "mid")
-    assert knowledge.adjacency_required("late", "free") and knowledge.adjacency_required("free", "late")
+    assert knowledge.adjacency_required("late", "free") and knowledge.adjacency_required(
+        "free", "late"
+    )
     assert not knowledge.adjacency_required("late", "mid")
     assert knowledge.requires("early", "mid") and not knowledge.requires("mid", "early")
     assert knowledge.may_separate("early", "mid", names).tolist() == [False, True, False, False]
@@ -206,7 +254,11 @@ def _known_dag(seed: int, n: int, *, degree: float = 2.5) -> tuple[nx.DiGraph, K
         if rng.random() < 0.8:
             tier[node] = lowest
     tiers = [[name for name in dag if tier.get(name) == k] for k in range(lowest + 1)]
-    forbidden = [(a, b) for a, b in itertools.permutations(dag, 2) if rng.random() < 0.2 and not nx.has_path(dag, a, b)]
+    forbidden = [
+        (a, b)
+        for a, b in itertools.permutations(dag, 2)
+        if rng.random() < 0.2 and not nx.has_path(dag, a, b)
+    ]
     required = [arc for arc in dag.edges if rng.random() < 0.3]
     knowledge = Knowledge(tiers=tiers, forbidden=forbidden, required=required)
     knowledge.check(list(dag), ancestral=True)
@@ -215,7 +267,9 @@ def _known_dag(seed: int, n: int, *, degree: float = 2.5) -> tuple[nx.DiGraph, K
 
 @pytest.mark.parametrize("seed", range(40))
 def test_true_knowledge_agrees_with_the_true_graphs(seed: int) -> None:
-    """The marks it asks for are those of the DAG, and of the MAG if variables are hidden; no CPDAG has the opposite."""
+    """The marks it asks for are those of the DAG, and of the MAG if variables are hidden; no CPDAG
+    has the opposite.
+    """
     dag, knowledge = _known_dag(seed, 8)
     heads, tails = knowledge.arrowheads(list(dag)), knowledge.tails(list(dag))
     full, cpdag = MixedGraph.from_dag(dag), dag_to_cpdag(dag)
@@ -230,19 +284,26 @@ def test_true_knowledge_agrees_with_the_true_graphs(seed: int) -> None:
     assert (mag.marks[tails[part]] == Mark.TAIL).all()
 
 
-# ---- separating sets without later tiers -----------------------------------------------------------------------------
+# ---- separating sets without later tiers
+# --------------------------------------------------------------------------------------------------
 
 
 def _smallest(separation: DSeparation, x: int, y: int, candidates: list[int]) -> int | None:
-    """The size of the smallest subset of the candidates that separates x and y; None if none does."""
+    """The size of the smallest subset of the candidates that separates x and y; None if none
+    does.
+    """
     for size in range(len(candidates) + 1):
         if any(separation.separated(x, y, z) for z in itertools.combinations(candidates, size)):
             return size
     return None
 
 
-def _compare(dag: nx.DiGraph, knowledge: Knowledge, latent: int, selected: list[int]) -> tuple[int, int]:
-    """How many separable pairs have candidates left out, and how many of them have lost their smallest separating set."""
+def _compare(
+    dag: nx.DiGraph, knowledge: Knowledge, latent: int, selected: list[int]
+) -> tuple[int, int]:
+    """How many separable pairs have candidates left out, and how many of them have lost their
+    smallest separating set.
+    """
     names, separation = list(dag), DSeparation(dag, selected=selected)
     observed = [v for v in range(len(names) - latent) if v not in selected]
     cut = lost = 0
@@ -259,7 +320,9 @@ def _compare(dag: nx.DiGraph, knowledge: Knowledge, latent: int, selected: list[
 
 @pytest.mark.parametrize("latent", [0, 1, 2, 3])
 def test_no_separating_set_is_lost_with_the_later_tiers(latent: int) -> None:
-    """Brute force: some observed set separates x and y exactly if one of the same size without later tiers does."""
+    """Brute force: some observed set separates x and y exactly if one of the same size without
+    later tiers does.
+    """
     cut = 0
     for seed in range(80):
         dag, knowledge = _known_dag(seed, 6 + latent, degree=3.0)
@@ -303,12 +366,21 @@ def test_with_selection_nothing_is_lost_if_later_tiers_do_not_cause_it(latent: i
     assert kept > 5 and cut > 5 and broken > 0
 
 
-# ---- as a value ------------------------------------------------------------------------------------------------------
+# ---- as a value
+# --------------------------------------------------------------------------------------------------
 
 
 def test_value() -> None:
-    one = Knowledge(tiers=[{"b", "a"}, ("c",)], forbidden={("a", "b"), ("b", "a")}, required=[["a", "c"], ["b", "c"]])
-    two = Knowledge(tiers=[["a", "b"], ["c"]], forbidden=[("b", "a"), ("a", "b")], required=[("b", "c"), ("a", "c")])
+    one = Knowledge(
+        tiers=[{"b", "a"}, ("c",)],
+        forbidden={("a", "b"), ("b", "a")},
+        required=[["a", "c"], ["b", "c"]],
+    )
+    two = Knowledge(
+        tiers=[["a", "b"], ["c"]],
+        forbidden=[("b", "a"), ("a", "b")],
+        required=[("b", "c"), ("a", "c")],
+    )
     assert one == two and hash(one) == hash(two) and repr(one) == repr(two)
     assert one != Knowledge(tiers=[["c"], ["a", "b"]])
     for duplicate in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
@@ -320,10 +392,15 @@ def test_value() -> None:
 def test_json() -> None:
     value = {"tiers": [["a"], ["b", "c"]], "forbidden": [["b", "c"]], "required": [["a", "b"]]}
     knowledge = Knowledge.from_json_dict(value)
-    assert knowledge == Knowledge(tiers=[["a"], ["b", "c"]], forbidden=[("b", "c")], required=[("a", "b")])
+    assert knowledge == Knowledge(
+        tiers=[["a"], ["b", "c"]], forbidden=[("b", "c")], required=[("a", "b")]
+    )
     assert knowledge.to_json_dict() == {
-        **value, "format": "jaxcd.Knowledge", "version": 1, "forbidden_within_tier": False
-    }  # fmt: skip
+        **value,
+        "format": "jaxcd.Knowledge",
+        "version": 1,
+        "forbidden_within_tier": False,
+    }
     assert Knowledge.from_json_dict({}) == Knowledge()
 
 

@@ -15,7 +15,9 @@ from jaxcd.graphs import DSeparation, Mark, MixedGraph, MSeparation, m_separated
 
 
 def random_mixed_graph(n: int, rng: np.random.Generator) -> MixedGraph:
-    """Undirected edges among the first nodes of a random order, directed and bidirected edges after them."""
+    """Undirected edges among the first nodes of a random order, directed and bidirected edges after
+    them.
+    """
     order = rng.permutation(n)
     n_undirected = rng.integers(0, n)
     density, bidirected = rng.uniform(0.2, 0.9), rng.uniform(0, 0.8)
@@ -88,7 +90,8 @@ def test_the_order_of_the_nodes_does_not_matter(seed: int) -> None:
 
 
 def test_in_a_dag_it_is_d_separation() -> None:
-    dag = random_dag(70, expected_degree=3, seed=4)  # more than 64 nodes: positions must not overflow a machine word
+    # more than 64 nodes: positions must not overflow a machine word
+    dag = random_dag(70, expected_degree=3, seed=4)
     by_d, by_m = DSeparation(dag), MSeparation(MixedGraph.from_dag(dag))
     rng = np.random.default_rng(0)
     sizes = set()
@@ -109,7 +112,9 @@ def test_in_an_undirected_graph_it_is_separation() -> None:
 
 
 def test_a_collider_opens_by_its_descendants_and_a_bidirected_edge_is_into_both_ends() -> None:
-    graph = MixedGraph.from_edges(["a", "b", "c", "d", "e"], ["a --> b", "b <-> c", "c --> d", "b --> e"])
+    graph = MixedGraph.from_edges(
+        ["a", "b", "c", "d", "e"], ["a --> b", "b <-> c", "c --> d", "b --> e"]
+    )
     assert m_separated(graph, "a", "d")
     assert not m_separated(graph, "a", "d", ["e"])
     assert m_separated(graph, "a", "d", ["e", "c"])
@@ -130,7 +135,9 @@ def test_graphs_that_it_is_not_defined_for_are_refused(edges: list[str], message
 
 
 def test_a_directed_cycle_is_named() -> None:
-    graph = MixedGraph.from_edges(["d", "a", "b", "c"], ["a --> b", "b --> c", "c --> a", "c --> d"])
+    graph = MixedGraph.from_edges(
+        ["d", "a", "b", "c"], ["a --> b", "b --> c", "c --> a", "c --> d"]
+    )
     with pytest.raises(GraphError) as error:
         MSeparation(graph)
     cycles = ("a --> b --> c --> a", "b --> c --> a --> b", "c --> a --> b --> c")

@@ -1,4 +1,6 @@
-"""MixedGraph: construction, validation, value semantics and queries, against an independent list-of-edges model."""
+"""MixedGraph: construction, validation, value semantics and queries, against an independent
+list-of-edges model.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def edge_lists(draw: st.DrawFn) -> tuple[tuple[str, ...], dict[tuple[str, str], 
 
 
 def build(model: tuple[tuple[str, ...], dict[tuple[str, str], str]]) -> MixedGraph:
-    return MixedGraph.from_edges(model[0], [f"{a} {symbol} {b}" for (a, b), symbol in model[1].items()])
+    return MixedGraph.from_edges(
+        model[0], [f"{a} {symbol} {b}" for (a, b), symbol in model[1].items()]
+    )
 
 
 def test_marks_follow_the_contract() -> None:
@@ -44,9 +48,12 @@ def test_marks_follow_the_contract() -> None:
 
 def test_from_arcs() -> None:
     arcs = np.array([[0, 1, 0], [0, 0, 0], [1, 1, 0]], dtype=bool)
-    assert MixedGraph.from_arcs(LETTERS[:3], arcs) == MixedGraph.from_edges(LETTERS[:3], ["a --> b", "c --> a", "c --> b"])
+    assert MixedGraph.from_arcs(LETTERS[:3], arcs) == MixedGraph.from_edges(
+        LETTERS[:3], ["a --> b", "c --> a", "c --> b"]
+    )
     assert MixedGraph.from_arcs([], np.zeros((0, 0))) == MixedGraph.empty([])
-    cycle = MixedGraph.from_arcs(LETTERS[:3], np.roll(np.eye(3), 1, axis=1))  # is not looked for here
+    # is not looked for here
+    cycle = MixedGraph.from_arcs(LETTERS[:3], np.roll(np.eye(3), 1, axis=1))
     assert cycle.n_edges == 3 and not cycle.is_dag()
 
 
@@ -65,7 +72,9 @@ def test_arcs_that_are_none(arcs: np.ndarray, words: str) -> None:
 
 @settings(deadline=None)
 @given(edge_lists())
-def test_queries_agree_with_the_list_of_edges(model: tuple[tuple[str, ...], dict[tuple[str, str], str]]) -> None:
+def test_queries_agree_with_the_list_of_edges(
+    model: tuple[tuple[str, ...], dict[tuple[str, str], str]],
+) -> None:
     names, symbols = model
     graph = build(model)
     assert graph.n_edges == len(symbols) == len(graph.edges())
@@ -87,7 +96,9 @@ def test_queries_agree_with_the_list_of_edges(model: tuple[tuple[str, ...], dict
 
 @settings(deadline=None)
 @given(edge_lists(), st.randoms())
-def test_reordering_keeps_every_edge(model: tuple[tuple[str, ...], dict[tuple[str, str], str]], random: object) -> None:
+def test_reordering_keeps_every_edge(
+    model: tuple[tuple[str, ...], dict[tuple[str, str], str]], random: object
+) -> None:
     graph = build(model)
     names = list(graph.names)
     random.shuffle(names)  # type: ignore[attr-defined]
@@ -104,7 +115,10 @@ def test_reordering_keeps_every_edge(model: tuple[tuple[str, ...], dict[tuple[st
 
 def test_value_semantics() -> None:
     edges = ["a --> b", "b <-> c"]
-    one, two = MixedGraph.from_edges(["a", "b", "c"], edges), MixedGraph.from_edges(["a", "b", "c"], edges[::-1])
+    one, two = (
+        MixedGraph.from_edges(["a", "b", "c"], edges),
+        MixedGraph.from_edges(["a", "b", "c"], edges[::-1]),
+    )
     assert one == two and hash(one) == hash(two) and len({one, two}) == 1
     assert one != MixedGraph.from_edges(["a", "b", "d"], ["a --> b", "b <-> d"])
     assert one != MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "b --- c"])
@@ -142,7 +156,9 @@ def test_it_cannot_be_changed() -> None:
         ("ab", [[0, 0], [0, 0]], "single string"),
     ],
 )
-def test_malformed_graphs_are_refused(names: tuple[str, ...], marks: list[list[int]], message: str) -> None:
+def test_malformed_graphs_are_refused(
+    names: tuple[str, ...], marks: list[list[int]], message: str
+) -> None:
     with pytest.raises(GraphError, match=message):
         MixedGraph(names, np.array(marks))
 
@@ -170,14 +186,18 @@ def test_malformed_calls_are_refused() -> None:
 def test_edges_can_join_names_with_spaces_and_symbols() -> None:
     names = ["blood pressure", "a --> b", "b"]
     graph = MixedGraph.from_edges(names, ["blood pressure-->b", "a --> b <-> b"])
-    assert graph.has_edge("blood pressure", "b", symbol="-->") and graph.has_edge("a --> b", "b", symbol="<->")
+    assert graph.has_edge("blood pressure", "b", symbol="-->") and graph.has_edge(
+        "a --> b", "b", symbol="<->"
+    )
     with pytest.raises(GraphError, match="more than one way"):
         parse_edge("a --> b --> c", ["a", "a --> b", "b --> c", "c"])
 
 
 def test_from_dag_names_a_cycle() -> None:
     dag = nx.DiGraph([("b", "a"), ("a", "c"), ("c", "d")])
-    assert MixedGraph.from_dag(dag) == MixedGraph.from_edges(["b", "a", "c", "d"], ["b --> a", "a --> c", "c --> d"])
+    assert MixedGraph.from_dag(dag) == MixedGraph.from_edges(
+        ["b", "a", "c", "d"], ["b --> a", "a --> c", "c --> d"]
+    )
     assert MixedGraph.from_dag(nx.DiGraph([(1, 0)])).names == ("1", "0")
     dag.add_edge("d", "a")
     with pytest.raises(GraphError) as caught:

@@ -27,8 +27,8 @@ from jaxcd.graphs import (
 )
 from jaxcd.graphs.edges import SYMBOLS
 
-# symbol: amat.pag (at (a, b), at (b, a)), causal-learn (at (a, b), at (b, a)), DOT (tail, head), arcs of networkx.
-# Written out from the documentation of each tool, not computed.
+# symbol: amat.pag (at (a, b), at (b, a)), causal-learn (at (a, b), at (b, a)), DOT (tail, head),
+# arcs of networkx. Written out from the documentation of each tool, not computed.
 FORMATS = {
     "---": ((3, 3), (-1, -1), ("none", "none"), "ab ba"),
     "--o": ((1, 3), (-1, 2), ("none", "odot"), "ab ba"),
@@ -41,7 +41,9 @@ FORMATS = {
     "<->": ((2, 2), (1, 1), ("normal", "normal"), "ab ba"),
 }
 
-names = st.lists(st.text("abcXYZ_019.", min_size=1, max_size=5), unique=True, min_size=2, max_size=6)
+names = st.lists(
+    st.text("abcXYZ_019.", min_size=1, max_size=5), unique=True, min_size=2, max_size=6
+)
 
 
 @st.composite
@@ -100,16 +102,18 @@ def test_each_symbol_in_each_format(symbol: str) -> None:
 
 def test_what_tetrad_writes_after_the_edges_is_not_read() -> None:
     text = (
-        "Graph Nodes:\nX1;X2;X3;X4\n\nGraph Edges:\n1. X1 o-> X2 pd nl\n2. X2 --> X4 dd nl\n3. X3 <-> X2\n4. X1 o-o X3\n"
+        "Graph Nodes:\nX1;X2;X3;X4\n\nGraph Edges:\n1. X1 o-> X2 pd nl\n2. X2 --> X4 dd nl\n3. X3 "
+        "<-> X2\n4. X1 o-o X3\n"
         "\nGraph Attributes:\nScore: -5131.9\n"
     )
     expected = MixedGraph.from_edges(
         ["X1", "X2", "X3", "X4"], ["X1 o-> X2", "X2 --> X4", "X3 <-> X2", "X1 o-o X3"]
-    )  # fmt: skip
+    )
     assert from_tetrad(text) == expected
     edges = text[: text.index("\nGraph Attributes")]
     for later in (
-        "Ambiguous triples (i.e. list of triples for which there is ambiguous data about whether they are colliders "
+        "Ambiguous triples (i.e. list of triples for which there is ambiguous data about whether "
+        "they are colliders "
         "or not):\n<X1, X2, X3>\n",
         "Underline triples:\n<X1, X2, X3>\n",
         "Dotted underline triples:\n<X1, X2, X3>\n",
@@ -122,7 +126,9 @@ def test_what_tetrad_writes_after_the_edges_is_not_read() -> None:
 
 
 def test_codes_of_causal_learn_for_two_edges_at_once_are_refused() -> None:
-    """4 and 5 are an edge with a bidirected one beside it: no mark of a graph with one edge a pair."""
+    """4 and 5 are an edge with a bidirected one beside it: no mark of a graph with one edge a
+    pair.
+    """
     for code in (3, 4, 5):
         with pytest.raises(GraphError, match="-1, 0, 1 and 2"):
             from_causal_learn(np.array([[0, code], [1, 0]]), names="ab")
@@ -132,7 +138,8 @@ def test_codes_of_causal_learn_for_two_edges_at_once_are_refused() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("symbol", [symbol for symbol in SYMBOLS if symbol != "o--"])  # it stores no edge for o--
+# it stores no edge for o--
+@pytest.mark.parametrize("symbol", [symbol for symbol in SYMBOLS if symbol != "o--"])
 def test_causal_learn_itself_holds_the_same_matrix_and_text(symbol: str) -> None:
     if importlib.util.find_spec("causallearn") is None:
         pytest.skip("causal-learn is not installed")
@@ -141,8 +148,10 @@ def test_causal_learn_itself_holds_the_same_matrix_and_text(symbol: str) -> None
         for name in ("Edge", "Endpoint", "GeneralGraph", "GraphNode")
     )
     ends = {
-        Mark.TAIL: endpoint.Endpoint.TAIL, Mark.ARROW: endpoint.Endpoint.ARROW, Mark.CIRCLE: endpoint.Endpoint.CIRCLE
-    }  # fmt: skip
+        Mark.TAIL: endpoint.Endpoint.TAIL,
+        Mark.ARROW: endpoint.Endpoint.ARROW,
+        Mark.CIRCLE: endpoint.Endpoint.CIRCLE,
+    }
     a, b = node.GraphNode("a"), node.GraphNode("b")
     theirs = general.GeneralGraph([a, b])
     left, right = SYMBOLS[symbol]

@@ -44,7 +44,9 @@ def passable(graph: MixedGraph) -> set[tuple[int, int, int]]:
     return {
         (u, v, w)
         for u, v, w in itertools.permutations(range(graph.n_nodes), 3)
-        if adjacency[u, v] and adjacency[v, w] and ((arrow[u, v] and arrow[w, v]) or adjacency[u, w])
+        if adjacency[u, v]
+        and adjacency[v, w]
+        and ((arrow[u, v] and arrow[w, v]) or adjacency[u, w])
     }
 
 
@@ -84,11 +86,17 @@ def test_possible_ancestors_and_descendants_agree_with_the_definition(seed: int)
     for start in range(6):
         for path in simple_paths(graph, (start,)):
             steps = itertools.pairwise(path)
-            if all(graph.marks[v, u] != Mark.ARROW and graph.marks[u, v] != Mark.TAIL for u, v in steps):
+            if all(
+                graph.marks[v, u] != Mark.ARROW and graph.marks[u, v] != Mark.TAIL for u, v in steps
+            ):
                 ends.add((start, path[-1]))
     for v in range(6):
-        assert possible_descendants(graph, f"v{v}") == tuple(f"v{w}" for w in range(6) if (v, w) in ends)
-        assert possible_ancestors(graph, f"v{v}") == tuple(f"v{w}" for w in range(6) if (w, v) in ends)
+        assert possible_descendants(graph, f"v{v}") == tuple(
+            f"v{w}" for w in range(6) if (v, w) in ends
+        )
+        assert possible_ancestors(graph, f"v{v}") == tuple(
+            f"v{w}" for w in range(6) if (w, v) in ends
+        )
 
 
 @settings(max_examples=60, deadline=None)
@@ -98,7 +106,9 @@ def test_possible_ancestors_are_ancestors_in_a_mag_and_more_with_circles(seed: i
     mag = dag_to_mag(random_dag(8, expected_degree=3, seed=rng), latent=["x1"], selected=["x2"])
     directed = mag.directed | np.eye(6, dtype=bool)
     ancestors = np.linalg.matrix_power(directed.astype(int), 6) > 0
-    circles = MixedGraph(mag.names, np.where(mag.adjacency & (rng.random((6, 6)) < 0.4), int(Mark.CIRCLE), mag.marks))
+    circles = MixedGraph(
+        mag.names, np.where(mag.adjacency & (rng.random((6, 6)) < 0.4), int(Mark.CIRCLE), mag.marks)
+    )
     for i, name in enumerate(mag.names):
         exact = {mag.names[j] for j in np.flatnonzero(ancestors[:, i])}
         assert set(possible_ancestors(mag, name)) == exact
@@ -111,7 +121,8 @@ def test_possible_d_sep_has_all_that_paths_reach_and_is_what_walks_reach(seed: i
     graph = random_marks(6, np.random.default_rng(seed))
     for x in range(6):
         found = possible_d_sep(graph, x)
-        assert found == tuple(sorted(by_walks(graph, x, 36)))  # a shortest walk passes each ordered pair once
+        # a shortest walk passes each ordered pair once
+        assert found == tuple(sorted(by_walks(graph, x, 36)))
         assert set(found) >= by_paths(graph, x)
 
 
@@ -134,7 +145,9 @@ def test_walks_and_paths_agree_on_almost_all_graphs() -> None:
 
 def test_the_graph_in_which_a_walk_reaches_more_than_every_path() -> None:
     names = ["x", "a", "b", "c", "v"]
-    graph = MixedGraph.from_edges(names, ["x o-o a", "x o-o b", "a o-o b", "b o-o c", "c o-> a", "v o-> a"])
+    graph = MixedGraph.from_edges(
+        names, ["x o-o a", "x o-o b", "a o-o b", "b o-o c", "c o-> a", "v o-> a"]
+    )
     assert by_paths(graph, 0) == {1, 2, 3}
     assert possible_d_sep(graph, 0) == (1, 2, 3, 4)
 
@@ -155,14 +168,20 @@ def test_possible_d_sep_does_not_depend_on_the_order_of_the_nodes(seed: int) -> 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**31))
 def test_possible_d_sep_contains_a_separating_set(seed: int) -> None:
-    # The reason for the set: in a MAG every pair without an edge is separated by a part of one of the two sets.
+    # The reason for the set: in a MAG every pair without an edge is separated by a part of one of
+    # the two sets.
     mag = dag_to_mag(random_dag(9, expected_degree=3, seed=seed), latent=["x1", "x2", "x3"])
     separation = MSeparation(mag)
     for x, y in itertools.combinations(range(6), 2):
         if mag.adjacency[x, y]:
             continue
         pools = [set(possible_d_sep(mag, x)) - {y}, set(possible_d_sep(mag, y)) - {x}]
-        parts = (z for pool in pools for k in range(len(pool) + 1) for z in itertools.combinations(sorted(pool), k))
+        parts = (
+            z
+            for pool in pools
+            for k in range(len(pool) + 1)
+            for z in itertools.combinations(sorted(pool), k)
+        )
         assert any(separation.separated(x, y, z) for z in parts)
 
 
@@ -171,7 +190,9 @@ def test_what_may_be_passed_is_a_collider_or_in_a_triangle() -> None:
     colliders = MixedGraph.from_edges(names, ["a o-> b", "b <-> c", "c <-> d", "d <-o e"])
     assert possible_d_sep(colliders, 0) == (1, 2, 3, 4)
     assert possible_d_sep(colliders, 0, max_path_length=2) == (1, 2)
-    triangles = MixedGraph.from_edges(names, ["a o-o b", "b o-o c", "a o-o c", "c o-o d", "b o-o d", "d o-o e"])
+    triangles = MixedGraph.from_edges(
+        names, ["a o-o b", "b o-o c", "a o-o c", "c o-o d", "b o-o d", "d o-o e"]
+    )
     assert possible_d_sep(triangles, 0) == (1, 2, 3)
     half = MixedGraph.from_edges(names, ["a o-> b", "b o-o c"])
     assert possible_d_sep(half, 0) == (1,)
@@ -181,7 +202,8 @@ def test_a_walk_does_not_turn_on_its_heel() -> None:
     names = ["x", "t", "u", "v", "w"]
     edges = ["x o-> t", "t <-o u", "t o-o v", "u <-> v", "w o-> u"]
     graph = MixedGraph.from_edges(names, edges)
-    assert possible_d_sep(graph, 0) == tuple(sorted(by_paths(graph, 0))) == (1, 2, 3)  # not w by x, t, u, v, u, w
+    # not w by x, t, u, v, u, w
+    assert possible_d_sep(graph, 0) == tuple(sorted(by_paths(graph, 0))) == (1, 2, 3)
 
 
 def test_malformed_questions_are_refused() -> None:

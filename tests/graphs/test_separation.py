@@ -15,7 +15,9 @@ from jaxcd.graphs import DSeparation, MixedGraph, d_separated, random_dag
 
 
 def separated_by_paths(dag: nx.DiGraph, x: str, y: str, given: set[str]) -> bool:
-    """The definition: every path has a non-collider in Z, or a collider without itself or a descendant in Z."""
+    """The definition: every path has a non-collider in Z, or a collider without itself or a
+    descendant in Z.
+    """
     opened = given | {a for z in given for a in nx.ancestors(dag, z)}
     for path in nx.all_simple_paths(dag.to_undirected(), x, y):
         active = True
@@ -45,7 +47,9 @@ def test_all_questions_on_small_dags_agree_with_the_definition(seed: int) -> Non
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 12), st.floats(0, 1), st.integers(0, 2**31), st.data())
-def test_random_questions_agree_with_networkx(n: int, density: float, seed: int, data: st.DataObject) -> None:
+def test_random_questions_agree_with_networkx(
+    n: int, density: float, seed: int, data: st.DataObject
+) -> None:
     dag = random_dag(n, expected_degree=density * (n - 1), seed=seed)
     names = list(dag.nodes)
     separation = DSeparation(dag)
@@ -75,8 +79,13 @@ def test_selected_nodes_belong_to_every_conditioning_set(seed: int) -> None:
 
 
 def test_every_form_of_a_dag_gives_the_same_answers() -> None:
-    dag = random_dag(70, expected_degree=3, seed=11)  # more than 64 nodes: positions must not overflow a machine word
-    forms = [DSeparation(dag), DSeparation(MixedGraph.from_dag(dag)), DSeparation(nx.to_numpy_array(dag))]
+    # more than 64 nodes: positions must not overflow a machine word
+    dag = random_dag(70, expected_degree=3, seed=11)
+    forms = [
+        DSeparation(dag),
+        DSeparation(MixedGraph.from_dag(dag)),
+        DSeparation(nx.to_numpy_array(dag)),
+    ]
     names = list(dag.nodes)
     rng = np.random.default_rng(0)
     for _ in range(30):
@@ -91,7 +100,9 @@ def test_ancestors() -> None:
     names = list(dag.nodes)
     separation = DSeparation(dag)
     for v in range(9):
-        assert {names[a] for a in separation.ancestors(v)} == nx.ancestors(dag, names[v]) | {names[v]}
+        assert {names[a] for a in separation.ancestors(v)} == nx.ancestors(dag, names[v]) | {
+            names[v]
+        }
 
 
 def test_malformed_questions_are_refused() -> None:

@@ -1,4 +1,6 @@
-"""The chi-square test behind a channel: Pearson's without noise, right under the null with it, total everywhere."""
+"""The chi-square test behind a channel: Pearson's without noise, right under the null with it,
+total everywhere.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,14 @@ def pearson(tables: np.ndarray) -> tuple[float, int]:
     return sum(float(f.statistic) for f in found), sum(int(f.dof) for f in found)
 
 
-def independent(rng: np.random.Generator, strata: int, r: int, c: int, spread: float = 3.0) -> np.ndarray:
+def independent(
+    rng: np.random.Generator, strata: int, r: int, c: int, spread: float = 3.0
+) -> np.ndarray:
     z = rng.dirichlet(np.full(strata, 5.0))
-    x, y = rng.dirichlet(np.full(r, spread), size=strata), rng.dirichlet(np.full(c, spread), size=strata)
+    x, y = (
+        rng.dirichlet(np.full(r, spread), size=strata),
+        rng.dirichlet(np.full(c, spread), size=strata),
+    )
     return z[:, None, None] * x[:, :, None] * y[:, None, :]
 
 
@@ -50,19 +57,25 @@ def domain(*cardinalities: int) -> Domain:
 @pytest.mark.parametrize("shape", [(1, 2, 2), (1, 3, 4), (4, 2, 3), (9, 3, 3)])
 def test_without_noise_it_is_pearsons(shape):
     rng = np.random.default_rng(0)
-    tables = rng.multinomial(1_000_000, rng.dirichlet(np.full(math.prod(shape), 200.0))).reshape(shape)
+    tables = rng.multinomial(1_000_000, rng.dirichlet(np.full(math.prod(shape), 200.0))).reshape(
+        shape
+    )
     statistic, dof = channel_chi_square(tables, np.eye(shape[0]))
     expected, expected_dof = pearson(tables)
     assert dof == expected_dof
     assert statistic == pytest.approx(expected, rel=0.03)
     null = rng.multinomial(1_000_000, independent(rng, *shape).ravel()).reshape(shape)
-    assert channel_chi_square(null, np.eye(shape[0]))[0] == pytest.approx(pearson(null)[0], rel=0.01, abs=0.01)
+    assert channel_chi_square(null, np.eye(shape[0]))[0] == pytest.approx(
+        pearson(null)[0], rel=0.01, abs=0.01
+    )
 
 
 def test_expected_reports_of_independent_columns_give_zero_and_the_naive_test_grows():
     rng, n = np.random.default_rng(1), 1_000_000
     blur = np.kron(response(2, 1.0), response(3, 1.5)).T
-    truth = np.einsum("kxy,xa,yb->kab", independent(rng, 6, 3, 2, 0.5), response(3, 2.0), response(2, 2.0))
+    truth = np.einsum(
+        "kxy,xa,yb->kab", independent(rng, 6, 3, 2, 0.5), response(3, 2.0), response(2, 2.0)
+    )
     reported = n * np.tensordot(blur, truth, axes=1)
     assert channel_chi_square(reported, blur)[0] < 0.5
     assert pearson(reported)[0] > 500
@@ -83,7 +96,9 @@ def test_moments_of_the_products():
         return e[..., s] * e[..., t] - e[..., u] * e[..., v]
 
     step = 1e-6
-    jacobian = np.array([(products(at + step * row) - products(at - step * row)) / (2 * step) for row in np.eye(8)]).T
+    jacobian = np.array(
+        [(products(at + step * row) - products(at - step * row)) / (2 * step) for row in np.eye(8)]
+    ).T
     np.testing.assert_allclose(_linear(omega, at, places), jacobian @ omega @ jacobian.T, rtol=1e-6)
     draws = products(rng.normal(size=(400_000, 8)) @ root.T)
     np.testing.assert_allclose(_quadratic(omega, places), np.cov(draws.T), rtol=0.1, atol=1.0)
@@ -91,10 +106,13 @@ def test_moments_of_the_products():
 
 
 @pytest.mark.parametrize(
-    ("k", "n_given", "epsilon", "n"), [(2, 0, 1.0, 2000), (2, 1, 2.0, 100_000), (3, 1, 2.0, 100_000), (2, 2, 1.0, 20_000)]
+    ("k", "n_given", "epsilon", "n"),
+    [(2, 0, 1.0, 2000), (2, 1, 2.0, 100_000), (3, 1, 2.0, 100_000), (2, 2, 1.0, 20_000)],
 )
 def test_type_one_errors(k, n_given, epsilon, n):
-    """At 0.05; of 400 draws a perfect test rejects fewer than 9 or more than 34 less than once in 250 times."""
+    """At 0.05; of 400 draws a perfect test rejects fewer than 9 or more than 34 less than once in
+    250 times.
+    """
     rng = np.random.default_rng([k, n_given])
     blur = np.ones((1, 1))
     for _ in range(n_given):
@@ -102,7 +120,12 @@ def test_type_one_errors(k, n_given, epsilon, n):
     rejected, naive = [], []
     for draw in range(400):
         if draw % 10 == 0:
-            truth = np.einsum("kxy,xa,yb->kab", independent(rng, k**n_given, k, k), response(k, epsilon), response(k, epsilon))
+            truth = np.einsum(
+                "kxy,xa,yb->kab",
+                independent(rng, k**n_given, k, k),
+                response(k, epsilon),
+                response(k, epsilon),
+            )
             q = np.tensordot(blur, truth, axes=1)
         tables = rng.multinomial(n, q.ravel()).reshape(q.shape)
         rejected.append(stats.chi2.sf(*channel_chi_square(tables, blur)) < 0.05)
@@ -112,9 +135,14 @@ def test_type_one_errors(k, n_given, epsilon, n):
         assert np.mean(naive) > 0.15
 
 
-@pytest.mark.parametrize(("k", "n", "keep"), [(3, 300, None), (4, 300, None), (3, 300, 0.06), (3, 1000, 0.06), (4, 1000, 0.05)])
+@pytest.mark.parametrize(
+    ("k", "n", "keep"),
+    [(3, 300, None), (4, 300, None), (3, 300, 0.06), (3, 1000, 0.06), (4, 1000, 0.05)],
+)
 def test_few_kept_records_reject_no_more_than_the_level(k, n, keep):
-    """Where noise is all that there is the statistic is a square of errors; 400 draws.  keep: of combined response; None: by column at epsilon 1."""
+    """Where noise is all that there is the statistic is a square of errors; 400 draws.  keep: of
+    combined response; None: by column at epsilon 1.
+    """
     rng = np.random.default_rng([k, n])
     blur = response(k, 1.0).T if keep is None else keep * np.eye(k)
     constant = 0.0 if keep is None else (1 - keep) / k**3
@@ -130,7 +158,11 @@ def test_few_kept_records_reject_no_more_than_the_level(k, n, keep):
     assert np.mean(rejected) <= 0.085
 
 
-@pytest.mark.parametrize("mechanism", [KaryResponse(8.0), BoundedGeometric(0.7), CombinedKaryResponse(4.0)], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "mechanism",
+    [KaryResponse(8.0), BoundedGeometric(0.7), CombinedKaryResponse(4.0)],
+    ids=lambda m: type(m).__name__,
+)
 def test_a_chain_is_found_where_the_naive_test_adds_an_edge(mechanism):
     rng, n = np.random.default_rng(3), 200_000
     a = rng.integers(3, size=n)
@@ -140,22 +172,34 @@ def test_a_chain_is_found_where_the_naive_test_adds_an_edge(mechanism):
     noisy = randomise(data, mechanism, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
     chain = nx.Graph([("c0", "c1"), ("c1", "c2")])
     runs = [
-        jaxcd.pc(noisy, test=test, decider=jaxcd.Threshold(0.001), budget=jaxcd.NO_PRIVACY, key=None).graph.adjacency
+        jaxcd.pc(
+            noisy, test=test, decider=jaxcd.Threshold(0.001), budget=jaxcd.NO_PRIVACY, key=None
+        ).graph.adjacency
         for test in (jaxcd.ChiSquare(), ChannelAwareChiSquare(mechanism))
     ]
     assert runs[0].sum() == 6
-    np.testing.assert_array_equal(runs[1], nx.to_numpy_array(chain, nodelist=["c0", "c1", "c2"]).astype(bool))
+    np.testing.assert_array_equal(
+        runs[1], nx.to_numpy_array(chain, nodelist=["c0", "c1", "c2"]).astype(bool)
+    )
 
 
 def test_queries_in_batches_are_the_tables_one_by_one():
-    """Levels of different numbers, so that tables are padded, and every order of the conditioning set's channels matters."""
+    """Levels of different numbers, so that tables are padded, and every order of the conditioning
+    set's channels matters.
+    """
     rng = np.random.default_rng(4)
     codes = np.column_stack([rng.integers(k, size=500) for k in (2, 4, 3, 2)])
     codes[:, 2] = (codes[:, 1] + codes[:, 2]) % 3
     declared = domain(2, 4, 3, 2)
     for mechanism in (BoundedGeometric(0.6), CombinedKaryResponse(5.0)):
-        prepared = ChannelAwareChiSquare(mechanism).prepare(Dataset.from_codes(codes, domain=declared))
-        queries = [Query.of(x, y, z) for x, y in ((0, 3), (1, 2), (2, 3)) for z in itertools.combinations({0, 1, 2, 3} - {x, y}, 2)]
+        prepared = ChannelAwareChiSquare(mechanism).prepare(
+            Dataset.from_codes(codes, domain=declared)
+        )
+        queries = [
+            Query.of(x, y, z)
+            for x, y in ((0, 3), (1, 2), (2, 3))
+            for z in itertools.combinations({0, 1, 2, 3} - {x, y}, 2)
+        ]
         queries += [Query.of(0, 1), Query.of(1, 3)]
         for bucket in {prepared.bucket(q) for q in queries}:
             group = [q for q in queries if prepared.bucket(q) == bucket]
@@ -173,8 +217,12 @@ def test_queries_in_batches_are_the_tables_one_by_one():
                 else:
                     for j in query.given:
                         blur = np.kron(blur, channels(mechanism, declared)[j].T)
-                expected, dof = channel_chi_square(counts.reshape(strata, *shape[-2:]), blur, constant=constant)
-                assert statistic == pytest.approx(expected) and dof == strata * (shape[-1] - 1) * (shape[-2] - 1)
+                expected, dof = channel_chi_square(
+                    counts.reshape(strata, *shape[-2:]), blur, constant=constant
+                )
+                assert statistic == pytest.approx(expected) and dof == strata * (shape[-1] - 1) * (
+                    shape[-2] - 1
+                )
                 assert log_pvalue == pytest.approx(stats.chi2.logsf(expected, dof))
                 assert margin == pytest.approx(math.log(0.05) - log_pvalue)
 
@@ -186,11 +234,21 @@ def test_degenerate_tables_have_an_answer():
     for tables in (np.zeros((4, 2, 3)), one, 1e6 * one, np.ones((4, 1, 3)), np.ones((4, 2, 3))):
         for matrix in (blur, np.eye(4)):
             statistic, dof = channel_chi_square(tables, matrix)
-            assert math.isfinite(statistic) and statistic >= 0 and dof == 4 * (tables.shape[1] - 1) * (tables.shape[2] - 1)
+            assert (
+                math.isfinite(statistic)
+                and statistic >= 0
+                and dof == 4 * (tables.shape[1] - 1) * (tables.shape[2] - 1)
+            )
     assert channel_chi_square(np.zeros((4, 2, 3)), blur)[0] == 0
     codes = np.zeros((10, 3), dtype=np.int32)
     data = Dataset.from_codes(codes, domain=domain(2, 1, 3))
-    run = jaxcd.pc(data, test=ChannelAwareChiSquare(KaryResponse(1.0)), decider=jaxcd.Threshold(0.05), budget=jaxcd.NO_PRIVACY, key=None)
+    run = jaxcd.pc(
+        data,
+        test=ChannelAwareChiSquare(KaryResponse(1.0)),
+        decider=jaxcd.Threshold(0.05),
+        budget=jaxcd.NO_PRIVACY,
+        key=None,
+    )
     assert run.graph.adjacency.sum() == 0
 
 
@@ -200,7 +258,9 @@ def test_refusals():
     with pytest.raises(jaxcd.errors.DomainError, match="CombinedGeometric"):
         ChannelAwareChiSquare(CombinedGeometric(0.4, distance=Distance.EUCLIDEAN))
     test = ChannelAwareChiSquare(KaryResponse(1.0))
-    numeric = Dataset.from_array(np.zeros((5, 2)), domain=Domain({"a": Numeric(0, 1), "b": Numeric(0, 1)}))
+    numeric = Dataset.from_array(
+        np.zeros((5, 2)), domain=Domain({"a": Numeric(0, 1), "b": Numeric(0, 1)})
+    )
     with pytest.raises(jaxcd.errors.DomainError, match="'a'"):
         test.prepare(numeric)
     codes = np.zeros((5, 2), dtype=np.int32)
@@ -209,5 +269,9 @@ def test_refusals():
         test.prepare(Dataset.from_codes(codes, domain=undeclared))
     with pytest.raises(jaxcd.errors.OptionError):
         test.prepare(None)
-    wide = test.prepare(Dataset.from_codes(np.zeros((5, 7), dtype=np.int32), domain=domain(*[4] * 7)))
-    assert wide.admissible(Query.of(0, 1, (2, 3, 4))) and not wide.admissible(Query.of(0, 1, (2, 3, 4, 5)))
+    wide = test.prepare(
+        Dataset.from_codes(np.zeros((5, 7), dtype=np.int32), domain=domain(*[4] * 7))
+    )
+    assert wide.admissible(Query.of(0, 1, (2, 3, 4))) and not wide.admissible(
+        Query.of(0, 1, (2, 3, 4, 5))
+    )

@@ -1,4 +1,6 @@
-"""The score behind a channel: BIC without noise, equal for equivalent graphs, the truth in the limit, total everywhere."""
+"""The score behind a channel: BIC without noise, equal for equivalent graphs, the truth in the
+limit, total everywhere.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class Honest(ColumnwiseMechanism):
     def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
         return tuple(np.eye(k) for k in cardinalities)
 
-    def randomised_codes(self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms) -> NDArray[np.int32]:
+    def randomised_codes(
+        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> NDArray[np.int32]:
         return codes
 
 
@@ -64,8 +68,15 @@ def drawn(n: int, *cardinalities: int, seed: int = 0) -> Dataset:
     rng = np.random.default_rng(seed)
     columns = [rng.integers(cardinalities[0], size=n)]
     for k in cardinalities[1:]:
-        columns.append(np.where(rng.random(n) < 0.7, columns[rng.integers(len(columns))], rng.integers(k, size=n)) % k)
-    return Dataset.from_codes(np.column_stack(columns).astype(np.int32), domain=domain(*cardinalities))
+        columns.append(
+            np.where(
+                rng.random(n) < 0.7, columns[rng.integers(len(columns))], rng.integers(k, size=n)
+            )
+            % k
+        )
+    return Dataset.from_codes(
+        np.column_stack(columns).astype(np.int32), domain=domain(*cardinalities)
+    )
 
 
 def dags(d: int) -> list[np.ndarray]:
@@ -83,16 +94,26 @@ def dags(d: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("n", [3, 40, 5000])
 def test_without_noise_it_is_bic_empty_cells_and_all(n: int):
     data = drawn(n, 2, 3, 2, 4)
-    score, expected = ChannelScore(data, Honest(), max_parents=3), BICScore.of_data(data, max_parents=3)
+    score, expected = (
+        ChannelScore(data, Honest(), max_parents=3),
+        BICScore.of_data(data, max_parents=3),
+    )
     for node in range(4):
         table = expected.table(node)
-        np.testing.assert_allclose(score.locals(node, table.families), table.scores, rtol=1e-12, atol=1e-9)
-    heavier, expected = ChannelScore(data, Honest(), penalty=3.0), BICScore.of_data(data, penalty=3.0)
+        np.testing.assert_allclose(
+            score.locals(node, table.families), table.scores, rtol=1e-12, atol=1e-9
+        )
+    heavier, expected = (
+        ChannelScore(data, Honest(), penalty=3.0),
+        BICScore.of_data(data, penalty=3.0),
+    )
     assert heavier.local(0, (1, 3)) == pytest.approx(expected.local(0, (1, 3)))
 
 
 def test_equivalent_dags_have_equal_totals_and_others_have_not():
-    data = randomise(drawn(3000, 2, 3, 2), KaryResponse(4.0), noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+    data = randomise(
+        drawn(3000, 2, 3, 2), KaryResponse(4.0), noise=jaxcd.SimulatedNoise(jax.random.key(0))
+    )
     score = ChannelAwareBIC(KaryResponse(4.0)).prepare(data)
     totals: dict[bytes, list[float]] = {}
     for a in dags(3):
@@ -111,15 +132,23 @@ def test_reversing_a_covered_edge_changes_nothing(seed: int, epsilon: float, n: 
     rng = np.random.default_rng(seed)
     cardinalities = tuple(rng.integers(1, 4, size=4).tolist())
     codes = np.column_stack([rng.integers(k, size=n) for k in cardinalities]).astype(np.int32)
-    score = ChannelAwareBIC(KaryResponse(epsilon)).prepare(Dataset.from_codes(codes, domain=domain(*cardinalities)))
+    score = ChannelAwareBIC(KaryResponse(epsilon)).prepare(
+        Dataset.from_codes(codes, domain=domain(*cardinalities))
+    )
     forward = score.local(0, (2, 3)) + score.local(1, (0, 2, 3))
     backward = score.local(1, (2, 3)) + score.local(0, (1, 2, 3))
     assert math.isfinite(forward) and forward == pytest.approx(backward, rel=1e-9, abs=1e-6)
 
 
-@pytest.mark.parametrize("mechanism", [KaryResponse(5.0), BoundedGeometric(0.7), CombinedKaryResponse(4.0)], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "mechanism",
+    [KaryResponse(5.0), BoundedGeometric(0.7), CombinedKaryResponse(4.0)],
+    ids=lambda m: type(m).__name__,
+)
 def test_the_corrected_table_is_unbiased_and_its_variance_is_right(mechanism):
-    """Against the whole joint channel: A q is the truth, and each inflation the variance of one report's correction."""
+    """Against the whole joint channel: A q is the truth, and each inflation the variance of one
+    report's correction.
+    """
     rng, n = np.random.default_rng(1), 10**9
     declared = domain(2, 3, 2)
     truth = rng.dirichlet(np.full(12, 20.0))
@@ -143,7 +172,9 @@ def test_the_corrected_table_is_unbiased_and_its_variance_is_right(mechanism):
         table, inflation, threshold = score.corrected(columns)
         np.testing.assert_allclose(table.ravel(), p, atol=1e-9)
         np.testing.assert_allclose(inflation.ravel(), 1 + (variance - p * (1 - p)) / p, rtol=1e-6)
-        np.testing.assert_allclose(threshold.ravel(), 2 * np.sqrt((variance - p * (1 - p)) / n), rtol=1e-6)
+        np.testing.assert_allclose(
+            threshold.ravel(), 2 * np.sqrt((variance - p * (1 - p)) / n), rtol=1e-6
+        )
 
 
 def test_the_inflation_is_the_bias_of_the_entropy():
@@ -159,7 +190,14 @@ def test_the_inflation_is_the_bias_of_the_entropy():
         table, inflation, threshold = score.corrected((0, 1))
         # The part of first order has mean zero, and is most of the variance.
         first = ((table - truth) * (1 + np.log(truth))).sum()
-        excess.append(n * (float(continued_xlogx(table, threshold).sum()) - float((truth * np.log(truth)).sum()) - first))
+        excess.append(
+            n
+            * (
+                float(continued_xlogx(table, threshold).sum())
+                - float((truth * np.log(truth)).sum())
+                - first
+            )
+        )
         half.append((inflation.sum() - 1) / 2)
     assert np.mean(excess) == pytest.approx(np.mean(half), rel=0.1)
     assert np.mean(half) > 4  # where sampling alone has 1.5
@@ -176,11 +214,18 @@ def test_the_tangent():
     assert continued_xlogx(np.zeros(1), np.zeros(1))[0] == pytest.approx(0.0, abs=1e-290)
 
 
-@pytest.mark.parametrize(("epsilon", "n", "share"), [(2.0, 1000, 0.4), (0.2, 100, 0.46), (1.0, 400, 0.25)])
+@pytest.mark.parametrize(
+    ("epsilon", "n", "share"), [(2.0, 1000, 0.4), (0.2, 100, 0.46), (1.0, 400, 0.25)]
+)
 def test_a_single_column_by_hand(epsilon: float, n: int, share: float):
-    """Warner's response: all cells seen; all hidden and at the least price; one hidden, with a negative estimate."""
-    codes = np.column_stack([np.arange(n) >= round(share * n), np.zeros(n)]).astype(np.int32)  # the second has one level
-    score = ChannelAwareBIC(KaryResponse(epsilon), penalty_discount=1.5).prepare(Dataset.from_codes(codes, domain=domain(2, 1)))
+    """Warner's response: all cells seen; all hidden and at the least price; one hidden, with a
+    negative estimate.
+    """
+    # the second has one level
+    codes = np.column_stack([np.arange(n) >= round(share * n), np.zeros(n)]).astype(np.int32)
+    score = ChannelAwareBIC(KaryResponse(epsilon), penalty_discount=1.5).prepare(
+        Dataset.from_codes(codes, domain=domain(2, 1))
+    )
     keep = math.tanh(epsilon / 2)
     estimate = (share - (1 - keep) / 2) / keep
     assert (estimate < 0) == (n == 400)
@@ -197,7 +242,9 @@ def test_a_single_column_by_hand(epsilon: float, n: int, share: float):
 
 
 def limit_of(mechanism, dag: nx.DiGraph, n: int) -> ChannelScore:
-    """The score of the expected reports of n records of a model on the DAG, three levels a column."""
+    """The score of the expected reports of n records of a model on the DAG, three levels a
+    column.
+    """
     names, rng = list(dag), np.random.default_rng(3)
     joint = np.ones((3,) * len(names))
     grid = np.indices(joint.shape)
@@ -207,12 +254,19 @@ def limit_of(mechanism, dag: nx.DiGraph, n: int) -> ChannelScore:
         joint = joint * tables[(*(grid[u] for u in parents), grid[v])]
     declared = domain(*joint.shape)
     score = ChannelScore(drawn(50, *joint.shape), mechanism, max_parents=3)
-    score._joint, score._n = n * (joint.ravel() @ joint_channel(mechanism, declared)).reshape(joint.shape), n
+    score._joint, score._n = (
+        n * (joint.ravel() @ joint_channel(mechanism, declared)).reshape(joint.shape),
+        n,
+    )
     return score
 
 
-@pytest.mark.parametrize("mechanism", [KaryResponse(8.0), CombinedKaryResponse(3.0)], ids=lambda m: type(m).__name__)
-@pytest.mark.parametrize("arcs", [["ab", "bc", "cd"], ["ac", "bc", "cd"], ["ab", "ac", "bd", "cd"]], ids="-".join)
+@pytest.mark.parametrize(
+    "mechanism", [KaryResponse(8.0), CombinedKaryResponse(3.0)], ids=lambda m: type(m).__name__
+)
+@pytest.mark.parametrize(
+    "arcs", [["ab", "bc", "cd"], ["ac", "bc", "cd"], ["ab", "ac", "bd", "cd"]], ids="-".join
+)
 def test_with_enough_records_the_best_class_is_the_true_one(mechanism, arcs):
     """On expected reports, where the usual BIC adds edges."""
     dag = nx.DiGraph()
@@ -230,18 +284,29 @@ def test_with_enough_records_the_best_class_is_the_true_one(mechanism, arcs):
 def test_searches_take_it_as_any_score():
     network = jaxcd.networks.load("cancer")
     mechanism = KaryResponse(30.0)
-    data = randomise(network.sample(300_000, key=jax.random.key(0)), mechanism, noise=jaxcd.SimulatedNoise(jax.random.key(1)))
+    data = randomise(
+        network.sample(300_000, key=jax.random.key(0)),
+        mechanism,
+        noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+    )
     score = ChannelAwareBIC(mechanism)
     runs = [
         jaxcd.exact_search(data, score=score, budget=NONE),
         jaxcd.ges(data, score=score, budget=NONE),
-        jaxcd.mmhc(data, score=score, test=ChannelAwareChiSquare(mechanism), alpha=0.001, budget=NONE),
-        jaxcd.order_mcmc(data, score=score, budget=NONE, key=jax.random.key(2), n_steps=300, burn_in=300),
+        jaxcd.mmhc(
+            data, score=score, test=ChannelAwareChiSquare(mechanism), alpha=0.001, budget=NONE
+        ),
+        jaxcd.order_mcmc(
+            data, score=score, budget=NONE, key=jax.random.key(2), n_steps=300, burn_in=300
+        ),
     ]
     for run in runs:
         assert run.graph == network.cpdag()
         assert run.info["score"] == pytest.approx(runs[0].info["score"])
-        assert run.info["score_function"] == "ChannelAwareBIC(mechanism=KaryResponse(epsilon=30.0), penalty_discount=1.0)"
+        assert (
+            run.info["score_function"]
+            == "ChannelAwareBIC(mechanism=KaryResponse(epsilon=30.0), penalty_discount=1.0)"
+        )
 
 
 def test_tables_counted_one_by_one_are_the_sums_of_the_joint_table():
@@ -263,7 +328,12 @@ def test_degenerate_reports_have_a_score():
     constant = Dataset.from_codes(np.zeros((10, 3), dtype=np.int32), domain=domain(2, 1, 3))
     score = ChannelAwareBIC(KaryResponse(1.0)).prepare(constant)
     assert score.candidates(1) == () and score.candidates(0) == (2,)
-    assert jaxcd.ges(constant, score=ChannelAwareBIC(KaryResponse(1.0)), budget=NONE).graph.adjacency.sum() == 0
+    assert (
+        jaxcd.ges(
+            constant, score=ChannelAwareBIC(KaryResponse(1.0)), budget=NONE
+        ).graph.adjacency.sum()
+        == 0
+    )
 
 
 def test_families_with_too_many_cells_are_never_chosen():
@@ -285,15 +355,24 @@ def test_refusals():
         with pytest.raises(jaxcd.errors.OptionError, match="penalty_discount"):
             ChannelAwareBIC(KaryResponse(1.0), penalty_discount=wrong)
     config = ChannelAwareBIC(KaryResponse(1.0))
-    numeric = Dataset.from_array(np.zeros((5, 2)), domain=Domain({"a": Numeric(0, 1), "b": Numeric(0, 1)}))
+    numeric = Dataset.from_array(
+        np.zeros((5, 2)), domain=Domain({"a": Numeric(0, 1), "b": Numeric(0, 1)})
+    )
     with pytest.raises(jaxcd.errors.DomainError, match="'a'"):
         config.prepare(numeric)
     codes = np.zeros((5, 2), dtype=np.int32)
     with pytest.raises(jaxcd.errors.PrivacyError, match="domain"):
-        config.prepare(Dataset.from_codes(codes, domain=Domain(domain(2, 2).columns, declared=False)))
+        config.prepare(
+            Dataset.from_codes(codes, domain=Domain(domain(2, 2).columns, declared=False))
+        )
     declared = Dataset.from_codes(codes, domain=domain(2, 2))
     with pytest.raises(jaxcd.errors.OptionError, match="max_parents"):
         config.prepare(declared, max_parents=-1)
-    bought = jaxcd.release(declared, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+    bought = jaxcd.release(
+        declared,
+        jaxcd.Histogram(),
+        budget=jaxcd.Budget(1.0),
+        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+    )
     with pytest.raises(jaxcd.errors.OptionError, match="randomise"):
         jaxcd.exact_search(bought, score=config)

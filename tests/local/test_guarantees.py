@@ -27,7 +27,12 @@ from jaxcd.local.combined_geometric import combined_d_privacy, combined_epsilon
 from jaxcd.local.distances import Layout
 from jaxcd.privacy import Relation
 
-KINDS = [(KaryResponse, None), (CombinedKaryResponse, None), (BoundedGeometric, None), (ClippedGeometric, None)]
+KINDS = [
+    (KaryResponse, None),
+    (CombinedKaryResponse, None),
+    (BoundedGeometric, None),
+    (ClippedGeometric, None),
+]
 KINDS += [(CombinedGeometric, distance) for distance in Distance]
 
 
@@ -36,7 +41,9 @@ def ordinal(*cardinalities: int) -> Domain:
 
 
 def brute_force(matrix, cardinalities, distance):
-    """(epsilon_LDP, d-privacy, smallest and largest P[x | x]) over all (x, x', y), from nothing but the channel."""
+    """(epsilon_LDP, d-privacy, smallest and largest P[x | x]) over all (x, x', y), from nothing but
+    the channel.
+    """
     cells = np.array(list(itertools.product(*map(range, cardinalities))), dtype=float)
     logs = np.log(matrix)
     order = {Distance.MANHATTAN: 1, Distance.EUCLIDEAN: 2, Distance.CHEBYSHEV: np.inf}[distance]
@@ -53,7 +60,9 @@ def brute_force(matrix, cardinalities, distance):
 def check_against_brute_force(mechanism, cardinalities):
     domain = ordinal(*cardinalities)
     guarantee = mechanism.guarantee(domain)
-    epsilon, d_privacy, smallest, largest = brute_force(joint_channel(mechanism, domain), cardinalities, guarantee.distance)
+    epsilon, d_privacy, smallest, largest = brute_force(
+        joint_channel(mechanism, domain), cardinalities, guarantee.distance
+    )
     assert guarantee.proved and guarantee.epsilon_ldp_exact and guarantee.d_privacy_exact
     # never below the truth (the matrix itself is rounded), and above it by rounding only
     assert epsilon - 1e-10 <= guarantee.epsilon_ldp <= epsilon * (1 + 1e-9) + 1e-8
@@ -62,7 +71,9 @@ def check_against_brute_force(mechanism, cardinalities):
     assert guarantee.p_truth_largest == pytest.approx(largest, rel=1e-10)
 
 
-SMALL = st.lists(st.integers(1, 5), min_size=1, max_size=3).filter(lambda ks: 1 < math.prod(ks) <= 48)
+SMALL = st.lists(st.integers(1, 5), min_size=1, max_size=3).filter(
+    lambda ks: 1 < math.prod(ks) <= 48
+)
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
@@ -77,14 +88,21 @@ def test_mechanisms_with_an_epsilon_equal_brute_force(cardinalities, epsilon):
 def test_the_bounded_geometric_equals_brute_force(cardinalities, share):
     least = max(1 / k for k in cardinalities if k > 1)
     check_against_brute_force(BoundedGeometric(least + share * (1 - least)), cardinalities)
-    check_against_brute_force(BoundedGeometric(tuple(1 / k + share * (1 - 1 / k) if k > 1 else 0.5 for k in cardinalities)), cardinalities)
+    check_against_brute_force(
+        BoundedGeometric(
+            tuple(1 / k + share * (1 - 1 / k) if k > 1 else 0.5 for k in cardinalities)
+        ),
+        cardinalities,
+    )
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(SMALL, st.floats(0.02, 0.98), st.sampled_from(Distance))
 def test_the_combined_geometric_equals_brute_force(cardinalities, share, distance):
     least = 1 / math.prod(cardinalities)
-    check_against_brute_force(CombinedGeometric(least + share * (1 - least), distance), cardinalities)
+    check_against_brute_force(
+        CombinedGeometric(least + share * (1 - least), distance), cardinalities
+    )
 
 
 @pytest.mark.parametrize("cardinalities", [(9, 3), (2, 12), (7, 7), (3, 3, 3, 3)])
@@ -100,18 +118,24 @@ def test_the_bounds_of_large_domains_hold_on_small_ones(cardinalities, share, di
     least = 1 / math.prod(cardinalities)
     mechanism = CombinedGeometric(least + share * (1 - least), distance)
     assume(mechanism.p_max < 1)
-    epsilon, d_privacy, _, _ = brute_force(joint_channel(mechanism, ordinal(*cardinalities)), cardinalities, distance)
+    epsilon, d_privacy, _, _ = brute_force(
+        joint_channel(mechanism, ordinal(*cardinalities)), cardinalities, distance
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(combined_geometric, "ENUMERATED_CELLS", 0)
         bound, exact = combined_d_privacy(tuple(cardinalities), distance, mechanism.p_max)
         assert d_privacy <= bound + 1e-9 and exact == (distance is Distance.MANHATTAN)
         patch.setattr(combined_geometric, "TABLE_SIZE", 0)
-        assert d_privacy <= combined_d_privacy(tuple(cardinalities), distance, mechanism.p_max)[0] + 1e-9
+        assert (
+            d_privacy
+            <= combined_d_privacy(tuple(cardinalities), distance, mechanism.p_max)[0] + 1e-9
+        )
         crude, exact = combined_epsilon(tuple(cardinalities), distance, mechanism.p_max)
         assert epsilon <= crude + 1e-9 and not exact
 
 
-# Huge domains ----------------------------------------------------------------------------------------------------------
+# Huge domains
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("distance", Distance)
@@ -121,7 +145,8 @@ def test_no_record_of_a_huge_domain_beats_the_reported_epsilon(distance):
     layout = Layout(cardinalities, distance)
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 10, (400, 11), dtype=np.int32)
-    codes[:11] = np.where(np.arange(11) < np.arange(11)[:, None], 0, 4)  # from the centre to the corner
+    # from the centre to the corner
+    codes[:11] = np.where(np.arange(11) < np.arange(11)[:, None], 0, 4)
     classes = layout.classes_of(codes)[0]
     losses = layout.rates(classes, 0.1) * layout.eccentricities(classes)
     assert guarantee.epsilon_ldp_exact and (losses <= guarantee.epsilon_ldp).all()
@@ -131,7 +156,9 @@ def test_no_record_of_a_huge_domain_beats_the_reported_epsilon(distance):
 
 
 def test_a_pair_of_a_huge_domain_attains_the_reported_d_privacy():
-    """Steepest ascent over neighbouring records and the farthest answers finds the reported Manhattan d-privacy."""
+    """Steepest ascent over neighbouring records and the farthest answers finds the reported
+    Manhattan d-privacy.
+    """
     cardinalities, p_max = (10,) * 4, 0.1
     layout = Layout(cardinalities, Distance.MANHATTAN)
     cells = np.array(list(itertools.product(range(10), repeat=4)), dtype=np.int32)
@@ -141,7 +168,8 @@ def test_a_pair_of_a_huge_domain_attains_the_reported_d_privacy():
         for j in range(4):
             step = list(x)
             step[j] += 1
-            # The loss is linear in the distance on either side of the step: its ends, for the other columns nearest and farthest.
+            # The loss is linear in the distance on either side of the step: its ends, for the other
+            # columns nearest and farthest.
             for level in (0, x[j], x[j] + 1, 9):
                 for others in (0, sum(max(a, 9 - a) for i, a in enumerate(x) if i != j)):
                     near, far = others + abs(level - x[j]), others + abs(level - step[j])
@@ -156,9 +184,12 @@ def test_where_classes_are_too_many_bounds_are_marked(distance):
     assert not guarantee.epsilon_ldp_exact and not guarantee.d_privacy_exact and guarantee.proved
 
 
-# The published table ---------------------------------------------------------------------------------------------------
+# The published table
+# --------------------------------------------------------------------------------------------------
 
-TABLE = [  # k, p_max, rate at the edge, at the centre, d-privacy, epsilon_LDP, k-ary response at the same p_max
+# k, p_max, rate at the edge, at the centre, d-privacy, epsilon_LDP, k-ary response at the same
+# p_max
+TABLE = [
     (5, 0.3, 0.229, 0.371, 0.413, 0.98, 0.54),
     (10, 0.3, 0.343, 0.584, 0.646, 3.71, 1.35),
     (10, 0.5, 0.692, 1.093, 1.468, 7.70, 2.20),
@@ -174,7 +205,9 @@ def test_the_table_of_the_specification(row):
     k, p_max, edge, centre, d_privacy, epsilon, response = row
     domain, rates = ordinal(k), column_rates(k, p_max)
     guarantee = BoundedGeometric(p_max).guarantee(domain)
-    assert rates[0] == pytest.approx(edge, abs=6e-4) and rates[(k - 1) // 2] == pytest.approx(centre, abs=6e-4)
+    assert rates[0] == pytest.approx(edge, abs=6e-4) and rates[(k - 1) // 2] == pytest.approx(
+        centre, abs=6e-4
+    )
     assert guarantee.d_privacy == pytest.approx(d_privacy, rel=1e-3, abs=6e-4)
     assert guarantee.epsilon_ldp == pytest.approx(epsilon, rel=3e-3, abs=6e-3)
     assert guarantee.d_privacy > rates.max()  # private, but with none of the rates
@@ -191,10 +224,16 @@ def test_clipped_geometric_is_what_its_name_says():
 def test_guarantees_turn_into_costs():
     guarantee = KaryResponse(1.5).guarantee(ordinal(2, 3))
     cost = guarantee.cost
-    assert (cost.epsilon, cost.delta, cost.relation, cost.proven) == (1.5, 0.0, Relation.REPLACE_ONE, True)
+    assert (cost.epsilon, cost.delta, cost.relation, cost.proven) == (
+        1.5,
+        0.0,
+        Relation.REPLACE_ONE,
+        True,
+    )
 
 
-# Calibration -----------------------------------------------------------------------------------------------------------
+# Calibration
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("kind", "distance"), KINDS, ids=str)
@@ -202,11 +241,19 @@ def test_guarantees_turn_into_costs():
 def test_calibrated_mechanisms_have_the_property(kind, distance, cardinalities):
     domain = ordinal(*cardinalities)
     for epsilon in (0.01, 1.0, 8.0):
-        guarantee = calibrate(kind, domain, epsilon_ldp=epsilon, distance=distance).guarantee(domain)
-        assert guarantee.epsilon_ldp <= epsilon and guarantee.epsilon_ldp == pytest.approx(epsilon, rel=1e-9)
+        guarantee = calibrate(kind, domain, epsilon_ldp=epsilon, distance=distance).guarantee(
+            domain
+        )
+        assert guarantee.epsilon_ldp <= epsilon and guarantee.epsilon_ldp == pytest.approx(
+            epsilon, rel=1e-9
+        )
     for d_privacy in (0.05, 0.7):
-        guarantee = calibrate(kind, domain, d_privacy=d_privacy, distance=distance).guarantee(domain)
-        assert guarantee.d_privacy <= d_privacy and guarantee.d_privacy == pytest.approx(d_privacy, rel=1e-9)
+        guarantee = calibrate(kind, domain, d_privacy=d_privacy, distance=distance).guarantee(
+            domain
+        )
+        assert guarantee.d_privacy <= d_privacy and guarantee.d_privacy == pytest.approx(
+            d_privacy, rel=1e-9
+        )
     p_max = 0.6
     guarantee = calibrate(kind, domain, p_max=p_max, distance=distance).guarantee(domain)
     assert guarantee.p_truth_largest == pytest.approx(p_max, rel=1e-9)
@@ -215,10 +262,16 @@ def test_calibrated_mechanisms_have_the_property(kind, distance, cardinalities):
 def test_calibration_by_column_keeps_the_shares_of_k_ary_response():
     domain = ordinal(2, 8)
     mechanism = calibrate(BoundedGeometric, domain, epsilon_ldp=5.0)
-    parts = [BoundedGeometric(p).guarantee(ordinal(k)).epsilon_ldp for p, k in zip(mechanism.p_max, (2, 8), strict=True)]
+    parts = [
+        BoundedGeometric(p).guarantee(ordinal(k)).epsilon_ldp
+        for p, k in zip(mechanism.p_max, (2, 8), strict=True)
+    ]
     assert parts == pytest.approx([1.0, 4.0], abs=1e-8)
-    assert calibrate(BoundedGeometric, ordinal(2, 10), p_max=0.2).p_max == pytest.approx((0.5, 0.4))  # none below 1/k
-    assert calibrate(BoundedGeometric, ordinal(4, 10), p_max=0.16).p_max == pytest.approx((0.4, 0.4))
+    # none below 1/k
+    assert calibrate(BoundedGeometric, ordinal(2, 10), p_max=0.2).p_max == pytest.approx((0.5, 0.4))
+    assert calibrate(BoundedGeometric, ordinal(4, 10), p_max=0.16).p_max == pytest.approx(
+        (0.4, 0.4)
+    )
 
 
 def test_calibration_on_a_huge_domain():
@@ -226,7 +279,9 @@ def test_calibration_on_a_huge_domain():
     for distance in (Distance.MANHATTAN, Distance.CHEBYSHEV):
         mechanism = calibrate(CombinedGeometric, domain, epsilon_ldp=5.0, distance=distance)
         assert mechanism.guarantee(domain).epsilon_ldp == pytest.approx(5.0, abs=1e-8)
-    assert calibrate(CombinedKaryResponse, domain, p_max=0.5).epsilon == pytest.approx(math.log(10**11 - 1))
+    assert calibrate(CombinedKaryResponse, domain, p_max=0.5).epsilon == pytest.approx(
+        math.log(10**11 - 1)
+    )
 
 
 @pytest.mark.parametrize(

@@ -38,13 +38,17 @@ def domain(*cardinalities: int) -> Domain:
     return Domain({f"c{j}": Categorical(tuple(range(k))) for j, k in enumerate(cardinalities)})
 
 
-def case(seed: int, shape: tuple[int, ...] = (2, 3), n: int = 200) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+def case(
+    seed: int, shape: tuple[int, ...] = (2, 3), n: int = 200
+) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
     rng = np.random.default_rng(seed)
     matrices = [random_channel(rng, k) for k in shape]
     joint = np.ones((1, 1))
     for matrix in matrices:
         joint = np.kron(joint, matrix)
-    counts = rng.multinomial(n, rng.dirichlet(np.full(math.prod(shape), 0.3)) @ joint).reshape(shape)
+    counts = rng.multinomial(n, rng.dirichlet(np.full(math.prod(shape), 0.3)) @ joint).reshape(
+        shape
+    )
     return counts, matrices, joint
 
 
@@ -58,8 +62,12 @@ def test_the_likelihood_never_falls_and_columns_are_the_joint_channel(seed, shap
         now = log_likelihood(counts, estimate, joint)
         assert now >= before - 1e-9
         before = now
-    np.testing.assert_allclose(ibu(counts, matrices, n_iterations=15, tolerance=0.0), estimate, atol=1e-12)
-    np.testing.assert_allclose(ibu(counts, joint, n_iterations=15, tolerance=0.0), estimate, atol=1e-12)
+    np.testing.assert_allclose(
+        ibu(counts, matrices, n_iterations=15, tolerance=0.0), estimate, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        ibu(counts, joint, n_iterations=15, tolerance=0.0), estimate, atol=1e-12
+    )
     assert estimate.min() >= 0 and estimate.sum() == pytest.approx(1)
 
 
@@ -71,14 +79,22 @@ def test_it_ends_at_the_maximum(seed):
     def loss(logits: np.ndarray) -> float:
         return -log_likelihood(counts, special.softmax(logits), joint)
 
-    reached = min((optimize.minimize(loss, np.random.default_rng(k).normal(size=6), tol=1e-12) for k in range(3)), key=lambda run: run.fun)
+    reached = min(
+        (
+            optimize.minimize(loss, np.random.default_rng(k).normal(size=6), tol=1e-12)
+            for k in range(3)
+        ),
+        key=lambda run: run.fun,
+    )
     estimate = ibu(counts, matrices, n_iterations=100_000, tolerance=1e-13)
     assert log_likelihood(counts, estimate, joint) >= -reached.fun - 1e-6
     # First-order conditions: no cell could gain, and those in use gain alike.
     gain = joint @ (counts.ravel() / (estimate.ravel() @ joint)) / counts.sum()
     assert gain.max() < 1 + 1e-3
     np.testing.assert_allclose(gain[estimate.ravel() > 1e-3], 1, atol=1e-3)
-    np.testing.assert_allclose(ibu(counts, matrices, n_iterations=1, start=estimate), estimate, atol=1e-9)
+    np.testing.assert_allclose(
+        ibu(counts, matrices, n_iterations=1, start=estimate), estimate, atol=1e-9
+    )
 
 
 def test_where_the_inverse_channel_gives_a_distribution_it_is_the_estimate():
@@ -86,7 +102,9 @@ def test_where_the_inverse_channel_gives_a_distribution_it_is_the_estimate():
     _, matrices, joint = case(0)
     p = rng.dirichlet(np.full(6, 5.0))
     counts = (1000 * p @ joint).reshape(2, 3)
-    np.testing.assert_allclose(ibu(counts, matrices, tolerance=1e-14, n_iterations=100_000).ravel(), p, atol=1e-9)
+    np.testing.assert_allclose(
+        ibu(counts, matrices, tolerance=1e-14, n_iterations=100_000).ravel(), p, atol=1e-9
+    )
     below = counts.copy()
     below[0, 0] = 0
     assert (np.linalg.solve(joint.T, below.ravel()) < 0).any()
@@ -99,12 +117,19 @@ def test_without_noise_it_is_the_table_and_without_records_the_start():
     np.testing.assert_allclose(ibu(0 * counts, [np.eye(2)] * 2), 0.25)
 
 
-MECHANISMS = [KaryResponse(6.0), BoundedGeometric(0.8), CombinedKaryResponse(3.0), CombinedGeometric(0.4, distance=Distance.MANHATTAN)]
+MECHANISMS = [
+    KaryResponse(6.0),
+    BoundedGeometric(0.8),
+    CombinedKaryResponse(3.0),
+    CombinedGeometric(0.4, distance=Distance.MANHATTAN),
+]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
 def test_channels_of_columns_are_those_of_the_record(mechanism):
-    """The joint channel with the other columns summed away, which for these mechanisms does not depend on their truth."""
+    """The joint channel with the other columns summed away, which for these mechanisms does not
+    depend on their truth.
+    """
     declared = domain(2, 3, 2)
     joint = joint_channel(mechanism, declared).reshape((2, 3, 2) * 2)
     whole = channel_of(mechanism, declared, [2, 0, 1])
@@ -129,7 +154,9 @@ def test_the_joint_comes_back(mechanism):
     data = resample(p, domain=declared, n_samples=100_000, key=jax.random.key(0))
     noisy = randomise(data, mechanism, noise=jaxcd.SimulatedNoise(jax.random.key(1)))
     estimate = denoised_joint(noisy, mechanism)
-    raw = np.bincount(noisy.codes[:, 0] * 3 + noisy.codes[:, 1], minlength=6).reshape(2, 3) / 100_000
+    raw = (
+        np.bincount(noisy.codes[:, 0] * 3 + noisy.codes[:, 1], minlength=6).reshape(2, 3) / 100_000
+    )
     assert np.abs(estimate - p).sum() / 2 < 0.03 < np.abs(raw - p).sum() / 2
     if not isinstance(mechanism, CombinedGeometric):
         margin = denoised_joint(noisy, mechanism, columns=["c1"])
@@ -155,7 +182,12 @@ def test_refusals():
     for wrong in (-counts, counts * math.nan):
         with pytest.raises(jaxcd.errors.DataError, match="counts"):
             ibu(wrong, matrices)
-    for wrong in ([np.eye(2)], np.eye(3), [np.eye(2), np.ones((2, 2))], [np.eye(2), math.nan * np.eye(2)]):
+    for wrong in (
+        [np.eye(2)],
+        np.eye(3),
+        [np.eye(2), np.ones((2, 2))],
+        [np.eye(2), math.nan * np.eye(2)],
+    ):
         with pytest.raises(jaxcd.errors.OptionError, match="channels"):
             ibu(counts, wrong)
     for options in ({"n_iterations": 0}, {"tolerance": -1.0}, {"tolerance": math.nan}):

@@ -33,11 +33,18 @@ from jaxcd.local.kary_response import kept
 from jaxcd.local.uniforms import Table, Uniforms
 from jaxcd.privacy import SecureNoise, SimulatedNoise
 
-BY_COLUMN = [KaryResponse(3.0), BoundedGeometric(0.55), BoundedGeometric((0.5, 0.3, 0.4, 0.9)), ClippedGeometric(0.7)]
+BY_COLUMN = [
+    KaryResponse(3.0),
+    BoundedGeometric(0.55),
+    BoundedGeometric((0.5, 0.3, 0.4, 0.9)),
+    ClippedGeometric(0.7),
+]
 
 
 def ordinal(*cardinalities: int, declared: bool = True) -> Domain:
-    return Domain({f"x{i}": Ordinal(tuple(range(k))) for i, k in enumerate(cardinalities)}, declared=declared)
+    return Domain(
+        {f"x{i}": Ordinal(tuple(range(k))) for i, k in enumerate(cardinalities)}, declared=declared
+    )
 
 
 def simulated(seed: int) -> SimulatedNoise:
@@ -46,14 +53,20 @@ def simulated(seed: int) -> SimulatedNoise:
 
 def every_cell(cardinalities, repeats: int) -> Dataset:
     cells = np.repeat(np.arange(math.prod(cardinalities)), repeats)
-    return Dataset.from_codes(np.stack(np.unravel_index(cells, cardinalities), axis=1), domain=ordinal(*cardinalities))
+    return Dataset.from_codes(
+        np.stack(np.unravel_index(cells, cardinalities), axis=1), domain=ordinal(*cardinalities)
+    )
 
 
 def goodness_of_fit(mechanism, cardinalities, *, repeats: int, noise) -> float:
-    """p-value of the chi-square test of randomised records against the enumerated channel, over all true records."""
+    """p-value of the chi-square test of randomised records against the enumerated channel, over all
+    true records.
+    """
     probabilities = joint_channel(mechanism, ordinal(*cardinalities))
     out = randomise(every_cell(cardinalities, repeats), mechanism, noise=noise).codes
-    reported = np.ravel_multi_index(tuple(out.T), cardinalities).reshape(len(probabilities), repeats)
+    reported = np.ravel_multi_index(tuple(out.T), cardinalities).reshape(
+        len(probabilities), repeats
+    )
     observed = np.stack([np.bincount(row, minlength=len(probabilities)) for row in reported])
     expected = probabilities * repeats
     keep = expected >= 5
@@ -64,7 +77,8 @@ def goodness_of_fit(mechanism, cardinalities, *, repeats: int, noise) -> float:
     return float(stats.chi2.sf(statistic, keep.sum() + pooled.sum() - len(probabilities)))
 
 
-# Uniforms and tables ---------------------------------------------------------------------------------------------------
+# Uniforms and tables
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("noise", [SecureNoise(), simulated(1)], ids=["secure", "simulated"])
@@ -80,7 +94,13 @@ def test_uniforms_are_uniform(noise):
 
 def test_words_of_zeros_go_on_to_the_next_word(monkeypatch):
     uniforms = Uniforms(simulated(0))
-    words = iter([np.array([0, 4], np.uint64), np.array([2], np.uint64), np.array([2**63, 2**64 - 1], np.uint64)])
+    words = iter(
+        [
+            np.array([0, 4], np.uint64),
+            np.array([2], np.uint64),
+            np.array([2**63, 2**64 - 1], np.uint64),
+        ]
+    )
     monkeypatch.setattr(uniforms, "_words", lambda size: next(words))
     assert uniforms.uniform(2).tolist() == [1.5 * 2.0**-66, (2 - 2.0**-52) * 2.0**-3]
 
@@ -88,12 +108,21 @@ def test_words_of_zeros_go_on_to_the_next_word(monkeypatch):
 def test_tables_keep_the_relative_precision_of_small_probabilities(monkeypatch):
     table = Table(np.array([[0.5, 3e-40, 0.5, 0.0, 1e-40]]))
     uniforms = Uniforms(simulated(0))
-    for u, outcome in [(0.99e-40, 4), (1.01e-40, 1), (3.99e-40, 1), (4.01e-40, 0), (0.49, 0), (0.51, 2), (1 - 2.0**-53, 2)]:
+    for u, outcome in [
+        (0.99e-40, 4),
+        (1.01e-40, 1),
+        (3.99e-40, 1),
+        (4.01e-40, 0),
+        (0.49, 0),
+        (0.51, 2),
+        (1 - 2.0**-53, 2),
+    ]:
         monkeypatch.setattr(uniforms, "uniform", lambda size, u=u: np.full(size, u))
         assert table.draw(np.zeros(1, np.int64), uniforms) == outcome
 
 
-# Laws ------------------------------------------------------------------------------------------------------------------
+# Laws
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mechanism", [*BY_COLUMN, CombinedKaryResponse(4.0)], ids=repr)
@@ -101,7 +130,9 @@ def test_samplers_follow_their_channels(mechanism):
     assert goodness_of_fit(mechanism, (2, 5, 3, 1), repeats=4_000, noise=simulated(2)) > 1e-4
 
 
-@pytest.mark.parametrize("mechanism", [KaryResponse(3.0), BoundedGeometric(0.6), CombinedKaryResponse(2.0)], ids=repr)
+@pytest.mark.parametrize(
+    "mechanism", [KaryResponse(3.0), BoundedGeometric(0.6), CombinedKaryResponse(2.0)], ids=repr
+)
 def test_secure_draws_follow_the_channels_too(mechanism):
     assert goodness_of_fit(mechanism, (2, 4), repeats=4_000, noise=None) > 1e-6
 
@@ -124,27 +155,39 @@ def test_channels_are_stochastic_matrices_and_their_product_is_the_joint_one(mec
     matrices = channels(mechanism, domain)
     assert [matrix.shape for matrix in matrices] == [(2, 2), (5, 5), (3, 3), (1, 1)]
     for matrix in matrices:
-        assert (matrix > 0).all() and np.allclose(matrix.sum(axis=1), 1, atol=1e-14) and not matrix.flags.writeable
+        assert (
+            (matrix > 0).all()
+            and np.allclose(matrix.sum(axis=1), 1, atol=1e-14)
+            and not matrix.flags.writeable
+        )
     joint = joint_channel(mechanism, domain)
     x, y = (1, 3, 0, 0), (0, 4, 2, 0)
     expected = math.prod(matrix[a, b] for matrix, a, b in zip(matrices, x, y, strict=True))
-    assert joint[np.ravel_multi_index(x, (2, 5, 3, 1)), np.ravel_multi_index(y, (2, 5, 3, 1))] == pytest.approx(expected, rel=1e-13)
+    assert joint[
+        np.ravel_multi_index(x, (2, 5, 3, 1)), np.ravel_multi_index(y, (2, 5, 3, 1))
+    ] == pytest.approx(expected, rel=1e-13)
 
 
 def test_channels_have_the_stated_forms():
     first, second = channels(KaryResponse(2.0), ordinal(2, 3))
     for matrix, k in ((first, 2), (second, 3)):
         weight = math.exp(2.0 * k / 5)
-        assert np.allclose(matrix, (np.ones((k, k)) + (weight - 1) * np.eye(k)) / (weight + k - 1), rtol=1e-11)
+        assert np.allclose(
+            matrix, (np.ones((k, k)) + (weight - 1) * np.eye(k)) / (weight + k - 1), rtol=1e-11
+        )
     matrix = channels(BoundedGeometric(0.5), ordinal(5, 2))[0]
     assert np.allclose(np.diag(matrix), 0.5, rtol=1e-13)
     ratios = matrix[1, 2:] / matrix[1, 1:-1]  # one rate a row
-    assert np.allclose(ratios, ratios[0], rtol=1e-12) and matrix[1, 0] == pytest.approx(matrix[1, 2], rel=1e-13)
+    assert np.allclose(ratios, ratios[0], rtol=1e-12) and matrix[1, 0] == pytest.approx(
+        matrix[1, 2], rel=1e-13
+    )
     clipped = channels(ClippedGeometric(0.7), ordinal(4, 2))[0]
     noise = np.arange(-400, 401)
     q = math.exp(-0.7)
     for x in range(4):
-        law = np.bincount(np.clip(x + noise, 0, 3), weights=(1 - q) / (1 + q) * q ** np.abs(noise), minlength=4)
+        law = np.bincount(
+            np.clip(x + noise, 0, 3), weights=(1 - q) / (1 + q) * q ** np.abs(noise), minlength=4
+        )
         assert np.allclose(clipped[x], law, rtol=1e-11)
 
 
@@ -152,8 +195,14 @@ def test_constant_columns_stay_and_take_no_share_of_epsilon():
     data = every_cell((1, 2, 1), 50)
     out = randomise(data, KaryResponse(1.0), noise=simulated(4))
     assert (out.column("x0") == 0).all() and (out.column("x2") == 0).all()
-    assert np.array_equal(channels(KaryResponse(1.0), ordinal(1, 2))[1], channels(KaryResponse(1.0), ordinal(2))[0])
-    for mechanism in (CombinedGeometric(0.5, Distance.MANHATTAN), CombinedKaryResponse(1.0), BoundedGeometric(0.2)):
+    assert np.array_equal(
+        channels(KaryResponse(1.0), ordinal(1, 2))[1], channels(KaryResponse(1.0), ordinal(2))[0]
+    )
+    for mechanism in (
+        CombinedGeometric(0.5, Distance.MANHATTAN),
+        CombinedKaryResponse(1.0),
+        BoundedGeometric(0.2),
+    ):
         constant = every_cell((1, 1), 3)
         assert np.array_equal(randomise(constant, mechanism).codes, constant.codes)
 
@@ -163,14 +212,16 @@ def test_constant_columns_stay_and_take_no_share_of_epsilon():
 def test_the_float_that_k_ary_response_uses_keeps_epsilon_exactly(epsilon, n_values):
     getcontext().prec = 80
     keep = Fraction(kept(epsilon, n_values))
-    least_lie = (1 - keep) * (1 - Fraction(1, 2**44)) / n_values  # whole numbers below k are uniform to far better than this
+    # whole numbers below k are uniform to far better than this
+    least_lie = (1 - keep) * (1 - Fraction(1, 2**44)) / n_values
     ratio = 1 + keep / least_lie
     assert Decimal(ratio.numerator) / Decimal(ratio.denominator) <= Decimal(epsilon).exp()
     if epsilon < 20:  # and gives nothing away
         assert math.log1p(float(keep / least_lie)) == pytest.approx(epsilon, rel=1e-6)
 
 
-# Randomness ------------------------------------------------------------------------------------------------------------
+# Randomness
+# --------------------------------------------------------------------------------------------------
 
 
 def test_keys_reproduce_and_the_default_does_not():
@@ -179,11 +230,14 @@ def test_keys_reproduce_and_the_default_does_not():
         first, again = (randomise(data, mechanism, noise=simulated(5)).codes for _ in range(2))
         assert np.array_equal(first, again)
         assert not np.array_equal(first, randomise(data, mechanism, noise=simulated(6)).codes)
-        assert not np.array_equal(randomise(data, mechanism).codes, randomise(data, mechanism).codes)
+        assert not np.array_equal(
+            randomise(data, mechanism).codes, randomise(data, mechanism).codes
+        )
     assert data.domain == randomise(data, KaryResponse(1.0)).domain
 
 
-# Bad input -------------------------------------------------------------------------------------------------------------
+# Bad input
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, "1", None, True])
@@ -195,29 +249,47 @@ def test_epsilon_out_of_range(kind, epsilon):
 
 @pytest.mark.parametrize("p_max", [0.0, 1.0, 1.5, -0.1, math.nan, "half", None])
 def test_p_max_out_of_range(p_max):
-    for build in (BoundedGeometric, lambda p: BoundedGeometric((0.5, p)), lambda p: CombinedGeometric(p, Distance.MANHATTAN)):
+    for build in (
+        BoundedGeometric,
+        lambda p: BoundedGeometric((0.5, p)),
+        lambda p: CombinedGeometric(p, Distance.MANHATTAN),
+    ):
         with pytest.raises(OptionError, match="p_max must be above 0 and below 1, got"):
             build(p_max)
 
 
 def test_p_max_below_uniform():
-    with pytest.raises(OptionError, match=r"at least 1/4 = 0.25 for column 'x1' with 4 levels, got 0.24"):
+    with pytest.raises(
+        OptionError, match=r"at least 1/4 = 0.25 for column 'x1' with 4 levels, got 0.24"
+    ):
         randomise(every_cell((5, 4), 2), BoundedGeometric((0.2, 0.24)))
     with pytest.raises(OptionError, match="p_max must be at least 1/20"):
         randomise(every_cell((5, 4), 2), CombinedGeometric(0.049, Distance.CHEBYSHEV))
     with pytest.raises(OptionError, match="p_max holds 3 probabilities for 2 columns"):
         channels(BoundedGeometric((0.5, 0.5, 0.5)), ordinal(5, 4))
-    assert np.allclose(channels(BoundedGeometric(0.25), ordinal(4, 4))[0], 0.25)  # 1/k itself is uniform
-    assert np.allclose(joint_channel(CombinedGeometric(0.05, Distance.CHEBYSHEV), ordinal(5, 4)), 0.05)
+    # 1/k itself is uniform
+    assert np.allclose(channels(BoundedGeometric(0.25), ordinal(4, 4))[0], 0.25)
+    assert np.allclose(
+        joint_channel(CombinedGeometric(0.05, Distance.CHEBYSHEV), ordinal(5, 4)), 0.05
+    )
 
 
-ALL = [*BY_COLUMN[:2], ClippedGeometric(1.0), CombinedKaryResponse(1.0), CombinedGeometric(0.5, Distance.MANHATTAN)]
+ALL = [
+    *BY_COLUMN[:2],
+    ClippedGeometric(1.0),
+    CombinedKaryResponse(1.0),
+    CombinedGeometric(0.5, Distance.MANHATTAN),
+]
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
 def test_domains_that_are_refused(mechanism):
-    numeric = Dataset.from_array([[0.5, 1.0], [0.1, 2.0]], domain=Domain({"a": Numeric(0, 1), "b": Ordinal((1, 2))}))
-    with pytest.raises(DomainError, match="column 'a' is numeric; declare bounds and cut it into bins"):
+    numeric = Dataset.from_array(
+        [[0.5, 1.0], [0.1, 2.0]], domain=Domain({"a": Numeric(0, 1), "b": Ordinal((1, 2))})
+    )
+    with pytest.raises(
+        DomainError, match="column 'a' is numeric; declare bounds and cut it into bins"
+    ):
         randomise(numeric, mechanism)
     with pytest.raises(PrivacyError, match="its levels were taken from the data"):
         mechanism.guarantee(ordinal(2, 3, declared=False))
@@ -226,7 +298,9 @@ def test_domains_that_are_refused(mechanism):
 def test_other_refusals():
     with pytest.raises(DomainError, match="no channel for a single column; use joint_channel"):
         channels(CombinedGeometric(0.5, Distance.EUCLIDEAN), ordinal(2, 3))
-    with pytest.raises(DomainError, match="10,000 cells are too many for a joint channel, at most 4,096"):
+    with pytest.raises(
+        DomainError, match="10,000 cells are too many for a joint channel, at most 4,096"
+    ):
         joint_channel(CombinedKaryResponse(1.0), ordinal(100, 100))
     with pytest.raises(DomainError, match="column 'x1' has 2000 levels, more than 1024"):
         channels(BoundedGeometric(0.5), ordinal(3, 2000))
@@ -244,13 +318,16 @@ def test_other_refusals():
         Dataset.from_codes(np.array([[0, 2], [0, 0]]), domain=ordinal(2, 2), strict=True)
 
 
-# Bins ------------------------------------------------------------------------------------------------------------------
+# Bins
+# --------------------------------------------------------------------------------------------------
 
 
 def test_bins_agree_with_numpy():
     values = np.concatenate([np.random.default_rng(0).uniform(-2, 3, 500), np.linspace(-2, 3, 11)])
     cut = discretise(values, lower=-2, upper=3, bins=10)
-    assert np.array_equal(np.bincount(cut.codes, minlength=10), np.histogram(values, bins=10, range=(-2, 3))[0])
+    assert np.array_equal(
+        np.bincount(cut.codes, minlength=10), np.histogram(values, bins=10, range=(-2, 3))[0]
+    )
     assert cut.codes[-1] == 9 and cut.codes[-11] == 0
     assert np.allclose(cut.column.levels, np.arange(-1.75, 3, 0.5))
 
@@ -258,7 +335,11 @@ def test_bins_agree_with_numpy():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"lower": None}, PrivacyError, "lower and upper must be declared: a range taken from private data"),
+        (
+            {"lower": None},
+            PrivacyError,
+            "lower and upper must be declared: a range taken from private data",
+        ),
         ({"upper": None}, PrivacyError, "lower and upper must be declared"),
         ({"bins": 0}, OptionError, "bins must be a whole number from 1, got 0"),
         ({"bins": 2.5}, OptionError, "bins must be a whole number"),
@@ -278,7 +359,11 @@ def test_columns_are_cut_by_their_declared_bounds():
     domain = Domain({"a": Numeric(0, 1), "b": Ordinal(("no", "yes")), "c": Numeric(-1, 1)})
     frame = pd.DataFrame({"a": [0.0, 0.49, 1.0], "b": ["yes", "no", "yes"], "c": [-1.0, 0.0, 0.9]})
     data = discretise_columns(Dataset.from_frame(frame, domain=domain), bins={"a": 2, "c": 4})
-    assert data.codes.tolist() == [[0, 1, 0], [0, 0, 2], [1, 1, 3]] and data.domain.cardinalities == (2, 2, 4)
+    assert data.codes.tolist() == [
+        [0, 1, 0],
+        [0, 0, 2],
+        [1, 1, 3],
+    ] and data.domain.cardinalities == (2, 2, 4)
     open_bounds = Domain({"a": Numeric(), "b": Ordinal(("no", "yes"))})
     with pytest.raises(PrivacyError, match="column 'a': lower and upper must be declared"):
         discretise_columns(Dataset.from_frame(frame[["a", "b"]], domain=open_bounds), bins=3)
@@ -294,7 +379,8 @@ def test_bins_for_pairs():
         pair_bins(1)
 
 
-# Files -----------------------------------------------------------------------------------------------------------------
+# Files
+# --------------------------------------------------------------------------------------------------
 
 
 def test_files_hold_the_randomised_rows_and_the_guarantee(tmp_path):
@@ -306,24 +392,51 @@ def test_files_hold_the_randomised_rows_and_the_guarantee(tmp_path):
     back = Dataset.from_frame(pd.read_csv(out), domain=domain)
     assert back.n_samples == 300 and 0.4 < np.mean(back.codes == data.codes) < 0.8
     content = json.loads(promise.read_text())
-    assert content["mechanism"] == {"kind": "BoundedGeometric", "p_max": 0.6} and content["secure_noise"] is True
-    assert content["guarantee"]["epsilon_ldp"] == guarantee.epsilon_ldp and content["guarantee"]["proved"] is True
-    assert content["columns"]["stage"] == {"type": "ordinal", "levels": [1, 2, 3]} and content["n_samples"] == 300
-    for arguments in ({"out": out, "guarantee_out": tmp_path / "b"}, {"out": tmp_path / "b", "guarantee_out": promise}):
+    assert (
+        content["mechanism"] == {"kind": "BoundedGeometric", "p_max": 0.6}
+        and content["secure_noise"] is True
+    )
+    assert (
+        content["guarantee"]["epsilon_ldp"] == guarantee.epsilon_ldp
+        and content["guarantee"]["proved"] is True
+    )
+    assert (
+        content["columns"]["stage"] == {"type": "ordinal", "levels": [1, 2, 3]}
+        and content["n_samples"] == 300
+    )
+    for arguments in (
+        {"out": out, "guarantee_out": tmp_path / "b"},
+        {"out": tmp_path / "b", "guarantee_out": promise},
+    ):
         with pytest.raises(OptionError, match="exists; give another name"):
             privatize(data, mechanism, **arguments)
-    assert not privatize(data, mechanism, out=out, guarantee_out=promise, noise=simulated(0), force=True).proved
+    assert not privatize(
+        data, mechanism, out=out, guarantee_out=promise, noise=simulated(0), force=True
+    ).proved
     assert json.loads(promise.read_text())["secure_noise"] is False
 
 
 def test_nothing_is_written_where_something_is_wrong(tmp_path):
     data = every_cell((2, 2), 2)
     for arguments in (
-        {"mechanism": BoundedGeometric(0.1), "out": tmp_path / "a", "guarantee_out": tmp_path / "b"},
+        {
+            "mechanism": BoundedGeometric(0.1),
+            "out": tmp_path / "a",
+            "guarantee_out": tmp_path / "b",
+        },
         {"mechanism": KaryResponse(1.0), "out": tmp_path / "a", "guarantee_out": tmp_path / "a"},
-        {"mechanism": KaryResponse(1.0), "out": tmp_path / "a", "guarantee_out": tmp_path / "no" / "b"},
+        {
+            "mechanism": KaryResponse(1.0),
+            "out": tmp_path / "a",
+            "guarantee_out": tmp_path / "no" / "b",
+        },
         {"mechanism": KaryResponse(1.0), "out": tmp_path, "guarantee_out": tmp_path / "b"},
-        {"mechanism": KaryResponse(1.0), "out": tmp_path / "a", "guarantee_out": tmp_path / "b", "noise": 1},
+        {
+            "mechanism": KaryResponse(1.0),
+            "out": tmp_path / "a",
+            "guarantee_out": tmp_path / "b",
+            "noise": 1,
+        },
     ):
         with pytest.raises(JaxcdError):
             privatize(data, **arguments)

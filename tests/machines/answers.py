@@ -1,4 +1,5 @@
-"""Prints, as JSON, what the package answers where only rounding could decide: constants, copies, ties, almost singular matrices.
+"""Prints, as JSON, what the package answers where only rounding could decide: constants, copies,
+ties, almost singular matrices.
 
 Run under several processor settings by ``test_processors.py``: every line must be the same.
 """
@@ -26,20 +27,28 @@ def answer(function: Callable[[], Any]) -> Callable[[], Any]:
 
 def numeric(columns: np.ndarray) -> jaxcd.Dataset:
     names = [f"x{j}" for j in range(columns.shape[1])]
-    return jaxcd.Dataset.from_array(columns, names=names, domain=jaxcd.Domain(dict.fromkeys(names, jaxcd.Numeric())))
+    return jaxcd.Dataset.from_array(
+        columns, names=names, domain=jaxcd.Domain(dict.fromkeys(names, jaxcd.Numeric()))
+    )
 
 
 def discrete(codes: np.ndarray) -> jaxcd.Dataset:
-    domain = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(int(c.max()) + 1))) for j, c in enumerate(codes.T)})
+    domain = jaxcd.Domain(
+        {f"v{j}": jaxcd.Ordinal(tuple(range(int(c.max()) + 1))) for j, c in enumerate(codes.T)}
+    )
     return jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
 
 
 def degenerate(n: int) -> np.ndarray:
-    """Normal, constant, a copy, a copy but for rounding, the sum of two others, two values, large mean."""
+    """Normal, constant, a copy, a copy but for rounding, the sum of two others, two values, large
+    mean.
+    """
     rng = np.random.default_rng(n)
     x, y = rng.normal(size=(2, n))
     constant = np.full(n, 0.1 * n)
-    return np.column_stack([x, constant, x, (x + 1e6) - 1e6, x + y, np.sign(y), 1e9 + np.round(y, 3)])
+    return np.column_stack(
+        [x, constant, x, (x + 1e6) - 1e6, x + y, np.sign(y), 1e9 + np.round(y, 3)]
+    )
 
 
 def tests_of(test: Any, sizes: tuple[int, ...], given: list[tuple[str, ...]]) -> list:
@@ -50,7 +59,15 @@ def tests_of(test: Any, sizes: tuple[int, ...], given: list[tuple[str, ...]]) ->
             for b in range(a):
                 for z in given:
                     if not {f"x{a}", f"x{b}"} & set(z):
-                        got = jaxcd.ci_test(data, f"x{a}", f"x{b}", given=z, test=test, budget=jaxcd.NO_PRIVACY, key=KEY)
+                        got = jaxcd.ci_test(
+                            data,
+                            f"x{a}",
+                            f"x{b}",
+                            given=z,
+                            test=test,
+                            budget=jaxcd.NO_PRIVACY,
+                            key=KEY,
+                        )
                         found.append([n, a, b, *z, bool(got.independent)])
     return found
 
@@ -72,17 +89,28 @@ def fisher_z() -> list:
 
 @answer
 def pvalues_of_few_levels() -> list:
-    """Permuted statistics tie with the observed one: which of them count is not for rounding to say."""
+    """Permuted statistics tie with the observed one: which of them count is not for rounding to
+    say.
+    """
     found = []
     for seed in range(12):
         codes = np.random.default_rng(seed).integers(0, 2, (20, 2)).astype(float)
-        got = jaxcd.ci_test(numeric(codes), "x0", "x1", test=jaxcd.HSIC(n_permutations=99), budget=jaxcd.NO_PRIVACY, key=KEY)
+        got = jaxcd.ci_test(
+            numeric(codes),
+            "x0",
+            "x1",
+            test=jaxcd.HSIC(n_permutations=99),
+            budget=jaxcd.NO_PRIVACY,
+            key=KEY,
+        )
         found.append(round(got.pvalue * 100))
     return found
 
 
 def copies(n: int) -> np.ndarray:
-    """A collider, with a copy of each of its parents and a constant: many graphs share the highest score."""
+    """A collider, with a copy of each of its parents and a constant: many graphs share the highest
+    score.
+    """
     rng = np.random.default_rng(3)
     a, b = rng.integers(0, 2, (2, n))
     c = np.where(rng.random(n) < 0.8, a & b, rng.integers(0, 2, n))
@@ -97,10 +125,16 @@ def graphs_of_copies() -> dict:
         "ges": lambda: jaxcd.ges(data, budget=none),
         "ges by BDeu": lambda: jaxcd.ges(data, score=jaxcd.BDeu(), budget=none),
         "mmhc": lambda: jaxcd.mmhc(data, budget=none, key=None),
-        "pc": lambda: jaxcd.pc(data, test=jaxcd.GTest(), decider=jaxcd.Threshold(), budget=none, key=None),
-        "mcmc": lambda: jaxcd.order_mcmc(data, budget=none, key=KEY, n_steps=50, burn_in=20, n_chains=1, max_parents=2),
+        "pc": lambda: jaxcd.pc(
+            data, test=jaxcd.GTest(), decider=jaxcd.Threshold(), budget=none, key=None
+        ),
+        "mcmc": lambda: jaxcd.order_mcmc(
+            data, budget=none, key=KEY, n_steps=50, burn_in=20, n_chains=1, max_parents=2
+        ),
     }
-    return {name: [str(edge) for edge in search().graph.edges()] for name, search in searches.items()}
+    return {
+        name: [str(edge) for edge in search().graph.edges()] for name, search in searches.items()
+    }
 
 
 @answer
@@ -116,7 +150,14 @@ def numeric_graphs() -> dict:
         "ges": [str(edge) for edge in jaxcd.ges(data, budget=none, max_parents=2).graph.edges()],
         "pc": [
             str(edge)
-            for edge in jaxcd.pc(data, test=jaxcd.FisherZ(), decider=jaxcd.Threshold(), budget=none, key=None, max_level=2).graph.edges()
+            for edge in jaxcd.pc(
+                data,
+                test=jaxcd.FisherZ(),
+                decider=jaxcd.Threshold(),
+                budget=none,
+                key=None,
+                max_level=2,
+            ).graph.edges()
         ],
     }
 
@@ -126,7 +167,11 @@ def pairs() -> dict:
     """Mirrored, symmetric and nearly constant pairs."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=200)
-    cases = {"symmetric": (np.arange(50.0), np.arange(50.0)), "far": (1e12 + np.round(x, 2), x), "two values": (np.sign(x), rng.normal(size=200))}
+    cases = {
+        "symmetric": (np.arange(50.0), np.arange(50.0)),
+        "far": (1e12 + np.round(x, 2), x),
+        "two values": (np.sign(x), rng.normal(size=200)),
+    }
     none, found = jaxcd.NO_PRIVACY, {}
     for name, (first, second) in cases.items():
         found[name] = [
@@ -144,7 +189,12 @@ def releases() -> dict:
     budget, found = jaxcd.Budget(2.0, 1e-3), {}
     codes = discrete(copies(2000))
     numbers = numeric(degenerate(2000)[:, [0, 1, 2, 4, 5]])
-    for kind, data in ((jaxcd.Histogram(), codes), (jaxcd.Marginals(), codes), (jaxcd.SecondMoments(), numbers), (jaxcd.Features(), numbers)):
+    for kind, data in (
+        (jaxcd.Histogram(), codes),
+        (jaxcd.Marginals(), codes),
+        (jaxcd.SecondMoments(), numbers),
+        (jaxcd.Features(), numbers),
+    ):
         bought = jaxcd.release(data, kind, budget=budget, noise=jaxcd.SimulatedNoise(KEY))
         found[bought.kind] = [str(edge) for edge in jaxcd.search(bought).graph.edges()]
     return found

@@ -1,4 +1,6 @@
-"""Constants, copies, ties and almost singular matrices have the same answers on every processor that can be pretended here."""
+"""Constants, copies, ties and almost singular matrices have the same answers on every processor
+that can be pretended here.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,16 @@ from jaxcd.citests.rcit import robust_unit
 from jaxcd.ops import correlation, double_precision
 from jaxcd.ops.standardising import centred, is_constant, quotient, standardised
 
-#: OpenBLAS kernels, instruction sets of XLA, and threads; a processor that lacks a set runs the best that it has.
+# : OpenBLAS kernels, instruction sets of XLA, and threads; a processor that lacks a set runs the
+# best that it has.
 PROCESSORS = [
     {"OPENBLAS_CORETYPE": "Prescott", "XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"},
     {"OPENBLAS_CORETYPE": "Haswell", "XLA_FLAGS": "--xla_cpu_max_isa=AVX2"},
-    {"OPENBLAS_CORETYPE": "Zen", "OPENBLAS_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_max_isa=AVX2 --xla_cpu_multi_thread_eigen=false"},
+    {
+        "OPENBLAS_CORETYPE": "Zen",
+        "OPENBLAS_NUM_THREADS": "1",
+        "XLA_FLAGS": "--xla_cpu_max_isa=AVX2 --xla_cpu_multi_thread_eigen=false",
+    },
     {"OPENBLAS_CORETYPE": "SkylakeX", "XLA_FLAGS": "--xla_cpu_max_isa=AVX512"},
     {},
 ]
@@ -31,7 +38,11 @@ PROCESSORS = [
 def answers(setting: dict[str, str]) -> dict[str, Any]:
     script = Path(__file__).with_name("answers.py")
     done = subprocess.run(
-        [sys.executable, str(script)], env={**os.environ, **setting}, capture_output=True, text=True, check=True
+        [sys.executable, str(script)],
+        env={**os.environ, **setting},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return json.loads(done.stdout)
 
@@ -39,21 +50,31 @@ def answers(setting: dict[str, str]) -> dict[str, Any]:
 @pytest.mark.slow
 def test_answers_do_not_depend_on_the_processor():
     first, *others = map(answers, PROCESSORS)
-    assert any(independent for *_, independent in first["hsic"]) and not all(independent for *_, independent in first["hsic"])
+    assert any(independent for *_, independent in first["hsic"]) and not all(
+        independent for *_, independent in first["hsic"]
+    )
     assert all(graph for graph in first["graphs_of_copies"].values())
     for setting, other in zip(PROCESSORS[1:], others, strict=True):
         assert other == first, setting
 
 
-SIZES = st.floats(min_value=1e-300, max_value=1e300) | st.sampled_from([0.1, 1 / 3, 7.0, 1e16 + 2, 5e-324])
+SIZES = st.floats(min_value=1e-300, max_value=1e300) | st.sampled_from(
+    [0.1, 1 / 3, 7.0, 1e16 + 2, 5e-324]
+)
 
 
 @settings(max_examples=300, deadline=None)
 @given(n=st.integers(2, 3000), value=SIZES, sign=st.sampled_from([-1.0, 1.0]))
-def test_what_is_constant_is_constant_whatever_its_mean_rounds_to(n: int, value: float, sign: float):
+def test_what_is_constant_is_constant_whatever_its_mean_rounds_to(
+    n: int, value: float, sign: float
+):
     column = np.full(n, sign * value)
     assert is_constant(column)
-    assert not standardised(column).any() and not centred(column).any() and not robust_unit(column).any()
+    assert (
+        not standardised(column).any()
+        and not centred(column).any()
+        and not robust_unit(column).any()
+    )
 
 
 def test_means_of_equal_numbers_do_differ_from_them():
@@ -62,13 +83,19 @@ def test_means_of_equal_numbers_do_differ_from_them():
 
 
 @settings(max_examples=60, deadline=None)
-@given(n=st.integers(3, 400), value=st.floats(min_value=1e-3, max_value=1e6), ulps=st.integers(0, 2))
-def test_correlations_with_what_is_constant_but_for_rounding_are_zero(n: int, value: float, ulps: int):
+@given(
+    n=st.integers(3, 400), value=st.floats(min_value=1e-3, max_value=1e6), ulps=st.integers(0, 2)
+)
+def test_correlations_with_what_is_constant_but_for_rounding_are_zero(
+    n: int, value: float, ulps: int
+):
     rng = np.random.default_rng(n)
     column = np.full(n, value)
     column[: n // 2] *= 1 + ulps * 2.0**-52
     with double_precision():
-        matrix = np.asarray(correlation.correlation_matrix(np.column_stack([column, rng.normal(size=n)])))
+        matrix = np.asarray(
+            correlation.correlation_matrix(np.column_stack([column, rng.normal(size=n)]))
+        )
     assert matrix[0, 1] == matrix[1, 0] == 0 and matrix[0, 0] == 1
 
 

@@ -81,7 +81,9 @@ def test_kendall(dtype: str, tables: np.ndarray):
     np.testing.assert_array_equal(result.concordance[: len(s)], s)
     np.testing.assert_array_equal(result.size[: len(s)], sizes)
     assert not result.concordance[len(s) :].any() and not result.size[len(s) :].any()
-    score = sum(math.copysign(math.sqrt(n * n + 2 * abs(c)) - n, c) for c, n in zip(s, sizes, strict=True))
+    score = sum(
+        math.copysign(math.sqrt(n * n + 2 * abs(c)) - n, c) for c, n in zip(s, sizes, strict=True)
+    )
     np.testing.assert_allclose(result.square_root, score, rtol=rtol, atol=rtol * (1 + sum(sizes)))
     variance = 0.0
     for table, n in zip(tables, sizes, strict=True):
@@ -92,14 +94,20 @@ def test_kendall(dtype: str, tables: np.ndarray):
 
 
 def test_kendall_variance_is_that_of_permutations_up_to_small_strata():
-    """V_h is the null variance of S_k / n_k for large strata: exact var(S) with ties, divided by n^2, tends to it."""
+    """V_h is the null variance of S_k / n_k for large strata: exact var(S) with ties, divided by
+    n^2, tends to it.
+    """
     p, q = np.array([0.5, 0.3, 0.2]), np.array([0.25, 0.75])
     n = 4000
     t, u = (n * p), (n * q)
 
     def exact(n, t, u):  # Kendall, Rank Correlation Methods, section 4.4
         v0, vt, vu = (float((x * (x - 1) * (2 * x + 5)).sum()) for x in (np.array([n]), t, u))
-        second = (t * (t - 1) * (t - 2)).sum() * (u * (u - 1) * (u - 2)).sum() / (9 * n * (n - 1) * (n - 2))
+        second = (
+            (t * (t - 1) * (t - 2)).sum()
+            * (u * (u - 1) * (u - 2)).sum()
+            / (9 * n * (n - 1) * (n - 2))
+        )
         first = (t * (t - 1)).sum() * (u * (u - 1)).sum() / (2 * n * (n - 1))
         return (v0 - vt - vu) / 18 + second + first
 
@@ -127,7 +135,8 @@ def test_pair_counts_at_a_million():
 
 def frobenius(tables: np.ndarray) -> tuple[float, float]:
     blocks = [
-        t - np.outer(t.sum(1), t.sum(0)) / t.sum() if t.sum() else np.zeros(t.shape) for t in tables.astype(np.float64)
+        t - np.outer(t.sum(1), t.sum(0)) / t.sum() if t.sum() else np.zeros(t.shape)
+        for t in tables.astype(np.float64)
     ]
     return math.sqrt(sum((block**2).sum() for block in blocks)), float(np.linalg.norm(sum(blocks)))
 
@@ -160,9 +169,14 @@ def test_covariance_norms(dtype: str, tables: np.ndarray):
     for table in tables.astype(np.float64):
         n = table.sum()
         if n >= 2:
-            mean += (n - (table.sum(1) ** 2).sum() / n) * (n - (table.sum(0) ** 2).sum() / n) / (n - 1)
+            mean += (
+                (n - (table.sum(1) ** 2).sum() / n) * (n - (table.sum(0) ** 2).sum() / n) / (n - 1)
+            )
     np.testing.assert_allclose(result.mean, mean, rtol=rtol, atol=scale)
-    assert result.norm <= math.sqrt(len(tables)) * tables.sum() and result.spread <= result.spread_pooled + scale
+    assert (
+        result.norm <= math.sqrt(len(tables)) * tables.sum()
+        and result.spread <= result.spread_pooled + scale
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,14 +209,22 @@ def test_mean_is_the_average_over_all_permutations(x, y, sizes):
 
 
 def test_spread_is_the_null_variance():
-    """Var[G^2] = 2 W^2 and Var[M^2] = 2 W_1^2 for large strata that share their covariances: simulated, to 10 %."""
+    """Var[G^2] = 2 W^2 and Var[M^2] = 2 W_1^2 for large strata that share their covariances:
+    simulated, to 10 %.
+    """
     rng = np.random.default_rng(0)
     n, runs = 400, 20_000
     p, q = np.array([0.6, 0.3, 0.1]), np.array([0.5, 0.5])
-    tables = rng.multinomial(n, np.outer(p, q).ravel(), (runs, 2)).reshape(runs, 2, 3, 2).astype(np.int32)
+    tables = (
+        rng.multinomial(n, np.outer(p, q).ravel(), (runs, 2))
+        .reshape(runs, 2, 3, 2)
+        .astype(np.int32)
+    )
     result = compute(covariance_sums, tables)
     np.testing.assert_allclose(np.var(result.norm**2), 2 * np.mean(result.spread) ** 2, rtol=0.1)
-    np.testing.assert_allclose(np.var(result.pooled**2), 2 * np.mean(result.spread_pooled) ** 2, rtol=0.1)
+    np.testing.assert_allclose(
+        np.var(result.pooled**2), 2 * np.mean(result.spread_pooled) ** 2, rtol=0.1
+    )
 
 
 @pytest.mark.parametrize("function", [chi_square_sums, covariance_sums, kendall_sums])
@@ -218,7 +240,9 @@ def test_total_on_degenerate_tables(function, dtype):
     result = compute(function, tables, DTYPES[dtype][0])
     for value in result:
         assert np.isfinite(value).all()
-    for name in {"chi_square", "g", "dof", "norm", "pooled", "square_root", "concordance"} & set(result._fields):
+    for name in {"chi_square", "g", "dof", "norm", "pooled", "square_root", "concordance"} & set(
+        result._fields
+    ):
         np.testing.assert_allclose(getattr(result, name), 0, atol=1e-5)
 
 
@@ -230,7 +254,9 @@ def test_order_of_strata_does_not_matter(function, tables: np.ndarray, seed: int
     second = compute(function, tables[np.random.default_rng(seed).permutation(len(tables))])
     for name in first._fields:
         if name not in ("concordance", "size"):
-            np.testing.assert_allclose(getattr(first, name), getattr(second, name), rtol=1e-11, atol=1e-9)
+            np.testing.assert_allclose(
+                getattr(first, name), getattr(second, name), rtol=1e-11, atol=1e-9
+            )
 
 
 @settings(max_examples=25, deadline=None)

@@ -17,7 +17,11 @@ def over_pairs(x: np.ndarray, y: np.ndarray) -> int:
 
 
 def cubes(values: np.ndarray) -> float:
-    return float(((np.unique(values, return_counts=True)[1] / len(values)) ** 3).sum()) if len(values) else 0.0
+    return (
+        float(((np.unique(values, return_counts=True)[1] / len(values)) ** 3).sum())
+        if len(values)
+        else 0.0
+    )
 
 
 @st.composite
@@ -59,7 +63,9 @@ def test_relation_to_scipy(n: int, distinct: int, seed: int):
     if m > 1:
         tau_b = kendalltau(x, y, variant="b").statistic
         tau_c = kendalltau(x, y, variant="c").statistic
-        np.testing.assert_allclose(s / math.sqrt((total - ties[0]) * (total - ties[1])), tau_b, atol=1e-12)
+        np.testing.assert_allclose(
+            s / math.sqrt((total - ties[0]) * (total - ties[1])), tau_b, atol=1e-12
+        )
         np.testing.assert_allclose(2 * s * m / (n**2 * (m - 1)), tau_c, atol=1e-12)
     else:
         assert s == 0
@@ -84,7 +90,9 @@ def test_pair_counts_beyond_int32():
     x = np.arange(n, dtype=np.float64)
     # the halves in the wrong order: n/2 * n/2 discordant pairs, all others concordant
     y = np.concatenate([np.arange(n // 2, n), np.arange(n // 2)]).astype(np.float64)
-    assert concordance(x[order], y[order]).concordance[0] == n * (n - 1) // 2 - 2 * (n // 2) * (n - n // 2)
+    assert concordance(x[order], y[order]).concordance[0] == n * (n - 1) // 2 - 2 * (n // 2) * (
+        n - n // 2
+    )
 
 
 def test_single_row_and_empty_strata():

@@ -11,7 +11,9 @@ from jaxcd.ops.contingency import cell_counts, count_tables, pack_levels
 
 
 def counted(codes: np.ndarray, cardinalities: tuple[int, ...], variables: list[int]) -> np.ndarray:
-    """The table of one query by adding one row after the other; (strata, levels of x, levels of y)."""
+    """The table of one query by adding one row after the other; (strata, levels of x, levels of
+    y).
+    """
     x, y, *given = variables
     stratum = np.zeros(len(codes), dtype=np.int64)
     for variable in given:
@@ -24,11 +26,18 @@ def counted(codes: np.ndarray, cardinalities: tuple[int, ...], variables: list[i
 
 @st.composite
 def problems(draw):
-    cardinalities = draw(st.permutations(range(1, 7)).map(tuple))  # one sum of levels: few compilations
+    # one sum of levels: few compilations
+    cardinalities = draw(st.permutations(range(1, 7)).map(tuple))
     n = draw(st.sampled_from([1, 2, 31, 32, 33, 64, 100, 255, 256, 257, 300]) | st.integers(1, 300))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     skew = draw(st.sampled_from([1.0, 0.1, 0.0]))
-    codes = np.stack([np.floor(k * rng.random(n) * (rng.random(n) < skew)).astype(np.int64) for k in cardinalities], 1)
+    codes = np.stack(
+        [
+            np.floor(k * rng.random(n) * (rng.random(n) < skew)).astype(np.int64)
+            for k in cardinalities
+        ],
+        1,
+    )
     size = draw(st.integers(0, 4))
     queries = [rng.permutation(6)[: 2 + size].tolist() for _ in range(draw(st.integers(1, 4)))]
     return codes, cardinalities, queries, draw(st.integers(0, 3))
@@ -86,7 +95,9 @@ def test_large_counts(n: int):
     """Past the n at which pair counts leave int32; cells up to n itself; few cells and many."""
     rng = np.random.default_rng(n)
     levels = (2, 2, 3, 30, 9)
-    codes = np.stack([np.zeros(n, dtype=np.int64), *(rng.integers(0, k, n) for k in levels[1:])], axis=1)
+    codes = np.stack(
+        [np.zeros(n, dtype=np.int64), *(rng.integers(0, k, n) for k in levels[1:])], axis=1
+    )
     masks = pack_levels(codes, levels)
     for query in ([0, 1], [0, 2, 1], [1, 2, 0], [3, 4, 2], [0, 1, 3, 4]):
         truth = counted(codes, levels, query)

@@ -11,8 +11,14 @@ from jaxcd.ops.precision import double_precision
 
 
 def by_residuals(values: np.ndarray, x: int, y: int, given: tuple[int, ...]) -> float:
-    design = np.column_stack([np.ones(len(values)), values[:, given]]) if given else np.ones((len(values), 1))
-    residuals = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (values[:, x], values[:, y])]
+    design = (
+        np.column_stack([np.ones(len(values)), values[:, given]])
+        if given
+        else np.ones((len(values), 1))
+    )
+    residuals = [
+        v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (values[:, x], values[:, y])
+    ]
     return float(np.corrcoef(residuals)[0, 1])
 
 
@@ -38,7 +44,9 @@ def test_partial_correlations(n: int, size: int):
 def test_large_means_do_not_cost_digits():
     values = correlated(500, 3, 3)
     with double_precision():
-        far = np.asarray(correlation_matrix(jnp.asarray(values * [1, 1e-5, 1e5] + [1e8, 1e3, -1e12])))
+        far = np.asarray(
+            correlation_matrix(jnp.asarray(values * [1, 1e-5, 1e5] + [1e8, 1e3, -1e12]))
+        )
     np.testing.assert_allclose(far, np.corrcoef(values.T), atol=1e-5)
 
 
@@ -47,15 +55,21 @@ def test_units_do_not_matter(scale: float):
     values = correlated(50, 3, 2)
     with double_precision():
         expected = np.asarray(correlation_matrix(jnp.asarray(values)))
-        assert np.asarray(correlation_matrix(jnp.asarray(scale * values))) == pytest.approx(expected, abs=1e-12)
+        assert np.asarray(correlation_matrix(jnp.asarray(scale * values))) == pytest.approx(
+            expected, abs=1e-12
+        )
 
 
 def test_single_precision():
     values = correlated(300, 5, 9).astype(np.float32)
     matrix = correlation_matrix(jnp.asarray(values))
     assert matrix.dtype == jnp.float32
-    result = np.asarray(partial_correlations(matrix, jnp.asarray([[0, 1, 2, 3], [2, 4, 0, 1]], dtype=jnp.int32)))
-    expected = [by_residuals(values.astype(np.float64), *q) for q in ((0, 1, (2, 3)), (2, 4, (0, 1)))]
+    result = np.asarray(
+        partial_correlations(matrix, jnp.asarray([[0, 1, 2, 3], [2, 4, 0, 1]], dtype=jnp.int32))
+    )
+    expected = [
+        by_residuals(values.astype(np.float64), *q) for q in ((0, 1, (2, 3)), (2, 4, (0, 1)))
+    ]
     np.testing.assert_allclose(result, expected, atol=2e-3)
 
 

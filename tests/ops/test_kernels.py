@@ -36,7 +36,9 @@ def test_features_have_norm_one_and_the_kernel_for_their_product(length, bandwid
     np.testing.assert_allclose(phi @ phi.T, kernel(np.subtract.outer(d, d)), atol=1e-12)
 
 
-@pytest.mark.parametrize("options", [{"length": 0}, {"bandwidth": float("nan")}, {"tolerance": 0.5}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"length": 0}, {"bandwidth": float("nan")}, {"tolerance": 0.5}], ids=str
+)
 def test_kernels_out_of_range_are_refused(options):
     with pytest.raises(OptionError, match=next(iter(options))):
         features.fourier_kernel(**{"length": 1.0, "bandwidth": 1.0, **options})
@@ -60,27 +62,37 @@ def test_hsic_equals_the_dense_statistic_at_every_shift(kind, error):
         assert phi.dtype == kind
         found = float(hsic.hsic(phi, psi))
         shifted = np.asarray(hsic.hsic_shifted(phi, psi, first=-4, count=11))
-        for_reference = float(hsic.hsic_dense(*(jnp.exp(-((jnp.subtract.outer(c, c)) ** 2) / 2) for c in (x, y))))
+        for_reference = float(
+            hsic.hsic_dense(*(jnp.exp(-((jnp.subtract.outer(c, c)) ** 2) / 2) for c in (x, y)))
+        )
     assert for_reference == pytest.approx(dense(x, y), rel=1e-10)
     assert found == pytest.approx(dense(x, y), rel=error)
     for shift, value in zip(range(-4, 7), shifted, strict=True):
         assert value == pytest.approx(dense(x, np.roll(y, -shift)), rel=20 * error)
 
 
-@pytest.mark.parametrize("n, first, count", [(5, -7, 40), (1, 0, 3), (4099, -100, 101), (2048, -3, 8), (30, -30, 31)])
+@pytest.mark.parametrize(
+    "n, first, count", [(5, -7, 40), (1, 0, 3), (4099, -100, 101), (2048, -3, 8), (30, -30, 31)]
+)
 def test_every_shift_is_a_roll_whatever_the_blocks(n, first, count):
     rng = np.random.default_rng(n)
     phi, psi = rng.normal(size=(3, n)), rng.normal(size=(4, n))
     with double_precision():
-        found = np.asarray(hsic.hsic_shifted(jnp.asarray(phi), jnp.asarray(psi), first=first, count=count))
-    wanted = [np.sum((phi @ np.roll(psi, -s, axis=1).T / n) ** 2) for s in range(first, first + count)]
+        found = np.asarray(
+            hsic.hsic_shifted(jnp.asarray(phi), jnp.asarray(psi), first=first, count=count)
+        )
+    wanted = [
+        np.sum((phi @ np.roll(psi, -s, axis=1).T / n) ** 2) for s in range(first, first + count)
+    ]
     np.testing.assert_allclose(found, wanted, rtol=1e-10)
     observed, others = hsic.split_observed(found, first)
     assert observed == pytest.approx(np.sum((phi @ psi.T / n) ** 2)) and len(others) == count - 1
 
 
 def test_the_place_of_the_observed_statistic_is_drawn_uniformly():
-    """With the first shift fixed at 0 or -k neighbouring shifts would not be an exact null: the place must be any of the k + 1."""
+    """With the first shift fixed at 0 or -k neighbouring shifts would not be an exact null: the
+    place must be any of the k + 1.
+    """
     places = np.array([-hsic.draw_first_shift(jax.random.key(i), 4) for i in range(500)])
     counts = np.bincount(places, minlength=5)
     assert len(counts) == 5 and stats.chisquare(counts).pvalue > 1e-4
@@ -104,7 +116,9 @@ def test_leading_features_keep_the_statistic_and_every_shift_of_it(name):
     shifts = []
     for kind, tolerance in (("float64", 0.0), ("float32", 1e-5)):
         with double_precision():
-            phi, psi = (hsic.centred_features(jnp.asarray(np.clip(c, -5, 5), kind), kernel) for c in (x, y))
+            phi, psi = (
+                hsic.centred_features(jnp.asarray(np.clip(c, -5, 5), kind), kernel) for c in (x, y)
+            )
             short = [hsic.leading_features(part, tolerance=tolerance) for part in (phi, psi)]
             shifts.append(np.asarray(hsic.hsic_shifted(*short, first=-5, count=50)))
     assert short[1].shape == (16, n) and short[0].shape[0] in (16, phi.shape[0])
@@ -124,7 +138,11 @@ def test_leading_features_give_all_back_where_16_do_not_hold_enough():
 
 def test_one_blas_thread_gives_the_setting_back():
     def threads():
-        return [part["num_threads"] for part in threadpoolctl.threadpool_info() if part["user_api"] == "blas"]
+        return [
+            part["num_threads"]
+            for part in threadpoolctl.threadpool_info()
+            if part["user_api"] == "blas"
+        ]
 
     before = threads()
     with pytest.raises(KeyError), one_blas_thread():
@@ -137,7 +155,10 @@ def test_null_moments_are_those_of_the_permutations():
     rng = np.random.default_rng(1)
     kernel = features.fourier_kernel(length=10.0, bandwidth=1.0)
     with double_precision():
-        phi, psi = (hsic.centred_features(jnp.asarray(np.clip(rng.normal(size=400), -5, 5)), kernel) for _ in "xy")
+        phi, psi = (
+            hsic.centred_features(jnp.asarray(np.clip(rng.normal(size=400), -5, 5)), kernel)
+            for _ in "xy"
+        )
         mean, variance = (float(part) for part in hsic.hsic_null_moments(phi, psi))
         shifted = 400 * np.asarray(hsic.hsic_shifted(phi, psi, first=1, count=399))
     assert mean == pytest.approx(shifted.mean(), rel=0.15)
@@ -150,7 +171,9 @@ def test_the_certified_error_of_the_factor_holds(n, d, rank, seed):
     x = np.random.default_rng(seed).normal(size=(n, d)).round(1)
     with double_precision():
         low = gram.pivoted_cholesky(jnp.asarray(x), 1.0, rank=rank)
-        rest = np.asarray(gram.gaussian_gram(jnp.asarray(x), jnp.asarray(x), 1.0) - low.factor @ low.factor.T)
+        rest = np.asarray(
+            gram.gaussian_gram(jnp.asarray(x), jnp.asarray(x), 1.0) - low.factor @ low.factor.T
+        )
     assert np.abs(rest).max() <= float(low.error) + 1e-9
     assert np.trace(rest) == pytest.approx(float(low.trace), abs=1e-6)
     assert np.linalg.eigvalsh(rest).min() >= -1e-8
@@ -158,7 +181,9 @@ def test_the_certified_error_of_the_factor_holds(n, d, rank, seed):
 
 def test_random_features_have_norm_one_whatever_the_data():
     x = jnp.asarray(np.random.default_rng(0).normal(size=(30, 3)) * 100, jnp.float32)
-    factor = np.asarray(gram.random_fourier_features(x, 0.7, n_features=40, key=jax.random.key(0)).factor)
+    factor = np.asarray(
+        gram.random_fourier_features(x, 0.7, n_features=40, key=jax.random.key(0)).factor
+    )
     np.testing.assert_allclose((factor**2).sum(axis=1), 1, rtol=1e-5)
 
 
@@ -169,7 +194,9 @@ def regression():
     y = np.column_stack([np.sin(z[:, 0]), z[:, 1] ** 2]) + 0.1 * rng.normal(size=(40, 2))
     kernel = np.exp(-((z[:, None] - z[None]) ** 2).sum(axis=2) / 2)
     with double_precision():
-        decomposition = ridge.spectrum(gram.pivoted_cholesky(jnp.asarray(z), 1.0, rank=40, tolerance=1e-13).factor)
+        decomposition = ridge.spectrum(
+            gram.pivoted_cholesky(jnp.asarray(z), 1.0, rank=40, tolerance=1e-13).factor
+        )
         yield kernel, y, decomposition
 
 
@@ -177,8 +204,12 @@ def test_residuals_agree_between_the_backends(regression):
     kernel, y, decomposition = regression
     for mu in (0.01, 1.0, 20.0):
         wanted = y - kernel @ np.linalg.solve(kernel + mu * np.eye(40), y)
-        np.testing.assert_allclose(ridge.residuals(decomposition, jnp.asarray(y), mu), wanted, atol=1e-7)
-        np.testing.assert_allclose(ridge.exact_residuals(jnp.asarray(kernel), jnp.asarray(y), mu), wanted, atol=1e-10)
+        np.testing.assert_allclose(
+            ridge.residuals(decomposition, jnp.asarray(y), mu), wanted, atol=1e-7
+        )
+        np.testing.assert_allclose(
+            ridge.exact_residuals(jnp.asarray(kernel), jnp.asarray(y), mu), wanted, atol=1e-10
+        )
         found = ridge.conjugate_gradient_residuals(jnp.asarray(kernel), jnp.asarray(y), mu, 60)
         np.testing.assert_allclose(found, wanted, atol=1e-7)
     assert ridge.penalty_of_objective(1.0, 40) == 20.0
@@ -199,7 +230,9 @@ def test_leave_one_out_is_leaving_one_out(regression):
     best = [grid[np.argmin([error(mu, y[:, t]) for mu in grid])] for t in range(2)]
     rest, chosen = ridge.leave_one_out_residuals(decomposition, jnp.asarray(y), jnp.asarray(grid))
     np.testing.assert_array_equal(np.asarray(chosen), best)
-    np.testing.assert_allclose(rest[:, 0], ridge.residuals(decomposition, jnp.asarray(y), best[0])[:, 0], atol=1e-12)
+    np.testing.assert_allclose(
+        rest[:, 0], ridge.residuals(decomposition, jnp.asarray(y), best[0])[:, 0], atol=1e-12
+    )
 
 
 def test_the_norm_constraint_holds_and_is_reached(regression):

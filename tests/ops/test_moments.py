@@ -1,4 +1,6 @@
-"""Contrast moments: an orthonormal basis, the tables they determine, and their exact sensitivity."""
+"""Contrast moments: an orthonormal basis, the tables they determine, and their exact
+sensitivity.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ def features(codes: np.ndarray, cardinalities: tuple[int, ...]) -> list[np.ndarr
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(1, 4), min_size=2, max_size=4).map(tuple), st.integers(1, 60), st.integers(0, 2**32 - 1))
+@given(
+    st.lists(st.integers(1, 4), min_size=2, max_size=4).map(tuple),
+    st.integers(1, 60),
+    st.integers(0, 2**32 - 1),
+)
 def test_moments_are_sums_over_records(cardinalities: tuple[int, ...], n: int, seed: int):
     codes = np.random.default_rng(seed).integers(0, cardinalities, (n, len(cardinalities)))
     means, products = contrast_moments(codes, cardinalities)
@@ -46,7 +52,12 @@ def test_moments_and_n_determine_every_pair_table():
     means, products = contrast_moments(codes, cardinalities)
     h, g = contrast_basis(3), contrast_basis(4)
     one, two = np.full((3, 1), 1 / 3), np.full((1, 4), 1 / 4)
-    table = h @ products[0, 1] @ g.T + (h @ means[0])[:, None] @ two + one @ (g @ means[1])[None] + 200 * one @ two
+    table = (
+        h @ products[0, 1] @ g.T
+        + (h @ means[0])[:, None] @ two
+        + one @ (g @ means[1])[None]
+        + 200 * one @ two
+    )
     expected = np.zeros((3, 4))
     np.add.at(expected, (codes[:, 0], codes[:, 1]), 1)
     np.testing.assert_allclose(table, expected, atol=1e-9)
@@ -66,9 +77,21 @@ def over_records(cardinalities: tuple[int, ...], weight: float) -> float:
 @pytest.mark.parametrize("weight", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize(
     "cardinalities",
-    [(2, 2), (2, 3), (3, 3), (2, 2, 2), (2, 3, 4), (1, 2, 5), (2, 2, 3, 3), (2, 2, 2, 2, 2, 2), (5, 1, 5)],
+    [
+        (2, 2),
+        (2, 3),
+        (3, 3),
+        (2, 2, 2),
+        (2, 3, 4),
+        (1, 2, 5),
+        (2, 2, 3, 3),
+        (2, 2, 2, 2, 2, 2),
+        (5, 1, 5),
+    ],
 )
-def test_sensitivity_is_attained_by_a_pair_of_records(cardinalities: tuple[int, ...], weight: float):
+def test_sensitivity_is_attained_by_a_pair_of_records(
+    cardinalities: tuple[int, ...], weight: float
+):
     value = contrast_sensitivity(cardinalities, weight)
     truth = over_records(cardinalities, weight)
     assert value >= truth * (1 - 1e-12)
@@ -76,7 +99,9 @@ def test_sensitivity_is_attained_by_a_pair_of_records(cardinalities: tuple[int, 
 
 
 def over_flip_sets(cardinalities: tuple[int, ...], weight: float) -> float:
-    """The formula of the specification, over all 2^p sets of changed columns; a one-level column cannot change."""
+    """The formula of the specification, over all 2^p sets of changed columns; a one-level column
+    cannot change.
+    """
     best = 0.0
     free = [j for j, k in enumerate(cardinalities) if k > 1]
     for size in range(len(free) + 1):
@@ -96,11 +121,15 @@ def over_flip_sets(cardinalities: tuple[int, ...], weight: float) -> float:
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=8).map(tuple), st.floats(0.05, 5))
 def test_sensitivity_is_the_maximum_over_flip_sets(cardinalities: tuple[int, ...], weight: float):
     truth = over_flip_sets(cardinalities, weight)
-    np.testing.assert_allclose(contrast_sensitivity(cardinalities, weight), truth, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        contrast_sensitivity(cardinalities, weight), truth, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_sensitivity_with_many_different_cardinalities_is_a_bound_and_close():
-    """Too many kinds to enumerate: still above what greedy search finds, and within a quarter of it."""
+    """Too many kinds to enumerate: still above what greedy search finds, and within a quarter of
+    it.
+    """
     cardinalities = tuple(range(2, 60))
     value = contrast_sensitivity(cardinalities, 1.0)
     inverse = 1 / np.array(cardinalities)

@@ -1,4 +1,6 @@
-"""Spearman's rank products against scipy and against their definition; the cube-root score; totality."""
+"""Spearman's rank products against scipy and against their definition; the cube-root score;
+totality.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def test_rho_is_scipys(n_values: int):
         x, y = rng.integers(0, n_values, (2, n)).astype(float)
         y = y + (rng.random(n) < 0.5) * x
         if np.ptp(x) and np.ptp(y):
-            assert spearman.spearman_rho(x, y) == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
+            assert spearman.spearman_rho(x, y) == pytest.approx(
+                stats.spearmanr(x, y).statistic, abs=1e-12
+            )
 
 
 def test_rho_by_the_formula_of_squared_differences():
@@ -56,7 +60,11 @@ def test_products_within_strata(n: int, n_strata: int, n_values: int, seed: int)
     for k in range(n_strata + 1):
         product, squares_x, squares_y = by_definition(x[stratum == k], y[stratum == k])
         assert sums.size[k] == np.sum(stratum == k)
-        assert (sums.product[k], sums.squares_x[k], sums.squares_y[k]) == (product, squares_x, squares_y)
+        assert (sums.product[k], sums.squares_x[k], sums.squares_y[k]) == (
+            product,
+            squares_x,
+            squares_y,
+        )
 
 
 def test_columns_and_tables_agree_and_padding_changes_nothing():
@@ -78,7 +86,9 @@ def test_columns_and_tables_agree_and_padding_changes_nothing():
         one = np.zeros((1, 6, 5), dtype=np.int32)
         np.add.at(one[0], tuple(rows[:, 1:].T), 1)
         np.testing.assert_allclose(
-            spearman.spearman_sums(one).variance, 300 / 9 * (1 - sum(ties[0])) * (1 - sum(ties[1])), rtol=1e-12
+            spearman.spearman_sums(one).variance,
+            300 / 9 * (1 - sum(ties[0])) * (1 - sum(ties[1])),
+            rtol=1e-12,
         )
 
 
@@ -94,11 +104,16 @@ def test_the_score_does_not_cancel():
 
 
 def test_variance_is_that_of_permutations():
-    """E has variance sum a^2 sum b^2 / (n - 1) over all pairings: all 720 of six rows, with ties."""
+    """E has variance sum a^2 sum b^2 / (n - 1) over all pairings: all 720 of six rows, with
+    ties.
+    """
     import itertools
 
     x, y = np.array([0, 0, 1, 2, 2, 3.0]), np.array([0, 1, 1, 2, 3, 4.0])
-    products = [spearman.rank_products(x, y[list(order)]).product[0] for order in itertools.permutations(range(6))]
+    products = [
+        spearman.rank_products(x, y[list(order)]).product[0]
+        for order in itertools.permutations(range(6))
+    ]
     sums = spearman.rank_products(x, y)
     assert np.mean(products) == pytest.approx(0, abs=1e-12)
     assert np.var(products) == pytest.approx(sums.squares_x[0] * sums.squares_y[0] / 5)

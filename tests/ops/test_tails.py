@@ -20,15 +20,25 @@ def exact_chi_square(x: float, dof: float) -> float:
 def exact_normal(z: float) -> float:
     with mpmath.workdps(60):
         z = mpmath.mpf(z) / mpmath.sqrt(2)
-        return float(mpmath.log(mpmath.erfc(z) / 2) if z > 0 else mpmath.log1p(-mpmath.erfc(-z) / 2))
+        return float(
+            mpmath.log(mpmath.erfc(z) / 2) if z > 0 else mpmath.log1p(-mpmath.erfc(-z) / 2)
+        )
 
 
 @pytest.mark.parametrize("dof", [1, 2, 3, 7, 30, 150, 1000, 20_000])
 def test_chi_square(dof: int):
-    """From the bulk to log p = -11,600, through the point where the survival function underflows."""
+    """From the bulk to log p = -11,600, through the point where the survival function
+    underflows.
+    """
     x = dof * np.array([1e-6, 0.3, 0.9, 1.0, 1.1, 1.5])
     x = np.concatenate(
-        [x, dof + np.array([1e-3, 1, 5, 30, 100, 600, 1300, 1400, 1450, 1490, 1500, 1600, 2000, 23_500])]
+        [
+            x,
+            dof
+            + np.array(
+                [1e-3, 1, 5, 30, 100, 600, 1300, 1400, 1450, 1490, 1500, 1600, 2000, 23_500]
+            ),
+        ]
     )
     result = chi_square_log_sf(x, np.full(len(x), dof))
     exact = np.array([exact_chi_square(value, dof) for value in x])

@@ -25,7 +25,10 @@ def answer(direction: Direction, margin: float = 1.0) -> PairResult:
 @settings(max_examples=40, deadline=None)
 def test_equal_weights_give_the_exact_interval(won: int, lost: int, confidence: float):
     found = pair_accuracy(
-        [answer(RIGHT)] * won + [answer(WRONG)] * lost, [RIGHT] * (won + lost), [0.5] * (won + lost), confidence=confidence
+        [answer(RIGHT)] * won + [answer(WRONG)] * lost,
+        [RIGHT] * (won + lost),
+        [0.5] * (won + lost),
+        confidence=confidence,
     )
     exact = stats.binomtest(won, won + lost).proportion_ci(confidence, method="exact")
     assert found.accuracy == pytest.approx(won / (won + lost))
@@ -40,10 +43,14 @@ def test_all_right_and_all_wrong():
 
 
 def test_weights_and_effective_number():
-    found = pair_accuracy([answer(RIGHT), answer(WRONG), answer(NONE)], [RIGHT] * 3, [2.0, 1.0, 1.0])
+    found = pair_accuracy(
+        [answer(RIGHT), answer(WRONG), answer(NONE)], [RIGHT] * 3, [2.0, 1.0, 1.0]
+    )
     assert found.accuracy == pytest.approx((2 + 0.5) / 4)
     assert found.effective == pytest.approx(16 / 6)
-    one_source = pair_accuracy([answer(RIGHT)] * 3 + [answer(WRONG)] * 7, [RIGHT] * 10, [1e-9] * 9 + [1.0])
+    one_source = pair_accuracy(
+        [answer(RIGHT)] * 3 + [answer(WRONG)] * 7, [RIGHT] * 10, [1e-9] * 9 + [1.0]
+    )
     assert one_source.effective == pytest.approx(1, rel=1e-6)  # one pair carries all the weight
 
 
@@ -74,7 +81,9 @@ def test_curve_by_hand():
 @settings(max_examples=25, deadline=None)
 def test_order_of_the_pairs_changes_nothing(seed: int):
     rng = np.random.default_rng(seed)
-    results = [answer([RIGHT, WRONG, NONE][rng.integers(3)], float(rng.integers(4))) for _ in range(20)]
+    results = [
+        answer([RIGHT, WRONG, NONE][rng.integers(3)], float(rng.integers(4))) for _ in range(20)
+    ]
     truths = [[RIGHT, WRONG][rng.integers(2)] for _ in range(20)]
     weights, order = rng.uniform(size=20), rng.permutation(20)
     one = pair_accuracy(results, truths, weights)
@@ -85,7 +94,10 @@ def test_order_of_the_pairs_changes_nothing(seed: int):
 
 
 def test_from_pairs():
-    pairs = [CausePair(name, np.zeros(2), np.zeros(2), truth, 2.0) for name, truth in (("a", RIGHT), ("b", WRONG))]
+    pairs = [
+        CausePair(name, np.zeros(2), np.zeros(2), truth, 2.0)
+        for name, truth in (("a", RIGHT), ("b", WRONG))
+    ]
     found = pair_accuracy_of([answer(RIGHT), answer(RIGHT)], pairs)
     assert found.accuracy == 0.5 and str(found).startswith("accuracy 0.500 [")
     with pytest.raises(DataError, match="leave out pairs that are not causal"):
@@ -119,11 +131,25 @@ def test_rounding_decides_nothing():
     from jaxcd.pairwise import reci
 
     infinite = float("inf")
-    assert Direction.of_scores(1.0, 1.0 + 1e-15) is Direction.of_scores(-infinite, -infinite) is Direction.UNDECIDED
-    assert Direction.of_scores(1.0, 1.0 + 1e-9) is Direction.of_scores(-infinite, 1.0) is Direction.X_TO_Y
-    assert Direction.of_scores(float("nan"), 1.0) is Direction.of_scores(1.0, float("nan")) is Direction.UNDECIDED
+    assert (
+        Direction.of_scores(1.0, 1.0 + 1e-15)
+        is Direction.of_scores(-infinite, -infinite)
+        is Direction.UNDECIDED
+    )
+    assert (
+        Direction.of_scores(1.0, 1.0 + 1e-9)
+        is Direction.of_scores(-infinite, 1.0)
+        is Direction.X_TO_Y
+    )
+    assert (
+        Direction.of_scores(float("nan"), 1.0)
+        is Direction.of_scores(1.0, float("nan"))
+        is Direction.UNDECIDED
+    )
     assert Direction.of_scores(1.0, 0.0) is Direction.of_scores(infinite, 1.0) is Direction.Y_TO_X
-    x, y = np.repeat([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [61, 39, 39, 61], axis=0).T  # a table that is its own mirror
+    x, y = np.repeat(
+        [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [61, 39, 39, 61], axis=0
+    ).T  # a table that is its own mirror
     for pair in ((x, y), (x, 1 - x)):
         result = reci(*pair, budget=jaxcd.NO_PRIVACY)
         assert result.direction is Direction.UNDECIDED and result.margin == 0

@@ -1,4 +1,6 @@
-"""Additive noise models: the numerics against dense references, known directions, the laws of the noise, and what is refused."""
+"""Additive noise models: the numerics against dense references, known directions, the laws of the
+noise, and what is refused.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ def cubic(seed: int, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
     return x, x**3 / 2 + rng.uniform(-0.5, 0.5, n)
 
 
-# --- numerics --------------------------------------------------------------------------------------------------------
+# --- numerics
+# --------------------------------------------------------------------------------------------------
 
 
 def test_regression_against_dense_kernel_ridge():
@@ -58,17 +61,32 @@ def test_regression_against_dense_kernel_ridge():
         losses = {}
         for place in range(2):
             weights = grid.roots[place, : len(j)] ** 2
-            kernel = np.cos(np.subtract.outer(x[pair], x[pair])[..., None] * grid.frequency * j) @ weights
-            dense = np.exp(-(np.subtract.outer(x[pair], x[pair]) ** 2) / (2 * bandwidths[place] ** 2))
+            kernel = (
+                np.cos(np.subtract.outer(x[pair], x[pair])[..., None] * grid.frequency * j)
+                @ weights
+            )
+            dense = np.exp(
+                -(np.subtract.outer(x[pair], x[pair]) ** 2) / (2 * bandwidths[place] ** 2)
+            )
             period = 2 * math.pi / grid.frequency
-            images = sum(np.exp(-((np.subtract.outer(x[pair], x[pair]) + k * period) ** 2) / (2 * bandwidths[place] ** 2)) for k in (-1, 1))
+            images = sum(
+                np.exp(
+                    -((np.subtract.outer(x[pair], x[pair]) + k * period) ** 2)
+                    / (2 * bandwidths[place] ** 2)
+                )
+                for k in (-1, 1)
+            )
             assert np.abs(kernel - (dense + images) / (dense + images)[0, 0]).max() < 1e-5
             for number, penalty in enumerate(penalties):
                 mu = n_training * penalty / 2
                 inverse = np.linalg.inv(kernel[:n_training, :n_training] + mu * np.eye(n_training))
                 prediction = kernel[:, :n_training] @ inverse @ y[pair, :n_training]
                 left_out = inverse @ y[pair, :n_training] / np.diag(inverse)
-                losses[place, number] = np.sum(left_out**2), prediction, y[pair, :n_training] - left_out
+                losses[place, number] = (
+                    np.sum(left_out**2),
+                    prediction,
+                    y[pair, :n_training] - left_out,
+                )
         best = min(losses, key=lambda at: losses[at][0])
         assert (fit.bandwidth[pair], fit.penalty[pair]) == best
         np.testing.assert_allclose(fit.prediction[pair], losses[best][1], atol=1e-8)
@@ -84,10 +102,14 @@ def test_norm_constraint_against_the_reference():
     features = np.hstack([np.ones((50, 1)), np.cos(angle), np.sin(angle)]) * grid.roots[0]
     assert np.allclose(np.sum(features**2, axis=1), 1)
     for bound in (0.5, 2.0, 1e6):
-        fit = fit_pairs(x, y, np.ones((1, 50), bool), grid=grid, penalties=(0.001,), norm_bound=bound)
+        fit = fit_pairs(
+            x, y, np.ones((1, 50), bool), grid=grid, penalties=(0.001,), norm_bound=bound
+        )
         with double_precision():
             spectrum = ridge.spectrum(jax.numpy.asarray(features))
-            rest = ridge.constrained_residuals(spectrum, jax.numpy.asarray(y.T), ridge.penalty_of_objective(0.001, 50), bound)
+            rest = ridge.constrained_residuals(
+                spectrum, jax.numpy.asarray(y.T), ridge.penalty_of_objective(0.001, 50), bound
+            )
         np.testing.assert_allclose(y[0] - fit.prediction[0], np.asarray(rest)[:, 0], atol=1e-7)
 
 
@@ -99,7 +121,10 @@ def test_hsic_against_the_dense_formula_and_padding():
     padded = [np.hstack([part, np.full((2, 15), 0.5)]) for part in (u, v)]
     computed = hsic_pairs(padded[0], padded[1], rows, series_u=kernels, series_v=kernels[::-1])
     for pair in range(2):
-        grams = [np.exp(-(np.subtract.outer(w, w) ** 2) / (2 * h * h)) for w, h in ((u[pair], (0.1, 0.3)[pair]), (v[pair], (0.3, 0.1)[pair]))]
+        grams = [
+            np.exp(-(np.subtract.outer(w, w) ** 2) / (2 * h * h))
+            for w, h in ((u[pair], (0.1, 0.3)[pair]), (v[pair], (0.3, 0.1)[pair]))
+        ]
         with double_precision():
             dense = float(hsic.hsic_dense(*map(jax.numpy.asarray, grams)))
         assert computed[pair] == pytest.approx(math.sqrt(dense), abs=1e-6)
@@ -112,7 +137,8 @@ def test_rank_scores_against_scipy():
     assert KendallScore().value(x, y) == pytest.approx(abs(stats.kendalltau(x, y).statistic))
 
 
-# --- answers ---------------------------------------------------------------------------------------------------------
+# --- answers
+# --------------------------------------------------------------------------------------------------
 
 
 def test_known_directions():
@@ -128,9 +154,13 @@ def test_batch_is_one_by_one_and_exchange_reverses(score):
     for i, (x, y) in enumerate(pairs):
         key = jax.random.fold_in(KEY, i)
         alone = anm(x, y, score=score, budget=NO_PRIVACY, key=key, test_share=0.5)
-        assert (alone.forward, alone.backward) == pytest.approx((batch[i].forward, batch[i].backward), abs=1e-10)
+        assert (alone.forward, alone.backward) == pytest.approx(
+            (batch[i].forward, batch[i].backward), abs=1e-10
+        )
         swapped = anm(y, x, score=score, budget=NO_PRIVACY, key=key, test_share=0.5)
-        assert (swapped.forward, swapped.backward) == pytest.approx((alone.backward, alone.forward), abs=1e-10)
+        assert (swapped.forward, swapped.backward) == pytest.approx(
+            (alone.backward, alone.forward), abs=1e-10
+        )
         assert swapped.direction is alone.direction.reversed
         assert alone.confidence == 1.0 and math.isinf(alone.cost.epsilon)
 
@@ -151,7 +181,8 @@ def test_the_split_is_a_partition_drawn_from_the_key(n, seed, share):
     assert np.array_equal(test, split_rows(jax.random.key(seed), n, n_test=n_test, joint=False)[1])
 
 
-# --- private runs ----------------------------------------------------------------------------------------------------
+# --- private runs
+# --------------------------------------------------------------------------------------------------
 
 PRIVATE = [
     (HSICScore(), Protect.TEST),
@@ -170,7 +201,10 @@ BROKEN = {
     "constant": (np.zeros(20), np.linspace(-1, 1, 20)),
     "both constant": (np.ones(20), np.full(20, 2.0)),
     "ties": (np.repeat([0.0, 1.0], 10), np.tile([0.0, 1.0], 10)),
-    "not numbers": (np.where(np.arange(20) < 5, np.nan, 1.0), np.where(np.arange(20) < 15, np.inf, -np.inf)),
+    "not numbers": (
+        np.where(np.arange(20) < 5, np.nan, 1.0),
+        np.where(np.arange(20) < 15, np.inf, -np.inf),
+    ),
     "outside": (1e300 * np.linspace(-1, 1, 20), 1e-300 * np.linspace(-1, 1, 20)),
 }
 
@@ -179,9 +213,14 @@ BROKEN = {
 def test_private_runs_are_total_and_keep_their_budget(score, protect):
     budget = Budget(1.0, 1e-5)
     pairs = [*BROKEN.values(), cubic(0, 20)]
-    options = dict(score=score, budget=budget, key=KEY, bounds=BOUNDS, protect=protect, noise=SIMULATED)
+    options = dict(
+        score=score, budget=budget, key=KEY, bounds=BOUNDS, protect=protect, noise=SIMULATED
+    )
     shared = anm_batch(pairs, **options)
-    assert math.fsum(result.cost.epsilon for result in shared) <= 1.0 and math.fsum(result.cost.delta for result in shared) <= 1e-5
+    assert (
+        math.fsum(result.cost.epsilon for result in shared) <= 1.0
+        and math.fsum(result.cost.delta for result in shared) <= 1e-5
+    )
     assert all(result.cost.epsilon == pytest.approx(1 / len(pairs)) for result in shared)
     results = anm_batch(pairs, same_people=False, **options)
     for result in results:
@@ -190,18 +229,30 @@ def test_private_runs_are_total_and_keep_their_budget(score, protect):
         assert result.spent.epsilon <= 1.0 and result.spent.delta <= 1e-5
         assert result.info["ledger"]
         for half in ("test", "training"):
-            assert (f"for the {half} half only" in result.cost.reason) == (protect.value == half or (half, protect.value) == ("training", "train"))
-    assert len({len(result.info["ledger"]) for result in results}) == 1  # the number of events tells nothing
+            assert (f"for the {half} half only" in result.cost.reason) == (
+                protect.value == half or (half, protect.value) == ("training", "train")
+            )
+    # the number of events tells nothing
+    assert len({len(result.info["ledger"]) for result in results}) == 1
 
 
 def test_secure_noise_is_the_default_and_is_proved():
-    result = anm(*cubic(0), score=SpearmanScore(), budget=Budget(1.0), key=KEY, bounds=BOUNDS, protect=Protect.TEST)
+    result = anm(
+        *cubic(0),
+        score=SpearmanScore(),
+        budget=Budget(1.0),
+        key=KEY,
+        bounds=BOUNDS,
+        protect=Protect.TEST,
+    )
     assert result.cost.proven and 0.5 <= (result.confidence or 0) <= 1
     assert result.spent.epsilon == 1.0
 
 
 def test_scores_are_released_when_asked_for():
-    options = dict(budget=Budget(50.0), key=KEY, bounds=BOUNDS, protect=Protect.TEST, noise=SIMULATED)
+    options = dict(
+        budget=Budget(50.0), key=KEY, bounds=BOUNDS, protect=Protect.TEST, noise=SIMULATED
+    )
     x, y = cubic(0)
     result = anm(x, y, score=KendallScore(), release=ScoreRelease.SCORES, **options)
     assert result.forward is not None and result.backward is not None
@@ -213,13 +264,22 @@ def test_scores_are_released_when_asked_for():
 
 def test_quartiles_of_a_large_budget_are_the_quartiles():
     x, y = cubic(0)
-    shared = dict(score=LogIQRScore(), key=KEY, bounds=BOUNDS, protect=Protect.TEST, release=ScoreRelease.SCORES)
+    shared = dict(
+        score=LogIQRScore(),
+        key=KEY,
+        bounds=BOUNDS,
+        protect=Protect.TEST,
+        release=ScoreRelease.SCORES,
+    )
     noisy = anm(x, y, budget=Budget(4000.0), noise=SIMULATED, **shared)
     exact = anm(x, y, budget=NO_PRIVACY, score=LogIQRScore(), key=KEY, test_share=0.5)
-    assert (noisy.forward, noisy.backward) == pytest.approx((exact.forward, exact.backward), abs=0.1)
+    assert (noisy.forward, noisy.backward) == pytest.approx(
+        (exact.forward, exact.backward), abs=0.1
+    )
 
 
-# --- the law of the answers ------------------------------------------------------------------------------------------
+# --- the law of the answers
+# --------------------------------------------------------------------------------------------------
 
 
 def columns() -> DirectionColumns:
@@ -228,7 +288,9 @@ def columns() -> DirectionColumns:
 
 
 def runs(gap: float, release: ScoreRelease, n_runs: int, seed: int) -> list:
-    """Private answers for Kendall scores 0.3 and 0.3 + gap, of 10 test rows (sensitivity 0.4), epsilon = 1."""
+    """Private answers for Kendall scores 0.3 and 0.3 + gap, of 10 test rows (sensitivity 0.4),
+    epsilon = 1.
+    """
     plan = Plan(20, 10, 10, False, Protect.TEST, 0.1, 1.0)
     run = PrivateRun(release, Budget(1.0), SimulatedNoise(jax.random.key(seed)).start(), plan, {})
     pair = (columns(), columns())
@@ -240,8 +302,14 @@ def test_error_rates_of_both_releases_match_their_closed_forms(ratio):
     """At equal budgets: e^-t / 2 for the direction, (2 + t) e^-t / 4 for both scores."""
     n_runs, gap = 1000, ratio * 0.8
     for release, n_noises in ((ScoreRelease.DIRECTION, 1), (ScoreRelease.SCORES, 2)):
-        wrong = sum(result.direction is not Direction.X_TO_Y for result in runs(gap, release, n_runs, n_noises))
-        assert stats.binomtest(wrong, n_runs, error_probability(ratio, n_noises=n_noises)).pvalue > 1e-4
+        wrong = sum(
+            result.direction is not Direction.X_TO_Y
+            for result in runs(gap, release, n_runs, n_noises)
+        )
+        assert (
+            stats.binomtest(wrong, n_runs, error_probability(ratio, n_noises=n_noises)).pvalue
+            > 1e-4
+        )
     assert error_probability(ratio, n_noises=2) > error_probability(ratio, n_noises=1)
 
 
@@ -259,7 +327,9 @@ def test_tails_of_sums_of_laplace_noises():
 
 @pytest.mark.parametrize("release", list(ScoreRelease))
 def test_confidence_is_calibrated_under_a_flat_prior(release):
-    """Gaps drawn evenly: among answers of about one margin the share that agrees with the noiseless answer is the confidence stated."""
+    """Gaps drawn evenly: among answers of about one margin the share that agrees with the noiseless
+    answer is the confidence stated.
+    """
     rng = np.random.default_rng(6)
     plan = Plan(20, 10, 10, False, Protect.TEST, 0.1, 1.0)
     run = PrivateRun(release, Budget(1.0), SimulatedNoise(jax.random.key(7)).start(), plan, {})
@@ -278,7 +348,8 @@ def test_confidence_is_calibrated_under_a_flat_prior(release):
         assert abs(agreed[cell].mean() - stated[cell].mean()) < 4 * error
 
 
-# --- refusals --------------------------------------------------------------------------------------------------------
+# --- refusals
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -311,11 +382,25 @@ def test_ties_everywhere_have_an_answer_without_privacy():
         (dict(bounds=((1.0, 1.0), (0.0, 1.0))), OptionError, "bounds"),
         (dict(score=SpearmanScore()), SensitivityError, "training record"),
         (dict(score=KendallScore(), protect=Protect.TRAIN), SensitivityError, "stability_release"),
-        (dict(score=SpearmanScore(stability_release=True), protect=Protect.TRAIN), OptionError, "delta"),
-        (dict(score=LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE)), OptionError, "delta"),
+        (
+            dict(score=SpearmanScore(stability_release=True), protect=Protect.TRAIN),
+            OptionError,
+            "delta",
+        ),
+        (
+            dict(score=LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE)),
+            OptionError,
+            "delta",
+        ),
         (dict(score=LogIQRScore(), release=ScoreRelease.SCORES), OptionError, "delta"),
         (dict(score=LogIQRScore(mechanism=IQRMechanism.EXPONENTIAL)), SensitivityError, "ranks"),
-        (dict(score=LogIQRScore(mechanism=IQRMechanism.FLIP_DISTANCE), release=ScoreRelease.SCORES), OptionError, "release"),
+        (
+            dict(
+                score=LogIQRScore(mechanism=IQRMechanism.FLIP_DISTANCE), release=ScoreRelease.SCORES
+            ),
+            OptionError,
+            "release",
+        ),
         (dict(score="hsic"), OptionError, "score"),
         (dict(protect="test"), OptionError, "protect"),
         (dict(release=1), OptionError, "release"),

@@ -51,7 +51,10 @@ def by_hand(x, y, factor: int, deviations: int, least: int) -> float:
             counts = Counter(group)
             row = [counts[v] for v in distinct]
             products = {
-                shift: sum(marginal[distinct[i + shift]] * row[i] for i in range(k) if 0 <= i + shift < k) for shift in range(1 - k, k)
+                shift: sum(
+                    marginal[distinct[i + shift]] * row[i] for i in range(k) if 0 <= i + shift < k
+                )
+                for shift in range(1 - k, k)
             }
             shift = min(products, key=lambda s: (-products[s], s))
             placed = [0.0] * (3 * k - 2)
@@ -65,22 +68,38 @@ def by_hand(x, y, factor: int, deviations: int, least: int) -> float:
 
 
 @given(
-    st.integers(0, 10**6), st.sampled_from([1, 2, 3]), st.sampled_from([2, 5, 13]), st.booleans(), st.booleans(),
+    st.integers(0, 10**6),
+    st.sampled_from([1, 2, 3]),
+    st.sampled_from([2, 5, 13]),
+    st.booleans(),
+    st.booleans(),
     st.sampled_from(["normal", "standard_cauchy", "exponential"]),
-)  # fmt: skip
+)
 @settings(max_examples=60, deadline=None)
-def test_variability_is_the_sum_by_hand(seed: int, factor: int, least: int, discrete_x: bool, discrete_y: bool, law: str):
+def test_variability_is_the_sum_by_hand(
+    seed: int, factor: int, least: int, discrete_x: bool, discrete_y: bool, law: str
+):
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 4, 120).astype(float) if discrete_x else getattr(rng, law)(size=120)
-    y = np.round(x + rng.integers(0, 3, 120)) if discrete_y else np.sin(x) + 0.3 * rng.normal(size=120)
-    found = conditional_variability(x, y, bins_per_deviation=factor, max_deviation=2, min_count=least)
+    y = (
+        np.round(x + rng.integers(0, 3, 120))
+        if discrete_y
+        else np.sin(x) + 0.3 * rng.normal(size=120)
+    )
+    found = conditional_variability(
+        x, y, bins_per_deviation=factor, max_deviation=2, min_count=least
+    )
     assert found == pytest.approx(by_hand(x, y, factor, 2, least), rel=1e-9, abs=1e-12)
 
 
 def test_an_exact_shift_has_no_variability():
-    """y = a value that depends on x + the same noise in every level: the conditional shapes are equal."""
+    """y = a value that depends on x + the same noise in every level: the conditional shapes are
+    equal.
+    """
     levels, noise = np.repeat(np.arange(5.0), 40), np.tile(np.linspace(-1, 1, 40), 5)
-    assert conditional_variability(levels, 10 * levels**2 + noise, **OPTIONS) == pytest.approx(0, abs=1e-12)
+    assert conditional_variability(levels, 10 * levels**2 + noise, **OPTIONS) == pytest.approx(
+        0, abs=1e-12
+    )
     result = cds(levels, 10 * levels**2 + noise, budget=NO_PRIVACY)
     assert result.direction in (Direction.X_TO_Y, Direction.UNDECIDED)
 
@@ -94,7 +113,9 @@ def test_discrete_shapes_are_moved_together():
 
 
 def test_values_far_out_do_not_widen_the_levels():
-    """Two records far from all others: the levels are those of the others, as the second standardisation leaves them out."""
+    """Two records far from all others: the levels are those of the others, as the second
+    standardisation leaves them out.
+    """
     rng = np.random.default_rng(5)
     x = rng.uniform(-1, 1, 1000)
     y = np.sin(3 * x) + 0.3 * rng.normal(size=1000)
@@ -132,13 +153,19 @@ def test_exchange_reverses():
     x, y = np.random.default_rng(1).normal(size=(2, 300))
     there, back = cds(x, y, budget=NO_PRIVACY), cds(y, x, budget=NO_PRIVACY)
     assert back.direction is there.direction.reversed and there.direction is not Direction.UNDECIDED
-    assert (there.forward, there.backward, there.margin) == (back.backward, back.forward, back.margin)
+    assert (there.forward, there.backward, there.margin) == (
+        back.backward,
+        back.forward,
+        back.margin,
+    )
 
 
 @given(st.integers(0, 10**6), st.sampled_from([2.0**-8, 4.0, 2.0**900]), st.booleans())
 @settings(max_examples=20, deadline=None)
 def test_scale_and_mirror_change_nothing(seed: int, scale: float, flip: bool):
-    """Powers of two, so that no value crosses the edge of a level by rounding; a mirror may, by one digit, and is kept apart."""
+    """Powers of two, so that no value crosses the edge of a level by rounding; a mirror may, by one
+    digit, and is kept apart.
+    """
     x, y = np.random.default_rng(seed).normal(size=(2, 200))
     before = cds(x, y, budget=NO_PRIVACY)
     after = cds(scale * x, (-y if flip else y), budget=NO_PRIVACY)
@@ -155,7 +182,9 @@ def test_too_few_records_a_level_are_undecided():
 
 def test_a_budget_is_refused_with_a_way_out():
     x, y = np.random.default_rng(3).normal(size=(2, 30))
-    with pytest.raises(SensitivityError, match="cds cannot be private.*use reci or anm.*local privacy"):
+    with pytest.raises(
+        SensitivityError, match="cds cannot be private.*use reci or anm.*local privacy"
+    ):
         cds(x, y, budget=Budget(1.0))
 
 
@@ -167,7 +196,11 @@ def test_a_budget_is_refused_with_a_way_out():
         (np.arange(7.0), np.arange(7.0), "7 records, and 8 are the least"),
         (np.full(20, 2.0), np.arange(20.0), "x is constant"),
         (np.append(np.arange(19.0), np.nan), np.arange(20.0), "x holds 1 values that are NaN"),
-        (np.arange(20.0), np.ma.masked_array(np.arange(20.0), mask=np.arange(20) == 3), "y holds 1 values that are NaN"),
+        (
+            np.arange(20.0),
+            np.ma.masked_array(np.arange(20.0), mask=np.arange(20) == 3),
+            "y holds 1 values that are NaN",
+        ),
     ],
     ids=["2-D", "lengths", "few", "constant", "nan", "masked"],
 )
@@ -177,7 +210,15 @@ def test_bad_data(x, y, words: str):
 
 
 @pytest.mark.parametrize(
-    "options", [{"bins_per_deviation": 0}, {"max_deviation": 1.5}, {"min_count": 1}, {"min_count": True}, {"budget": 1}], ids=str
+    "options",
+    [
+        {"bins_per_deviation": 0},
+        {"max_deviation": 1.5},
+        {"min_count": 1},
+        {"min_count": True},
+        {"budget": 1},
+    ],
+    ids=str,
 )
 def test_bad_options(options):
     with pytest.raises(OptionError, match=" = "):

@@ -40,7 +40,10 @@ def slope_by_hand(x: np.ndarray, y: np.ndarray) -> float:
 @settings(max_examples=50, deadline=None)
 def test_slope_is_the_walk_with_ties(seed: int, levels_x: int, levels_y: int):
     rng = np.random.default_rng(seed)
-    x, y = rng.integers(0, levels_x, 40) / 7, rng.normal(size=levels_y)[rng.integers(0, levels_y, 40)]
+    x, y = (
+        rng.integers(0, levels_x, 40) / 7,
+        rng.normal(size=levels_y)[rng.integers(0, levels_y, 40)],
+    )
     x[:2], y[:2] = (0.0, 1 / 7), (5.0, 6.0)  # one slope at least
     assert slope_score(x, y) == pytest.approx(slope_by_hand(x, y), rel=1e-10, abs=1e-12)
 
@@ -53,7 +56,11 @@ def test_spacing_entropy_is_the_formula_with_ties():
     assert spacing_entropy(values) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("law", [stats.uniform(), stats.norm(), stats.expon(), stats.beta(2, 5)], ids=["uniform", "normal", "exponential", "beta"])
+@pytest.mark.parametrize(
+    "law",
+    [stats.uniform(), stats.norm(), stats.expon(), stats.beta(2, 5)],
+    ids=["uniform", "normal", "exponential", "beta"],
+)
 def test_spacing_entropy_of_known_laws(law):
     """Its standard error is about 1.28 / sqrt(n) plus that of log p; five of them."""
     values = law.rvs(20_000, random_state=1)
@@ -61,7 +68,9 @@ def test_spacing_entropy_of_known_laws(law):
 
 
 def test_square_on_the_unit_interval():
-    """y = x^2, x uniform: E log|f'| = E log 2x = log 2 - 1 both ways of estimating it, and S(y) - S(x) is the same number."""
+    """y = x^2, x uniform: E log|f'| = E log 2x = log 2 - 1 both ways of estimating it, and S(y) -
+    S(x) is the same number.
+    """
     x = np.random.default_rng(2).uniform(size=40_000)
     x[:2] = 0.0, 1.0
     exact = math.log(2) - 1
@@ -73,7 +82,9 @@ def test_square_on_the_unit_interval():
 
 
 def test_cube_of_a_normal_on_its_own_scale():
-    """y = x^3 / sqrt(15) with x standard normal: E log(3 x^2 / sqrt 15) = log 3 - log(15)/2 - log 2 - gamma."""
+    """y = x^3 / sqrt(15) with x standard normal: E log(3 x^2 / sqrt 15) = log 3 - log(15)/2 - log
+    2 - gamma.
+    """
     x = np.random.default_rng(3).normal(size=40_000)
     exact = math.log(3) - math.log(15) / 2 - math.log(2) - np.euler_gamma
     for estimator in Estimator:
@@ -84,11 +95,19 @@ def test_cube_of_a_normal_on_its_own_scale():
 @pytest.mark.parametrize(("reference", "estimator"), VARIANTS, ids=str)
 @given(st.integers(0, 10**6), st.floats(0.01, 1e6), st.floats(-1e3, 1e3), st.booleans())
 @settings(max_examples=10, deadline=None)
-def test_affine_maps_change_nothing(reference, estimator, seed: int, scale: float, shift: float, flip: bool):
+def test_affine_maps_change_nothing(
+    reference, estimator, seed: int, scale: float, shift: float, flip: bool
+):
     x, y = np.random.default_rng(seed).normal(size=(2, 50))
     y = x**3 + 0.1 * y
     before = igci(x, y, budget=NO_PRIVACY, reference=reference, estimator=estimator)
-    after = igci((-scale if flip else scale) * (x + shift), y, budget=NO_PRIVACY, reference=reference, estimator=estimator)
+    after = igci(
+        (-scale if flip else scale) * (x + shift),
+        y,
+        budget=NO_PRIVACY,
+        reference=reference,
+        estimator=estimator,
+    )
     assert after.forward == pytest.approx(before.forward, abs=1e-5)
     assert after.backward == pytest.approx(before.backward, abs=1e-5)
 
@@ -96,9 +115,16 @@ def test_affine_maps_change_nothing(reference, estimator, seed: int, scale: floa
 @pytest.mark.parametrize(("reference", "estimator"), VARIANTS, ids=str)
 def test_exchange_reverses(reference, estimator):
     x, y = np.random.default_rng(4).normal(size=(2, 80))
-    there, back = (igci(a, b, budget=NO_PRIVACY, reference=reference, estimator=estimator) for a, b in ((x, y), (y, x)))
+    there, back = (
+        igci(a, b, budget=NO_PRIVACY, reference=reference, estimator=estimator)
+        for a, b in ((x, y), (y, x))
+    )
     assert there.direction is not Direction.UNDECIDED and back.direction is there.direction.reversed
-    assert (there.forward, there.backward, there.margin) == (back.backward, back.forward, back.margin)
+    assert (there.forward, there.backward, there.margin) == (
+        back.backward,
+        back.forward,
+        back.margin,
+    )
 
 
 @pytest.mark.parametrize("estimator", Estimator)
@@ -110,7 +136,9 @@ def test_a_variable_and_itself_are_undecided(estimator):
 
 def test_a_budget_is_refused_with_a_way_out():
     x, y = np.random.default_rng(6).normal(size=(2, 30))
-    with pytest.raises(SensitivityError, match="igci cannot be private.*use reci or anm.*local privacy"):
+    with pytest.raises(
+        SensitivityError, match="igci cannot be private.*use reci or anm.*local privacy"
+    ):
         igci(x, y, budget=Budget(1.0))
 
 
@@ -131,7 +159,11 @@ def test_why_there_is_no_private_igci():
         (np.arange(7.0), np.arange(7.0), "7 records, and 8 are the least"),
         (np.arange(20.0), np.full(20, 2.0), "y is constant"),
         (np.append(np.arange(19.0), np.nan), np.arange(20.0), "x holds 1 values that are NaN"),
-        (np.repeat([0.0, 1.0], 10), np.append(np.repeat([3.0, 3.0], 9), [3.0, 4.0]), "no two neighbours differ in both"),
+        (
+            np.repeat([0.0, 1.0], 10),
+            np.append(np.repeat([3.0, 3.0], 9), [3.0, 4.0]),
+            "no two neighbours differ in both",
+        ),
     ],
     ids=["2-D", "lengths", "few", "constant", "nan", "ties everywhere"],
 )
@@ -141,7 +173,9 @@ def test_bad_data(x, y, words: str):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("options", [{"reference": "uniform"}, {"estimator": 1}, {"budget": None}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"reference": "uniform"}, {"estimator": 1}, {"budget": None}], ids=str
+)
 def test_bad_options(options):
     with pytest.raises(OptionError, match=" = "):
         igci(np.arange(20.0), np.arange(20.0), **{"budget": NO_PRIVACY, **options})

@@ -47,13 +47,18 @@ def test_small_collection(tmp_path: Path):
         ("pair0001", Direction.X_TO_Y, 0.5, 10),
         ("pair0002", Direction.Y_TO_X, 1.0, 10),
     ]
-    np.testing.assert_array_equal(found.pairs[1].x, values[:, 0])  # the columns stay in the order of the file
-    assert found.skipped == (("pair0003", "multivariate (3 columns), and the methods compare two scalar variables"),)
+    # the columns stay in the order of the file
+    np.testing.assert_array_equal(found.pairs[1].x, values[:, 0])
+    assert found.skipped == (
+        ("pair0003", "multivariate (3 columns), and the methods compare two scalar variables"),
+    )
     older = tuebingen(folder, version=TuebingenVersion.PAIRS_100)
     assert [p.weight for p in older.pairs] == [0.25]
     assert [name for name, _ in older.skipped] == ["pair0002", "pair0003"]
     results = over_pairs(partial(igci, budget=NO_PRIVACY), found)
-    assert results == over_pairs(partial(igci, budget=NO_PRIVACY), found.pairs) and len(results) == 2
+    assert (
+        results == over_pairs(partial(igci, budget=NO_PRIVACY), found.pairs) and len(results) == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +90,11 @@ def test_options(tmp_path: Path):
 
 
 def test_pairs_are_checked_and_read_only():
-    for x, y, weight in ((np.zeros((3, 2)), np.zeros(3), 1.0), (np.zeros(3), np.zeros(4), 1.0), (np.zeros(3), np.zeros(3), np.nan)):
+    for x, y, weight in (
+        (np.zeros((3, 2)), np.zeros(3), 1.0),
+        (np.zeros(3), np.zeros(4), 1.0),
+        (np.zeros(3), np.zeros(3), np.nan),
+    ):
         with pytest.raises(DataError, match="pair 'a'"):
             CausePair("a", x, y, None, weight)
     with pytest.raises(ValueError, match="read-only"):
@@ -95,8 +104,16 @@ def test_pairs_are_checked_and_read_only():
 def test_tuebingen(data_folder: Path):
     """The sums of weights and the sizes are those that the collection's description states."""
     found = tuebingen(data_folder)
-    assert len(found) == 102 and [name[-3:] for name, _ in found.skipped] == ["052", "053", "054", "055", "071", "105"]
-    assert sum(p.weight for p in found.pairs) == pytest.approx(38.498, abs=1e-3)  # 38.998 less the multivariate pair 105
+    assert len(found) == 102 and [name[-3:] for name, _ in found.skipped] == [
+        "052",
+        "053",
+        "054",
+        "055",
+        "071",
+        "105",
+    ]
+    # 38.998 less the multivariate pair 105
+    assert sum(p.weight for p in found.pairs) == pytest.approx(38.498, abs=1e-3)
     assert (min(p.n for p in found.pairs), max(p.n for p in found.pairs)) == (94, 16382)
     older = tuebingen(data_folder, version=TuebingenVersion.PAIRS_100)
     assert len(older) == 95 and sum(p.weight for p in older.pairs) == pytest.approx(34.75, abs=1e-6)
@@ -112,7 +129,9 @@ def test_simulated(data_folder: Path):
 
 def test_challenge(data_folder: Path):
     found = challenge(data_folder)
-    assert [sum(p.direction is d for p in found.pairs) for d in (Direction.X_TO_Y, Direction.Y_TO_X)] == [42, 39]
+    assert [
+        sum(p.direction is d for p in found.pairs) for d in (Direction.X_TO_Y, Direction.Y_TO_X)
+    ] == [42, 39]
     assert len(found.skipped) == 81
     everything = challenge(data_folder, causal_only=False)
     assert len(everything) == 162 and sum(p.direction is None for p in everything.pairs) == 81

@@ -1,4 +1,6 @@
-"""RECI: the regressions against numpy and brute force, invariances, privacy's constants and confidence, and bad input."""
+"""RECI: the regressions against numpy and brute force, invariances, privacy's constants and
+confidence, and bad input.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,25 @@ from hypothesis import strategies as st
 import jaxcd
 from jaxcd.errors import DataError, OptionError, PrivacyError, SensitivityError
 from jaxcd.pairwise import Direction
-from jaxcd.pairwise.reci import BoundedPolynomial, Logistic, Monomial, Polynomial, Regressor, _confidence, reci
+from jaxcd.pairwise.reci import (
+    BoundedPolynomial,
+    Logistic,
+    Monomial,
+    Polynomial,
+    Regressor,
+    _confidence,
+    reci,
+)
 from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
 
-REGRESSORS = [Polynomial(), Polynomial(1), Monomial(2), Logistic(), BoundedPolynomial(), BoundedPolynomial(2, 5, 16, 0.3)]
+REGRESSORS = [
+    Polynomial(),
+    Polynomial(1),
+    Monomial(2),
+    Logistic(),
+    BoundedPolynomial(),
+    BoundedPolynomial(2, 5, 16, 0.3),
+]
 UNIT = ((0.0, 1.0), (0.0, 1.0))
 
 
@@ -56,7 +73,9 @@ def test_logistic_finds_an_exact_curve(slope: float, centre: float):
 
 @given(st.integers(0, 10**6), st.integers(1, 2), st.sampled_from([0.1, 0.4, 1.0]))
 @settings(max_examples=25, deadline=None)
-def test_bounded_polynomial_is_the_minimum_over_its_class(seed: int, degree: int, truncation: float):
+def test_bounded_polynomial_is_the_minimum_over_its_class(
+    seed: int, degree: int, truncation: float
+):
     """Record by record and function by function, in floating point, without tables."""
     rng = np.random.default_rng(seed)
     x, y = rng.uniform(size=(2, 30))
@@ -68,7 +87,9 @@ def test_bounded_polynomial_is_the_minimum_over_its_class(seed: int, degree: int
         curve = np.polyval(np.polyfit(np.arange(degree + 1) / degree, heights, degree), centres[0])
         # halves are rounded to even: keep them away from the last digits of polyfit
         fitted = np.round(np.round(np.clip(curve, 0, 1) * 20, 9)) / 20
-        least = min(least, np.minimum((centres[1] - fitted) ** 2, method.ceiling * method.unit).mean())
+        least = min(
+            least, np.minimum((centres[1] - fitted) ** 2, method.ceiling * method.unit).mean()
+        )
     assert method.error(x, y) == pytest.approx(least, rel=1e-9, abs=2.1 * method.unit)
 
 
@@ -77,7 +98,10 @@ def test_bounded_polynomial_tables_are_exact_where_no_rounding_is_near():
     method = BoundedPolynomial(1, levels=2, resolution=8, truncation=1.0)
     counts = np.random.default_rng(3).integers(0, 5, (8, 8))
     steps = 2 * np.arange(8) + 1
-    sums = [int((counts * (steps[None, :] - line[:, None]) ** 2).sum()) for line in (0 * steps, 0 * steps + 16, steps, 16 - steps)]
+    sums = [
+        int((counts * (steps[None, :] - line[:, None]) ** 2).sum())
+        for line in (0 * steps, 0 * steps + 16, steps, 16 - steps)
+    ]
     assert method.least(counts) == min(sums)
 
 
@@ -101,7 +125,10 @@ def test_direction_and_its_reverse(regressor: Regressor):
 def test_direction_of_a_mechanism_that_cannot_be_inverted():
     for seed in range(5):
         assert reci(*cubic(seed), budget=NO_PRIVACY).direction is Direction.X_TO_Y
-        assert reci(*cubic(seed), budget=NO_PRIVACY, regressor=BoundedPolynomial()).direction is Direction.X_TO_Y
+        assert (
+            reci(*cubic(seed), budget=NO_PRIVACY, regressor=BoundedPolynomial()).direction
+            is Direction.X_TO_Y
+        )
 
 
 @pytest.mark.parametrize("regressor", [Polynomial(), Polynomial(5), Logistic()], ids=str)
@@ -111,7 +138,9 @@ def test_affine_maps_change_nothing(regressor: Regressor, scale: float, shift: f
     """Polynomials and sigmoids stay in their class when a variable is mirrored."""
     x, y = cubic(4, 60)
     before = reci(x, y, budget=NO_PRIVACY, regressor=regressor)
-    after = reci((-scale if flip else scale) * x + shift * scale, y, budget=NO_PRIVACY, regressor=regressor)
+    after = reci(
+        (-scale if flip else scale) * x + shift * scale, y, budget=NO_PRIVACY, regressor=regressor
+    )
     tolerance = 1e-3 if isinstance(regressor, Logistic) else 1e-7
     assert after.forward == pytest.approx(before.forward, rel=tolerance, abs=1e-9)
     assert after.backward == pytest.approx(before.backward, rel=tolerance, abs=1e-9)
@@ -121,7 +150,9 @@ def test_order_of_the_records_changes_nothing():
     x, y = cubic(5)
     order = np.random.default_rng(0).permutation(len(x))
     method = BoundedPolynomial()
-    assert method.error(*(unit(c) for c in (x, y))) == method.error(*(unit(c[order]) for c in (x, y)))
+    assert method.error(*(unit(c) for c in (x, y))) == method.error(
+        *(unit(c[order]) for c in (x, y))
+    )
 
 
 def unit(column: np.ndarray) -> np.ndarray:
@@ -132,7 +163,9 @@ def test_extreme_scales():
     x, y = cubic(6, 60)
     before = reci(x, y, budget=NO_PRIVACY)
     for scale in (1e-300, 1e308):
-        assert reci(scale * x, y, budget=NO_PRIVACY).margin == pytest.approx(before.margin, rel=1e-6)
+        assert reci(scale * x, y, budget=NO_PRIVACY).margin == pytest.approx(
+            before.margin, rel=1e-6
+        )
 
 
 # privacy
@@ -147,7 +180,9 @@ def test_private_answer_is_the_noisy_difference_and_nothing_else():
     assert result.cost.epsilon == 1.0 and result.spent.epsilon == 1.0 and result.spent.delta == 0
     assert not result.cost.proven  # the noise is simulated here
     assert reci(x, y, budget=budget, bounds=UNIT).cost.proven
-    assert [(row["label"], row["epsilon"]) for row in result.info["ledger"]] == [("difference of regression errors", 1.0)]
+    assert [(row["label"], row["epsilon"]) for row in result.info["ledger"]] == [
+        ("difference of regression errors", 1.0)
+    ]
     method = BoundedPolynomial()
     scale = 2 * method.ceiling * method.unit / len(x)
     assert result.info["noise_scale"] == pytest.approx(scale)
@@ -157,20 +192,26 @@ def test_private_answer_is_the_noisy_difference_and_nothing_else():
 
 
 def test_wrong_signs_come_as_often_as_the_closed_form_says():
-    """P[wrong] = exp(-g / s) / 2 for the exact margin g and the noise scale s; 300 runs, five standard errors."""
+    """P[wrong] = exp(-g / s) / 2 for the exact margin g and the noise scale s; 300 runs, five
+    standard errors.
+    """
     x, y = (unit(column) for column in cubic(8, 200))
     method = BoundedPolynomial(2, levels=5, resolution=32)
     exact = reci(x, y, budget=NO_PRIVACY, bounds=UNIT, regressor=method)
     budget = Budget(2 * method.ceiling * method.unit / len(x) / exact.margin)  # g / s = 1
     wrong = sum(
-        reci(x, y, budget=budget, bounds=UNIT, regressor=method, noise=simulated(seed)).direction is not exact.direction for seed in range(300)
+        reci(x, y, budget=budget, bounds=UNIT, regressor=method, noise=simulated(seed)).direction
+        is not exact.direction
+        for seed in range(300)
     )
     expected = math.exp(-1) / 2
     assert abs(wrong / 300 - expected) < 5 * math.sqrt(expected * (1 - expected) / 300)
 
 
 def test_confidence_is_the_share_of_right_signs_among_equal_margins():
-    """A flat prior of the exact difference: among answers with about the same margin, confidence is how many are right."""
+    """A flat prior of the exact difference: among answers with about the same margin, confidence is
+    how many are right.
+    """
     rng = np.random.default_rng(9)
     scale = 50.0
     exact = rng.integers(-400, 401, 400_000)
@@ -180,7 +221,11 @@ def test_confidence_is_the_share_of_right_signs_among_equal_margins():
     for m in (0, 20, 60):
         near = np.abs(np.abs(released) - m) <= (2 if m else 0)
         right = np.mean(np.sign(exact[near]) == np.sign(released[near]))
-        assert right == pytest.approx(_confidence(m, scale), abs=0.02) == pytest.approx(_confidence(-m, scale), abs=0.02)
+        assert (
+            right
+            == pytest.approx(_confidence(m, scale), abs=0.02)
+            == pytest.approx(_confidence(-m, scale), abs=0.02)
+        )
 
 
 @pytest.mark.parametrize(
@@ -207,7 +252,10 @@ def test_nan_is_the_middle_of_the_bounds():
     y = np.linspace(0, 1, 50)
     with_nan, middle = y.copy(), y.copy()
     with_nan[3], middle[3] = np.nan, 0.5
-    a, b = (reci(x, y, budget=Budget(1.0), bounds=UNIT, noise=simulated(0)).margin for x in (with_nan, middle))
+    a, b = (
+        reci(x, y, budget=Budget(1.0), bounds=UNIT, noise=simulated(0)).margin
+        for x in (with_nan, middle)
+    )
     assert a == b
 
 
@@ -218,14 +266,20 @@ def test_private_refusals():
     x, y = cubic(0)
     with pytest.raises(PrivacyError, match="bounds: a private run needs public bounds"):
         reci(x, y, budget=Budget(1.0))
-    with pytest.raises(SensitivityError, match=r"regressor = Polynomial\(degree=3\).*BoundedPolynomial"):
+    with pytest.raises(
+        SensitivityError, match=r"regressor = Polynomial\(degree=3\).*BoundedPolynomial"
+    ):
         reci(x, y, budget=Budget(1.0), bounds=UNIT, regressor=Polynomial())
 
 
 @pytest.mark.parametrize(
     ("x", "y", "words"),
     [
-        (np.zeros((20, 2)), np.arange(20.0), r"x must be one column, got an array of shape \(20, 2\)"),
+        (
+            np.zeros((20, 2)),
+            np.arange(20.0),
+            r"x must be one column, got an array of shape \(20, 2\)",
+        ),
         (np.arange(20.0), np.arange(19.0), "lengths 20 and 19"),
         (np.arange(7.0), np.arange(7.0), "x and y have 7 records, and 8 are the least"),
         (np.array(["a"] * 20), np.arange(20.0), "x must hold numbers"),
@@ -241,7 +295,9 @@ def test_shapes_are_refused_in_every_run(x, y, words: str):
 
 
 @pytest.mark.parametrize(
-    ("value", "words"), [(np.nan, "x holds 1 values that are NaN"), (np.inf, "x holds 1 values")], ids=["nan", "inf"]
+    ("value", "words"),
+    [(np.nan, "x holds 1 values that are NaN"), (np.inf, "x holds 1 values")],
+    ids=["nan", "inf"],
 )
 def test_values_are_refused_without_privacy(value: float, words: str):
     x = np.arange(20.0)
@@ -253,7 +309,16 @@ def test_values_are_refused_without_privacy(value: float, words: str):
 
 
 @pytest.mark.parametrize(
-    "bounds", [((0, 1),), ((0, 1), (1, 1)), ((0, 1), (2, 1)), ((0, 1), (0, math.nan)), ((0, math.inf), (0, 1)), 3, "ab"]
+    "bounds",
+    [
+        ((0, 1),),
+        ((0, 1), (1, 1)),
+        ((0, 1), (2, 1)),
+        ((0, 1), (0, math.nan)),
+        ((0, math.inf), (0, 1)),
+        3,
+        "ab",
+    ],
 )
 def test_bad_bounds(bounds):
     with pytest.raises(OptionError, match="bounds"):

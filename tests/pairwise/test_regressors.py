@@ -1,4 +1,6 @@
-"""Support vector machine and neural network in RECI: against solvers of another kind, known noise, exchange, refusals and options."""
+"""Support vector machine and neural network in RECI: against solvers of another kind, known noise,
+exchange, refusals and options.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ from scipy import optimize
 from benchmarks import pairs
 from jaxcd import pairwise
 from jaxcd.errors import DataError, OptionError, SensitivityError
-from jaxcd.pairwise import Direction, NeuralNetwork, Polynomial, Regressor, SupportVector, reci, regressors
+from jaxcd.pairwise import (
+    Direction,
+    NeuralNetwork,
+    Polynomial,
+    Regressor,
+    SupportVector,
+    reci,
+    regressors,
+)
 from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
 
 # The function of the same name hides the module on the package.
@@ -37,21 +47,32 @@ def wave(n: int, deviation: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_names_are_one_class_wherever_they_are_imported_from():
-    for name in ("Logistic", "Monomial", "NeuralNetwork", "Polynomial", "Regressor", "SupportVector"):
+    for name in (
+        "Logistic",
+        "Monomial",
+        "NeuralNetwork",
+        "Polynomial",
+        "Regressor",
+        "SupportVector",
+    ):
         assert getattr(pairwise, name) is getattr(RECI, name) is getattr(regressors, name)
     assert pairwise.BoundedPolynomial is RECI.BoundedPolynomial
 
 
-# ---- against other solvers -------------------------------------------------------------------------------------------
+# ---- against other solvers
+# --------------------------------------------------------------------------------------------------
 
 
 def test_support_vector_solves_its_problem():
-    """The convex problem of the docstring, by a general solver on its dual: maximise b'y - tube |b| - b'Kb / 2, sum b = 0, abs(b) <= penalty."""
+    """The convex problem of the docstring, by a general solver on its dual: maximise b'y - tube |b|
+    - b'Kb / 2, sum b = 0, abs(b) <= penalty.
+    """
     x, y = wave(14, 0.1)
     machine = SupportVector(bandwidth=0.3, penalty=0.5, tube=0.05)
     kernel = np.exp(-((x[:, None] - x) ** 2) / (2 * 0.3**2))
     n = len(x)
-    signs = np.concatenate([np.ones(n), -np.ones(n)])  # b is the difference of two halves, both positive
+    # b is the difference of two halves, both positive
+    signs = np.concatenate([np.ones(n), -np.ones(n)])
 
     def dual(halves: np.ndarray) -> tuple[float, np.ndarray]:
         b = halves[:n] - halves[n:]
@@ -59,12 +80,18 @@ def test_support_vector_solves_its_problem():
         return value, np.concatenate([kernel @ b - y, y - kernel @ b]) + 0.05
 
     found = optimize.minimize(
-        dual, np.full(2 * n, 0.1), jac=True, method="SLSQP", bounds=[(0, 0.5)] * (2 * n),
-        constraints={"type": "eq", "fun": lambda h: signs @ h, "jac": lambda h: signs}, options={"maxiter": 500, "ftol": 1e-12},
-    )  # fmt: skip
+        dual,
+        np.full(2 * n, 0.1),
+        jac=True,
+        method="SLSQP",
+        bounds=[(0, 0.5)] * (2 * n),
+        constraints={"type": "eq", "fun": lambda h: signs @ h, "jac": lambda h: signs},
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
     assert found.success
     smooth = kernel @ (found.x[:n] - found.x[n:])
-    # The intercept then minimises what is outside the tube: piecewise linear, so the best is at a corner.
+    # The intercept then minimises what is outside the tube: piecewise linear, so the best is at a
+    # corner.
     corners = np.concatenate([y - smooth - 0.05, y - smooth + 0.05])
     intercept = min(corners, key=lambda c: np.maximum(np.abs(y - smooth - c) - 0.05, 0).sum())
     assert machine.error(x, y) == pytest.approx(np.mean((y - smooth - intercept) ** 2), rel=0.02)
@@ -96,20 +123,25 @@ def test_the_error_is_the_variance_of_the_noise_where_a_cubic_misses(regressor: 
     assert Polynomial(1).error(x, y) > 10 * 0.05**2
 
 
-# ---- direction -------------------------------------------------------------------------------------------------------
+# ---- direction
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("regressor", LEARNED, ids=str)
 def test_cause_of_a_monotone_mechanism_and_exchange(regressor: Regressor):
     for seed in range(4):
         x, y = cubed(seed)
-        there, back = (reci(a, b, budget=NO_PRIVACY, regressor=regressor) for a, b in ((x, y), (y, x)))
+        there, back = (
+            reci(a, b, budget=NO_PRIVACY, regressor=regressor) for a, b in ((x, y), (y, x))
+        )
         assert there.direction is Direction.X_TO_Y and back.direction is Direction.Y_TO_X
         assert (there.forward, there.backward) == (back.backward, back.forward)
         assert there.info["regressor"] == str(regressor)
 
 
-@pytest.mark.parametrize("regressor", [SupportVector(max_rows=150), NeuralNetwork(max_rows=150)], ids=str)
+@pytest.mark.parametrize(
+    "regressor", [SupportVector(max_rows=150), NeuralNetwork(max_rows=150)], ids=str
+)
 def test_of_many_rows_both_directions_take_the_same(regressor: Regressor):
     x, y = cubed(7, 1000)
     there, back = (reci(a, b, budget=NO_PRIVACY, regressor=regressor) for a, b in ((x, y), (y, x)))
@@ -128,7 +160,8 @@ def test_rows_are_drawn_by_the_seed_and_the_error_is_over_all(kind: type):
     moved = y.copy()
     moved[others] += 0.5  # the fit stays, and every record outside it is off by half a unit more
     gain = few.error(x, moved) - few.error(x, y)
-    assert gain == pytest.approx(0.25 * 350 / 400, abs=0.03)  # 2 * 0.5 * the mean residual, below the noise's deviation
+    # 2 * 0.5 * the mean residual, below the noise's deviation
+    assert gain == pytest.approx(0.25 * 350 / 400, abs=0.03)
 
 
 def test_support_vector_of_mirrored_data():
@@ -137,7 +170,8 @@ def test_support_vector_of_mirrored_data():
     assert errors == pytest.approx([errors[0]] * 4, rel=5e-3)
 
 
-# ---- constants, privacy, what is missing -----------------------------------------------------------------------------
+# ---- constants, privacy, what is missing
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("regressor", LEARNED, ids=str)
@@ -164,21 +198,37 @@ def test_columns_constant_in_the_drawn_rows_only(kind: type):
 
 
 @pytest.mark.parametrize("regressor", LEARNED, ids=str)
-def test_refused_with_a_budget_before_any_charge(regressor: Regressor, monkeypatch: pytest.MonkeyPatch):
+def test_refused_with_a_budget_before_any_charge(
+    regressor: Regressor, monkeypatch: pytest.MonkeyPatch
+):
     def charged(*arguments: object, **options: object) -> None:
         raise AssertionError("an account was opened")
 
     monkeypatch.setattr(RECI, "open_account", charged)
     monkeypatch.setattr(type(regressor), "error", charged)
-    with pytest.raises(SensitivityError, match=rf"regressor = {type(regressor).__name__}\(.*BoundedPolynomial") as refusal:
-        reci(*cubed(0), budget=Budget(1.0), bounds=UNIT, regressor=regressor, noise=SimulatedNoise(jax.random.key(0)))
+    with pytest.raises(
+        SensitivityError, match=rf"regressor = {type(regressor).__name__}\(.*BoundedPolynomial"
+    ) as refusal:
+        reci(
+            *cubed(0),
+            budget=Budget(1.0),
+            bounds=UNIT,
+            regressor=regressor,
+            noise=SimulatedNoise(jax.random.key(0)),
+        )
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(("regressor", "module"), [(SupportVector(), "svm"), (NeuralNetwork(), "neural_network")])
-def test_without_scikit_learn_one_line_says_what_to_do(regressor: Regressor, module: str, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("regressor", "module"), [(SupportVector(), "svm"), (NeuralNetwork(), "neural_network")]
+)
+def test_without_scikit_learn_one_line_says_what_to_do(
+    regressor: Regressor, module: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setitem(sys.modules, f"sklearn.{module}", None)
-    with pytest.raises(OptionError, match="regressor = .* needs scikit-learn.*pip install scikit-learn") as refusal:
+    with pytest.raises(
+        OptionError, match="regressor = .* needs scikit-learn.*pip install scikit-learn"
+    ) as refusal:
         reci(*cubed(0), budget=NO_PRIVACY, regressor=regressor)
     assert "\n" not in str(refusal.value)
     assert reci(*cubed(0), budget=NO_PRIVACY).direction is Direction.X_TO_Y
@@ -191,7 +241,9 @@ def test_a_fit_stopped_early_does_not_warn(monkeypatch: pytest.MonkeyPatch):
     assert full < NeuralNetwork().error(x, y) < np.var(y) * 2  # warnings are errors here
 
 
-def test_the_benchmark_has_both_where_they_can_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_the_benchmark_has_both_where_they_can_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     added = {"RECI, support vector", "RECI, neural network"}
     assert added <= {method.label for method in pairs.methods(quick=False)}
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

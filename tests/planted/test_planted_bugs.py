@@ -1,4 +1,6 @@
-"""Every planted bug is found by the check that it names; without it the check passes (``tests/attacks/test_audit.py``)."""
+"""Every planted bug is found by the check that it names; without it the check passes
+(``tests/attacks/test_audit.py``).
+"""
 
 from __future__ import annotations
 

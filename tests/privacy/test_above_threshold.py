@@ -33,7 +33,14 @@ def room(noise=None, epsilon=1e6):
 
 def integers(accountant, *, d, epsilon, kind, **options):
     return AboveThreshold(
-        accountant, sensitivity=float(d), epsilon=epsilon, noise=kind, label="x", grid=1.0, integral=True, **options
+        accountant,
+        sensitivity=float(d),
+        epsilon=epsilon,
+        noise=kind,
+        label="x",
+        grid=1.0,
+        integral=True,
+        **options,
     )
 
 
@@ -92,15 +99,21 @@ def test_privacy_by_enumeration(kind, d, epsilon):
 
 
 def test_enumeration_sees_too_little_noise():
-    # Half the query noise, as if the queries were monotone: the enumeration must find more than epsilon.
+    # Half the query noise, as if the queries were monotone: the enumeration must find more than
+    # epsilon.
     epsilon, d = 2.0, 1
     for kind in KINDS:
         mechanism = integers(room(), d=d, epsilon=epsilon, kind=kind)
-        assert worst_loss(kind, mechanism.threshold_scale, mechanism.query_scale / 2, d, span=6) > 1.02 * epsilon
+        assert (
+            worst_loss(kind, mechanism.threshold_scale, mechanism.query_scale / 2, d, span=6)
+            > 1.02 * epsilon
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("source", [SecureNoise(), SimulatedNoise(jax.random.key(8))], ids=["secure", "simulated"])
+@pytest.mark.parametrize(
+    "source", [SecureNoise(), SimulatedNoise(jax.random.key(8))], ids=["secure", "simulated"]
+)
 def test_law_of_the_answers(kind, source):
     queries, n_runs = np.array([-2, 1, 0]), 1500
     accountant = room(source)
@@ -150,7 +163,9 @@ def test_blocks_do_not_change_the_answer():
     expected = whole.first_above(values, threshold=0.0)
     assert expected is not None
     hits = (
-        position for position in range(1200) if parts.first_above(values[position : position + 1], threshold=0.0) == 0
+        position
+        for position in range(1200)
+        if parts.first_above(values[position : position + 1], threshold=0.0) == 0
     )
     assert next(hits) == expected
 
@@ -167,7 +182,9 @@ def test_subsampling():
     accountant = room()
     outer, rate = 0.5, 0.1
     mechanism = AboveThreshold(accountant, sensitivity=1.0, epsilon=outer, rate=rate, label="x")
-    inner = AboveThreshold(room(), sensitivity=1.0, epsilon=amplified_epsilon(outer, rate), label="x")
+    inner = AboveThreshold(
+        room(), sensitivity=1.0, epsilon=amplified_epsilon(outer, rate), label="x"
+    )
     assert mechanism.query_scale == pytest.approx(inner.query_scale, rel=1e-9)
     assert mechanism.threshold_scale == pytest.approx(inner.threshold_scale, rel=1e-9)
     assert accountant.ledger.entries[0].event == PureEvent(outer, "x")
@@ -181,11 +198,15 @@ def test_subsampling():
         mechanism.draw_subset(1000, 100)
     mechanism.first_above([0.0], threshold=0.0)
     for n, m in ((7, 3), (49, 48), (10, 1), (1000, 700)):  # rates that are no floats
-        AboveThreshold(room(), sensitivity=1.0, epsilon=1.0, rate=m / n, label="x").draw_subset(n, m)
+        AboveThreshold(room(), sensitivity=1.0, epsilon=1.0, rate=m / n, label="x").draw_subset(
+            n, m
+        )
 
 
 def test_subsampled_privacy_by_enumeration():
-    """The whole, subset and all: a count over a secret subset of 2 of 4 binary records, against the charged epsilon."""
+    """The whole, subset and all: a count over a secret subset of 2 of 4 binary records, against the
+    charged epsilon.
+    """
     outer, n, m = 0.8, 4, 2
     mechanism = integers(room(), d=1, epsilon=outer, kind=ThresholdNoise.ONE_SIDED, rate=m / n)
     scales = mechanism.threshold_scale, mechanism.query_scale
@@ -193,9 +214,13 @@ def test_subsampled_privacy_by_enumeration():
     for threshold in range(-4, 5):
         laws = {}
         for ones in range(n + 1):
-            chosen = [math.comb(ones, k) * math.comb(n - ones, m - k) / math.comb(n, m) for k in range(m + 1)]
+            chosen = [
+                math.comb(ones, k) * math.comb(n - ones, m - k) / math.comb(n, m)
+                for k in range(m + 1)
+            ]
             laws[ones] = sum(
-                weight * outcome_law(ThresholdNoise.ONE_SIDED, *scales, (k - threshold, threshold - k))
+                weight
+                * outcome_law(ThresholdNoise.ONE_SIDED, *scales, (k - threshold, threshold - k))
                 for k, weight in enumerate(chosen)
             )
         worst = max([worst, *(np.abs(np.log(laws[k] / laws[k + 1])).max() for k in range(n))])
@@ -215,7 +240,9 @@ def test_options():
     ):
         accountant = room()
         with pytest.raises(OptionError):
-            AboveThreshold(accountant, **{"sensitivity": 1.0, "epsilon": 1.0, "label": "x", **options})
+            AboveThreshold(
+                accountant, **{"sensitivity": 1.0, "epsilon": 1.0, "label": "x", **options}
+            )
         assert accountant.ledger.entries == ()
     mechanism = AboveThreshold(room(), sensitivity=1.0, epsilon=1.0, label="x")
     with pytest.raises(OptionError, match="threshold"):
@@ -225,7 +252,9 @@ def test_options():
     with pytest.raises(SensitivityError):
         mechanism.first_above([math.nan], threshold=0.0)
     with pytest.raises(OptionError, match="integral"):
-        integers(room(), d=1, epsilon=1.0, kind=ThresholdNoise.LAPLACE).first_above([0.5], threshold=0.0)
+        integers(room(), d=1, epsilon=1.0, kind=ThresholdNoise.LAPLACE).first_above(
+            [0.5], threshold=0.0
+        )
 
 
 class ScriptedSampler:
@@ -243,17 +272,23 @@ def test_saturated_draws_are_continued():
     draws = draw_unbounded(sampler, ThresholdNoise.ONE_SIDED, 1.0, 4, index=0)
     assert list(draws) == [3, 2 * NOISE_LIMIT + 5, 0, NOISE_LIMIT]
     sampler = ScriptedSampler([-NOISE_LIMIT, 1], [7])
-    assert list(draw_unbounded(sampler, ThresholdNoise.LAPLACE, 1.0, 2, index=0)) == [-NOISE_LIMIT - 7, 1]
+    assert list(draw_unbounded(sampler, ThresholdNoise.LAPLACE, 1.0, 2, index=0)) == [
+        -NOISE_LIMIT - 7,
+        1,
+    ]
 
 
 def test_saturated_threshold_and_queries_compare_exactly():
-    # Threshold noise 2^62 + 2^62 + 10; query noise 2^62 + 2^62 + (9, 10, 11): the second query reaches it.
+    # Threshold noise 2^62 + 2^62 + 10; query noise 2^62 + 2^62 + (9, 10, 11): the second query
+    # reaches it.
     top = NOISE_LIMIT
     script = [[top], [top], [10], [top, top, top], [top], [9], [top], [10], [top], [11]]
     accountant = Accountant(Ledger(Budget(10.0)), ScriptedSampler(*script))
     mechanism = integers(accountant, d=1, epsilon=1.0, kind=ThresholdNoise.ONE_SIDED)
     assert mechanism.first_above(np.array([0, 0, 0]), threshold=0.0) == 1
     # Saturated noise on one side only.
-    accountant = Accountant(Ledger(Budget(10.0)), ScriptedSampler([top], [top], [10], [3, top], [0]))
+    accountant = Accountant(
+        Ledger(Budget(10.0)), ScriptedSampler([top], [top], [10], [3, top], [0])
+    )
     mechanism = integers(accountant, d=1, epsilon=1.0, kind=ThresholdNoise.ONE_SIDED)
     assert mechanism.first_above(np.array([2**62, -(2**62)]), threshold=0.0) is None

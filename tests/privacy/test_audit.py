@@ -10,7 +10,13 @@ from jaxcd.privacy import epsilon_lower_bound, search_sensitivity
 
 
 def find(statistic, **options):
-    defaults = {"levels": (2, 3), "n_samples": 8, "n_restarts": 6, "n_steps": 150, "rng": np.random.default_rng(1)}
+    defaults = {
+        "levels": (2, 3),
+        "n_samples": 8,
+        "n_restarts": 6,
+        "n_steps": 150,
+        "rng": np.random.default_rng(1),
+    }
     return search_sensitivity(statistic, **{**defaults, **options})
 
 
@@ -47,12 +53,21 @@ def test_witness_is_a_pair_of_neighbours():
 def test_search_exposes_a_statistic_that_is_not_total():
     with np.errstate(invalid="ignore", divide="ignore"):
         assert (
-            find(lambda data: float(np.float64(data[:, 0].sum()) / data[:, 0].sum()), n_restarts=30).value == math.inf
+            find(
+                lambda data: float(np.float64(data[:, 0].sum()) / data[:, 0].sum()), n_restarts=30
+            ).value
+            == math.inf
         )
 
 
 def test_search_options():
-    for bad in ({"levels": ()}, {"levels": (0,)}, {"n_samples": 0}, {"n_restarts": 0}, {"n_steps": -1}):
+    for bad in (
+        {"levels": ()},
+        {"levels": (0,)},
+        {"n_samples": 0},
+        {"n_restarts": 0},
+        {"n_steps": -1},
+    ):
         with pytest.raises(OptionError):
             find(lambda data: 0.0, **bad)
     assert find(lambda data: float(data.sum()), n_samples=1, levels=(4,)).value == 3.0

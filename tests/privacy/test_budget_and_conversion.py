@@ -55,7 +55,9 @@ def test_no_privacy_is_single():
     assert repr(NO_PRIVACY) == "NO_PRIVACY"
 
 
-@pytest.mark.parametrize(("epsilon", "rho"), [(0.5, 0.00664), (1, 0.02436), (2, 0.0882), (4, 0.3111), (8, 1.0524)])
+@pytest.mark.parametrize(
+    ("epsilon", "rho"), [(0.5, 0.00664), (1, 0.02436), (2, 0.0882), (4, 0.3111), (8, 1.0524)]
+)
 def test_conversion_table(epsilon, rho):
     assert privacy.epsilon_to_rho(epsilon, 1e-6) == pytest.approx(rho, rel=1e-3)
 
@@ -80,7 +82,9 @@ def test_conversion_against_high_precision(rho, delta):
         low, high = middle - 0.5, middle + 0.5
         for _ in range(60):
             third = (high - low) / 3
-            low, high = (low, high - third) if at(low + third) < at(high - third) else (low + third, high)
+            low, high = (
+                (low, high - third) if at(low + third) < at(high - third) else (low + third, high)
+            )
         exact = max(mpmath.mpf(0), at((low + high) / 2))
         found = privacy.rho_to_epsilon(rho, delta)
         assert found >= exact
@@ -88,7 +92,8 @@ def test_conversion_against_high_precision(rho, delta):
 
 
 def test_conversion_covers_the_gaussian():
-    # The Gaussian mechanism of ratio sigma is 1/(2 sigma^2)-zCDP; its exact delta(epsilon): Balle and Wang 2018.
+    # The Gaussian mechanism of ratio sigma is 1/(2 sigma^2)-zCDP; its exact delta(epsilon): Balle
+    # and Wang 2018.
     for sigma in (0.5, 1.0, 5.0):
         for delta in (1e-3, 1e-6):
             epsilon = privacy.rho_to_epsilon(1 / (2 * sigma**2), delta)
@@ -164,12 +169,15 @@ def test_amplification_values():
 
 
 def test_amplification_is_attained():
-    # Base mechanism: randomised response on "is the marked record in the subset?"; subset of 2 of 5 records.
+    # Base mechanism: randomised response on "is the marked record in the subset?"; subset of 2 of 5
+    # records.
     epsilon, rate = 1.3, 2 / 5
     honest = math.exp(epsilon) / (1 + math.exp(epsilon))
     with_record = rate * honest + (1 - rate) * (1 - honest)  # P["yes"], the marked record is in D
     without = 1 - honest
-    assert math.log(with_record / without) == pytest.approx(privacy.subsampled_epsilon(epsilon, rate), rel=1e-12)
+    assert math.log(with_record / without) == pytest.approx(
+        privacy.subsampled_epsilon(epsilon, rate), rel=1e-12
+    )
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,7 +1,7 @@
 """Certificates: every run has one, anyone can check it, and whoever changes it is found out.
 
-The numbers are compared with those of the run, with formulas written down here a third time, and with dp-accounting; never with
-what :func:`jaxcd.verify` itself says they are.
+The numbers are compared with those of the run, with formulas written down here a third time, and
+with dp-accounting; never with what :func:`jaxcd.verify` itself says they are.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def codes(n: int = 300) -> np.ndarray:
     table = np.zeros((n, 4), dtype=np.int32)
     table[:, 0] = rng.integers(0, 2, n)
     for j in (1, 2, 3):
-        table[:, j] = np.where(rng.random(n) < 0.3, rng.integers(0, LEVELS[j], n), table[:, j - 1] % LEVELS[j])
+        table[:, j] = np.where(
+            rng.random(n) < 0.3, rng.integers(0, LEVELS[j], n), table[:, j - 1] % LEVELS[j]
+        )
     return table
 
 
@@ -62,7 +64,9 @@ def discrete() -> jaxcd.Dataset:
 def numbers(n: int = 200) -> np.ndarray:
     rng = np.random.default_rng(1)
     a = rng.uniform(-1, 1, n)
-    return np.stack([a, np.clip(a**3 + 0.2 * rng.normal(size=n), -1, 1), rng.uniform(-1, 1, n)], axis=1)
+    return np.stack(
+        [a, np.clip(a**3 + 0.2 * rng.normal(size=n), -1, 1), rng.uniform(-1, 1, n)], axis=1
+    )
 
 
 def numeric() -> jaxcd.Dataset:
@@ -70,7 +74,11 @@ def numeric() -> jaxcd.Dataset:
 
 
 def options(budget: jaxcd.Budget = MIXED) -> dict[str, Any]:
-    return {"budget": budget, "key": jax.random.key(3), "noise": jaxcd.SimulatedNoise(jax.random.key(7))}
+    return {
+        "budget": budget,
+        "key": jax.random.key(3),
+        "noise": jaxcd.SimulatedNoise(jax.random.key(7)),
+    }
 
 
 def by_tests(decider: Any, door: Any = jaxcd.pc, budget: jaxcd.Budget = MIXED) -> Any:
@@ -87,7 +95,14 @@ def bought(kind: Any, budget: jaxcd.Budget = MIXED) -> Any:
 
 
 def pair(door: Any, budget: jaxcd.Budget = PURE, **more: Any) -> Any:
-    return lambda: door(numbers()[:, 0], numbers()[:, 1], bounds=UNIT, budget=budget, noise=options()["noise"], **more)
+    return lambda: door(
+        numbers()[:, 0],
+        numbers()[:, 1],
+        bounds=UNIT,
+        budget=budget,
+        noise=options()["noise"],
+        **more,
+    )
 
 
 KINDS = {
@@ -107,11 +122,17 @@ RUNS: dict[str, Callable[[], Any]] = {
     "pc, sieve": by_tests(jaxcd.SieveAndExamine()),
     "pc, sieve of a subset": by_tests(jaxcd.SieveAndExamine(rate=0.5)),
     "pc, noisy threshold": by_tests(jaxcd.NoisyThreshold()),
-    "pc, noisy threshold, Gaussian": by_tests(jaxcd.NoisyThreshold(noise=jaxcd.decisions.Noise.GAUSSIAN)),
+    "pc, noisy threshold, Gaussian": by_tests(
+        jaxcd.NoisyThreshold(noise=jaxcd.decisions.Noise.GAUSSIAN)
+    ),
     "pc, exponential": by_tests(jaxcd.ExponentialSelect()),
     "pc, scheduled": by_tests(jaxcd.Scheduled(jaxcd.NoisyThreshold(n_queries=6))),
     "pc, noisy rank": lambda: jaxcd.pc(
-        numeric(), test=jaxcd.BoundedRCIT(n_features=8, n_permutations=19), decider=jaxcd.NoisyRank(n_queries=6), max_level=1, **options()
+        numeric(),
+        test=jaxcd.BoundedRCIT(n_features=8, n_permutations=19),
+        decider=jaxcd.NoisyRank(n_queries=6),
+        max_level=1,
+        **options(),
     ),
     "fci, sparse vector": by_tests(jaxcd.SparseVector(), door=jaxcd.fci),
     "discover, pc": discovered(jaxcd.Algorithm.PC),
@@ -121,19 +142,35 @@ RUNS: dict[str, Callable[[], Any]] = {
     "discover, auto, three rows a person": discovered(jaxcd.Algorithm.AUTO, THREE_ROWS),
     "discover, pc, three rows a person": discovered(jaxcd.Algorithm.PC, THREE_ROWS),
     **{f"release, {name}": bought(*what) for name, what in KINDS.items()},
-    **{f"search, {name}": lambda what=what: jaxcd.search(bought(*what)()) for name, what in KINDS.items()},
+    **{
+        f"search, {name}": lambda what=what: jaxcd.search(bought(*what)())
+        for name, what in KINDS.items()
+    },
     "ci test of a release": lambda: jaxcd.ci_test(HISTOGRAM(), "v0", "v1", test=jaxcd.ChiSquare()),
-    "pc of a release": lambda: jaxcd.pc(HISTOGRAM(), test=jaxcd.ChiSquare(), decider=TRUE, budget=jaxcd.NO_PRIVACY, key=None),
+    "pc of a release": lambda: jaxcd.pc(
+        HISTOGRAM(), test=jaxcd.ChiSquare(), decider=TRUE, budget=jaxcd.NO_PRIVACY, key=None
+    ),
     "anm, hsic": pair(jaxcd.anm, key=jax.random.key(3)),
     "anm, quartiles": pair(jaxcd.anm, key=jax.random.key(3), score=jaxcd.pairwise.LogIQRScore()),
     "anm, propose-test-release": pair(
-        jaxcd.anm, jaxcd.Budget(2.0, 1e-3), key=jax.random.key(3), score=jaxcd.pairwise.LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE)
+        jaxcd.anm,
+        jaxcd.Budget(2.0, 1e-3),
+        key=jax.random.key(3),
+        score=jaxcd.pairwise.LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE),
     ),
     "reci": pair(jaxcd.reci),
-    "ci test": lambda: jaxcd.ci_test(discrete(), "v0", "v1", given=("v2",), test=COVARIANCE, **options(PURE)),
-}  # fmt: skip
+    "ci test": lambda: jaxcd.ci_test(
+        discrete(), "v0", "v1", given=("v2",), test=COVARIANCE, **options(PURE)
+    ),
+}
 
-LOCAL = (local.KaryResponse, local.CombinedKaryResponse, local.BoundedGeometric, local.CombinedGeometric, local.ClippedGeometric)
+LOCAL = (
+    local.KaryResponse,
+    local.CombinedKaryResponse,
+    local.BoundedGeometric,
+    local.CombinedGeometric,
+    local.ClippedGeometric,
+)
 
 
 @functools.cache
@@ -169,7 +206,8 @@ def failing(content: dict[str, Any]) -> set[str]:
     return {check.what for check in jaxcd.verify(content).checks if not check.holds}
 
 
-# ---- every run has one -----------------------------------------------------------------------------------------------------
+# ---- every run has one
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -177,19 +215,30 @@ def test_every_run_has_a_certificate_that_holds(name: str):
     content, run = document(name), result(name)
     found = jaxcd.verify(content)
     assert found and found.holds, str(found)
-    assert content["ledger"] and len(content["ledger"]) == sum(check.what.startswith("event") for check in found.checks)
+    assert content["ledger"] and len(content["ledger"]) == sum(
+        check.what.startswith("event") for check in found.checks
+    )
     assert content["spent"]["epsilon"] == pytest.approx(run.spent.epsilon, rel=1e-9)
     assert content["spent"]["delta"] == run.spent.delta
     promised = content["guarantee"]
-    assert (promised["epsilon"], promised["delta"], promised["rho"]) == (run.cost.epsilon, run.cost.delta, run.cost.rho)
-    assert 0 < content["spent"]["epsilon"] <= promised["epsilon"] and content["spent"]["delta"] <= promised["delta"]
+    assert (promised["epsilon"], promised["delta"], promised["rho"]) == (
+        run.cost.epsilon,
+        run.cost.delta,
+        run.cost.rho,
+    )
+    assert (
+        0 < content["spent"]["epsilon"] <= promised["epsilon"]
+        and content["spent"]["delta"] <= promised["delta"]
+    )
     assert content["public"]["n_samples"] in (200, 300) and content["public"]["domain"]
     assert not found.proven  # simulated noise
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_total_is_computed_to_nine_digits(name: str):
-    """The sum of the prices is the ledger's to 1e-9: verification sees a millionth of a percent, in either direction."""
+    """The sum of the prices is the ledger's to 1e-9: verification sees a millionth of a percent, in
+    either direction.
+    """
     for factor in (1 - 1e-8, 1 + 1e-8):
         content = document(name)
         content["spent"]["epsilon"] *= factor
@@ -199,7 +248,11 @@ def test_the_total_is_computed_to_nine_digits(name: str):
     k, delta = content["guarantee"]["max_rows_per_person"], content["spent"]["delta"]
     pure = math.fsum(row.get("epsilon", math.inf) for row in rows) * k
     failures = math.fsum(row.get("delta", 0.0) for row in rows)
-    converted = epsilon_of(math.fsum(row["rho"] for row in rows) * k**2, delta) if delta > failures else math.inf
+    converted = (
+        epsilon_of(math.fsum(row["rho"] for row in rows) * k**2, delta)
+        if delta > failures
+        else math.inf
+    )
     assert content["spent"]["epsilon"] == pytest.approx(min(pure, converted), rel=1e-9)
 
 
@@ -211,23 +264,39 @@ def epsilon_of(rho: float, delta: float) -> float:
         return rho * a + math.log1p(-1 / a) - math.log(a * delta) / (a - 1)
 
     centre = 0.5 * math.log(-math.log(delta) / rho)
-    return minimize_scalar(at, bounds=(centre - 5, centre + 5), method="bounded", options={"xatol": 1e-10}).fun
+    return minimize_scalar(
+        at, bounds=(centre - 5, centre + 5), method="bounded", options={"xatol": 1e-10}
+    ).fun
 
 
-@pytest.mark.parametrize("name", ["pc, levelwise", "release, histogram", "discover, auto, three rows a person", "anm, propose-test-release"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pc, levelwise",
+        "release, histogram",
+        "discover, auto, three rows a person",
+        "anm, propose-test-release",
+    ],
+)
 def test_a_file_says_what_the_run_says(name: str, tmp_path: Path):
     path = tmp_path / "privacy.json"
     path.write_text(_text(name), encoding="utf-8")
     again = jaxcd.verify(path)
-    assert again == jaxcd.verify(result(name).certificate()) == jaxcd.verify(str(path)) and again.holds
-    path.write_text(json.dumps(document(name), indent=7, sort_keys=True), encoding="utf-8")  # only the content counts
+    assert (
+        again == jaxcd.verify(result(name).certificate()) == jaxcd.verify(str(path)) and again.holds
+    )
+    # only the content counts
+    path.write_text(json.dumps(document(name), indent=7, sort_keys=True), encoding="utf-8")
     assert jaxcd.verify(path).holds
 
 
 def test_a_saved_report_has_it(tmp_path: Path):
     run = result("discover, auto, three rows a person")
     run.save(tmp_path / "report")
-    content = json.loads((tmp_path / "report" / "privacy.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    content = json.loads(
+        (tmp_path / "report" / "privacy.json").read_text(encoding="utf-8"),
+        parse_constant=pytest.fail,
+    )
     assert content == document("discover, auto, three rows a person")
     assert jaxcd.verify(tmp_path / "report" / "privacy.json").holds
 
@@ -241,23 +310,39 @@ def test_methods_without_privacy_have_nothing_to_verify():
 
 
 @pytest.mark.parametrize("kind", LOCAL, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("level", [{"epsilon_ldp": 2.5}, {"p_max": 0.3}, {"d_privacy": 0.5}], ids=str)
+@pytest.mark.parametrize(
+    "level", [{"epsilon_ldp": 2.5}, {"p_max": 0.3}, {"d_privacy": 0.5}], ids=str
+)
 def test_local_privacy(kind: Any, level: dict[str, float], tmp_path: Path):
-    domain = jaxcd.Domain({"one": jaxcd.Ordinal((0, 1)), "two": jaxcd.Ordinal((0, 1, 2)), "still": jaxcd.Categorical(("x",))})
-    data = jaxcd.Dataset.from_codes(np.column_stack([codes()[:, :2], np.zeros(300, dtype=np.int32)]), domain=domain)
+    domain = jaxcd.Domain(
+        {
+            "one": jaxcd.Ordinal((0, 1)),
+            "two": jaxcd.Ordinal((0, 1, 2)),
+            "still": jaxcd.Categorical(("x",)),
+        }
+    )
+    data = jaxcd.Dataset.from_codes(
+        np.column_stack([codes()[:, :2], np.zeros(300, dtype=np.int32)]), domain=domain
+    )
     distance = local.Distance.EUCLIDEAN if kind is local.CombinedGeometric else None
     mechanism = local.calibrate(kind, domain, distance=distance, **level)
-    promised = local.privatize(data, mechanism, out=tmp_path / "t.csv", guarantee_out=tmp_path / "g.json")
+    promised = local.privatize(
+        data, mechanism, out=tmp_path / "t.csv", guarantee_out=tmp_path / "g.json"
+    )
     content = json.loads((tmp_path / "g.json").read_text(), parse_constant=pytest.fail)
     found = jaxcd.verify(tmp_path / "g.json")
     assert found.holds and found.proven, str(found)
-    assert content["certificate"]["spent"]["epsilon"] == pytest.approx(promised.epsilon_ldp, rel=1e-9)
+    assert content["certificate"]["spent"]["epsilon"] == pytest.approx(
+        promised.epsilon_ldp, rel=1e-9
+    )
     assert content["certificate"]["spent"]["delta"] == 0
     # Less noise at the same price.
     channel = content["certificate"]["ledger"][0]["channel"]
     parameter = "epsilon" if "epsilon" in channel else "p_max"
     scaled = channel[parameter]
-    channel[parameter] = [part * 1.01 for part in scaled] if isinstance(scaled, list) else scaled * 1.01
+    channel[parameter] = (
+        [part * 1.01 for part in scaled] if isinstance(scaled, list) else scaled * 1.01
+    )
     sealed(content["certificate"])
     assert failing(content) == {"event 0"}
 
@@ -266,49 +351,109 @@ def test_a_ledger_file_adds_up(tmp_path: Path, capsys: pytest.CaptureFixture[str
     path = tmp_path / "people.ledger"
     total = jaxcd.LedgerFile(path, data_set="people", budget=jaxcd.Budget(9.0, 1e-4))
     assert jaxcd.verify(path).holds  # nothing spent
-    jaxcd.pc(discrete(), test=COVARIANCE, decider=jaxcd.LevelwiseGaussian(), ledger=total, **options())
+    jaxcd.pc(
+        discrete(), test=COVARIANCE, decider=jaxcd.LevelwiseGaussian(), ledger=total, **options()
+    )
     after_one = total.spent.epsilon
     jaxcd.release(discrete(), jaxcd.Histogram(), budget=jaxcd.Budget(1.0), ledger=total)
     local.privatize(
-        discrete(), local.calibrate(local.KaryResponse, DISCRETE, epsilon_ldp=0.5), out=tmp_path / "t.csv", guarantee_out=tmp_path / "g.json",
+        discrete(),
+        local.calibrate(local.KaryResponse, DISCRETE, epsilon_ldp=0.5),
+        out=tmp_path / "t.csv",
+        guarantee_out=tmp_path / "g.json",
         ledger=total,
-    )  # fmt: skip
+    )
     content = json.loads(json.dumps(total.certificate(), allow_nan=False))
     found = jaxcd.verify(content)
     assert found.holds and jaxcd.verify(path) == found and not found.proven
-    assert content["spent"]["epsilon"] == pytest.approx(total.spent.epsilon, rel=1e-9) and total.spent.epsilon > after_one
+    assert (
+        content["spent"]["epsilon"] == pytest.approx(total.spent.epsilon, rel=1e-9)
+        and total.spent.epsilon > after_one
+    )
     rho = math.fsum(row["rho"] for row in content["ledger"])
     assert total.spent.epsilon == pytest.approx(epsilon_of(rho, 1e-4), rel=1e-9)
-    assert len(content["ledger"]) == len(total.records) == len(document("pc, levelwise")["ledger"]) + 2
+    assert (
+        len(content["ledger"]) == len(total.records) == len(document("pc, levelwise")["ledger"]) + 2
+    )
     assert main(["verify", str(path)]) == 0 and "checks hold" in capsys.readouterr().out
     # One digit of a record of the file.
     text = path.read_text(encoding="utf-8")
     place = text.index('"sensitivity": ') + len('"sensitivity": ')
-    path.write_text(text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1 :], encoding="utf-8")
+    path.write_text(
+        text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1 :], encoding="utf-8"
+    )
     with pytest.raises(FormatError):
         jaxcd.verify(path)
     assert main(["verify", str(path)]) == 2
 
 
-def test_what_the_commands_write_can_be_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_what_the_commands_write_can_be_verified(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     table, domain = tmp_path / "t.csv", tmp_path / "d.json"
     np.savetxt(table, codes(), fmt="%d", delimiter=",", header="v0,v1,v2,v3", comments="")
     DISCRETE.write(domain)
     pairs = tmp_path / "pair.csv"
     np.savetxt(pairs, numbers()[:, :2], delimiter=",", header="x,y", comments="")
     commands = {
-        "report/privacy.json": ["discover", table, "--domain", domain, "--epsilon", 2, "--delta", "1e-5", "--out", tmp_path / "report"],
-        "g.json": ["privatize", table, "--domain", domain, "--mechanism", "krr", "--epsilon-ldp", 2, "--out", tmp_path / "r.csv", "--guarantee-out", tmp_path / "g.json"],
-        "pair.json": ["direction", pairs, "--x", "x", "--y", "y", "--method", "reci", "--epsilon", 2, "--bounds", -1, 1, -1, 1, "--certificate-out", tmp_path / "pair.json"],
-    }  # fmt: skip
+        "report/privacy.json": [
+            "discover",
+            table,
+            "--domain",
+            domain,
+            "--epsilon",
+            2,
+            "--delta",
+            "1e-5",
+            "--out",
+            tmp_path / "report",
+        ],
+        "g.json": [
+            "privatize",
+            table,
+            "--domain",
+            domain,
+            "--mechanism",
+            "krr",
+            "--epsilon-ldp",
+            2,
+            "--out",
+            tmp_path / "r.csv",
+            "--guarantee-out",
+            tmp_path / "g.json",
+        ],
+        "pair.json": [
+            "direction",
+            pairs,
+            "--x",
+            "x",
+            "--y",
+            "y",
+            "--method",
+            "reci",
+            "--epsilon",
+            2,
+            "--bounds",
+            -1,
+            1,
+            -1,
+            1,
+            "--certificate-out",
+            tmp_path / "pair.json",
+        ],
+    }
     for name, words in commands.items():
         assert main([str(word) for word in words]) == 0
         capsys.readouterr()
         assert main(["verify", str(tmp_path / name)]) == 0
         out, err = capsys.readouterr()
-        assert "checks hold" in out and "FAIL" not in out and "stated as proved" in out and err == ""
+        assert (
+            "checks hold" in out and "FAIL" not in out and "stated as proved" in out and err == ""
+        )
         assert jaxcd.verify(tmp_path / name).proven
-        content = json.loads((tmp_path / name).read_text(encoding="utf-8"), parse_constant=pytest.fail)
+        content = json.loads(
+            (tmp_path / name).read_text(encoding="utf-8"), parse_constant=pytest.fail
+        )
         inner = content.get("certificate", content)
         assert inner["spent"]["epsilon"] == pytest.approx(2.0, rel=1e-6)
         inner["spent"]["epsilon"] = 1.0
@@ -318,10 +463,13 @@ def test_what_the_commands_write_can_be_verified(tmp_path: Path, capsys: pytest.
         assert json.loads(out)["holds"] is False and err == ""
 
 
-# ---- changed by mistake ----------------------------------------------------------------------------------------------------
+# ---- changed by mistake
+# --------------------------------------------------------------------------------------------------
 
 
-def numeric_leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], float]]:
+def numeric_leaves(
+    node: Any, path: tuple[Any, ...] = ()
+) -> Iterator[tuple[tuple[Any, ...], float]]:
     """Every number of a document and where it stands."""
     if isinstance(node, (dict, list)):
         for place, part in node.items() if isinstance(node, dict) else enumerate(node):
@@ -352,14 +500,27 @@ def other_digits(value: float) -> list[float]:
     return found
 
 
-# Pure certificates are checked in no time; those that dp-accounting composes take a little longer, so fewer of their digits.
-@pytest.mark.parametrize(("name", "n_digits"), [("release, histogram", 99), ("anm, propose-test-release", 4), ("reci", 99), ("pc, levelwise", 1)])
+# Pure certificates are checked in no time; those that dp-accounting composes take a little longer,
+# so fewer of their digits.
+@pytest.mark.parametrize(
+    ("name", "n_digits"),
+    [
+        ("release, histogram", 99),
+        ("anm, propose-test-release", 4),
+        ("reci", 99),
+        ("pc, levelwise", 1),
+    ],
+)
 def test_one_changed_digit_anywhere_is_found(name: str, n_digits: int):
     content, rng, n_changed = document(name), np.random.default_rng(0), 0
     for path, value in numeric_leaves(content):
         others = other_digits(value)
         assert others
-        for other in others if len(others) <= n_digits else rng.choice(others, n_digits, replace=False).tolist():
+        for other in (
+            others
+            if len(others) <= n_digits
+            else rng.choice(others, n_digits, replace=False).tolist()
+        ):
             assert fails(put(document(name), path, other)), f"{path}: {value} -> {other}"
             n_changed += 1
     assert n_changed > 40
@@ -368,14 +529,30 @@ def test_one_changed_digit_anywhere_is_found(name: str, n_digits: int):
 @settings(max_examples=60, derandomize=True)
 @given(data=st.data())
 def test_any_changed_digit_is_found(data: st.DataObject):
-    name = data.draw(st.sampled_from(["release, second moments", "ci test", "discover, auto, three rows a person", "pc, sieve"]))
+    name = data.draw(
+        st.sampled_from(
+            [
+                "release, second moments",
+                "ci test",
+                "discover, auto, three rows a person",
+                "pc, sieve",
+            ]
+        )
+    )
     path, value = data.draw(st.sampled_from(list(numeric_leaves(document(name)))))
     assert fails(put(document(name), path, data.draw(st.sampled_from(other_digits(value)))))
 
 
 def test_changed_text_is_found():
     """Names, laws and the digest itself."""
-    for path in (("guarantee", "reason"), ("guarantee", "unit"), ("guarantee", "relation"), ("spent", "words"), ("ledger", 0, "label"), ("versions", "jaxcd")):
+    for path in (
+        ("guarantee", "reason"),
+        ("guarantee", "unit"),
+        ("guarantee", "relation"),
+        ("spent", "words"),
+        ("ledger", 0, "label"),
+        ("versions", "jaxcd"),
+    ):
         assert fails(put(document("release, histogram"), path, "something else")), path
     digest = document("release, histogram")["digest"]
     for place in range(len(digest)):
@@ -386,12 +563,22 @@ def test_changed_text_is_found():
     assert fails(without)
 
 
-# ---- changed on purpose ----------------------------------------------------------------------------------------------------
+# ---- changed on purpose
+# --------------------------------------------------------------------------------------------------
 
 ATTACKED = (
-    "pc, levelwise", "pc, sparse vector", "pc, sieve of a subset", "pc, exponential", "pc, noisy rank", "release, histogram",
-    "release, marginals", "release, features", "anm, propose-test-release", "reci", "discover, auto, three rows a person",
-)  # fmt: skip
+    "pc, levelwise",
+    "pc, sparse vector",
+    "pc, sieve of a subset",
+    "pc, exponential",
+    "pc, noisy rank",
+    "release, histogram",
+    "release, marginals",
+    "release, features",
+    "anm, propose-test-release",
+    "reci",
+    "discover, auto, three rows a person",
+)
 
 
 @pytest.mark.parametrize("name", ATTACKED)
@@ -429,7 +616,8 @@ def test_a_larger_sensitivity_or_a_lower_price_does_not_fit_the_noise(name: str)
             if original.get(entry):
                 content = document(name)
                 content["ledger"][place][entry] *= 0.999
-                check = "total" if entry == "delta" else f"event {original['index']}"  # a probability of failure is its own price
+                # a probability of failure is its own price
+                check = "total" if entry == "delta" else f"event {original['index']}"
                 assert check in failing(sealed(content)), (original["label"], entry)
         if original["sensitivity"]:
             content = document(name)
@@ -439,7 +627,9 @@ def test_a_larger_sensitivity_or_a_lower_price_does_not_fit_the_noise(name: str)
 
 @pytest.mark.parametrize("name", ATTACKED)
 def test_a_smaller_sensitivity_does_not_fit_the_price(name: str):
-    """A certificate states what was charged: a sensitivity from which another price follows is another statement."""
+    """A certificate states what was charged: a sensitivity from which another price follows is
+    another statement.
+    """
     for place, original in enumerate(document(name)["ledger"]):
         if original["sensitivity"]:
             content = document(name)
@@ -450,7 +640,11 @@ def test_a_smaller_sensitivity_does_not_fit_the_price(name: str):
 def test_a_smaller_count_does_not_fit_the_price():
     """The number of values of Gaussian noise is part of its price."""
     content = document("pc, levelwise")
-    wide = [row for row in content["ledger"] if row["law"] == "discrete Gaussian" and row["dimension"] > 3 and not row["integral"]]
+    wide = [
+        row
+        for row in content["ledger"]
+        if row["law"] == "discrete Gaussian" and row["dimension"] > 3 and not row["integral"]
+    ]
     assert wide
     wide[0]["dimension"] = 1
     assert fails(sealed(content))
@@ -472,15 +666,24 @@ def test_no_event_can_be_hidden_behind_another(name: str):
     """An event of a negative price, of an unknown law, or without what its price follows from."""
     rows = document(name)["ledger"]
     negative = {**rows[0], "index": len(rows), "sensitivity": -1e-9, "epsilon": -0.5, "rho": -0.01}
-    for extra in (negative, {**rows[0], "law": "free of charge"}, {"index": 9, "label": "?", "epsilon": 0.0, "rho": 0.0}, rows[0]):
+    for extra in (
+        negative,
+        {**rows[0], "law": "free of charge"},
+        {"index": 9, "label": "?", "epsilon": 0.0, "rho": 0.0},
+        rows[0],
+    ):
         content = document(name)
         content["ledger"].append(extra)
         assert fails(sealed(content)), extra
 
 
-@pytest.mark.parametrize("name", ["pc, levelwise", "release, marginals", "discover, pc, three rows a person"])
+@pytest.mark.parametrize(
+    "name", ["pc, levelwise", "release, marginals", "discover, pc, three rows a person"]
+)
 def test_groups_follow_from_the_events(name: str):
-    """A lower rho, and groups that fit it, while the events add up to more: what is said of groups would be false."""
+    """A lower rho, and groups that fit it, while the events add up to more: what is said of groups
+    would be false.
+    """
     content = document(name)
     promised = content["guarantee"]
     unit, rows = promised["max_rows_per_person"], content["ledger"]
@@ -488,11 +691,15 @@ def test_groups_follow_from_the_events(name: str):
     promised["rho"] *= 0.01
     for group in content["groups"]:
         k = -(-group["rows"] // unit)
-        group["epsilon"] = max(k * promised["epsilon"], epsilon_of(k**2 * promised["rho"], promised["delta"]))
+        group["epsilon"] = max(
+            k * promised["epsilon"], epsilon_of(k**2 * promised["rho"], promised["delta"])
+        )
     assert fails(sealed(content))
 
 
-@pytest.mark.parametrize(("entry", "words"), [("unit", "a person with up to 9 rows"), ("relation", "any two data sets")])
+@pytest.mark.parametrize(
+    ("entry", "words"), [("unit", "a person with up to 9 rows"), ("relation", "any two data sets")]
+)
 def test_a_claim_is_not_for_more_than_its_numbers_are(entry: str, words: str):
     """Unit and relation stand in the verdict: they must be those that the prices are for."""
     content = document("release, histogram")
@@ -500,7 +707,8 @@ def test_a_claim_is_not_for_more_than_its_numbers_are(entry: str, words: str):
     assert fails(sealed(content))
 
 
-# ---- garbage ---------------------------------------------------------------------------------------------------------------
+# ---- garbage
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -514,17 +722,37 @@ def refused_by_command(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["verify", str(path)]) == 2
     out, err = capsys.readouterr()
-    assert out == "" and err.startswith("jaxcd: ") and err.count("\n") == 1 and "Traceback" not in err
+    assert (
+        out == "" and err.startswith("jaxcd: ") and err.count("\n") == 1 and "Traceback" not in err
+    )
 
 
 GARBAGE: tuple[Any, ...] = (
-    b"", b"{", b"not json", b"[]", b"3", b"null", b'"text"', b"NaN", b"{}", b"\xff\xfe\x00", b"\x00" * 50, b"[" * 3000, b'{"format": "jaxcd.privacy"}',
-    b'{"certificate": {}}', b'{"certificate": {"format": "jaxcd.privacy", "version": 2}}', b"jaxcd-ledger", b"jaxcd-ledger 1 2 3\n", b"9" * 6000,
-)  # fmt: skip
+    b"",
+    b"{",
+    b"not json",
+    b"[]",
+    b"3",
+    b"null",
+    b'"text"',
+    b"NaN",
+    b"{}",
+    b"\xff\xfe\x00",
+    b"\x00" * 50,
+    b"[" * 3000,
+    b'{"format": "jaxcd.privacy"}',
+    b'{"certificate": {}}',
+    b'{"certificate": {"format": "jaxcd.privacy", "version": 2}}',
+    b"jaxcd-ledger",
+    b"jaxcd-ledger 1 2 3\n",
+    b"9" * 6000,
+)
 
 
 @pytest.mark.parametrize("text", GARBAGE, ids=lambda text: repr(text[:20]))
-def test_garbage_is_refused_in_plain_words(text: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_garbage_is_refused_in_plain_words(
+    text: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     path = tmp_path / "privacy.json"
     path.write_bytes(text)
     with pytest.raises(FormatError):
@@ -551,12 +779,26 @@ def paths(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 NEEDED = [("guarantee",), ("spent",), ("ledger",), ("format",), ("version",)]
-NEEDED += [("guarantee", name) for name in ("epsilon", "delta", "relation", "unit", "max_rows_per_person", "failure_delta", "proven", "reason")]
+NEEDED += [
+    ("guarantee", name)
+    for name in (
+        "epsilon",
+        "delta",
+        "relation",
+        "unit",
+        "max_rows_per_person",
+        "failure_delta",
+        "proven",
+        "reason",
+    )
+]
 NEEDED += [("spent", name) for name in ("epsilon", "delta")]
 
 
 @pytest.mark.parametrize("path", NEEDED, ids=str)
-def test_a_missing_entry_is_a_format_error(path: tuple[Any, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_missing_entry_is_a_format_error(
+    path: tuple[Any, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     content = document("release, histogram")
     node: Any = content
     for place in path[:-1]:
@@ -581,16 +823,38 @@ def test_an_event_without_a_part_of_its_price_fails(name: str):
         assert fails(sealed(content)), entry
 
 
-MEASURES = ("epsilon", "delta", "rho", "sensitivity", "pad", "grid", "dimension", "scales", "rate", "max_rows_per_person", "rows")
+MEASURES = (
+    "epsilon",
+    "delta",
+    "rho",
+    "sensitivity",
+    "pad",
+    "grid",
+    "dimension",
+    "scales",
+    "rate",
+    "max_rows_per_person",
+    "rows",
+)
 
 
-@pytest.mark.parametrize("odd", [math.nan, -math.inf, "nan", "-inf", "many", None, [], {}, True, -1, -1e-3], ids=repr)
-@pytest.mark.parametrize("name", ["release, histogram", "pc, levelwise", "discover, pc, three rows a person"])
+@pytest.mark.parametrize(
+    "odd", [math.nan, -math.inf, "nan", "-inf", "many", None, [], {}, True, -1, -1e-3], ids=repr
+)
+@pytest.mark.parametrize(
+    "name", ["release, histogram", "pc, levelwise", "discover, pc, three rows a person"]
+)
 def test_no_number_can_be_something_else(name: str, odd: Any):
-    """In the place of any number that a guarantee rests on; the digest fits.  Never an error of another kind."""
+    """In the place of any number that a guarantee rests on; the digest fits.  Never an error of
+    another kind.
+    """
     passed = []
     for path, value in numeric_leaves(document(name)):
-        if path[0] not in ("guarantee", "spent", "groups", "ledger") or not set(path) & set(MEASURES) or (path[0] == "ledger" and path[1] > 0):
+        if (
+            path[0] not in ("guarantee", "spent", "groups", "ledger")
+            or not set(path) & set(MEASURES)
+            or (path[0] == "ledger" and path[1] > 0)
+        ):
             continue
         if path[-1] == "rate" or value == 0:
             continue  # a rate is no part of most prices
@@ -613,16 +877,37 @@ def test_no_number_can_be_something_else(name: str, odd: Any):
 
 
 junk = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.integers(10**300, 10**320), st.floats(), st.text(max_size=5), st.lists(st.integers(), max_size=2),
-    st.sampled_from(["1e999", "-0", "0x10", 1e308, -1e308, 5e-324, 2**70, {}, {"a": 1}]), st.dictionaries(st.text(max_size=3), st.floats(), max_size=2),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(10**300, 10**320),
+    st.floats(),
+    st.text(max_size=5),
+    st.lists(st.integers(), max_size=2),
+    st.sampled_from(["1e999", "-0", "0x10", 1e308, -1e308, 5e-324, 2**70, {}, {"a": 1}]),
+    st.dictionaries(st.text(max_size=3), st.floats(), max_size=2),
+)
 
 
-@settings(max_examples=150, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data(), again=st.booleans())
 def test_junk_anywhere_is_a_failure_or_a_format_error(data: st.DataObject, again: bool):
-    """Whatever stands wherever: a verdict, or jaxcd's own error; and a verdict that fails where nobody made a new digest."""
-    name = data.draw(st.sampled_from(["release, histogram", "ci test", "pc, sieve of a subset", "discover, tree", "anm, propose-test-release"]))
+    """Whatever stands wherever: a verdict, or jaxcd's own error; and a verdict that fails where
+    nobody made a new digest.
+    """
+    name = data.draw(
+        st.sampled_from(
+            [
+                "release, histogram",
+                "ci test",
+                "pc, sieve of a subset",
+                "discover, tree",
+                "anm, propose-test-release",
+            ]
+        )
+    )
     content = document(name)
     path, value = data.draw(st.sampled_from(sorted(paths(content), key=str))), data.draw(junk)
     before = content
@@ -641,9 +926,19 @@ def test_junk_anywhere_is_a_failure_or_a_format_error(data: st.DataObject, again
     assert again or not held or json.dumps(before) == json.dumps(value)
 
 
-@settings(max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.binary(max_size=80) | st.text(max_size=40).map(str.encode) | st.recursive(junk, lambda part: st.lists(part) | st.dictionaries(st.text(), part)).map(lambda part: json.dumps(part).encode()))  # fmt: skip
-def test_no_file_makes_the_command_fail_otherwise(text: bytes, folder: Path, capsys: pytest.CaptureFixture[str]):
+@settings(
+    max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    text=st.binary(max_size=80)
+    | st.text(max_size=40).map(str.encode)
+    | st.recursive(junk, lambda part: st.lists(part) | st.dictionaries(st.text(), part)).map(
+        lambda part: json.dumps(part).encode()
+    )
+)
+def test_no_file_makes_the_command_fail_otherwise(
+    text: bytes, folder: Path, capsys: pytest.CaptureFixture[str]
+):
     path = folder / "privacy.json"
     path.write_bytes(text)
     refused_by_command(path, capsys)
@@ -651,7 +946,9 @@ def test_no_file_makes_the_command_fail_otherwise(text: bytes, folder: Path, cap
         jaxcd.verify(path)
 
 
-@pytest.mark.parametrize("rows", [0, 0.5, -1, 1e308, 10**400], ids=lambda rows: f"{rows:.3g}" if rows < 1e300 else "huge")
+@pytest.mark.parametrize(
+    "rows", [0, 0.5, -1, 1e308, 10**400], ids=lambda rows: f"{rows:.3g}" if rows < 1e300 else "huge"
+)
 def test_a_person_has_a_number_of_rows(rows: float):
     content = put(document("release, histogram"), ("guarantee", "max_rows_per_person"), rows)
     assert fails(sealed(content))
@@ -675,7 +972,8 @@ def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
     refused_by_command(tmp_path, capsys)
 
 
-# ---- verification is independent -------------------------------------------------------------------------------------------
+# ---- verification is independent
+# --------------------------------------------------------------------------------------------------
 
 # Budgets that no other test has: what is cached of a lie stays here.
 LIED_TO = jaxcd.Budget(3.21, 1.7e-5)
@@ -696,14 +994,26 @@ def lied(monkeypatch: pytest.MonkeyPatch, lie: str) -> None:
         monkeypatch.setattr(ledgers, "rho_to_epsilon", lambda rho, delta: 0.9 * told(rho, delta))
     elif lie == "room":
         told_rho = conversion.epsilon_to_rho
-        monkeypatch.setattr(ledgers, "epsilon_to_rho", lambda epsilon, delta: 1.5 * told_rho(epsilon, delta))
+        monkeypatch.setattr(
+            ledgers, "epsilon_to_rho", lambda epsilon, delta: 1.5 * told_rho(epsilon, delta)
+        )
     elif lie == "sums":
         monkeypatch.setattr(ledgers.Sums, "plus", lambda sums, event: sums)
     elif lie == "half":
-        monkeypatch.setattr(ledgers, "_add", lambda total, part: None if total is None or math.isinf(part) else total + Fraction(part) / 2)
+        monkeypatch.setattr(
+            ledgers,
+            "_add",
+            lambda total, part: (
+                None if total is None or math.isinf(part) else total + Fraction(part) / 2
+            ),
+        )
     elif lie == "sensitivity":
         told_bound = mechanisms.integer_sensitivity
-        monkeypatch.setattr(mechanisms, "integer_sensitivity", lambda *args, **more: told_bound(*args, **more) * Fraction(9, 10))
+        monkeypatch.setattr(
+            mechanisms,
+            "integer_sensitivity",
+            lambda *args, **more: told_bound(*args, **more) * Fraction(9, 10),
+        )
     else:
         raise AssertionError(lie)
 
@@ -712,15 +1022,22 @@ def lied(monkeypatch: pytest.MonkeyPatch, lie: str) -> None:
 @pytest.mark.parametrize(
     ("lie", "run"),
     [
-        *((lie, run) for lie in ("sums", "half", "sensitivity", "room") for run in ("levelwise", "marginals", "noisy threshold")),
-        *(("conversion", run) for run in ("levelwise", "marginals")),  # the other's total is a sum of epsilons
+        *(
+            (lie, run)
+            for lie in ("sums", "half", "sensitivity", "room")
+            for run in ("levelwise", "marginals", "noisy threshold")
+        ),
+        # the other's total is a sum of epsilons
+        *(("conversion", run) for run in ("levelwise", "marginals")),
     ],
 )
 def test_a_ledger_that_lies_is_found_out(lie: str, run: str, monkeypatch: pytest.MonkeyPatch):
     """The certificate is written by a jaxcd whose arithmetic is wrong, and read by one as wrong."""
     lied(monkeypatch, lie)
     if run == "marginals":
-        made: Any = jaxcd.release(discrete(), jaxcd.Marginals(), budget=LIED_TO, noise=options()["noise"])
+        made: Any = jaxcd.release(
+            discrete(), jaxcd.Marginals(), budget=LIED_TO, noise=options()["noise"]
+        )
     elif run == "levelwise":
         made = by_tests(jaxcd.LevelwiseGaussian(), budget=LIED_TO)()
     else:
@@ -731,19 +1048,53 @@ def test_a_ledger_that_lies_is_found_out(lie: str, run: str, monkeypatch: pytest
 def epsilon_to_rho(budget: jaxcd.Budget) -> float:
     low, high = 1e-9, 10.0
     for _ in range(100):
-        low, high = ((low + high) / 2, high) if epsilon_of((low + high) / 2, budget.delta) <= budget.epsilon else (low, (low + high) / 2)
+        low, high = (
+            ((low + high) / 2, high)
+            if epsilon_of((low + high) / 2, budget.delta) <= budget.epsilon
+            else (low, (low + high) / 2)
+        )
     return low
 
 
 def test_verification_uses_none_of_the_ledgers_arithmetic(monkeypatch: pytest.MonkeyPatch):
-    contents = [document(name) for name in ("pc, levelwise", "release, histogram", "pc, sieve of a subset", "anm, propose-test-release")]
+    contents = [
+        document(name)
+        for name in (
+            "pc, levelwise",
+            "release, histogram",
+            "pc, sieve of a subset",
+            "anm, propose-test-release",
+        )
+    ]
 
     def broken(*_: Any, **__: Any) -> Any:
         raise AssertionError("the ledger's arithmetic was used")
 
     for module, names in (
-        (conversion, ("rho_to_epsilon", "_rho_to_epsilon", "epsilon_to_rho", "pure_to_rho", "subsampled_epsilon", "exponential_to_rho")),
-        (ledgers, ("rho_to_epsilon", "epsilon_to_rho", "total_spent", "total_guarantee", "_add", "Sums", "Limits", "Ledger")),
+        (
+            conversion,
+            (
+                "rho_to_epsilon",
+                "_rho_to_epsilon",
+                "epsilon_to_rho",
+                "pure_to_rho",
+                "subsampled_epsilon",
+                "exponential_to_rho",
+            ),
+        ),
+        (
+            ledgers,
+            (
+                "rho_to_epsilon",
+                "epsilon_to_rho",
+                "total_spent",
+                "total_guarantee",
+                "_add",
+                "Sums",
+                "Limits",
+                "Ledger",
+            ),
+        ),
         (mechanisms, ("integer_sensitivity", "noise_scale", "gaussian_sigma")),
     ):
         for name in names:
@@ -756,14 +1107,34 @@ def test_the_total_is_that_of_dp_accounting(monkeypatch: pytest.MonkeyPatch):
     content = document("pc, levelwise")
     assert "dp-accounting" in {check.what for check in jaxcd.verify(content).checks}
     told = dp_accounting.rdp.RdpAccountant.get_epsilon
-    monkeypatch.setattr(dp_accounting.rdp.RdpAccountant, "get_epsilon", lambda self, delta: told(self, delta) * (1 + 1e-6))
+    monkeypatch.setattr(
+        dp_accounting.rdp.RdpAccountant,
+        "get_epsilon",
+        lambda self, delta: told(self, delta) * (1 + 1e-6),
+    )
     assert failing(content) == {"dp-accounting"}
 
 
-@pytest.mark.parametrize("name", ["pc, levelwise", "release, marginals", "release, second moments", "release, features", "discover, tree"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pc, levelwise",
+        "release, marginals",
+        "release, second moments",
+        "release, features",
+        "discover, tree",
+    ],
+)
 def test_dp_accounting_agrees_from_the_scales_alone(name: str):
-    """Gaussian noise by its ratio of scale to sensitivity, everything else by its zCDP; no word of jaxcd is taken for it."""
-    content, accountant = document(name), dp_accounting.rdp.RdpAccountant(list(1 + np.geomspace(0.5, 200, 4000)), dp_accounting.NeighboringRelation.REPLACE_ONE)
+    """Gaussian noise by its ratio of scale to sensitivity, everything else by its zCDP; no word of
+    jaxcd is taken for it.
+    """
+    content, accountant = (
+        document(name),
+        dp_accounting.rdp.RdpAccountant(
+            list(1 + np.geomspace(0.5, 200, 4000)), dp_accounting.NeighboringRelation.REPLACE_ONE
+        ),
+    )
     for row in content["ledger"]:
         if row["law"] == "discrete Gaussian":
             root = math.sqrt(row["dimension"])
@@ -772,27 +1143,39 @@ def test_dp_accounting_agrees_from_the_scales_alone(name: str):
             accountant.compose(dp_accounting.GaussianDpEvent(row["scales"][0] / d))
         else:
             accountant.compose(dp_accounting.ZCDpEvent(row["rho"]))
-    assert content["spent"]["epsilon"] == pytest.approx(accountant.get_epsilon(content["spent"]["delta"]), rel=1e-5)
+    assert content["spent"]["epsilon"] == pytest.approx(
+        accountant.get_epsilon(content["spent"]["delta"]), rel=1e-5
+    )
 
 
-# ---- groups ----------------------------------------------------------------------------------------------------------------
+# ---- groups
+# --------------------------------------------------------------------------------------------------
 
 ROWS_OF_GROUPS = (2, 3, 5, 10, 20, 50)
 
 
-@pytest.mark.parametrize("name", ["release, histogram", "reci", "ci test", "release, marginals, pure"])
+@pytest.mark.parametrize(
+    "name", ["release, histogram", "reci", "ci test", "release, marginals, pure"]
+)
 def test_groups_of_a_pure_run(name: str):
     content = document(name)
     epsilon = content["guarantee"]["epsilon"]
     assert [group["rows"] for group in content["groups"]] == list(ROWS_OF_GROUPS)
     for group in content["groups"]:
-        assert group["epsilon"] == pytest.approx(group["rows"] * epsilon, rel=1e-12) and group["epsilon"] >= group["rows"] * epsilon * (1 - 1e-15)
+        assert group["epsilon"] == pytest.approx(group["rows"] * epsilon, rel=1e-12) and group[
+            "epsilon"
+        ] >= group["rows"] * epsilon * (1 - 1e-15)
         assert group["delta"] == 0
 
 
-@pytest.mark.parametrize("name", ["pc, levelwise", "release, marginals", "discover, tree", "discover, pc, three rows a person"])
+@pytest.mark.parametrize(
+    "name",
+    ["pc, levelwise", "release, marginals", "discover, tree", "discover, pc, three rows a person"],
+)
 def test_groups_of_a_run_with_delta(name: str):
-    """From k^2 rho, at the same delta; right for what the events add up to, by dp-accounting's own zCDP."""
+    """From k^2 rho, at the same delta; right for what the events add up to, by dp-accounting's own
+    zCDP.
+    """
     content = document(name)
     promised, unit = content["guarantee"], content["guarantee"]["max_rows_per_person"]
     epsilon, delta, rho = promised["epsilon"], promised["delta"], promised["rho"]
@@ -802,15 +1185,21 @@ def test_groups_of_a_run_with_delta(name: str):
     for group in content["groups"]:
         k = -(-group["rows"] // unit)
         assert group["delta"] == delta
-        assert group["epsilon"] == pytest.approx(max(k * epsilon, epsilon_of(k**2 * rho, delta)), rel=1e-9)
-        accountant = dp_accounting.rdp.RdpAccountant(list(1 + np.geomspace(1e-3, 100, 2000)), dp_accounting.NeighboringRelation.REPLACE_ONE)
+        assert group["epsilon"] == pytest.approx(
+            max(k * epsilon, epsilon_of(k**2 * rho, delta)), rel=1e-9
+        )
+        accountant = dp_accounting.rdp.RdpAccountant(
+            list(1 + np.geomspace(1e-3, 100, 2000)), dp_accounting.NeighboringRelation.REPLACE_ONE
+        )
         accountant.compose(dp_accounting.ZCDpEvent(used * group["rows"] ** 2))
         if k * unit == group["rows"]:
             assert accountant.get_epsilon(delta) <= group["epsilon"] * (1 + 1e-4)
 
 
 def test_groups_where_no_rho_is_known():
-    """k epsilon and delta (exp(k epsilon) - 1) / (exp(epsilon) - 1); nothing where that is no probability."""
+    """k epsilon and delta (exp(k epsilon) - 1) / (exp(epsilon) - 1); nothing where that is no
+    probability.
+    """
     content = document("anm, propose-test-release")
     epsilon, delta = content["guarantee"]["epsilon"], content["guarantee"]["delta"]
     assert content["guarantee"]["rho"] is None and delta == 1e-3
@@ -820,14 +1209,24 @@ def test_groups_where_no_rho_is_known():
         grown = delta * (math.exp(k * epsilon) - 1) / (math.exp(epsilon) - 1)
         seen.add(grown < 1)
         if grown < 1:
-            assert group["epsilon"] == pytest.approx(k * epsilon, rel=1e-12) and group["delta"] == pytest.approx(grown, rel=1e-9)
+            assert group["epsilon"] == pytest.approx(k * epsilon, rel=1e-12) and group[
+                "delta"
+            ] == pytest.approx(grown, rel=1e-9)
             assert group["delta"] >= grown * (1 - 1e-12)
         else:
             assert float(group["epsilon"]) == math.inf
     assert seen == {True, False}
 
 
-@pytest.mark.parametrize("name", ["release, histogram", "pc, levelwise", "anm, propose-test-release", "discover, auto, three rows a person"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "release, histogram",
+        "pc, levelwise",
+        "anm, propose-test-release",
+        "discover, auto, three rows a person",
+    ],
+)
 def test_a_better_promise_to_groups_is_found_out(name: str):
     for place, group in enumerate(document(name)["groups"]):
         if group["epsilon"] == "inf":

@@ -1,4 +1,6 @@
-"""A delta that is not below 1 / n warns, in Python as on the command line, from public numbers alone."""
+"""A delta that is not below 1 / n warns, in Python as on the command line, from public numbers
+alone.
+"""
 
 import json
 
@@ -15,13 +17,30 @@ DATA = jaxcd.networks.load("cancer").sample(N, key=jax.random.key(0))
 NOISE = jaxcd.SimulatedNoise(jax.random.key(1))
 
 RUNS = {
-    "pc": lambda budget: jaxcd.pc(DATA, test=jaxcd.CovarianceNorm(), decider=jaxcd.SparseVector(), budget=budget, key=None, noise=NOISE),
-    "tree_pc": lambda budget: jaxcd.tree_pc(DATA, test=jaxcd.CovarianceNorm(), budget=budget, key=None, noise=NOISE),
+    "pc": lambda budget: jaxcd.pc(
+        DATA,
+        test=jaxcd.CovarianceNorm(),
+        decider=jaxcd.SparseVector(),
+        budget=budget,
+        key=None,
+        noise=NOISE,
+    ),
+    "tree_pc": lambda budget: jaxcd.tree_pc(
+        DATA, test=jaxcd.CovarianceNorm(), budget=budget, key=None, noise=NOISE
+    ),
     "discover": lambda budget: jaxcd.discover(DATA, budget=budget, key=None, noise=NOISE),
     "release": lambda budget: jaxcd.release(DATA, jaxcd.Histogram(), budget=budget, noise=NOISE),
-    "ci_test": lambda budget: jaxcd.ci_test(DATA, "Cancer", "Xray", test=jaxcd.CovarianceNorm(), budget=budget, key=None, noise=NOISE),
+    "ci_test": lambda budget: jaxcd.ci_test(
+        DATA, "Cancer", "Xray", test=jaxcd.CovarianceNorm(), budget=budget, key=None, noise=NOISE
+    ),
     "anm": lambda budget: anm(
-        np.linspace(0, 1, N), np.linspace(0, 1, N), budget=budget, key=jax.random.key(0), bounds=((0, 1), (0, 1)), score=LogIQRScore(), noise=NOISE
+        np.linspace(0, 1, N),
+        np.linspace(0, 1, N),
+        budget=budget,
+        key=jax.random.key(0),
+        bounds=((0, 1), (0, 1)),
+        score=LogIQRScore(),
+        noise=NOISE,
     ),
 }
 

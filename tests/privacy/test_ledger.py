@@ -23,7 +23,11 @@ from jaxcd.privacy import (
 
 INF = math.inf
 size = st.floats(1e-4, 1.5)
-event = st.one_of(st.builds(PureEvent, size), st.builds(ZCDPEvent, size), st.builds(ExponentialMechanismEvent, size))
+event = st.one_of(
+    st.builds(PureEvent, size),
+    st.builds(ZCDPEvent, size),
+    st.builds(ExponentialMechanismEvent, size),
+)
 budget = st.builds(Budget, st.floats(0.05, 5.0), st.sampled_from([0.0, 1e-9, 1e-6, 1e-3]))
 
 
@@ -56,11 +60,17 @@ def test_filter_against_the_rule(budget, events):
         assert [entry.index for entry in ledger.entries] == list(range(len(admitted)))
     if admitted:
         pure = sum(e.epsilon for e in admitted)
-        converted = rho_to_epsilon(sum(e.rho for e in admitted), budget.delta) if budget.delta else INF
+        converted = (
+            rho_to_epsilon(sum(e.rho for e in admitted), budget.delta) if budget.delta else INF
+        )
         assert ledger.spent.epsilon == pytest.approx(min(pure, converted), rel=1e-9)
     guarantee = ledger.guarantee
     # Events that were charged by hand are somebody's word.
-    assert (guarantee.epsilon, guarantee.delta, guarantee.proven) == (budget.epsilon, budget.delta, not admitted)
+    assert (guarantee.epsilon, guarantee.delta, guarantee.proven) == (
+        budget.epsilon,
+        budget.delta,
+        not admitted,
+    )
 
 
 def test_union_rule_by_hand():
@@ -88,7 +98,8 @@ def test_union_rule_by_hand():
 
 
 def test_no_tolerance():
-    # 0.1 is a little more than a tenth as a float: ten of them do not fit, though float addition and fsum both say 1.0.
+    # 0.1 is a little more than a tenth as a float: ten of them do not fit, though float addition
+    # and fsum both say 1.0.
     ledger = Ledger(Budget(1.0))
     for _ in range(9):
         ledger.charge(PureEvent(0.1))
@@ -140,7 +151,13 @@ def test_costs_and_table():
     assert not ledger.guarantee.proven and "'first'" in ledger.guarantee.reason
     rows = ledger.to_table()
     assert [row["label"] for row in rows] == ["first", "second"]
-    assert rows[0] == {"index": 0, "label": "first", "mechanism": "Pure", "epsilon": 0.2, "rho": pytest.approx(0.02)}
+    assert rows[0] == {
+        "index": 0,
+        "label": "first",
+        "mechanism": "Pure",
+        "epsilon": 0.2,
+        "rho": pytest.approx(0.02),
+    }
     assert rows[1]["epsilon"] == INF
 
 
@@ -156,9 +173,11 @@ def test_bad_arguments():
 
 
 def test_union_rule_exactly_on_a_small_adaptive_run():
-    """A brute-force check of the theorem: an analyst that mixes events adaptively, all transcripts enumerated.
+    """A brute-force check of the theorem: an analyst that mixes events adaptively, all transcripts
+    enumerated.
 
-    Mechanisms are randomised responses, the worst pure mechanisms; what is asked next depends on the last answers.
+    Mechanisms are randomised responses, the worst pure mechanisms; what is asked next depends on
+    the last answers.
     """
     budget = Budget(1.0, 0.1)
     rules = set()

@@ -1,6 +1,8 @@
-"""One total in a file: nothing is lost at kill -9, never more than the total is admitted, an edited file is refused, analyses add up.
+"""One total in a file: nothing is lost at kill -9, never more than the total is admitted, an edited
+file is refused, analyses add up.
 
-The processes that are killed are forked from one that has not loaded JAX, which takes no time and is safe.
+The processes that are killed are forked from one that has not loaded JAX, which takes no time and
+is safe.
 """
 
 from __future__ import annotations
@@ -22,7 +24,15 @@ import pytest
 import jaxcd
 from jaxcd.cli import main
 from jaxcd.errors import BudgetExhausted, FormatError, OptionError
-from jaxcd.privacy import Budget, Ledger, LedgerFile, PrivacyFilter, PureEvent, ZCDPEvent, rho_to_epsilon
+from jaxcd.privacy import (
+    Budget,
+    Ledger,
+    LedgerFile,
+    PrivacyFilter,
+    PureEvent,
+    ZCDPEvent,
+    rho_to_epsilon,
+)
 from jaxcd.privacy.ledger import Limits
 
 NAME = "people 2026-11"
@@ -51,7 +61,8 @@ def made(path: Path, *, budget: Budget | None = None, sizes: tuple[float, ...] =
     return ledger
 
 
-# ---- processes -------------------------------------------------------------------------------------------------------
+# ---- processes
+# --------------------------------------------------------------------------------------------------
 
 # The package without its public list, which would load JAX.
 _START = """
@@ -120,7 +131,9 @@ print(json.dumps(answer))
 
 
 def test_kill_9_in_the_middle_of_charges(tmp_path):
-    """200 times, whenever: what was admitted is in the file, and at most the charge that was under way besides."""
+    """200 times, whenever: what was admitted is in the file, and at most the charge that was under
+    way besides.
+    """
     rounds = answer_of(_KILLED, tmp_path)
     assert len(rounds) == 200 and {signal for signal, *_ in rounds} == {9}
     assert all(told <= shown <= told + 1 for _, told, shown, _ in rounds)
@@ -153,13 +166,17 @@ for call in (1, 2):
         again = LedgerFile(path)
         shown = len(again.records)
         again.charge(PureEvent(0.125))
-        answer.append([signal_of, tip, shown, len(LedgerFile(path).records), tip_of(path), LedgerFile(path).remaining_epsilon])
+        last = LedgerFile(path)
+        seen = len(last.records), tip_of(path), last.remaining_epsilon
+        answer.append([signal_of, tip, shown, *seen])
 print(json.dumps(answer))
 """
 
 
 def test_killed_at_each_step_of_a_charge(tmp_path):
-    """The record is forced to the disk, then the tip, and only then is the charge admitted; the next charge mends the tip."""
+    """The record is forced to the disk, then the tip, and only then is the charge admitted; the
+    next charge mends the tip.
+    """
     assert answer_of(_STEPS, tmp_path) == [
         [9, 1, 2, 3, 3, 0.125],  # written, not forced: the tip does not know of it yet
         [9, 1, 2, 3, 3, 0.125],
@@ -187,7 +204,8 @@ for _ in range(3):
     answer.append(os.WTERMSIG(os.waitpid(child, 0)[1]))
 again = LedgerFile(path)
 try:
-    answer += [len(again.records), again.remaining_epsilon, again.charge(PureEvent(0.0625)), len(LedgerFile(path).records)]
+    answer += [len(again.records), again.remaining_epsilon, again.charge(PureEvent(0.0625))]
+    answer.append(len(LedgerFile(path).records))
 except Exception as error:
     answer.append(repr(error))
 print(json.dumps(answer))
@@ -241,12 +259,15 @@ def test_eight_processes_share_one_total(tmp_path):
     assert (spent, left) == (1.0, 0.0)
 
 
-# ---- threads ---------------------------------------------------------------------------------------------------------
+# ---- threads
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def restless(monkeypatch):
-    """Threads change places as often as they can, and always between what a charge decides and what it records."""
+    """Threads change places as often as they can, and always between what a charge decides and what
+    it records.
+    """
     real, before = Limits.admit, sys.getswitchinterval()
 
     def install(pause: Callable[[], object]) -> None:
@@ -311,16 +332,22 @@ def eight_handles(path: Path) -> list[PrivacyFilter]:
     return [made(path, budget=Budget(1.0)) for _ in range(8)]
 
 
-@pytest.mark.parametrize("ledgers", [in_memory, under_another, parts_of_one, one_part, one_file, eight_handles])
+@pytest.mark.parametrize(
+    "ledgers", [in_memory, under_another, parts_of_one, one_part, one_file, eight_handles]
+)
 def test_eight_threads_share_one_total(ledgers, path, restless):
     """Eight threads that try twice as much as there is: all that fits is admitted, and no more."""
     restless(lambda: time.sleep(1e-4))
     event = PureEvent(0.125)
-    assert race([lambda ledger=ledger: ledger.charge(event) for ledger in ledgers(path)], tries=2) == 8
+    assert (
+        race([lambda ledger=ledger: ledger.charge(event) for ledger in ledgers(path)], tries=2) == 8
+    )
 
 
 def test_without_its_lock_a_ledger_would_admit_too_much(restless):
-    """That the test above can fail: eight threads that have all looked before any has recorded are all admitted."""
+    """That the test above can fail: eight threads that have all looked before any has recorded are
+    all admitted.
+    """
     together = threading.Barrier(8)
     restless(lambda: together.wait(timeout=60))
     ledger = Ledger(Budget(1.0))
@@ -328,19 +355,24 @@ def test_without_its_lock_a_ledger_would_admit_too_much(restless):
     assert race([lambda: ledger.charge(PureEvent(1.0))] * 8, tries=1) == 8
 
 
-# ---- damage ----------------------------------------------------------------------------------------------------------
+# ---- damage
+# --------------------------------------------------------------------------------------------------
 
 SIZES = (0.5, 0.25, 0.125, 0.0625)
 
 
 def refused(path: Path, content: bytes) -> bool:
-    """Whether a file of this content is refused as damaged, in words that say so, and is left alone."""
+    """Whether a file of this content is refused as damaged, in words that say so, and is left
+    alone.
+    """
     path.write_bytes(content)
     for arguments in ({}, {"data_set": NAME, "budget": Budget(4.0, 1e-6)}):
         try:
             LedgerFile(path, **arguments)
         except FormatError as error:
-            if str(path) not in str(error) or not any(word in str(error) for word in ("edited or truncated", "update jaxcd")):
+            if str(path) not in str(error) or not any(
+                word in str(error) for word in ("edited or truncated", "update jaxcd")
+            ):
                 return False
         else:
             return False
@@ -353,12 +385,15 @@ def test_lines_taken_out_swapped_or_doubled_are_refused(path):
     assert len(lines) == 6
     for i in range(6):
         assert refused(path, b"".join(lines[:i] + lines[i + 1 :])), f"without line {i + 1}"
-        assert i == 5 or refused(path, b"".join([*lines[:i], lines[i], *lines[i:]])), f"line {i + 1} twice"
+        assert i == 5 or refused(path, b"".join([*lines[:i], lines[i], *lines[i:]])), (
+            f"line {i + 1} twice"
+        )
         for j in range(i):
             swapped = list(lines)
             swapped[i], swapped[j] = swapped[j], swapped[i]
             assert refused(path, b"".join(swapped)), f"lines {j + 1} and {i + 1} swapped"
-    # The whole file is not, nor one with something behind what was confirmed: that counts for nothing.
+    # The whole file is not, nor one with something behind what was confirmed: that counts for
+    # nothing.
     for end in (b"", lines[5]):
         path.write_bytes(b"".join(lines) + end)
         assert len(LedgerFile(path).records) == 4 and LedgerFile(path).spent.epsilon == sum(SIZES)
@@ -367,9 +402,14 @@ def test_lines_taken_out_swapped_or_doubled_are_refused(path):
 def test_a_line_of_another_ledger_is_refused(path, tmp_path):
     made(path, sizes=SIZES)
     made(tmp_path / "other.ledger", sizes=(0.5, 0.001, 0.125, 0.0625))
-    lines, others = (file.read_bytes().splitlines(keepends=True) for file in (path, tmp_path / "other.ledger"))
+    lines, others = (
+        file.read_bytes().splitlines(keepends=True) for file in (path, tmp_path / "other.ledger")
+    )
     for i in (2, 3, 5):
-        assert refused(path, b"".join([*lines[:i], others[i], *lines[i + 1 :]])) or lines[i] == others[i]
+        assert (
+            refused(path, b"".join([*lines[:i], others[i], *lines[i + 1 :]]))
+            or lines[i] == others[i]
+        )
     assert lines[3] != others[3]
 
 
@@ -387,10 +427,21 @@ def test_an_edited_digit_is_refused(path):
 def test_other_words_are_refused(path):
     made(path, sizes=SIZES[:2])
     content = path.read_bytes()
-    for old, new in ((NAME, "people 2026-12"), ("charge 1", "charge 7"), ("Pure", "ZCDP"), ("replace-one", "add-remove")):
+    for old, new in (
+        (NAME, "people 2026-12"),
+        ("charge 1", "charge 7"),
+        ("Pure", "ZCDP"),
+        ("replace-one", "add-remove"),
+    ):
         assert old.encode() in content
         assert refused(path, content.replace(old.encode(), new.encode()))
-    for other in (b"\n", b"name,age\nAnn,30\n", bytes(range(256)), content[1:], b"\x00" * len(content)):
+    for other in (
+        b"\n",
+        b"name,age\nAnn,30\n",
+        bytes(range(256)),
+        content[1:],
+        b"\x00" * len(content),
+    ):
         assert refused(path, other)
 
 
@@ -408,7 +459,9 @@ def test_an_emptied_file_is_refused(path):
 
 
 def test_a_torn_last_line_was_never_confirmed(path):
-    """Killed while a record was written: wherever it broke off, the file opens without it, and the next charge overwrites it."""
+    """Killed while a record was written: wherever it broke off, the file opens without it, and the
+    next charge overwrites it.
+    """
     ledger = made(path, sizes=SIZES[:2])
     before = path.read_bytes()
     ledger.charge(PureEvent(0.125, "torn"))
@@ -416,9 +469,12 @@ def test_a_torn_last_line_was_never_confirmed(path):
     for length in range(len(before), len(after) + 1):
         path.write_bytes(before[:tip] + after[tip:length])
         opened = LedgerFile(path, data_set=NAME)
-        # The whole line may have been forced to the disk: then it counts, though the first line does not know of it.
+        # The whole line may have been forced to the disk: then it counts, though the first line
+        # does not know of it.
         whole = length == len(after)
-        assert [record["label"] for record in opened.records] == ["charge 0", "charge 1", "torn"][: 2 + whole]
+        assert [record["label"] for record in opened.records] == ["charge 0", "charge 1", "torn"][
+            : 2 + whole
+        ]
         opened.charge(PureEvent(0.0625, "next"))
         again = LedgerFile(path)
         assert [record["label"] for record in again.records][2:] == ["torn"] * whole + ["next"]
@@ -433,7 +489,9 @@ def test_a_torn_line_leaves_no_trace_for_those_who_have_the_file_open(path):
     second = LedgerFile(path)
     second.charge(PureEvent(0.125))
     first.charge(PureEvent(0.0625))
-    assert len(LedgerFile(path).records) == 4 and first.spent == second.spent == LedgerFile(path).spent
+    assert (
+        len(LedgerFile(path).records) == 4 and first.spent == second.spent == LedgerFile(path).spent
+    )
 
 
 @pytest.mark.parametrize("n_missing", [1, 2, 4])
@@ -475,13 +533,17 @@ def test_what_makes_no_ledger(path, tmp_path):
     for place in (tmp_path, tmp_path / "nowhere" / "x.ledger"):
         with pytest.raises(OptionError, match="no file in a folder that exists"):
             LedgerFile(place, data_set=NAME, budget=Budget(1.0))
-    for wrong in ({"data_set": " ", "budget": Budget(1.0)}, {"data_set": NAME, "budget": jaxcd.NO_PRIVACY}):
+    for wrong in (
+        {"data_set": " ", "budget": Budget(1.0)},
+        {"data_set": NAME, "budget": jaxcd.NO_PRIVACY},
+    ):
         with pytest.raises(OptionError):
             LedgerFile(path, **wrong)
     assert not path.exists()
 
 
-# ---- analyses --------------------------------------------------------------------------------------------------------
+# ---- analyses
+# --------------------------------------------------------------------------------------------------
 
 
 def forbid_draws(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -496,7 +558,9 @@ def forbid_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_several_analyses_add_up_under_one_total(people, path, monkeypatch):
-    """Searches, releases, tests and pairs: the file's total is the sum of theirs, and what does not fit is refused undrawn."""
+    """Searches, releases, tests and pairs: the file's total is the sum of theirs, and what does not
+    fit is refused undrawn.
+    """
     total = made(path, budget=Budget(2.0))
     x, y = np.random.default_rng(0).uniform(size=(2, 300))
     options = {"budget": Budget(0.25), "noise": noise(), "ledger": total}
@@ -513,16 +577,24 @@ def test_several_analyses_add_up_under_one_total(people, path, monkeypatch):
     assert all(record["secure"] is False for record in records)
     exact = sum(Fraction(record["epsilon"]) for record in records)
     assert float(exact) == pytest.approx(sum(cost.epsilon for cost in costs), rel=1e-12)
-    assert total.spent.epsilon == LedgerFile(path).spent.epsilon == pytest.approx(float(exact), rel=1e-15)
+    assert (
+        total.spent.epsilon
+        == LedgerFile(path).spent.epsilon
+        == pytest.approx(float(exact), rel=1e-15)
+    )
     assert 1.25 < total.spent.epsilon <= 1.5 and Fraction(total.remaining_epsilon) <= 2 - exact
     # It would fit by itself; of the total there is not enough left.
     content = path.read_bytes()
     forbid_draws(monkeypatch)
     for run in (
         lambda **more: jaxcd.discover(people, key=None, **more),
-        lambda **more: jaxcd.discover(people, key=None, max_level=1, decider=jaxcd.SparseVector(), **more),
+        lambda **more: jaxcd.discover(
+            people, key=None, max_level=1, decider=jaxcd.SparseVector(), **more
+        ),
         lambda **more: jaxcd.release(people, jaxcd.Marginals(), **more),
-        lambda **more: jaxcd.ci_test(people, *people.names[:2], test=jaxcd.CovarianceNorm(), **more),
+        lambda **more: jaxcd.ci_test(
+            people, *people.names[:2], test=jaxcd.CovarianceNorm(), **more
+        ),
         lambda **more: jaxcd.reci(x, y, bounds=((0.0, 1.0), (0.0, 1.0)), **more),
     ):
         with pytest.raises((OptionError, BudgetExhausted), match="^ledger: ") as caught:
@@ -542,7 +614,9 @@ def test_gaussian_analyses_add_up_in_rho(people, path):
         jaxcd.discover(people, key=None, algorithm=jaxcd.Algorithm.TREE, **options),
     ]
     bought = jaxcd.release(people, jaxcd.Marginals(), **options)
-    of_runs = [Fraction(row["rho"]) for run in runs for row in run.info["ledger"]] + [Fraction(row["rho"]) for row in bought.ledger]
+    of_runs = [Fraction(row["rho"]) for run in runs for row in run.info["ledger"]] + [
+        Fraction(row["rho"]) for row in bought.ledger
+    ]
     assert [Fraction(record["rho"]) for record in total.records] == of_runs
     assert total.spent.epsilon == pytest.approx(rho_to_epsilon(float(sum(of_runs)), 1e-6), rel=1e-9)
     assert all(run.spent.epsilon <= 1.0 and run.cost.epsilon == 1.0 for run in (*runs, bought))
@@ -551,21 +625,25 @@ def test_gaussian_analyses_add_up_in_rho(people, path):
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-2])
 def test_200_releases_of_a_tenth_under_a_total_of_one(delta, people, path):
-    """As many as the two rules of composition admit: by sums of epsilon nine, since ten times the float 0.1 is above 1; by rho and a
-    delta of 1e-2 more.  The rest is refused and writes nothing."""
+    """As many as the two rules of composition admit: by sums of epsilon nine, since ten times the
+    float 0.1 is above 1; by rho and a delta of 1e-2 more.  The rest is refused and writes
+    nothing."""
     total = made(path, budget=Budget(1.0, delta))
     rho = Fraction(0.1) ** 2 / 2
     fit = max(
         count
         for count in range(201)
-        if count * Fraction(0.1) <= 1 or (delta and rho_to_epsilon(float(count * rho), delta) <= 1.0 - 1e-9)
+        if count * Fraction(0.1) <= 1
+        or (delta and rho_to_epsilon(float(count * rho), delta) <= 1.0 - 1e-9)
     )
     assert fit == 9 if delta < 1e-3 else 10 < fit < 200
     admitted = []
     for i in range(200):
         content = path.read_bytes()
         try:
-            jaxcd.release(people, jaxcd.Histogram(), budget=Budget(0.1), noise=noise(i), ledger=total)
+            jaxcd.release(
+                people, jaxcd.Histogram(), budget=Budget(0.1), noise=noise(i), ledger=total
+            )
         except (OptionError, BudgetExhausted):
             assert path.read_bytes() == content
         else:
@@ -588,9 +666,18 @@ def test_two_readers_of_one_file_see_each_other(path):
 
 
 def test_a_release_is_searched_again_at_no_charge(people, path, tmp_path):
-    """Bought once under the ledger; then without it, any number of times, also where the ledger is gone."""
+    """Bought once under the ledger; then without it, any number of times, also where the ledger is
+    gone.
+    """
     total = made(path, budget=Budget(1.0))
-    run = jaxcd.discover(people, budget=Budget(1.0), key=None, noise=noise(), ledger=total, release_out=tmp_path / "bought.npz")
+    run = jaxcd.discover(
+        people,
+        budget=Budget(1.0),
+        key=None,
+        noise=noise(),
+        ledger=total,
+        release_out=tmp_path / "bought.npz",
+    )
     assert total.remaining_epsilon == 0.0
     content = path.read_bytes()
     for _ in range(2):
@@ -601,7 +688,8 @@ def test_a_release_is_searched_again_at_no_charge(people, path, tmp_path):
     assert jaxcd.search(jaxcd.Release.load(tmp_path / "bought.npz")).graph == run.graph
 
 
-# ---- the command line ------------------------------------------------------------------------------------------------
+# ---- the command line
+# --------------------------------------------------------------------------------------------------
 
 
 def call(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -622,24 +710,40 @@ def test_jaxcd_ledger_shows_what_was_spent(people, path, capsys):
     assert (code, err) == (0, "")
     n_charges = len(total.records)
     amounts = f"epsilon={total.spent.epsilon:.6g}, ", f"{total.remaining_epsilon:.6g} of epsilon"
-    for words in (NAME, "epsilon=2", *amounts, f"{n_charges} charges of 3 analyses", "release: histogram", "release: marginals"):
+    for words in (
+        NAME,
+        "epsilon=2",
+        *amounts,
+        f"{n_charges} charges of 3 analyses",
+        "release: histogram",
+        "release: marginals",
+    ):
         assert words in out
     code, out, err = call(capsys, "ledger", str(path), "--json")
     assert (code, err) == (0, "")
     shown = json.loads(out, parse_constant=pytest.fail)
     assert shown["data_set"] == NAME and shown["guarantee"]["epsilon"] == 2.0
     exact = sum(Fraction(record["epsilon"]) for record in total.records)
-    assert shown["spent"]["epsilon"] == total.spent.epsilon == pytest.approx(float(exact), rel=1e-15)
+    assert (
+        shown["spent"]["epsilon"] == total.spent.epsilon == pytest.approx(float(exact), rel=1e-15)
+    )
     assert shown["left"] == {"epsilon": total.remaining_epsilon, "rho": total.remaining_rho}
     assert [entry["n_charges"] for entry in shown["analyses"]] == [1, n_charges - 2, 1]
-    assert [entry["epsilon"] for entry in shown["analyses"]] == pytest.approx([0.5, float(exact) - 0.625, 0.125], rel=1e-9)
+    assert [entry["epsilon"] for entry in shown["analyses"]] == pytest.approx(
+        [0.5, float(exact) - 0.625, 0.125], rel=1e-9
+    )
     assert path.read_bytes() == content
 
 
 def test_jaxcd_ledger_refuses_in_one_line(path, capsys):
     def refuses(*words: str, because: str) -> None:
         code, out, err = call(capsys, "ledger", str(path), *words)
-        assert (code, out) == (2, "") and err.startswith("jaxcd: ") and err.count("\n") == 1 and because in err
+        assert (
+            (code, out) == (2, "")
+            and err.startswith("jaxcd: ")
+            and err.count("\n") == 1
+            and because in err
+        )
 
     refuses(because="there is no ledger")
     refuses("--data-set", NAME, because="--epsilon")
@@ -656,7 +760,17 @@ def test_jaxcd_ledger_refuses_in_one_line(path, capsys):
 
 def test_discover_under_a_ledger_on_the_command_line(path, capsys, tmp_path):
     made(path, budget=Budget(1.0))
-    words = ["discover", "--network", "cancer", "--rows", "300", "--simulated-noise", "--quiet", "--ledger", str(path)]
+    words = [
+        "discover",
+        "--network",
+        "cancer",
+        "--rows",
+        "300",
+        "--simulated-noise",
+        "--quiet",
+        "--ledger",
+        str(path),
+    ]
     assert call(capsys, *words, "--epsilon", "0.75")[0] == 0
     assert LedgerFile(path).remaining_epsilon == 0.25
     content = path.read_bytes()

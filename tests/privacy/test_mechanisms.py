@@ -92,13 +92,22 @@ class OrderedLedger(Ledger):
 
 
 CALLS = {
-    "laplace": (lambda a: laplace(a, [1.0, 2.0], sensitivity=1.0, epsilon=0.5, label="x"), PureEvent(0.5, "x")),
-    "gaussian": (lambda a: gaussian(a, [1.0, 2.0], sensitivity=1.0, rho=0.5, label="x"), ZCDPEvent(0.5, "x")),
+    "laplace": (
+        lambda a: laplace(a, [1.0, 2.0], sensitivity=1.0, epsilon=0.5, label="x"),
+        PureEvent(0.5, "x"),
+    ),
+    "gaussian": (
+        lambda a: gaussian(a, [1.0, 2.0], sensitivity=1.0, rho=0.5, label="x"),
+        ZCDPEvent(0.5, "x"),
+    ),
     "select": (
         lambda a: select_max(a, [1.0, 2.0], sensitivity=1.0, epsilon=0.5, label="x"),
         ExponentialMechanismEvent(0.5, "x"),
     ),
-    "above": (lambda a: AboveThreshold(a, sensitivity=1.0, epsilon=0.5, label="x"), PureEvent(0.5, "x")),
+    "above": (
+        lambda a: AboveThreshold(a, sensitivity=1.0, epsilon=0.5, label="x"),
+        PureEvent(0.5, "x"),
+    ),
 }
 
 
@@ -144,13 +153,17 @@ def test_integer_sensitivity_covers_quantised_neighbours(pair, errors, power):
     here = [Fraction(a) for a, _ in pair]
     there = [Fraction(a) + Fraction(b) for a, b in pair]
     gaps = [abs(a - b) for a, b in zip(here, there, strict=True)]
-    # Exact values plus a numerical error of at most pad, with room for the rounding of the sum itself.
+    # Exact values plus a numerical error of at most pad, with room for the rounding of the sum
+    # itself.
     slack = 2e-10
     computed = [
         np.array([float(v) + e for v, e in zip(values, noise, strict=False)])
         for values, noise in ((here, errors[:6]), (there, errors[6:]))
     ]
-    change = [abs(int(a) - int(b)) for a, b in zip(*(quantise(v, grid=grid) for v in computed), strict=True)]
+    change = [
+        abs(int(a) - int(b))
+        for a, b in zip(*(quantise(v, grid=grid) for v in computed), strict=True)
+    ]
     l1, l2 = float(sum(gaps)) + 1e-9, math.sqrt(sum(gap**2 for gap in gaps)) + 1e-9
     bound1 = integer_sensitivity(l1, grid=grid, pad=pad + slack, dimension=size, norm=1)
     bound2 = integer_sensitivity(l2, grid=grid, pad=pad + slack, dimension=size, norm=2)
@@ -188,9 +201,12 @@ def test_quantise():
     )
     np.testing.assert_array_equal(quantise(np.array([3, -2]), grid=0.25), [12, -8])
     np.testing.assert_array_equal(
-        quantise(np.array([2**63 - 1, -(2**63), 5]), grid=2.0**-10), [VALUE_LIMIT, -VALUE_LIMIT, 5 * 1024]
+        quantise(np.array([2**63 - 1, -(2**63), 5]), grid=2.0**-10),
+        [VALUE_LIMIT, -VALUE_LIMIT, 5 * 1024],
     )
-    np.testing.assert_array_equal(quantise(np.array([2**64 - 1, 7], dtype=np.uint64), grid=1.0), [VALUE_LIMIT, 7])
+    np.testing.assert_array_equal(
+        quantise(np.array([2**64 - 1, 7], dtype=np.uint64), grid=1.0), [VALUE_LIMIT, 7]
+    )
     assert quantise(np.float32(1.5), grid=0.5).shape == ()
     with pytest.raises(SensitivityError, match="NaN"):
         quantise([1.0, np.nan], grid=1.0)
@@ -213,7 +229,10 @@ def test_scales_are_rounded_up_exactly(bound, epsilon):
 def test_scale_limits():
     assert noise_scale(Fraction(1), math.inf) == gaussian_sigma(Fraction(1), math.inf) == 0.0
     assert noise_scale(Fraction(1), 1e300) == gaussian_sigma(Fraction(1), 1e300) == 2.0**-10
-    for call in (lambda: noise_scale(Fraction(2**60), 1e-3), lambda: noise_scale(Fraction(2**60), 1e-320)):
+    for call in (
+        lambda: noise_scale(Fraction(2**60), 1e-3),
+        lambda: noise_scale(Fraction(2**60), 1e-320),
+    ):
         with pytest.raises(OptionError, match="budget is too small"):
             call()
     with pytest.raises(OptionError, match="budget is too small"):
@@ -232,7 +251,10 @@ def test_opendp_agrees_with_the_scales():
     loss = dp.m.make_gaussian(space, dp.l2_distance(T="f64"), scale=sigma).map(float(bound))
     assert loss == pytest.approx(0.02, rel=1e-12)
     select = dp.m.make_noisy_max(
-        space, dp.linf_distance(T="i64"), dp.zero_concentrated_divergence(), scale=noise_scale(2 * bound, 0.3)
+        space,
+        dp.linf_distance(T="i64"),
+        dp.zero_concentrated_divergence(),
+        scale=noise_scale(2 * bound, 0.3),
     )
     assert select.map(int(bound)) == pytest.approx(0.3**2 / 8, rel=1e-12)
 
@@ -274,14 +296,18 @@ def test_scalar_and_empty_values():
 def test_saturated_draws_release_the_clamped_value():
     for draw, expected in ((NOISE_LIMIT, VALUE_LIMIT), (-NOISE_LIMIT, -VALUE_LIMIT)):
         values = [-math.inf, 0.0, math.inf]
-        noisy = laplace(room(RecordingNoise(draw)), values, sensitivity=1.0, epsilon=1.0, label="x", grid=1.0)
+        noisy = laplace(
+            room(RecordingNoise(draw)), values, sensitivity=1.0, epsilon=1.0, label="x", grid=1.0
+        )
         np.testing.assert_array_equal(noisy, np.full(3, expected, dtype=float))
 
 
 def test_select_max_law():
     scores = np.array([0.0, 1.0, 2.0])
     accountant = room(SecureNoise(), epsilon=1e9)
-    draws = [select_max(accountant, scores, sensitivity=1.0, epsilon=2.0, label="x") for _ in range(2000)]
+    draws = [
+        select_max(accountant, scores, sensitivity=1.0, epsilon=2.0, label="x") for _ in range(2000)
+    ]
     weights = np.exp(scores)
     counts = np.bincount(draws, minlength=3)
     assert stats.chisquare(counts, 2000 * weights / weights.sum()).pvalue > 1e-6
@@ -291,13 +317,18 @@ def test_select_max_law():
 
 
 def test_exponential_mechanism_is_bounded_range_and_zcdp():
-    """The event's rho = epsilon^2 / 8 against Renyi divergences of the exact law, worst neighbours of 3 scores."""
+    """The event's rho = epsilon^2 / 8 against Renyi divergences of the exact law, worst neighbours
+    of 3 scores.
+    """
     epsilon = 1.7
     event = ExponentialMechanismEvent(epsilon)
     tightest = 0.0
     for shift in np.ndindex(3, 3, 3):
         for base in ((0, 0, 0), (0, 2, 5), (0, 6, 6)):
-            p, q = (np.exp(epsilon * np.array(v) / 2) for v in (base, np.array(base) + np.array(shift) - 1.0))
+            p, q = (
+                np.exp(epsilon * np.array(v) / 2)
+                for v in (base, np.array(base) + np.array(shift) - 1.0)
+            )
             p, q = p / p.sum(), q / q.sum()
             ratio = np.log(p / q)
             assert np.ptp(ratio) <= epsilon + 1e-12 and np.abs(ratio).max() <= event.epsilon + 1e-12
@@ -326,7 +357,9 @@ def test_no_privacy_adds_no_noise():
     accountant = Accountant(Ledger(NO_PRIVACY), noise)
     assert laplace(accountant, 0.5, sensitivity=1.0, epsilon=math.inf, label="x") == 0.5
     assert gaussian(accountant, 0.5, sensitivity=1.0, rho=math.inf, label="x") == 0.5
-    assert select_max(accountant, [1.0, 3.0, 2.0], sensitivity=1.0, epsilon=math.inf, label="x") == 1
+    assert (
+        select_max(accountant, [1.0, 3.0, 2.0], sensitivity=1.0, epsilon=math.inf, label="x") == 1
+    )
     above = AboveThreshold(accountant, sensitivity=1.0, epsilon=math.inf, label="x")
     assert above.first_above([0.0, 1.0, 2.0], threshold=1.0) == 1
     assert noise.calls == [] and len(accountant.ledger.entries) == 4
@@ -341,7 +374,8 @@ def test_accountant():
     simulated = Accountant(Ledger(Budget(1.0)), SEED)
     assert not simulated.guarantee.proven and "simulated" in simulated.guarantee.reason
     outputs = [
-        laplace(Accountant(Ledger(Budget(1.0)), SEED), 0.0, sensitivity=1.0, epsilon=0.5, label="x") for _ in "ab"
+        laplace(Accountant(Ledger(Budget(1.0)), SEED), 0.0, sensitivity=1.0, epsilon=0.5, label="x")
+        for _ in "ab"
     ]
     assert outputs[0] == outputs[1]
     one = Accountant(Ledger(Budget(1.0)), SEED)

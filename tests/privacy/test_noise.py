@@ -31,7 +31,10 @@ def fits(draws, weights_of, support):
     observed, expected = np.append(observed, rest), np.append(expected[keep], rest_expected)
     if expected[-1] < 5:
         assert observed[-1] <= 25  # a rare tail
-        observed, expected = observed[:-1], expected[:-1] * observed[:-1].sum() / expected[:-1].sum()
+        observed, expected = (
+            observed[:-1],
+            expected[:-1] * observed[:-1].sum() / expected[:-1].sum(),
+        )
     assert stats.chisquare(observed, expected).pvalue > 1e-6
 
 
@@ -78,12 +81,18 @@ def test_scale_limits(sampler):
             sampler.gumbel_max(np.array([1, 2]), bad, index=0)
     with pytest.raises(OptionError, match="size"):
         sampler.geometric(1.0, -1, index=0)
-    assert sampler.geometric(1.0, 0, index=0).shape == sampler.discrete_laplace(1.0, 0, index=0).shape == (0,)
+    assert (
+        sampler.geometric(1.0, 0, index=0).shape
+        == sampler.discrete_laplace(1.0, 0, index=0).shape
+        == (0,)
+    )
 
 
 def test_gumbel_max_law(sampler):
     scores, scale = np.array([0, 3, 6, 5], dtype=np.int64), 3.0
-    counts = np.bincount([sampler.gumbel_max(scores, scale, index=0) for _ in range(4000)], minlength=4)
+    counts = np.bincount(
+        [sampler.gumbel_max(scores, scale, index=0) for _ in range(4000)], minlength=4
+    )
     weights = np.exp(scores / scale)
     assert stats.chisquare(counts, weights / weights.sum() * 4000).pvalue > 1e-6
     far = np.array([-(2**61), 2**61], dtype=np.int64)
@@ -103,10 +112,8 @@ def test_subset_law(sampler):
 
 
 def test_secure_subset_draws_anew_when_boundary_keys_tie(monkeypatch):
-    words = [
-        np.array([5, 1, 1, 9], np.uint64),
-        np.array([7, 3, 9, 3], np.uint64),
-    ]  # smallest one tied; smallest two tied
+    # smallest one tied; smallest two tied
+    words = [np.array([5, 1, 1, 9], np.uint64), np.array([7, 3, 9, 3], np.uint64)]
     words.append(np.array([4, 8, 2, 6], np.uint64))
     queue = [word.tobytes() for word in words]
     monkeypatch.setattr(noise_module.os, "urandom", lambda count: queue.pop(0))
@@ -146,7 +153,9 @@ def test_simulated_noise_is_reproducible():
     everything(third, 1)
     np.testing.assert_array_equal(everything(third, 4), everything(source.start(), 4))
     assert (everything(source.start(), 4) != everything(source.start(), 5))[:15].all()
-    assert (everything(source.start(), 4) != everything(SimulatedNoise(jax.random.key(4)).start(), 4))[:15].all()
+    assert (
+        everything(source.start(), 4) != everything(SimulatedNoise(jax.random.key(4)).start(), 4)
+    )[:15].all()
     assert (first.geometric(1e6, 5, index=4) != second.discrete_laplace(1e6, 5, index=4)).any()
     again = source.start()
     assert (everything(again, 0) != everything(again, 0))[:15].all()
@@ -172,11 +181,15 @@ def test_simulated_noise_wants_one_typed_key():
         with pytest.raises(OptionError, match="key"):
             SimulatedNoise(bad)
     other = SimulatedNoise(jax.random.key(3, impl="rbg")).start()
-    assert (everything(other, 4) != everything(SimulatedNoise(jax.random.key(3)).start(), 4))[:15].all()
+    assert (everything(other, 4) != everything(SimulatedNoise(jax.random.key(3)).start(), 4))[
+        :15
+    ].all()
 
 
 def test_draws_are_saturated(monkeypatch):
-    monkeypatch.setattr(noise_module, "_laplace_measurement", lambda scale: lambda zeros: [2**63 - 1, -(2**63), 3])
+    monkeypatch.setattr(
+        noise_module, "_laplace_measurement", lambda scale: lambda zeros: [2**63 - 1, -(2**63), 3]
+    )
     np.testing.assert_array_equal(
         SecureNoise().start().discrete_laplace(1.0, 3, index=0), [NOISE_LIMIT, -NOISE_LIMIT, 3]
     )

@@ -1,7 +1,9 @@
-"""What is paid for is kept: wherever a run breaks off after its first charge, the exception carries what was bought.
+"""What is paid for is kept: wherever a run breaks off after its first charge, the exception carries
+what was bought.
 
-Failures are put into runs at calls: a profile function counts the calls of jaxcd's own functions from the first charge on and raises at
-one of them.  So every step is reached, also one that is written tomorrow.
+Failures are put into runs at calls: a profile function counts the calls of jaxcd's own functions
+from the first charge on and raises at one of them.  So every step is reached, also one that is
+written tomorrow.
 """
 
 from __future__ import annotations
@@ -42,33 +44,44 @@ def discrete() -> jaxcd.Dataset:
 @pytest.fixture(scope="module")
 def numeric() -> jaxcd.Dataset:
     values = np.random.default_rng(0).normal(size=(300, 3))
-    return jaxcd.Dataset.from_array(values, domain=jaxcd.Domain({name: jaxcd.Numeric() for name in "abc"}))
+    return jaxcd.Dataset.from_array(
+        values, domain=jaxcd.Domain({name: jaxcd.Numeric() for name in "abc"})
+    )
 
 
 @pytest.fixture(scope="module")
 def mixed() -> jaxcd.Dataset:
     values = np.random.default_rng(0).normal(size=(300, 3))
     values[:, 0] = values[:, 0] > 0
-    domain = jaxcd.Domain({"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Numeric(), "c": jaxcd.Numeric()})
+    domain = jaxcd.Domain(
+        {"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Numeric(), "c": jaxcd.Numeric()}
+    )
     return jaxcd.Dataset.from_array(values, domain=domain)
 
 
-# ---- failures at calls -----------------------------------------------------------------------------------------------
+# ---- failures at calls
+# --------------------------------------------------------------------------------------------------
 
 _CHARGE = Ledger.charge.__code__
 
 
 @dataclass
 class Calls:
-    """Calls of jaxcd's functions in one run, outside charges and generators: before the first charge, and from it on."""
+    """Calls of jaxcd's functions in one run, outside charges and generators: before the first
+    charge, and from it on.
+    """
 
     before: list[CodeType] = field(default_factory=list)
     after: list[CodeType] = field(default_factory=list)
 
 
 @contextmanager
-def watching(raise_at: Callable[[CodeType, Calls], BaseException | None] = lambda code, calls: None) -> Iterator[Calls]:
-    """Notes the calls of the block; ``raise_at`` is asked at each, after it was noted, for an error to raise there."""
+def watching(
+    raise_at: Callable[[CodeType, Calls], BaseException | None] = lambda code, calls: None,
+) -> Iterator[Calls]:
+    """Notes the calls of the block; ``raise_at`` is asked at each, after it was noted, for an error
+    to raise there.
+    """
     calls, inside, charged = Calls(), 0, False
 
     def see(frame: FrameType, event: str, value: object) -> None:
@@ -77,7 +90,12 @@ def watching(raise_at: Callable[[CodeType, Calls], BaseException | None] = lambd
         if code is _CHARGE and event in ("call", "return"):
             inside += 1 if event == "call" else -1
             charged |= event == "return" and value is not None
-        elif event == "call" and not inside and code.co_filename.startswith(PACKAGE) and not code.co_flags & inspect.CO_GENERATOR:
+        elif (
+            event == "call"
+            and not inside
+            and code.co_filename.startswith(PACKAGE)
+            and not code.co_flags & inspect.CO_GENERATOR
+        ):
             (calls.after if charged else calls.before).append(code)
             error = raise_at(code, calls)
             if error is not None:
@@ -90,11 +108,19 @@ def watching(raise_at: Callable[[CodeType, Calls], BaseException | None] = lambd
         sys.setprofile(None)
 
 
-def failing_in(part: str, error: BaseException, *, paid: bool = True) -> Callable[[CodeType, Calls], BaseException | None]:
-    """Raises at the first call of a function in a file of this part of the package, after the first charge or before it."""
+def failing_in(
+    part: str, error: BaseException, *, paid: bool = True
+) -> Callable[[CodeType, Calls], BaseException | None]:
+    """Raises at the first call of a function in a file of this part of the package, after the first
+    charge or before it.
+    """
 
     def raise_at(code: CodeType, calls: Calls) -> BaseException | None:
-        return error if code.co_filename.startswith(f"{PACKAGE}/{part}") and bool(calls.after) is paid else None
+        return (
+            error
+            if code.co_filename.startswith(f"{PACKAGE}/{part}") and bool(calls.after) is paid
+            else None
+        )
 
     return raise_at
 
@@ -112,33 +138,85 @@ def doors(discrete, numeric, mixed) -> dict[str, tuple[Budget, Callable[[Ledger]
     options = {"budget": both, "key": None, "noise": noise()}
     test = jaxcd.CovarianceNorm()
     return {
-        "discover, a histogram": (both, lambda total: jaxcd.discover(discrete, **options, ledger=total, n_confidence_draws=1)),
-        "discover, second moments": (both, lambda total: jaxcd.discover(numeric, **options, ledger=total, linear=True)),
+        "discover, a histogram": (
+            both,
+            lambda total: jaxcd.discover(discrete, **options, ledger=total, n_confidence_draws=1),
+        ),
+        "discover, second moments": (
+            both,
+            lambda total: jaxcd.discover(numeric, **options, ledger=total, linear=True),
+        ),
         "discover, features": (both, lambda total: jaxcd.discover(mixed, **options, ledger=total)),
         "discover, tree": (both, lambda total: jaxcd.discover(numeric, **options, ledger=total)),
-        "discover, pc": (both, lambda total: jaxcd.discover(discrete, **options, ledger=total, max_level=1)),
-        "discover, fci": (both, lambda total: jaxcd.discover(discrete, **options, ledger=total, algorithm=jaxcd.Algorithm.FCI)),
-        "pc, sparse vector": (both, lambda total: jaxcd.pc(discrete, **options, ledger=total, test=test, decider=jaxcd.SparseVector())),
-        "release, marginals": (both, lambda total: jaxcd.release(discrete, jaxcd.Marginals(), budget=both, noise=noise(), ledger=total)),
-        "ci_test": (pure, lambda total: jaxcd.ci_test(discrete, *discrete.names[:2], test=test, budget=pure, noise=noise(), ledger=total)),
-        "reci": (pure, lambda total: jaxcd.reci(x, y, bounds=bounds, budget=pure, noise=noise(), ledger=total)),
-        "anm": (pure, lambda total: jaxcd.anm(x, y, bounds=bounds, budget=pure, key=jax.random.key(0), noise=noise(), ledger=total)),
+        "discover, pc": (
+            both,
+            lambda total: jaxcd.discover(discrete, **options, ledger=total, max_level=1),
+        ),
+        "discover, fci": (
+            both,
+            lambda total: jaxcd.discover(
+                discrete, **options, ledger=total, algorithm=jaxcd.Algorithm.FCI
+            ),
+        ),
+        "pc, sparse vector": (
+            both,
+            lambda total: jaxcd.pc(
+                discrete, **options, ledger=total, test=test, decider=jaxcd.SparseVector()
+            ),
+        ),
+        "release, marginals": (
+            both,
+            lambda total: jaxcd.release(
+                discrete, jaxcd.Marginals(), budget=both, noise=noise(), ledger=total
+            ),
+        ),
+        "ci_test": (
+            pure,
+            lambda total: jaxcd.ci_test(
+                discrete, *discrete.names[:2], test=test, budget=pure, noise=noise(), ledger=total
+            ),
+        ),
+        "reci": (
+            pure,
+            lambda total: jaxcd.reci(x, y, bounds=bounds, budget=pure, noise=noise(), ledger=total),
+        ),
+        "anm": (
+            pure,
+            lambda total: jaxcd.anm(
+                x, y, bounds=bounds, budget=pure, key=jax.random.key(0), noise=noise(), ledger=total
+            ),
+        ),
     }
 
 
 NAMES = (
-    "discover, a histogram", "discover, second moments", "discover, features", "discover, tree", "discover, pc", "discover, fci",
-    "pc, sparse vector", "release, marginals", "ci_test", "reci", "anm",
-)  # fmt: skip
+    "discover, a histogram",
+    "discover, second moments",
+    "discover, features",
+    "discover, tree",
+    "discover, pc",
+    "discover, fci",
+    "pc, sparse vector",
+    "release, marginals",
+    "ci_test",
+    "reci",
+    "anm",
+)
 
 
 def first_calls(codes: list[CodeType]) -> list[int]:
     """Where each function is called first, and the last twenty calls."""
-    return sorted({codes.index(code) for code in set(codes)} | set(range(max(0, len(codes) - 20), len(codes))))
+    return sorted(
+        {codes.index(code) for code in set(codes)} | set(range(max(0, len(codes) - 20), len(codes)))
+    )
 
 
-def broken_at(run: Callable[[Ledger], object], total: Ledger, place: int, error: BaseException, *, paid: bool) -> BaseException:
-    """What comes out of a run that fails at its place-th call after the first charge, or before it."""
+def broken_at(
+    run: Callable[[Ledger], object], total: Ledger, place: int, error: BaseException, *, paid: bool
+) -> BaseException:
+    """What comes out of a run that fails at its place-th call after the first charge, or before
+    it.
+    """
 
     def raise_at(code: CodeType, calls: Calls) -> BaseException | None:
         n_calls = len(calls.after) if paid else 0 if calls.after else len(calls.before)
@@ -160,7 +238,9 @@ def watched(run: Callable[[Ledger], object], budget: Budget) -> Calls:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_whatever_ends_a_run_after_its_first_charge_carries_what_was_bought(name, doors):
-    """An error, an interrupt or no memory at every step: the receipt says what was spent, to the last digit."""
+    """An error, an interrupt or no memory at every step: the receipt says what was spent, to the
+    last digit.
+    """
     budget, run = doors[name]
     calls, errors, lost = watched(run, budget), itertools.cycle(ERRORS), []
     assert len(set(calls.after)) > 10
@@ -172,7 +252,10 @@ def test_whatever_ends_a_run_after_its_first_charge_carries_what_was_bought(name
         if receipt is None:
             lost.append(f"{words_of(calls.after[place])} (call {place + 1} of {len(calls.after)})")
             continue
-        assert receipt.spent.epsilon == total.spent.epsilon and receipt.spent.delta == total.spent.delta
+        assert (
+            receipt.spent.epsilon == total.spent.epsilon
+            and receipt.spent.delta == total.spent.delta
+        )
         assert [row["label"] for row in receipt.ledger] == [entry.label for entry in total.entries]
         assert receipt.cost.epsilon == budget.epsilon and not receipt.cost.proven  # simulated noise
         assert any("receipt" in note for note in error.__notes__)
@@ -186,11 +269,14 @@ def test_what_ends_a_run_before_its_first_charge_has_spent_nothing(name, doors):
     assert len(set(calls.before)) > 10
     for place in first_calls(calls.before)[::2]:
         total, error = Ledger(budget), next(errors)("injected")
-        assert broken_at(run, total, place, error, paid=False) is error, words_of(calls.before[place])
+        assert broken_at(run, total, place, error, paid=False) is error, words_of(
+            calls.before[place]
+        )
         assert receipt_of(error) is None and total.entries == () and total.spent.epsilon == 0.0
 
 
-# ---- what a receipt is good for --------------------------------------------------------------------------------------
+# ---- what a receipt is good for
+# --------------------------------------------------------------------------------------------------
 
 PARTS = ("scores/", "discovery/", "graphs/")
 
@@ -198,7 +284,9 @@ PARTS = ("scores/", "discovery/", "graphs/")
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("part", PARTS)
 def test_a_retry_from_what_was_bought_costs_nothing(part, error, discrete, tmp_path):
-    """A search that breaks off in its scores, its steps or its graphs: what it searched is found again, in the receipt and on the disk."""
+    """A search that breaks off in its scores, its steps or its graphs: what it searched is found
+    again, in the receipt and on the disk.
+    """
     total = LedgerFile(tmp_path / "people.ledger", data_set="people", budget=Budget(1.0))
     options = {"budget": Budget(1.0), "key": None, "noise": noise()}
     whole = jaxcd.discover(discrete, **options)
@@ -208,12 +296,19 @@ def test_a_retry_from_what_was_bought_costs_nothing(part, error, discrete, tmp_p
     assert total.remaining_epsilon == 0.0
     receipt = jaxcd.receipt_of(caught.value)
     assert receipt.partial.kind == "histogram" and receipt.spent.epsilon == 1.0
-    copies = [receipt.partial, jaxcd.Release.load(tmp_path / "bought.npz"), jaxcd.Release.load(receipt.save(tmp_path / "again.npz"))]
+    copies = [
+        receipt.partial,
+        jaxcd.Release.load(tmp_path / "bought.npz"),
+        jaxcd.Release.load(receipt.save(tmp_path / "again.npz")),
+    ]
     for bought in copies:
         found = jaxcd.search(bought)
-        assert found.graph == whole.graph and found.spent == whole.spent and found.cost == whole.cost
+        assert (
+            found.graph == whole.graph and found.spent == whole.spent and found.cost == whole.cost
+        )
     assert total.path.read_bytes() == content
-    with pytest.raises((OptionError, BudgetExhausted), match="^ledger: "):  # to buy it again would cost
+    # to buy it again would cost
+    with pytest.raises((OptionError, BudgetExhausted), match="^ledger: "):
         jaxcd.discover(discrete, **options, ledger=total)
 
 
@@ -227,8 +322,13 @@ def test_the_release_is_on_the_disk_before_it_is_searched(data, request, tmp_pat
 
     with watching(look):
         run = jaxcd.discover(
-            request.getfixturevalue(data), budget=Budget(1.0, 1e-6), key=None, noise=noise(), linear=True, release_out=file
-        )  # fmt: skip
+            request.getfixturevalue(data),
+            budget=Budget(1.0, 1e-6),
+            key=None,
+            noise=noise(),
+            linear=True,
+            release_out=file,
+        )
     assert seen and seen[0] is not False
     assert jaxcd.search(seen[0]).graph == run.graph
 
@@ -240,9 +340,17 @@ def test_what_cannot_be_written_is_in_the_receipt(error, discrete, tmp_path, mon
 
     with monkeypatch.context() as patch, pytest.raises(error) as caught:
         patch.setattr(jaxcd.Release, "save", save)
-        jaxcd.discover(discrete, budget=Budget(1.0), key=None, noise=noise(), release_out=tmp_path / "bought.npz")
+        jaxcd.discover(
+            discrete,
+            budget=Budget(1.0),
+            key=None,
+            noise=noise(),
+            release_out=tmp_path / "bought.npz",
+        )
     receipt = jaxcd.receipt_of(caught.value)
-    assert jaxcd.search(jaxcd.Release.load(receipt.save(tmp_path / "other.npz"))).cost.epsilon == 1.0
+    assert (
+        jaxcd.search(jaxcd.Release.load(receipt.save(tmp_path / "other.npz"))).cost.epsilon == 1.0
+    )
 
 
 def of_draw(number: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,8 +371,12 @@ def of_draw(number: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("n_bought", [0, 1, 2])
-def test_rounds_of_a_release_that_were_bought_can_be_searched(n_bought, delta, monkeypatch, tmp_path):
-    """Interrupted in the draw of the next round: that one is charged, its noise was never drawn; the rounds before are kept."""
+def test_rounds_of_a_release_that_were_bought_can_be_searched(
+    n_bought, delta, monkeypatch, tmp_path
+):
+    """Interrupted in the draw of the next round: that one is charged, its noise was never drawn;
+    the rounds before are kept.
+    """
     data = jaxcd.networks.load("earthquake").sample(2_000, key=jax.random.key(0))
     budget = Budget(8.0, delta)
     assert len(jaxcd.release(data, jaxcd.Marginals(), budget=budget, noise=noise()).ledger) == 3
@@ -290,11 +402,17 @@ def test_rounds_of_a_release_that_were_bought_can_be_searched(n_bought, delta, m
 
 
 def test_a_total_that_others_use_up_meanwhile(tmp_path, monkeypatch):
-    """The second round no longer fits, because another analysis took the rest: refused, and the first round is kept."""
+    """The second round no longer fits, because another analysis took the rest: refused, and the
+    first round is kept.
+    """
     data = jaxcd.networks.load("earthquake").sample(2_000, key=jax.random.key(0))
     total = LedgerFile(tmp_path / "people.ledger", data_set="people", budget=Budget(8.0))
     other = LedgerFile(tmp_path / "people.ledger")
-    of_draw(1, lambda: other.charge(PureEvent(other.remaining_epsilon, "the rest")) and None, monkeypatch)
+    of_draw(
+        1,
+        lambda: other.charge(PureEvent(other.remaining_epsilon, "the rest")) and None,
+        monkeypatch,
+    )
     with pytest.raises(BudgetExhausted, match=r"people\.ledger") as caught:
         jaxcd.release(data, jaxcd.Marginals(), budget=Budget(8.0), noise=noise(), ledger=total)
     receipt = jaxcd.receipt_of(caught.value)
@@ -307,25 +425,37 @@ def test_a_total_that_others_use_up_meanwhile(tmp_path, monkeypatch):
 def test_a_search_by_tests_leaves_its_skeleton_and_its_numbers(algorithm, discrete, tmp_path):
     options = {"budget": Budget(1.0, 1e-6), "key": None, "noise": noise(), "algorithm": algorithm}
     whole = jaxcd.discover(discrete, **options)
-    with pytest.raises(MemoryError) as caught, watching(failing_in("discovery/constraint/orientation", MemoryError("injected"))):
+    with (
+        pytest.raises(MemoryError) as caught,
+        watching(failing_in("discovery/constraint/orientation", MemoryError("injected"))),
+    ):
         jaxcd.discover(discrete, **options)
     receipt = jaxcd.receipt_of(caught.value)
     assert receipt.spent == whole.spent and receipt.cost == whole.cost
-    assert receipt.partial.graph.names == whole.graph.names and receipt.partial.separating_sets == whole.separating_sets
+    assert (
+        receipt.partial.graph.names == whole.graph.names
+        and receipt.partial.separating_sets == whole.separating_sets
+    )
     with np.load(receipt.save(tmp_path / "bought.npz"), allow_pickle=False) as archive:
         rows = json.loads(str(archive["ledger"]))
         assert [row["label"] for row in rows] == [row["label"] for row in whole.info["ledger"]]
-        assert len(archive.files) == 1 + len(receipt.purchases) and len(receipt.purchases) == len(rows) > 0
+        assert (
+            len(archive.files) == 1 + len(receipt.purchases)
+            and len(receipt.purchases) == len(rows) > 0
+        )
         for purchase in receipt.purchases:
             assert np.array_equal(archive[f"{purchase.index}: {purchase.label}"], purchase.values)
 
 
-# ---- many columns ----------------------------------------------------------------------------------------------------
+# ---- many columns
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["marginals", "second-moments", "features"])
 def test_seventy_columns_are_searched_once_they_are_bought(kind, tmp_path):
-    """More columns than a machine word has bits: what was paid for is searched, and again from the file."""
+    """More columns than a machine word has bits: what was paid for is searched, and again from the
+    file.
+    """
     rng, names = np.random.default_rng(0), [f"v{i}" for i in range(70)]
     bits, numbers = rng.integers(0, 2, size=(300, 70)), rng.normal(size=(300, 70))
     bit, number = jaxcd.Categorical((0, 1)), jaxcd.Numeric()
@@ -334,14 +464,23 @@ def test_seventy_columns_are_searched_once_they_are_bought(kind, tmp_path):
         "second-moments": (numbers, [number] * 70),
         "features": (np.where(np.arange(70) < 35, bits, numbers), [bit] * 35 + [number] * 35),
     }[kind]
-    data = jaxcd.Dataset.from_array(values, domain=jaxcd.Domain(dict(zip(names, columns, strict=True))))
+    data = jaxcd.Dataset.from_array(
+        values, domain=jaxcd.Domain(dict(zip(names, columns, strict=True)))
+    )
     file = tmp_path / "bought.npz"
-    run = jaxcd.discover(data, budget=Budget(1.0, 1e-6), key=None, noise=noise(), linear=True, release_out=file)
-    assert run.info["release"] == kind and run.graph.names == tuple(names) and run.graph.marks.shape == (70, 70)
+    run = jaxcd.discover(
+        data, budget=Budget(1.0, 1e-6), key=None, noise=noise(), linear=True, release_out=file
+    )
+    assert (
+        run.info["release"] == kind
+        and run.graph.names == tuple(names)
+        and run.graph.marks.shape == (70, 70)
+    )
     assert jaxcd.search(jaxcd.Release.load(file)).graph == run.graph
 
 
-# ---- before the first charge -----------------------------------------------------------------------------------------
+# ---- before the first charge
+# --------------------------------------------------------------------------------------------------
 
 
 def test_what_does_not_fit_is_refused_before_it_is_paid_for(discrete, numeric, tmp_path):
@@ -351,7 +490,9 @@ def test_what_does_not_fit_is_refused_before_it_is_paid_for(discrete, numeric, t
     common = {"noise": noise(), "ledger": total}
     pure = {"budget": Budget(1.0), **common}
     wrong = [
-        lambda: jaxcd.discover(discrete, key=None, release_out=tmp_path / "nowhere" / "x.npz", **pure),
+        lambda: jaxcd.discover(
+            discrete, key=None, release_out=tmp_path / "nowhere" / "x.npz", **pure
+        ),
         lambda: jaxcd.discover(discrete, key=None, n_confidence_draws=-1, **pure),
         lambda: jaxcd.discover(discrete, key=None, budget=jaxcd.NO_PRIVACY, **common),
         lambda: jaxcd.discover(numeric, key=None, **pure),
@@ -360,7 +501,13 @@ def test_what_does_not_fit_is_refused_before_it_is_paid_for(discrete, numeric, t
         lambda: jaxcd.release(numeric, jaxcd.SecondMoments(), **pure),
         lambda: jaxcd.ci_test(discrete, "Smoker", "nobody", test=jaxcd.CovarianceNorm(), **pure),
         lambda: jaxcd.ci_test(discrete, *discrete.names[:2], test=jaxcd.ChiSquare(), **pure),
-        lambda: jaxcd.pc(discrete, test=jaxcd.CovarianceNorm(), decider=jaxcd.LevelwiseGaussian(), key=None, **pure),
+        lambda: jaxcd.pc(
+            discrete,
+            test=jaxcd.CovarianceNorm(),
+            decider=jaxcd.LevelwiseGaussian(),
+            key=None,
+            **pure,
+        ),
         lambda: jaxcd.reci(x, y, **pure),
         lambda: jaxcd.reci(x, y[:-1], bounds=((0.0, 1.0), (0.0, 1.0)), **pure),
     ]
@@ -371,9 +518,21 @@ def test_what_does_not_fit_is_refused_before_it_is_paid_for(discrete, numeric, t
     assert total.path.read_bytes() == content and total.records == ()
 
 
-# ---- the command line ------------------------------------------------------------------------------------------------
+# ---- the command line
+# --------------------------------------------------------------------------------------------------
 
-RUN = ("discover", "--network", "cancer", "--rows", "300", "--simulated-noise", "--epsilon", "1", "--delta", "1e-6")
+RUN = (
+    "discover",
+    "--network",
+    "cancer",
+    "--rows",
+    "300",
+    "--simulated-noise",
+    "--epsilon",
+    "1",
+    "--delta",
+    "1e-6",
+)
 CODES = {KeyboardInterrupt: 130, OSError: 2}
 
 
@@ -401,17 +560,28 @@ def folder(tmp_path, monkeypatch) -> Path:
 @pytest.mark.parametrize(
     ("part", "more"),
     [
-        ("releases/tables/histogram", ()), ("scores/", ()), ("discovery/", ()), ("graphs/", ()), ("discovery/confidence", ("--confidence", "1")),
-        ("cli/screen", ("--no-progress",)), ("cli/screen", ("--json",)), ("report/", ("--out", "made", "--json")), ("report/", ("--out", "made", "--quiet")),
+        ("releases/tables/histogram", ()),
+        ("scores/", ()),
+        ("discovery/", ()),
+        ("graphs/", ()),
+        ("discovery/confidence", ("--confidence", "1")),
+        ("cli/screen", ("--no-progress",)),
+        ("cli/screen", ("--json",)),
+        ("report/", ("--out", "made", "--json")),
+        ("report/", ("--out", "made", "--quiet")),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
-)  # fmt: skip
+)
 def test_the_command_line_keeps_what_was_bought(part, more, error, folder, capsys):
-    """Wherever it ends: a file in the working folder, named on stderr, that is searched as if nothing had happened."""
+    """Wherever it ends: a file in the working folder, named on stderr, that is searched as if
+    nothing had happened.
+    """
     whole = jaxcd.discover(
-        jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0)), budget=Budget(1.0, 1e-6), key=None,
+        jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0)),
+        budget=Budget(1.0, 1e-6),
+        key=None,
         noise=jaxcd.SimulatedNoise(jax.random.fold_in(jax.random.key(0), 1)),
-    )  # fmt: skip
+    )
     total = LedgerFile("people.ledger", data_set="people", budget=Budget(1.0))
     code = broken_command(error("injected"), part, *RUN, *more, "--ledger", "people.ledger")
     assert code == CODES.get(error)
@@ -444,7 +614,9 @@ def test_the_command_line_keeps_the_numbers_of_a_search_by_tests(part, algorithm
 
 def test_the_release_of_the_command_line_outlasts_its_search(folder, capsys):
     broken_command(MemoryError("injected"), "discovery/", *RUN, "--release-out", "bought.npz")
-    found = [jaxcd.search(jaxcd.Release.load(file)).graph for file in (Path("bought.npz"), *kept_files())]
+    found = [
+        jaxcd.search(jaxcd.Release.load(file)).graph for file in (Path("bought.npz"), *kept_files())
+    ]
     assert len(found) == 2 and found[0] == found[1]
 
 
@@ -452,7 +624,24 @@ def test_the_release_of_the_command_line_outlasts_its_search(folder, capsys):
 def test_direction_keeps_what_it_bought(method, folder, capsys):
     rows = np.random.default_rng(0).uniform(size=(300, 2))
     Path("t.csv").write_text("x,y\n" + "".join(f"{x:.3f},{y:.3f}\n" for x, y in rows))
-    words = ("direction", "t.csv", "--x", "x", "--y", "y", "--method", method, "--bounds", "0", "1", "0", "1", "--epsilon", "1", "--simulated-noise")
+    words = (
+        "direction",
+        "t.csv",
+        "--x",
+        "x",
+        "--y",
+        "y",
+        "--method",
+        method,
+        "--bounds",
+        "0",
+        "1",
+        "0",
+        "1",
+        "--epsilon",
+        "1",
+        "--simulated-noise",
+    )
     assert main(words) == 0 and kept_files() == []
     assert broken_command(KeyboardInterrupt("injected"), "pairwise/", *words) == 130
     (file,) = kept_files()
@@ -463,7 +652,19 @@ def test_privatize_keeps_what_it_bought(folder, capsys):
     rows = np.random.default_rng(0).integers(0, 2, size=(300, 2))
     Path("c.csv").write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in rows))
     jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in "ab"}).write("domain.json")
-    words = ("privatize", "c.csv", "--domain", "domain.json", "--out", "out.csv", "--mechanism", "krr", "--epsilon-ldp", "2", "--simulated-noise")
+    words = (
+        "privatize",
+        "c.csv",
+        "--domain",
+        "domain.json",
+        "--out",
+        "out.csv",
+        "--mechanism",
+        "krr",
+        "--epsilon-ldp",
+        "2",
+        "--simulated-noise",
+    )
     assert broken_command(KeyboardInterrupt("injected"), "data/", *words) == 130
     (file,) = kept_files()
     assert str(file.absolute()) in capsys.readouterr().err
@@ -476,7 +677,11 @@ def test_the_command_line_has_spent_nothing_before_the_first_charge(part, error,
     content = total.path.read_bytes()
     words = (*RUN, "--ledger", "people.ledger", "--release-out", "bought.npz")
     assert broken_command(error("injected"), part, *words, paid=False) == CODES.get(error)
-    assert total.path.read_bytes() == content and kept_files() == [] and not Path("bought.npz").exists()
+    assert (
+        total.path.read_bytes() == content
+        and kept_files() == []
+        and not Path("bought.npz").exists()
+    )
     assert "was spent" not in capsys.readouterr().err
     assert main(words) == 0  # and the whole of it is still there
     assert total.remaining_epsilon == 0.0

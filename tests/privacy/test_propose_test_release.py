@@ -1,4 +1,6 @@
-"""Releases that fail with probability delta: the thresholds are exact, and unstable data are answered no more often than delta allows."""
+"""Releases that fail with probability delta: the thresholds are exact, and unstable data are
+answered no more often than delta allows.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +43,17 @@ def test_threshold_is_the_least_that_keeps_the_probability(epsilon: float, proba
 
 
 def test_the_continuous_threshold_would_be_too_low():
-    """ln(1 / delta) / epsilon as for continuous noise: on the integers it can exceed delta / 2, which the exact tail sees."""
+    """ln(1 / delta) / epsilon as for continuous noise: on the integers it can exceed delta / 2,
+    which the exact tail sees.
+    """
     epsilon, delta = 2.0, math.exp(-4.0)
     continuous = math.log(1 / delta) / epsilon  # 2: passes where X >= 2 (or where X > 2 - rounding)
     assert tail(epsilon, math.ceil(continuous)) > delta / 2
     assert tail(epsilon, stability_threshold(epsilon, delta / 2)) <= delta / 2
 
 
-# Built to fool the test: a quarter of the values sits far out, so that one record more or less makes the range 1 or 1000.
+# Built to fool the test: a quarter of the values sits far out, so that one record more or less
+# makes the range 1 or 1000.
 def unstable(n_far: int) -> np.ndarray:
     return np.concatenate([np.linspace(0, 1, 40 - n_far), np.full(n_far, 1000.0)])
 
@@ -64,14 +69,24 @@ def test_unstable_data_are_answered_at_most_with_probability_delta():
         epsilon, delta, runs = 1.0, 0.3, 800
         account = accountant(seed)
         answered = sum(
-            propose_test_release(account, value, exits=(first, second), width=1.0, epsilon=epsilon, delta=delta, label="x").value is not None
+            propose_test_release(
+                account,
+                value,
+                exits=(first, second),
+                width=1.0,
+                epsilon=epsilon,
+                delta=delta,
+                label="x",
+            ).value
+            is not None
             for _ in range(runs)
         )
         p = float(tail(epsilon, stability_threshold(epsilon, delta / 2)))
         expected = 1 - (1 - p) ** 2
         assert expected <= delta
         assert stats.binomtest(answered, runs, expected).pvalue > 1e-4
-        # Without the 1 of the specification the same data would be answered with a probability beyond delta.
+        # Without the 1 of the specification the same data would be answered with a probability
+        # beyond delta.
         q = float(tail(epsilon, stability_threshold(epsilon, delta / 2) - 1))
         assert 1 - (1 - q) ** 2 > delta
 
@@ -79,33 +94,53 @@ def test_unstable_data_are_answered_at_most_with_probability_delta():
 def test_a_range_of_zero_has_no_answer():
     assert bin_exits(QuartileRange(np.zeros(12), Reach.VALUES), width=1.0) is None
     account = accountant(3)
-    answers = [propose_test_release(account, None, exits=(1, 1), width=1.0, epsilon=1.0, delta=0.9, label="x") for _ in range(200)]
+    answers = [
+        propose_test_release(
+            account, None, exits=(1, 1), width=1.0, epsilon=1.0, delta=0.9, label="x"
+        )
+        for _ in range(200)
+    ]
     assert all(answer.value is None for answer in answers)
-    assert len(account.ledger.entries) == 800  # charged all the same: three pure events and the failure
+    # charged all the same: three pure events and the failure
+    assert len(account.ledger.entries) == 800
 
 
 def test_a_stable_value_comes_with_laplace_noise_of_one_bin():
     account = accountant(4)
-    values = np.array([
-        propose_test_release(account, 2.5, exits=(10**6, 1), width=0.5, epsilon=2.0, delta=1e-3, label="x").value for _ in range(600)
-    ])
+    values = np.array(
+        [
+            propose_test_release(
+                account, 2.5, exits=(10**6, 1), width=0.5, epsilon=2.0, delta=1e-3, label="x"
+            ).value
+            for _ in range(600)
+        ]
+    )
     assert stats.kstest(values, stats.laplace(2.5, 0.25).cdf).pvalue > 1e-4
 
 
 def test_stable_release_is_exact_or_silent():
     account = accountant(5)
-    far = [stable_release(account, 0.125, distance=10**6, epsilon=1.0, delta=1e-6, label="x").value for _ in range(50)]
+    far = [
+        stable_release(account, 0.125, distance=10**6, epsilon=1.0, delta=1e-6, label="x").value
+        for _ in range(50)
+    ]
     assert far == [0.125] * 50
     runs, delta, epsilon = 1000, 0.2, 0.5
     silent = accountant(6)
-    answered = sum(stable_release(silent, 0.125, distance=0, epsilon=epsilon, delta=delta, label="x").value is not None for _ in range(runs))
+    answered = sum(
+        stable_release(silent, 0.125, distance=0, epsilon=epsilon, delta=delta, label="x").value
+        is not None
+        for _ in range(runs)
+    )
     p = float(tail(epsilon, stability_threshold(epsilon, delta)))
     assert p <= delta
     assert stats.binomtest(answered, runs, p).pvalue > 1e-4
 
 
 def test_neighbouring_distances_keep_epsilon():
-    """The probabilities of an answer at distances d and d + 1 are within e^epsilon, both ways, in exact arithmetic."""
+    """The probabilities of an answer at distances d and d + 1 are within e^epsilon, both ways, in
+    exact arithmetic.
+    """
     epsilon, delta = 0.7, 1e-4
     k = stability_threshold(epsilon, delta)
 
@@ -114,7 +149,9 @@ def test_neighbouring_distances_keep_epsilon():
 
     for d in range(2 * k):
         for one, other in ((answers(d), answers(d + 1)), (1 - answers(d), 1 - answers(d + 1))):
-            assert one <= other * mpmath.exp(epsilon) * (1 + 1e-12) and other <= one * mpmath.exp(epsilon) * (1 + 1e-12)
+            assert one <= other * mpmath.exp(epsilon) * (1 + 1e-12) and other <= one * mpmath.exp(
+                epsilon
+            ) * (1 + 1e-12)
 
 
 def test_both_accounts_are_kept():
@@ -130,16 +167,27 @@ def test_both_accounts_are_kept():
     assert account.guarantee.epsilon == 1.0 and account.guarantee.delta == 1e-5
     assert not account.guarantee.proven  # simulated noise
     assert open_account(Budget(1.0, 1e-5), failure_delta=1e-5).guarantee.proven
-    assert {row["label"] for row in account.ledger.to_table()} == {"first: stability", "first", "third"}
+    assert {row["label"] for row in account.ledger.to_table()} == {
+        "first: stability",
+        "first",
+        "third",
+    }
 
 
 def test_what_a_test_withholds_is_not_kept():
-    """A value that is not stable has no bound: it must not be in what an interrupted run hands over."""
+    """A value that is not stable has no bound: it must not be in what an interrupted run hands
+    over.
+    """
     account = accountant(8)
-    answer = propose_test_release(account, 1000.0, exits=(1, 1), width=1.0, epsilon=1.0, delta=1e-9, label="x")
+    answer = propose_test_release(
+        account, 1000.0, exits=(1, 1), width=1.0, epsilon=1.0, delta=1e-9, label="x"
+    )
     assert answer.value is None
     assert all(abs(float(purchase.values)) < 500 for purchase in account.purchases)
-    assert {purchase.label for purchase in account.purchases} == {"x, bins 1: stability", "x, bins 2: stability"}
+    assert {purchase.label for purchase in account.purchases} == {
+        "x, bins 1: stability",
+        "x, bins 2: stability",
+    }
 
 
 def test_failures_beside_gaussian_noise():
@@ -152,7 +200,14 @@ def test_failures_beside_gaussian_noise():
 
 @pytest.mark.parametrize(
     "bad",
-    [{"delta": 0.0}, {"delta": math.nan}, {"width": 0.0}, {"width": math.nan}, {"epsilon": -1.0}, {"exits": (0, 1)}],
+    [
+        {"delta": 0.0},
+        {"delta": math.nan},
+        {"width": 0.0},
+        {"width": math.nan},
+        {"epsilon": -1.0},
+        {"exits": (0, 1)},
+    ],
 )
 def test_bad_options_are_refused_before_anything_is_charged(bad: dict):
     account = accountant(7)

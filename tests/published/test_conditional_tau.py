@@ -22,12 +22,17 @@ from jaxcd.queries import Session
 
 
 def dataset(codes: np.ndarray, cardinalities: list[int]) -> Dataset:
-    columns = {f"v{j}": Categorical([f"l{a}" for a in range(k)]) for j, k in enumerate(cardinalities)}
+    columns = {
+        f"v{j}": Categorical([f"l{a}" for a in range(k)]) for j, k in enumerate(cardinalities)
+    }
     return Dataset.from_codes(np.asarray(codes, dtype=np.int32), domain=Domain(columns))
 
 
 def tau_a(x: np.ndarray, y: np.ndarray) -> float:
-    signs = [np.sign(int(x[i]) - int(x[j])) * np.sign(int(y[i]) - int(y[j])) for i, j in itertools.combinations(range(len(x)), 2)]
+    signs = [
+        np.sign(int(x[i]) - int(x[j])) * np.sign(int(y[i]) - int(y[j]))
+        for i, j in itertools.combinations(range(len(x)), 2)
+    ]
     return float(sum(signs)) / (len(x) * (len(x) - 1) / 2)
 
 
@@ -70,12 +75,16 @@ def pvalue(codes: np.ndarray, cardinalities: list[int], *given_columns: int) -> 
 def test_statistic_is_its_definition(seed, n, skew, n_given):
     rng = np.random.default_rng(seed)
     cards = [3, 4, 2, 3, 2]
-    codes = np.stack([rng.choice(k, n, p=(w := skew ** np.arange(k)) / w.sum()) for k in cards], axis=1)
+    codes = np.stack(
+        [rng.choice(k, n, p=(w := skew ** np.arange(k)) / w.sum()) for k in cards], axis=1
+    )
     query = Query(0, 1, (2, 3, 4)[:n_given])
     answer = statistic(codes, cards, query)
     expected = slow_statistic(codes, *query)
     np.testing.assert_allclose(answer.statistic[0], expected, rtol=1e-12, equal_nan=True)
-    np.testing.assert_allclose(answer.log_pvalue[0], stats.norm.logsf(abs(expected)), rtol=1e-9, equal_nan=True)
+    np.testing.assert_allclose(
+        answer.log_pvalue[0], stats.norm.logsf(abs(expected)), rtol=1e-9, equal_nan=True
+    )
     assert math.isnan(expected) == math.isnan(answer.margin[0])
 
 
@@ -84,8 +93,11 @@ def test_unconditional_tau_agrees_with_scipy():
     x = rng.permutation(60)
     y = np.argsort(np.argsort(x + 25 * rng.standard_normal(60)))
     n = 60
-    expected = stats.kendalltau(x, y).statistic * math.sqrt(9 * n * (n - 1) / (4 * n + 10))  # no ties: tau-a is tau-b
-    assert statistic(np.stack([x, y], axis=1), [n, n], Query(0, 1)).statistic[0] == pytest.approx(expected, rel=1e-12)
+    # no ties: tau-a is tau-b
+    expected = stats.kendalltau(x, y).statistic * math.sqrt(9 * n * (n - 1) / (4 * n + 10))
+    assert statistic(np.stack([x, y], axis=1), [n, n], Query(0, 1)).statistic[0] == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 def test_strata_of_two_and_constant_strata_are_dropped():
@@ -100,7 +112,9 @@ def test_strata_of_two_and_constant_strata_are_dropped():
 
 
 def neighbours(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """k records with x = y in a stratum of their own; in the other x is constant, in the neighbour but for one record."""
+    """k records with x = y in a stratum of their own; in the other x is constant, in the neighbour
+    but for one record.
+    """
     index = np.arange(n - k)
     large = np.stack([np.zeros(n - k, int), index % 8, np.zeros(n - k, int)], axis=1)
     strong = np.stack([np.arange(k), np.arange(k), np.ones(k, int)], axis=1)
@@ -111,7 +125,12 @@ def neighbours(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize(
     ("n", "k", "before", "after"),
-    [(1000, 4, 0.0208, 0.4981), (1000, 10, 2.8e-5, 0.3976), (100_000, 6, 0.0024, 0.4966), (100_000, 10, 2.8e-5, 0.4897)],
+    [
+        (1000, 4, 0.0208, 0.4981),
+        (1000, 10, 2.8e-5, 0.3976),
+        (100_000, 6, 0.0024, 0.4966),
+        (100_000, 10, 2.8e-5, 0.4897),
+    ],
 )
 def test_one_record_moves_the_pvalue_over_its_range(n, k, before, after):
     cards = [max(k, 2), max(k, 8), 2]
@@ -149,13 +168,25 @@ def test_a_subsample_answers_many_queries_as_few():
     codes = rng.integers(0, 3, (300, 7))
     rows = rng.random(300) < 0.3
     session = Session(dataset(codes, cards), ConditionalTau(), alpha=0.1, budget=NO_PRIVACY)
-    queries = [Query(x, y, (z,)) for x, y in itertools.combinations(range(6), 2) for z in range(7) if z not in (x, y)]
+    queries = [
+        Query(x, y, (z,))
+        for x, y in itertools.combinations(range(6), 2)
+        for z in range(7)
+        if z not in (x, y)
+    ]
     together = session.restrict(rows)
-    many = np.concatenate([together.evaluate(queries[i : i + 9]).statistic for i in range(0, len(queries), 9)])  # 2025 cells
-    more = together.evaluate([Query(0, 1, (2, 3)), Query(2, 6, (3, 4))]).statistic  # the rows are taken out by now
+    # 2025 cells
+    many = np.concatenate(
+        [together.evaluate(queries[i : i + 9]).statistic for i in range(0, len(queries), 9)]
+    )
+    more = together.evaluate(
+        [Query(0, 1, (2, 3)), Query(2, 6, (3, 4))]
+    ).statistic  # the rows are taken out by now
     few = [session.restrict(rows).evaluate([query]).statistic[0] for query in queries]
     np.testing.assert_array_equal(many, few)
-    np.testing.assert_array_equal(more[0], session.restrict(rows).evaluate([Query(0, 1, (2, 3))]).statistic[0])
+    np.testing.assert_array_equal(
+        more[0], session.restrict(rows).evaluate([Query(0, 1, (2, 3))]).statistic[0]
+    )
 
 
 def test_no_mechanism_accepts_it():

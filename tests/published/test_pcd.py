@@ -1,4 +1,6 @@
-"""PCD against dense formulas, the counterexamples to its sensitivity and its privacy, and its account."""
+"""PCD against dense formulas, the counterexamples to its sensitivity and its privacy, and its
+account.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,18 @@ DAG = nx.DiGraph([(f"z{i}", node) for i in range(3) for node in "xy"])
 
 
 def dataset(n: int = 300, seed: int = 0, dag: nx.DiGraph = DAG) -> Dataset:
-    return structural.nonlinear_sem(dag, key=jax.random.key(seed)).sample(n, key=jax.random.key(100 + seed))
+    return structural.nonlinear_sem(dag, key=jax.random.key(seed)).sample(
+        n, key=jax.random.key(100 + seed)
+    )
 
 
 def dense_kernel(values: np.ndarray, bandwidth: float) -> np.ndarray:
-    return np.exp(-squareform(pdist(values.reshape(len(values), -1))) ** 2 / (2 * bandwidth**2))
+    return np.exp(-(squareform(pdist(values.reshape(len(values), -1))) ** 2) / (2 * bandwidth**2))
 
 
-def dense_statistics(columns: PublishedColumns, query: Query, permutations: np.ndarray) -> np.ndarray:
+def dense_statistics(
+    columns: PublishedColumns, query: Query, permutations: np.ndarray
+) -> np.ndarray:
     """T_0 and the permuted statistics from n x n matrices, lambda = 1."""
     m = columns.n_samples
     kernels = []
@@ -59,11 +65,15 @@ def dense_statistics(columns: PublishedColumns, query: Query, permutations: np.n
     return np.array([np.sum(left * kernels[1][np.ix_(p, p)]) for p in orders]) / (m - 1) ** 2
 
 
-# The statistic ------------------------------------------------------------------------------------------------------
+# The statistic
+# --------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(-6, 6).map(float), min_size=2, max_size=30), st.sampled_from([1.0, 1e-3, math.pi]))
+@given(
+    st.lists(st.integers(-6, 6).map(float), min_size=2, max_size=30),
+    st.sampled_from([1.0, 1e-3, math.pi]),
+)
 def test_median_gap_is_the_median_distance(values, unit):
     values = np.array(values) * unit
     gaps = np.sort(pdist(values[:, None]))
@@ -78,11 +88,14 @@ def test_median_gap_is_the_median_distance(values, unit):
 def test_statistic_and_pvalue_are_the_dense_ones(given_names):
     data = dataset(300, seed=4)
     columns = PublishedRCIT(n_permutations=20).prepare(data, key=jax.random.key(1))
-    query = Query.of(*(data.names.index(v) for v in "xy"), [data.names.index(v) for v in given_names])
+    query = Query.of(
+        *(data.names.index(v) for v in "xy"), [data.names.index(v) for v in given_names]
+    )
     evidence = columns.evidence(query)
     observed, *permuted = dense_statistics(columns, query, columns._permutations)
     permuted = np.array(permuted)
-    assert evidence.statistic == pytest.approx(observed, rel=5e-3)  # tails beyond 64 bandwidths are moved
+    # tails beyond 64 bandwidths are moved
+    assert evidence.statistic == pytest.approx(observed, rel=5e-3)
     near = np.mean(np.abs(permuted - observed) <= 0.01 * observed)
     assert abs(evidence.pvalue - np.mean(permuted >= observed)) <= near
     reach = 2 * evidence.statistic_sensitivity
@@ -96,7 +109,9 @@ def test_residuals_are_the_exact_ridge_residuals():
     z = columns._values[:, [0, 2, 3]]
     with double_precision():
         matrix = np.array(gram.gaussian_gram(z, z, float(np.median(pdist(z)))))
-        exact = ridge.exact_residuals(matrix, columns._values[:, [1]], ridge.penalty_of_objective(0.5, 300))
+        exact = ridge.exact_residuals(
+            matrix, columns._values[:, [1]], ridge.penalty_of_objective(0.5, 300)
+        )
     np.testing.assert_allclose(columns.residual(1, (0, 2, 3)), np.asarray(exact)[:, 0], atol=1e-5)
     assert (columns.residual(1, ()) == columns._values[:, 1]).all()
 
@@ -107,7 +122,9 @@ def test_calibrated_without_a_conditioning_set_and_rejects_true_nulls_with_one()
     dag.add_node("w")
     pvalues: dict[str, list[float]] = {"empty": [], "z": []}
     for seed in range(30):
-        model = structural.nonlinear_sem(dag, key=jax.random.key(seed), functions=("tanh",), noise=0.5)
+        model = structural.nonlinear_sem(
+            dag, key=jax.random.key(seed), functions=("tanh",), noise=0.5
+        )
         data = model.sample(300, key=jax.random.key(seed))
         w, x, y, z = (data.names.index(v) for v in "wxyz")
         columns = PublishedRCIT(n_permutations=20).prepare(data, key=jax.random.key(seed))
@@ -129,7 +146,8 @@ def test_evaluation_agrees_with_the_decision():
     assert [m > 0 for m in found.margin] == [e.pvalue < ALPHA for e in evidence]
 
 
-# Bounds and noise ---------------------------------------------------------------------------------------------------
+# Bounds and noise
+# --------------------------------------------------------------------------------------------------
 
 probabilities = st.integers(0, 100).map(lambda count: count / 100)
 
@@ -151,17 +169,20 @@ def test_deletion_probability_is_that_of_laplace_noise(p, b, epsilon):
 @pytest.mark.parametrize("m", [50, 1000, 100_000])
 def test_bounds_are_the_published_ones(m):
     assert claimed_residual_sensitivity(m) == 8 / m
-    assert claimed_residual_hsic_sensitivity(m, bandwidth_x=0.5, bandwidth_y=0.5) == pytest.approx(2048 / (m - 1) ** 2)
+    assert claimed_residual_hsic_sensitivity(m, bandwidth_x=0.5, bandwidth_y=0.5) == pytest.approx(
+        2048 / (m - 1) ** 2
+    )
     ratio = claimed_residual_sensitivity(m, penalty=0.25) / claimed_residual_sensitivity(m)
     assert ratio == pytest.approx(0.25**-1.5)
     assert kusner_hsic_sensitivity(m) == pytest.approx((12 * m - 11) / (m - 1) ** 2)
 
 
 def clusters_hsic(n_same: list[int], bandwidth: float) -> float:
-    """HSIC_b of ridge residuals (lambda = 1, Z constant) of a table: counts of (-1, -1), (1, 1) and (1, -1).
+    """HSIC_b of ridge residuals (lambda = 1, Z constant) of a table: counts of (-1, -1), (1, 1) and
+    (1, -1).
 
-    With Z constant the fit is two thirds of the mean, so the residuals are two points at distance 2 and HSIC is
-    (1 - k(2))^2 times that of indicators, 4 cov^2.
+    With Z constant the fit is two thirds of the mean, so the residuals are two points at distance 2
+    and HSIC is (1 - k(2))^2 times that of indicators, 4 cov^2.
     """
     weights = np.array(n_same) / sum(n_same)
     x, y = np.array([-1.0, 1.0, 1.0]), np.array([-1.0, 1.0, -1.0])
@@ -174,9 +195,13 @@ def test_the_table_formula_is_the_statistic():
     """The closed form of the counterexample equals what the test computes, to its accuracy."""
     counts = [66, 33, 1]
     values = np.repeat([[-1.0, -1.0, 0.0], [1.0, 1.0, 0.0], [1.0, -1.0, 0.0]], counts, axis=0)
-    columns = PublishedColumns(values, PublishedRCIT(bandwidth=1.0), permutations=np.arange(100)[None, :])
+    columns = PublishedColumns(
+        values, PublishedRCIT(bandwidth=1.0), permutations=np.arange(100)[None, :]
+    )
     assert columns.residual(0, (2,)) == pytest.approx(values[:, 0] - 2 / 3 * values[:, 0].mean())
-    assert columns.evidence(Query.of(0, 1, (2,))).statistic == pytest.approx(clusters_hsic(counts, 1.0), rel=1e-6)
+    assert columns.evidence(Query.of(0, 1, (2,))).statistic == pytest.approx(
+        clusters_hsic(counts, 1.0), rel=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,10 +218,15 @@ def test_the_table_formula_is_the_statistic():
 def test_the_statistic_moves_more_than_equation_3_allows(m, bandwidth, change, claim, ratio):
     """PRIVACY.md F1: two clusters, one record (1, 1) -> (1, -1)."""
     ones = m // 3
-    true_change = abs(clusters_hsic([m - ones, ones, 0], bandwidth) - clusters_hsic([m - ones, ones - 1, 1], bandwidth))
+    true_change = abs(
+        clusters_hsic([m - ones, ones, 0], bandwidth)
+        - clusters_hsic([m - ones, ones - 1, 1], bandwidth)
+    )
     claimed = claimed_residual_hsic_sensitivity(m, bandwidth_x=bandwidth, bandwidth_y=bandwidth)
     if change is not None:
-        assert true_change == pytest.approx(change, rel=5e-3) and claimed == pytest.approx(claim, rel=5e-3)
+        assert true_change == pytest.approx(change, rel=5e-3) and claimed == pytest.approx(
+            claim, rel=5e-3
+        )
     assert true_change / claimed == pytest.approx(ratio, rel=0.04)
 
 
@@ -207,7 +237,8 @@ def test_the_replaced_residual_moves_more_than_theorem_2_allows():
     neighbour[-1, 1] = -1.0
     identity = np.arange(m)[None, :]
     first, second = (
-        PublishedColumns(v, PublishedRCIT(), permutations=identity).residual(1, (2,)) for v in (values, neighbour)
+        PublishedColumns(v, PublishedRCIT(), permutations=identity).residual(1, (2,))
+        for v in (values, neighbour)
     )
     shift = np.abs(first - second)
     assert shift[-1] > 1.99 > 200 * claimed_residual_sensitivity(m)
@@ -231,11 +262,14 @@ def test_median_bandwidths_break_the_statistics_bound():
     assert gaps[-1] > 100 * gaps[-2]
 
 
-# Not private --------------------------------------------------------------------------------------------------------
+# Not private
+# --------------------------------------------------------------------------------------------------
 
 
 def binary_pair(j: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two fair bits of 1000 records, equal in the first j and independent after; and 100 permutations, all of seed 0."""
+    """Two fair bits of 1000 records, equal in the first j and independent after; and 100
+    permutations, all of seed 0.
+    """
     rng = np.random.default_rng(0)
     permutations = np.stack([np.argsort(rng.permutation(1000)) for _ in range(100)])
     x, y = rng.integers(0, 2, 1000), rng.integers(0, 2, 1000)
@@ -249,7 +283,9 @@ def columns_of(j: int) -> PublishedColumns:
 
 
 def test_neighbours_of_which_one_never_deletes():
-    """PRIVACY.md G: no finite epsilon bounds P[delete | D] / P[delete | D'] where one of them is 0."""
+    """PRIVACY.md G: no finite epsilon bounds P[delete | D] / P[delete | D'] where one of them is
+    0.
+    """
     assert (binary_pair(385)[0] != binary_pair(386)[0]).any(axis=1).sum() == 1
     noisy, silent = (columns_of(j).evidence(Query(0, 1)) for j in (385, 386))
     assert (noisy.statistic, silent.statistic) == pytest.approx((0.02480, 0.02507), abs=5e-6)
@@ -264,9 +300,13 @@ def test_the_run_itself_shows_it():
     answers = {}
     for j in (385, 386):
         columns = columns_of(j)
-        runs = [PCDRun(columns, alpha=ALPHA, epsilon=1.0, stream=np.random.default_rng(s)) for s in range(400)]
+        runs = [
+            PCDRun(columns, alpha=ALPHA, epsilon=1.0, stream=np.random.default_rng(s))
+            for s in range(400)
+        ]
         answers[j] = [run.separates(Query(0, 1)) for run in runs]
-        assert {run.total for run in runs} == {1.0 if j == 385 else 0.0}  # the total tells the two apart as well
+        # the total tells the two apart as well
+        assert {run.total for run in runs} == {1.0 if j == 385 else 0.0}
     assert not any(answers[386])
     expected = deletion_probability(columns_of(385).evidence(Query(0, 1)), alpha=ALPHA, epsilon=1.0)
     assert np.mean(answers[385]) == pytest.approx(expected, abs=0.1)
@@ -275,15 +315,22 @@ def test_the_run_itself_shows_it():
 def test_is_not_proved_and_says_why():
     run = pcd(dataset(), epsilon=1.0, key=jax.random.key(0), max_level=0, n_permutations=20)
     for cost in (run.cost, run.spent):
-        assert not cost.proven and "without noise" in cost.reason and "depends on the data" in cost.reason
+        assert (
+            not cost.proven
+            and "without noise" in cost.reason
+            and "depends on the data" in cost.reason
+        )
     assert run.info["secure_noise"] is False and not run.exhausted
     assert run.cost.epsilon == run.info["n_noisy"] * 1.0 == run.info["total_epsilon"] > 0
 
 
-# The search ---------------------------------------------------------------------------------------------------------
+# The search
+# --------------------------------------------------------------------------------------------------
 
 
-def sequential(data: Dataset, key: jax.Array, epsilon: float, max_level: int) -> tuple[dict, int, int]:
+def sequential(
+    data: Dataset, key: jax.Array, epsilon: float, max_level: int
+) -> tuple[dict, int, int]:
     """Algorithm 1 over PC in its original order, one question after the other."""
     permutation_key, noise_key = jax.random.split(key)
     columns = PublishedRCIT(n_permutations=20).prepare(data, key=permutation_key)
@@ -302,10 +349,16 @@ def sequential(data: Dataset, key: jax.Array, epsilon: float, max_level: int) ->
                 if evidence.bound < ALPHA:
                     continue
                 n_noisy += 1
-                if evidence.pvalue + stream.laplace(0, 4 * (evidence.bound - evidence.pvalue) / epsilon) >= ALPHA:
+                if (
+                    evidence.pvalue
+                    + stream.laplace(0, 4 * (evidence.bound - evidence.pvalue) / epsilon)
+                    >= ALPHA
+                ):
                     neighbours[i].discard(j)
                     neighbours[j].discard(i)
-                    sets[frozenset((data.names[i], data.names[j]))] = tuple(data.names[v] for v in conditioning)
+                    sets[frozenset((data.names[i], data.names[j]))] = tuple(
+                        data.names[v] for v in conditioning
+                    )
                     break
     return sets, n_tests, n_noisy
 
@@ -322,17 +375,24 @@ def test_is_the_sequential_algorithm(seed, epsilon):
 
 def test_reproducible_and_stable_order():
     data = dataset()
-    first, again, other = (pcd(data, epsilon=1.0, key=jax.random.key(s), max_level=0, n_permutations=20) for s in (1, 1, 2))
+    first, again, other = (
+        pcd(data, epsilon=1.0, key=jax.random.key(s), max_level=0, n_permutations=20)
+        for s in (1, 1, 2)
+    )
     assert first.graph == again.graph and dict(first.info) == dict(again.info)
     assert dict(first.separating_sets) != dict(other.separating_sets)
-    stable = pcd(data, epsilon=1.0, key=jax.random.key(1), max_level=0, n_permutations=20, stable=True)
+    stable = pcd(
+        data, epsilon=1.0, key=jax.random.key(1), max_level=0, n_permutations=20, stable=True
+    )
     assert stable.info["n_tests"] == 10 < first.info["n_tests"]  # each pair once
 
 
 def test_constant_columns_have_a_defined_result():
     rng = np.random.default_rng(0)
     values = np.column_stack([rng.normal(size=300), np.full(300, 0.1), rng.normal(size=300)])
-    data = Dataset(Domain({v: Numeric() for v in "abc"}), np.empty((300, 0), dtype=np.int32), values)
+    data = Dataset(
+        Domain({v: Numeric() for v in "abc"}), np.empty((300, 0), dtype=np.int32), values
+    )
     columns = PublishedRCIT(n_permutations=20).prepare(data, key=jax.random.key(0))
     for query in (Query(0, 1), Query(0, 1, (2,)), Query(0, 2, (1,))):
         evidence = columns.evidence(query)
@@ -357,7 +417,9 @@ def test_dense_reference_is_the_librarys():
     x, y = rng.normal(size=(2, 40))
     k, kernel = dense_kernel(x, 1.0), dense_kernel(y, 0.7)
     with double_precision():
-        assert float(hsic.hsic_dense(jax.numpy.asarray(k), jax.numpy.asarray(kernel))) == pytest.approx(
+        assert float(
+            hsic.hsic_dense(jax.numpy.asarray(k), jax.numpy.asarray(kernel))
+        ) == pytest.approx(
             np.trace(k @ (np.eye(40) - 1 / 40) @ kernel @ (np.eye(40) - 1 / 40)) / 1600
         )
 

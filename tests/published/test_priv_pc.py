@@ -15,7 +15,13 @@ from jaxcd import NO_PRIVACY, metrics, networks, published
 from jaxcd.citests import Query
 from jaxcd.errors import OptionError
 from jaxcd.published import private_pc as module
-from jaxcd.published.accounting import SievePrices, SVTPrices, claimed_sensitivity, sieve_total, svt_total
+from jaxcd.published.accounting import (
+    SievePrices,
+    SVTPrices,
+    claimed_sensitivity,
+    sieve_total,
+    svt_total,
+)
 from jaxcd.published.conditional_tau import ConditionalTau
 from jaxcd.queries import Session
 
@@ -70,7 +76,10 @@ class ReferenceSVT(Reference):
 
     def separates(self, i, j, given):
         self.n_tests += 1
-        if self.pvalue(self.full, i, j, given) + self.stream.laplace(0, self.prices.query_scale) >= self.threshold:
+        if (
+            self.pvalue(self.full, i, j, given) + self.stream.laplace(0, self.prices.query_scale)
+            >= self.threshold
+        ):
             self.count += 1
             self.refresh()
             return True
@@ -84,12 +93,16 @@ class ReferencePrivPC(Reference):
         self.threshold = ALPHA - BIAS + self.stream.laplace(0, self.prices.threshold_scale)
         self.examine_noise = self.stream.laplace(0, self.prices.examine_scale)
         rows = np.zeros(self.n, dtype=bool)
-        rows[self.stream.choice(self.n, self.prices.subsample_size, replace=False, shuffle=False)] = True
+        rows[
+            self.stream.choice(self.n, self.prices.subsample_size, replace=False, shuffle=False)
+        ] = True
         self.queue = self.full.restrict(rows)
 
     def separates(self, i, j, given):
         self.n_tests += 1
-        noisy = self.pvalue(self.queue, i, j, given) + self.stream.laplace(0, self.prices.query_scale)
+        noisy = self.pvalue(self.queue, i, j, given) + self.stream.laplace(
+            0, self.prices.query_scale
+        )
         if not noisy >= self.threshold:
             return False
         self.n_tests += 1
@@ -99,7 +112,10 @@ class ReferencePrivPC(Reference):
         return confirmed
 
 
-@pytest.mark.parametrize(("function", "reference"), [(published.priv_pc, ReferencePrivPC), (published.svt_pc, ReferenceSVT)])
+@pytest.mark.parametrize(
+    ("function", "reference"),
+    [(published.priv_pc, ReferencePrivPC), (published.svt_pc, ReferenceSVT)],
+)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_is_the_sequential_algorithm(function, reference, seed):
     data = asia(seed=seed)
@@ -108,7 +124,8 @@ def test_is_the_sequential_algorithm(function, reference, seed):
     slow = reference(data, key, 2.0).search()
     names = data.names
     assert dict(run.separating_sets) == {
-        frozenset(names[v] for v in pair): tuple(names[v] for v in sorted(given)) for pair, given in slow.sets.items()
+        frozenset(names[v] for v in pair): tuple(names[v] for v in sorted(given))
+        for pair, given in slow.sets.items()
     }
     assert (run.info["n_tests"], run.info["n_rounds"]) == (slow.n_tests, slow.count)
     assert len(slow.sets) > 8  # the comparison compares something
@@ -147,13 +164,18 @@ def test_is_not_proved_and_says_why(function):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_totals_are_the_published_ones(epsilon):
     k, delta = 20, 1e-3
-    advanced = math.sqrt(2 * k * math.log(2 / delta)) * epsilon / 2 + k * epsilon / 2 * (math.exp(epsilon / 2) - 1)
+    advanced = math.sqrt(2 * k * math.log(2 / delta)) * epsilon / 2 + k * epsilon / 2 * (
+        math.exp(epsilon / 2) - 1
+    )
     assert sieve_total(k, epsilon, delta) == pytest.approx(2 * advanced, rel=1e-12)
     svt = math.sqrt(2 * k * math.log(1 / delta)) * epsilon + k * epsilon * (math.exp(epsilon) - 1)
     assert svt_total(k, epsilon, delta) == pytest.approx(svt, rel=1e-12)
 
 
-@pytest.mark.parametrize(("epsilon", "k", "delta", "total"), [(0.1, 20, 1e-3, 1.85), (1.0, 100, 1e-6, 118.74), (0.5, 20, 1e-6, 14.89)])
+@pytest.mark.parametrize(
+    ("epsilon", "k", "delta", "total"),
+    [(0.1, 20, 1e-3, 1.85), (1.0, 100, 1e-6, 118.74), (0.5, 20, 1e-6, 14.89)],
+)
 def test_totals_of_the_specification(epsilon, k, delta, total):
     assert sieve_total(k, epsilon, delta) == pytest.approx(total, abs=0.005)
 
@@ -169,15 +191,21 @@ def test_scales(epsilon):
     sensitivity = stats.norm.cdf(6 / math.sqrt(n)) - 0.5
     assert claimed_sensitivity(n) == pytest.approx(sensitivity, rel=1e-12)
     svt = SVTPrices.of(n, epsilon)
-    assert (svt.threshold_scale, svt.query_scale) == pytest.approx((2 * sensitivity / epsilon, 8 * sensitivity / epsilon))
+    assert (svt.threshold_scale, svt.query_scale) == pytest.approx(
+        (2 * sensitivity / epsilon, 8 * sensitivity / epsilon)
+    )
     half = epsilon / 2
     free = optimize.minimize(
-        lambda t: math.sqrt(math.exp(t[0])) / math.log(math.exp(t[0]) * (math.exp(half) - 1) + 1), [0.0], tol=1e-12
+        lambda t: math.sqrt(math.exp(t[0])) / math.log(math.exp(t[0]) * (math.exp(half) - 1) + 1),
+        [0.0],
+        tol=1e-12,
     )
     rate = min(max(math.exp(-free.x[0]), 1 / 20), 1)
     prices = SievePrices.of(n, epsilon)
     assert prices.rate == pytest.approx(rate, rel=1e-3)
-    scale = 2 * sensitivity / math.sqrt(prices.rate) / math.log((math.exp(half) - 1) / prices.rate + 1)
+    scale = (
+        2 * sensitivity / math.sqrt(prices.rate) / math.log((math.exp(half) - 1) / prices.rate + 1)
+    )
     assert prices.threshold_scale == pytest.approx(scale, rel=1e-12)
     assert prices.query_scale == pytest.approx(2 * scale, rel=1e-12)
     assert prices.examine_scale == pytest.approx(sensitivity / half, rel=1e-12)
@@ -188,7 +216,9 @@ def test_scales(epsilon):
 
 def test_reproducible_from_its_key():
     data = asia(1000)
-    first, again, other = (published.priv_pc(data, epsilon=0.5, key=jax.random.key(s), max_level=1) for s in (1, 1, 2))
+    first, again, other = (
+        published.priv_pc(data, epsilon=0.5, key=jax.random.key(s), max_level=1) for s in (1, 1, 2)
+    )
     assert first.graph == again.graph and dict(first.info) == dict(again.info)
     assert dict(first.info) != dict(other.info)
 
@@ -197,7 +227,12 @@ def test_a_constant_column_keeps_its_edges():
     data = asia(1000)
     codes = np.array(data.codes)
     codes[:, 2] = 0
-    run = published.priv_pc(type(data).from_codes(codes, domain=data.domain), epsilon=1.0, key=jax.random.key(0), max_level=1)
+    run = published.priv_pc(
+        type(data).from_codes(codes, domain=data.domain),
+        epsilon=1.0,
+        key=jax.random.key(0),
+        max_level=1,
+    )
     constant = data.names[2]
     assert all(run.graph.adjacent(constant, name) for name in data.names if name != constant)
 

@@ -1,4 +1,6 @@
-"""The number of compilations of a whole run is bounded by public shapes, and a second run compiles nothing."""
+"""The number of compilations of a whole run is bounded by public shapes, and a second run compiles
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def dataset(seed: int, n: int = 3000) -> jaxcd.Dataset:
 
 
 def run(data: jaxcd.Dataset, test: jaxcd.citests.CITest, **options) -> jaxcd.DiscoveryResult:
-    return jaxcd.pc(data, test=test, decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None, **options)
+    return jaxcd.pc(
+        data, test=test, decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None, **options
+    )
 
 
 def test_the_counter_counts():
@@ -61,7 +65,9 @@ def test_the_counter_counts():
     assert len(counted) == 0
 
 
-@pytest.mark.parametrize("test", [jaxcd.CovarianceNorm(), jaxcd.KendallTau()], ids=lambda test: test.name)
+@pytest.mark.parametrize(
+    "test", [jaxcd.CovarianceNorm(), jaxcd.KendallTau()], ids=lambda test: test.name
+)
 def test_a_run_compiles_a_bounded_number_of_programs_and_then_none(test: jaxcd.citests.CITest):
     jax.clear_caches()
     with compilations() as first:
@@ -70,20 +76,26 @@ def test_a_run_compiles_a_bounded_number_of_programs_and_then_none(test: jaxcd.c
     with compilations() as second:
         run(dataset(0), test)
     assert len(second) == 0
-    # other rows of the same domain and size, and other orders of the columns, stay within the same bound together
+    # other rows of the same domain and size, and other orders of the columns, stay within the same
+    # bound together
     with compilations() as others:
         results = [result] + [run(dataset(seed), test) for seed in (1, 2)]
         results.append(run(dataset(0).permuted(np.arange(D)[::-1]), test))
     deepest = max(record.level for r in results for record in r.info["levels"])
-    # for every level one counting program; for every power of 4 up to the largest number of strata one statistic; and a
-    # handful of small conversions
+    # for every level one counting program; for every power of 4 up to the largest number of strata
+    # one statistic; and a handful of small conversions
     sizes = 1 + math.ceil(math.log(math.prod(sorted(LEVELS)[-deepest:]), 4))
     assert 1 <= len(first) <= len(first) + len(others) <= (deepest + 1) + sizes + 4
 
 
 @pytest.mark.parametrize(
     "decider",
-    [jaxcd.SparseVector(), jaxcd.SieveAndExamine(rate=0.5), jaxcd.NoisyThreshold(), jaxcd.LevelwiseGaussian()],
+    [
+        jaxcd.SparseVector(),
+        jaxcd.SieveAndExamine(rate=0.5),
+        jaxcd.NoisyThreshold(),
+        jaxcd.LevelwiseGaussian(),
+    ],
     ids=lambda decider: decider.name,
 )
 def test_a_second_private_run_compiles_nothing(decider):
@@ -102,7 +114,8 @@ def test_a_second_private_run_compiles_nothing(decider):
     with compilations() as again:
         private(0)
     assert len(again) == 0
-    # programs are bounded by the domain and n, not by the rows: a few runs on other rows reach the end of them
+    # programs are bounded by the domain and n, not by the rows: a few runs on other rows reach the
+    # end of them
     for seed in range(1, 4):
         private(seed)
     with compilations() as other:

@@ -1,4 +1,6 @@
-"""The queue: batched = one by one = shuffled = padded, bit for bit; and the session guards what it holds."""
+"""The queue: batched = one by one = shuffled = padded, bit for bit; and the session guards what it
+holds.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +104,9 @@ def test_restriction_is_the_test_on_those_rows(test: CITest, seed: int, size: in
     rows = np.random.default_rng(seed).permutation(400) < size
     queries = [Query(0, 1), Query(1, 2, (3,)), Query(2, 4, (0,))]
     restricted = Queue(PREPARED[test].restrict(rows), alpha=0.05).evaluate(queries)
-    alone = Queue(test.prepare(jaxcd.Dataset.from_codes(CODES[rows], domain=DOMAIN)), alpha=0.05).evaluate(queries)
+    alone = Queue(
+        test.prepare(jaxcd.Dataset.from_codes(CODES[rows], domain=DOMAIN)), alpha=0.05
+    ).evaluate(queries)
     for a, b in zip(restricted, alone, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
@@ -112,20 +116,28 @@ def test_order_of_rows_does_not_matter():
     queries = [Query(x, y, (z,)) for x, y, z in itertools.combinations(range(D), 3)]
     for test in DISCRETE:
         other = test.prepare(jaxcd.Dataset.from_codes(CODES[order], domain=DOMAIN))
-        same(Queue(PREPARED[test], alpha=0.05).evaluate(queries), Queue(other, alpha=0.05).evaluate(queries))
+        same(
+            Queue(PREPARED[test], alpha=0.05).evaluate(queries),
+            Queue(other, alpha=0.05).evaluate(queries),
+        )
 
 
 def test_buckets_depend_on_public_facts_only():
     """Equal domains and sizes, different rows: equal buckets, sizes and admissibility."""
-    queries = [Query(x, y, rest[:k]) for x, y, *rest in itertools.permutations(range(D), 5) for k in (0, 3) if x < y][
-        :200
-    ]
+    queries = [
+        Query(x, y, rest[:k])
+        for x, y, *rest in itertools.permutations(range(D), 5)
+        for k in (0, 3)
+        if x < y
+    ][:200]
     queries = [Query(q.x, q.y, tuple(sorted(q.given))) for q in queries]
     other = jaxcd.Dataset.from_codes(np.zeros_like(CODES), domain=DOMAIN)
     for test in DISCRETE:
         first, second = PREPARED[test], test.prepare(other)
         for q in queries:
-            assert first.bucket(q) == second.bucket(q) and first.admissible(q) == second.admissible(q)
+            assert first.bucket(q) == second.bucket(q) and first.admissible(q) == second.admissible(
+                q
+            )
             assert first.batch_size(first.bucket(q)) == second.batch_size(second.bucket(q))
 
 
@@ -147,15 +159,30 @@ def test_margins_are_those_of_the_test():
     expected = Queue(PREPARED[CovarianceNorm()], alpha=0.05).evaluate(queries).margin
     np.testing.assert_array_equal(exact_values(margins), expected)
     np.testing.assert_array_equal(exact_values(margins.map(np.negative)), -expected)
-    np.testing.assert_array_equal(session(budget=jaxcd.NO_PRIVACY).margins(queries).expose(), expected)
-    for hidden in (margins, margins[0], margins.map(np.negative), *margins.groups([1, 1]), Sensitive.joined([margins, margins], np.add)):
+    np.testing.assert_array_equal(
+        session(budget=jaxcd.NO_PRIVACY).margins(queries).expose(), expected
+    )
+    for hidden in (
+        margins,
+        margins[0],
+        margins.map(np.negative),
+        *margins.groups([1, 1]),
+        Sensitive.joined([margins, margins], np.add),
+    ):
         with pytest.raises(PrivacyError, match="mechanisms only"):
             hidden.expose()
 
 
 def test_sensitive_values_do_not_show():
     secret = Sensitive(np.array([1234.5678, -77.25]))
-    for text in (repr(secret), str(secret), f"{secret}", repr([secret]), repr({"a": secret}), repr(np.array(secret))):
+    for text in (
+        repr(secret),
+        str(secret),
+        f"{secret}",
+        repr([secret]),
+        repr({"a": secret}),
+        repr(np.array(secret)),
+    ):
         assert not re.search(r"1234|567|77|25", text)
     with pytest.raises(TypeError):
         f"{secret:.3f}"
@@ -186,7 +213,12 @@ def test_sensitive_values_do_not_convert_or_compare(attempt):
 
 def test_sensitive_values_decide_and_compare_nothing():
     one, other = Sensitive(np.array([1.0])), Sensitive(np.array([0.0]))
-    for question in (lambda: bool(one), lambda: one == other, lambda: one != other, lambda: hash(one)):
+    for question in (
+        lambda: bool(one),
+        lambda: one == other,
+        lambda: one != other,
+        lambda: hash(one),
+    ):
         with pytest.raises(TypeError):
             question()
 
@@ -223,13 +255,20 @@ def test_whole_tables_for_releases():
 def test_data_sets_and_sessions_do_not_print_values():
     codes = np.full((50, 2), 3, dtype=np.int32)
     domain = jaxcd.Domain(
-        {"a": jaxcd.Categorical(("p", "q", "r", "secretlevel")), "b": jaxcd.Ordinal((0, 1, 2, 987654))}
+        {
+            "a": jaxcd.Categorical(("p", "q", "r", "secretlevel")),
+            "b": jaxcd.Ordinal((0, 1, 2, 987654)),
+        }
     )
     data = jaxcd.Dataset.from_codes(codes, domain=domain)
     holder = session(data=data)
     holder.margins([Query(0, 1)])
     for thing in (data, holder, holder.margins([Query(0, 1)])):
-        assert "secretlevel" not in repr(thing) and "987654" not in repr(thing) and "3, 3" not in repr(thing)
+        assert (
+            "secretlevel" not in repr(thing)
+            and "987654" not in repr(thing)
+            and "3, 3" not in repr(thing)
+        )
 
 
 def test_copies_stay_sensitive():

@@ -1,4 +1,6 @@
-"""Released features: the features, the noise that is stated, the test's level and power, searches, limits, the file, refusals."""
+"""Released features: the features, the noise that is stated, the test's level and power, searches,
+limits, the file, refusals.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ from jaxcd.discovery.released import pc_features, search_features
 from jaxcd.ops.tilted_moments import pack
 from jaxcd.releases.base import Release
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation
-from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures, cosine_features, release_features
+from jaxcd.releases.features.feature_covariances import (
+    Features,
+    ReleasedFeatures,
+    cosine_features,
+    release_features,
+)
 from jaxcd.releases.features.feature_score import FeatureScore
 
 BUDGET = jaxcd.Budget(1.0, 1e-6)
@@ -24,7 +31,9 @@ BUDGET = jaxcd.Budget(1.0, 1e-6)
 
 def dataset(values: np.ndarray, *, declared: bool = True) -> Dataset:
     names = [f"x{i}" for i in range(values.shape[1])]
-    return Dataset.from_array(values, domain=Domain({name: Numeric() for name in names}, declared=declared))
+    return Dataset.from_array(
+        values, domain=Domain({name: Numeric() for name in names}, declared=declared)
+    )
 
 
 def simulated(seed: int) -> jaxcd.SimulatedNoise:
@@ -39,7 +48,9 @@ def collider(n: int, *, seed: int) -> np.ndarray:
     return np.column_stack([x0, x1, x1**2 + np.abs(x3) + 0.5 * rng.normal(size=n), x3])
 
 
-def log_pvalue(release: ReleasedFeatures, x: int, y: int, given: tuple[int, ...] = (), *, effect: float = 0.0) -> float:
+def log_pvalue(
+    release: ReleasedFeatures, x: int, y: int, given: tuple[int, ...] = (), *, effect: float = 0.0
+) -> float:
     prepared = CanonicalCorrelation(effect).prepare(release)
     return float(prepared.evaluate(0, [Query.of(x, y, given)], alpha=0.05).log_pvalue[0])
 
@@ -53,13 +64,19 @@ class TestFeatures:
 
     def test_without_noise_the_covariance_is_that_of_the_features(self):
         values = collider(3000, seed=0)
-        release = release_features(dataset(values), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3, decay=1.0))
+        release = release_features(
+            dataset(values), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3, decay=1.0)
+        )
         from jaxcd.privacy import Accountant, Ledger
         from jaxcd.privacy.rank_maps import release_rank_maps
 
         maps = release_rank_maps(list(values.T), Accountant(Ledger(jaxcd.NO_PRIVACY)), rho=math.inf)
-        features = [cosine_features(maps.rank(j, values[:, j]), n_features=3, decay=1.0) for j in range(4)]
-        np.testing.assert_allclose(release.covariance, np.cov(np.hstack(features).T, bias=True), atol=1e-4)
+        features = [
+            cosine_features(maps.rank(j, values[:, j]), n_features=3, decay=1.0) for j in range(4)
+        ]
+        np.testing.assert_allclose(
+            release.covariance, np.cov(np.hstack(features).T, bias=True), atol=1e-4
+        )
 
     def test_bounds_are_units_and_codes_are_levels(self):
         rng = np.random.default_rng(0)
@@ -70,29 +87,51 @@ class TestFeatures:
         assert log_pvalue(found, 0, 1) < -1000
         codes = rng.integers(0, 3, 500)
         domain = Domain({"a": Ordinal((0, 1, 2)), "b": Categorical((0, 1, 2))})
-        same = release_features(Dataset.from_codes(np.column_stack([codes, codes]).astype(np.int32), domain=domain), budget=jaxcd.NO_PRIVACY)
+        same = release_features(
+            Dataset.from_codes(np.column_stack([codes, codes]).astype(np.int32), domain=domain),
+            budget=jaxcd.NO_PRIVACY,
+        )
         assert same.sizes == (2, 2)
         first, second = same.blocks
-        np.testing.assert_allclose(same.covariance[np.ix_(first, second)], same.covariance[np.ix_(first, first)], atol=1e-9)
+        np.testing.assert_allclose(
+            same.covariance[np.ix_(first, second)], same.covariance[np.ix_(first, first)], atol=1e-9
+        )
 
 
 class TestTheNumberOfFeatures:
-    DOMAIN = Domain({**{f"x{i}": Numeric() for i in range(10)}, **{f"c{i}": Categorical((0, 1, 2)) for i in range(10)}})
+    DOMAIN = Domain(
+        {
+            **{f"x{i}": Numeric() for i in range(10)},
+            **{f"c{i}": Categorical((0, 1, 2)) for i in range(10)},
+        }
+    )
 
     @staticmethod
     def number(domain: Domain, n: int, rho: float) -> int:
         return Features().chosen(domain, n, rho=rho).n_features
 
     def test_more_rows_and_more_budget_buy_more(self):
-        by_rows = [self.number(self.DOMAIN, n, 0.02) for n in (1_000, 3_000, 10_000, 20_000, 30_000, 100_000)]
-        by_rho = [self.number(self.DOMAIN, 10_000, rho) for rho in (1e-6, 0.005, 0.02, 0.05, 0.2, math.inf)]
+        by_rows = [
+            self.number(self.DOMAIN, n, 0.02)
+            for n in (1_000, 3_000, 10_000, 20_000, 30_000, 100_000)
+        ]
+        by_rho = [
+            self.number(self.DOMAIN, 10_000, rho)
+            for rho in (1e-6, 0.005, 0.02, 0.05, 0.2, math.inf)
+        ]
         for numbers in (by_rows, by_rho):
-            assert numbers == sorted(numbers) and (numbers[0], numbers[-1]) == (2, 6) and len(set(numbers)) >= 4
+            assert (
+                numbers == sorted(numbers)
+                and (numbers[0], numbers[-1]) == (2, 6)
+                and len(set(numbers)) >= 4
+            )
 
     @pytest.mark.parametrize(("n", "rho"), [(10_000, 0.02), (20_000, 0.02), (3_000, 0.3)])
     def test_it_is_the_largest_under_which_noise_is_half_of_a_variance(self, n: int, rho: float):
         def spectrum(r: int) -> float:
-            """Of symmetric noise of the size of the moments, largest eigenvalue over the mean variance 1 / r."""
+            """Of symmetric noise of the size of the moments, largest eigenvalue over the mean
+            variance 1 / r.
+            """
             options = Features(n_features=r)
             size = sum(options.sizes(self.DOMAIN))
             noise = np.random.default_rng(r).normal(size=(size, size))
@@ -101,19 +140,32 @@ class TestTheNumberOfFeatures:
 
         chosen = self.number(self.DOMAIN, n, rho)
         assert 2 < chosen < 6
-        assert spectrum(chosen) < 0.52 and spectrum(chosen + 1) > 0.48  # the largest eigenvalue is near its limit 2 sqrt(D)
+        # the largest eigenvalue is near its limit 2 sqrt(D)
+        assert spectrum(chosen) < 0.52 and spectrum(chosen + 1) > 0.48
 
     def test_the_release_has_it_and_asked_numbers_stay(self):
         values = collider(2_000, seed=0)
-        small = release_features(dataset(values), budget=jaxcd.Budget(0.3, 1e-6), noise=simulated(0))
-        large = release_features(dataset(values), budget=jaxcd.Budget(50.0, 1e-6), noise=simulated(0))
+        small = release_features(
+            dataset(values), budget=jaxcd.Budget(0.3, 1e-6), noise=simulated(0)
+        )
+        large = release_features(
+            dataset(values), budget=jaxcd.Budget(50.0, 1e-6), noise=simulated(0)
+        )
         assert small.sizes == (2,) * 4 and large.sizes == (6,) * 4
         assert release_features(dataset(values), budget=jaxcd.NO_PRIVACY).sizes == (6,) * 4
-        asked = release_features(dataset(values), budget=jaxcd.Budget(0.3, 1e-6), options=Features(n_features=5), noise=simulated(0))
+        asked = release_features(
+            dataset(values),
+            budget=jaxcd.Budget(0.3, 1e-6),
+            options=Features(n_features=5),
+            noise=simulated(0),
+        )
         assert asked.sizes == (5,) * 4
 
     def test_few_rows_get_fewer_features_than_rows(self):
-        assert release_features(dataset(collider(20, seed=0)), budget=jaxcd.NO_PRIVACY).sizes == (4,) * 4
+        assert (
+            release_features(dataset(collider(20, seed=0)), budget=jaxcd.NO_PRIVACY).sizes
+            == (4,) * 4
+        )
 
 
 class TestNoise:
@@ -132,19 +184,30 @@ class TestNoise:
 
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
     def test_the_price_is_the_budget(self, epsilon: float):
-        release = release_features(dataset(collider(500, seed=0)), budget=jaxcd.Budget(epsilon, 1e-6))
+        release = release_features(
+            dataset(collider(500, seed=0)), budget=jaxcd.Budget(epsilon, 1e-6)
+        )
         assert (release.cost.epsilon, release.cost.proven) == (epsilon, True)
-        assert release.spent.epsilon == pytest.approx(epsilon, rel=1e-9) and release.spent.epsilon <= epsilon
+        assert (
+            release.spent.epsilon == pytest.approx(epsilon, rel=1e-9)
+            and release.spent.epsilon <= epsilon
+        )
 
 
 class TestCanonicalCorrelation:
     def test_against_an_eigenproblem(self):
-        """Without noise T is the sum of the squared canonical correlations of regression residuals."""
-        release = release_features(dataset(collider(5000, seed=1)), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3))
+        """Without noise T is the sum of the squared canonical correlations of regression
+        residuals.
+        """
+        release = release_features(
+            dataset(collider(5000, seed=1)), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3)
+        )
         c, (x, y, z, _) = release.covariance, release.blocks
 
         def residual(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-            return c[np.ix_(a, b)] - c[np.ix_(a, z)] @ linalg.solve(c[np.ix_(z, z)], c[np.ix_(z, b)])
+            return c[np.ix_(a, b)] - c[np.ix_(a, z)] @ linalg.solve(
+                c[np.ix_(z, z)], c[np.ix_(z, b)]
+            )
 
         left = residual(x, y) @ linalg.solve(residual(y, y), residual(y, x))
         expected = linalg.eigvals(left, residual(x, x)).real.sum()
@@ -153,14 +216,26 @@ class TestCanonicalCorrelation:
 
     @pytest.mark.parametrize("epsilon", [0.5, 8.0])
     def test_its_level_with_noise(self, epsilon: float):
-        """x and y given z, all additive in z, and x and y alone: p-values are uniform, or a little too large."""
+        """x and y given z, all additive in z, and x and y alone: p-values are uniform, or a little
+        too large.
+        """
         marginal, conditional = [], []
         for seed in range(60):
             rng = np.random.default_rng(seed)
             z = rng.normal(size=2000)
-            values = np.column_stack([np.sin(z) + rng.normal(size=2000), z**2 / 2 + rng.normal(size=2000), z, rng.normal(size=2000)])
+            values = np.column_stack(
+                [
+                    np.sin(z) + rng.normal(size=2000),
+                    z**2 / 2 + rng.normal(size=2000),
+                    z,
+                    rng.normal(size=2000),
+                ]
+            )
             release = release_features(
-                dataset(values), budget=jaxcd.Budget(epsilon, 1e-6), noise=simulated(seed), options=Features(n_features=3)
+                dataset(values),
+                budget=jaxcd.Budget(epsilon, 1e-6),
+                noise=simulated(seed),
+                options=Features(n_features=3),
             )
             marginal.append(log_pvalue(release, 0, 3))
             conditional.append(log_pvalue(release, 0, 1, (2,)))
@@ -178,8 +253,12 @@ class TestCanonicalCorrelation:
 
     def test_the_noise_is_in_the_null(self):
         values = collider(5000, seed=3)
-        exact = CanonicalCorrelation().prepare(release_features(dataset(values), budget=jaxcd.NO_PRIVACY))
-        noisy = CanonicalCorrelation().prepare(release_features(dataset(values), budget=BUDGET, noise=simulated(0)))
+        exact = CanonicalCorrelation().prepare(
+            release_features(dataset(values), budget=jaxcd.NO_PRIVACY)
+        )
+        noisy = CanonicalCorrelation().prepare(
+            release_features(dataset(values), budget=BUDGET, noise=simulated(0))
+        )
         for query in (Query(0, 3), Query(0, 2, (1,))):
             assert noisy.null_moments(query)[1] > 2 * exact.null_moments(query)[1]
 
@@ -187,12 +266,17 @@ class TestCanonicalCorrelation:
 class TestSearches:
     @pytest.mark.parametrize("search", [search_features, pc_features])
     def test_a_nonlinear_collider(self, search):
-        release = release_features(dataset(collider(50_000, seed=4)), budget=BUDGET, noise=simulated(1))
+        release = release_features(
+            dataset(collider(50_000, seed=4)), budget=BUDGET, noise=simulated(1)
+        )
         run = search(release)
         truth = jaxcd.MixedGraph.from_dag(_dag(("x0", "x1"), ("x1", "x2"), ("x3", "x2")))
         assert jaxcd.metrics.skeleton_f1(run.graph, truth) == 1.0
         assert run.graph.marks[1, 2] == run.graph.marks[3, 2] == 2
-        assert run.cost == release.cost and [row["label"] for row in run.info["ledger"]] == ["rank maps", "feature covariances"]
+        assert run.cost == release.cost and [row["label"] for row in run.info["ledger"]] == [
+            "rank maps",
+            "feature covariances",
+        ]
 
     def test_mixed_columns(self):
         rng = np.random.default_rng(5)
@@ -202,17 +286,25 @@ class TestSearches:
         domain = Domain({"label": Categorical((0, 1, 2)), "x": Numeric(), "y": Numeric()})
         data = Dataset.from_array(np.column_stack([label, x, y]), domain=domain)
         graph = search_features(release_features(data, budget=BUDGET, noise=simulated(0))).graph
-        assert graph.adjacency.tolist() == [[False, True, False], [True, False, True], [False, True, False]]
+        assert graph.adjacency.tolist() == [
+            [False, True, False],
+            [True, False, True],
+            [False, True, False],
+        ]
 
     @pytest.mark.parametrize("epsilon", [1.0, 0.1, 0.01])
     def test_nothing_is_found_in_noise(self, epsilon: float):
         independent = dataset(np.random.default_rng(4).normal(size=(1000, 6)))
         for seed in range(3):
-            found = release_features(independent, budget=jaxcd.Budget(epsilon, 1e-6), noise=simulated(seed))
+            found = release_features(
+                independent, budget=jaxcd.Budget(epsilon, 1e-6), noise=simulated(seed)
+            )
             assert search_features(found).graph.n_edges == 0
 
     def test_the_score_is_equal_for_equivalent_graphs(self):
-        release = release_features(dataset(collider(1000, seed=6)), budget=BUDGET, noise=simulated(0))
+        release = release_features(
+            dataset(collider(1000, seed=6)), budget=BUDGET, noise=simulated(0)
+        )
         score = FeatureScore(release)
         adjacency = np.zeros((4, 4), dtype=bool)
         adjacency[0, 1] = adjacency[1, 2] = adjacency[0, 2] = adjacency[2, 3] = True
@@ -226,23 +318,35 @@ class TestSearches:
         assert abs(score.total(other) - score.total(adjacency)) > 1e-3
 
     def test_without_noise_the_score_is_the_likelihood_ratio_of_normal_features(self):
-        release = release_features(dataset(collider(4000, seed=7)), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3))
+        release = release_features(
+            dataset(collider(4000, seed=7)), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3)
+        )
         score = FeatureScore(release, effect=0.0)
         x, y = release.blocks[:2]
         c = release.covariance
-        roots = linalg.eigvals(c[np.ix_(x, y)] @ linalg.solve(c[np.ix_(y, y)], c[np.ix_(y, x)]), c[np.ix_(x, x)]).real
+        roots = linalg.eigvals(
+            c[np.ix_(x, y)] @ linalg.solve(c[np.ix_(y, y)], c[np.ix_(y, x)]), c[np.ix_(x, x)]
+        ).real
         gain = score.local(0, (1,)) - score.local(0, ())
-        assert gain == pytest.approx(-2000 * np.log(1 - roots).sum() - 9 / 2 * math.log(4000), rel=1e-4)
+        assert gain == pytest.approx(
+            -2000 * np.log(1 - roots).sum() - 9 / 2 * math.log(4000), rel=1e-4
+        )
 
     def test_interactions_of_parents_are_out_of_reach(self):
-        """x and y are independent given z, w, but functions of sin(z + w): no number of rows tells (PRIVACY.md K4)."""
+        """x and y are independent given z, w, but functions of sin(z + w): no number of rows tells
+        (PRIVACY.md K4).
+        """
         found = []
         for n in (10_000, 80_000):
             rng = np.random.default_rng(8)
             z, w = rng.uniform(-3, 3, size=(2, n))
             x, y = np.sin(z + w) + 0.3 * rng.normal(size=(2, n))
-            release = release_features(dataset(np.column_stack([x, y, z, w])), budget=jaxcd.NO_PRIVACY)
-            statistic, mean, _ = CanonicalCorrelation().prepare(release).null_moments(Query(0, 1, (2, 3)))
+            release = release_features(
+                dataset(np.column_stack([x, y, z, w])), budget=jaxcd.NO_PRIVACY
+            )
+            statistic, mean, _ = (
+                CanonicalCorrelation().prepare(release).null_moments(Query(0, 1, (2, 3)))
+            )
             found.append(math.sqrt(statistic - mean))
         assert min(found) > 0.3 and found[1] == pytest.approx(found[0], rel=0.1)
 
@@ -271,14 +375,30 @@ class TestFileAndErrors:
         with pytest.raises(jaxcd.errors.FormatError, match="damaged"):
             Release.load(tmp_path / "bad.npz")
 
-    @pytest.mark.parametrize("budget", [BUDGET, jaxcd.NO_PRIVACY, jaxcd.Budget(1e-3, 1e-6)], ids=str)
+    @pytest.mark.parametrize(
+        "budget", [BUDGET, jaxcd.NO_PRIVACY, jaxcd.Budget(1e-3, 1e-6)], ids=str
+    )
     def test_degenerate_columns_are_no_error(self, budget):
         rng = np.random.default_rng(0)
         x = rng.normal(size=200)
-        domain = Domain({"a": Numeric(), "b": Numeric(), "c": Numeric(), "d": Categorical((0,)), "e": Categorical((0, 1, 2))})
-        data = Dataset.from_array(np.column_stack([x, 2 * x, np.full(200, 3.0), np.zeros(200), np.ones(200)]), domain=domain)
+        domain = Domain(
+            {
+                "a": Numeric(),
+                "b": Numeric(),
+                "c": Numeric(),
+                "d": Categorical((0,)),
+                "e": Categorical((0, 1, 2)),
+            }
+        )
+        data = Dataset.from_array(
+            np.column_stack([x, 2 * x, np.full(200, 3.0), np.zeros(200), np.ones(200)]),
+            domain=domain,
+        )
         release = release_features(data, budget=budget, noise=simulated(0))
-        queries = [Query.of(x, y, given) for x, y, given in ((0, 1, (2, 3)), (0, 3, ()), (2, 4, (0, 1)), (0, 2, (4,)))]
+        queries = [
+            Query.of(x, y, given)
+            for x, y, given in ((0, 1, (2, 3)), (0, 3, ()), (2, 4, (0, 1)), (0, 2, (4,)))
+        ]
         answers = CanonicalCorrelation().prepare(release).evaluate(0, queries, alpha=0.05)
         assert all(np.isfinite(part).all() for part in answers)
         assert answers.margin[1] < 0  # a column with one level
@@ -288,10 +408,7 @@ class TestFileAndErrors:
     def test_refusals_come_before_any_charge(self, monkeypatch):
         monkeypatch.setattr(jaxcd.privacy.Ledger, "charge", lambda *_: pytest.fail("charged"))
         data = dataset(collider(300, seed=0))
-        for budget, word in (
-            (None, "budget"),
-            (jaxcd.Budget(1.0), "delta"),
-        ):
+        for budget, word in ((None, "budget"), (jaxcd.Budget(1.0), "delta")):
             with pytest.raises(jaxcd.errors.OptionError, match=word):
                 release_features(data, budget=budget)
         with pytest.raises(jaxcd.errors.OptionError, match="Features"):
@@ -299,17 +416,26 @@ class TestFileAndErrors:
         with pytest.raises(jaxcd.errors.DataError, match="8 features"):
             release_features(dataset(collider(9, seed=0)), budget=BUDGET)
         with pytest.raises(jaxcd.errors.DataError, match="24 features"):
-            release_features(dataset(collider(20, seed=0)), budget=BUDGET, options=Features(n_features=6))
+            release_features(
+                dataset(collider(20, seed=0)), budget=BUDGET, options=Features(n_features=6)
+            )
         with pytest.raises(jaxcd.errors.PrivacyError, match="inferred"):
             release_features(dataset(collider(300, seed=0), declared=False), budget=BUDGET)
 
     @pytest.mark.parametrize(
         "wrong",
         [
-            {"n_features": 1}, {"n_features": True}, {"n_features": 2.5}, {"decay": -1.0}, {"decay": math.nan}, {"rank_share": 0.0},
-            {"rank_share": 1.0}, {"anchor": 0.0}, {"anchor": math.nan},
+            {"n_features": 1},
+            {"n_features": True},
+            {"n_features": 2.5},
+            {"decay": -1.0},
+            {"decay": math.nan},
+            {"rank_share": 0.0},
+            {"rank_share": 1.0},
+            {"anchor": 0.0},
+            {"anchor": math.nan},
         ],
-    )  # fmt: skip
+    )
     def test_wrong_options(self, wrong):
         with pytest.raises(jaxcd.errors.OptionError, match=next(iter(wrong))):
             Features(**wrong)
@@ -320,6 +446,10 @@ class TestFileAndErrors:
             with pytest.raises(jaxcd.errors.OptionError, match="features"):
                 call(data)
         release = release_features(data, budget=BUDGET)
-        for call, options in ((search_features, {"penalty": 0.0}), (pc_features, {"effect": 1.0}), (FeatureScore, {"n_candidates": 0})):
+        for call, options in (
+            (search_features, {"penalty": 0.0}),
+            (pc_features, {"effect": 1.0}),
+            (FeatureScore, {"n_candidates": 0}),
+        ):
             with pytest.raises(jaxcd.errors.OptionError, match=next(iter(options))):
                 call(release, **options)

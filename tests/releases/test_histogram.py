@@ -1,4 +1,6 @@
-"""The released histogram: sensitivity by brute force, the price, an audit, the file, and refusals."""
+"""The released histogram: sensitivity by brute force, the price, an audit, the file, and
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from jaxcd.releases.tables.histogram import HISTOGRAM_SENSITIVITY
 
 
 def domain(*cardinalities: int) -> jaxcd.Domain:
-    return jaxcd.Domain([(f"v{j}", jaxcd.Categorical(tuple(range(r)))) for j, r in enumerate(cardinalities)])
+    return jaxcd.Domain(
+        [(f"v{j}", jaxcd.Categorical(tuple(range(r)))) for j, r in enumerate(cardinalities)]
+    )
 
 
 def dataset(rows: np.ndarray, *cardinalities: int) -> jaxcd.Dataset:
@@ -47,9 +51,14 @@ def test_without_privacy_it_is_the_table():
 def test_the_sensitivity_is_two_and_no_more(cardinalities: tuple[int, ...]):
     """All pairs of neighbouring data sets of three rows."""
     records = list(itertools.product(*map(range, cardinalities)))
-    tables = {rows: counts(np.array(rows), *cardinalities) for rows in itertools.product(records, repeat=3)}
+    tables = {
+        rows: counts(np.array(rows), *cardinalities)
+        for rows in itertools.product(records, repeat=3)
+    }
     changes = [
-        np.abs(tables[rows] - tables[(other, *rows[1:])]).sum() for rows in tables for other in records
+        np.abs(tables[rows] - tables[(other, *rows[1:])]).sum()
+        for rows in tables
+        for other in records
     ]
     assert max(changes) == HISTOGRAM_SENSITIVITY
 
@@ -85,7 +94,9 @@ def test_noise_falls_on_every_cell_with_the_stated_law():
 def test_the_variance_of_little_noise():
     for scale in (0.1, 0.5, 3.0):
         q = math.exp(-1 / scale)
-        release = ReleasedHistogram(domain(2), 1, np.zeros(2), scale, *[release_histogram(EIGHT, budget=Budget(1)).cost] * 2)
+        release = ReleasedHistogram(
+            domain(2), 1, np.zeros(2), scale, *[release_histogram(EIGHT, budget=Budget(1)).cost] * 2
+        )
         assert release.variance == pytest.approx(2 * q / (1 - q) ** 2, rel=1e-9)
 
 
@@ -94,7 +105,12 @@ def audit(epsilon: float, *, runs: int) -> float:
     here, there = np.zeros((6, 3)), np.zeros((6, 3))
     there[0] = 1
     tables = [
-        np.array([release_histogram(dataset(rows, 2, 2, 2), budget=Budget(epsilon)).values for _ in range(runs)])
+        np.array(
+            [
+                release_histogram(dataset(rows, 2, 2, 2), budget=Budget(epsilon)).values
+                for _ in range(runs)
+            ]
+        )
         for rows in (here, there)
     ]
     # The likelihood ratio of the two data sets depends on the first and the last cell only.
@@ -190,7 +206,9 @@ def test_too_large_a_domain_says_how_large_and_what_to_use():
 def test_refusals():
     numeric = jaxcd.Domain([("a", jaxcd.Categorical((0, 1))), ("height", jaxcd.Numeric(0.0, 2.0))])
     with pytest.raises(DomainError, match="'height'.*numeric"):
-        release_histogram(jaxcd.Dataset.from_array([[0, 1.0], [1, 1.5]], domain=numeric), budget=Budget(1.0))
+        release_histogram(
+            jaxcd.Dataset.from_array([[0, 1.0], [1, 1.5]], domain=numeric), budget=Budget(1.0)
+        )
     inferred = jaxcd.Dataset.from_array([["x", "y"], ["y", "x"]], names=["a", "b"])
     with pytest.raises(PrivacyError, match="declare"):
         release_histogram(inferred, budget=Budget(1.0))

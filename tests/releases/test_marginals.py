@@ -1,4 +1,6 @@
-"""Released marginals: interactions, sensitivities by brute force, the price, the noise, an audit, choices, the file, refusals."""
+"""Released marginals: interactions, sensitivities by brute force, the price, the noise, an audit,
+choices, the file, refusals.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,7 @@ from jaxcd.errors import DomainError, FormatError, OptionError, PrivacyError
 from jaxcd.ops import interactions as ops
 from jaxcd.ops import moments
 from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise, epsilon_lower_bound
-from jaxcd.releases import (
-    Histogram,
-    Marginals,
-    Release,
-    ReleasedMarginals,
-    release_marginals,
-)
+from jaxcd.releases import Histogram, Marginals, Release, ReleasedMarginals, release_marginals
 from jaxcd.releases.tables import marginal_purchase, marginal_screen
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
 
@@ -32,7 +28,9 @@ CARDINALITIES = [(2, 2), (2, 3), (2, 2, 2), (2, 3, 4), (3, 3, 3), (2, 2, 2, 2), 
 
 
 def domain(*cardinalities: int) -> jaxcd.Domain:
-    return jaxcd.Domain([(f"v{j}", jaxcd.Categorical(tuple(range(r)))) for j, r in enumerate(cardinalities)])
+    return jaxcd.Domain(
+        [(f"v{j}", jaxcd.Categorical(tuple(range(r)))) for j, r in enumerate(cardinalities)]
+    )
 
 
 def dataset(rows: np.ndarray, *cardinalities: int) -> jaxcd.Dataset:
@@ -48,14 +46,18 @@ def chain(n: int, *, seed: int, d: int = 5, keep: float = 0.8) -> np.ndarray:
     return rows
 
 
-def counts(rows: np.ndarray, columns: tuple[int, ...], cardinalities: tuple[int, ...]) -> np.ndarray:
+def counts(
+    rows: np.ndarray, columns: tuple[int, ...], cardinalities: tuple[int, ...]
+) -> np.ndarray:
     table = np.zeros([cardinalities[j] for j in columns])
     for row in rows:
         table[tuple(row[list(columns)])] += 1
     return table
 
 
-def one_row(record: tuple[int, ...], columns: tuple[int, ...], cardinalities: tuple[int, ...]) -> np.ndarray:
+def one_row(
+    record: tuple[int, ...], columns: tuple[int, ...], cardinalities: tuple[int, ...]
+) -> np.ndarray:
     """R_S of a single row, by its definition: the tensor product of rows of the contrast bases."""
     result = np.ones(())
     for j in columns:
@@ -89,7 +91,12 @@ def test_no_neighbours_exceed_the_sensitivities_of_the_rounds(k: tuple[int, ...]
     sets = ops.subsets(tuple(range(len(k))))
 
     def largest(weights: dict[tuple[int, ...], float]) -> float:
-        vectors = np.array([np.concatenate([one_row(r, s, k).ravel() * w for s, w in weights.items()]) for r in records])
+        vectors = np.array(
+            [
+                np.concatenate([one_row(r, s, k).ravel() * w for s, w in weights.items()])
+                for r in records
+            ]
+        )
         return max(float(np.linalg.norm(vectors - vector, axis=1).max()) for vector in vectors)
 
     pairs = {s: 1.0 for s in sets if len(s) <= 2}
@@ -101,11 +108,15 @@ def test_no_neighbours_exceed_the_sensitivities_of_the_rounds(k: tuple[int, ...]
 
 
 def test_the_largest_changes_of_single_sets_do_not_occur_together():
-    """All pairs of binary columns: the largest sum is a largest cut, half of what the single pairs add up to."""
+    """All pairs of binary columns: the largest sum is a largest cut, half of what the single pairs
+    add up to.
+    """
     d = 14
     weights = {pair: 1.0 for pair in itertools.combinations(range(d), 2)}
     alone = sum(ops.interaction_sensitivity_squared((2, 2)) for _ in weights)
-    assert marginal_purchase.interactions_sensitivity((2,) * d, weights) ** 2 == pytest.approx((d // 2) ** 2)
+    assert marginal_purchase.interactions_sensitivity((2,) * d, weights) ** 2 == pytest.approx(
+        (d // 2) ** 2
+    )
     assert alone == pytest.approx(d * (d - 1) / 2)
 
 
@@ -114,26 +125,44 @@ def test_the_largest_changes_of_single_sets_do_not_occur_together():
 def test_the_largest_sum_against_all_choices(seed: int, joined: int):
     rng = np.random.default_rng(seed)
     d = 7
-    sets = [tuple(sorted(rng.choice(d, rng.integers(1, 4), replace=False).tolist())) for _ in range(9)]
+    sets = [
+        tuple(sorted(rng.choice(d, rng.integers(1, 4), replace=False).tolist())) for _ in range(9)
+    ]
     terms = [(s, rng.normal(size=(2,) * len(s))) for s in sets]
-    every = [sum(v[tuple(x[list(s)])] for s, v in terms) for x in np.array(list(itertools.product((0, 1), repeat=d)))]
+    every = [
+        sum(v[tuple(x[list(s)])] for s, v in terms)
+        for x in np.array(list(itertools.product((0, 1), repeat=d)))
+    ]
     assert marginal_screen.largest_sum(terms) == pytest.approx(max(every))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(marginal_screen, "_MOST_JOINED", joined)
-        assert max(every) - 1e-9 <= marginal_screen.largest_sum(terms) <= sum(v.max() for _, v in terms) + 1e-9
+        assert (
+            max(every) - 1e-9
+            <= marginal_screen.largest_sum(terms)
+            <= sum(v.max() for _, v in terms) + 1e-9
+        )
 
 
-def one_table(record: tuple[int, ...], columns: tuple[int, ...], cardinalities: tuple[int, ...]) -> np.ndarray:
+def one_table(
+    record: tuple[int, ...], columns: tuple[int, ...], cardinalities: tuple[int, ...]
+) -> np.ndarray:
     return counts(np.array([record]), columns, cardinalities)
 
 
 @pytest.mark.parametrize("k", [*CARDINALITIES, (4, 4, 2), (2, 6, 3), (1, 2, 3)])
 def test_no_neighbours_exceed_the_absolute_changes_of_round_1(k: tuple[int, ...]):
-    """All pairs of rows of the whole domain, and what round 1 measures of each: exactly the sensitivity, or (k > 3) below it."""
+    """All pairs of rows of the whole domain, and what round 1 measures of each: exactly the
+    sensitivity, or (k > 3) below it.
+    """
     weights, tables, sensitivity = marginal_screen.pairs_for_laplace(k)
     records = list(itertools.product(*map(range, k)))
     vectors = np.array(
-        [np.concatenate([(one_table if s in tables else one_row)(r, s, k).ravel() for s in weights]) for r in records]
+        [
+            np.concatenate(
+                [(one_table if s in tables else one_row)(r, s, k).ravel() for s in weights]
+            )
+            for r in records
+        ]
     )
     largest = max(float(np.abs(vectors - vector).sum(axis=1).max()) for vector in vectors)
     assert 0.75 * sensitivity <= largest <= sensitivity
@@ -163,9 +192,18 @@ def test_absolute_changes_by_brute_force(k: tuple[int, ...]):
 
 def test_tables_of_columns_with_their_candidates():
     pairs = [(0, 1), (2, 3), (1, 2), (0, 3)]
-    assert marginal_screen.tables_of(pairs, (2, 2, 2, 2), most=2, most_cells=8) == [(0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)]
-    assert marginal_screen.tables_of(pairs, (2, 2, 2, 2), most=1, most_cells=100) == [(0, 1), (2, 3)]
-    assert marginal_screen.tables_of(pairs, (2, 9, 2, 2), most=3, most_cells=16) == [(0, 2, 3)]  # no room for column 1
+    assert marginal_screen.tables_of(pairs, (2, 2, 2, 2), most=2, most_cells=8) == [
+        (0, 1, 2),
+        (0, 1, 3),
+        (0, 2, 3),
+        (1, 2, 3),
+    ]
+    assert marginal_screen.tables_of(pairs, (2, 2, 2, 2), most=1, most_cells=100) == [
+        (0, 1),
+        (2, 3),
+    ]
+    # no room for column 1
+    assert marginal_screen.tables_of(pairs, (2, 9, 2, 2), most=3, most_cells=16) == [(0, 2, 3)]
     assert marginal_screen.tables_of([], (2, 2), most=2, most_cells=8) == []
 
 
@@ -191,14 +229,17 @@ def test_without_privacy_tables_are_exact():
     assert math.isinf(release.cost.epsilon) and set(release.variances.values()) == {0.0}
     for s in ops.subsets((0, 1, 2, 3)):
         if release.is_measured(s):
-            assert np.allclose(release.table(s), counts(rows, s, (2, 2, 2, 2)), atol=1e-4)  # up to the public grid
+            # up to the public grid
+            assert np.allclose(release.table(s), counts(rows, s, (2, 2, 2, 2)), atol=1e-4)
     assert all(j in release.candidates[i] for i, j in ((0, 1), (1, 0), (2, 1), (3, 2)))
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_the_price_is_the_budget(epsilon: float, delta: float):
-    release = release_marginals(dataset(chain(20_000, seed=4), *(2,) * 5), budget=Budget(epsilon, delta))
+    release = release_marginals(
+        dataset(chain(20_000, seed=4), *(2,) * 5), budget=Budget(epsilon, delta)
+    )
     assert (release.cost.epsilon, release.cost.delta, release.cost.proven) == (epsilon, delta, True)
     assert release.spent.delta == delta
     assert release.spent.epsilon <= epsilon
@@ -217,7 +258,9 @@ def test_noise_has_the_variance_that_is_stated(delta: float, k: tuple[int, ...])
         release = release_marginals(dataset(rows, *k), budget=Budget(12.0, delta), noise=noise)
         assert release.noise is (MarginalsNoise.GAUSSIAN if delta else MarginalsNoise.LAPLACE)
         for s, values in release.interactions.items():
-            scaled[len(s)] += ((values - exact[s]).ravel() / math.sqrt(release.variances[s])).tolist()
+            scaled[len(s)] += (
+                (values - exact[s]).ravel() / math.sqrt(release.variances[s])
+            ).tolist()
     for errors in scaled.values():
         assert len(errors) >= 30
         # The kurtosis of Laplace noise is 6, so the variance of a square is 5 instead of 2.
@@ -227,7 +270,9 @@ def test_noise_has_the_variance_that_is_stated(delta: float, k: tuple[int, ...])
 
 @pytest.mark.parametrize("delta", [0.05, 0.0])
 def test_an_audit_stays_below_the_claim_and_is_not_blind(delta: float):
-    """Two neighbouring data sets of 2 x 2 x 2 cells, and the linear statistic that tells round 1's numbers best."""
+    """Two neighbouring data sets of 2 x 2 x 2 cells, and the linear statistic that tells round 1's
+    numbers best.
+    """
     here, there = np.zeros((8, 3), dtype=int), np.zeros((8, 3), dtype=int)
     there[0] = (1, 1, 1)
     epsilon, runs = 14.0, 100
@@ -239,7 +284,10 @@ def test_an_audit_stays_below_the_claim_and_is_not_blind(delta: float):
     def statistic(rows: np.ndarray) -> float:
         """0 on average on the first data set, 1 on the second."""
         release = release_marginals(dataset(rows, 2, 2, 2), budget=Budget(epsilon, delta))
-        return sum(float(np.sum((release.interactions[s] - origin[s]) * change[s])) for s in sets) / size
+        return (
+            sum(float(np.sum((release.interactions[s] - origin[s]) * change[s])) for s in sets)
+            / size
+        )
 
     found = [np.array([statistic(rows) for _ in range(runs)]) for rows in (here, there)]
     for mean, values in zip((0.0, 1.0), found, strict=True):
@@ -251,10 +299,12 @@ def test_an_audit_stays_below_the_claim_and_is_not_blind(delta: float):
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 def test_later_rounds_see_released_numbers_only(monkeypatch: pytest.MonkeyPatch, delta: float):
-    """With the mechanism's answers replaced by fixed ones, two data sets give the same questions, weights and candidates."""
+    """With the mechanism's answers replaced by fixed ones, two data sets give the same questions,
+    weights and candidates.
+    """
     asked: list[list[tuple[object, ...]]] = []
     truth = chain(5000, seed=6)
-    exact = {s: ops.interaction(counts(truth, s, (2,) * 5)) for s in ops.subsets(tuple(range(5))) }
+    exact = {s: ops.interaction(counts(truth, s, (2,) * 5)) for s in ops.subsets(tuple(range(5)))}
     buy = marginal_purchase.Purchase.buy
 
     def replaced(self, weights, *, tables=frozenset(), **options):  # type: ignore[no-untyped-def]
@@ -269,7 +319,11 @@ def test_later_rounds_see_released_numbers_only(monkeypatch: pytest.MonkeyPatch,
         asked.append([])
         rows = chain(5000, seed=seed, keep=0.1 * seed)
         released.append(release_marginals(dataset(rows, *(2,) * 5), budget=Budget(2.0, delta)))
-    assert [label for label, *_ in asked[0]] == ["round 1: all pairs", "round 2: triples", "round 3: families"]
+    assert [label for label, *_ in asked[0]] == [
+        "round 1: all pairs",
+        "round 2: triples",
+        "round 3: families",
+    ]
     assert asked[0] == asked[1]
     assert released[0].candidates == released[1].candidates
 
@@ -278,7 +332,9 @@ def test_shifted_deviance_between_likelihood_ratio_and_chi_square():
     rng = np.random.default_rng(9)
     observed, expected = rng.uniform(20, 200, (3, 4)), rng.uniform(20, 200, (3, 4))
     expected *= observed.sum() / expected.sum()
-    g = stats.power_divergence(observed.ravel(), expected.ravel(), lambda_="log-likelihood").statistic
+    g = stats.power_divergence(
+        observed.ravel(), expected.ravel(), lambda_="log-likelihood"
+    ).statistic
     assert marginal_screen.shifted_deviance(observed, expected, 0.0) == pytest.approx(g, rel=1e-9)
     much = 1e7
     assert marginal_screen.shifted_deviance(observed, expected, much) * much == pytest.approx(
@@ -287,7 +343,9 @@ def test_shifted_deviance_between_likelihood_ratio_and_chi_square():
 
 
 def test_mediators_are_told_from_common_causes_of_nothing():
-    """In v0 -> v1 -> v2 the outer pair is explained by v1, and no other pair is explained by anything."""
+    """In v0 -> v1 -> v2 the outer pair is explained by v1, and no other pair is explained by
+    anything.
+    """
     data = dataset(chain(20_000, seed=10, d=3), 2, 2, 2)
     release = release_marginals(data, budget=NO_PRIVACY)
     assert set(marginal_screen.unmediated_pairs(release, Marginals())) >= {(0, 1), (1, 2)}
@@ -308,9 +366,20 @@ def _complete(data: jaxcd.Dataset) -> ReleasedMarginals:
     release = release_marginals(data, budget=NO_PRIVACY)
     d = len(release.names)
     rows = np.asarray(data.discrete)
-    values = {s: ops.interaction(counts(rows, s, release.cardinalities)) for s in ops.subsets(tuple(range(d)))}
+    values = {
+        s: ops.interaction(counts(rows, s, release.cardinalities))
+        for s in ops.subsets(tuple(range(d)))
+    }
     zero = dict.fromkeys(values, 0.0)
-    return ReleasedMarginals(release.domain, release.n_samples, values, zero, release.candidates, release.cost, release.spent)
+    return ReleasedMarginals(
+        release.domain,
+        release.n_samples,
+        values,
+        zero,
+        release.candidates,
+        release.cost,
+        release.spent,
+    )
 
 
 def test_the_allocation_is_the_best_one():
@@ -320,8 +389,15 @@ def test_the_allocation_is_the_best_one():
     rho = 0.05
     found = marginal_screen.allocate(families, k, known, rho=rho)
     sets = sorted({s for f in families for s in ops.subsets(f, smallest=2)})
-    price = np.array([ops.interaction_sensitivity_squared(tuple(k[j] for j in s)) / 2 for s in sets])
-    worth = np.array([sum(set(s) <= set(f) for f in families) * math.prod(k[j] * (k[j] - 1) for j in s) for s in sets])
+    price = np.array(
+        [ops.interaction_sensitivity_squared(tuple(k[j] for j in s)) / 2 for s in sets]
+    )
+    worth = np.array(
+        [
+            sum(set(s) <= set(f) for f in families) * math.prod(k[j] * (k[j] - 1) for j in s)
+            for s in sets
+        ]
+    )
     prior = np.array([1 / known[s] if s in known else 0.0 for s in sets])
     x = np.array([found.get(s, 0.0) for s in sets])
     assert x @ price == pytest.approx(rho, rel=1e-9)
@@ -331,7 +407,9 @@ def test_the_allocation_is_the_best_one():
         y = np.exp(log_x)
         return float(np.sum(worth / (prior + y * rho / (y @ price))))
 
-    assert np.sum(worth / (prior + x)) <= optimize.minimize(loss, np.zeros(len(sets)), method="Powell").fun * (1 + 1e-6)
+    assert np.sum(worth / (prior + x)) <= optimize.minimize(
+        loss, np.zeros(len(sets)), method="Powell"
+    ).fun * (1 + 1e-6)
     assert marginal_screen.allocate([], k, known, rho=rho) == {}
     assert set(marginal_screen.allocate(families, k, {}, rho=math.inf).values()) == {1.0}
 
@@ -340,10 +418,18 @@ def test_a_column_with_one_level_and_the_smallest_data():
     rows = np.column_stack([chain(500, seed=11, d=2), np.zeros(500, dtype=int)])
     release = release_marginals(dataset(rows, 2, 2, 1), budget=Budget(3.0, 1e-6))
     assert release.candidates[2] == () and release.interactions[0, 2].shape == (1, 0)
-    assert release_marginals(dataset(np.zeros((2, 2)), 1, 1), budget=Budget(1.0, 1e-6)).candidates == ((), ())
+    assert release_marginals(
+        dataset(np.zeros((2, 2)), 1, 1), budget=Budget(1.0, 1e-6)
+    ).candidates == ((), ())
     for delta in (1e-6, 0.0):
-        assert np.isfinite(release_marginals(dataset(np.zeros((2, 2)), 2, 2), budget=Budget(1.0, delta)).table((0, 1))).all()
-        assert release_marginals(dataset(rows, 2, 2, 1), budget=Budget(3.0, delta)).candidates[2] == ()
+        assert np.isfinite(
+            release_marginals(dataset(np.zeros((2, 2)), 2, 2), budget=Budget(1.0, delta)).table(
+                (0, 1)
+            )
+        ).all()
+        assert (
+            release_marginals(dataset(rows, 2, 2, 1), budget=Budget(3.0, delta)).candidates[2] == ()
+        )
 
 
 def test_the_file(tmp_path):
@@ -358,9 +444,16 @@ def test_the_file(tmp_path):
     np.savez(old, **{**arrays, "header": np.array(json.dumps(header))})
     for loaded in (Release.load(path), ReleasedMarginals.load(path), Release.load(old)):
         assert loaded.noise is MarginalsNoise.GAUSSIAN
-        assert loaded.names == release.names and loaded.n_samples == 5000 and loaded.cost == release.cost
+        assert (
+            loaded.names == release.names
+            and loaded.n_samples == 5000
+            and loaded.cost == release.cost
+        )
         assert loaded.candidates == release.candidates and loaded.variances == release.variances
-        assert all(np.array_equal(loaded.interactions[s], values) for s, values in release.interactions.items())
+        assert all(
+            np.array_equal(loaded.interactions[s], values)
+            for s, values in release.interactions.items()
+        )
     with pytest.raises(FormatError, match="expected histogram"):
         type(Histogram().release(dataset(np.zeros((4, 2)), 2, 2), budget=Budget(1.0))).load(path)
     with pytest.raises(DomainError, match="other variables"):
@@ -377,9 +470,13 @@ def test_refusals():
         release_marginals(data, budget=Budget(1.0, 1e-6), options=Histogram())  # type: ignore[arg-type]
     mixed = jaxcd.Domain({"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Numeric(0.0, 1.0)})
     with pytest.raises(DomainError, match="numeric"):
-        release_marginals(jaxcd.Dataset.from_array([[0, 0.5], [1, 0.2]], domain=mixed), budget=Budget(1.0, 1e-6))
+        release_marginals(
+            jaxcd.Dataset.from_array([[0, 0.5], [1, 0.2]], domain=mixed), budget=Budget(1.0, 1e-6)
+        )
     with pytest.raises(PrivacyError, match="declare"):
-        release_marginals(jaxcd.Dataset.from_array([["a", "b"], ["b", "a"]]), budget=Budget(1.0, 1e-6))
+        release_marginals(
+            jaxcd.Dataset.from_array([["a", "b"], ["b", "a"]]), budget=Budget(1.0, 1e-6)
+        )
     with pytest.raises(OptionError, match="not measured"):
         release_marginals(data, budget=Budget(1e-3, 1e-6)).table((0, 1, 2))
 

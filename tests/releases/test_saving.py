@@ -1,4 +1,6 @@
-"""Files of releases: those of the first edition are read, and what goes wrong while writing leaves the old file."""
+"""Files of releases: those of the first edition are read, and what goes wrong while writing leaves
+the old file.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,13 @@ STORED = {
 def test_files_of_the_first_edition_are_read_and_searched(kind: str, tmp_path: Path) -> None:
     epsilon, delta, rows, columns, edges = STORED[kind]
     old = Release.load(FIRST_EDITION / f"{kind}.npz")
-    assert (old.kind, old.cost.epsilon, old.cost.delta, old.n_samples, len(old.names)) == (kind, epsilon, delta, rows, columns)
+    assert (old.kind, old.cost.epsilon, old.cost.delta, old.n_samples, len(old.names)) == (
+        kind,
+        epsilon,
+        delta,
+        rows,
+        columns,
+    )
     assert old.bought is None and not old.cost.proven
     run = jaxcd.search(old)
     assert [str(edge) for edge in run.graph.edges()] == edges
@@ -35,7 +43,9 @@ def test_files_of_the_first_edition_are_read_and_searched(kind: str, tmp_path: P
     assert jaxcd.search(again).graph == run.graph and again.ledger == old.ledger
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old = Release.load(FIRST_EDITION / "histogram.npz")
     path = old.save(tmp_path / "kept.npz")
     before = path.read_bytes()

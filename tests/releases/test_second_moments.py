@@ -1,4 +1,6 @@
-"""Second moments: the sensitivity by search, the untilting by quadrature, the variances and the null by simulation, the cost."""
+"""Second moments: the sensitivity by search, the untilting by quadrature, the variances and the
+null by simulation, the cost.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,28 @@ from jaxcd.privacy import Accountant
 from jaxcd.releases.base import Release
 from jaxcd.releases.moments.bought_units import bought_units, shortest_half
 from jaxcd.releases.moments.noisy_fisher_z import NoisyFisherZ
-from jaxcd.releases.moments.second_moments import ReleasedSecondMoments, SecondMoments, release_second_moments
+from jaxcd.releases.moments.second_moments import (
+    ReleasedSecondMoments,
+    SecondMoments,
+    release_second_moments,
+)
 
 BUDGET = jaxcd.Budget(epsilon=1.0, delta=1e-6)
 
 
 def dataset(values: np.ndarray, *, declared: bool = True) -> Dataset:
     names = [f"x{i}" for i in range(values.shape[1])]
-    return Dataset.from_array(values, domain=Domain({name: Numeric() for name in names}, declared=declared))
+    return Dataset.from_array(
+        values, domain=Domain({name: Numeric() for name in names}, declared=declared)
+    )
 
 
 def public(values: np.ndarray) -> SecondMoments:
     names = [f"x{i}" for i in range(values.shape[1])]
-    return SecondMoments(centres=dict.fromkeys(names, 0.0), scales=dict(zip(names, values.std(0).tolist(), strict=True)))
+    return SecondMoments(
+        centres=dict.fromkeys(names, 0.0),
+        scales=dict(zip(names, values.std(0).tolist(), strict=True)),
+    )
 
 
 def simulated(seed: int) -> jaxcd.SimulatedNoise:
@@ -38,7 +49,9 @@ def simulated(seed: int) -> jaxcd.SimulatedNoise:
 
 
 def chain(n: int, rng: np.random.Generator) -> np.ndarray:
-    """x0 -> x1 -> x2, and x3 -> x2: x0 and x2 are independent given x1, x0 and x3 are independent."""
+    """x0 -> x1 -> x2, and x3 -> x2: x0 and x2 are independent given x1, x0 and x3 are
+    independent.
+    """
     x0, x3 = rng.normal(size=(2, n))
     x1 = 0.9 * x0 + rng.normal(size=n)
     return np.column_stack([x0, x1, 1.2 * x1 - 0.8 * x3 + rng.normal(size=n), x3])
@@ -48,7 +61,9 @@ class TestSensitivity:
     @pytest.mark.parametrize("p", [1, 2, 4])
     @pytest.mark.parametrize("rate", [0.05, 0.4, 2.0])
     @pytest.mark.parametrize("anchor", [0.5, 1.0])
-    def test_no_pair_of_rows_exceeds_it_and_some_pair_reaches_it(self, p: int, rate: float, anchor: float):
+    def test_no_pair_of_rows_exceeds_it_and_some_pair_reaches_it(
+        self, p: int, rate: float, anchor: float
+    ):
         others = np.random.default_rng(0).normal(size=(3, p))
 
         def change(rows: np.ndarray, gram: Any) -> float:
@@ -57,7 +72,9 @@ class TestSensitivity:
             return float(np.linalg.norm(tilted.pack(moments[0]) - tilted.pack(moments[1])))
 
         def smooth(rows: np.ndarray) -> np.ndarray:  # without the grid, for the search
-            g = np.exp(-rate / 2 * (rows**2).sum(axis=1))[:, None] * np.column_stack([np.full(len(rows), anchor), rows])
+            g = np.exp(-rate / 2 * (rows**2).sum(axis=1))[:, None] * np.column_stack(
+                [np.full(len(rows), anchor), rows]
+            )
             return g.T @ g
 
         def rounded(rows: np.ndarray) -> np.ndarray:
@@ -65,7 +82,10 @@ class TestSensitivity:
 
         rng = np.random.default_rng(p)
         starts = rng.normal(size=(6, 2 * p)) / math.sqrt(rate * p)
-        found = [optimize.minimize(lambda rows: -change(rows, smooth), start, method="BFGS").x for start in starts]
+        found = [
+            optimize.minimize(lambda rows: -change(rows, smooth), start, method="BFGS").x
+            for start in starts
+        ]
         largest = max(change(rows, rounded) for rows in found)
         bound = tilted.gram_sensitivity(rate=rate, anchor=anchor, n_columns=p)
         assert largest <= bound * (1 + 1e-12)
@@ -76,7 +96,9 @@ class TestSensitivity:
         distance = np.linspace(0, 400, 400_001)
         for rate, anchor in ((0.03, 1.0), (0.5, 0.7), (1.0, 1.0), (2.0, 1.5)):
             norms = (anchor**2 + distance) * np.exp(-rate * distance)
-            assert tilted.gram_sensitivity(rate=rate, anchor=anchor, n_columns=1) == pytest.approx(norms.max(), rel=2e-5)
+            assert tilted.gram_sensitivity(rate=rate, anchor=anchor, n_columns=1) == pytest.approx(
+                norms.max(), rel=2e-5
+            )
 
     def test_pack_halves_the_squared_norm_and_unpack_inverts_it(self):
         a = np.random.default_rng(0).normal(size=(5, 5))
@@ -87,7 +109,9 @@ class TestSensitivity:
     def test_far_rows_weigh_nothing(self):
         values = np.random.default_rng(0).normal(size=(50, 3))
         far = np.concatenate([values, [[1e300, -1e300, 0.0], [1e6, 0.0, 0.0]]])
-        np.testing.assert_array_equal(tilted.gram(values, rate=0.1, anchor=1.0), tilted.gram(far, rate=0.1, anchor=1.0))
+        np.testing.assert_array_equal(
+            tilted.gram(values, rate=0.1, anchor=1.0), tilted.gram(far, rate=0.1, anchor=1.0)
+        )
 
 
 class TestUntilting:
@@ -102,14 +126,18 @@ class TestUntilting:
         moments = (rows * (w * np.exp(-rate * (y**2).sum(axis=1)))[:, None]).T @ rows
         found = tilted.untilt(1000 * moments, n_samples=1000, rate=rate, anchor=0.8, sigma=0.0)
         np.testing.assert_allclose(found.mean, mean, atol=1e-9)
-        np.testing.assert_allclose((found.directions * found.variances) @ found.directions.T, covariance, atol=1e-9)
+        np.testing.assert_allclose(
+            (found.directions * found.variances) @ found.directions.T, covariance, atol=1e-9
+        )
 
     def test_the_estimate_converges_to_the_truth_in_the_columns_units(self):
         rng = np.random.default_rng(0)
         root = np.array([[100.0, 0, 0], [3.0, 0.1, 0], [0.2, 0.001, 0.01]])
         values = np.array([1e4, -3.0, 0.5]) + rng.normal(size=(100_000, 3)) @ root.T
         found = release_second_moments(dataset(values), budget=jaxcd.NO_PRIVACY)
-        assert (np.abs(found.mean - [1e4, -3.0, 0.5]) < 0.02 * np.sqrt(np.diag(root @ root.T))).all()
+        assert (
+            np.abs(found.mean - [1e4, -3.0, 0.5]) < 0.02 * np.sqrt(np.diag(root @ root.T))
+        ).all()
         white = np.linalg.solve(root, np.linalg.solve(root, found.covariance).T)
         np.testing.assert_allclose(white, np.eye(3), atol=0.02)
 
@@ -137,7 +165,9 @@ class TestVariance:
         block = c[np.ix_([0, 2], [0, 2])] - c[np.ix_([0, 2], given)] @ np.linalg.solve(
             c[np.ix_(given, given)], c[np.ix_(given, [0, 2])]
         )
-        assert partial(release, 0, 2, 1, 3)[0] == pytest.approx(block[0, 1] / math.sqrt(block[0, 0] * block[1, 1]))
+        assert partial(release, 0, 2, 1, 3)[0] == pytest.approx(
+            block[0, 1] / math.sqrt(block[0, 0] * block[1, 1])
+        )
 
     @pytest.mark.parametrize("variables", [(0, 2), (0, 2, 1), (1, 2, 0, 3)])
     def test_noise_and_sampling_against_simulation(self, variables: tuple[int, ...]):
@@ -153,7 +183,16 @@ class TestVariance:
             moments = tilted.gram(np.linalg.solve(factor, chain(n, rng).T).T, rate=rate, anchor=1.0)
             noise = tilted.unpack(sigma * rng.normal(size=15), 5)
             release = ReleasedSecondMoments(
-                data.domain, n, moments + noise, sigma, rate, np.zeros(4), factor, (), template.cost, template.spent
+                data.domain,
+                n,
+                moments + noise,
+                sigma,
+                rate,
+                np.zeros(4),
+                factor,
+                (),
+                template.cost,
+                template.spent,
             )
             found.append(partial(release, *variables))
         r, variance = np.array(found).T
@@ -166,26 +205,38 @@ class TestVariance:
         squares, effective = [], []
         for seed in range(40):
             values = rng.normal(size=(4000, 3)) @ root.T
-            release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated(seed), options=public(values))
+            release = release_second_moments(
+                dataset(values), budget=BUDGET, noise=simulated(seed), options=public(values)
+            )
             white = np.linalg.solve(root, np.linalg.solve(root, release.covariance).T)
             squares += [white[np.triu_indices(3, 1)] ** 2]
             effective.append(release.effective_samples)
-        assert 1 / np.mean(squares) == pytest.approx(np.median(effective), rel=0.35)  # sd about 13 %
+        # sd about 13 %
+        assert 1 / np.mean(squares) == pytest.approx(np.median(effective), rel=0.35)
         assert np.max(effective) < 4000
 
     def test_the_null_is_calibrated_under_noise(self):
         rng = np.random.default_rng(5)
         test, margins = NoisyFisherZ(), []
-        queries = [jaxcd.citests.Query.of(0, 3), jaxcd.citests.Query.of(0, 2, (1,)), jaxcd.citests.Query.of(1, 3, (0,))]
+        queries = [
+            jaxcd.citests.Query.of(0, 3),
+            jaxcd.citests.Query.of(0, 2, (1,)),
+            jaxcd.citests.Query.of(1, 3, (0,)),
+        ]
         naive = []
         for seed in range(100):
             values = chain(1200, rng)
-            release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated(seed), options=public(values))
+            release = release_second_moments(
+                dataset(values), budget=BUDGET, noise=simulated(seed), options=public(values)
+            )
             prepared = test.prepare(release)
             margins += [
                 prepared.evaluate(prepared.bucket(q), [q], alpha=0.05).margin[0] for q in queries
             ]
-            naive += [math.sqrt(1200) * abs(math.atanh(partial(release, q.x, q.y, *q.given)[0])) - 1.96 for q in queries]
+            naive += [
+                math.sqrt(1200) * abs(math.atanh(partial(release, q.x, q.y, *q.given)[0])) - 1.96
+                for q in queries
+            ]
         rate = float(np.mean(np.array(margins) > 0))  # sd about .013; alpha is .05
         assert 0.01 < rate < 0.09
         assert np.mean(np.array(naive) > 0) > 0.15  # what knowing the noise is good for
@@ -196,25 +247,42 @@ class TestCost:
     def test_the_whole_budget_and_no_more(self, bought: bool):
         values = chain(500, np.random.default_rng(0))
         release = release_second_moments(
-            dataset(values), budget=BUDGET, noise=simulated(0), options=None if bought else public(values)
+            dataset(values),
+            budget=BUDGET,
+            noise=simulated(0),
+            options=None if bought else public(values),
         )
         assert release.cost.epsilon == 1.0 and release.cost.delta == 1e-6
-        assert release.spent.epsilon == pytest.approx(1.0, rel=1e-9) and release.spent.epsilon <= 1.0
+        assert (
+            release.spent.epsilon == pytest.approx(1.0, rel=1e-9) and release.spent.epsilon <= 1.0
+        )
         ledger = jaxcd.privacy.Ledger(BUDGET)
         assert str(release.charges[0]["label"]).startswith("centres" if bought else "tilted")
         assert len(release.charges) == 3 + bought
-        assert 0.999999 * ledger.rho_limit < math.fsum(row["rho"] for row in release.charges) <= ledger.rho_limit
+        assert (
+            0.999999 * ledger.rho_limit
+            < math.fsum(row["rho"] for row in release.charges)
+            <= ledger.rho_limit
+        )
 
     def test_the_last_round_has_the_noise_of_its_share(self):
         values = chain(500, np.random.default_rng(0))
-        release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated(0), options=public(values))
+        release = release_second_moments(
+            dataset(values), budget=BUDGET, noise=simulated(0), options=public(values)
+        )
         rho = 0.7 * jaxcd.privacy.Ledger(BUDGET).rho_limit
-        assert release.sigma == pytest.approx(math.exp(release.rate - 1) / release.rate / math.sqrt(2 * rho), rel=3e-5)  # rows on a grid
+        # rows on a grid
+        assert release.sigma == pytest.approx(
+            math.exp(release.rate - 1) / release.rate / math.sqrt(2 * rho), rel=3e-5
+        )
 
     def test_secure_noise_is_the_default_and_proved(self):
         values = chain(300, np.random.default_rng(0))
         options = dataclasses.replace(public(values), shares=(1.0,))
-        releases = [release_second_moments(dataset(values), budget=BUDGET, options=options) for _ in range(2)]
+        releases = [
+            release_second_moments(dataset(values), budget=BUDGET, options=options)
+            for _ in range(2)
+        ]
         assert releases[0].cost.proven
         assert not np.array_equal(releases[0].moments, releases[1].moments)
 
@@ -224,14 +292,17 @@ class TestCost:
         far = values.copy()
         far[0] = 1e300
         releases = [
-            release_second_moments(dataset(v), budget=BUDGET, noise=simulated(0), options=options) for v in (values, far)
+            release_second_moments(dataset(v), budget=BUDGET, noise=simulated(0), options=options)
+            for v in (values, far)
         ]
         np.testing.assert_allclose(releases[0].correlation, releases[1].correlation, atol=0.02)
 
     def test_bounds_are_used_where_declared(self):
         values = np.random.default_rng(0).uniform(5e8, 5e8 + 1, size=(3000, 2))
         domain = Domain({"a": Numeric(5e8, 5e8 + 1), "b": Numeric(5e8, 5e8 + 1)})
-        release = release_second_moments(Dataset.from_array(values, domain=domain), budget=jaxcd.NO_PRIVACY)
+        release = release_second_moments(
+            Dataset.from_array(values, domain=domain), budget=jaxcd.NO_PRIVACY
+        )
         np.testing.assert_allclose(release.mean, 5e8 + 0.5, atol=0.05)
 
 
@@ -241,17 +312,30 @@ class TestBoughtUnits:
         for _ in range(50):
             counts = rng.integers(-3, 12, size=12)
             first, end = shortest_half(counts, n_samples=60)
-            good = [(j - i, -counts[i:j].sum()) for i in range(12) for j in range(i + 1, 13) if counts[i:j].sum() >= 30]
+            good = [
+                (j - i, -counts[i:j].sum())
+                for i in range(12)
+                for j in range(i + 1, 13)
+                if counts[i:j].sum() >= 30
+            ]
             assert (end - first, -counts[first:end].sum()) == min(good, default=(12, -counts.sum()))
 
     @pytest.mark.parametrize("budget", [BUDGET, jaxcd.Budget(0.1, 1e-6)], ids=str)
     def test_rough_is_enough(self, budget):
-        """Within a factor of 2 of the standard deviation, and within 1 of it from the mean, also at a tenth of the budget."""
-        values = np.array([0.0, 30.0, -7.0]) + np.random.default_rng(0).normal(size=(10_000, 3)) * [1.0, 5.0, 0.7]
+        """Within a factor of 2 of the standard deviation, and within 1 of it from the mean, also at
+        a tenth of the budget.
+        """
+        values = np.array([0.0, 30.0, -7.0]) + np.random.default_rng(0).normal(size=(10_000, 3)) * [
+            1.0,
+            5.0,
+            0.7,
+        ]
         accountant = Accountant(jaxcd.privacy.Ledger(budget), simulated(0))
         rho = 0.1 * accountant.ledger.rho_limit
         domain = Domain({"a": Numeric(), "b": Numeric(), "c": Numeric(-20, 20)})
-        centres, scales = bought_units(Dataset.from_array(values, domain=domain), accountant, rho=rho)
+        centres, scales = bought_units(
+            Dataset.from_array(values, domain=domain), accountant, rho=rho
+        )
         assert (np.abs(centres - values.mean(0)) < values.std(0)).all()
         assert (np.abs(np.log(scales / values.std(0))) < math.log(2)).all()
         assert [entry.event.rho for entry in accountant.ledger.entries] == [rho]
@@ -271,7 +355,9 @@ class TestFile:
             loaded.check_names(["y"])
 
     def test_a_damaged_file_is_refused(self, tmp_path):
-        release = release_second_moments(dataset(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated(0))
+        release = release_second_moments(
+            dataset(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated(0)
+        )
         path = release.save(tmp_path / "moments.npz")
         arrays = dict(np.load(path))
         arrays["factor"] = arrays["factor"][:2]
@@ -280,7 +366,9 @@ class TestFile:
             ReleasedSecondMoments.load(path)
 
     def test_it_does_not_print_its_numbers(self):
-        release = release_second_moments(dataset(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated(0))
+        release = release_second_moments(
+            dataset(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated(0)
+        )
         assert "array" not in repr(release) and "4 columns" in repr(release)
 
 
@@ -304,7 +392,9 @@ class TestErrors:
     def test_centres_of_other_columns(self):
         data = dataset(chain(300, np.random.default_rng(0)))
         with pytest.raises(jaxcd.errors.OptionError, match="missing.*x1.*unknown.*y"):
-            release_second_moments(data, budget=BUDGET, options=SecondMoments(centres={"y": 0.0}, scales={"y": 1.0}))
+            release_second_moments(
+                data, budget=BUDGET, options=SecondMoments(centres={"y": 0.0}, scales={"y": 1.0})
+            )
 
     def test_columns_that_are_not_numeric(self):
         domain = Domain({"a": Numeric(), "b": Categorical(("u", "v"))})
@@ -318,9 +408,7 @@ class TestErrors:
         with pytest.raises(jaxcd.errors.DataError):
             jaxcd.Dataset(dataset(values).domain, np.empty((2, 0), dtype=np.int32), values)
 
-    @pytest.mark.parametrize(
-        "budget", [None, 1.0, jaxcd.Budget(1.0)]
-    )
+    @pytest.mark.parametrize("budget", [None, 1.0, jaxcd.Budget(1.0)])
     def test_budgets(self, budget):
         with pytest.raises(jaxcd.errors.OptionError, match="budget"):
             release_second_moments(dataset(chain(300, np.random.default_rng(0))), budget=budget)
@@ -337,14 +425,26 @@ class TestErrors:
             jaxcd.pc(data, test=NoisyFisherZ(), decider=decider, budget=jaxcd.NO_PRIVACY, key=None)
         release = release_second_moments(data, budget=BUDGET, noise=simulated(0))
         with pytest.raises(jaxcd.errors.OptionError, match="has been paid for"):
-            jaxcd.pc(release, test=NoisyFisherZ(), decider=jaxcd.NoisyThreshold(), budget=BUDGET, key=None)
+            jaxcd.pc(
+                release,
+                test=NoisyFisherZ(),
+                decider=jaxcd.NoisyThreshold(),
+                budget=BUDGET,
+                key=None,
+            )
 
-    @pytest.mark.parametrize("budget", [BUDGET, jaxcd.NO_PRIVACY, jaxcd.Budget(1e-3, 1e-6)], ids=str)
+    @pytest.mark.parametrize(
+        "budget", [BUDGET, jaxcd.NO_PRIVACY, jaxcd.Budget(1e-3, 1e-6)], ids=str
+    )
     def test_degenerate_columns_are_no_error(self, budget):
         values = chain(100, np.random.default_rng(0))
         values[:, 1] = 3.0
         values[:, 3] = 2 * values[:, 0]
         release = release_second_moments(dataset(values), budget=budget, noise=simulated(0))
-        answers = NoisyFisherZ().prepare(release).partial_correlations(np.array([[0, 2, 1, 3], [0, 3, 1, 2]]))
+        answers = (
+            NoisyFisherZ()
+            .prepare(release)
+            .partial_correlations(np.array([[0, 2, 1, 3], [0, 3, 1, 2]]))
+        )
         assert np.isfinite(answers).all()
         assert np.linalg.eigvalsh(release.correlation).min() > 0

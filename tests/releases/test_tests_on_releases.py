@@ -1,4 +1,6 @@
-"""Tests and searches on releases: equal to those on data without noise, calibrated with it, and at no further cost."""
+"""Tests and searches on releases: equal to those on data without noise, calibrated with it, and at
+no further cost.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ import jaxcd
 from jaxcd.citests import CITest, Query
 from jaxcd.queries import Session
 from jaxcd.releases import Release, ReleasedHistogram, ReleasedMarginals
-from jaxcd.releases.tables.noisy_strata import NoisyStrata, fit_independence, histogram_strata, marginal_strata
+from jaxcd.releases.tables.noisy_strata import (
+    NoisyStrata,
+    fit_independence,
+    histogram_strata,
+    marginal_strata,
+)
 from jaxcd.releases.tables.noisy_table_tests import noisy_chi_square, noisy_kendall
 
 FREE = jaxcd.NO_PRIVACY
@@ -23,7 +30,9 @@ NAMED = {"ids": lambda test: test.name}
 
 
 def dataset(rows: np.ndarray, *cardinalities: int) -> jaxcd.Dataset:
-    domain = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(cardinalities)])
+    domain = jaxcd.Domain(
+        [(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(cardinalities)]
+    )
     return jaxcd.Dataset.from_codes(np.asarray(rows, dtype=np.int32), domain=domain)
 
 
@@ -31,7 +40,9 @@ def simulated(seed: int) -> jaxcd.SimulatedNoise:
     return jaxcd.SimulatedNoise(jax.random.key(seed))
 
 
-def answers(data: jaxcd.Dataset | Release, test: CITest, queries: list[Query]) -> tuple[np.ndarray, np.ndarray]:
+def answers(
+    data: jaxcd.Dataset | Release, test: CITest, queries: list[Query]
+) -> tuple[np.ndarray, np.ndarray]:
     found = Session(data, test, alpha=0.05, budget=FREE).evaluate(queries)
     return found.statistic, found.log_pvalue
 
@@ -52,11 +63,18 @@ class TestWithoutNoise:
         """Also with empty strata and levels that do not occur."""
         rng = np.random.default_rng(seed)
         levels = (2, 3, 2, 4)
-        data = dataset(np.column_stack([rng.choice(k, size=60, p=rng.dirichlet(np.full(k, 0.5))) for k in levels]), *levels)
+        data = dataset(
+            np.column_stack(
+                [rng.choice(k, size=60, p=rng.dirichlet(np.full(k, 0.5))) for k in levels]
+            ),
+            *levels,
+        )
         release = jaxcd.release(data, jaxcd.Histogram(), budget=FREE)
         for test in TABLE_TESTS:
             for ours, theirs in zip(
-                answers(release, test, every_query(4)), answers(data, test, every_query(4)), strict=True
+                answers(release, test, every_query(4)),
+                answers(data, test, every_query(4)),
+                strict=True,
             ):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
@@ -65,12 +83,16 @@ class TestWithoutNoise:
         for deviance, name in ((False, "pearson"), (True, "log-likelihood")):
             statistic, dof = noisy_chi_square(NoisyStrata(table, np.array(0.0)), deviance=deviance)
             expected = stats.chi2_contingency(table[0], correction=False, lambda_=name)
-            assert statistic == pytest.approx(expected.statistic, rel=1e-7) and dof == pytest.approx(expected.dof, rel=1e-7)
+            assert statistic == pytest.approx(
+                expected.statistic, rel=1e-7
+            ) and dof == pytest.approx(expected.dof, rel=1e-7)
 
     @pytest.mark.parametrize("test", TABLE_TESTS, **NAMED)
     def test_little_noise_changes_little(self, test: CITest):
         data = jaxcd.networks.load("cancer").sample(50_000, key=jax.random.key(0))
-        release = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1000.0), noise=simulated(0))
+        release = jaxcd.release(
+            data, jaxcd.Histogram(), budget=jaxcd.Budget(1000.0), noise=simulated(0)
+        )
         queries = [q for q in every_query(5) if len(q.given) <= 1]
         (ours, _), (theirs, _) = answers(release, test, queries), answers(data, test, queries)
         assert np.abs(ours - theirs).max() < 0.02 * (1 + np.abs(theirs).max())
@@ -78,14 +100,22 @@ class TestWithoutNoise:
     @pytest.mark.parametrize("search", [jaxcd.pc, jaxcd.fci], ids=["pc", "fci"])
     def test_searches_find_what_they_find_on_the_data(self, search):
         data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
-        knowledge = jaxcd.Knowledge(tiers=[("Pollution", "Smoker"), ("Cancer",), ("Xray", "Dyspnoea")])
+        knowledge = jaxcd.Knowledge(
+            tiers=[("Pollution", "Smoker"), ("Cancer",), ("Xray", "Dyspnoea")]
+        )
         release = jaxcd.release(data, jaxcd.Histogram(), budget=FREE)
         options = {
-            "test": jaxcd.ChiSquare(), "decider": jaxcd.Threshold(0.01), "key": None, "knowledge": knowledge,
+            "test": jaxcd.ChiSquare(),
+            "decider": jaxcd.Threshold(0.01),
+            "key": None,
+            "knowledge": knowledge,
             "colliders": jaxcd.discovery.ColliderRule.MAJORITY,
-        }  # fmt: skip
+        }
         on_data, on_release = search(data, budget=FREE, **options), search(release, **options)
-        assert on_release.graph == on_data.graph and on_release.separating_sets == on_data.separating_sets
+        assert (
+            on_release.graph == on_data.graph
+            and on_release.separating_sets == on_data.separating_sets
+        )
 
 
 class TestStrata:
@@ -98,7 +128,9 @@ class TestStrata:
         assert strata.variance == pytest.approx(2 * release.variance) and strata.covariance is None
 
     def test_of_marginals(self):
-        """Tables of exact interactions are the counts; noise on them has the covariance that is stated."""
+        """Tables of exact interactions are the counts; noise on them has the covariance that is
+        stated.
+        """
         release = _marginals(simulated(0), jaxcd.Budget(1.0, 1e-6))
         query = Query.of(0, 2, (1,))
         strata = marginal_strata(release, query)
@@ -106,9 +138,18 @@ class TestStrata:
         rng = np.random.default_rng(0)
         draws = []
         for _ in range(3000):
-            noisy = {s: rng.normal(size=part.shape) * math.sqrt(release.variances[s]) for s, part in release.interactions.items()}
+            noisy = {
+                s: rng.normal(size=part.shape) * math.sqrt(release.variances[s])
+                for s, part in release.interactions.items()
+            }
             table = ReleasedMarginals(
-                release.domain, 1, noisy, release.variances, release.candidates, release.cost, release.spent
+                release.domain,
+                1,
+                noisy,
+                release.variances,
+                release.candidates,
+                release.cost,
+                release.spent,
             ).table((0, 1, 2))
             draws.append(table.transpose(1, 0, 2).ravel())
         found = np.cov(np.array(draws).T)
@@ -119,7 +160,11 @@ class TestStrata:
         table = np.random.default_rng(0).integers(0, 9, (5, 3, 4)).astype(float)
         table[2], table[3, :, 1] = 0.0, 0.0
         fitted = fit_independence(NoisyStrata(table, np.array(0.0))).expected
-        margins = table.sum(2)[:, :, None] * table.sum(1)[:, None, :] / np.maximum(table.sum((1, 2)), 1)[:, None, None]
+        margins = (
+            table.sum(2)[:, :, None]
+            * table.sum(1)[:, None, :]
+            / np.maximum(table.sum((1, 2)), 1)[:, None, None]
+        )
         np.testing.assert_allclose(fitted, margins, atol=1e-9)
 
     @pytest.mark.parametrize("value", [0.0, -7.0, 1e12, -1e12])
@@ -127,20 +172,40 @@ class TestStrata:
     def test_statistics_are_total(self, value: float, variance: float):
         table = np.full((2, 2, 3), value)
         table[0, 0, 0] += 1
-        for strata in (NoisyStrata(table, np.array(variance)), NoisyStrata(table, np.array(variance), variance * np.eye(12))):
-            numbers = [*noisy_chi_square(strata, deviance=False), *noisy_chi_square(strata, deviance=True), noisy_kendall(strata)]
+        for strata in (
+            NoisyStrata(table, np.array(variance)),
+            NoisyStrata(table, np.array(variance), variance * np.eye(12)),
+        ):
+            numbers = [
+                *noisy_chi_square(strata, deviance=False),
+                *noisy_chi_square(strata, deviance=True),
+                noisy_kendall(strata),
+            ]
             assert np.isfinite(numbers).all()
 
     def test_correlated_and_uncorrelated_noise_agree(self):
         table = np.random.default_rng(0).normal(20, 9, (3, 3, 2))
-        plain, dense = NoisyStrata(table, np.array(40.0)), NoisyStrata(table, np.array(40.0), 40.0 * np.eye(18))
-        assert noisy_chi_square(plain, deviance=True) == pytest.approx(noisy_chi_square(dense, deviance=True))
+        plain, dense = (
+            NoisyStrata(table, np.array(40.0)),
+            NoisyStrata(table, np.array(40.0), 40.0 * np.eye(18)),
+        )
+        assert noisy_chi_square(plain, deviance=True) == pytest.approx(
+            noisy_chi_square(dense, deviance=True)
+        )
         assert noisy_kendall(plain) == pytest.approx(noisy_kendall(dense))
 
 
 def _histogram(values: np.ndarray, *, scale: float, n: int = 1000) -> ReleasedHistogram:
-    domain = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(values.shape)])
-    cost = jaxcd.privacy.PrivacyCost(2 / scale if scale else math.inf, 0.0, jaxcd.privacy.Relation.REPLACE_ONE, False, "made for a test")
+    domain = jaxcd.Domain(
+        [(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(values.shape)]
+    )
+    cost = jaxcd.privacy.PrivacyCost(
+        2 / scale if scale else math.inf,
+        0.0,
+        jaxcd.privacy.Relation.REPLACE_ONE,
+        False,
+        "made for a test",
+    )
     return ReleasedHistogram(domain, n, values, scale, cost, cost)
 
 
@@ -150,7 +215,9 @@ def _marginals(noise: jaxcd.SimulatedNoise, budget: jaxcd.Budget | None) -> Rele
     y = (x + (rng.random(20_000) < 0.2)) % 3
     z = (y + (rng.random(20_000) < 0.3)) % 2
     data = dataset(np.column_stack([x, y, z, rng.integers(0, 2, 20_000)]), 2, 3, 2, 2)
-    return jaxcd.release(data, jaxcd.Marginals(), budget=FREE if budget is None else budget, noise=noise)
+    return jaxcd.release(
+        data, jaxcd.Marginals(), budget=FREE if budget is None else budget, noise=noise
+    )
 
 
 SKEWED = {2: (0.9, 0.1), 3: (0.8, 0.1, 0.1)}
@@ -158,9 +225,19 @@ EVEN = {2: (0.5, 0.5), 3: (0.4, 0.35, 0.25)}
 
 
 def _rejections(
-    n: int, epsilon: float, n_given: int, levels: int, shares: dict, *, runs: int, seed: int, dependence: float = 0.0
+    n: int,
+    epsilon: float,
+    n_given: int,
+    levels: int,
+    shares: dict,
+    *,
+    runs: int,
+    seed: int,
+    dependence: float = 0.0,
 ) -> tuple[np.ndarray, float]:
-    """How often chi-square, G and Kendall, and chi-square without the noise in its null, reject at .05: x and y given Z, in a histogram."""
+    """How often chi-square, G and Kendall, and chi-square without the noise in its null, reject at
+    .05: x and y given Z, in a histogram.
+    """
     rng = np.random.default_rng(seed)
     p = np.array(shares[levels])
     joint = np.outer(p, p)
@@ -173,10 +250,17 @@ def _rejections(
         draws = rng.geometric(1 - math.exp(-1 / scale), (2, *counts.shape))
         counts = counts + draws[0] - draws[1]
     query = Query.of(0, 1, range(2, 2 + n_given))
-    strata = NoisyStrata.stack([histogram_strata(_histogram(part, scale=scale, n=n), query) for part in counts])
+    strata = NoisyStrata.stack(
+        [histogram_strata(_histogram(part, scale=scale, n=n), query) for part in counts]
+    )
     unaware = NoisyStrata(np.maximum(strata.tables, 0), np.zeros(runs))
-    pvalues = [stats.chi2.sf(*noisy_chi_square(strata, deviance=deviance)) for deviance in (False, True)]
-    pvalues += [2 * stats.norm.sf(np.abs(noisy_kendall(strata))), stats.chi2.sf(*noisy_chi_square(unaware, deviance=False))]
+    pvalues = [
+        stats.chi2.sf(*noisy_chi_square(strata, deviance=deviance)) for deviance in (False, True)
+    ]
+    pvalues += [
+        2 * stats.norm.sf(np.abs(noisy_kendall(strata))),
+        stats.chi2.sf(*noisy_chi_square(unaware, deviance=False)),
+    ]
     rates = [float(np.mean(pvalue < 0.05)) for pvalue in pvalues]
     return np.array(rates[:3]), rates[3]
 
@@ -206,20 +290,34 @@ class TestCalibration:
         assert (rates < 0.08).all() and naive > 0.5
 
     def test_power_grows_with_n(self):
-        power = [_rejections(n, 1.0, 1, 2, EVEN, runs=60, seed=1, dependence=0.01)[0] for n in (1_000, 10_000, 100_000)]
-        assert (power[0] < 0.6).all() and (np.diff(power, axis=0) >= 0).all() and (power[2] == 1).all()
+        power = [
+            _rejections(n, 1.0, 1, 2, EVEN, runs=60, seed=1, dependence=0.01)[0]
+            for n in (1_000, 10_000, 100_000)
+        ]
+        assert (
+            (power[0] < 0.6).all() and (np.diff(power, axis=0) >= 0).all() and (power[2] == 1).all()
+        )
 
     def test_on_marginals(self):
-        """Noise that strata share is in the null: independent columns, all subsets measured, with noise as large as the counts' own."""
+        """Noise that strata share is in the null: independent columns, all subsets measured, with
+        noise as large as the counts' own.
+        """
         rng = np.random.default_rng(0)
         data = dataset(rng.integers(0, 2, (2000, 3)), 2, 2, 2)
         variances = {s: 300.0 if len(s) < 3 else 60.0 for s in _interactions(np.zeros((2, 2, 2)))}
-        cost = jaxcd.privacy.PrivacyCost(1.0, 1e-6, jaxcd.privacy.Relation.REPLACE_ONE, False, "made for a test")
+        cost = jaxcd.privacy.PrivacyCost(
+            1.0, 1e-6, jaxcd.privacy.Relation.REPLACE_ONE, False, "made for a test"
+        )
         queries = []
         for _ in range(600):
             counts = rng.multinomial(2000, np.full(8, 1 / 8)).reshape(2, 2, 2)
-            noisy = {s: part + rng.normal(size=part.shape) * math.sqrt(variances[s]) for s, part in _interactions(counts).items()}
-            release = ReleasedMarginals(data.domain, 2000, noisy, variances, ((1, 2), (0, 2), (0, 1)), cost, cost)
+            noisy = {
+                s: part + rng.normal(size=part.shape) * math.sqrt(variances[s])
+                for s, part in _interactions(counts).items()
+            }
+            release = ReleasedMarginals(
+                data.domain, 2000, noisy, variances, ((1, 2), (0, 2), (0, 1)), cost, cost
+            )
             queries.append(marginal_strata(release, Query.of(0, 1, (2,))))
         strata = NoisyStrata.stack(queries)
         rates = [
@@ -233,7 +331,9 @@ def _interactions(counts: np.ndarray) -> dict[tuple[int, ...], np.ndarray]:
     from jaxcd.ops.interactions import interaction, subsets
 
     axes = tuple(range(counts.ndim))
-    return {s: interaction(counts.sum(axis=tuple(a for a in axes if a not in s))) for s in subsets(axes)}
+    return {
+        s: interaction(counts.sum(axis=tuple(a for a in axes if a not in s))) for s in subsets(axes)
+    }
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +350,9 @@ class TestSearches:
         again = search(bought, test=test, decider=jaxcd.Threshold(0.01), key=None)
         assert run.graph == again.graph
         assert run.cost == bought.cost and run.spent == bought.spent and run.cost.epsilon == 1.0
-        assert [row["epsilon"] for row in run.info["ledger"]] == [1.0] and "epsilon=1" in run.info["budget"]
+        assert [row["epsilon"] for row in run.info["ledger"]] == [1.0] and "epsilon=1" in run.info[
+            "budget"
+        ]
         assert run.save(tmp_path / "run").is_dir()
 
     def test_the_skeleton_is_found(self, bought):
@@ -268,20 +370,32 @@ class TestSearches:
         release = _marginals(simulated(0), jaxcd.Budget(1.0, 1e-6))
         session = Session(release, jaxcd.ChiSquare(), alpha=0.05, budget=FREE)
         measured = [query for query in every_query(4) if session.admissible(query)]
-        assert all(session.admissible(Query.of(x, y)) for x, y in itertools.combinations(range(4), 2))
+        assert all(
+            session.admissible(Query.of(x, y)) for x, y in itertools.combinations(range(4), 2)
+        )
         assert session.admissible(Query.of(0, 2, (1,))) and len(measured) < len(every_query(4))
         run = jaxcd.pc(release, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(0.01), key=None)
         assert run.graph.adjacency[:3, :3].sum() == 4 and not run.graph.adjacency[0, 3]
         assert run.separating_sets[frozenset(("v0", "v2"))] == ("v1",)
-        assert sum(row["rho"] for row in run.info["ledger"]) <= jaxcd.privacy.Ledger(jaxcd.Budget(1.0, 1e-6)).rho_limit
+        assert (
+            sum(row["rho"] for row in run.info["ledger"])
+            <= jaxcd.privacy.Ledger(jaxcd.Budget(1.0, 1e-6)).rho_limit
+        )
 
     def test_second_moments_answer_fisher_z(self):
         rng = np.random.default_rng(0)
         a, b = rng.normal(size=(2, 5000))
         values = np.column_stack([a, b, a + b + rng.normal(size=5000)])
-        data = jaxcd.Dataset.from_array(values, domain=jaxcd.Domain({name: jaxcd.Numeric() for name in "abc"}))
-        release = jaxcd.release(data, jaxcd.SecondMoments(), budget=jaxcd.Budget(1.0, 1e-6), noise=simulated(0))
-        one, other = (answers(release, test, every_query(3)) for test in (jaxcd.FisherZ(), jaxcd.releases.NoisyFisherZ()))
+        data = jaxcd.Dataset.from_array(
+            values, domain=jaxcd.Domain({name: jaxcd.Numeric() for name in "abc"})
+        )
+        release = jaxcd.release(
+            data, jaxcd.SecondMoments(), budget=jaxcd.Budget(1.0, 1e-6), noise=simulated(0)
+        )
+        one, other = (
+            answers(release, test, every_query(3))
+            for test in (jaxcd.FisherZ(), jaxcd.releases.NoisyFisherZ())
+        )
         assert np.array_equal(one, other)
         run = jaxcd.pc(release, test=jaxcd.FisherZ(), decider=jaxcd.Threshold(0.01), key=None)
         assert run.graph == jaxcd.MixedGraph.from_edges(["a", "b", "c"], ["a --> c", "b --> c"])
@@ -291,18 +405,30 @@ class TestSearches:
 class TestRefusals:
     RELEASE = _histogram(np.full((2, 2, 2), 50), scale=2.0)
 
-    @pytest.mark.parametrize("test", [jaxcd.CovarianceNorm(), jaxcd.FisherZ(), jaxcd.Spearman()], **NAMED)
+    @pytest.mark.parametrize(
+        "test", [jaxcd.CovarianceNorm(), jaxcd.FisherZ(), jaxcd.Spearman()], **NAMED
+    )
     def test_another_test_is_told_which_there_are(self, test):
-        with pytest.raises(jaxcd.errors.OptionError, match=f"{test.name}; it answers ChiSquare, GTest, KendallTau"):
+        with pytest.raises(
+            jaxcd.errors.OptionError, match=f"{test.name}; it answers ChiSquare, GTest, KendallTau"
+        ):
             jaxcd.pc(self.RELEASE, test=test, decider=jaxcd.Threshold(), key=None)
 
     def test_a_budget(self):
         with pytest.raises(jaxcd.errors.OptionError, match="a release has been paid for"):
-            jaxcd.pc(self.RELEASE, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), budget=jaxcd.Budget(1.0), key=None)
+            jaxcd.pc(
+                self.RELEASE,
+                test=jaxcd.ChiSquare(),
+                decider=jaxcd.Threshold(),
+                budget=jaxcd.Budget(1.0),
+                key=None,
+            )
 
     def test_a_mechanism(self):
         with pytest.raises(jaxcd.errors.OptionError, match="NoisyThreshold buys answers"):
-            jaxcd.fci(self.RELEASE, test=jaxcd.KendallTau(), decider=jaxcd.NoisyThreshold(), key=None)
+            jaxcd.fci(
+                self.RELEASE, test=jaxcd.KendallTau(), decider=jaxcd.NoisyThreshold(), key=None
+            )
 
     def test_a_dataset_still_needs_a_budget(self):
         data = dataset(np.zeros((5, 2)), 2, 2)

@@ -1,4 +1,6 @@
-"""BDeu against its formula by loops over records, its score equivalence, and the counts behind discrete scores."""
+"""BDeu against its formula by loops over records, its score equivalence, and the counts behind
+discrete scores.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,10 @@ def by_records(node: int, parents: tuple[int, ...], weight: float) -> float:
     for state in itertools.product(*(range(CARDINALITIES[p]) for p in parents)):
         counts = [cells[state, x] for x in range(r)]
         total += math.lgamma(weight / q) - math.lgamma(weight / q + sum(counts))
-        total += sum(math.lgamma(weight / (q * r) + count) - math.lgamma(weight / (q * r)) for count in counts)
+        total += sum(
+            math.lgamma(weight / (q * r) + count) - math.lgamma(weight / (q * r))
+            for count in counts
+        )
     return total
 
 
@@ -54,18 +59,24 @@ def by_records(node: int, parents: tuple[int, ...], weight: float) -> float:
 def test_it_is_the_formula(weight: float):
     score = BDeuScore.of_data(DATA, equivalent_sample_size=weight)
     for node, parents in FAMILIES:
-        assert score.local(node, parents) == pytest.approx(by_records(node, parents, weight), rel=1e-10)
+        assert score.local(node, parents) == pytest.approx(
+            by_records(node, parents, weight), rel=1e-10
+        )
 
 
 def test_a_batch_is_its_members_in_any_order():
     score, single = BDeuScore.of_data(DATA), BDeuScore.of_data(DATA)
     for node in range(4):
         families = [parents for v, parents in reversed(FAMILIES) if v == node]
-        assert score.locals(node, families).tolist() == [single.local(node, parents) for parents in families]
+        assert score.locals(node, families).tolist() == [
+            single.local(node, parents) for parents in families
+        ]
 
 
 def test_small_data_by_hand():
-    """One column of two levels, two records of one level: the probability of the second given the first is (1/2 + 1) / 2."""
+    """One column of two levels, two records of one level: the probability of the second given the
+    first is (1/2 + 1) / 2.
+    """
     data = dataset(np.array([[0, 0], [0, 0]]), (2, 2))
     score = BDeuScore.of_data(data, equivalent_sample_size=1.0)
     assert score.local(0, ()) == pytest.approx(math.log(0.5 * 0.75), rel=1e-12)
@@ -89,12 +100,15 @@ def test_equivalent_dags_have_equal_scores():
         classes.setdefault(key, []).append(total)
     assert len(classes) == 185
     assert max(max(totals) - min(totals) for totals in classes.values()) < 1e-9
-    assert len({round(totals[0], 6) for totals in classes.values()}) > 150  # and different classes differ
+    # and different classes differ
+    assert len({round(totals[0], 6) for totals in classes.values()}) > 150
 
 
 @settings(max_examples=15, deadline=None)
 @given(
-    st.integers(0, 2**32), st.sampled_from([40, 400]), st.lists(st.sampled_from([1, 2, 3, 12]), min_size=5, max_size=5)
+    st.integers(0, 2**32),
+    st.sampled_from([40, 400]),
+    st.lists(st.sampled_from([1, 2, 3, 12]), min_size=5, max_size=5),
 )
 def test_counts_are_those_of_a_loop(seed: int, n: int, cardinalities: list[int]):
     """Few cells (bit masks), many (scattered) and more than rows (sorted) alike."""

@@ -22,7 +22,9 @@ def rows(n: int = 12, d: int = 4, seed: int = 0) -> np.ndarray:
 
 
 def dataset(values: np.ndarray) -> Dataset:
-    return Dataset.from_array(values, domain=Domain({f"v{j}": Numeric() for j in range(values.shape[1])}))
+    return Dataset.from_array(
+        values, domain=Domain({f"v{j}": Numeric() for j in range(values.shape[1])})
+    )
 
 
 def log_evidence(values: np.ndarray, d: int, alpha_mu: float, alpha_w: float) -> float:
@@ -35,7 +37,9 @@ def log_evidence(values: np.ndarray, d: int, alpha_mu: float, alpha_w: float) ->
     total = 0.0
     for x in values:
         df = freedom - size + 1
-        total += stats.multivariate_t.logpdf(x, loc=mean, shape=scale * (weight + 1) / (weight * df), df=df)
+        total += stats.multivariate_t.logpdf(
+            x, loc=mean, shape=scale * (weight + 1) / (weight * df), df=df
+        )
         scale = scale + weight / (weight + 1) * np.outer(x - mean, x - mean)
         mean = (weight * mean + x) / (weight + 1)
         freedom, weight = freedom + 1, weight + 1
@@ -45,7 +49,9 @@ def log_evidence(values: np.ndarray, d: int, alpha_mu: float, alpha_w: float) ->
 @pytest.mark.parametrize(("alpha_mu", "alpha_w"), [(1.0, None), (0.3, 7.5), (4.0, 20.0)])
 def test_families_are_ratios_of_predictive_densities(alpha_mu, alpha_w):
     values = rows(5)
-    score = BGeScore.of_data(dataset(values), alpha_mu=alpha_mu, alpha_w=alpha_w, standardised=False)
+    score = BGeScore.of_data(
+        dataset(values), alpha_mu=alpha_mu, alpha_w=alpha_w, standardised=False
+    )
     freedom = 4 + alpha_mu + 1 if alpha_w is None else alpha_w
     for node in range(4):
         others = [u for u in range(4) if u != node]
@@ -58,7 +64,9 @@ def test_families_are_ratios_of_predictive_densities(alpha_mu, alpha_w):
 
 def test_standardised_columns_have_no_unit():
     values = rows(50)
-    a, b = (BGeScore.of_data(dataset(v)) for v in (values, values * np.array([1e3, 1e-3, 7.0, 1.0]) + 5))
+    a, b = (
+        BGeScore.of_data(dataset(v)) for v in (values, values * np.array([1e3, 1e-3, 7.0, 1.0]) + 5)
+    )
     scaled = (values - values.mean(axis=0)) / values.std(axis=0)
     c = BGeScore.of_data(dataset(scaled), standardised=False)
     for node, parents in ((0, ()), (1, (0, 2)), (3, (0, 1, 2))):
@@ -93,13 +101,17 @@ def test_a_constant_column_has_a_finite_score():
     values = rows(20, 3)
     values[:, 1] = 2.5
     score = BGeScore.of_data(dataset(values))
-    assert all(math.isfinite(score.local(v, tuple(u for u in range(3) if u != v))) for v in range(3))
+    assert all(
+        math.isfinite(score.local(v, tuple(u for u in range(3) if u != v))) for v in range(3)
+    )
 
 
 def test_configuration_and_refusals():
     data = dataset(rows(40, 3))
     assert BGe().prepare(data).local(0, (1,)) == BGeScore.of_data(data).local(0, (1,))
-    assert BGe().prepare(data).max_parents == 2 and BGe().prepare(data, max_parents=1).max_parents == 1
+    assert (
+        BGe().prepare(data).max_parents == 2 and BGe().prepare(data, max_parents=1).max_parents == 1
+    )
     for wrong in ({"alpha_mu": 0.0}, {"alpha_mu": math.nan}, {"alpha_w": -1.0}):
         with pytest.raises(jaxcd.errors.OptionError, match=next(iter(wrong))):
             BGe(**wrong)
@@ -109,7 +121,10 @@ def test_configuration_and_refusals():
         BGeScore(("a",), np.zeros(1), np.eye(1), n_samples=0)
     with pytest.raises(jaxcd.errors.DataError, match="covariance"):
         BGeScore(("a",), np.zeros(1), np.full((1, 1), math.nan), n_samples=5)
-    codes = Dataset.from_codes(np.zeros((5, 2), dtype=np.int32), domain=Domain({"a": Categorical((0, 1)), "b": Categorical((0, 1))}))
+    codes = Dataset.from_codes(
+        np.zeros((5, 2), dtype=np.int32),
+        domain=Domain({"a": Categorical((0, 1)), "b": Categorical((0, 1))}),
+    )
     with pytest.raises(jaxcd.errors.DomainError, match="'a'"):
         BGeScore.of_data(codes)
     with pytest.raises(jaxcd.errors.OptionError, match="release"):

@@ -19,7 +19,12 @@ ROWS = np.stack([RNG.integers(0, r, 300) for r in CARDINALITIES], axis=1)
 ROWS[:, 2] = np.where(RNG.random(300) < 0.7, ROWS[:, 0], ROWS[:, 2])
 DATA = jaxcd.Dataset.from_codes(
     ROWS.astype(np.int32),
-    domain=jaxcd.Domain([(name, jaxcd.Categorical(tuple(range(r)))) for name, r in zip("abcd", CARDINALITIES, strict=True)]),
+    domain=jaxcd.Domain(
+        [
+            (name, jaxcd.Categorical(tuple(range(r))))
+            for name, r in zip("abcd", CARDINALITIES, strict=True)
+        ]
+    ),
 )
 TABLE = np.zeros(CARDINALITIES)
 np.add.at(TABLE, tuple(ROWS.T), 1)
@@ -28,7 +33,10 @@ np.add.at(TABLE, tuple(ROWS.T), 1)
 def by_records(node: int, parents: tuple[int, ...], penalty: float) -> float:
     families = Counter((tuple(row[list(parents)]), row[node]) for row in ROWS)
     rows = Counter(tuple(row[list(parents)]) for row in ROWS)
-    fit = sum(count * math.log(count / rows[configuration]) for (configuration, _), count in families.items())
+    fit = sum(
+        count * math.log(count / rows[configuration])
+        for (configuration, _), count in families.items()
+    )
     free = (CARDINALITIES[node] - 1) * math.prod(CARDINALITIES[parent] for parent in parents)
     return fit - penalty / 2 * math.log(300) * free
 
@@ -42,16 +50,27 @@ def test_it_is_the_formula(penalty: float):
     ]
     for node in range(4):
         others = [v for v in range(4) if v != node]
-        for parents in itertools.chain.from_iterable(itertools.combinations(others, k) for k in range(4)):
+        for parents in itertools.chain.from_iterable(
+            itertools.combinations(others, k) for k in range(4)
+        ):
             for score in scores:
-                assert score.local(node, parents) == pytest.approx(by_records(node, parents, penalty), rel=1e-12)
+                assert score.local(node, parents) == pytest.approx(
+                    by_records(node, parents, penalty), rel=1e-12
+                )
 
 
 def test_totals_and_tables_are_sums_of_locals():
     score = BICScore.of_data(DATA, max_parents=2)
     graph = np.zeros((4, 4), dtype=bool)
-    graph[0, 2] = graph[1, 3] = graph[2, 3] = graph[0, 3] = True  # three parents: more than the table holds
-    expected = by_records(0, (), 1) + by_records(1, (), 1) + by_records(2, (0,), 1) + by_records(3, (0, 1, 2), 1)
+    graph[0, 2] = graph[1, 3] = graph[2, 3] = graph[0, 3] = (
+        True  # three parents: more than the table holds
+    )
+    expected = (
+        by_records(0, (), 1)
+        + by_records(1, (), 1)
+        + by_records(2, (0,), 1)
+        + by_records(3, (0, 1, 2), 1)
+    )
     assert score.total(graph) == pytest.approx(expected, rel=1e-12)
     table = score.table(3)
     assert table.families[0] == () and len(table.families) == 1 + 3 + 3 and score.table(3) is table

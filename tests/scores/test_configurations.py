@@ -1,4 +1,6 @@
-"""One configuration on data of every kind and on every release, and the normal score of numeric data."""
+"""One configuration on data of every kind and on every release, and the normal score of numeric
+data.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,13 @@ from jaxcd.releases import GaussianScore, SetScore, release_second_moments
 from jaxcd.scores import BIC, BDeu, BDeuScore, BICScore, GaussianDataScore
 
 RNG = np.random.default_rng(0)
-MIXING = np.array([[1.0, 0.4, 0.0, 0.2], [0.0, 1.0, 0.6, 0.0], [0.0, 0.0, 1.0, 0.5], [0.0, 0.0, 0.0, 1.0]])
+MIXING = np.array(
+    [[1.0, 0.4, 0.0, 0.2], [0.0, 1.0, 0.6, 0.0], [0.0, 0.0, 1.0, 0.5], [0.0, 0.0, 0.0, 1.0]]
+)
 VALUES = np.tanh(RNG.normal(size=(400, 4)) @ MIXING) * 2 + [0.0, 5.0, -3.0, 1.0]
-NUMBERS = jaxcd.Dataset.from_array(VALUES, domain=jaxcd.Domain([(name, jaxcd.Numeric(-20.0, 20.0)) for name in "abcd"]))
+NUMBERS = jaxcd.Dataset.from_array(
+    VALUES, domain=jaxcd.Domain([(name, jaxcd.Numeric(-20.0, 20.0)) for name in "abcd"])
+)
 LEVELS = jaxcd.networks.load("cancer").sample(2_000, key=jax.random.key(0))
 
 
@@ -30,16 +36,24 @@ def test_the_normal_score_is_that_of_least_squares(penalty: float):
             itertools.combinations([v for v in range(4) if v != node], k) for k in range(4)
         ):
             design = np.column_stack([np.ones(400), VALUES[:, list(parents)]])
-            residual = VALUES[:, node] - design @ np.linalg.lstsq(design, VALUES[:, node], rcond=None)[0]
-            expected = -400 * math.log(residual.std() / spread) - penalty / 2 * math.log(400) * len(parents)
+            residual = (
+                VALUES[:, node] - design @ np.linalg.lstsq(design, VALUES[:, node], rcond=None)[0]
+            )
+            expected = -400 * math.log(residual.std() / spread) - penalty / 2 * math.log(400) * len(
+                parents
+            )
             assert score.local(node, parents) == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_copied_column_has_a_finite_score():
     domain = jaxcd.Domain([(name, jaxcd.Numeric(-20.0, 20.0)) for name in "abcdef"])
-    copied = jaxcd.Dataset.from_array(np.column_stack([VALUES, VALUES[:, 0], np.ones(400)]), domain=domain)
+    copied = jaxcd.Dataset.from_array(
+        np.column_stack([VALUES, VALUES[:, 0], np.ones(400)]), domain=domain
+    )
     score = GaussianDataScore(copied)
-    assert math.isfinite(score.local(4, (0, 1, 2, 3))) and score.local(4, (0,)) > score.local(4, (1,))
+    assert math.isfinite(score.local(4, (0, 1, 2, 3))) and score.local(4, (0,)) > score.local(
+        4, (1,)
+    )
     assert score.local(5, (0, 1)) <= score.local(5, ())
 
 
@@ -47,24 +61,33 @@ def test_configurations_choose_the_score():
     histogram = jaxcd.release(LEVELS, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
     marginals = jaxcd.release(LEVELS, jaxcd.Marginals(), budget=jaxcd.NO_PRIVACY)
     moments = release_second_moments(NUMBERS, budget=jaxcd.NO_PRIVACY)
-    assert isinstance(BIC().prepare(LEVELS), BICScore) and isinstance(BDeu().prepare(LEVELS), BDeuScore)
+    assert isinstance(BIC().prepare(LEVELS), BICScore) and isinstance(
+        BDeu().prepare(LEVELS), BDeuScore
+    )
     assert isinstance(BIC().prepare(NUMBERS), GaussianDataScore)
-    assert isinstance(BIC().prepare(marginals), SetScore) and isinstance(BIC().prepare(moments), GaussianScore)
+    assert isinstance(BIC().prepare(marginals), SetScore) and isinstance(
+        BIC().prepare(moments), GaussianScore
+    )
     for config in (BIC(), BDeu(), BIC(penalty_discount=2.0), BDeu(equivalent_sample_size=1.0)):
         exact, noiseless = config.prepare(LEVELS), config.prepare(histogram)
         for node, parents in ((0, ()), (2, (0, 1)), (3, (1, 2, 4))):
-            assert noiseless.local(node, parents) == pytest.approx(exact.local(node, parents), rel=1e-9)
-    assert BIC().prepare(LEVELS).max_parents == 4 and BIC().prepare(LEVELS, max_parents=2).max_parents == 2
+            assert noiseless.local(node, parents) == pytest.approx(
+                exact.local(node, parents), rel=1e-9
+            )
+    assert (
+        BIC().prepare(LEVELS).max_parents == 4
+        and BIC().prepare(LEVELS, max_parents=2).max_parents == 2
+    )
     assert BIC().prepare(marginals, max_parents=1).max_parents == 1
 
 
 def test_penalty_and_prior_are_passed_on():
-    assert BIC(penalty_discount=3.0).prepare(LEVELS).local(2, (0,)) == BICScore.of_data(LEVELS, penalty=3.0).local(
-        2, (0,)
-    )
-    assert BIC(penalty_discount=3.0).prepare(NUMBERS).local(2, (0,)) == GaussianDataScore(NUMBERS, penalty=3.0).local(
-        2, (0,)
-    )
+    assert BIC(penalty_discount=3.0).prepare(LEVELS).local(2, (0,)) == BICScore.of_data(
+        LEVELS, penalty=3.0
+    ).local(2, (0,))
+    assert BIC(penalty_discount=3.0).prepare(NUMBERS).local(2, (0,)) == GaussianDataScore(
+        NUMBERS, penalty=3.0
+    ).local(2, (0,))
     expected = BDeuScore.of_data(LEVELS, equivalent_sample_size=2.0).local(2, (0,))
     assert BDeu(equivalent_sample_size=2.0).prepare(LEVELS).local(2, (0,)) == expected
 
@@ -80,7 +103,9 @@ def test_refusals():
     columns = jaxcd.Domain([("x", jaxcd.Categorical(("a", "b"))), ("y", jaxcd.Numeric(0.0, 2.0))])
     mixed = jaxcd.Dataset.from_array([["a", 0.5], ["b", 0.7], ["a", 1.5]], domain=columns)
     for config in (BIC(), BDeu()):
-        with pytest.raises(DomainError, match="discrete and numeric columns together, and 'y' is numeric"):
+        with pytest.raises(
+            DomainError, match="discrete and numeric columns together, and 'y' is numeric"
+        ):
             config.prepare(mixed)
     with pytest.raises(DomainError, match=r"'a' is numeric; use BIC\(\)"):
         BDeu().prepare(NUMBERS)

@@ -1,4 +1,6 @@
-"""The Gaussian score: against least squares, score-equivalent, and what searches on a release return."""
+"""The Gaussian score: against least squares, score-equivalent, and what searches on a release
+return.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,15 @@ DAG = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")])
 
 
 def data(n: int = 20_000, seed: int = 0) -> Dataset:
-    return jaxcd.data.structural.linear_gaussian_sem(DAG, key=jax.random.key(3)).sample(n, key=jax.random.key(seed))
+    return jaxcd.data.structural.linear_gaussian_sem(DAG, key=jax.random.key(3)).sample(
+        n, key=jax.random.key(seed)
+    )
 
 
 def release(n: int = 20_000, budget=BUDGET) -> ReleasedSecondMoments:
-    return release_second_moments(data(n), budget=budget, noise=jaxcd.SimulatedNoise(jax.random.key(1)))
+    return release_second_moments(
+        data(n), budget=budget, noise=jaxcd.SimulatedNoise(jax.random.key(1))
+    )
 
 
 def dags(d: int):
@@ -74,14 +80,21 @@ class TestScore:
             variance = np.var(values[:, node] - values[:, list(parents)] @ fit)
             gain = score.local(node, parents) - score.local(node, ())
             price = len(parents) * math.log(found.effective_samples)
-            assert (gain + price) / (found.effective_samples / 2) == pytest.approx(-math.log(variance), abs=0.02)
+            assert (gain + price) / (found.effective_samples / 2) == pytest.approx(
+                -math.log(variance), abs=0.02
+            )
 
     def test_candidates_are_the_strongest_partial_correlations(self):
         score = GaussianScore(release(), n_candidates=2)
         assert score.candidates(4)[-1] == 3 and all(len(score.candidates(v)) == 2 for v in range(5))
-        assert all(v not in GaussianScore(release(2000), n_candidates=99).candidates(v) for v in range(5))
+        assert all(
+            v not in GaussianScore(release(2000), n_candidates=99).candidates(v) for v in range(5)
+        )
 
-    @pytest.mark.parametrize("options", [{"penalty": 0.0}, {"penalty": math.nan}, {"n_candidates": 0}, {"max_parents": -1}])
+    @pytest.mark.parametrize(
+        "options",
+        [{"penalty": 0.0}, {"penalty": math.nan}, {"n_candidates": 0}, {"max_parents": -1}],
+    )
     def test_options(self, options):
         with pytest.raises(jaxcd.errors.OptionError, match=next(iter(options))):
             GaussianScore(release(2000), **options)
@@ -97,14 +110,20 @@ class TestSearches:
             assert run.graph == truth
             assert run.cost == found.cost and run.spent == found.spent
             assert run.info["n_samples"] == 20_000
-            assert math.fsum(row["rho"] for row in run.info["ledger"]) <= jaxcd.privacy.Ledger(BUDGET).rho_limit
+            assert (
+                math.fsum(row["rho"] for row in run.info["ledger"])
+                <= jaxcd.privacy.Ledger(BUDGET).rho_limit
+            )
             assert run.save(tmp_path / run.info["algorithm"]).is_dir()
 
     def test_a_loaded_release_gives_the_same(self, tmp_path):
         found = release(2000)
         loaded = Release.load(found.save(tmp_path / "moments"))
         assert search_second_moments(loaded).graph == search_second_moments(found).graph
-        assert search_second_moments(loaded).info["score"] == search_second_moments(found).info["score"]
+        assert (
+            search_second_moments(loaded).info["score"]
+            == search_second_moments(found).info["score"]
+        )
 
     def test_nothing_is_found_in_noise(self):
         rng = np.random.default_rng(0)
@@ -112,20 +131,30 @@ class TestSearches:
         n_edges = []
         for seed in range(10):
             independent = Dataset.from_array(rng.normal(size=(1000, 6)), domain=domain)
-            found = release_second_moments(independent, budget=BUDGET, noise=jaxcd.SimulatedNoise(jax.random.key(seed)))
+            found = release_second_moments(
+                independent, budget=BUDGET, noise=jaxcd.SimulatedNoise(jax.random.key(seed))
+            )
             n_edges.append(int(search_second_moments(found).graph.adjacency.sum()) // 2)
         assert sum(n_edges) <= 2  # of 150 pairs
 
     def test_nothing_is_found_where_noise_leaves_less_than_a_row(self):
         """log N is taken of at least 8 rows: at one row and less an edge would cost nothing."""
         rng = np.random.default_rng(4)
-        independent = Dataset.from_array(rng.normal(size=(1000, 6)), domain=Domain({f"x{i}": Numeric() for i in range(6)}))
+        independent = Dataset.from_array(
+            rng.normal(size=(1000, 6)), domain=Domain({f"x{i}": Numeric() for i in range(6)})
+        )
         for epsilon in (0.2, 0.1, 0.01):
             found = release_second_moments(
-                independent, budget=jaxcd.Budget(epsilon, 1e-6), noise=jaxcd.SimulatedNoise(jax.random.key(5))
+                independent,
+                budget=jaxcd.Budget(epsilon, 1e-6),
+                noise=jaxcd.SimulatedNoise(jax.random.key(5)),
             )
             assert found.effective_samples < 1
-            assert search_second_moments(found).graph.n_edges == jaxcd.ges(found, score=jaxcd.BIC()).graph.n_edges == 0
+            assert (
+                search_second_moments(found).graph.n_edges
+                == jaxcd.ges(found, score=jaxcd.BIC()).graph.n_edges
+                == 0
+            )
 
     def test_another_thing_than_a_release(self):
         for search in (search_second_moments, pc_second_moments):
@@ -140,7 +169,9 @@ class TestSearches:
             values[:, child] += (child % 2 + 0.7) * values[:, (child - 1) // 3]
         truth = nx.DiGraph([(f"x{(child - 1) // 3:02}", f"x{child:02}") for child in range(1, p)])
         domain = Domain({f"x{v:02}": Numeric() for v in range(p)})
-        found = release_second_moments(Dataset.from_array(values, domain=domain), budget=jaxcd.NO_PRIVACY)
+        found = release_second_moments(
+            Dataset.from_array(values, domain=domain), budget=jaxcd.NO_PRIVACY
+        )
         run = search_second_moments(found, n_candidates=8, max_parents=3)
         assert not run.info["exact"]
         assert run.graph == dag_to_cpdag(truth).reordered(found.names)

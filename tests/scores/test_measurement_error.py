@@ -1,4 +1,6 @@
-"""The measurement-error likelihood against direct summation, its fits against what must hold for them."""
+"""The measurement-error likelihood against direct summation, its fits against what must hold for
+them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from jaxcd.scores import BICScore
 
 
 def direct(y: int, mu: float, scale: float) -> tuple[float, float]:
-    """log sum_N Poisson(N; mu) DiscreteLaplace(y - N; scale) and the mean of N, term by term in 30 digits."""
+    """log sum_N Poisson(N; mu) DiscreteLaplace(y - N; scale) and the mean of N, term by term in 30
+    digits.
+    """
     with mpmath.workdps(30):
         q, m = mpmath.exp(-1 / mpmath.mpf(scale)), mpmath.mpf(mu)
         spread = 12 * float(mpmath.sqrt(m)) + 40 * scale + 60
@@ -40,9 +44,23 @@ def direct(y: int, mu: float, scale: float) -> tuple[float, float]:
 
 
 CASES = [
-    (0, 0.01), (0, 5.0), (5, 0.1), (7, 1e-8), (3, 40.0), (90, 1.0), (20, 400.0), (100, 100.0), (150, 90.0),
-    (-1, 2.0), (-30, 3.0), (-5, 300.0), (1000, 1500.0), (20_000, 20_100.0), (20_000, 19_000.0), (20_400, 20_000.0),
-]  # fmt: skip
+    (0, 0.01),
+    (0, 5.0),
+    (5, 0.1),
+    (7, 1e-8),
+    (3, 40.0),
+    (90, 1.0),
+    (20, 400.0),
+    (100, 100.0),
+    (150, 90.0),
+    (-1, 2.0),
+    (-30, 3.0),
+    (-5, 300.0),
+    (1000, 1500.0),
+    (20_000, 20_100.0),
+    (20_000, 19_000.0),
+    (20_400, 20_000.0),
+]
 
 
 @pytest.mark.parametrize("scale", [0.0015, 0.005, 0.02, 0.027, 0.05, 0.2, 2.0, 6.7, 20.0])
@@ -59,7 +77,8 @@ def test_it_is_a_distribution(mu: float):
     y = np.arange(-900, 1200).astype(float)
     log_f, mean = noisy_count(y, np.full(y.shape, mu), 10.0)
     assert np.exp(log_f).sum() == pytest.approx(1.0, abs=1e-10)
-    assert (np.exp(log_f) * mean).sum() == pytest.approx(mu, rel=1e-9)  # the law of total expectation
+    # the law of total expectation
+    assert (np.exp(log_f) * mean).sum() == pytest.approx(mu, rel=1e-9)
 
 
 def test_an_empty_cell_is_pure_noise():
@@ -81,7 +100,9 @@ def test_without_noise_it_is_poisson():
 def test_the_mean_is_the_slope(y: int, mu: float, scale: float):
     """d log f / d log mu = E[N | y] - mu, for every Poisson mixture."""
     step = 1e-4
-    around = noisy_count(np.full(3, float(y)), mu * np.exp(step * np.array([-1.0, 0.0, 1.0])), scale)
+    around = noisy_count(
+        np.full(3, float(y)), mu * np.exp(step * np.array([-1.0, 0.0, 1.0])), scale
+    )
     slope = (around[0][2] - around[0][0]) / (2 * step)
     assert slope == pytest.approx(around[1][1] - mu, rel=1e-4, abs=1e-4 * (1 + mu))
 
@@ -90,8 +111,12 @@ def test_the_mean_is_the_slope(y: int, mu: float, scale: float):
 def test_the_table_agrees_with_the_formula(scale: float):
     rng = np.random.default_rng(1)
     y = np.array([-40.0, -1.0, 0.0, 1.0, 7.0, 60.0, 900.0, 30_000.0])
-    mu = np.maximum(y, 0) * np.exp(rng.normal(scale=0.3, size=(400, 8))) + rng.exponential(3 * scale, size=(400, 8))
-    for approximate, exact in zip(TabulatedCounts(y, scale)(mu), noisy_count(y, mu, scale), strict=True):
+    mu = np.maximum(y, 0) * np.exp(rng.normal(scale=0.3, size=(400, 8))) + rng.exponential(
+        3 * scale, size=(400, 8)
+    )
+    for approximate, exact in zip(
+        TabulatedCounts(y, scale)(mu), noisy_count(y, mu, scale), strict=True
+    ):
         assert approximate == pytest.approx(exact, abs=2e-3, rel=1e-5)
 
 
@@ -99,7 +124,9 @@ def release(name: str, *, n: int, epsilon: float | None, seed: int) -> ReleasedH
     data = networks.load(name).sample(n, key=jax.random.key(seed))
     if epsilon is None:
         return release_histogram(data, budget=NO_PRIVACY)
-    return release_histogram(data, budget=Budget(epsilon), noise=SimulatedNoise(jax.random.key(seed + 1)))
+    return release_histogram(
+        data, budget=Budget(epsilon), noise=SimulatedNoise(jax.random.key(seed + 1))
+    )
 
 
 def random_dags(d: int, number: int, seed: int) -> np.ndarray:
@@ -124,17 +151,32 @@ def test_the_likelihood_never_falls(epsilon: float):
 
 
 def test_a_fit_is_a_maximum():
-    """Two dependent binary columns: three free parameters, maximised by another optimiser on the direct formula."""
+    """Two dependent binary columns: three free parameters, maximised by another optimiser on the
+    direct formula.
+    """
     rng = np.random.default_rng(5)
     values = np.array([[220, 90], [40, 150]]) + rng.integers(-8, 9, (2, 2))
     table = NoisyTable(values, n_samples=500, scale=4.0)
-    fit = table.fit(np.array([[[False, True], [False, False]], [[False, False], [False, False]]]), tolerance=1e-9)
+    fit = table.fit(
+        np.array([[[False, True], [False, False]], [[False, False], [False, False]]]),
+        tolerance=1e-9,
+    )
 
     def negative(logits: np.ndarray) -> float:
         weights = np.exp(np.append(logits, 0.0))
-        return -float(noisy_count(values.ravel().astype(float), 500 * weights / weights.sum(), 4.0)[0].sum())
+        return -float(
+            noisy_count(values.ravel().astype(float), 500 * weights / weights.sum(), 4.0)[0].sum()
+        )
 
-    best = min(minimize(negative, rng.normal(size=3), method="Nelder-Mead", options={"fatol": 1e-10, "xatol": 1e-8}).fun for _ in range(4))
+    best = min(
+        minimize(
+            negative,
+            rng.normal(size=3),
+            method="Nelder-Mead",
+            options={"fatol": 1e-10, "xatol": 1e-8},
+        ).fun
+        for _ in range(4)
+    )
     assert fit.log_likelihood[0] == pytest.approx(-best, abs=1e-5)
     assert fit.log_likelihood[1] < fit.log_likelihood[0] - 5  # independence does not fit
     assert fit.means.sum(axis=1) == pytest.approx(500)
@@ -180,7 +222,9 @@ def test_a_race_ends_as_the_full_fits_do(epsilon: float):
     racing, full = MeasurementErrorScore(noisy), MeasurementErrorScore(noisy)
     totals = full.totals(graphs)
     place, value = racing.best(graphs)
-    assert value == pytest.approx(totals.max(), abs=2e-2) and totals[place] == pytest.approx(totals.max(), abs=2e-2)
+    assert value == pytest.approx(totals.max(), abs=2e-2) and totals[place] == pytest.approx(
+        totals.max(), abs=2e-2
+    )
     assert racing.n_steps < full.n_steps
     # A later race among the losers is as right: what was given up is taken up again.
     losers = np.flatnonzero(totals < totals.max() - 0.1)
@@ -205,7 +249,9 @@ def test_max_parents_is_checked():
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=8), st.floats(0.1, 100))
 @settings(max_examples=100, deadline=None)
 def test_the_projection_is_the_nearest_point(values: list[float], total: float):
-    """Optimality: a point of the simplex, and one threshold lies between the kept and the dropped coordinates."""
+    """Optimality: a point of the simplex, and one threshold lies between the kept and the dropped
+    coordinates.
+    """
     x = np.array(values)
     p = nearest_table(x, total)
     assert p.sum() == pytest.approx(total, rel=1e-9) and (p >= 0).all()
@@ -218,19 +264,28 @@ def test_the_true_graph_wins_where_it_can_be_seen():
     network = networks.load("cancer")
     score = MeasurementErrorScore(release("cancer", n=200_000, epsilon=5.0, seed=1))
     truth = nx.to_numpy_array(network.dag, nodelist=list(network.names), dtype=bool)
-    missing = [np.where(np.arange(25).reshape(5, 5) == place, False, truth) for place in np.flatnonzero(truth)]
+    missing = [
+        np.where(np.arange(25).reshape(5, 5) == place, False, truth)
+        for place in np.flatnonzero(truth)
+    ]
     extra = []
     for i, j in itertools.permutations(range(5), 2):
         graph = truth.copy()
         graph[i, j] = True
-        if not truth[i, j] and nx.is_directed_acyclic_graph(nx.from_numpy_array(graph, create_using=nx.DiGraph)):
+        if not truth[i, j] and nx.is_directed_acyclic_graph(
+            nx.from_numpy_array(graph, create_using=nx.DiGraph)
+        ):
             extra.append(graph)
     assert score.total(truth) > score.totals(np.array(missing + extra)).max()
 
 
 def test_races_end():
-    """Here a given-up fit's bound, exact, stays above what the tabulated race has to beat: the same race again would be for ever."""
+    """Here a given-up fit's bound, exact, stays above what the tabulated race has to beat: the same
+    race again would be for ever.
+    """
     data = networks.load("asia").sample(2_000, key=jax.random.key(1002))
     bought = release_histogram(data, budget=Budget(4.0), noise=SimulatedNoise(jax.random.key(5002)))
     found = search_histogram(bought)
-    assert score_graph(MeasurementErrorScore(bought), found.graph) == pytest.approx(found.info["score"], abs=0.01)
+    assert score_graph(MeasurementErrorScore(bought), found.graph) == pytest.approx(
+        found.info["score"], abs=0.01
+    )

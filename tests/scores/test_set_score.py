@@ -1,4 +1,6 @@
-"""The set score: equal for equivalent graphs under noise, BIC without it, and the noise it counts."""
+"""The set score: equal for equivalent graphs under noise, BIC without it, and the noise it
+counts.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,20 @@ CARDINALITIES = (2, 3, 2, 2)
 
 def table(seed: int, n: int = 3000) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    return rng.multinomial(n, rng.dirichlet(np.full(math.prod(CARDINALITIES), 0.4))).reshape(CARDINALITIES)
+    return rng.multinomial(n, rng.dirichlet(np.full(math.prod(CARDINALITIES), 0.4))).reshape(
+        CARDINALITIES
+    )
 
 
 def marginals(counts: np.ndarray, *, scale: float, seed: int = 0) -> ReleasedMarginals:
-    """All interactions of the columns with noise of variance ``scale`` times a number between 1 and 400."""
+    """All interactions of the columns with noise of variance ``scale`` times a number between 1 and
+    400.
+    """
     rng = np.random.default_rng(seed)
     d = counts.ndim
-    domain = jaxcd.Domain([(f"v{j}", jaxcd.Categorical(tuple(range(k)))) for j, k in enumerate(counts.shape)])
+    domain = jaxcd.Domain(
+        [(f"v{j}", jaxcd.Categorical(tuple(range(k)))) for j, k in enumerate(counts.shape)]
+    )
     values, variances = {}, {}
     for s in subsets(tuple(range(d))):
         part = interaction(counts.sum(axis=tuple(j for j in range(d) if j not in s)))
@@ -73,12 +81,16 @@ def test_equivalent_graphs_score_the_same(scale: float):
 
 
 def bic(counts: np.ndarray, adjacency: np.ndarray) -> float:
-    """By its definition: the multinomial log likelihood at the relative frequencies, less log n / 2 a free parameter."""
+    """By its definition: the multinomial log likelihood at the relative frequencies, less log n / 2
+    a free parameter.
+    """
     n, total = counts.sum(), 0.0
     for v in range(counts.ndim):
         parents = np.flatnonzero(adjacency[:, v]).tolist()
         others = tuple(j for j in range(counts.ndim) if j != v and j not in parents)
-        family = np.moveaxis(counts.sum(axis=others), sorted([v, *parents]).index(v), -1).reshape(-1, counts.shape[v])
+        family = np.moveaxis(counts.sum(axis=others), sorted([v, *parents]).index(v), -1).reshape(
+            -1, counts.shape[v]
+        )
         for row in family:
             total += sum(c * math.log(c / row.sum()) for c in row if c > 0)
         total -= 0.5 * math.log(n) * len(family) * (counts.shape[v] - 1)
@@ -89,27 +101,42 @@ def test_without_noise_it_is_bic():
     counts = table(1)
     score = SetScore(marginals(counts, scale=0.0), max_parents=3)
     chosen = ALL[::20]
-    assert np.allclose(score.totals(np.array(chosen)), [bic(counts, adjacency) for adjacency in chosen], rtol=0, atol=1e-6)
-    data_score = BICScore.of_table(counts.astype(float), names=score.names, n_samples=int(counts.sum()), max_parents=3)
-    assert np.allclose(score.totals(np.array(chosen)), data_score.totals(np.array(chosen)), rtol=0, atol=1e-6)
+    assert np.allclose(
+        score.totals(np.array(chosen)),
+        [bic(counts, adjacency) for adjacency in chosen],
+        rtol=0,
+        atol=1e-6,
+    )
+    data_score = BICScore.of_table(
+        counts.astype(float), names=score.names, n_samples=int(counts.sum()), max_parents=3
+    )
+    assert np.allclose(
+        score.totals(np.array(chosen)), data_score.totals(np.array(chosen)), rtol=0, atol=1e-6
+    )
 
 
 def test_it_becomes_bic_as_the_noise_vanishes():
     counts = table(2) + 5
     exact = SetScore(marginals(counts, scale=0.0)).totals(np.array(ALL[::50]))
     gaps = [
-        np.abs(SetScore(marginals(counts, scale=scale)).totals(np.array(ALL[::50])) - exact).max() for scale in (1.0, 1e-2, 1e-4, 1e-6)
+        np.abs(SetScore(marginals(counts, scale=scale)).totals(np.array(ALL[::50])) - exact).max()
+        for scale in (1.0, 1e-2, 1e-4, 1e-6)
     ]
     assert gaps == sorted(gaps, reverse=True)
     assert gaps[0] > 1 and gaps[-1] < 1e-3 * gaps[0]
 
 
 def test_noise_alone_buys_no_edges():
-    """Independent columns under heavy noise: the empty graph scores highest, and would not if noise were free."""
+    """Independent columns under heavy noise: the empty graph scores highest, and would not if noise
+    were free.
+    """
     counts, bought = np.full(CARDINALITIES, 200), 0
     for seed in range(6):
         release = marginals(counts, scale=20.0, seed=seed)
-        totals, free = (SetScore(release, max_parents=3, noise_price=price).totals(np.array(ALL)) for price in (5.0, 0.0))
+        totals, free = (
+            SetScore(release, max_parents=3, noise_price=price).totals(np.array(ALL))
+            for price in (5.0, 0.0)
+        )
         assert not ALL[int(totals.argmax())].any()
         bought += int(ALL[int(free.argmax())].any())
     assert bought >= 3
@@ -124,10 +151,19 @@ def test_inflation_is_the_expected_gain_of_the_likelihood():
         release = marginals(counts, scale=1.0, seed=0)
         rng = np.random.default_rng(1000 + seed)
         noisy = {
-            s: interaction(counts.sum(axis=tuple(j for j in range(4) if j not in s))) + rng.standard_normal(v.shape) * math.sqrt(release.variances[s])
+            s: interaction(counts.sum(axis=tuple(j for j in range(4) if j not in s)))
+            + rng.standard_normal(v.shape) * math.sqrt(release.variances[s])
             for s, v in release.interactions.items()
         }
-        again = ReleasedMarginals(release.domain, release.n_samples, noisy, release.variances, release.candidates, COST, COST)
+        again = ReleasedMarginals(
+            release.domain,
+            release.n_samples,
+            noisy,
+            release.variances,
+            release.candidates,
+            COST,
+            COST,
+        )
         terms = SetFunction(again, cap=10.0).terms((0, 1, 2, 3))
         # The linear part of the entropy has mean zero and would hide the rest.
         change = nearest_table(again.table((0, 1, 2, 3)), float(release.n_samples)) - counts
@@ -144,7 +180,8 @@ def test_the_nearest_table(cells: list[float], total: float):
     raw = np.array(cells)
     table = nearest_table(raw, total)
     assert table.min() >= 0 and table.sum() == pytest.approx(total, rel=1e-6)
-    # The projection's condition: (raw - table) . (other - table) <= 0 for every other table, which is linear: its corners suffice.
+    # The projection's condition: (raw - table) . (other - table) <= 0 for every other table, which
+    # is linear: its corners suffice.
     for corner in total * np.eye(len(raw)):
         assert (raw - table) @ (corner - table) <= 1e-6 * (1 + total) * (1 + np.abs(raw).max())
 
@@ -153,7 +190,13 @@ def test_tables_that_were_not_measured():
     release = marginals(table(4), scale=1.0)
     values = {s: v for s, v in release.interactions.items() if not {0, 3} <= set(s)}
     few = ReleasedMarginals(
-        release.domain, release.n_samples, values, {s: release.variances[s] for s in values}, ((1, 2), (0, 2), (0, 1, 3), (2,)), COST, COST
+        release.domain,
+        release.n_samples,
+        values,
+        {s: release.variances[s] for s in values},
+        ((1, 2), (0, 2), (0, 1, 3), (2,)),
+        COST,
+        COST,
     )
     score = SetScore(few)
     assert score.local(0, (3,)) == -math.inf
@@ -163,7 +206,15 @@ def test_tables_that_were_not_measured():
         score.value((0, 3))
 
 
-@pytest.mark.parametrize("wrong", [{"noise_price": -1.0}, {"noise_price": math.nan}, {"inflation_cap": math.inf}, {"max_parents": -1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"noise_price": -1.0},
+        {"noise_price": math.nan},
+        {"inflation_cap": math.inf},
+        {"max_parents": -1},
+    ],
+)
 def test_wrong_arguments(wrong: dict):
     with pytest.raises(OptionError, match=next(iter(wrong))):
         SetScore(marginals(table(5), scale=1.0), **wrong)

@@ -1,4 +1,6 @@
-"""Background knowledge in a search: what need not be asked, which marks are known, and where the data disagree."""
+"""Background knowledge in a search: what need not be asked, which marks are known, and where the
+data disagree.
+"""
 
 from __future__ import annotations
 
@@ -17,28 +19,42 @@ __all__ = ["KnownMarks", "conflicting_triples", "known_marks", "search_space"]
 
 
 def search_space(
-    knowledge: Knowledge | None, names: tuple[str, ...], *, latent: bool, rank: tuple[int, ...] | None = None
+    knowledge: Knowledge | None,
+    names: tuple[str, ...],
+    *,
+    latent: bool,
+    rank: tuple[int, ...] | None = None,
 ) -> SearchSpace:
     """What a search knows before it asks.
 
-    latent: whether there may be latent variables; then two columns of which neither causes the other may still be joined, by
-    ``<->``, and only without them is a pair that is forbidden both ways never joined.  rank: as for :class:`SearchSpace`.
+    latent: whether there may be latent variables; then two columns of which neither causes the
+    other may still be joined, by ``<->``, and only without them is a pair that is forbidden both
+    ways never joined.  rank: as for :class:`SearchSpace`.
     """
     if knowledge is None:
         return SearchSpace(rank)
     pairs = list(combinations(range(len(names)), 2))
-    absent = [] if latent else [(x, y) for x, y in pairs if knowledge.adjacency_forbidden(names[x], names[y])]
+    absent = (
+        []
+        if latent
+        else [(x, y) for x, y in pairs if knowledge.adjacency_forbidden(names[x], names[y])]
+    )
     kept = [(x, y) for x, y in pairs if knowledge.adjacency_required(names[x], names[y])]
     separators = None
     if len(knowledge.tiers) > 1:
         separators = {
-            (x, y): frozenset(np.flatnonzero(knowledge.may_separate(names[x], names[y], names)).tolist()) for x, y in pairs
+            (x, y): frozenset(
+                np.flatnonzero(knowledge.may_separate(names[x], names[y], names)).tolist()
+            )
+            for x, y in pairs
         }
     return SearchSpace(rank, frozenset(absent), frozenset(kept), separators)
 
 
 class KnownMarks(NamedTuple):
-    """Bool (d, d) each: true at (i, j) where the end at j of the edge between i and j is known to be that mark."""
+    """Bool (d, d) each: true at (i, j) where the end at j of the edge between i and j is known to
+    be that mark.
+    """
 
     arrow: np.ndarray
     tail: np.ndarray
@@ -47,7 +63,8 @@ class KnownMarks(NamedTuple):
 def known_marks(knowledge: Knowledge | None, graph: MixedGraph, *, latent: bool) -> KnownMarks:
     """The marks that the knowledge writes on the edges of a graph.
 
-    latent: whether an arrowhead leaves the other end of its edge open (PAG), or makes it a tail (CPDAG).
+    latent: whether an arrowhead leaves the other end of its edge open (PAG), or makes it a tail
+    (CPDAG).
     """
     if knowledge is None:
         nothing = np.zeros(graph.marks.shape, dtype=bool)
@@ -60,19 +77,25 @@ def known_marks(knowledge: Knowledge | None, graph: MixedGraph, *, latent: bool)
 
 
 class ConflictingTriples(NamedTuple):
-    """Unshielded triples that data and knowledge judge differently: colliders, and non-colliders, by the data."""
+    """Unshielded triples that data and knowledge judge differently: colliders, and non-colliders,
+    by the data.
+    """
 
     colliders: tuple[Triple, ...]
     noncolliders: tuple[Triple, ...]
 
 
 def conflicting_triples(
-    known: KnownMarks, graph: MixedGraph, *, separating_sets: SeparatingSets, ambiguous: Collection[Triple]
+    known: KnownMarks,
+    graph: MixedGraph,
+    *,
+    separating_sets: SeparatingSets,
+    ambiguous: Collection[Triple],
 ) -> ConflictingTriples:
     """The unshielded triples (a, b, c) on which the data contradict what is known.
 
-    A collider by the data (b is not in the separating set of a and c) with a known tail at b; a non-collider by the data with two
-    known arrowheads at b.
+    A collider by the data (b is not in the separating set of a and c) with a known tail at b; a
+    non-collider by the data with two known arrowheads at b.
     """
     colliders, noncolliders = [], []
     skipped = {*ambiguous, *((c, b, a) for a, b, c in ambiguous)}

@@ -1,6 +1,7 @@
 """Judging unshielded triples: collider, no collider, or not to be told.
 
-A triple that cannot be told is *ambiguous* (an unfaithful triple): the orientation step takes it for neither, and the result lists it.
+A triple that cannot be told is *ambiguous* (an unfaithful triple): the orientation step takes it
+for neither, and the result lists it.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ __all__ = ["ColliderRule", "Judgement", "judge_triples", "named_sets"]
 class ColliderRule(enum.Enum):
     """How an unshielded triple x - z - y is judged.
 
-    The second and third rule ask for all sets of neighbours of x or y that separate them.  Every query asked is paid for.
-    They depend on no order of columns or questions.
+    The second and third rule ask for all sets of neighbours of x or y that separate them.  Every
+    query asked is paid for. They depend on no order of columns or questions.
     """
 
     #: A collider iff z is not in the set that separated x and y.
     SEPARATING_SET = "separating-set"
-    #: A collider if no separating set holds z, no collider if all do, else ambiguous (Ramsey, Spirtes and Zhang 2006).
+    # : A collider if no separating set holds z, no collider if all do, else ambiguous (Ramsey,
+    # Spirtes and Zhang 2006).
     CONSERVATIVE = "conservative"
-    #: A collider if fewer than half of them hold z, ambiguous if exactly half do (Colombo and Maathuis 2014).
+    # : A collider if fewer than half of them hold z, ambiguous if exactly half do (Colombo and
+    # Maathuis 2014).
     MAJORITY = "majority"
 
     @property
@@ -41,7 +44,9 @@ class ColliderRule(enum.Enum):
         return self is not ColliderRule.SEPARATING_SET
 
     def judge(self, n_holding: int, n_separating: int) -> bool | None:
-        """Whether z counts as a member of the separating sets if ``n_holding`` of them hold it; None: ambiguous."""
+        """Whether z counts as a member of the separating sets if ``n_holding`` of them hold it;
+        None: ambiguous.
+        """
         if self is ColliderRule.CONSERVATIVE:
             return None if 0 < n_holding < n_separating else n_holding > 0
         return None if 2 * n_holding == n_separating else 2 * n_holding > n_separating
@@ -51,9 +56,9 @@ class ColliderRule(enum.Enum):
 class Judgement:
     """What the orientation step reads.
 
-    separating_sets: for each separated pair the members of its separating set; under a rule that asks, those that count as
-    members by the rule.  ambiguous: triples (x, z, y) of which it is not known whether z is a member.
-    unfaithful: those among them that are unshielded.
+    separating_sets: for each separated pair the members of its separating set; under a rule that
+    asks, those that count as members by the rule.  ambiguous: triples (x, z, y) of which it is not
+    known whether z is a member. unfaithful: those among them that are unshielded.
     """
 
     separating_sets: Mapping[frozenset[str], tuple[str, ...]]
@@ -81,10 +86,11 @@ def judge_triples(
 ) -> Judgement:
     """Judges every unshielded triple of a skeleton.
 
-    graph: the skeleton as a mixed graph, whatever its marks.  rule: how.  max_level: the largest set that a rule asks for.
-    A triple whose ends were separated by no known set is ambiguous, and so is a would-be collider for which the decider sees
-    no support in what it has released.  Where a rule that asks finds no set of neighbours, or the budget is exhausted, the set
-    that separated the pair decides.
+    graph: the skeleton as a mixed graph, whatever its marks.  rule: how.  max_level: the largest
+    set that a rule asks for. A triple whose ends were separated by no known set is ambiguous, and
+    so is a would-be collider for which the decider sees no support in what it has released.  Where
+    a rule that asks finds no set of neighbours, or the budget is exhausted, the set that separated
+    the pair decides.
     """
     names = session.names
     index = {name: i for i, name in enumerate(names)}
@@ -96,11 +102,14 @@ def judge_triples(
         ambiguous = [
             (a, b, c)
             for a, b, c in triples
-            if b not in sets.get(frozenset((a, c)), (b,)) and not run.supports_collider(index[a], index[b], index[c])
+            if b not in sets.get(frozenset((a, c)), (b,))
+            and not run.supports_collider(index[a], index[b], index[c])
         ]
     ambiguous += [(a, b, c) for a, b, c in triples if frozenset((a, c)) not in sets]
     unshielded = set(triples)
-    return Judgement(sets, tuple(ambiguous), tuple(triple for triple in ambiguous if triple in unshielded))
+    return Judgement(
+        sets, tuple(ambiguous), tuple(triple for triple in ambiguous if triple in unshielded)
+    )
 
 
 def _asked(
@@ -115,8 +124,9 @@ def _asked(
 ) -> list[Triple]:
     """Writes the sets of pairs at the ends of triples anew, by the rule; returns what is ambiguous.
 
-    Not only the middles of triples are judged: discriminating paths ask for the other members.  Their ends are always ends of an
-    unshielded triple too (the second node is adjacent to both), so that all pairs that matter are here.
+    Not only the middles of triples are judged: discriminating paths ask for the other members.
+    Their ends are always ends of an unshielded triple too (the second node is adjacent to both), so
+    that all pairs that matter are here.
     """
     names = session.names
     index = {name: i for i, name in enumerate(names)}
@@ -152,11 +162,19 @@ def _all_separating_sets(
     max_level: int | None,
     space: SearchSpace,
 ) -> list[tuple[int, ...]]:
-    pools = [space.separators(x, y, skeleton.neighbors(end, without=other)) for end, other in ((x, y), (y, x))]
+    pools = [
+        space.separators(x, y, skeleton.neighbors(end, without=other))
+        for end, other in ((x, y), (y, x))
+    ]
     limit = max(map(len, pools)) if max_level is None else max_level
     candidates = dict.fromkeys(
-        given for pool in pools for size in range(min(limit, len(pool)) + 1) for given in combinations(pool, size)
+        given
+        for pool in pools
+        for size in range(min(limit, len(pool)) + 1)
+        for given in combinations(pool, size)
     )
     queries = [Query.of(x, y, given) for given in candidates]
     admitted = [query for query in queries if session.admissible(query)]
-    return [query.given for query, yes in zip(admitted, run.independent(admitted), strict=True) if yes]
+    return [
+        query.given for query, yes in zip(admitted, run.independent(admitted), strict=True) if yes
+    ]

@@ -1,8 +1,9 @@
 """Paths that the orientation rules of FCI look for: uncovered paths and discriminating paths.
 
-A path is *uncovered* if no two nodes that are two steps apart on it are adjacent.  Such a path is found by a search over ordered pairs
-(u, v) of adjacent nodes: whether w may follow depends on u and v only.  What that search finds is a walk, in which a node may come
-twice; as nearly always a shortest walk is a path, it is looked at first, and only where none of them is a path are the paths
+A path is *uncovered* if no two nodes that are two steps apart on it are adjacent.  Such a path is
+found by a search over ordered pairs (u, v) of adjacent nodes: whether w may follow depends on u and
+v only.  What that search finds is a walk, in which a node may come twice; as nearly always a
+shortest walk is a path, it is looked at first, and only where none of them is a path are the paths
 themselves enumerated.  Both searches together miss nothing and invent nothing.
 
 Sets of nodes are the bits of Python integers.
@@ -41,9 +42,10 @@ def row_masks(wanted: np.ndarray) -> list[int]:
 class UncoveredPaths:
     """Uncovered paths whose steps are all of one kind.
 
-    steps: per node the mask of nodes that may come next.  apart: per node the mask of nodes not adjacent to it (itself not among them).
-    ambiguous: triples (u, v, w), in both directions, that are not known to be non-colliders and that no path may pass.
-    max_length: the largest number of edges; None for no limit.
+    steps: per node the mask of nodes that may come next.  apart: per node the mask of nodes not
+    adjacent to it (itself not among them). ambiguous: triples (u, v, w), in both directions, that
+    are not known to be non-colliders and that no path may pass. max_length: the largest number of
+    edges; None for no limit.
     """
 
     def __init__(
@@ -71,7 +73,8 @@ class UncoveredPaths:
         return bool(self._apart[u] & ~self._blocked.get((u, v), 0) & 1 << w)
 
     def connects(self, first: int, second: int, last: int, *, before_last: int = -1) -> bool:
-        """Is there such a path from ``first`` over ``second`` to ``last`` whose last node but one is in the mask ``before_last``?
+        """Is there such a path from ``first`` over ``second`` to ``last`` whose last node but one
+        is in the mask ``before_last``?
 
         A path of one edge has second = last, and its last node but one is first.
         """
@@ -80,16 +83,22 @@ class UncoveredPaths:
         if second == last:
             return bool(before_last >> first & 1)
         walks = self._walks(first, second)
-        ends = [state for u in bits(before_last & self._entering(last)) if (state := (u, last)) in walks]
+        ends = [
+            state for u in bits(before_last & self._entering(last)) if (state := (u, last)) in walks
+        ]
         if any(_is_path(walks, state) for state in ends):
             return True
-        return bool(ends) and self._enumerate(first, second, set(ends), _leading_to(ends, walks, self.follows))
+        return bool(ends) and self._enumerate(
+            first, second, set(ends), _leading_to(ends, walks, self.follows)
+        )
 
     def _entering(self, v: int) -> int:
         return sum(1 << u for u, steps in enumerate(self._steps) if steps >> v & 1)
 
     def _walks(self, first: int, second: int) -> _Walks:
-        """All ordered pairs that walks beginning with these two nodes reach within the largest length."""
+        """All ordered pairs that walks beginning with these two nodes reach within the largest
+        length.
+        """
         start = (first, second)
         if start not in self._cache:
             walks: _Walks = {start: None}
@@ -107,7 +116,9 @@ class UncoveredPaths:
         return self._cache[start]
 
     def _enumerate(self, first: int, second: int, ends: set[_State], useful: set[_State]) -> bool:
-        """The same by all paths, one after the other, along pairs from which an end can be reached."""
+        """The same by all paths, one after the other, along pairs from which an end can be
+        reached.
+        """
         limit = len(self._steps) if self._max_length is None else self._max_length
         path, used = [first, second], 1 << first | 1 << second
         waiting = [bits(self.follows(first, second) & ~used)]
@@ -138,7 +149,9 @@ def _is_path(walks: _Walks, end: _State) -> bool:
         before, state = state[0], walks[state]
 
 
-def _leading_to(ends: Iterable[_State], walks: _Walks, follows: Callable[[int, int], int]) -> set[_State]:
+def _leading_to(
+    ends: Iterable[_State], walks: _Walks, follows: Callable[[int, int], int]
+) -> set[_State]:
     """The pairs among those reached from which one of the ends is reached."""
     earlier: dict[_State, list[_State]] = {}
     for u, v in walks:
@@ -158,11 +171,12 @@ def discriminating_ends(
 ) -> tuple[int, ...]:
     """The nodes theta with a discriminating path (theta, ..., alpha, beta, gamma) for beta.
 
-    On it theta and gamma are not adjacent, and every node between theta and beta is a collider on the path and a parent of gamma.
-    The conditions concern single nodes and edges only, and theta is the one node not adjacent to gamma, so every walk is a path.
+    On it theta and gamma are not adjacent, and every node between theta and beta is a collider on
+    the path and a parent of gamma. The conditions concern single nodes and edges only, and theta is
+    the one node not adjacent to gamma, so every walk is a path.
 
-    marks: int8 (d, d).  max_length: the largest number of edges, at least 3 to find any; None for no limit.
-    Returns positions, ascending.
+    marks: int8 (d, d).  max_length: the largest number of edges, at least 3 to find any; None for
+    no limit. Returns positions, ascending.
     """
     arrow, tail = marks == Mark.ARROW, marks == Mark.TAIL
     is_parent = arrow[:, gamma] & tail[gamma]

@@ -1,15 +1,17 @@
-"""The orientation rules R0 to R10 of FCI, as a table of pure functions from marks and separating sets to marks.
+"""The orientation rules R0 to R10 of FCI, as a table of pure functions from marks and separating
+sets to marks.
 
-A rule is matched everywhere in one and the same graph, and what it finds is written at once, so that permuting the nodes permutes
-the result, also where separating sets contradict each other.  Three things hold for every input: adjacencies stay; only circles
-change; and a circle at which one rule would write both an arrowhead and a tail stays a circle.
+A rule is matched everywhere in one and the same graph, and what it finds is written at once, so
+that permuting the nodes permutes the result, also where separating sets contradict each other.
+Three things hold for every input: adjacencies stay; only circles change; and a circle at which one
+rule would write both an arrowhead and a tail stays a circle.
 
-In the patterns below ``*`` is any mark, and a triple is unshielded if its ends are not adjacent.  No rule takes an *ambiguous*
-triple for a collider or for a non-collider.
+In the patterns below ``*`` is any mark, and a triple is unshielded if its ends are not adjacent.
+No rule takes an *ambiguous* triple for a collider or for a non-collider.
 
 Source:
-    Zhang 2008, On the completeness of orientation rules for causal discovery in the presence of latent confounders and selection
-    bias, Artificial Intelligence 172, 1873-1896.
+    Zhang 2008, On the completeness of orientation rules for causal discovery in the presence of
+    latent confounders and selection bias, Artificial Intelligence 172, 1873-1896.
 """
 
 from __future__ import annotations
@@ -20,7 +22,12 @@ from functools import cached_property
 
 import numpy as np
 
-from jaxcd.discovery.constraint.fci_paths import UncoveredPaths, bits, discriminating_ends, row_masks
+from jaxcd.discovery.constraint.fci_paths import (
+    UncoveredPaths,
+    bits,
+    discriminating_ends,
+    row_masks,
+)
 from jaxcd.graphs import Mark
 
 __all__ = ["COLLIDERS", "RULES", "STAGES", "Evidence", "FCIRule"]
@@ -30,9 +37,10 @@ __all__ = ["COLLIDERS", "RULES", "STAGES", "Evidence", "FCIRule"]
 class Evidence:
     """What the rules read beside the marks.
 
-    separating_sets: for each pair (x < y) of positions the set that separated it.  ambiguous: triples (x, z, y) of which it is not
-    known whether z is in a set that separates x and y; (y, z, x) is the same.  max_path_length: the largest number of edges of the
-    paths in R4, R5, R9 and R10; None for no limit.
+    separating_sets: for each pair (x < y) of positions the set that separated it.  ambiguous:
+    triples (x, z, y) of which it is not known whether z is in a set that separates x and y; (y, z,
+    x) is the same.  max_path_length: the largest number of edges of the paths in R4, R5, R9 and
+    R10; None for no limit.
     """
 
     separating_sets: Mapping[tuple[int, int], Collection[int]]
@@ -58,7 +66,9 @@ class Evidence:
 
 
 class _Writes:
-    """Where a rule wants marks: bool (d, d), true at (i, j) for the end at j of the edge between i and j."""
+    """Where a rule wants marks: bool (d, d), true at (i, j) for the end at j of the edge between i
+    and j.
+    """
 
     def __init__(self, marks: np.ndarray) -> None:
         self.arrow = np.zeros(marks.shape, dtype=bool)
@@ -69,7 +79,8 @@ class _Writes:
 class FCIRule:
     """One rule.
 
-    name: R0, ..., R10.  pattern: the rule in words.  Called with marks, int8 (d, d), and evidence, it returns the new marks.
+    name: R0, ..., R10.  pattern: the rule in words.  Called with marks, int8 (d, d), and evidence,
+    it returns the new marks.
     """
 
     name: str
@@ -89,12 +100,16 @@ def _apart(marks: np.ndarray) -> np.ndarray:
 
 
 def _any_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Boolean matrix product, by way of float32, which is fast and counts exactly up to 2^24 nodes."""
+    """Boolean matrix product, by way of float32, which is fast and counts exactly up to 2^24
+    nodes.
+    """
     return left.astype(np.float32) @ right.astype(np.float32) > 0
 
 
 def _ends_of_triples(first: np.ndarray, apart: np.ndarray, evidence: Evidence) -> np.ndarray:
-    """Bool (d, d) at (c, b): is there an unshielded, unambiguous triple a, b, c with ``first[a, b]``?"""
+    """Bool (d, d) at (c, b): is there an unshielded, unambiguous triple a, b, c with
+    ``first[a, b]``?
+    """
     if not evidence.ambiguous:
         return _any_product(apart, first)
     fits = first[:, :, None] & apart[:, None, :] & ~evidence.blocked(len(apart))
@@ -110,7 +125,8 @@ def _paths(marks: np.ndarray, evidence: Evidence, steps: np.ndarray) -> Uncovere
     )
 
 
-# ---- R0 to R4: arrowheads --------------------------------------------------------------------------------------------
+# ---- R0 to R4: arrowheads
+# --------------------------------------------------------------------------------------------------
 
 
 def _rule_0(marks: np.ndarray, evidence: Evidence) -> _Writes:
@@ -128,7 +144,9 @@ def _rule_0(marks: np.ndarray, evidence: Evidence) -> _Writes:
 def _rule_1(marks: np.ndarray, evidence: Evidence) -> _Writes:
     writes = _Writes(marks)
     # At (c, b): the end at b of the edge between b and c.
-    writes.tail = (marks == Mark.CIRCLE) & _ends_of_triples(marks == Mark.ARROW, _apart(marks), evidence)
+    writes.tail = (marks == Mark.CIRCLE) & _ends_of_triples(
+        marks == Mark.ARROW, _apart(marks), evidence
+    )
     writes.arrow = writes.tail.T
     return writes
 
@@ -137,7 +155,9 @@ def _rule_2(marks: np.ndarray, evidence: Evidence) -> _Writes:
     writes = _Writes(marks)
     arrow = marks == Mark.ARROW
     directed = arrow & (marks.T == Mark.TAIL)
-    writes.arrow = (marks == Mark.CIRCLE) & (_any_product(directed, arrow) | _any_product(arrow, directed))
+    writes.arrow = (marks == Mark.CIRCLE) & (
+        _any_product(directed, arrow) | _any_product(arrow, directed)
+    )
     return writes
 
 
@@ -158,12 +178,17 @@ def _rule_4(marks: np.ndarray, evidence: Evidence) -> _Writes:
     arrow, limit = marks == Mark.ARROW, evidence.max_path_length
     for gamma, beta in np.argwhere(marks == Mark.CIRCLE).tolist():
         verdicts: dict[bool, set[int]] = {True: set(), False: set()}
-        for alpha in np.flatnonzero(arrow[beta] & arrow[:, gamma] & (marks[gamma] == Mark.TAIL)).tolist():
-            for theta in discriminating_ends(marks, alpha=alpha, beta=beta, gamma=gamma, max_length=limit):
+        for alpha in np.flatnonzero(
+            arrow[beta] & arrow[:, gamma] & (marks[gamma] == Mark.TAIL)
+        ).tolist():
+            for theta in discriminating_ends(
+                marks, alpha=alpha, beta=beta, gamma=gamma, max_length=limit
+            ):
                 member = evidence.member(theta, beta, gamma)
                 if member is not None:
                     verdicts[member].add(alpha)
-        # Both answers put an arrowhead at gamma.  Where paths contradict each other, nothing is said about beta.
+        # Both answers put an arrowhead at gamma.  Where paths contradict each other, nothing is
+        # said about beta.
         writes.arrow[beta, gamma] = bool(verdicts[True] or verdicts[False])
         writes.tail[gamma, beta] = bool(verdicts[True] and not verdicts[False])
         if verdicts[False] and not verdicts[True]:
@@ -171,7 +196,8 @@ def _rule_4(marks: np.ndarray, evidence: Evidence) -> _Writes:
     return writes
 
 
-# ---- R5 to R7: tails that selection leaves ---------------------------------------------------------------------------
+# ---- R5 to R7: tails that selection leaves
+# --------------------------------------------------------------------------------------------------
 
 
 def _rule_5(marks: np.ndarray, evidence: Evidence) -> _Writes:
@@ -180,9 +206,13 @@ def _rule_5(marks: np.ndarray, evidence: Evidence) -> _Writes:
     paths = _paths(marks, evidence, circle)
     steps = row_masks(circle)
     for a, b in np.argwhere(np.triu(circle)).tolist():
-        # The edges of the path need no writing of their own: each of them closes the same uncovered cycle.
+        # The edges of the path need no writing of their own: each of them closes the same uncovered
+        # cycle.
         before_b = sum(1 << t for t in bits(steps[b]) if paths.is_open(t, b, a))
-        if any(paths.is_open(b, a, c) and paths.connects(a, c, b, before_last=before_b) for c in bits(steps[a])):
+        if any(
+            paths.is_open(b, a, c) and paths.connects(a, c, b, before_last=before_b)
+            for c in bits(steps[a])
+        ):
             writes.tail[a, b] = writes.tail[b, a] = True
     return writes
 
@@ -197,11 +227,14 @@ def _rule_6(marks: np.ndarray, evidence: Evidence) -> _Writes:
 def _rule_7(marks: np.ndarray, evidence: Evidence) -> _Writes:
     writes = _Writes(marks)
     circle = marks == Mark.CIRCLE
-    writes.tail = circle & _ends_of_triples(circle & (marks.T == Mark.TAIL), _apart(marks), evidence)
+    writes.tail = circle & _ends_of_triples(
+        circle & (marks.T == Mark.TAIL), _apart(marks), evidence
+    )
     return writes
 
 
-# ---- R8 to R10: tails of o-> -----------------------------------------------------------------------------------------
+# ---- R8 to R10: tails of o->
+# --------------------------------------------------------------------------------------------------
 
 
 def _into(marks: np.ndarray) -> np.ndarray:
@@ -227,7 +260,9 @@ def _rule_9(marks: np.ndarray, evidence: Evidence) -> _Writes:
     steps = _potential_steps(marks)
     paths, next_to = _paths(marks, evidence, steps), row_masks(steps)
     for a, c in np.argwhere(_into(marks)).tolist():
-        writes.tail[c, a] = any(paths.is_open(c, a, b) and paths.connects(a, b, c) for b in bits(next_to[a]))
+        writes.tail[c, a] = any(
+            paths.is_open(c, a, b) and paths.connects(a, b, c) for b in bits(next_to[a])
+        )
     return writes
 
 
@@ -243,7 +278,10 @@ def _rule_10(marks: np.ndarray, evidence: Evidence) -> _Writes:
         # For each first node the parents of c to which it leads.
         leads_to = {m: {b for b in parents if paths.connects(a, m, b)} for m in bits(next_to[a])}
         writes.tail[c, a] = any(
-            paths.is_open(m, a, w) and leads_to[m] and leads_to[w] and len(leads_to[m] | leads_to[w]) > 1
+            paths.is_open(m, a, w)
+            and leads_to[m]
+            and leads_to[w]
+            and len(leads_to[m] | leads_to[w]) > 1
             for m in leads_to
             for w in leads_to
             if m < w
@@ -251,7 +289,9 @@ def _rule_10(marks: np.ndarray, evidence: Evidence) -> _Writes:
     return writes
 
 
-COLLIDERS = FCIRule("R0", "a *-o b o-* c unshielded, b not in the separating set of a, c: a *-> b <-* c", _rule_0)
+COLLIDERS = FCIRule(
+    "R0", "a *-o b o-* c unshielded, b not in the separating set of a, c: a *-> b <-* c", _rule_0
+)
 """The rule that starts everything; applied once."""
 
 RULES: tuple[FCIRule, ...] = (
@@ -260,19 +300,29 @@ RULES: tuple[FCIRule, ...] = (
     FCIRule("R3", "a *-> b <-* c, a *-o d o-* c unshielded, d *-o b: d *-> b", _rule_3),
     FCIRule(
         "R4",
-        "(d, ..., a, b, c) discriminating for b, and b o-* c: b --> c if b is in the separating set of d, c, else a <-> b <-> c",
+        "(d, ..., a, b, c) discriminating for b, and b o-* c: b --> c if b is in the separating "
+        "set of d, c, else a <-> b <-> c",
         _rule_4,
     ),
-    FCIRule("R5", "a o-o b and an uncovered circle path (a, c, ..., d, b), c not adjacent to b nor a to d: all ---", _rule_5),
+    FCIRule(
+        "R5",
+        "a o-o b and an uncovered circle path (a, c, ..., d, b), c not adjacent to b nor a to d: "
+        "all ---",
+        _rule_5,
+    ),
     FCIRule("R6", "a --- b o-* c: b --* c", _rule_6),
     FCIRule("R7", "a --o b o-* c unshielded: b --* c", _rule_7),
     FCIRule("R8", "a --> b --> c or a --o b --> c, and a o-> c: a --> c", _rule_8),
     FCIRule(
-        "R9", "a o-> c and an uncovered potentially directed path (a, b, ..., c), b not adjacent to c: a --> c", _rule_9
+        "R9",
+        "a o-> c and an uncovered potentially directed path (a, b, ..., c), b not adjacent to c: "
+        "a --> c",
+        _rule_9,
     ),
     FCIRule(
         "R10",
-        "a o-> c, b --> c <-- d, uncovered potentially directed paths from a to b over m and from a to d over w, m and w "
+        "a o-> c, b --> c <-- d, uncovered potentially directed paths from a to b over m and from "
+        "a to d over w, m and w "
         "not adjacent: a --> c",
         _rule_10,
     ),

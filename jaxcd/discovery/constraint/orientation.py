@@ -1,12 +1,17 @@
 """Orientation rules: from a skeleton and its separating sets to a CPDAG.
 
-Everything here is a pure function of graphs and separating sets, so it is post-processing of what is already released.
-All rules of one step read the same graph and act at once.  The result therefore does not depend on the order of the
-columns, even where the separating sets are wrong and contradict each other: permuting the names permutes the result.
+Everything here is a pure function of graphs and separating sets, so it is post-processing of what
+is already released. All rules of one step read the same graph and act at once.  The result
+therefore does not depend on the order of the columns, even where the separating sets are wrong and
+contradict each other: permuting the names permutes the result.
 
 >>> skeleton = MixedGraph.from_edges(["a", "b", "c", "d"], ["a --- b", "b --- c", "b --- d"])
 >>> sets = {frozenset({"a", "c"}): (), frozenset({"a", "d"}): ("b",), frozenset({"c", "d"}): ("b",)}
->>> print(apply_meek_rules(orient_colliders(skeleton, separating_sets=sets, rule=ConflictRule.UNDIRECTED)))
+>>> print(
+...     apply_meek_rules(
+...         orient_colliders(skeleton, separating_sets=sets, rule=ConflictRule.UNDIRECTED)
+...     )
+... )
 a --> b
 c --> b
 b --> d
@@ -38,7 +43,8 @@ class ConflictRule(Enum):
     """Both arrowheads are kept: ``<->``."""
 
 
-# ---- colliders -------------------------------------------------------------------------------------------------------
+# ---- colliders
+# --------------------------------------------------------------------------------------------------
 
 
 def unshielded_triples(skeleton: MixedGraph) -> tuple[Triple, ...]:
@@ -64,23 +70,29 @@ def collider_arrowheads(
 ) -> np.ndarray:
     """The arrowheads that unshielded colliders put on a skeleton.
 
-    An unshielded triple (a, b, c) is a collider if the separating set of a and c is known and does not hold b.
+    An unshielded triple (a, b, c) is a collider if the separating set of a and c is known and does
+    not hold b.
 
     Args:
         skeleton: Any graph; the marks are not looked at.
-        separating_sets: For each separated pair the set that separated it.  A pair without an entry was never
-            separated by a known set and gives no collider; the entries of adjacent pairs are not used.
+        separating_sets: For each separated pair the set that separated it.  A pair without an entry
+            was never separated by a known set and gives no collider; the entries of adjacent pairs
+            are not used.
         ambiguous: Triples that must not become colliders; (a, b, c) and (c, b, a) are the same.
 
     Returns:
         Bool matrix (d, d): true at (i, j) for an arrowhead at j on the edge between i and j.
 
     Raises:
-        GraphError: If a key is no pair of names of the graph, or an ambiguous triple holds an unknown name.
+        GraphError: If a key is no pair of names of the graph, or an ambiguous triple holds an
+            unknown name.
     """
     for pair in separating_sets:
         if len(pair) != 2 or not all(name in skeleton.names for name in pair):
-            raise GraphError(f"separating_sets: {set(pair)!r} is not a pair of names of the graph {skeleton.names}")
+            raise GraphError(
+                f"separating_sets: {set(pair)!r} is not a pair of names of the graph "
+                f"{skeleton.names}"
+            )
     skipped = _triple_set(skeleton, ambiguous)
     heads = np.zeros(skeleton.marks.shape, dtype=bool)
     for a, b, c in unshielded_triples(skeleton):
@@ -103,34 +115,41 @@ def orient_colliders(
 
     Args:
         skeleton: A graph with undirected edges only.
-        separating_sets: For each separated pair the set that separated it; see :func:`collider_arrowheads`.
+        separating_sets: For each separated pair the set that separated it; see
+            :func:`collider_arrowheads`.
         rule: What becomes of an edge that gets arrowheads at both ends.
         ambiguous: Triples that must not become colliders.
 
     Returns:
-        The graph with the edges of colliders directed.  With ``ConflictRule.UNDIRECTED`` an edge in conflict stays
-        undirected, and the other edges of its two colliders are directed all the same.
+        The graph with the edges of colliders directed.  With ``ConflictRule.UNDIRECTED`` an edge in
+        conflict stays undirected, and the other edges of its two colliders are directed all the
+        same.
 
     Raises:
         GraphError: If the skeleton has an edge that is not undirected, or a name is unknown.
         OptionError: If ``rule`` is not a ConflictRule.
 
     Source:
-        Spirtes, Glymour and Scheines 2000, Causation, Prediction, and Search, section 5.4.2, step C of PC; for
-        conflicts kept as bidirected edges Colombo and Maathuis 2014 (JMLR 15), "Order-independent constraint-based
-        causal structure learning".
+        Spirtes, Glymour and Scheines 2000, Causation, Prediction, and Search, section 5.4.2, step C
+        of PC; for conflicts kept as bidirected edges Colombo and Maathuis 2014 (JMLR 15),
+        "Order-independent constraint-based causal structure learning".
     """
     if not isinstance(rule, ConflictRule):
-        raise OptionError(f"rule must be a ConflictRule, got {rule!r}; use ConflictRule.UNDIRECTED or .BIDIRECTED")
+        raise OptionError(
+            f"rule must be a ConflictRule, got {rule!r}; use ConflictRule.UNDIRECTED or .BIDIRECTED"
+        )
     if not (skeleton.adjacency == skeleton.undirected).all():
-        raise GraphError("skeleton must have undirected edges only; call .skeleton() on the graph first")
+        raise GraphError(
+            "skeleton must have undirected edges only; call .skeleton() on the graph first"
+        )
     heads = collider_arrowheads(skeleton, separating_sets=separating_sets, ambiguous=ambiguous)
     if rule is ConflictRule.UNDIRECTED:
         heads &= ~heads.T
     return with_arrowheads(skeleton, heads)
 
 
-# ---- Meek's rules ----------------------------------------------------------------------------------------------------
+# ---- Meek's rules
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -140,9 +159,9 @@ class MeekRule:
     Args:
         name: R1, R2, R3 or R4.
         pattern: The rule in words.
-        orient: ``(marks, ambiguous) -> bool matrix (d, d)``: true at (i, j) where the undirected edge i --- j is to
-            become i --> j.  ``ambiguous`` is None, or a bool array (d, d, d), true at (i, j, k) for a triple i, j, k
-            that may not be taken for a non-collider.
+        orient: ``(marks, ambiguous) -> bool matrix (d, d)``: true at (i, j) where the undirected
+            edge i --- j is to become i --> j.  ``ambiguous`` is None, or a bool array (d, d, d),
+            true at (i, j, k) for a triple i, j, k that may not be taken for a non-collider.
     """
 
     name: str
@@ -163,7 +182,9 @@ def _relations(marks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Boolean matrix product, by way of float32 (counts are exact up to 2^24 nodes) because that one is fast."""
+    """Boolean matrix product, by way of float32 (counts are exact up to 2^24 nodes) because that
+    one is fast.
+    """
     return left.astype(np.float32) @ right.astype(np.float32) > 0
 
 
@@ -212,30 +233,40 @@ def _scatter(marks: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
 
 
 MEEK_RULES: tuple[MeekRule, ...] = (
-    MeekRule("R1", "k --> i --- j, k and j not adjacent: i --> j (else a new v-structure)", _rule_1),
+    MeekRule(
+        "R1", "k --> i --- j, k and j not adjacent: i --> j (else a new v-structure)", _rule_1
+    ),
     MeekRule("R2", "i --> k --> j and i --- j: i --> j (else a cycle)", _rule_2),
     MeekRule("R3", "i --- k --> j, i --- l --> j, k and l not adjacent, i --- j: i --> j", _rule_3),
-    MeekRule("R4", "i --- k --> l --> j, i and l adjacent, k and j not adjacent, i --- j: i --> j", _rule_4),
+    MeekRule(
+        "R4",
+        "i --- k --> l --> j, i and l adjacent, k and j not adjacent, i --- j: i --> j",
+        _rule_4,
+    ),
 )
-"""The four rules of Meek 1995 (UAI), "Causal inference and causal explanation with background knowledge"."""
+"""The four rules of Meek 1995 (UAI), "Causal inference and causal explanation with background
+knowledge".
+"""
 
 
 def apply_meek_rules(graph: MixedGraph, *, ambiguous: Collection[Triple] = ()) -> MixedGraph:
     """Close a graph under Meek's rules.
 
-    In every step all rules are matched against the same graph and their orientations are made at once, except that an
-    edge which they would orient both ways is left undirected in that step.  It ends when a step orients nothing.
+    In every step all rules are matched against the same graph and their orientations are made at
+    once, except that an edge which they would orient both ways is left undirected in that step.  It
+    ends when a step orients nothing.
 
-    What holds for every input: adjacencies stay; only undirected edges change, and only into directed ones, so that
-    directed, bidirected and circle edges are kept; permuting the names permutes the result; closing twice changes
-    nothing more; every edge that a rule still matches is matched both ways.  What holds if the skeleton and the
-    colliders are those of a DAG: the result is its CPDAG.  For contradictory input it may hold new unshielded colliders
-    (two edges oriented at the same node in one step) or directed cycles; ``consistent_extension`` tells.
+    What holds for every input: adjacencies stay; only undirected edges change, and only into
+    directed ones, so that directed, bidirected and circle edges are kept; permuting the names
+    permutes the result; closing twice changes nothing more; every edge that a rule still matches is
+    matched both ways.  What holds if the skeleton and the colliders are those of a DAG: the result
+    is its CPDAG.  For contradictory input it may hold new unshielded colliders (two edges oriented
+    at the same node in one step) or directed cycles; ``consistent_extension`` tells.
 
     Args:
         graph: A graph with its colliders oriented.
-        ambiguous: Unshielded triples not known to be non-colliders, on which R1, R3 and R4 must not rely; (a, b, c)
-            and (c, b, a) are the same.
+        ambiguous: Unshielded triples not known to be non-colliders, on which R1, R3 and R4 must not
+            rely; (a, b, c) and (c, b, a) are the same.
 
     Returns:
         The closed graph.
@@ -259,7 +290,9 @@ def apply_meek_rules(graph: MixedGraph, *, ambiguous: Collection[Triple] = ()) -
 
 
 def with_arrowheads(graph: MixedGraph, heads: np.ndarray) -> MixedGraph:
-    """The graph with arrowheads at j of the edges i - j where ``heads[i, j]`` is true; every such pair has an edge."""
+    """The graph with arrowheads at j of the edges i - j where ``heads[i, j]`` is true; every such
+    pair has an edge.
+    """
     return MixedGraph(graph.names, np.where(heads, int(Mark.ARROW), graph.marks))
 
 

@@ -1,4 +1,5 @@
-"""From a skeleton with its separating sets to a PAG; and the PAG of a MAG or of a DAG with latent and selection variables.
+"""From a skeleton with its separating sets to a PAG; and the PAG of a MAG or of a DAG with latent
+and selection variables.
 
 >>> import networkx as nx
 >>> print(dag_to_pag(nx.DiGraph(["ab", "cb", "bd"])))
@@ -33,8 +34,9 @@ _SELECTION_RULES = frozenset({"R5", "R6", "R7"})
 
 @dataclass(frozen=True)
 class OrientedPag:
-    """graph: the PAG.  rule_counts: for each rule R0, ..., R10 the number of marks it wrote.  knowledge_conflicts: the unshielded
-    triples that separating sets and knowledge judge differently."""
+    """graph: the PAG.  rule_counts: for each rule R0, ..., R10 the number of marks it wrote.
+    knowledge_conflicts: the unshielded triples that separating sets and knowledge judge
+    differently."""
 
     graph: MixedGraph
     rule_counts: Mapping[str, int] = field(default_factory=dict)
@@ -44,7 +46,10 @@ class OrientedPag:
 def check_max_path_length(max_path_length: int | None) -> None:
     """Raises OptionError unless ``max_path_length`` is None or a positive whole number."""
     if max_path_length is not None and not is_whole(max_path_length, 1):
-        raise OptionError(f"max_path_length = {max_path_length!r} is not a length; use a whole number from 1, or None")
+        raise OptionError(
+            f"max_path_length = {max_path_length!r} is not a length; use a whole number from 1, "
+            "or None"
+        )
 
 
 def orient_pag(
@@ -58,37 +63,48 @@ def orient_pag(
 ) -> OrientedPag:
     """Orients a skeleton by the rules R0 to R10.
 
-    All marks begin as circles; the knowledge is written, then R0 is applied once, then the others in Zhang's order: R1 to R4 until
-    none applies, R5, R6 and R7 until none applies, R8 to R10 until none applies; and all of this again until nothing changes, which
-    for the separating sets of a MAG is at once.  Each rule is a pure function, matched everywhere before it writes anything, so
-    permuting the names permutes the result whatever the separating sets are.  A mark that was written is never overwritten.
+    All marks begin as circles; the knowledge is written, then R0 is applied once, then the others
+    in Zhang's order: R1 to R4 until none applies, R5, R6 and R7 until none applies, R8 to R10 until
+    none applies; and all of this again until nothing changes, which for the separating sets of a
+    MAG is at once.  Each rule is a pure function, matched everywhere before it writes anything, so
+    permuting the names permutes the result whatever the separating sets are.  A mark that was
+    written is never overwritten.
 
     skeleton: any graph; its marks are not looked at.
-    separating_sets: for each pair that is not adjacent the set that separated it.  Triples across a pair without one are taken
-    neither for colliders nor for non-colliders.
-    ambiguous: triples (a, b, c) of which it is not known whether b is in the set that separates a and c.
-    selection_bias: False leaves out R5 to R7, which orient nothing where there are no selection variables.
-    max_path_length: the largest number of edges of the paths in R4, R5, R9 and R10; None, the default, for no limit.  With a limit
-    marks may be missing; none becomes wrong.
-    knowledge: what is known before; see :class:`Knowledge` for what it says about a PAG.  A collider of the separating sets that
-    contradicts it is not written, and is listed.
+    separating_sets: for each pair that is not adjacent the set that separated it.  Triples across a
+    pair without one are taken neither for colliders nor for non-colliders.
+    ambiguous: triples (a, b, c) of which it is not known whether b is in the set that separates a
+    and c. selection_bias: False leaves out R5 to R7, which orient nothing where there are no
+    selection variables. max_path_length: the largest number of edges of the paths in R4, R5, R9 and
+    R10; None, the default, for no limit.  With a limit marks may be missing; none becomes wrong.
+    knowledge: what is known before; see :class:`Knowledge` for what it says about a PAG.  A
+    collider of the separating sets that contradicts it is not written, and is listed.
 
-    Returns an OrientedPag.  Raises GraphError for unknown names or malformed triples, OptionError for other malformed arguments.
+    Returns an OrientedPag.  Raises GraphError for unknown names or malformed triples, OptionError
+    for other malformed arguments.
 
-    Source: Zhang 2008, Artificial Intelligence 172, section 4: sound and complete for a skeleton and separating sets that are those of
-    a MAG.
+    Source: Zhang 2008, Artificial Intelligence 172, section 4: sound and complete for a skeleton
+    and separating sets that are those of a MAG.
     """
     check_max_path_length(max_path_length)
     if not isinstance(selection_bias, bool):
         raise OptionError(f"selection_bias = {selection_bias!r} is not True or False")
-    circles = MixedGraph(skeleton.names, np.where(skeleton.adjacency, np.int8(Mark.CIRCLE), np.int8(Mark.NONE)))
+    circles = MixedGraph(
+        skeleton.names, np.where(skeleton.adjacency, np.int8(Mark.CIRCLE), np.int8(Mark.NONE))
+    )
     if knowledge is not None:
         knowledge.check(circles.names, ancestral=True)
     known = known_marks(knowledge, circles, latent=True)
     evidence = _evidence(circles, separating_sets, ambiguous, max_path_length)
-    differing = conflicting_triples(known, circles, separating_sets=separating_sets, ambiguous=ambiguous)
-    at_first = _evidence(circles, separating_sets, (*ambiguous, *differing.colliders), max_path_length)
-    counts: Counter[str] = Counter({rule.name: 0 for rule in (COLLIDERS, *(rule for stage in STAGES for rule in stage))})
+    differing = conflicting_triples(
+        known, circles, separating_sets=separating_sets, ambiguous=ambiguous
+    )
+    at_first = _evidence(
+        circles, separating_sets, (*ambiguous, *differing.colliders), max_path_length
+    )
+    counts: Counter[str] = Counter(
+        {rule.name: 0 for rule in (COLLIDERS, *(rule for stage in STAGES for rule in stage))}
+    )
     marks = np.where(known.arrow, np.int8(Mark.ARROW), circles.marks)
     marks = np.where(known.tail, np.int8(Mark.TAIL), marks)
     before, marks = marks, COLLIDERS(marks, at_first)
@@ -102,24 +118,31 @@ def orient_pag(
                 before, marks = marks, rules[place](marks, evidence)
                 n_written = int((marks != before).sum())
                 counts[rules[place].name] += n_written
-                # After a change the stage begins anew, so that the rules that look for paths do only what the others cannot.
+                # After a change the stage begins anew, so that the rules that look for paths do
+                # only what the others cannot.
                 place = 0 if n_written else place + 1
         if (marks == closed).all():
             break
     return OrientedPag(
-        MixedGraph(skeleton.names, marks), dict(counts), (*differing.colliders, *differing.noncolliders)
+        MixedGraph(skeleton.names, marks),
+        dict(counts),
+        (*differing.colliders, *differing.noncolliders),
     )
 
 
 def _evidence(
-    graph: MixedGraph, separating_sets: SeparatingSets, ambiguous: Collection[Triple], max_path_length: int | None
+    graph: MixedGraph,
+    separating_sets: SeparatingSets,
+    ambiguous: Collection[Triple],
+    max_path_length: int | None,
 ) -> Evidence:
     index = {name: i for i, name in enumerate(graph.names)}
     sets = {}
     for pair, given in separating_sets.items():
         if len(pair) != 2 or not all(name in index for name in (*pair, *given)):
             raise GraphError(
-                f"separating_sets: {sorted(map(str, pair))} with {given!r} is not a pair of names of the graph with a set of names; "
+                f"separating_sets: {sorted(map(str, pair))} with {given!r} is not a pair of names "
+                "of the graph with a set of names; "
                 f"the names are {graph.names}"
             )
         x, y = sorted(index[name] for name in pair)
@@ -142,14 +165,15 @@ def _evidence(
 def mag_to_pag(mag: MixedGraph) -> MixedGraph:
     """The PAG of a MAG: what all MAGs Markov equivalent to it have in common.
 
-    Two nodes x, y that are not adjacent in a MAG are m-separated by its nodes anterior to x or y (from which a path without an
-    arrowhead pointing back leads to x or y), so that the separating sets are read off the graph and the rules R0 to R10 do the rest.
+    Two nodes x, y that are not adjacent in a MAG are m-separated by its nodes anterior to x or y
+    (from which a path without an arrowhead pointing back leads to x or y), so that the separating
+    sets are read off the graph and the rules R0 to R10 do the rest.
 
     mag: a MixedGraph with edges ``-->``, ``<->`` and ``---``, ancestral and maximal.
     Returns the PAG over the same names.  Raises GraphError where ``mag`` is no MAG.
 
-    Source: Richardson and Spirtes 2002, Annals of Statistics 30 (pairwise Markov property of maximal ancestral graphs); Zhang 2008
-    (rules).
+    Source: Richardson and Spirtes 2002, Annals of Statistics 30 (pairwise Markov property of
+    maximal ancestral graphs); Zhang 2008 (rules).
     """
     if not is_mag(mag):
         raise GraphError("mag is not ancestral and maximal; make one with jaxcd.graphs.dag_to_mag")
@@ -174,10 +198,12 @@ def mag_to_pag(mag: MixedGraph) -> MixedGraph:
 def dag_to_pag(
     dag: nx.DiGraph, *, latent: Collection[Hashable] = (), selected: Collection[Hashable] = ()
 ) -> MixedGraph:
-    """The PAG of a DAG with latent and selection variables: what FCI finds with infinitely many faithful samples.
+    """The PAG of a DAG with latent and selection variables: what FCI finds with infinitely many
+    faithful samples.
 
-    dag: a networkx DiGraph without cycles.  latent: nodes that are not observed.  selected: nodes that are conditioned on.
-    Returns the PAG over the other nodes, in the DAG's node order.  Raises as :func:`jaxcd.graphs.ancestral.dag_to_mag`.
+    dag: a networkx DiGraph without cycles.  latent: nodes that are not observed.  selected: nodes
+    that are conditioned on. Returns the PAG over the other nodes, in the DAG's node order.  Raises
+    as :func:`jaxcd.graphs.ancestral.dag_to_mag`.
 
     Source: Richardson and Spirtes 2002 (MAG of a DAG); Zhang 2008 (PAG of a MAG).
     """

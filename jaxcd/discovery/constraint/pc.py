@@ -11,7 +11,12 @@ from jaxcd.data import Dataset
 from jaxcd.decisions import Decider
 from jaxcd.discovery.constraint.background import conflicting_triples, known_marks, search_space
 from jaxcd.discovery.constraint.colliders import ColliderRule
-from jaxcd.discovery.constraint.orientation import ConflictRule, apply_meek_rules, orient_colliders, with_arrowheads
+from jaxcd.discovery.constraint.orientation import (
+    ConflictRule,
+    apply_meek_rules,
+    orient_colliders,
+    with_arrowheads,
+)
 from jaxcd.discovery.constraint.search import ConstraintSearch, Progress
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
@@ -27,7 +32,10 @@ __all__ = ["check_conflicts", "pc"]
 def check_conflicts(conflicts: Any) -> None:
     """Raises OptionError where ``conflicts`` is no ConflictRule."""
     if not isinstance(conflicts, ConflictRule):
-        raise OptionError(f"conflicts = {conflicts!r} is not a rule; use ConflictRule.UNDIRECTED or ConflictRule.BIDIRECTED")
+        raise OptionError(
+            f"conflicts = {conflicts!r} is not a rule; use ConflictRule.UNDIRECTED or "
+            "ConflictRule.BIDIRECTED"
+        )
 
 
 @repeatable
@@ -50,37 +58,57 @@ def pc(
 ) -> DiscoveryResult:
     """The PC algorithm: skeleton level by level, then colliders, then Meek's rules.
 
-    data: a Dataset, a release, or None with an Oracle.  test: a conditional independence test.  decider: how answers are given.
-    On a release, which has been paid for, the test has the release's noise in its null (``Release.tests`` lists those it answers), the
-    decider is Threshold, a query whose table was not bought counts as dependent, and the result carries the release's cost.
-    budget: the total (epsilon, delta), fixed here, or NO_PRIVACY; required with a Dataset, left out with a release.  key: a typed key for tests that draw permutations (None for
+    data: a Dataset, a release, or None with an Oracle.  test: a conditional independence test.
+    decider: how answers are given. On a release, which has been paid for, the test has the
+    release's noise in its null (``Release.tests`` lists those it answers), the decider is
+    Threshold, a query whose table was not bought counts as dependent, and the result carries the
+    release's cost. budget: the total (epsilon, delta), fixed here, or NO_PRIVACY; required with a
+    Dataset, left out with a release.  key: a typed key for tests that draw permutations (None for
     the others).  noise: None for secure noise from the operating system, or SimulatedNoise(key) for
-    experiments.  ledger: a LedgerFile (or Ledger) that every event is charged to as well, so that many runs share one total.  max_level: the largest conditioning set.  stable: whether answers of one level leave each other alone.
-    colliders, conflicts: how colliders are judged, and what becomes of an edge with two arrowheads.
-    knowledge: what is known before; public.  A pair that is forbidden both ways is not joined and not asked, and a pair with a required
-    edge is joined and not asked; a forbidden direction orients its edge the other way.  Knowledge wins over the data: a
-    collider that contradicts it is not written.  Separating sets hold no column of a tier later than both ends.
-    progress: True prints a line a level; a function is called with each LevelRecord.
+    experiments.  ledger: a LedgerFile (or Ledger) that every event is charged to as well, so that
+    many runs share one total.  max_level: the largest conditioning set.  stable: whether answers of
+    one level leave each other alone. colliders, conflicts: how colliders are judged, and what
+    becomes of an edge with two arrowheads. knowledge: what is known before; public.  A pair that is
+    forbidden both ways is not joined and not asked, and a pair with a required edge is joined and
+    not asked; a forbidden direction orients its edge the other way.  Knowledge wins over the data:
+    a collider that contradicts it is not written.  Separating sets hold no column of a tier later
+    than both ends. progress: True prints a line a level; a function is called with each
+    LevelRecord.
 
-    Returns a DiscoveryResult.  ``separating_sets`` holds every pair that is not joined, but for those that the knowledge keeps apart:
-    the triples across these are ambiguous.  ``info["ambiguous_triples"]``: unshielded triples that were taken neither for colliders
-    nor for non-colliders; ``info["knowledge_conflicts"]``: those on which data and knowledge differ.
+    Returns a DiscoveryResult.  ``separating_sets`` holds every pair that is not joined, but for
+    those that the knowledge keeps apart: the triples across these are ambiguous.
+    ``info["ambiguous_triples"]``: unshielded triples that were taken neither for colliders nor for
+    non-colliders; ``info["knowledge_conflicts"]``: those on which data and knowledge differ.
 
     Guarantee
     ---------
-    On a release: that of the release, because everything here is post-processing of it.  On a Dataset:
-    Relation: that of the budget (replace-one by default); public: n, the domain, all arguments.  The search sees only the
-    decider's answers, so graph and separating sets are post-processing of charged events, and the ledger's filter makes the
-    whole (epsilon, delta)-DP of the budget.  ``cost.proven`` is False with simulated noise.  Proof: :mod:`jaxcd.privacy.ledger`.
+    On a release: that of the release, because everything here is post-processing of it.  On a
+    Dataset: Relation: that of the budget (replace-one by default); public: n, the domain, all
+    arguments.  The search sees only the decider's answers, so graph and separating sets are
+    post-processing of charged events, and the ledger's filter makes the whole (epsilon, delta)-DP
+    of the budget.  ``cost.proven`` is False with simulated noise.  Proof:
+    :mod:`jaxcd.privacy.ledger`.
 
-    Raises OptionError, DomainError, PrivacyError or SensitivityError, before anything is charged, where arguments do not fit.
-    Source: Spirtes, Glymour, Scheines 2000, section 5.4.2; Colombo and Maathuis 2014; Meek 1995.
+    Raises OptionError, DomainError, PrivacyError or SensitivityError, before anything is charged,
+    where arguments do not fit. Source: Spirtes, Glymour, Scheines 2000, section 5.4.2; Colombo and
+    Maathuis 2014; Meek 1995.
     """
     check_conflicts(conflicts)
     search = ConstraintSearch(
-        data, test=test, decider=decider, budget=budget, key=key, noise=noise, ledger=ledger, max_level=max_level, stable=stable,
-        colliders=colliders, knowledge=knowledge, latent=False, progress=progress,
-    )  # fmt: skip
+        data,
+        test=test,
+        decider=decider,
+        budget=budget,
+        key=key,
+        noise=noise,
+        ledger=ledger,
+        max_level=max_level,
+        stable=stable,
+        colliders=colliders,
+        knowledge=knowledge,
+        latent=False,
+        progress=progress,
+    )
     with search.keeping():
         space = search_space(knowledge, search.names, latent=False)
         skeleton = search.skeleton(space)
@@ -88,7 +116,10 @@ def pc(
         judgement = search.judge(skeleton, undirected, space)
         known = known_marks(knowledge, undirected, latent=False)
         differing = conflicting_triples(
-            known, undirected, separating_sets=judgement.separating_sets, ambiguous=judgement.ambiguous
+            known,
+            undirected,
+            separating_sets=judgement.separating_sets,
+            ambiguous=judgement.ambiguous,
         )
         graph = orient_colliders(
             undirected,

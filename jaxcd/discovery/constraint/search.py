@@ -32,39 +32,65 @@ Progress = bool | Callable[[LevelRecord], None]
 def check_arguments(test: Any, budget: Any, key: Any, noise: Any) -> None:
     """Raises OptionError where an argument that every search takes is not of its kind."""
     if not isinstance(test, CITest):
-        raise OptionError(f"test = {test!r} is not a test; use an object such as jaxcd.CovarianceNorm()")
+        raise OptionError(
+            f"test = {test!r} is not a test; use an object such as jaxcd.CovarianceNorm()"
+        )
     if not isinstance(budget, (Budget, NoPrivacy)):
         raise OptionError(
-            f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0, delta=1e-6) or jaxcd.NO_PRIVACY"
+            f"budget = {budget!r} is not a budget; use jaxcd.Budget(epsilon=1.0, delta=1e-6) or "
+            "jaxcd.NO_PRIVACY"
         )
-    if key is not None and not (isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)):
-        raise OptionError(f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed), or None")
+    if key is not None and not (
+        isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
+    ):
+        raise OptionError(
+            f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed), or None"
+        )
     if noise is not None and not isinstance(noise, NoiseSource):
-        raise OptionError(f"noise = <{type(noise).__name__}> is not a noise source; use None (secure) or jaxcd.SimulatedNoise(key)")
+        raise OptionError(
+            f"noise = <{type(noise).__name__}> is not a noise source; use None (secure) or "
+            "jaxcd.SimulatedNoise(key)"
+        )
 
 
-def _check_search(decider: Any, max_level: Any, stable: Any, colliders: Any, knowledge: Any, progress: Any) -> None:
+def _check_search(
+    decider: Any, max_level: Any, stable: Any, colliders: Any, knowledge: Any, progress: Any
+) -> None:
     if not isinstance(decider, Decider):
-        raise OptionError(f"decider = {decider!r} is not a decider; use an object such as jaxcd.LevelwiseGaussian()")
+        raise OptionError(
+            f"decider = {decider!r} is not a decider; use an object such as "
+            "jaxcd.LevelwiseGaussian()"
+        )
     if max_level is not None and not is_whole(max_level, 0):
-        raise OptionError(f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no limit")
+        raise OptionError(
+            f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no "
+            "limit"
+        )
     if not isinstance(stable, bool):
         raise OptionError(f"stable = {stable!r} is not True or False")
     if not isinstance(colliders, ColliderRule):
         raise OptionError(
-            f"colliders = {colliders!r} is not a rule; use ColliderRule.SEPARATING_SET, CONSERVATIVE or MAJORITY"
+            f"colliders = {colliders!r} is not a rule; use ColliderRule.SEPARATING_SET, "
+            "CONSERVATIVE or MAJORITY"
         )
     if knowledge is not None and not isinstance(knowledge, Knowledge):
-        raise OptionError(f"knowledge = {knowledge!r} is no Knowledge; use jaxcd.Knowledge(tiers=...), or None")
+        raise OptionError(
+            f"knowledge = {knowledge!r} is no Knowledge; use jaxcd.Knowledge(tiers=...), or None"
+        )
     if not isinstance(progress, bool) and not callable(progress):
-        raise OptionError(f"progress = {progress!r} is neither True, False nor a function of a LevelRecord")
+        raise OptionError(
+            f"progress = {progress!r} is neither True, False nor a function of a LevelRecord"
+        )
     if decider.needs_stable and not stable:
-        raise OptionError(f"stable = False: {decider.name} answers a whole level at once; use stable=True")
+        raise OptionError(
+            f"stable = False: {decider.name} answers a whole level at once; use stable=True"
+        )
 
 
 @final
 class ConstraintSearch:
-    """One run of a search by conditional independences: asks a decider level by level and keeps what may be published.
+    """One run of a search by conditional independences: asks a decider level by level and keeps
+    what may be published.
 
     The arguments are those of :func:`jaxcd.pc`; all are checked here, before anything is charged.
     """
@@ -93,26 +119,44 @@ class ConstraintSearch:
         assert budget is not None
         _check_search(decider, max_level, stable, colliders, knowledge, progress)
         if self._release is not None and decider.pays:
-            raise OptionError(f"decider: {decider.name} buys answers, and a release has been paid for; use Threshold(alpha={decider.alpha:g})")
+            raise OptionError(
+                f"decider: {decider.name} buys answers, and a release has been paid for; use "
+                f"Threshold(alpha={decider.alpha:g})"
+            )
         self._session = Session(data, test, alpha=decider.alpha, budget=budget, key=key)
         self.names = self._session.names
         test.check_search(self._session.domain, max_level=max_level)
         if knowledge is not None:
             knowledge.check(self.names, ancestral=latent)
-        self._accountant = open_account(budget, noise, ledger=ledger, parts=(test, decider), analysis="fci" if latent else "pc", n_samples=self._session.n_samples)
+        self._accountant = open_account(
+            budget,
+            noise,
+            ledger=ledger,
+            parts=(test, decider),
+            analysis="fci" if latent else "pc",
+            n_samples=self._session.n_samples,
+        )
         if colliders.asks and not decider.answers_queries:
             raise OptionError(
-                f"colliders: the {colliders.value} rule asks single queries, which {decider.name} does not answer; "
+                f"colliders: the {colliders.value} rule asks single queries, which {decider.name} "
+                "does not answer; "
                 "use NoisyThreshold or Threshold, or ColliderRule.SEPARATING_SET"
             )
         self._test, self._decider = test, decider
-        self._max_level, self._stable, self._rule, self._progress = max_level, stable, colliders, progress
+        self._max_level, self._stable, self._rule, self._progress = (
+            max_level,
+            stable,
+            colliders,
+            progress,
+        )
         self._levels: list[LevelRecord] = []
         self._skeleton: Skeleton | None = None
         self._run = decider.start(self._session, self._accountant)
 
     def keeping(self) -> AbstractContextManager[None]:
-        """Whatever ends the block carries what was bought, and the skeleton as far as it is known (:func:`jaxcd.receipt_of`)."""
+        """Whatever ends the block carries what was bought, and the skeleton as far as it is known
+        (:func:`jaxcd.receipt_of`).
+        """
         return self._accountant.keeping(self._unfinished)
 
     @property
@@ -135,7 +179,9 @@ class ConstraintSearch:
             another_pass_follows=another_pass_follows,
         )
 
-    def second_pass(self, skeleton: Skeleton, pools: list[tuple[int, ...]], space: SearchSpace) -> None:
+    def second_pass(
+        self, skeleton: Skeleton, pools: list[tuple[int, ...]], space: SearchSpace
+    ) -> None:
         """Removes from the skeleton the pairs that sets out of the pools separate."""
         search_pools(
             self._run,
@@ -148,7 +194,9 @@ class ConstraintSearch:
         )
 
     def judge(self, skeleton: Skeleton, graph: MixedGraph, space: SearchSpace) -> Judgement:
-        """The unshielded triples of the skeleton (``graph``: the same with names), judged by the run's rule."""
+        """The unshielded triples of the skeleton (``graph``: the same with names), judged by the
+        run's rule.
+        """
         return judge_triples(
             self._run,
             self._session,
@@ -169,21 +217,32 @@ class ConstraintSearch:
         conflicts: tuple[Triple, ...],
         options: Mapping[str, Any],
     ) -> DiscoveryResult:
-        """The result: settings, levels and charges are public or released; counts of work are not, in a private run."""
+        """The result: settings, levels and charges are public or released; counts of work are not,
+        in a private run.
+        """
         return self._result(
             graph,
             skeleton,
-            {"algorithm": algorithm, "ambiguous_triples": judgement.unfaithful, "knowledge_conflicts": conflicts, **options},
+            {
+                "algorithm": algorithm,
+                "ambiguous_triples": judgement.unfaithful,
+                "knowledge_conflicts": conflicts,
+                **options,
+            },
             exhausted=self._run.exhausted or self._run.unanswered,
         )
 
     def _unfinished(self) -> DiscoveryResult:
-        """The skeleton as far as it got, without arrows: pairs that were not decided keep their edges."""
+        """The skeleton as far as it got, without arrows: pairs that were not decided keep their
+        edges.
+        """
         assert self._skeleton is not None
         undirected = MixedGraph(self.names, 3 * self._skeleton.adjacency.astype("int8"))
         return self._result(undirected, self._skeleton, {"algorithm": "unfinished"}, exhausted=True)
 
-    def _result(self, graph: MixedGraph, skeleton: Skeleton, facts: Mapping[str, Any], *, exhausted: bool) -> DiscoveryResult:
+    def _result(
+        self, graph: MixedGraph, skeleton: Skeleton, facts: Mapping[str, Any], *, exhausted: bool
+    ) -> DiscoveryResult:
         session, accountant = self._session, self._accountant
         info = {
             "test": repr(self._test) if self._test.name != "Oracle" else "Oracle",
@@ -203,7 +262,12 @@ class ConstraintSearch:
             info |= facts_of_release(release)
         else:
             cost, spent = accountant.guarantee, accountant.ledger.spent
-            info |= facts_of_run(accountant, domain=session.domain, n_samples=session.n_samples, n_variables=session.n_variables)
+            info |= facts_of_run(
+                accountant,
+                domain=session.domain,
+                n_samples=session.n_samples,
+                n_variables=session.n_variables,
+            )
         return DiscoveryResult(
             graph=graph,
             separating_sets=named_sets(self.names, skeleton),

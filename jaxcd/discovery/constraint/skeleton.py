@@ -1,12 +1,14 @@
 """The skeletons of PC and FCI, once: levels, adjacency, and the frontiers that a decider answers.
 
-Level l asks, for each pair that is still adjacent, whether a set of l neighbours separates it.  In the *stable* order
-(Colombo and Maathuis 2014) neighbours are those at the level's start, so answers of one level do not influence each other and
-the skeleton does not depend on the order of the columns; in the *original* order (Spirtes, Glymour and Scheines 2000) an edge
-that is removed is gone for the next question.
+Level l asks, for each pair that is still adjacent, whether a set of l neighbours separates it.  In
+the *stable* order (Colombo and Maathuis 2014) neighbours are those at the level's start, so answers
+of one level do not influence each other and the skeleton does not depend on the order of the
+columns; in the *original* order (Spirtes, Glymour and Scheines 2000) an edge that is removed is
+gone for the next question.
 
-FCI makes a second pass over the same levels, in which the separators come from pools fixed at its start (Possible-D-SEP).  It asks
-nothing twice: every answered question leaves behind from which pools its sets were taken, which is public.
+FCI makes a second pass over the same levels, in which the separators come from pools fixed at its
+start (Possible-D-SEP).  It asks nothing twice: every answered question leaves behind from which
+pools its sets were taken, which is public.
 """
 
 from __future__ import annotations
@@ -34,8 +36,9 @@ class SearchSpace:
     """What is known of a search before it asks.
 
     rank: for each column its place in the order in which columns are taken; default: as they stand.
-    absent: pairs (x < y) that are not joined, and never asked.  kept: pairs (x < y) that are joined, and never asked.
-    allowed: for each pair (x < y) the columns that a separating set of the two may hold; default: all others.
+    absent: pairs (x < y) that are not joined, and never asked.  kept: pairs (x < y) that are
+    joined, and never asked. allowed: for each pair (x < y) the columns that a separating set of the
+    two may hold; default: all others.
     """
 
     rank: tuple[int, ...] | None = None
@@ -54,7 +57,8 @@ class SearchSpace:
 
 
 class Skeleton:
-    """An undirected graph on 0, ..., d - 1 that loses edges, and the set that separated each lost pair.
+    """An undirected graph on 0, ..., d - 1 that loses edges, and the set that separated each lost
+    pair.
 
     absent: pairs that are not joined to begin with; no set is known that separates them.
     """
@@ -64,7 +68,8 @@ class Skeleton:
         for x, y in absent:
             self.adjacency[x, y] = self.adjacency[y, x] = False
         self.separating_sets: dict[Pair, tuple[int, ...]] = {}
-        #: For each pair (x < y) and size the pools (bit masks) of which all sets of that size were asked, in vain.
+        # : For each pair (x < y) and size the pools (bit masks) of which all sets of that size were
+        # asked, in vain.
         self.asked: dict[tuple[int, int, int], list[int]] = {}
 
     def neighbors(self, x: int, *, without: int) -> tuple[int, ...]:
@@ -82,7 +87,9 @@ class _Frontier(Frontier):
 
     _asks_once = False
 
-    def __init__(self, skeleton: Skeleton, level: int, admissible: Admissible, space: SearchSpace) -> None:
+    def __init__(
+        self, skeleton: Skeleton, level: int, admissible: Admissible, space: SearchSpace
+    ) -> None:
         self.level = level
         self._skeleton = skeleton
         self._admissible = admissible
@@ -101,17 +108,29 @@ class _Frontier(Frontier):
         """The level's questions, in order."""
 
     def _open(self, x: int, y: int) -> bool:
-        return bool(self._skeleton.adjacency[x, y]) and (min(x, y), max(x, y)) not in self._space.kept
+        return (
+            bool(self._skeleton.adjacency[x, y]) and (min(x, y), max(x, y)) not in self._space.kept
+        )
 
     def _question(self, x: int, y: int, pools: Sequence[Sequence[int]]) -> _Waiting | None:
-        """The question whether a set of the level's size out of one of the pools separates x and y; None if there is no set."""
-        candidates = tuple(given for given in self._sets(x, y, pools) if self._admissible(x, y, given))
+        """The question whether a set of the level's size out of one of the pools separates x and y;
+        None if there is no set.
+        """
+        candidates = tuple(
+            given for given in self._sets(x, y, pools) if self._admissible(x, y, given)
+        )
         return (Question(x, y, candidates), [_mask(pool) for pool in pools]) if candidates else None
 
     def _sets(self, x: int, y: int, pools: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
-        before = self._skeleton.asked.get((min(x, y), max(x, y), self.level), []) if self._asks_once else []
+        before = (
+            self._skeleton.asked.get((min(x, y), max(x, y), self.level), [])
+            if self._asks_once
+            else []
+        )
         fresh = [pool for pool in pools if all(_mask(pool) & ~known for known in before)]
-        for given in dict.fromkeys(given for pool in fresh for given in combinations(pool, self.level)):
+        for given in dict.fromkeys(
+            given for pool in fresh for given in combinations(pool, self.level)
+        ):
             if not before or all(_mask(given) & ~known for known in before):
                 yield given
 
@@ -145,8 +164,8 @@ class _Frontier(Frontier):
 class _StableFrontier(_Frontier):
     """Each unordered pair once, candidates from pools that no answer of the level changes.
 
-    pools: for each column the separators to try; default: its neighbours at the level's start.  With given pools nothing is
-    asked that was asked before.
+    pools: for each column the separators to try; default: its neighbours at the level's start.
+    With given pools nothing is asked that was asked before.
     """
 
     stable = True
@@ -184,7 +203,9 @@ class _StableFrontier(_Frontier):
 
 
 class _OriginalFrontier(_Frontier):
-    """Each ordered pair (x, y), candidates from the neighbours that x has when the question comes up."""
+    """Each ordered pair (x, y), candidates from the neighbours that x has when the question comes
+    up.
+    """
 
     stable = False
 
@@ -218,7 +239,9 @@ def _mask(columns: Iterable[int]) -> int:
 
 
 def _answered(run: DecisionRun, frontier: _Frontier) -> None:
-    """Has a frontier answered; what was separated is taken out of the skeleton even where the run breaks off."""
+    """Has a frontier answered; what was separated is taken out of the skeleton even where the run
+    breaks off.
+    """
     try:
         run.answer(frontier)
     finally:
@@ -239,16 +262,19 @@ def search_skeleton(
 ) -> Skeleton:
     """PC's skeleton by the answers of a decider.
 
-    admissible: whether a query may be asked (public).  max_level: the largest |S|, or None.  report: called after each level
-    with (level, pairs asked, pairs separated).  space: what is known before (default: nothing).  another_pass_follows: whether
-    :func:`search_pools` is called afterwards, told to the decider.  skeleton: of all pairs, to be worked on in place; None for a new one.
-    Stops when no pair has enough neighbours, or when the budget is exhausted.
+    admissible: whether a query may be asked (public).  max_level: the largest |S|, or None.
+    report: called after each level with (level, pairs asked, pairs separated).  space: what is
+    known before (default: nothing).  another_pass_follows: whether :func:`search_pools` is called
+    afterwards, told to the decider.  skeleton: of all pairs, to be worked on in place; None for a
+    new one. Stops when no pair has enough neighbours, or when the budget is exhausted.
     """
     space = space or SearchSpace()
     skeleton = Skeleton(n_variables, absent=space.absent) if skeleton is None else skeleton
     level = 0
     while max_level is None or level <= max_level:
-        frontier = (_StableFrontier if stable else _OriginalFrontier)(skeleton, level, admissible, space)
+        frontier = (_StableFrontier if stable else _OriginalFrontier)(
+            skeleton, level, admissible, space
+        )
         frontier.another_pass_follows = another_pass_follows
         if not frontier.peek(1):
             break
@@ -270,10 +296,12 @@ def search_pools(
     report: Report,
     space: SearchSpace,
 ) -> None:
-    """A second pass: asks each pair that is still joined for the sets out of ``pools[x]`` and ``pools[y]`` not asked before.
+    """A second pass: asks each pair that is still joined for the sets out of ``pools[x]`` and
+    ``pools[y]`` not asked before.
 
-    pools: for each column the candidates, which no answer changes; public.  The other arguments as for :func:`search_skeleton`.
-    Removes the pairs that are separated from the skeleton; ends after the largest level, or when the budget is exhausted.
+    pools: for each column the candidates, which no answer changes; public.  The other arguments as
+    for :func:`search_skeleton`. Removes the pairs that are separated from the skeleton; ends after
+    the largest level, or when the budget is exhausted.
     """
     largest = max(map(len, pools), default=0)
     for level in range((largest if max_level is None else min(max_level, largest)) + 1):

@@ -1,28 +1,35 @@
 r"""Tree-guided private PC: four batches of questions, the first of which guides the others.
 
-1. *Level 0.*  The contrast moments of all columns are released.  Pairs that are not dependent beyond noise are not adjacent; the
-   maximum spanning forest of the others by mutual information is nearly all edges already, at no further cost.
-2. *Grow.*  For every other dependent pair one number: its smallest margin over sets S, |S| <= ``grow_size``, from the forest's
-   neighbours of both ends and the path between them.  An edge is added where it exceeds kappa sigma.  The empty set is among them: what
-   was dependent by the release's noise alone and is opened by a collider is found out.
-3. *Shrink.*  For every edge one number: its smallest margin over sets of up to ``shrink_size`` neighbours of one end, as in PC.  A
-   forest edge must fall further below zero than an added one.  Dependent variables are connected, so an edge that
-   alone connects an evidently dependent pair stays, and is not asked about; edges go in the order of their numbers, as long as that holds.
+1. *Level 0.*  The contrast moments of all columns are released.  Pairs that are not dependent
+   beyond noise are not adjacent; the maximum spanning forest of the others by mutual information is
+   nearly all edges already, at no further cost.
+2. *Grow.*  For every other dependent pair one number: its smallest margin over sets S, |S| <=
+   ``grow_size``, from the forest's neighbours of both ends and the path between them.  An edge is
+   added where it exceeds kappa sigma.  The empty set is among them: what was dependent by the
+   release's noise alone and is opened by a collider is found out.
+3. *Shrink.*  For every edge one number: its smallest margin over sets of up to ``shrink_size``
+   neighbours of one end, as in PC.  A forest edge must fall further below zero than an added one.
+   Dependent variables are connected, so an edge that alone connects an evidently dependent pair
+   stays, and is not asked about; edges go in the order of their numbers, as long as that holds.
 4. *Orient.*  An unshielded triple x - z - y is judged
-   - from the release alone where x, y are independent at level 0 and a chain through z would have shown there: a collider;
-   - as no collider where x, y are dependent and the skeleton joins them through z only: a path that alone explains a dependence
-     is open;
-   - and otherwise by one number that is bought.  For independent x, y it is their covariance given z in the one direction in which
-     a collider would show: C_xz Cov_z^+ C_zy, which the release tells.  One direction has a ninth of the chance of all nine (4 x 4
-     levels).  For dependent x, y it is the smallest margin over sets with z minus that over sets without.
+   - from the release alone where x, y are independent at level 0 and a chain through z would have
+     shown there: a collider;
+   - as no collider where x, y are dependent and the skeleton joins them through z only: a path that
+     alone explains a dependence is open;
+   - and otherwise by one number that is bought.  For independent x, y it is their covariance given
+     z in the one direction in which a collider would show: C_xz Cov_z^+ C_zy, which the release
+     tells.  One direction has a ninth of the chance of all nine (4 x 4 levels).  For dependent x, y
+     it is the smallest margin over sets with z minus that over sets without.
    Meek's rules do the rest.  The default is "no collider": noise costs arrows, and adds few.
 
-Four batches whose sizes are known before they are asked, whatever the search finds: N numbers of a batch have the L2 sensitivity
-Delta sqrt(N) (differences are halved).  As the noise vanishes and under faithfulness the result is PC's: grow keeps every true
-edge, and shrink is PC on a superset of the skeleton.
+Four batches whose sizes are known before they are asked, whatever the search finds: N numbers of a
+batch have the L2 sensitivity Delta sqrt(N) (differences are halved).  As the noise vanishes and
+under faithfulness the result is PC's: grow keeps every true edge, and shrink is PC on a superset of
+the skeleton.
 
-Source: PRIVACY.md section O, whose orientation step is refined here (it leaves undirected what the release cannot show, and buys a
-number for every dependent triple), and whose shrink step asks about bridges and removes them; NONLINEAR.md section 1 for the numeric form.
+Source: PRIVACY.md section O, whose orientation step is refined here (it leaves undirected what the
+release cannot show, and buys a number for every dependent triple), and whose shrink step asks about
+bridges and removes them; NONLINEAR.md section 1 for the numeric form.
 """
 
 from __future__ import annotations
@@ -37,13 +44,26 @@ import numpy as np
 from jaxcd.citests import CITest
 from jaxcd.data import Dataset
 from jaxcd.decisions import Question, TreeGuided, TreeOptions
-from jaxcd.discovery.constraint.orientation import ConflictRule, apply_meek_rules, orient_colliders, unshielded_triples
+from jaxcd.discovery.constraint.orientation import (
+    ConflictRule,
+    apply_meek_rules,
+    orient_colliders,
+    unshielded_triples,
+)
 from jaxcd.discovery.constraint.pc import check_conflicts
 from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.facts import facts_of_run
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.graphs import MixedGraph
-from jaxcd.privacy import Accountant, Budget, NoiseSource, NoPrivacy, PrivacyFilter, keeps_what_is_paid, open_account
+from jaxcd.privacy import (
+    Accountant,
+    Budget,
+    NoiseSource,
+    NoPrivacy,
+    PrivacyFilter,
+    keeps_what_is_paid,
+    open_account,
+)
 from jaxcd.queries import Session
 
 __all__ = ["tree_pc"]
@@ -52,10 +72,13 @@ Pair = tuple[int, int]
 Triple = tuple[str, str, str]
 
 
-
-def _question(run: TreeGuided, x: int, y: int, pools: Iterable[Iterable[int]], sizes: range) -> Question:
+def _question(
+    run: TreeGuided, x: int, y: int, pools: Iterable[Iterable[int]], sizes: range
+) -> Question:
     """The subsets of the pools that may be asked, smallest first."""
-    sets = dict.fromkeys(s for pool in pools for size in sizes for s in combinations(sorted(pool), size))
+    sets = dict.fromkeys(
+        s for pool in pools for size in sizes for s in combinations(sorted(pool), size)
+    )
     return Question(x, y, tuple(given for given in sets if run.admissible(x, y, given)))
 
 
@@ -77,16 +100,22 @@ def _grow(run: TreeGuided, options: TreeOptions, n_variables: int) -> set[Pair]:
             questions.append(question)
         else:
             edges.add((x, y))
-    edges.update((q.x, q.y) for q, is_edge in zip(questions, run.grow(questions), strict=True) if is_edge)
+    edges.update(
+        (q.x, q.y) for q, is_edge in zip(questions, run.grow(questions), strict=True) if is_edge
+    )
     return edges
 
 
 def _shrink(run: TreeGuided, options: TreeOptions, edges: set[Pair], n_variables: int) -> set[Pair]:
-    """The edges that no set of neighbours of one end separates, and those without which dependent ends would not be connected."""
+    """The edges that no set of neighbours of one end separates, and those without which dependent
+    ends would not be connected.
+    """
     graph = nx.Graph(edges)
     sizes = range(options.shrink_size + 1)
     asked = sorted(edges - _needed(graph, run.evident))
-    questions = [_question(run, x, y, [set(graph[x]) - {y}, set(graph[y]) - {x}], sizes) for x, y in asked]
+    questions = [
+        _question(run, x, y, [set(graph[x]) - {y}, set(graph[y]) - {x}], sizes) for x, y in asked
+    ]
     questions = [question for question in questions if question.candidates]
     for place in run.shrink(questions):
         x, y = questions[place].x, questions[place].y
@@ -110,7 +139,9 @@ def _needed(graph: nx.Graph, evident: frozenset[Pair]) -> set[Pair]:
 def _non_colliders(
     run: TreeGuided, options: TreeOptions, skeleton: MixedGraph
 ) -> dict[frozenset[str], tuple[str, ...]]:
-    """For each pair at the ends of unshielded triples the middles that are not colliders, as a separating set."""
+    """For each pair at the ends of unshielded triples the middles that are not colliders, as a
+    separating set.
+    """
     index = {name: i for i, name in enumerate(skeleton.names)}
     triples = unshielded_triples(skeleton)
     network = skeleton.to_networkx().to_undirected()
@@ -131,12 +162,14 @@ def _non_colliders(
         pools = [{index[v] for v in skeleton.neighbors(end)} - {x, y} for end in (a, c)]
         both = _question(run, x, y, pools, range(options.shrink_size))
         holding, lacking = (
-            both._replace(candidates=tuple(s for s in both.candidates if (z in s) is holds)) for holds in (True, False)
+            both._replace(candidates=tuple(s for s in both.candidates if (z in s) is holds))
+            for holds in (True, False)
         )
         if holding.candidates and lacking.candidates:
             compared.append((triple, (holding, lacking)))
     shown, opened = run.opened(
-        [(index[a], index[b], index[c]) for a, b, c in projected], [questions for _, questions in compared]
+        [(index[a], index[b], index[c]) for a, b, c in projected],
+        [questions for _, questions in compared],
     )
     colliders |= {triple for triple, yes in zip(projected, shown, strict=True) if yes}
     colliders |= {triple for (triple, _), yes in zip(compared, opened, strict=True) if yes}
@@ -161,30 +194,45 @@ def tree_pc(
 ) -> DiscoveryResult:
     r"""Tree-guided private PC.
 
-    data: a Dataset whose columns the test sees as codes (discrete columns, or numeric ones with StratifiedRanks).
-    test: a test of bounded sensitivity: CovarianceNorm, PooledCovariance, KendallTau, StratifiedRanks.
-    budget: the total, with delta > 0, or NO_PRIVACY.  key, noise, ledger, conflicts: as for :func:`jaxcd.pc`.  options: public constants.
-    Returns a DiscoveryResult; ``separating_sets`` holds, for the ends of each unshielded triple, the middles that are not colliders.
+    data: a Dataset whose columns the test sees as codes (discrete columns, or numeric ones with
+    StratifiedRanks). test: a test of bounded sensitivity: CovarianceNorm, PooledCovariance,
+    KendallTau, StratifiedRanks. budget: the total, with delta > 0, or NO_PRIVACY.  key, noise,
+    ledger, conflicts: as for :func:`jaxcd.pc`.  options: public constants. Returns a
+    DiscoveryResult; ``separating_sets`` holds, for the ends of each unshielded triple, the middles
+    that are not colliders.
 
     Guarantee
     ---------
-    Relation: replace-one; n, the domain and the options are public.  Events: a ``ZCDPEvent`` for the release and one for each of at
-    most three batches, through the ledger's filter; candidates and batch sizes depend on released numbers only, and all the
-    rest is post-processing: the run is (epsilon, delta)-DP of the budget.
+    Relation: replace-one; n, the domain and the options are public.  Events: a ``ZCDPEvent`` for
+    the release and one for each of at most three batches, through the ledger's filter; candidates
+    and batch sizes depend on released numbers only, and all the rest is post-processing: the run is
+    (epsilon, delta)-DP of the budget.
     Proof: :mod:`jaxcd.decisions.tree_guided`.
 
-    Raises OptionError, DomainError, PrivacyError or SensitivityError, before anything is charged, where arguments do not fit.
+    Raises OptionError, DomainError, PrivacyError or SensitivityError, before anything is charged,
+    where arguments do not fit.
     """
     options = options or TreeOptions()
     check_arguments(test, budget, key, noise)
     check_conflicts(conflicts)
     session = Session(data, test, alpha=options.alpha, budget=budget, key=key)
-    accountant = open_account(budget, noise, ledger=ledger, parts=(test, options), analysis="tree_pc", n_samples=session.n_samples)
+    accountant = open_account(
+        budget,
+        noise,
+        ledger=ledger,
+        parts=(test, options),
+        analysis="tree_pc",
+        n_samples=session.n_samples,
+    )
     return _searched(session, accountant, options, conflicts, test)
 
 
 def _searched(
-    session: Session, accountant: Accountant, options: TreeOptions, conflicts: ConflictRule, test: CITest
+    session: Session,
+    accountant: Accountant,
+    options: TreeOptions,
+    conflicts: ConflictRule,
+    test: CITest,
 ) -> DiscoveryResult:
     run = TreeGuided(session, accountant, options)
     edges = _shrink(run, options, _grow(run, options, session.n_variables), session.n_variables)
@@ -205,7 +253,12 @@ def _searched(
             "algorithm": "tree-pc",
             "test": repr(test),
             "options": repr(options),
-            **facts_of_run(accountant, domain=session.domain, n_samples=session.n_samples, n_variables=session.n_variables),
+            **facts_of_run(
+                accountant,
+                domain=session.domain,
+                n_samples=session.n_samples,
+                n_variables=session.n_variables,
+            ),
             "forest": tuple((names[x], names[y]) for x, y in sorted(run.forest)),
             "released_margins": tuple(run.released_margins),
         },

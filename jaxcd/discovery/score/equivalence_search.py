@@ -1,12 +1,14 @@
 """Tabu search over Markov equivalence classes, for scores of whole graphs.
 
-A class is searched through its members: its neighbours are the classes of all DAGs that differ from one of its members by one
-arc added, deleted or turned.  A search over single DAGs would be stuck where the only improving move starts from another,
-equally good member of the class.  From a class that no such move improves a parent may also be exchanged for another
-node: where one column nearly determines another, adding the right parent before the wrong one is dropped would cost
-far more than either graph.
+A class is searched through its members: its neighbours are the classes of all DAGs that differ from
+one of its members by one arc added, deleted or turned.  A search over single DAGs would be stuck
+where the only improving move starts from another, equally good member of the class.  From a class
+that no such move improves a parent may also be exchanged for another node: where one column nearly
+determines another, adding the right parent before the wrong one is dropped would cost far more than
+either graph.
 
-Source: Chickering 1995 for covered arcs, whose turning leads from member to member; Glover 1989 for tabu search.
+Source: Chickering 1995 for covered arcs, whose turning leads from member to member; Glover 1989 for
+tabu search.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ __all__ = ["EquivalenceSearch", "class_members", "equivalence_search", "neighbou
 class EquivalenceSearch:
     """What was found.
 
-    adjacency: a DAG of the best class, bool (d, d).  score: its score, nats.  n_classes: how many classes were scored.
+    adjacency: a DAG of the best class, bool (d, d).  score: its score, nats.  n_classes: how many
+    classes were scored.
     """
 
     adjacency: np.ndarray
@@ -38,12 +41,19 @@ class EquivalenceSearch:
 
 
 def equivalence_search(
-    score: GraphScore, *, starts: np.ndarray, n_climbs: int = 3, patience: int = 5, max_members: int = 8
+    score: GraphScore,
+    *,
+    starts: np.ndarray,
+    n_climbs: int = 3,
+    patience: int = 5,
+    max_members: int = 8,
 ) -> EquivalenceSearch:
-    """Climbs from the best of the starts, and goes on through ``patience`` steps that do not improve.
+    """Climbs from the best of the starts, and goes on through ``patience`` steps that do not
+    improve.
 
     Args:
-        score: equal for Markov equivalent DAGs; its ``candidates`` and ``max_parents`` limit the DAGs that are tried.
+        score: equal for Markov equivalent DAGs; its ``candidates`` and ``max_parents`` limit the
+            DAGs that are tried.
         starts: DAGs, bool (G, d, d), at least one.
         n_climbs: climbs are started from the best so many starts of different classes.
         patience: steps without improvement, to the best class not yet visited, before a climb ends.
@@ -58,10 +68,19 @@ def equivalence_search(
     starts = np.asarray(starts, dtype=bool)
     d = len(score.names)
     if starts.ndim != 3 or starts.shape[1:] != (d, d) or len(starts) == 0:
-        raise OptionError(f"starts must have the shape (G, {d}, {d}) with G at least 1, not {starts.shape}")
-    for name, value, lowest in (("n_climbs", n_climbs, 1), ("patience", patience, 0), ("max_members", max_members, 1)):
+        raise OptionError(
+            f"starts must have the shape (G, {d}, {d}) with G at least 1, not {starts.shape}"
+        )
+    for name, value, lowest in (
+        ("n_climbs", n_climbs, 1),
+        ("patience", patience, 0),
+        ("max_members", max_members, 1),
+    ):
         if not is_whole(value, lowest):
-            raise OptionError(f"{name} = {value!r} is not a whole number from {lowest}; the defaults are 3, 5 and 8")
+            raise OptionError(
+                f"{name} = {value!r} is not a whole number from {lowest}; the defaults are 3, 5 "
+                "and 8"
+            )
     seen: set[bytes] = set()
     possible = np.zeros((d, d), dtype=bool)
     for v in range(d):
@@ -84,8 +103,14 @@ def equivalence_search(
         while waited <= patience:
             visited.add(key)
             step: tuple[np.ndarray, bytes, float] | None = None
-            for exchanges in (False, True) if waited == 0 else (False,):  # exchanges are many: from tops only
-                around = neighbours(current, max_parents=score.max_parents, max_members=max_members, exchanges=exchanges)
+            # exchanges are many: from tops only
+            for exchanges in (False, True) if waited == 0 else (False,):
+                around = neighbours(
+                    current,
+                    max_parents=score.max_parents,
+                    max_members=max_members,
+                    exchanges=exchanges,
+                )
                 around = around[~(around & ~possible).any(axis=(1, 2))]
                 keys = equivalence_keys(around)
                 fresh = [j for j, other in enumerate(keys) if other not in visited]
@@ -109,9 +134,11 @@ def equivalence_search(
 
 
 def class_members(adjacency: np.ndarray, *, max_members: int) -> np.ndarray:
-    """Members of a DAG's equivalence class, the DAG first, bool (m, d, d): all, or ``max_members`` of them.
+    """Members of a DAG's equivalence class, the DAG first, bool (m, d, d): all, or ``max_members``
+    of them.
 
-    Breadth first: in each member every covered arc (x -> y with parents(y) = parents(x) and x) is turned.
+    Breadth first: in each member every covered arc (x -> y with parents(y) = parents(x) and x) is
+    turned.
     """
     found = {adjacency.tobytes(): adjacency}
     queue = deque([adjacency])
@@ -135,10 +162,11 @@ def class_members(adjacency: np.ndarray, *, max_members: int) -> np.ndarray:
 def neighbours(
     adjacency: np.ndarray, *, max_parents: int, max_members: int, exchanges: bool = False
 ) -> np.ndarray:
-    """One DAG of each class one move away from a member of the DAG's class, bool (m, d, d); the class itself is not among them.
+    """One DAG of each class one move away from a member of the DAG's class, bool (m, d, d); the
+    class itself is not among them.
 
-    exchanges: False for the classes one arc added, deleted or turned away; True for those where a node has one of its parents
-    exchanged for another node.
+    exchanges: False for the classes one arc added, deleted or turned away; True for those where a
+    node has one of its parents exchanged for another node.
     """
     d = len(adjacency)
     members = class_members(adjacency, max_members=max_members)
@@ -160,7 +188,8 @@ def _one_arc_away(members: np.ndarray) -> np.ndarray:
     graphs = np.repeat(members, len(pairs), axis=0)
     each = np.arange(len(graphs))
     i, j = np.tile(pairs, (len(members), 1)).T
-    # i -> j is deleted where it is there; else it is added, and j -> i, if there, goes: the arc is turned.
+    # i -> j is deleted where it is there; else it is added, and j -> i, if there, goes: the arc is
+    # turned.
     present = graphs[each, i, j]
     graphs[each, i, j] = ~present
     graphs[each, j, i] = graphs[each, j, i] & present
@@ -168,7 +197,9 @@ def _one_arc_away(members: np.ndarray) -> np.ndarray:
 
 
 def _exchanged(members: np.ndarray) -> np.ndarray:
-    """All graphs, cyclic ones too, where one arc i -> j of a member has become k -> j, with k and j not adjacent before."""
+    """All graphs, cyclic ones too, where one arc i -> j of a member has become k -> j, with k and j
+    not adjacent before.
+    """
     member, i, j = np.nonzero(members)
     apart = ~(members | members.transpose(0, 2, 1) | np.eye(members.shape[1], dtype=bool))
     arc, k = np.nonzero(apart[member, :, j])

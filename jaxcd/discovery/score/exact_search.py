@@ -1,10 +1,12 @@
 r"""The best DAG of all, by dynamic programming over subsets of variables.
 
-Every DAG has a sink.  With B_v(S) the best local score of v with parents in S, the best score of a DAG on S is
+Every DAG has a sink.  With B_v(S) the best local score of v with parents in S, the best score of a
+DAG on S is
 
     F(S) = max_{v in S} F(S \ v) + B_v(S \ v),    F({}) = 0,
 
-and taking the sinks off one after the other gives the DAG.  Time and memory grow as d 2^d: up to about 20 variables.
+and taking the sinks off one after the other gives the DAG.  Time and memory grow as d 2^d: up to
+about 20 variables.
 
 Source: Koivisto and Sood 2004; Silander and Myllymaki 2006.
 """
@@ -29,17 +31,22 @@ def exact_search(score: LocalScore) -> np.ndarray:
         score: a sum over nodes; its ``families`` are the parent sets that are considered.
 
     Returns:
-        bool adjacency (d, d); where several DAGs share the highest score, one of them, always the same.
+        bool adjacency (d, d); where several DAGs share the highest score, one of them, always the
+        same.
 
     Raises:
         OptionError: the score is no LocalScore, or has more than 22 variables.
     """
     if not isinstance(score, LocalScore):
-        raise OptionError(f"score: a {type(score).__name__} is no sum over nodes; use a LocalScore such as BICScore")
+        raise OptionError(
+            f"score: a {type(score).__name__} is no sum over nodes; use a LocalScore such as "
+            "BICScore"
+        )
     d = len(score.names)
     if d > _MAX_VARIABLES:
         raise OptionError(
-            f"score: {d} variables are too many for an exact search, which needs memory for 2^{d} subsets; "
+            f"score: {d} variables are too many for an exact search, which needs memory for 2^{d} "
+            "subsets; "
             f"use ordering_search above {_MAX_VARIABLES}"
         )
     tables = [score.table(v) for v in range(d)]
@@ -76,11 +83,15 @@ def _without_bit(masks: np.ndarray, v: int) -> np.ndarray:
 
 def _masks(table: FamilyTable) -> np.ndarray:
     """The families as bits, int64 (F,)."""
-    return np.array([sum(1 << parent for parent in family) for family in table.families], dtype=np.int64)
+    return np.array(
+        [sum(1 << parent for parent in family) for family in table.families], dtype=np.int64
+    )
 
 
 def _best_within(table: FamilyTable, d: int) -> np.ndarray:
-    """B_v(S) for all S of the other variables, float64 (2^(d-1),): the best score of a family inside S."""
+    """B_v(S) for all S of the other variables, float64 (2^(d-1),): the best score of a family
+    inside S.
+    """
     best = np.full(1 << (d - 1), -np.inf)
     np.maximum.at(best, _without_bit(_masks(table), table.node), table.scores)
     for bit in range(d - 1):

@@ -1,16 +1,20 @@
-r"""Greedy equivalence search: from the empty graph over Markov equivalence classes, a move at a time.
+r"""Greedy equivalence search: from the empty graph over Markov equivalence classes, a move at a
+time.
 
-Forward, arcs are inserted; backward, deleted; turning, reversed.  In each phase the valid move of the largest gain is made
-until none gains, and the phases are repeated until none of them moves.  Where n grows without bound and the score is consistent, forward and backward
-once find the class of the truth; on finite data repeating and turning leave fewer local optima.  From the last of them the search goes
-on through worse classes, none twice, and climbs from where one is better: a tabu search over classes.
+Forward, arcs are inserted; backward, deleted; turning, reversed.  In each phase the valid move of
+the largest gain is made until none gains, and the phases are repeated until none of them moves.
+Where n grows without bound and the score is consistent, forward and backward once find the class of
+the truth; on finite data repeating and turning leave fewer local optima.  From the last of them the
+search goes on through worse classes, none twice, and climbs from where one is better: a tabu search
+over classes.
 
-The gain of a move depends on the neighbourhood of the arc's ends only.  So the moves into a node are listed once and kept
-until an edge at the node, or at one of its neighbours, changes; local scores are computed in batches and never twice.  Only the condition on
-paths depends on the whole graph, and it is asked of the best moves only.
+The gain of a move depends on the neighbourhood of the arc's ends only.  So the moves into a node
+are listed once and kept until an edge at the node, or at one of its neighbours, changes; local
+scores are computed in batches and never twice.  Only the condition on paths depends on the whole
+graph, and it is asked of the best moves only.
 
-Source: Chickering 2002; Hauser and Buehlmann 2012; Ramsey et al. 2017 for what need not be evaluated again;
-Glover 1989 for tabu search.
+Source: Chickering 2002; Hauser and Buehlmann 2012; Ramsey et al. 2017 for what need not be
+evaluated again; Glover 1989 for tabu search.
 """
 
 from __future__ import annotations
@@ -60,8 +64,9 @@ def _place(move: Move) -> tuple[int, int, int, int]:
 class GreedySearch:
     """What the search found.
 
-    graph: the CPDAG.  score: of the class, in nats.  n_steps: moves made, of each kind.  n_families: local scores computed.
-    trace: the score after each move; it never falls before the first local optimum.  n_climbed: how many moves led to that.
+    graph: the CPDAG.  score: of the class, in nats.  n_steps: moves made, of each kind.
+    n_families: local scores computed. trace: the score after each move; it never falls before the
+    first local optimum.  n_climbed: how many moves led to that.
     """
 
     graph: MixedGraph
@@ -86,7 +91,9 @@ class FamilyCache:
         return sum(map(len, self._known))
 
     def fill(self, families: Iterable[tuple[int, int]]) -> None:
-        """Computes those of (node, parents as bits) that are not known, all of a node in one call."""
+        """Computes those of (node, parents as bits) that are not known, all of a node in one
+        call.
+        """
         waiting: dict[int, dict[int, None]] = {}
         for node, parents in families:
             if parents not in self._known[node]:
@@ -112,7 +119,8 @@ class _Climb:
         self.graph = ClassGraph.empty(d)
         self._max_parents = max_parents
         self._pairs = [
-            sum(1 << x for x in range(d) if x in score.candidates(y) or y in score.candidates(x)) for y in range(d)
+            sum(1 << x for x in range(d) if x in score.candidates(y) or y in score.candidates(x))
+            for y in range(d)
         ]
         self.cache.fill((v, 0) for v in range(d))
         self.total = sum(self.cache.get(v, 0) for v in range(d))
@@ -122,14 +130,19 @@ class _Climb:
         if effect_edges_only:
             first = [self._list(MoveKind.INSERT, y) for y in range(d)]
             self._insertable = [
-                sum(1 << move.x for gain, move in listed if gain > self._least_gain) for listed in first
+                sum(1 << move.x for gain, move in listed if gain > self._least_gain)
+                for listed in first
             ]
-        self._lists: dict[MoveKind, list[list[Scored] | None]] = {kind: [None] * d for kind in MoveKind}
+        self._lists: dict[MoveKind, list[list[Scored] | None]] = {
+            kind: [None] * d for kind in MoveKind
+        }
         self.n_steps = dict.fromkeys(MoveKind, 0)
         self.trace: list[float] = []
 
     def climb(self, kinds: Sequence[MoveKind]) -> None:
-        """Makes the best moves of a kind until none gains, of one kind after the other, until no kind moves."""
+        """Makes the best moves of a kind until none gains, of one kind after the other, until no
+        kind moves.
+        """
         before = -1
         while len(self.trace) > before:
             before = len(self.trace)
@@ -144,10 +157,15 @@ class _Climb:
                 self._make(step)
 
     def escape(self, kinds: Sequence[MoveKind], *, patience: int) -> None:
-        """Goes on from a local optimum to the best classes not yet visited, until ``patience`` in a row were not better than the best."""
+        """Goes on from a local optimum to the best classes not yet visited, until ``patience`` in a
+        row were not better than the best.
+        """
         visited = {self.graph}
         best, highest, waited = self.graph, self.total, 0
-        while waited < patience and (step := self._best(kinds, least=-math.inf, but=visited)) is not None:
+        while (
+            waited < patience
+            and (step := self._best(kinds, least=-math.inf, but=visited)) is not None
+        ):
             self._make(step)
             visited.add(self.graph)
             waited += 1
@@ -166,7 +184,9 @@ class _Climb:
     def _best(
         self, kinds: Sequence[MoveKind], *, least: float, but: Container[ClassGraph] = ()
     ) -> tuple[float, Move, ClassGraph] | None:
-        """The valid move of the largest gain above ``least``, to none of the classes ``but``; of equal ones the first by columns."""
+        """The valid move of the largest gain above ``least``, to none of the classes ``but``; of
+        equal ones the first by columns.
+        """
         for kind in kinds:
             lists = self._lists[kind]
             for y, kept in enumerate(lists):
@@ -186,22 +206,29 @@ class _Climb:
     def _list(self, kind: MoveKind, y: int) -> list[Scored]:
         """The moves into y with their gains, the best first."""
         others = self._insertable[y] if kind is MoveKind.INSERT else -1
-        moves = list(moves_into(self.graph, y, kind=kind, others=others, max_parents=self._max_parents))
+        moves = list(
+            moves_into(self.graph, y, kind=kind, others=others, max_parents=self._max_parents)
+        )
         terms = [arc_scores(self.graph, move) for move in moves]
         self.cache.fill((node, parents) for several in terms for _, node, parents in several)
         scored = []
         for move, several in zip(moves, terms, strict=True):
             gain = sum(sign * self.cache.get(node, parents) for sign, node, parents in several)
-            if math.isfinite(gain):  # a family that a release did not measure is worth minus infinity
+            # a family that a release did not measure is worth minus infinity
+            if math.isfinite(gain):
                 scored.append((gain, move))
         scored.sort(key=lambda item: -item[0])
         return scored
 
     def _go_to(self, graph: ClassGraph) -> None:
-        """Takes the new graph, and forgets the moves whose gain or local conditions may have changed."""
+        """Takes the new graph, and forgets the moves whose gain or local conditions may have
+        changed.
+        """
         old, self.graph = self.graph, graph
         changed = 0
-        for v, (before, after) in enumerate(zip(zip(*old, strict=True), zip(*graph, strict=True), strict=True)):
+        for v, (before, after) in enumerate(
+            zip(zip(*old, strict=True), zip(*graph, strict=True), strict=True)
+        ):
             changed |= (before != after) << v
         for y, (children, around) in enumerate(zip(graph.children, graph.neighbours, strict=True)):
             near = around | 1 << y
@@ -218,30 +245,44 @@ def greedy_equivalence_search(
     patience: int = 40,
     effect_edges_only: bool = False,
 ) -> GreedySearch:
-    """The equivalence class that greedy equivalence search ends in; deterministic, and post-processing of the score.
+    """The equivalence class that greedy equivalence search ends in; deterministic, and
+    post-processing of the score.
 
-    score: a sum over nodes, equal for Markov equivalent DAGs.  Only pairs are joined of which one is a candidate of the other.
-    max_parents: the most parents of a node; None for the score's own.  turning, patience, effect_edges_only: as for :func:`ges`.
+    score: a sum over nodes, equal for Markov equivalent DAGs.  Only pairs are joined of which one
+    is a candidate of the other. max_parents: the most parents of a node; None for the score's own.
+    turning, patience, effect_edges_only: as for :func:`ges`.
 
     Raises OptionError where an argument is not of its kind.
     """
     if not isinstance(score, LocalScore):
-        raise OptionError(f"score: a {type(score).__name__} is no sum over nodes; use a LocalScore such as BICScore")
+        raise OptionError(
+            f"score: a {type(score).__name__} is no sum over nodes; use a LocalScore such as "
+            "BICScore"
+        )
     for argument, value in (("turning", turning), ("effect_edges_only", effect_edges_only)):
         if not isinstance(value, bool):
             raise OptionError(f"{argument} = {value!r} is not True or False")
     if not is_whole(patience, 0):
-        raise OptionError(f"patience = {patience!r} is not a number of moves; use a whole number from 0, such as 40")
+        raise OptionError(
+            f"patience = {patience!r} is not a number of moves; use a whole number from 0, such "
+            "as 40"
+        )
     limit = score.max_parents if max_parents is None else max_parents
     climb = _Climb(score, max_parents=limit, effect_edges_only=effect_edges_only)
-    kinds = (MoveKind.INSERT, MoveKind.DELETE, MoveKind.TURN) if turning else (MoveKind.INSERT, MoveKind.DELETE)
+    kinds = (
+        (MoveKind.INSERT, MoveKind.DELETE, MoveKind.TURN)
+        if turning
+        else (MoveKind.INSERT, MoveKind.DELETE)
+    )
     (climb.climb if turning else climb.climb_once)(kinds)
     n_climbed = len(climb.trace)
     climb.escape(kinds, patience=patience)
     # Summed anew: the running total has the rounding of every step in it.
     total = sum(climb.cache.get(v, parents) for v, parents in enumerate(one_member(climb.graph)))
     graph = MixedGraph(score.names, climb.graph.marks())
-    return GreedySearch(graph, total, climb.n_steps, climb.cache.n_families, tuple(climb.trace), n_climbed)
+    return GreedySearch(
+        graph, total, climb.n_steps, climb.cache.n_families, tuple(climb.trace), n_climbed
+    )
 
 
 @repeatable
@@ -256,26 +297,31 @@ def ges(
     patience: int = 40,
     effect_edges_only: bool = False,
 ) -> DiscoveryResult:
-    """Greedy equivalence search: the Markov equivalence class of the highest score that changes of single arcs lead to.
+    """Greedy equivalence search: the Markov equivalence class of the highest score that changes of
+    single arcs lead to.
 
-    data: a Dataset, without privacy, or a release, which has been paid for.  score: ``BIC()`` or ``BDeu()``.
-    A histogram is searched on its denoised table, where a small budget makes edges out of noise (5,000 independent rows of 3^5 cells: 7 of 10 at
-    epsilon .1); :func:`jaxcd.search`, whose score has the noise in it, finds none of these and more of the true ones.
-    budget: NO_PRIVACY with a Dataset, left out with a release.  key: not used; nothing is drawn.
+    data: a Dataset, without privacy, or a release, which has been paid for.  score: ``BIC()`` or
+    ``BDeu()``. A histogram is searched on its denoised table, where a small budget makes edges out
+    of noise (5,000 independent rows of 3^5 cells: 7 of 10 at epsilon .1); :func:`jaxcd.search`,
+    whose score has the noise in it, finds none of these and more of the true ones. budget:
+    NO_PRIVACY with a Dataset, left out with a release.  key: not used; nothing is drawn.
     max_parents: the most parents of a node, from 0; None for no limit but the release's own.
-    turning: True repeats inserting, deleting and turning until none gains (Hauser and Buehlmann 2012); False inserts once and deletes
-    once (Chickering 2002).
-    patience: so many moves in a row, to the best classes not yet visited, may fail to improve on the best before the search ends; 0 stops
-    at the first local optimum, as the papers do.
-    effect_edges_only: inserts only between columns whose edge gains in the empty graph, the shortcut of FGES (Ramsey et al. 2017): quicker
-    with many columns, but a pair that is dependent only given others is never joined by itself.
+    turning: True repeats inserting, deleting and turning until none gains (Hauser and Buehlmann
+    2012); False inserts once and deletes once (Chickering 2002).
+    patience: so many moves in a row, to the best classes not yet visited, may fail to improve on
+    the best before the search ends; 0 stops at the first local optimum, as the papers do.
+    effect_edges_only: inserts only between columns whose edge gains in the empty graph, the
+    shortcut of FGES (Ramsey et al. 2017): quicker with many columns, but a pair that is dependent
+    only given others is never joined by itself.
 
-    Returns the CPDAG with its cost.  ``info``: ``score`` of the found class in nats, ``n_families`` local scores computed, the
-    numbers of moves ``n_inserted``, ``n_deleted`` and ``n_turned``, and the settings.
+    Returns the CPDAG with its cost.  ``info``: ``score`` of the found class in nats, ``n_families``
+    local scores computed, the numbers of moves ``n_inserted``, ``n_deleted`` and ``n_turned``, and
+    the settings.
 
     Guarantee
     ---------
-    On a release that of the release: the search is post-processing.  On a Dataset none, and a private budget is refused.
+    On a release that of the release: the search is post-processing.  On a Dataset none, and a
+    private budget is refused.
 
     Raises OptionError, DomainError or PrivacyError where arguments do not fit.
     Source: Chickering 2002; Hauser and Buehlmann 2012; Ramsey et al. 2017.

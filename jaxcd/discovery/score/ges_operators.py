@@ -1,19 +1,21 @@
 r"""Moves between Markov equivalence classes, on CPDAGs whose neighbourhoods are bit masks.
 
-A move takes a DAG of the class in which node y has the parents pa(y) and C, where C is a clique of neighbours of y (joined to it
-by undirected edges), and changes one arc between x and y:
+A move takes a DAG of the class in which node y has the parents pa(y) and C, where C is a clique of
+neighbours of y (joined to it by undirected edges), and changes one arc between x and y:
 
-    insert   x, y not adjacent;  C holds all neighbours of y that are adjacent to x, and every semi-directed path from y to x meets C
-    delete   x --> y or x --- y; C consists of neighbours of y that are adjacent to x
-    turn     y --> x becomes x --> y; C as for insert, every other semi-directed path from y to x meets C or a neighbour of x
-    turn     y --- x becomes x --> y; C holds one that is not adjacent to x, and with N those neighbours of y that are adjacent to x,
-             C and N together separate the rest of C from the rest of N in the chain component without x and y
+    insert   x, y not adjacent;  C holds all neighbours of y that are adjacent to x, and every
+    semi-directed path from y to x meets C delete   x --> y or x --- y; C consists of neighbours of
+    y that are adjacent to x turn     y --> x becomes x --> y; C as for insert, every other
+    semi-directed path from y to x meets C or a neighbour of x turn     y --- x becomes x --> y; C
+    holds one that is not adjacent to x, and with N those neighbours of y that are adjacent to x,
+             C and N together separate the rest of C from the rest of N in the chain component
+             without x and y
 
-The conditions are those under which such a DAG exists, so that the change of the score is a difference of a few local scores and is
-known before anything is built.
+The conditions are those under which such a DAG exists, so that the change of the score is a
+difference of a few local scores and is known before anything is built.
 
-Source: Chickering 2002 (insert, delete); Hauser and Buehlmann 2012 (turn); Dor and Tarsi 1992 and Chickering 1995 for the DAG of a
-class and back.
+Source: Chickering 2002 (insert, delete); Hauser and Buehlmann 2012 (turn); Dor and Tarsi 1992 and
+Chickering 1995 for the DAG of a class and back.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ class Move(NamedTuple):
 
 
 class ClassGraph(NamedTuple):
-    """A CPDAG (or a PDAG): for each node its parents, children and neighbours by undirected edges, as bits."""
+    """A CPDAG (or a PDAG): for each node its parents, children and neighbours by undirected edges,
+    as bits.
+    """
 
     parents: tuple[int, ...]
     children: tuple[int, ...]
@@ -94,7 +98,9 @@ def bits(mask: int) -> list[int]:
 
 
 def _cliques(base: int, among: int, adjacent: Sequence[int]) -> Iterator[int]:
-    """All cliques that consist of ``base`` and nodes of ``among``, bits; none where the base is no clique."""
+    """All cliques that consist of ``base`` and nodes of ``among``, bits; none where the base is no
+    clique.
+    """
     for v in bits(base):
         if base & ~adjacent[v] & ~(1 << v):
             return
@@ -109,10 +115,14 @@ def _cliques(base: int, among: int, adjacent: Sequence[int]) -> Iterator[int]:
             stack.append((clique | low, more & adjacent[low.bit_length() - 1]))
 
 
-def moves_into(graph: ClassGraph, y: int, *, kind: MoveKind, others: int, max_parents: int) -> Iterator[Move]:
-    """The moves of a kind at the arcs into y that pass every condition but that on paths (:func:`is_open`).
+def moves_into(
+    graph: ClassGraph, y: int, *, kind: MoveKind, others: int, max_parents: int
+) -> Iterator[Move]:
+    """The moves of a kind at the arcs into y that pass every condition but that on paths
+    (:func:`is_open`).
 
-    others: the tails x that may be tried, bits; -1 for all.  max_parents: the most parents that y may have afterwards.
+    others: the tails x that may be tried, bits; -1 for all.  max_parents: the most parents that y
+    may have afterwards.
     """
     adjacent = [graph.adjacent(v) for v in range(len(graph.parents))]
     around, fixed = graph.neighbours[y], graph.parents[y]
@@ -154,15 +164,21 @@ def arc_scores(graph: ClassGraph, move: Move) -> tuple[tuple[int, int, int], ...
 
 
 def is_open(graph: ClassGraph, move: Move) -> bool:
-    """Whether the condition on paths holds; those of the other conditions that are local are taken for granted."""
+    """Whether the condition on paths holds; those of the other conditions that are local are taken
+    for granted.
+    """
     kind, x, y, clique = move
     if kind is MoveKind.DELETE:
         return True
     if kind is MoveKind.TURN and graph.neighbours[y] >> x & 1:
         shared = graph.neighbours[y] & graph.neighbours[x]
-        inside = _reached(clique & ~shared, graph.neighbours, blocked=clique & shared | 1 << x | 1 << y)
+        inside = _reached(
+            clique & ~shared, graph.neighbours, blocked=clique & shared | 1 << x | 1 << y
+        )
         return not inside & shared & ~clique
-    onward = [children | around for children, around in zip(graph.children, graph.neighbours, strict=True)]
+    onward = [
+        children | around for children, around in zip(graph.children, graph.neighbours, strict=True)
+    ]
     if kind is MoveKind.TURN:
         onward[y] &= ~(1 << x)
         clique |= graph.neighbours[x]
@@ -185,7 +201,8 @@ def apply_move(graph: ClassGraph, move: Move) -> ClassGraph | None:
     kind, x, y, clique = move
     undirected_turn = kind is MoveKind.TURN and bool(graph.neighbours[y] >> x & 1)
     into = {y: clique | (1 << x if kind is MoveKind.DELETE else 0)}
-    if kind is MoveKind.TURN:  # x stands before its neighbours, but for what is known to stand before it
+    # x stands before its neighbours, but for what is known to stand before it
+    if kind is MoveKind.TURN:
         into[x] = clique & graph.neighbours[x] | 1 << y if undirected_turn else 0
     parents = _extension(_oriented(graph, into))
     if parents is None:
@@ -201,7 +218,9 @@ def apply_move(graph: ClassGraph, move: Move) -> ClassGraph | None:
 
 
 def _oriented(graph: ClassGraph, into: dict[int, int]) -> ClassGraph:
-    """The graph with the undirected edges at some nodes directed: from ``into[v]`` to v, and from v to its other neighbours."""
+    """The graph with the undirected edges at some nodes directed: from ``into[v]`` to v, and from v
+    to its other neighbours.
+    """
     parents, children, around = (list(part) for part in graph)
     for v, tails in into.items():
         for u in bits(around[v]):
@@ -222,9 +241,11 @@ def one_member(graph: ClassGraph) -> tuple[int, ...]:
 
 
 def _extension(graph: ClassGraph) -> list[int] | None:
-    """The parents in a DAG with the graph's adjacencies, arcs and v-structures; None if there is none.
+    """The parents in a DAG with the graph's adjacencies, arcs and v-structures; None if there is
+    none.
 
-    Node after node is taken out that may be a sink: it has no children left, and its neighbours are adjacent to all around it.
+    Node after node is taken out that may be a sink: it has no children left, and its neighbours are
+    adjacent to all around it.
     """
     result = list(graph.parents)
     parents, children, around = (list(part) for part in graph)
@@ -234,7 +255,9 @@ def _extension(graph: ClassGraph) -> list[int] | None:
         v = waiting.bit_length() - 1
         waiting ^= 1 << v
         everything = parents[v] | around[v]
-        if children[v] or any(everything & ~(parents[u] | children[u] | around[u] | 1 << u) for u in bits(around[v])):
+        if children[v] or any(
+            everything & ~(parents[u] | children[u] | around[u] | 1 << u) for u in bits(around[v])
+        ):
             continue
         result[v] |= around[v]
         left ^= 1 << v

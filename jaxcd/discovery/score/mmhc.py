@@ -1,15 +1,17 @@
 r"""Max-min hill climbing: who may be joined by tests, and which way by a score.
 
-Max-min parents and children.  For each target T a set C grows: the next is the candidate whose smallest association with T, over the
-subsets of C, is largest, as long as that is a dependence; then those leave that a subset of the others separates from T,
+Max-min parents and children.  For each target T a set C grows: the next is the candidate whose
+smallest association with T, over the subsets of C, is largest, as long as that is a dependence;
+then those leave that a subset of the others separates from T,
 
     X* = argmax_X min_{S in C} Assoc(X; T | S).
 
-X and T may be joined where each is in the other's set.  All targets grow at the same time, so that a round asks one batch of queries, and only
-for the subsets that hold the newest member: the smallest association so far is kept.
+X and T may be joined where each is in the other's set.  All targets grow at the same time, so that
+a round asks one batch of queries, and only for the subsets that hold the newest member: the
+smallest association so far is kept.
 
-Hill climbing.  From the empty DAG, the best arc added, deleted or turned among pairs that may be joined, to no DAG seen
-lately; it ends when so many moves in a row have not improved on the best.
+Hill climbing.  From the empty DAG, the best arc added, deleted or turned among pairs that may be
+joined, to no DAG seen lately; it ends when so many moves in a row have not improved on the best.
 
 Source: Tsamardinos, Brown, Aliferis 2006.
 """
@@ -45,7 +47,8 @@ from jaxcd.scores.base import tie
 
 __all__ = ["climb_hills", "max_min_parents_children", "mmhc"]
 
-# Tables with fewer rows a cell are not tested: their pairs count as dependent.  Both numbers below are those of the paper.
+# Tables with fewer rows a cell are not tested: their pairs count as dependent.  Both numbers below
+# are those of the paper.
 _ROWS_PER_CELL = 5.0
 _REMEMBERED = 100
 
@@ -63,29 +66,39 @@ def mmhc(
     max_conditioning: int | None = None,
     patience: int = 15,
 ) -> DiscoveryResult:
-    """Max-min hill climbing: tests say which pairs may be joined, a greedy search which arcs make the score largest.
+    """Max-min hill climbing: tests say which pairs may be joined, a greedy search which arcs make
+    the score largest.
 
-    data: a Dataset, without privacy, or a release, which has been paid for.  score: ``BDeu()``, or ``BIC()``, which numeric columns need.
-    test: None for the G test of discrete columns and Fisher's z of others; on a release one that it answers.  alpha: its level.
-    budget: NO_PRIVACY with a Dataset, left out with a release.  key: a typed key for tests that draw permutations.
-    max_parents: the most parents of a node, from 0; None for no limit but the release's own.  max_conditioning: the most columns that a test
-    conditions on; None for no limit.  A discrete table with less than five rows a cell is not tested, and its pair counts as dependent.
-    patience: so many moves in a row may fail to improve on the best DAG before the search ends.
+    data: a Dataset, without privacy, or a release, which has been paid for.  score: ``BDeu()``, or
+    ``BIC()``, which numeric columns need. test: None for the G test of discrete columns and
+    Fisher's z of others; on a release one that it answers.  alpha: its level. budget: NO_PRIVACY
+    with a Dataset, left out with a release.  key: a typed key for tests that draw permutations.
+    max_parents: the most parents of a node, from 0; None for no limit but the release's own.
+    max_conditioning: the most columns that a test conditions on; None for no limit.  A discrete
+    table with less than five rows a cell is not tested, and its pair counts as dependent. patience:
+    so many moves in a row may fail to improve on the best DAG before the search ends.
 
-    Returns the CPDAG of the DAG that was found, with its cost.  ``info``: its ``score`` in nats, ``n_candidate_edges`` that the tests left,
-    ``n_tests``, ``n_families`` local scores computed, and the settings.
+    Returns the CPDAG of the DAG that was found, with its cost.  ``info``: its ``score`` in nats,
+    ``n_candidate_edges`` that the tests left, ``n_tests``, ``n_families`` local scores computed,
+    and the settings.
 
     Guarantee
     ---------
-    On a release that of the release: everything here is post-processing.  On a Dataset none, and a private budget is refused.
+    On a release that of the release: everything here is post-processing.  On a Dataset none, and a
+    private budget is refused.
 
     Raises OptionError, DomainError or PrivacyError where arguments do not fit.
     Source: Tsamardinos, Brown, Aliferis 2006.
     """
     check_scored(data, score, budget, key, max_parents)
-    for argument, value, least in (("max_conditioning", max_conditioning, 0), ("patience", patience, 0)):
+    for argument, value, least in (
+        ("max_conditioning", max_conditioning, 0),
+        ("patience", patience, 0),
+    ):
         if value is not None and not is_whole(value, least):
-            raise OptionError(f"{argument} = {value!r} is not a whole number from {least}; give one such as 3")
+            raise OptionError(
+                f"{argument} = {value!r} is not a whole number from {least}; give one such as 3"
+            )
     test = usual_test(data.domain) if test is None else test
     check_arguments(test, NO_PRIVACY, key, None)
     alpha = check_alpha(alpha)
@@ -94,7 +107,9 @@ def mmhc(
     test.check_search(session.domain, max_level=max_conditioning)
     joinable = max_min_parents_children(session, max_conditioning=max_conditioning)
     cache = FamilyCache(searched.score)
-    parents, total = climb_hills(cache, joinable, max_parents=searched.score.max_parents, patience=patience)
+    parents, total = climb_hills(
+        cache, joinable, max_parents=searched.score.max_parents, patience=patience
+    )
     dag = np.zeros((len(parents), len(parents)), dtype=bool)
     for y, mask in enumerate(parents):
         dag[bits(mask), y] = True
@@ -113,10 +128,14 @@ def mmhc(
     return searched.result(graph, algorithm="mmhc", options=options)
 
 
-def max_min_parents_children(session: Session, *, max_conditioning: int | None = None) -> np.ndarray:
-    """The pairs of which each is in the other's set of parents and children: symmetric, bool (d, d).
+def max_min_parents_children(
+    session: Session, *, max_conditioning: int | None = None
+) -> np.ndarray:
+    """The pairs of which each is in the other's set of parents and children: symmetric, bool (d,
+    d).
 
-    session: without privacy.  max_conditioning: the most columns of a conditioning set; None for no limit.
+    session: without privacy.  max_conditioning: the most columns of a conditioning set; None for no
+    limit.
     """
     d = session.n_variables
     most = d - 2 if max_conditioning is None else max_conditioning
@@ -139,10 +158,13 @@ class _Neighbourhoods:
         domain = session.domain
         self._levels = None if domain is None else session.test.view_cardinalities(domain)
         self.members: list[list[int]] = [[] for _ in range(d)]
-        #: The smallest association of each target with each other column so far; not above zero: separated.
+        # : The smallest association of each target with each other column so far; not above zero:
+        # separated.
         self._weakest = np.full((d, d), np.inf)
         np.fill_diagonal(self._weakest, -np.inf)
-        self._ask([(target, other, ()) for target in range(d) for other in range(d) if other != target])
+        self._ask(
+            [(target, other, ()) for target in range(d) for other in range(d) if other != target]
+        )
 
     def grow(self) -> bool:
         """Adds the max-min candidate of each target; whether there was any."""
@@ -167,22 +189,36 @@ class _Neighbourhoods:
         return bool(newest)
 
     def shrink(self) -> None:
-        """Takes out, one after the other, the members that a set of the others separates from the target."""
+        """Takes out, one after the other, the members that a set of the others separates from the
+        target.
+        """
         for place in range(max(map(len, self.members), default=0)):
-            tried = {target: found[place] for target, found in enumerate(self.members) if place < len(found)}
+            tried = {
+                target: found[place]
+                for target, found in enumerate(self.members)
+                if place < len(found)
+            }
             for size in range(self._most + 1):
                 asked = [
                     (target, other, given)
                     for target, other in tried.items()
                     if self._weakest[target, other] > 0
                     for given in itertools.combinations(
-                        [u for u in self.members[target] if u != other and self._weakest[target, u] > 0], size
+                        [
+                            u
+                            for u in self.members[target]
+                            if u != other and self._weakest[target, u] > 0
+                        ],
+                        size,
                     )
                 ]
                 if not asked:
                     break
                 self._ask(asked)
-        self.members = [[u for u in found if self._weakest[target, u] > 0] for target, found in enumerate(self.members)]
+        self.members = [
+            [u for u in found if self._weakest[target, u] > 0]
+            for target, found in enumerate(self.members)
+        ]
 
     def _open(self, target: int) -> list[int]:
         """The columns that may still join a target's set."""
@@ -217,8 +253,9 @@ def climb_hills(
 ) -> tuple[tuple[int, ...], float]:
     """A DAG of a high score: the parents of each node as bits, and its score in nats.
 
-    cache: of the score.  joinable: the pairs that may be joined, symmetric, bool (d, d).  max_parents: the most parents of a node.
-    patience: so many moves in a row may fail to improve on the best.
+    cache: of the score.  joinable: the pairs that may be joined, symmetric, bool (d, d).
+    max_parents: the most parents of a node. patience: so many moves in a row may fail to improve on
+    the best.
     """
     d = len(joinable)
     allowed = [sum(1 << x for x in np.flatnonzero(row).tolist()) for row in joinable]
@@ -229,7 +266,9 @@ def climb_hills(
     least = tie(total)
     while waited <= patience:
         equal: list[tuple[_Step, list[int]]] = []
-        for step in sorted(_steps(cache, parents, allowed, max_parents), key=lambda step: -step.gain):
+        for step in sorted(
+            _steps(cache, parents, allowed, max_parents), key=lambda step: -step.gain
+        ):
             if equal and step.gain < equal[0][0].gain - least:
                 break
             tried = parents.copy()
@@ -249,7 +288,9 @@ def climb_hills(
     return best, sum(cache.get(v, mask) for v, mask in enumerate(best))
 
 
-def _steps(cache: FamilyCache, parents: Sequence[int], allowed: Sequence[int], max_parents: int) -> Iterator[_Step]:
+def _steps(
+    cache: FamilyCache, parents: Sequence[int], allowed: Sequence[int], max_parents: int
+) -> Iterator[_Step]:
     """All arcs added, deleted and turned, those that make cycles too; only with finite gains."""
     cache.fill((y, parents[y] ^ 1 << x) for y in range(len(parents)) for x in bits(allowed[y]))
 

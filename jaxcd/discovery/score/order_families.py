@@ -1,7 +1,9 @@
-r"""Families of an order: for every node the parent sets that stand before it, their sums, their best, and draws of them.
+r"""Families of an order: for every node the parent sets that stand before it, their sums, their
+best, and draws of them.
 
-Each node has candidates H; its families are S and S + {u}, S a subset of H, u any other possible parent.  Sums of exp(score) over the
-subsets of every set of candidates come from one pass over the bits (in logarithms), for S alone and with each u.
+Each node has candidates H; its families are S and S + {u}, S a subset of H, u any other possible
+parent.  Sums of exp(score) over the subsets of every set of candidates come from one pass over the
+bits (in logarithms), for S alone and with each u.
 
 Source: Kuipers, Suter, Moffa 2022.
 """
@@ -34,7 +36,9 @@ class OrderFamilies:
         self.score, self.d = score, len(score.names)
         self.inside: list[list[int]] = []
         self.outside: list[list[int]] = []
-        self.scores: list[np.ndarray] = []  # (2^m, 1 + outside): of S, and of S with one parent from outside
+        self.scores: list[
+            np.ndarray
+        ] = []  # (2^m, 1 + outside): of S, and of S with one parent from outside
         self.sums: list[np.ndarray] = []
         for v in range(self.d):
             pool = score.candidates(v)
@@ -52,7 +56,8 @@ class OrderFamilies:
             scores[tuple(np.array(places).T)] = score.locals(v, families)
             sums = scores.copy()
             for bit in range(len(inside)):
-                pairs = sums.reshape(-1, 2, 1 << bit, sums.shape[1])  # [:, 0]: without the bit, [:, 1]: with it
+                # [:, 0]: without the bit, [:, 1]: with it
+                pairs = sums.reshape(-1, 2, 1 << bit, sums.shape[1])
                 pairs[:, 1] = np.logaddexp(pairs[:, 0], pairs[:, 1])
             self.inside.append(inside)
             self.outside.append(outside)
@@ -64,7 +69,9 @@ class OrderFamilies:
         self._best: dict[tuple[int, int], tuple[float, tuple[int, ...]]] = {}
 
     def _allowed(self, v: int, before: int) -> tuple[int, list[int]]:
-        """The candidates of v among the nodes before it, as bits, and the columns of the outside parents among them."""
+        """The candidates of v among the nodes before it, as bits, and the columns of the outside
+        parents among them.
+        """
         mask = sum(1 << i for i, u in enumerate(self.inside[v]) if before >> u & 1)
         return mask, [0, *(1 + j for j, u in enumerate(self.outside[v]) if before >> u & 1)]
 
@@ -112,7 +119,10 @@ class OrderFamilies:
             row, column = np.unravel_index(first_best(scores.ravel()), scores.shape)
             if len(self._best) > _MOST_KEPT:
                 self._best.clear()
-            self._best[v, before] = float(scores[row, column]), self._parents(v, int(masks[row]), allowed[int(column)])
+            self._best[v, before] = (
+                float(scores[row, column]),
+                self._parents(v, int(masks[row]), allowed[int(column)]),
+            )
         return self._best[v, before]
 
     def draw(self, v: int, before: int, rng: np.random.Generator) -> tuple[int, ...]:
@@ -123,13 +133,18 @@ class OrderFamilies:
                 self._drawn.clear()
             self._drawn[v, before] = masks, allowed, np.exp(scores - scores.max()).ravel().cumsum()
         masks, allowed, weights = self._drawn[v, before]
-        place = min(int(np.searchsorted(weights, rng.random() * weights[-1], side="right")), weights.size - 1)
+        place = min(
+            int(np.searchsorted(weights, rng.random() * weights[-1], side="right")),
+            weights.size - 1,
+        )
         row, column = divmod(place, len(allowed))
         return self._parents(v, int(masks[row]), allowed[column])
 
 
 def first_candidates(score: LocalScore, most: int) -> np.ndarray:
-    """All possible parents where they are few; else those that a forward selection takes, and the nodes that take v, while there is room."""
+    """All possible parents where they are few; else those that a forward selection takes, and the
+    nodes that take v, while there is room.
+    """
     d = len(score.names)
     result = np.zeros((d, d), dtype=bool)
     wide = [v for v in range(d) if len(score.candidates(v)) > most]
@@ -153,14 +168,18 @@ def first_candidates(score: LocalScore, most: int) -> np.ndarray:
 
 
 def linear_extensions(adjacency: np.ndarray) -> int:
-    """The number of orders of the nodes of a DAG, bool (d, d), in which parents come first; d at most 16.
+    """The number of orders of the nodes of a DAG, bool (d, d), in which parents come first; d at
+    most 16.
 
     Counted by last nodes: f(S) = sum of f(S - v) over the v in S without children in S.
     Raises OptionError where d is larger.
     """
     d = len(adjacency)
     if d > MOST_COUNTED:
-        raise OptionError(f"adjacency: {d} variables are too many to count orders, at most {MOST_COUNTED}; use StructurePrior.ORDER_MODULAR")
+        raise OptionError(
+            f"adjacency: {d} variables are too many to count orders, at most {MOST_COUNTED}; use "
+            "StructurePrior.ORDER_MODULAR"
+        )
     count = np.zeros(1 << d, dtype=np.int64)  # 16! is below 2^63
     count[0] = 1
     children = [sum(1 << int(w) for w in np.flatnonzero(adjacency[v])) for v in range(d)]

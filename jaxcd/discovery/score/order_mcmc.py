@@ -1,23 +1,29 @@
 r"""Posterior probabilities of arcs by Markov chain Monte Carlo over orders of the variables.
 
-An order < allows a node v the families P of nodes before it.  With local scores that are log marginal likelihoods (BGe, BDeu) its weight is
+An order < allows a node v the families P of nodes before it.  With local scores that are log
+marginal likelihoods (BGe, BDeu) its weight is
 
     R(<) = prod_v sum_{P allowed} exp(local(v, P)),
 
-a product of sums instead of a sum over exponentially many DAGs, and given the order the probability of an arc u -> v is exact: the
-share of v's sum that its families with u have.  The chain walks over orders: it swaps neighbours, swaps any two nodes, or takes one node out and
-draws its new place from all d places by their weights (which is always accepted).
+a product of sums instead of a sum over exponentially many DAGs, and given the order the probability
+of an arc u -> v is exact: the share of v's sum that its families with u have.  The chain walks over
+orders: it swaps neighbours, swaps any two nodes, or takes one node out and draws its new place from
+all d places by their weights (which is always accepted).
 
-*Families.*  Each node has candidates H_v, and its families are S and S + {u}, S a subset of H_v, u any other node: one parent may come from
-outside.  Sums over subsets are tabulated for all 2^|H_v| sets of candidates before v.  After a first walk the outside parents of the best DAG that it
-saw, and all that were probable, become candidates (both ways round), and the walk is taken again, until none is left outside.  Two parents that gain
-only together, both outside, are not found: where their number allows it, let all other nodes be candidates, or begin with a skeleton.
+*Families.*  Each node has candidates H_v, and its families are S and S + {u}, S a subset of H_v, u
+any other node: one parent may come from outside.  Sums over subsets are tabulated for all 2^|H_v|
+sets of candidates before v.  After a first walk the outside parents of the best DAG that it saw,
+and all that were probable, become candidates (both ways round), and the walk is taken again, until
+none is left outside.  Two parents that gain only together, both outside, are not found: where their
+number allows it, let all other nodes be candidates, or begin with a skeleton.
 
-*Prior.*  Orders are uniform, so a DAG counts as often as it has linear extensions, L(G): an empty graph of d nodes d! times, a complete one
-once.  That prior (:attr:`StructurePrior.ORDER_MODULAR`) is not uniform over DAGs, nor equal for equivalent ones.
-:attr:`StructurePrior.UNIFORM` corrects it: a DAG is drawn from each order that is kept and weighs 1 / L(G).
+*Prior.*  Orders are uniform, so a DAG counts as often as it has linear extensions, L(G): an empty
+graph of d nodes d! times, a complete one once.  That prior (:attr:`StructurePrior.ORDER_MODULAR`)
+is not uniform over DAGs, nor equal for equivalent ones. :attr:`StructurePrior.UNIFORM` corrects it:
+a DAG is drawn from each order that is kept and weighs 1 / L(G).
 
-Source: Friedman and Koller 2003; Kuipers, Suter, Moffa 2022 (candidates, one parent beyond); Kuipers and Moffa 2017 (moves); Ellis and Wong 2008 (weights).
+Source: Friedman and Koller 2003; Kuipers, Suter, Moffa 2022 (candidates, one parent beyond);
+Kuipers and Moffa 2017 (moves); Ellis and Wong 2008 (weights).
 """
 
 from __future__ import annotations
@@ -32,7 +38,12 @@ from typing import Any
 import numpy as np
 
 from jaxcd.checks import is_whole
-from jaxcd.discovery.score.order_families import MOST_COUNTED, OrderFamilies, first_candidates, linear_extensions
+from jaxcd.discovery.score.order_families import (
+    MOST_COUNTED,
+    OrderFamilies,
+    first_candidates,
+    linear_extensions,
+)
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.scores import LocalScore
@@ -71,11 +82,14 @@ class StructurePrior(enum.Enum):
 class OrderPosterior:
     """What the chains saw; given a score of a release, post-processing of it.
 
-    names: the d variables.  edges: float64 (d, d), the posterior probability of i -> j.  dag, score: the best DAG seen and its score in nats.
-    cpdag: its equivalence class.  acceptance: the share of the steps of each kind that changed the order.  trace: log R of the kept orders, in
-    nats, (n_chains, n_kept).  chain_edges: ``edges`` of each chain, (n_chains, d, d).  candidates: bool (d, d), whether i is a candidate parent of
-    j in the end.  n_expansions: how often candidates were added.  left_out: arcs of the best DAG that found no room among the candidates.
-    effective_samples: how many equally weighted draws the kept orders are worth under the prior's weights (not counting that they are correlated).
+    names: the d variables.  edges: float64 (d, d), the posterior probability of i -> j.  dag,
+    score: the best DAG seen and its score in nats. cpdag: its equivalence class.  acceptance: the
+    share of the steps of each kind that changed the order.  trace: log R of the kept orders, in
+    nats, (n_chains, n_kept).  chain_edges: ``edges`` of each chain, (n_chains, d, d).  candidates:
+    bool (d, d), whether i is a candidate parent of j in the end.  n_expansions: how often
+    candidates were added.  left_out: arcs of the best DAG that found no room among the candidates.
+    effective_samples: how many equally weighted draws the kept orders are worth under the prior's
+    weights (not counting that they are correlated).
     """
 
     names: tuple[str, ...]
@@ -94,7 +108,9 @@ class OrderPosterior:
 
     @property
     def disagreement(self) -> float:
-        """The largest difference between two chains in the probability of an arc; large: they have not mixed, take more steps."""
+        """The largest difference between two chains in the probability of an arc; large: they have
+        not mixed, take more steps.
+        """
         return float(np.ptp(self.chain_edges, axis=0).max(initial=0.0))
 
 
@@ -166,7 +182,9 @@ class _Chain:
         weights[1:] += np.cumsum(ahead)
         weights[:-1] += np.cumsum(behind[::-1])[::-1]
         weights = np.exp(weights - weights.max()).cumsum()
-        new = min(int(np.searchsorted(weights, self._rng.random() * weights[-1], side="right")), len(rest))
+        new = min(
+            int(np.searchsorted(weights, self._rng.random() * weights[-1], side="right")), len(rest)
+        )
         self.order = [*rest[:new], x, *rest[new:]]
         self.nodes = [*ahead[:new], own[new], *behind[new:]]
         return new != place
@@ -189,7 +207,9 @@ class _Chain:
 
     def draw(self) -> np.ndarray:
         """A DAG of the order, bool (d, d)."""
-        return _graph({v: (0.0, self.families.draw(v, before, self._rng)) for v, before in self.allowed()})[1]
+        return _graph(
+            {v: (0.0, self.families.draw(v, before, self._rng)) for v, before in self.allowed()}
+        )[1]
 
 
 def _graph(families: Mapping[int, tuple[float, tuple[int, ...]]]) -> tuple[float, np.ndarray]:
@@ -217,19 +237,23 @@ def sample_orders(
     candidates: np.ndarray | None = None,
     max_candidates: int = 12,
 ) -> OrderPosterior:
-    """Samples orders of the variables, and from them the posterior probabilities of arcs and the best DAG.
+    """Samples orders of the variables, and from them the posterior probabilities of arcs and the
+    best DAG.
 
     Args:
-        score: log marginal likelihoods that add up over nodes, such as BGeScore or BDeuScore; its candidates and its
-            ``max_parents`` bound the families.  With other scores (BIC) the probabilities are those of an approximation.
+        score: log marginal likelihoods that add up over nodes, such as BGeScore or BDeuScore; its
+            candidates and its ``max_parents`` bound the families.  With other scores (BIC) the
+            probabilities are those of an approximation.
         n_steps: moves of each chain after its burn-in, at least 1.
-        burn_in: moves that are not counted, and the length of each walk that looks for candidates, from 0.
+        burn_in: moves that are not counted, and the length of each walk that looks for candidates,
+            from 0.
         seed: of the public randomness of the search, a whole number from 0.
         thin: one order in so many is kept, at least 1.
         n_chains: independent chains from random orders, at least 1.
         prior: over DAGs.
-        candidates: bool (d, d), [u, v] where u is a candidate parent of v to begin with, such as the adjacencies of a skeleton; None for all
-            others where they are few, or a forward selection.  One parent of each family may always come from outside.
+        candidates: bool (d, d), [u, v] where u is a candidate parent of v to begin with, such as
+            the adjacencies of a skeleton; None for all others where they are few, or a forward
+            selection.  One parent of each family may always come from outside.
         max_candidates: the most candidates of a node, 1 to 16; tables have 2^max_candidates rows.
 
     Returns:
@@ -241,21 +265,49 @@ def sample_orders(
     Source: module docstring.
     """
     if not isinstance(score, LocalScore):
-        raise OptionError(f"score: a {type(score).__name__} is no sum over nodes; use a LocalScore such as BGeScore or BDeuScore")
-    n_steps, burn_in, seed = _whole("n_steps", n_steps, 1), _whole("burn_in", burn_in, 0), _whole("seed", seed, 0)
-    thin, n_chains, most = _whole("thin", thin, 1), _whole("n_chains", n_chains, 1), _whole("max_candidates", max_candidates, 1)
+        raise OptionError(
+            f"score: a {type(score).__name__} is no sum over nodes; use a LocalScore such as "
+            "BGeScore or BDeuScore"
+        )
+    n_steps, burn_in, seed = (
+        _whole("n_steps", n_steps, 1),
+        _whole("burn_in", burn_in, 0),
+        _whole("seed", seed, 0),
+    )
+    thin, n_chains, most = (
+        _whole("thin", thin, 1),
+        _whole("n_chains", n_chains, 1),
+        _whole("max_candidates", max_candidates, 1),
+    )
     if most > _MOST_CANDIDATES:
-        raise OptionError(f"max_candidates = {most} is above {_MOST_CANDIDATES}, where tables of subsets become too large; give fewer")
+        raise OptionError(
+            f"max_candidates = {most} is above {_MOST_CANDIDATES}, where tables of subsets become "
+            "too large; give fewer"
+        )
     if not isinstance(prior, StructurePrior):
-        raise OptionError(f"prior = {prior!r} is not a prior; use StructurePrior.ORDER_MODULAR or UNIFORM")
+        raise OptionError(
+            f"prior = {prior!r} is not a prior; use StructurePrior.ORDER_MODULAR or UNIFORM"
+        )
     d = len(score.names)
     if prior is StructurePrior.UNIFORM and d > MOST_COUNTED:
-        raise OptionError(f"prior: linear extensions are counted up to {MOST_COUNTED} variables, not {d}; use ORDER_MODULAR")
+        raise OptionError(
+            f"prior: linear extensions are counted up to {MOST_COUNTED} variables, not {d}; use "
+            "ORDER_MODULAR"
+        )
     if thin > n_steps:
-        raise OptionError(f"thin = {thin} keeps none of n_steps = {n_steps} orders; give a smaller one")
-    if candidates is not None and (np.shape(candidates) != (d, d) or np.asarray(candidates).sum(axis=0).max(initial=0) > most):
-        raise OptionError(f"candidates must be bool ({d}, {d}) with at most max_candidates = {most} in a column; name fewer, or none")
-    start = first_candidates(score, most) if candidates is None else np.array(candidates, dtype=bool)
+        raise OptionError(
+            f"thin = {thin} keeps none of n_steps = {n_steps} orders; give a smaller one"
+        )
+    if candidates is not None and (
+        np.shape(candidates) != (d, d) or np.asarray(candidates).sum(axis=0).max(initial=0) > most
+    ):
+        raise OptionError(
+            f"candidates must be bool ({d}, {d}) with at most max_candidates = {most} in a "
+            "column; name fewer, or none"
+        )
+    start = (
+        first_candidates(score, most) if candidates is None else np.array(candidates, dtype=bool)
+    )
     pilot, *others = [np.random.default_rng([seed, chain]) for chain in range(n_chains + 1)]
     families, top, n_expansions, left_out = _expanded(score, start, most, burn_in, pilot)
 
@@ -291,7 +343,10 @@ def sample_orders(
         dag=dag,
         cpdag=dag_to_cpdag(dag),
         score=top[0],
-        acceptance={move: sum(chain.changed[move] for chain in chains) / max(tried[move], 1) for move in Move},
+        acceptance={
+            move: sum(chain.changed[move] for chain in chains) / max(tried[move], 1)
+            for move in Move
+        },
         trace=trace,
         chain_edges=sums / weights[:, None, None],
         candidates=final,
@@ -302,7 +357,9 @@ def sample_orders(
     )
 
 
-def _better(first: tuple[float, np.ndarray], second: tuple[float, np.ndarray]) -> tuple[float, np.ndarray]:
+def _better(
+    first: tuple[float, np.ndarray], second: tuple[float, np.ndarray]
+) -> tuple[float, np.ndarray]:
     """The pair of the higher score; the first unless the second is higher by more than rounding."""
     return second if second[0] > first[0] + tie(first[0]) else first
 
@@ -310,7 +367,9 @@ def _better(first: tuple[float, np.ndarray], second: tuple[float, np.ndarray]) -
 def _expanded(
     score: LocalScore, candidates: np.ndarray, most: int, n_steps: int, rng: np.random.Generator
 ) -> tuple[OrderFamilies, tuple[float, np.ndarray], int, list[tuple[int, int]]]:
-    """Candidates with the parents of the best DAG among them; the tables, that DAG, rounds, and arcs that had no room."""
+    """Candidates with the parents of the best DAG among them; the tables, that DAG, rounds, and
+    arcs that had no room.
+    """
     candidates = candidates.copy()
     order = rng.permutation(len(candidates)).tolist()
     top: tuple[float, np.ndarray] = (-math.inf, np.zeros_like(candidates))
@@ -326,7 +385,10 @@ def _expanded(
         order = chain.order
         wanted = top[1] | (seen > _LIKELY * max(n_steps, 1))
         # Those of the best DAG first, then the likeliest.
-        missing = sorted(((int(u), int(v)) for u, v in np.argwhere(wanted & ~candidates)), key=lambda arc: (not top[1][arc], -seen[arc]))
+        missing = sorted(
+            ((int(u), int(v)) for u, v in np.argwhere(wanted & ~candidates)),
+            key=lambda arc: (not top[1][arc], -seen[arc]),
+        )
         room = [(u, v) for u, v in missing if candidates[:, v].sum() < most]
         if not room:
             return families, top, round_, [arc for arc in missing if top[1][arc]]

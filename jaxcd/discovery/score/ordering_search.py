@@ -1,13 +1,17 @@
-r"""Search over orderings: every node takes its best parents among those before it (Teyssier and Koller 2005).
+r"""Search over orderings: every node takes its best parents among those before it (Teyssier and
+Koller 2005).
 
-A move takes one node out of the ordering and puts it in another place.  Passing a node y changes only whether x may be a parent of
-y and y one of x, so the gains of all d (d - 1) moves are cumulative sums along the ordering of tabulated numbers.  Many restarts
-climb at once, as arrays, independently of one another; in later rounds each starts from a kicked copy of its own best ordering.
-The kicks are large (a fifth to a half of the nodes): the local optima of a noisy score are wide.
+A move takes one node out of the ordering and puts it in another place.  Passing a node y changes
+only whether x may be a parent of y and y one of x, so the gains of all d (d - 1) moves are
+cumulative sums along the ordering of tabulated numbers.  Many restarts climb at once, as arrays,
+independently of one another; in later rounds each starts from a kicked copy of its own best
+ordering. The kicks are large (a fifth to a half of the nodes): the local optima of a noisy score
+are wide.
 
-With many nodes, of which each can be the parent of few others, the gains of all moves would be mostly zeros.  Above 100 nodes a climb
-goes through the nodes instead and puts each in its best place, which depends on the places of its possible parents and children
-alone, until no node moves (Andrews et al. 2023): some ten numbers a node where there were d.
+With many nodes, of which each can be the parent of few others, the gains of all moves would be
+mostly zeros.  Above 100 nodes a climb goes through the nodes instead and puts each in its best
+place, which depends on the places of its possible parents and children alone, until no node moves
+(Andrews et al. 2023): some ten numbers a node where there were d.
 """
 
 from __future__ import annotations
@@ -34,7 +38,8 @@ class OrderingResult:
     """What the search found.
 
     adjacency: bool (d, d), [i, j] for i -> j.  score: in nats.  order: positions, parents first.
-    n_reached: how many restarts, which are independent, ended at this score; few of many say that the search may have missed.
+    n_reached: how many restarts, which are independent, ended at this score; few of many say that
+    the search may have missed.
     """
 
     adjacency: np.ndarray
@@ -47,8 +52,9 @@ class OrderingResult:
 class _BestFamilies:
     """For each node and subset of its candidates the best family inside it.
 
-    scores, chosen: (d, 2^m): the score, and the family as bits over the candidates.  bits[x, v]: the bit of x among the candidates
-    of v, 0 where it is none.  tie: what totals may differ by and count as equal.
+    scores, chosen: (d, 2^m): the score, and the family as bits over the candidates.  bits[x, v]:
+    the bit of x among the candidates of v, 0 where it is none.  tie: what totals may differ by and
+    count as equal.
     """
 
     candidates: tuple[tuple[int, ...], ...]
@@ -64,7 +70,8 @@ class _BestFamilies:
         most = max(map(len, candidates), default=0)
         if most > _MOST_CANDIDATES:
             raise OptionError(
-                f"score: a node has {most} candidate parents, and the search tabulates subsets of at most {_MOST_CANDIDATES}; "
+                f"score: a node has {most} candidate parents, and the search tabulates subsets of "
+                f"at most {_MOST_CANDIDATES}; "
                 "restrict the candidates"
             )
         scores = np.full((d, 1 << most), -np.inf)
@@ -88,7 +95,9 @@ class _BestFamilies:
         return _BestFamilies(candidates, scores, chosen, bits, least)
 
     def masks(self, orders: np.ndarray) -> np.ndarray:
-        """For orders (R, d) the candidates before each node, as bits, in the places of the order."""
+        """For orders (R, d) the candidates before each node, as bits, in the places of the
+        order.
+        """
         bits = self.bits[orders[:, :, None], orders[:, None, :]]
         return np.where(_before(orders.shape[1]), bits, 0).sum(axis=1)
 
@@ -100,10 +109,12 @@ class _BestFamilies:
         """Gains (R, d, d): by taking the node in place i and putting it in place j."""
         d = orders.shape[1]
         ahead, behind = _before(d), _before(d).T
-        bits = self.bits[orders[:, :, None], orders[:, None, :]]  # [r, i, j]: the bit of i among the candidates of j
+        # [r, i, j]: the bit of i among the candidates of j
+        bits = self.bits[orders[:, :, None], orders[:, None, :]]
         masks = np.where(ahead, bits, 0).sum(axis=1)
         now = self.scores[orders, masks]
-        # What j gains if i passes it: i is added where it stood behind, and removed where it stood ahead.
+        # What j gains if i passes it: i is added where it stood behind, and removed where it stood
+        # ahead.
         passed = self.scores[orders[:, None, :], masks[:, None, :] ^ bits] - now[:, None, :]
         right = np.where(ahead, passed, 0.0).cumsum(axis=2)
         left = np.where(behind, passed, 0.0)[:, :, ::-1].cumsum(axis=2)[:, :, ::-1]
@@ -111,7 +122,9 @@ class _BestFamilies:
         own = np.swapaxes(bits, 1, 2)
         added = np.where(ahead, own, 0).cumsum(axis=2)
         removed = np.where(behind, own, 0)[:, :, ::-1].cumsum(axis=2)[:, :, ::-1]
-        moved = self.scores[orders[:, :, None], masks[:, :, None] + added - removed] - now[:, :, None]
+        moved = (
+            self.scores[orders[:, :, None], masks[:, :, None] + added - removed] - now[:, :, None]
+        )
         return moved + np.where(ahead, right, left)
 
     def graph(self, order: np.ndarray) -> np.ndarray:
@@ -156,12 +169,16 @@ def _climb(families: _BestFamilies, orders: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _sweep(families: _BestFamilies, orders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The nodes one after the other into their best places until none gains, of each order; the orders and their scores."""
+    """The nodes one after the other into their best places until none gains, of each order; the
+    orders and their scores.
+    """
     bits = families.bits
     near = [np.flatnonzero(bits[v] | bits[:, v]) for v in range(len(bits))]
     for order in orders:
         place = np.argsort(order)
-        masks = np.array([int(bits[near[v][place[near[v]] < place[v]], v].sum()) for v in range(len(bits))])
+        masks = np.array(
+            [int(bits[near[v][place[near[v]] < place[v]], v].sum()) for v in range(len(bits))]
+        )
         moved = True
         while moved:
             moved = False
@@ -179,9 +196,11 @@ def _sweep(families: _BestFamilies, orders: np.ndarray) -> tuple[np.ndarray, np.
     return orders, np.array([families.totals(order[None])[0] for order in orders])
 
 
-def _best_place(families: _BestFamilies, near: np.ndarray, place: np.ndarray, masks: np.ndarray, v: int) -> int:
-    """Where v gains most by more than rounding, or where it stands.  near: its possible parents and children.  masks: of each node
-    its candidates before it, as bits."""
+def _best_place(
+    families: _BestFamilies, near: np.ndarray, place: np.ndarray, masks: np.ndarray, v: int
+) -> int:
+    """Where v gains most by more than rounding, or where it stands.  near: its possible parents and
+    children.  masks: of each node its candidates before it, as bits."""
     bits, scores, own = families.bits, families.scores, int(place[v])
     around = near[np.argsort(place[near])]
     first = int(np.searchsorted(place[around], own))
@@ -199,25 +218,36 @@ def _best_place(families: _BestFamilies, near: np.ndarray, place: np.ndarray, ma
     return found
 
 
-def ordering_search(score: LocalScore, *, restarts: int = 40, rounds: int = 25, seed: int = 0) -> OrderingResult:
+def ordering_search(
+    score: LocalScore, *, restarts: int = 40, rounds: int = 25, seed: int = 0
+) -> OrderingResult:
     """The best DAG found by climbing over orderings from many starts; post-processing of the score.
 
     Args:
         score: a sum of local scores, with at most 16 candidate parents a node.
         restarts: orderings that climb at once, at least 1.
-        rounds: climbs of each: the first from a random ordering, the others from its best so far after random insertions.
+        rounds: climbs of each: the first from a random ordering, the others from its best so far
+            after random insertions.
         seed: of the public randomness of the search, a whole number from 0.
 
-    Above 100 variables restarts and rounds are at most so many that climbs times variables stay below 30,000.
+    Above 100 variables restarts and rounds are at most so many that climbs times variables stay
+    below 30,000.
 
     Raises:
         OptionError: an argument is out of its range.
 
-    Source: Teyssier and Koller 2005; best insertions as in Scanagatta et al. 2015; node by node as in Andrews et al. 2023.
+    Source: Teyssier and Koller 2005; best insertions as in Scanagatta et al. 2015; node by node as
+        in Andrews et al. 2023.
     """
-    for argument, value, least in (("restarts", restarts, 1), ("rounds", rounds, 1), ("seed", seed, 0)):
+    for argument, value, least in (
+        ("restarts", restarts, 1),
+        ("rounds", rounds, 1),
+        ("seed", seed, 0),
+    ):
         if not is_whole(value, least):
-            raise OptionError(f"{argument} = {value!r} is not a whole number from {least}; give one")
+            raise OptionError(
+                f"{argument} = {value!r} is not a whole number from {least}; give one"
+            )
     families = _BestFamilies.of(score)
     d = len(score.names)
     rng = np.random.default_rng(seed)
@@ -238,4 +268,6 @@ def ordering_search(score: LocalScore, *, restarts: int = 40, rounds: int = 25, 
         orders[better], totals[better] = tried[better], new[better]
     best = first_best(totals)
     reached = int(np.sum(totals >= totals[best] - families.tie))
-    return OrderingResult(families.graph(orders[best]), float(totals[best]), tuple(orders[best].tolist()), reached)
+    return OrderingResult(
+        families.graph(orders[best]), float(totals[best]), tuple(orders[best].tolist()), reached
+    )

@@ -1,4 +1,6 @@
-"""What the score-based searches share: arguments checked, a score prepared, and the result; and the doors of the exact search and of order MCMC."""
+"""What the score-based searches share: arguments checked, a score prepared, and the result; and the
+doors of the exact search and of order MCMC.
+"""
 
 from __future__ import annotations
 
@@ -38,45 +40,75 @@ class SearchedData:
     score: LocalScore
     config: ScoreConfig
 
-    def result(self, graph: MixedGraph, *, algorithm: str, options: Mapping[str, Any]) -> DiscoveryResult:
+    def result(
+        self, graph: MixedGraph, *, algorithm: str, options: Mapping[str, Any]
+    ) -> DiscoveryResult:
         """The result: at no cost on data, at the release's on a release."""
         data = self.data
-        info: dict[str, Any] = {"algorithm": algorithm, "score_function": repr(self.config), **options}
+        info: dict[str, Any] = {
+            "algorithm": algorithm,
+            "score_function": repr(self.config),
+            **options,
+        }
         if isinstance(data, Release):
             cost, spent = data.cost, data.spent
             info |= facts_of_release(data)
         else:
             accountant = open_account(NO_PRIVACY)
             cost, spent = accountant.guarantee, accountant.ledger.spent
-            info |= facts_of_run(accountant, domain=data.domain, n_samples=data.n_samples, n_variables=data.n_columns)
-        return DiscoveryResult(graph=graph, separating_sets={}, cost=cost, spent=spent, exhausted=False, info=info)
+            info |= facts_of_run(
+                accountant, domain=data.domain, n_samples=data.n_samples, n_variables=data.n_columns
+            )
+        return DiscoveryResult(
+            graph=graph, separating_sets={}, cost=cost, spent=spent, exhausted=False, info=info
+        )
 
 
 def check_scored(data: Any, score: Any, budget: Any, key: Any, max_parents: Any) -> None:
-    """Raises OptionError or PrivacyError where an argument that every score-based search takes is not of its kind."""
+    """Raises OptionError or PrivacyError where an argument that every score-based search takes is
+    not of its kind.
+    """
     if not isinstance(data, (Dataset, Release)):
         raise OptionError(
-            f"data: a {type(data).__name__} is neither a Dataset nor a Release; make one with read_csv or jaxcd.release"
+            f"data: a {type(data).__name__} is neither a Dataset nor a Release; make one with "
+            "read_csv or jaxcd.release"
         )
     if not isinstance(score, ScoreConfig):
-        raise OptionError(f"score = {score!r} is not a score; use an object such as jaxcd.BIC() or jaxcd.BDeu()")
+        raise OptionError(
+            f"score = {score!r} is not a score; use an object such as jaxcd.BIC() or jaxcd.BDeu()"
+        )
     if budget is not None and not isinstance(budget, (Budget, NoPrivacy)):
-        raise OptionError(f"budget = {budget!r} is not a budget; use jaxcd.NO_PRIVACY, or leave it out with a release")
+        raise OptionError(
+            f"budget = {budget!r} is not a budget; use jaxcd.NO_PRIVACY, or leave it out with a "
+            "release"
+        )
     if isinstance(data, Release):
         if isinstance(budget, Budget):
-            raise OptionError(f"budget: a release has been paid for, and {budget} would buy nothing more; leave it out")
+            raise OptionError(
+                f"budget: a release has been paid for, and {budget} would buy nothing more; leave "
+                "it out"
+            )
     elif budget is None:
-        raise OptionError("budget is required with a Dataset; use jaxcd.NO_PRIVACY, or buy a release and search that")
+        raise OptionError(
+            "budget is required with a Dataset; use jaxcd.NO_PRIVACY, or buy a release and search "
+            "that"
+        )
     elif isinstance(budget, Budget):
         raise PrivacyError(
-            f"budget = {budget}: scores of raw data are not private; buy a release (jaxcd.release(data, jaxcd.Histogram(), "
+            f"budget = {budget}: scores of raw data are not private; buy a release "
+            "(jaxcd.release(data, jaxcd.Histogram(), "
             "budget=...)) and search that, or use budget=NO_PRIVACY"
         )
-    if key is not None and not (isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)):
-        raise OptionError(f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed), or None")
+    if key is not None and not (
+        isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
+    ):
+        raise OptionError(
+            f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed), or None"
+        )
     if max_parents is not None and not is_whole(max_parents, 0):
         raise OptionError(
-            f"max_parents = {max_parents!r} is not a number of parents; use a whole number from 0, or None"
+            f"max_parents = {max_parents!r} is not a number of parents; use a whole number from "
+            "0, or None"
         )
 
 
@@ -104,12 +136,15 @@ def exact_search(
     key: jax.Array | None = None,
     max_parents: int | None = None,
 ) -> DiscoveryResult | np.ndarray:
-    """The equivalence class of the highest score of all, by dynamic programming over subsets; up to about 20 variables.
+    """The equivalence class of the highest score of all, by dynamic programming over subsets; up to
+    about 20 variables.
 
-    data: a Dataset, without privacy; a release, which has been paid for; or a LocalScore itself, without further arguments: then
-    the best DAG is returned as a bool adjacency (d, d) (:func:`jaxcd.discovery.score.exact_search.exact_search`).
-    score: ``BIC()`` or ``BDeu()``.  budget: NO_PRIVACY with a Dataset, left out with a release.  key: not used; nothing is drawn.
-    max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above, or the release's own.
+    data: a Dataset, without privacy; a release, which has been paid for; or a LocalScore itself,
+    without further arguments: then the best DAG is returned as a bool adjacency (d, d)
+    (:func:`jaxcd.discovery.score.exact_search.exact_search`). score: ``BIC()`` or ``BDeu()``.
+    budget: NO_PRIVACY with a Dataset, left out with a release.  key: not used; nothing is drawn.
+    max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above, or
+    the release's own.
 
     Returns the CPDAG with its cost.  ``info["score"]``: its score in nats.
 
@@ -117,8 +152,8 @@ def exact_search(
     ---------
     On a release that of the release: the search is post-processing.  On a Dataset none.
 
-    Raises OptionError, DomainError or PrivacyError where arguments do not fit, and OptionError above 22 variables.
-    Source: Koivisto and Sood 2004; Silander and Myllymaki 2006.
+    Raises OptionError, DomainError or PrivacyError where arguments do not fit, and OptionError
+    above 22 variables. Source: Koivisto and Sood 2004; Silander and Myllymaki 2006.
     """
     if isinstance(data, LocalScore):
         return exact_search_on(data)
@@ -147,38 +182,55 @@ def order_mcmc(
     prior: StructurePrior = StructurePrior.ORDER_MODULAR,
     max_candidates: int = 12,
 ) -> DiscoveryResult:
-    """Posterior probabilities of arcs, by Markov chain Monte Carlo over orders of the variables, and the class of the best DAG on the way.
+    """Posterior probabilities of arcs, by Markov chain Monte Carlo over orders of the variables,
+    and the class of the best DAG on the way.
 
-    P(i -> j | data) = sum over orders and DAGs of exp(score) prior / sum of all, estimated from the orders that the chains visit.
+    P(i -> j | data) = sum over orders and DAGs of exp(score) prior / sum of all, estimated from the
+    orders that the chains visit.
 
-    data: a Dataset, without privacy, or a release, which has been paid for.  score: ``BDeu()``, a log marginal likelihood; with ``BIC()``, which numeric
-    columns need, exp(score) is an approximation of one.
-    budget: NO_PRIVACY with a Dataset, left out with a release.  key: a typed key, required: the chains are random.
-    max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above, or the release's own.
-    n_steps, burn_in, thin, n_chains: moves of each chain that count, from 1; moves before them, from 0; one order in so many is kept; independent chains.
-    prior: over DAGs.  max_candidates: the most candidate parents of a node, 1 to 16; one more may come from outside.
+    data: a Dataset, without privacy, or a release, which has been paid for.  score: ``BDeu()``, a
+    log marginal likelihood; with ``BIC()``, which numeric columns need, exp(score) is an
+    approximation of one.
+    budget: NO_PRIVACY with a Dataset, left out with a release.  key: a typed key, required: the
+    chains are random. max_parents: the most parents of a node; None for no limit up to 10 variables
+    and 4 above, or the release's own. n_steps, burn_in, thin, n_chains: moves of each chain that
+    count, from 1; moves before them, from 0; one order in so many is kept; independent chains.
+    prior: over DAGs.  max_candidates: the most candidate parents of a node, 1 to 16; one more may
+    come from outside.
 
-    Returns a result whose ``graph`` is the CPDAG of the best DAG seen and whose ``confidence`` holds the posterior: ``confidence.directed[i, j]`` is that of
-    i -> j, ``confidence.adjacency`` of either, and ``confidence.undirected`` is zero, a DAG having directions only.  ``info``: ``score`` of that DAG in nats;
-    ``disagreement``, the largest difference between two chains in the probability of an arc (large: take more steps); ``effective_samples``,
-    ``acceptance``, ``n_expansions``, ``left_out`` as in :class:`jaxcd.discovery.OrderPosterior`; and the settings.
+    Returns a result whose ``graph`` is the CPDAG of the best DAG seen and whose ``confidence``
+    holds the posterior: ``confidence.directed[i, j]`` is that of i -> j, ``confidence.adjacency``
+    of either, and ``confidence.undirected`` is zero, a DAG having directions only.  ``info``:
+    ``score`` of that DAG in nats; ``disagreement``, the largest difference between two chains in
+    the probability of an arc (large: take more steps); ``effective_samples``, ``acceptance``,
+    ``n_expansions``, ``left_out`` as in :class:`jaxcd.discovery.OrderPosterior`; and the settings.
 
     Guarantee
     ---------
-    On a release that of the release: the chains are post-processing of its score.  On a Dataset none, and a private budget is refused.
+    On a release that of the release: the chains are post-processing of its score.  On a Dataset
+    none, and a private budget is refused.
 
     Raises OptionError, DomainError or PrivacyError where arguments do not fit.
     Source: Friedman and Koller 2003; Kuipers, Suter, Moffa 2022.
     """
     check_scored(data, score, budget, key, max_parents)
     if key is None:
-        raise OptionError("key is required, because the chains are random; use jax.random.key(seed)")
+        raise OptionError(
+            "key is required, because the chains are random; use jax.random.key(seed)"
+        )
     if max_parents is None and len(data.names) > _MOST_UNLIMITED and isinstance(data, Dataset):
         max_parents = _FEW_PARENTS
     searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)
     seed = int.from_bytes(np.asarray(jax.random.key_data(key)).tobytes(), "little")
     found = sample_orders(
-        searched.score, n_steps=n_steps, burn_in=burn_in, seed=seed, thin=thin, n_chains=n_chains, prior=prior, max_candidates=max_candidates
+        searched.score,
+        n_steps=n_steps,
+        burn_in=burn_in,
+        seed=seed,
+        thin=thin,
+        n_chains=n_chains,
+        prior=prior,
+        max_candidates=max_candidates,
     )
     options = {
         "score": found.score,
@@ -195,12 +247,17 @@ def order_mcmc(
         "n_expansions": found.n_expansions,
         "left_out": found.left_out,
     }
-    return searched.result(found.cpdag, algorithm="order_mcmc", options=options).with_confidence(_posterior(found))
+    return searched.result(found.cpdag, algorithm="order_mcmc", options=options).with_confidence(
+        _posterior(found)
+    )
 
 
 def _posterior(found: OrderPosterior) -> EdgeConfidence:
     """The posterior of arcs as the confidence of a result."""
     directed = np.clip(found.edges, 0.0, 1.0)
     adjacency = np.minimum(directed + directed.T, 1.0)
-    method = f"posterior probabilities by Markov chain Monte Carlo over orders, {found.prior.value} prior; {found.trace.size} orders kept"
+    method = (
+        "posterior probabilities by Markov chain Monte Carlo over orders, "
+        f"{found.prior.value} prior; {found.trace.size} orders kept"
+    )
     return EdgeConfidence(found.names, adjacency, directed, np.zeros_like(directed), 0, method)

@@ -1,6 +1,8 @@
-r"""Partial canonical correlations on a release of feature covariances: the test that knows its noise.
+r"""Partial canonical correlations on a release of feature covariances: the test that knows its
+noise.
 
-Post-processing of :class:`jaxcd.releases.features.feature_covariances.ReleasedFeatures`, whose docstring says what additive features can see.
+Post-processing of :class:`jaxcd.releases.features.feature_covariances.ReleasedFeatures`, whose
+docstring says what additive features can see.
 
 Source: Bach and Jordan 2002 for canonical correlations of features as a measure of dependence.
 """
@@ -24,7 +26,6 @@ __all__ = ["CanonicalCorrelation", "feature_tests", "raised"]
 
 LEAST_EIGENVALUE = 1e-6
 """Covariances are raised to it at the least, with and without noise."""
-
 
 
 def raised(matrix: np.ndarray, floor: float) -> np.ndarray:
@@ -59,7 +60,9 @@ class _PreparedFeatures(PreparedTest):
         return Evaluation(squared - mean, log_pvalue, math.log(alpha) - log_pvalue)
 
     def null_moments(self, query: Query) -> tuple[float, float, float]:
-        """T of the query, and its mean and variance under independence with this release's noise; zeros without features."""
+        """T of the query, and its mean and variance under independence with this release's noise;
+        zeros without features.
+        """
         blocks, covariance = self._release.blocks, self._release.covariance
         x, y = blocks[query.x], blocks[query.y]
         z = np.concatenate([np.zeros(0, dtype=np.intp), *(blocks[v] for v in query.given)])
@@ -71,18 +74,29 @@ class _PreparedFeatures(PreparedTest):
             inverse = np.linalg.inv(raised(covariance[np.ix_(z, z)], self._release.floor))
             slopes = [covariance[np.ix_(end, z)] @ inverse for end in (x, y)]
             cross = cross - slopes[0] @ covariance[np.ix_(z, y)]
-            own = [part - slope @ covariance[np.ix_(z, end)] for part, slope, end in zip(own, slopes, (x, y), strict=True)]
-        # Directions without variance are given that of the largest eigenvalue of pure noise of this size, 2 noise sqrt(r).
-        floors = [max(2 * self._release.noise * math.sqrt(len(part)), LEAST_EIGENVALUE) for part in own]
-        roots = [np.linalg.inv(np.linalg.cholesky(raised(part, floor))) for part, floor in zip(own, floors, strict=True)]
+            own = [
+                part - slope @ covariance[np.ix_(z, end)]
+                for part, slope, end in zip(own, slopes, (x, y), strict=True)
+            ]
+        # Directions without variance are given that of the largest eigenvalue of pure noise of this
+        # size, 2 noise sqrt(r).
+        floors = [
+            max(2 * self._release.noise * math.sqrt(len(part)), LEAST_EIGENVALUE) for part in own
+        ]
+        roots = [
+            np.linalg.inv(np.linalg.cholesky(raised(part, floor)))
+            for part, floor in zip(own, floors, strict=True)
+        ]
         statistic = float(np.sum((roots[0] @ cross @ roots[1].T) ** 2))
-        # What noise in the moments does to a residual: through its own features, those of Z, and the means of both.
+        # What noise in the moments does to a residual: through its own features, those of Z, and
+        # the means of both.
         ends = []
         for root, slope, end in zip(roots, slopes, (x, y), strict=True):
             means = self._means[end] - slope @ self._means[z]
             ends.append(root @ np.column_stack([np.eye(len(end)), slope, means]))
         u, v = (end @ end.T for end in ends)
-        w = ends[0][:, len(x) :] @ ends[1][:, len(y) :].T  # the features of Z and the constant are in both residuals
+        # the features of Z and the constant are in both residuals
+        w = ends[0][:, len(x) :] @ ends[1][:, len(y) :].T
         rows = self.n_samples - len(z) - 1
         noise = self._release.noise**2
         scatter = noise * (np.einsum("ik,jl->ijkl", u, v) + np.einsum("il,kj->ijkl", w, w))
@@ -93,25 +107,31 @@ class _PreparedFeatures(PreparedTest):
 @final
 @dataclass(frozen=True)
 class CanonicalCorrelation(CITest):
-    r"""Partial canonical correlations of the features of x and y given those of Z, from a :class:`ReleasedFeatures`.
+    r"""Partial canonical correlations of the features of x and y given those of Z, from a
+    :class:`ReleasedFeatures`.
 
-    With S the released covariance, A = S_xy - S_xZ S_ZZ^{-1} S_Zy what an additive regression on Z leaves, and V_x, V_y what it
-    leaves of the features' own covariances,
+    With S the released covariance, A = S_xy - S_xZ S_ZZ^{-1} S_Zy what an additive regression on Z
+    leaves, and V_x, V_y what it leaves of the features' own covariances,
 
         T = |V_x^{-1/2} A V_y^{-1/2}|_F^2,
 
-    the sum of the squared canonical correlations.  Under independence the entries have covariance I / (n - |Z| features - 1) from
-    sampling, and to first order s^2 (U_x x U_y + cross terms) from noise of standard deviation s on the moments, with
-    U = V^{-1/2} (I + B B^T + m m^T / a^2) V^{-1/2}, B the slopes and m the means of the residuals before centring; the cross terms are
-    those of noise that both residuals share.  T is compared with a chi-square of the same mean and variance (Satterthwaite 1946),
-    after ``effect^2`` has been taken off: what smooth features and additive regressions leave of Z.
+    the sum of the squared canonical correlations.  Under independence the entries have covariance I
+    / (n - |Z| features - 1) from sampling, and to first order s^2 (U_x x U_y + cross terms) from
+    noise of standard deviation s on the moments, with U = V^{-1/2} (I + B B^T + m m^T / a^2)
+    V^{-1/2}, B the slopes and m the means of the residuals before centring; the cross terms are
+    those of noise that both residuals share.  T is compared with a chi-square of the same mean and
+    variance (Satterthwaite 1946), after ``effect^2`` has been taken off: what smooth features and
+    additive regressions leave of Z.
 
-    effect: the root of the sum of squared canonical correlations that does not count as dependence, in [0, 1).  Margin: log(alpha) - log(p-value).
-    Statistic: T less its mean under independence.  The release has paid: run it with ``Threshold`` and ``NO_PRIVACY``, as
-    :func:`jaxcd.discovery.released_features.pc_features` does.  It has no sensitivity: mechanisms refuse it.  Covariances are taken for
-    those of independent residuals: heavily unequal conditional variances make it liberal.
+    effect: the root of the sum of squared canonical correlations that does not count as dependence,
+    in [0, 1).  Margin: log(alpha) - log(p-value). Statistic: T less its mean under independence.
+    The release has paid: run it with ``Threshold`` and ``NO_PRIVACY``, as
+    :func:`jaxcd.discovery.released_features.pc_features` does.  It has no sensitivity: mechanisms
+    refuse it.  Covariances are taken for those of independent residuals: heavily unequal
+    conditional variances make it liberal.
 
-    Raises OptionError where effect is out of its range and, when prepared, for other data than such a release.
+    Raises OptionError where effect is out of its range and, when prepared, for other data than such
+    a release.
     """
 
     effect: float = 0.06
@@ -121,7 +141,10 @@ class CanonicalCorrelation(CITest):
     def __post_init__(self) -> None:
         value = self.effect
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
-            raise OptionError(f"effect = {value!r} is not in [0, 1); 0.06 is usual, 0 takes every dependence for one")
+            raise OptionError(
+                f"effect = {value!r} is not in [0, 1); 0.06 is usual, 0 takes every dependence "
+                "for one"
+            )
 
     def column_names(self, data: Any) -> tuple[str, ...]:
         return _required(data).names
@@ -132,7 +155,11 @@ class CanonicalCorrelation(CITest):
 
 def feature_tests(release: Any) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
     """The tests that feature covariances answer, and how each is prepared."""
-    return {CanonicalCorrelation: lambda test: _PreparedFeatures(release, cast(CanonicalCorrelation, test).effect)}
+    return {
+        CanonicalCorrelation: lambda test: _PreparedFeatures(
+            release, cast(CanonicalCorrelation, test).effect
+        )
+    }
 
 
 def _required(data: Any) -> Any:

@@ -1,33 +1,41 @@
-r"""A release of feature covariances: nonlinear dependence between columns of any kind, in one table of numbers.
+r"""A release of feature covariances: nonlinear dependence between columns of any kind, in one table
+of numbers.
 
-Each column becomes a vector phi_j of length one.  A numeric column goes through a private rank map u in [0, 1]
-(:mod:`jaxcd.privacy.rank_maps`), bought once and public from then on, into r cosines
+Each column becomes a vector phi_j of length one.  A numeric column goes through a private rank map
+u in [0, 1] (:mod:`jaxcd.privacy.rank_maps`), bought once and public from then on, into r cosines
 
     phi(u) = c(u) / |c(u)|,   c_k(u) = k^{-decay} cos(pi k u),   k = 1 .. r;
 
-a discrete column with k levels into its contrasts (:mod:`jaxcd.ops.moments`) divided by their length sqrt(1 - 1 / k).  With
-f = (a, phi_1, ..., phi_p), a > 0 an anchor, the release is the sum over rows of f f^T with noise.
+a discrete column with k levels into its contrasts (:mod:`jaxcd.ops.moments`) divided by their
+length sqrt(1 - 1 / k).  With f = (a, phi_1, ..., phi_p), a > 0 an anchor, the release is the sum
+over rows of f f^T with noise.
 
-*Sensitivity.*  The upper triangle with its diagonal divided by sqrt 2 (:func:`jaxcd.ops.tilted_moments.pack`) has, between rows f
-and f', the squared distance |f f^T - f' f'^T|_F^2 / 2 = (|f|^4 + |f'|^4) / 2 - (f . f')^2 = (p + a^2)^2 - (f . f')^2, because all
-rows have the same length.  So all means, all variances and all covariances together have the L2 sensitivity
+*Sensitivity.*  The upper triangle with its diagonal divided by sqrt 2
+(:func:`jaxcd.ops.tilted_moments.pack`) has, between rows f and f', the squared distance |f f^T - f'
+f'^T|_F^2 / 2 = (|f|^4 + |f'|^4) / 2 - (f . f')^2 = (p + a^2)^2 - (f . f')^2, because all rows have
+the same length.  So all means, all variances and all covariances together have the L2 sensitivity
 
     p + a^2,
 
-whatever r is; tight where two rows can be orthogonal.  (Features of length at most one and the constant 1, with the diagonal
-at full weight, have sqrt((p + 1)(p + 2)).)  Each feature is rounded to a multiple of 2^-15, so that products are summed without error; a
-vector is then at most sqrt(r) 2^-16 longer, which is counted.
+whatever r is; tight where two rows can be orthogonal.  (Features of length at most one and the
+constant 1, with the diagonal at full weight, have sqrt((p + 1)(p + 2)).)  Each feature is rounded
+to a multiple of 2^-15, so that products are summed without error; a vector is then at most sqrt(r)
+2^-16 longer, which is counted.
 
-*How many features.*  Two cosines tell a monotone relation from a bent one, more tell finer shapes; the sensitivity is the same, but the
-noise is shared by the variances too, which fall with r.  Features of length one have variance 1 / r each on average, a symmetric
-matrix of D rows whose entries have noise s / n has a spectrum of 2 sqrt(D) s / n to either side, and the quotient 2 r sqrt(D) s / n says how
-much of a covariance matrix noise is.  The default is the largest r from 2 to 6 that keeps it at one half or less, else 2: a function of
-the domain, the number of rows and the budget, which are public.  (Mixed models of 10 to 30 columns, 1,000 to 30,000 rows, epsilon .5 to
-4: this r had the best arc F1, or within .05 of it, in 20 of 21 settings.)
+*How many features.*  Two cosines tell a monotone relation from a bent one, more tell finer shapes;
+the sensitivity is the same, but the noise is shared by the variances too, which fall with r.
+Features of length one have variance 1 / r each on average, a symmetric matrix of D rows whose
+entries have noise s / n has a spectrum of 2 sqrt(D) s / n to either side, and the quotient 2 r
+sqrt(D) s / n says how much of a covariance matrix noise is.  The default is the largest r from 2 to
+6 that keeps it at one half or less, else 2: a function of the domain, the number of rows and the
+budget, which are public.  (Mixed models of 10 to 30 columns, 1,000 to 30,000 rows, epsilon .5 to 4:
+this r had the best arc F1, or within .05 of it, in 20 of 21 settings.)
 
-*What can be seen.*  Regressions on features are additive: E[phi_x | Z] is approximated by sum_j B_j phi_j.  Where a child is a
-function of a sum of its parents that is far from linear, such as sin(z_1 + z_2), what is left depends on the parents' interaction,
-and no number of rows helps: a source of errors for conditional tests that privacy has nothing to do with.  Use :class:`jaxcd.StratifiedRanks` there.
+*What can be seen.*  Regressions on features are additive: E[phi_x | Z] is approximated by sum_j B_j
+phi_j.  Where a child is a function of a sum of its parents that is far from linear, such as
+sin(z_1 + z_2), what is left depends on the parents' interaction, and no number of rows helps: a
+source of errors for conditional tests that privacy has nothing to do with.  Use
+:class:`jaxcd.StratifiedRanks` there.
 
 Source: PRIVACY.md K4, whose bound is lowered here; Rahimi and Recht 2007 for explicit features.
 """
@@ -62,7 +70,13 @@ from jaxcd.privacy import (
     split,
 )
 from jaxcd.privacy.rank_maps import release_rank_maps
-from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, check_release_arguments, first_edition_charges
+from jaxcd.releases.base import (
+    Release,
+    ReleaseKind,
+    ReleasePlan,
+    check_release_arguments,
+    first_edition_charges,
+)
 from jaxcd.releases.features.canonical_correlation import LEAST_EIGENVALUE, feature_tests
 from jaxcd.releases.features.feature_models import fit_features
 from jaxcd.releases.features.feature_score import FeatureScore
@@ -85,11 +99,13 @@ _BLOCK = 1 << 12
 # The rank maps' range on asinh scale; a column with declared bounds is brought to all of it.
 _LOG_RANGE = 8.0
 
-def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.ndarray:
-    """phi(u), float64 (n, r), rows of length one: k^{-decay} cos(pi k u), k = 1 .. r, over their length.
 
-    ranks: u in [0, 1], (n,).  n_features: r, at least 2 (of two cosines one is never zero).  decay: from 0; larger ones give more
-    of the length to the smooth features.
+def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.ndarray:
+    """phi(u), float64 (n, r), rows of length one: k^{-decay} cos(pi k u), k = 1 .. r, over their
+    length.
+
+    ranks: u in [0, 1], (n,).  n_features: r, at least 2 (of two cosines one is never zero).  decay:
+    from 0; larger ones give more of the length to the smooth features.
     """
     k = np.arange(1, n_features + 1)
     waves = np.cos(math.pi * np.multiply.outer(ranks, k)) * k**-decay
@@ -97,9 +113,11 @@ def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.n
 
 
 def feature_sensitivity(sizes: tuple[int, ...], *, anchor: float) -> float:
-    """L2 sensitivity (replace-one) of the packed moments, rounding counted: sum over columns of (1 + sqrt(r_j) 2^-16)^2, plus a^2.
+    """L2 sensitivity (replace-one) of the packed moments, rounding counted: sum over columns of
+    (1 + sqrt(r_j) 2^-16)^2, plus a^2.
 
-    sizes: r_j, the number of features of each column; 0 for a column with one level, which has none.
+    sizes: r_j, the number of features of each column; 0 for a column with one level, which has
+    none.
     """
     lengths = math.fsum((1 + math.sqrt(r) * _GRID / 2) ** 2 for r in sizes if r > 0)
     return (lengths + anchor**2) * (1 + 2.0**-40)
@@ -108,11 +126,13 @@ def feature_sensitivity(sizes: tuple[int, ...], *, anchor: float) -> float:
 @final
 @dataclass(frozen=True)
 class Features(ReleaseKind):
-    """The choice of feature covariances, for :func:`jaxcd.release`: columns of any kind, additive models.
+    """The choice of feature covariances, for :func:`jaxcd.release`: columns of any kind, additive
+    models.
 
-    n_features: cosines of a numeric column, 2 to 32; None chooses 2 to 6 by the public facts (:meth:`chosen`).  decay: see :func:`cosine_features`, from 0 to 4.  rank_share: the
-    budget's share (in zCDP) that buys the rank maps, in (0, 1).  anchor: scale of the constant, in (0, 2]; the noise on means is
-    that on covariances divided by it.
+    n_features: cosines of a numeric column, 2 to 32; None chooses 2 to 6 by the public facts
+    (:meth:`chosen`).  decay: see :func:`cosine_features`, from 0 to 4.  rank_share: the budget's
+    share (in zCDP) that buys the rank maps, in (0, 1).  anchor: scale of the constant, in (0, 2];
+    the noise on means is that on covariances divided by it.
 
     Raises OptionError where an option is out of its range.
     """
@@ -125,28 +145,52 @@ class Features(ReleaseKind):
     def __post_init__(self) -> None:
         number = self.n_features
         if number is not None and not is_whole(number, 2, 32):
-            raise OptionError(f"n_features = {number!r} is not a whole number from 2 to 32; None chooses one")
-        for argument, low, high, usual in (("decay", 0.0, 4.0, 0.5), ("rank_share", 0.0, 1.0, 0.1), ("anchor", 0.0, 2.0, 0.5)):
+            raise OptionError(
+                f"n_features = {number!r} is not a whole number from 2 to 32; None chooses one"
+            )
+        for argument, low, high, usual in (
+            ("decay", 0.0, 4.0, 0.5),
+            ("rank_share", 0.0, 1.0, 0.1),
+            ("anchor", 0.0, 2.0, 0.5),
+        ):
             value = getattr(self, argument)
-            inside = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
-            if not inside or (argument != "decay" and value == low) or (argument == "rank_share" and value == high):
-                raise OptionError(f"{argument} = {value!r} is not between {low:g} and {high:g}; {usual:g} is usual")
+            inside = (
+                isinstance(value, (int, float))
+                and not isinstance(value, bool)
+                and low <= value <= high
+            )
+            if (
+                not inside
+                or (argument != "decay" and value == low)
+                or (argument == "rank_share" and value == high)
+            ):
+                raise OptionError(
+                    f"{argument} = {value!r} is not between {low:g} and {high:g}; {usual:g} is "
+                    "usual"
+                )
 
     def shares(self, domain: Domain) -> tuple[float, float]:
-        """The shares of the budget (in zCDP) that buy the rank maps and the covariances; no maps without numeric columns."""
+        """The shares of the budget (in zCDP) that buy the rank maps and the covariances; no maps
+        without numeric columns.
+        """
         return (0.0, 1.0) if domain.is_discrete else (self.rank_share, 1 - self.rank_share)
 
     def sizes(self, domain: Domain) -> tuple[int, ...]:
-        """The number of features of each column: ``n_features`` (2 where it is left to be chosen), or the number of levels less one."""
+        """The number of features of each column: ``n_features`` (2 where it is left to be chosen),
+        or the number of levels less one.
+        """
         return tuple((self.n_features or 2) if k is None else k - 1 for k in domain.cardinalities)
 
     def noise(self, domain: Domain, *, rho: float) -> float:
-        """The standard deviation of the noise on a sum of products of two features.  rho: what buys the covariances; 0 noise if infinite."""
+        """The standard deviation of the noise on a sum of products of two features.  rho: what buys
+        the covariances; 0 noise if infinite.
+        """
         return feature_sensitivity(self.sizes(domain), anchor=self.anchor) / math.sqrt(2 * rho)
 
     def chosen(self, domain: Domain, n_samples: int, *, rho: float) -> Features:
-        """These options with a number of features: the largest from 2 to 6 with 2 r sqrt(D) noise / n at most 1/2 (the module's
-        docstring) and fewer features than rows, else 2; as they are where ``n_features`` is given.
+        """These options with a number of features: the largest from 2 to 6 with 2 r sqrt(D) noise /
+        n at most 1/2 (the module's docstring) and fewer features than rows, else 2; as they are
+        where ``n_features`` is given.
 
         domain, n_samples: public.  rho: what buys the covariances, in zCDP.
         """
@@ -165,7 +209,8 @@ class Features(ReleaseKind):
         total = sum(self.sizes(domain))
         if not n_samples > total + 1:
             raise DataError(
-                f"data: {n_samples} rows for {total} features; give more rows than features, or fewer columns"
+                f"data: {n_samples} rows for {total} features; give more rows than features, or "
+                "fewer columns"
                 f"{'' if self.n_features in (None, 2) else ', or a smaller n_features'}"
             )
 
@@ -173,7 +218,10 @@ class Features(ReleaseKind):
         """n times the noise on a correlation of two features."""
         ledger = Ledger(budget)
         if not ledger.remaining_rho > 0:
-            raise OptionError("budget: features need Gaussian noise and delta > 0; give the budget a delta such as 1e-6")
+            raise OptionError(
+                "budget: features need Gaussian noise and delta > 0; give the budget a delta such "
+                "as 1e-6"
+            )
         rho = ledger.remaining_rho * self.shares(domain)[1]
         kind = self.chosen(domain, n_samples, rho=rho)
         sizes = [size for size in kind.sizes(domain) if size > 0]
@@ -198,10 +246,10 @@ class Features(ReleaseKind):
 class ReleasedFeatures(Release):
     """Noisy feature moments; public.
 
-    domain: the declared columns.  n_samples: n (public).  sizes: the number of features of each column.
-    moments: float64 (1 + D, 1 + D), D the sum of the sizes: the sum over rows of f f^T, f = (anchor, features).  sigma: standard
-    deviation of its noise off the diagonal (sqrt 2 times that on it); 0 without privacy.  anchor: a, positive.
-    cost, spent, charges: as in :class:`Release`.
+    domain: the declared columns.  n_samples: n (public).  sizes: the number of features of each
+    column. moments: float64 (1 + D, 1 + D), D the sum of the sizes: the sum over rows of f f^T, f =
+    (anchor, features).  sigma: standard deviation of its noise off the diagonal (sqrt 2 times that
+    on it); 0 without privacy.  anchor: a, positive. cost, spent, charges: as in :class:`Release`.
 
     Raises OptionError where the parts do not fit together.
     """
@@ -221,14 +269,28 @@ class ReleasedFeatures(Release):
 
     def __post_init__(self) -> None:
         if len(self.sizes) != self.domain.n_columns or not all(size >= 0 for size in self.sizes):
-            raise OptionError(f"sizes must be {self.domain.n_columns} numbers from 0, one a column, got {self.sizes!r}")
+            raise OptionError(
+                f"sizes must be {self.domain.n_columns} numbers from 0, one a column, got "
+                f"{self.sizes!r}"
+            )
         moments, size = np.array(self.moments, dtype=np.float64), 1 + sum(self.sizes)
         if moments.shape != (size, size) or not np.isfinite(moments).all():
-            raise OptionError(f"moments must be finite and of the shape {(size, size)} of the features, not {moments.shape}")
+            raise OptionError(
+                f"moments must be finite and of the shape {(size, size)} of the features, not "
+                f"{moments.shape}"
+            )
         moments.setflags(write=False)
         object.__setattr__(self, "moments", moments)
-        if not (math.isfinite(self.anchor) and self.anchor > 0 and math.isfinite(self.sigma) and self.sigma >= 0):
-            raise OptionError(f"anchor must be positive and sigma not negative, got {self.anchor!r} and {self.sigma!r}")
+        if not (
+            math.isfinite(self.anchor)
+            and self.anchor > 0
+            and math.isfinite(self.sigma)
+            and self.sigma >= 0
+        ):
+            raise OptionError(
+                f"anchor must be positive and sigma not negative, got {self.anchor!r} and "
+                f"{self.sigma!r}"
+            )
 
     @cached_property
     def blocks(self) -> tuple[np.ndarray, ...]:
@@ -238,12 +300,16 @@ class ReleasedFeatures(Release):
 
     @property
     def noise(self) -> float:
-        """The standard deviation of the noise on a product's mean over the rows: an entry of :attr:`moments` over n, off the diagonal."""
+        """The standard deviation of the noise on a product's mean over the rows: an entry of
+        :attr:`moments` over n, off the diagonal.
+        """
         return self.sigma / self.n_samples
 
     @cached_property
     def floor(self) -> float:
-        """The least eigenvalue that can be told from noise: noise sqrt(D) (half the largest of pure noise), and at least 1e-6."""
+        """The least eigenvalue that can be told from noise: noise sqrt(D) (half the largest of pure
+        noise), and at least 1e-6.
+        """
         return max(self.noise * math.sqrt(max(sum(self.sizes), 1)), LEAST_EIGENVALUE)
 
     @cached_property
@@ -253,7 +319,9 @@ class ReleasedFeatures(Release):
 
     @cached_property
     def covariance(self) -> np.ndarray:
-        """The covariance of the features, (D, D), symmetric; unbiased up to the noise in the means, possibly indefinite."""
+        """The covariance of the features, (D, D), symmetric; unbiased up to the noise in the means,
+        possibly indefinite.
+        """
         return self.moments[1:, 1:] / self.n_samples - np.outer(self.means, self.means)
 
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
@@ -266,20 +334,29 @@ class ReleasedFeatures(Release):
 
     def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
         penalty = float(score.penalty_discount)
-        return FeatureScore(self, penalty=penalty) if max_parents is None else FeatureScore(self, penalty=penalty, max_parents=max_parents)
+        return (
+            FeatureScore(self, penalty=penalty)
+            if max_parents is None
+            else FeatureScore(self, penalty=penalty, max_parents=max_parents)
+        )
 
     def default_score(self) -> FeatureScore:
         """BIC of jointly normal features, with a price on every edge."""
         return FeatureScore(self)
 
-    def redraw(self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None) -> Callable[[jax.Array], Release]:
-        """The moments themselves are drawn anew: covariances of features determine no distribution of rows."""
+    def redraw(
+        self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None
+    ) -> Callable[[jax.Array], Release]:
+        """The moments themselves are drawn anew: covariances of features determine no distribution
+        of rows.
+        """
         model = fit_features(self, adjacency)
         return lambda key: model.again(key=key)
 
     def __repr__(self) -> str:
         return (
-            f"ReleasedFeatures({self.domain.n_columns} columns, {sum(self.sizes)} features, n_samples={self.n_samples}, "
+            f"ReleasedFeatures({self.domain.n_columns} columns, {sum(self.sizes)} features, "
+            f"n_samples={self.n_samples}, "
             f"noise {self.noise:.3g}; {self.cost})"
         )
 
@@ -306,7 +383,9 @@ class ReleasedFeatures(Release):
 
 
 def _spread(data: Dataset, name: str) -> np.ndarray:
-    """The values on the scale of the rank maps: as they are, or with declared bounds so that these are the ends of the range."""
+    """The values on the scale of the rank maps: as they are, or with declared bounds so that these
+    are the ends of the range.
+    """
     column, values = data.domain[name], data.values(name)
     if isinstance(column, Numeric) and column.lower is not None and column.upper is not None:
         share = (values - column.lower) / (column.upper - column.lower)
@@ -315,12 +394,15 @@ def _spread(data: Dataset, name: str) -> np.ndarray:
 
 
 def feature_moments(vectors: list[np.ndarray], *, anchor: float) -> np.ndarray:
-    """The sum over rows of f f^T, float64 (1 + D, 1 + D), of features (n, r_j) that are rounded to multiples of 2^-15 first; exact but
-    for the conversion to double precision and the anchor's factor."""
+    """The sum over rows of f f^T, float64 (1 + D, 1 + D), of features (n, r_j) that are rounded to
+    multiples of 2^-15 first; exact but for the conversion to double precision and the anchor's
+    factor."""
     n = len(vectors[0])
     total = ExactSum((1 + sum(v.shape[1] for v in vectors),) * 2)
     for start in range(0, n, _BLOCK):
-        block = np.column_stack([np.ones((min(_BLOCK, n - start), 1)), *(v[start : start + _BLOCK] for v in vectors)])
+        block = np.column_stack(
+            [np.ones((min(_BLOCK, n - start), 1)), *(v[start : start + _BLOCK] for v in vectors)]
+        )
         steps = np.rint(block / _GRID)
         total.add(steps.T @ steps)
     moments = total.value() * _GRID**2
@@ -341,10 +423,12 @@ def release_features(
     r"""Releases means and covariances of features of all columns.
 
     Args:
-        data: two or more columns of any kind, with a declared domain.  Bounds need not be declared: ranks have none.  Without bounds
-            numbers beyond 1490 are clipped, and near 0 they are told apart by 0.008; with bounds, by a 2048th of their distance.
+        data: two or more columns of any kind, with a declared domain.  Bounds need not be declared:
+            ranks have none.  Without bounds numbers beyond 1490 are clipped, and near 0 they are
+            told apart by 0.008; with bounds, by a 2048th of their distance.
         budget: its whole price, with delta > 0; or NO_PRIVACY.
-        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
+            experiments.
         ledger: a LedgerFile (or Ledger) that every event is charged to as well.
         options: features and shares; None takes the defaults.
 
@@ -353,10 +437,11 @@ def release_features(
 
     Guarantee
     ---------
-    Relation: replace-one; n, the declared domain and the options are public, and the number of features follows from these and the
-    budget.  Sensitivity: that of the rank maps of the numeric
-    columns, and then, the maps being public, p + a^2 in L2 (:func:`feature_sensitivity`).  Events: one ``ZCDPEvent`` each; their sizes are
-    fixed before the data is read.  Proof: module docstring, :mod:`jaxcd.privacy.rank_maps`, :func:`jaxcd.privacy.gaussian`.
+    Relation: replace-one; n, the declared domain and the options are public, and the number of
+    features follows from these and the budget.  Sensitivity: that of the rank maps of the numeric
+    columns, and then, the maps being public, p + a^2 in L2 (:func:`feature_sensitivity`).  Events:
+    one ``ZCDPEvent`` each; their sizes are fixed before the data is read.  Proof: module docstring,
+    :mod:`jaxcd.privacy.rank_maps`, :func:`jaxcd.privacy.gaussian`.
 
     Raises:
         OptionError: budget, noise or options is not of its kind, or delta is 0.
@@ -366,16 +451,29 @@ def release_features(
     options = Features() if options is None else options
     check_release_arguments(data, budget, noise)
     if not isinstance(options, Features):
-        raise OptionError(f"options = {options!r} are no Features; use jaxcd.releases.Features(...), or None")
+        raise OptionError(
+            f"options = {options!r} are no Features; use jaxcd.releases.Features(...), or None"
+        )
     options.check(data.domain, data.n_samples)
     if isinstance(budget, Budget) and not data.domain.declared:
         raise PrivacyError(
-            "domain: it was inferred from the data, which voids any guarantee; declare it before a private release, "
+            "domain: it was inferred from the data, which voids any guarantee; declare it before "
+            "a private release, "
             "or use budget=NO_PRIVACY"
         )
     if isinstance(budget, Budget) and not budget.delta > 0:
-        raise OptionError(f"budget: {budget} has delta = 0, and Gaussian noise needs delta > 0; give one such as 1e-6")
-    accountant = open_account(budget, noise, ledger=ledger, parts=(options,), analysis="release: features", n_samples=data.n_samples)
+        raise OptionError(
+            f"budget: {budget} has delta = 0, and Gaussian noise needs delta > 0; give one such "
+            "as 1e-6"
+        )
+    accountant = open_account(
+        budget,
+        noise,
+        ledger=ledger,
+        parts=(options,),
+        analysis="release: features",
+        n_samples=data.n_samples,
+    )
     numeric = [name for name in data.names if not data.domain[name].is_discrete]
     total = accountant.ledger.remaining_rho
     if math.isinf(total):
@@ -400,7 +498,9 @@ def release_features(
     sensitivity = feature_sensitivity(sizes, anchor=options.anchor)
     exact = pack(feature_moments(list(vectors.values()), anchor=options.anchor))
     pad = conversion_error(data.n_samples, 1.0 + options.anchor**2)
-    noisy = gaussian(accountant, exact, sensitivity=sensitivity, rho=rho, pad=pad, label="feature covariances")
+    noisy = gaussian(
+        accountant, exact, sensitivity=sensitivity, rho=rho, pad=pad, label="feature covariances"
+    )
     return ReleasedFeatures(
         domain=data.domain,
         n_samples=data.n_samples,

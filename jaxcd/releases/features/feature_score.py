@@ -1,12 +1,16 @@
 r"""A score of log determinants on released feature covariances.
 
-For a set S of columns, with C_S the released covariance of their features and N rows that would be as precise without noise,
+For a set S of columns, with C_S the released covariance of their features and N rows that would be
+as precise without noise,
 
-    h(S) = -(N / 2) log det C_S  -  (penalty / 2) log(N) #S  -  (N / 2) effect^2 |S| (|S| - 1) / 2,   #S = sum over pairs of S of r_i r_j,
+    h(S) = -(N / 2) log det C_S  -  (penalty / 2) log(N) #S  -  (N / 2) effect^2 |S| (|S| - 1) / 2,
+    #S = sum over pairs of S of r_i r_j,
 
-local(v, Pa) = h(v Pa) - h(Pa): minus N / 2 times the log determinant of what an additive regression on the features of Pa leaves of
-those of v.  It is the BIC of jointly normal features, and the sum over parents of the last term is the price of a dependence too weak to
-count, because features and additive regressions are not exact.  A difference of a set function, it is equal for equivalent graphs.
+local(v, Pa) = h(v Pa) - h(Pa): minus N / 2 times the log determinant of what an additive regression
+on the features of Pa leaves of those of v.  It is the BIC of jointly normal features, and the sum
+over parents of the last term is the price of a dependence too weak to count, because features and
+additive regressions are not exact.  A difference of a set function, it is equal for equivalent
+graphs.
 """
 
 from __future__ import annotations
@@ -23,31 +27,45 @@ from jaxcd.scores.checks import check_count, check_positive
 
 __all__ = ["FeatureScore"]
 
-# A column whose features hardly vary (they have length one) is not taken for one that noise makes hopeless for all others.
+# A column whose features hardly vary (they have length one) is not taken for one that noise makes
+# hopeless for all others.
 _LEAST_VARIANCE = 0.1
 Columns = tuple[int, ...]
 
 
 @final
 class FeatureScore(BatchedScore):
-    """BIC of jointly normal features on a release, with a price on every edge; score-equivalent, and free (the module's docstring).
+    """BIC of jointly normal features on a release, with a price on every edge; score-equivalent,
+    and free (the module's docstring).
 
-    release: the covariances.  penalty: times the BIC's, positive.  effect: the canonical correlation that an edge must be worth,
-    in [0, 1).  max_parents: the largest number of parents a search should try.  n_candidates: the possible parents of a node are
-    that many others with the largest partial canonical correlations given all the rest.
+    release: the covariances.  penalty: times the BIC's, positive.  effect: the canonical
+    correlation that an edge must be worth, in [0, 1).  max_parents: the largest number of parents a
+    search should try.  n_candidates: the possible parents of a node are that many others with the
+    largest partial canonical correlations given all the rest.
 
     Raises OptionError where an option is out of its range.
     """
 
     def __init__(
-        self, release: Release, *, penalty: float = 1.0, effect: float = 0.1, max_parents: int = 4, n_candidates: int = 10
+        self,
+        release: Release,
+        *,
+        penalty: float = 1.0,
+        effect: float = 0.1,
+        max_parents: int = 4,
+        n_candidates: int = 10,
     ) -> None:
         bought: Any = check_kind(release, "features", "buy one with release_features")
         penalty = check_positive("penalty", penalty, usual="1 is the BIC's")
         check_count("n_candidates", n_candidates, usual="10 is usual")
         super().__init__(bought.names, max_parents=max_parents)
         self._release: Any = bought
-        self._settings = {"penalty": penalty, "effect": effect, "max_parents": max_parents, "n_candidates": n_candidates}
+        self._settings = {
+            "penalty": penalty,
+            "effect": effect,
+            "max_parents": max_parents,
+            "n_candidates": n_candidates,
+        }
         self._covariance = raised(bought.covariance, bought.floor)
         self._sizes = np.array(bought.sizes)
         # Noise on an entry between features of variance 1 / r each, as the correlation it makes.
@@ -55,17 +73,25 @@ class FeatureScore(BatchedScore):
         scales = np.where(self._sizes > 0, self._sizes / np.maximum(traces, _LEAST_VARIANCE), 0.0)
         spread = bought.noise * float(scales.sum()) / max(int((self._sizes > 0).sum()), 1)
         self.effective_samples = bought.n_samples / (1 + bought.n_samples * spread**2)
-        self._parameter_price = penalty / 2 * log_rows(self.effective_samples, n_samples=bought.n_samples)
+        self._parameter_price = (
+            penalty / 2 * log_rows(self.effective_samples, n_samples=bought.n_samples)
+        )
         self._edge_price = self.effective_samples / 2 * CanonicalCorrelation(effect).effect ** 2
         self._determinants: dict[Columns, float] = {(): 0.0}
-        self._candidates = strongest(_partial_strengths(self._covariance, bought.blocks), n_candidates)
+        self._candidates = strongest(
+            _partial_strengths(self._covariance, bought.blocks), n_candidates
+        )
 
     most_exact = 18
 
     @property
     def settings(self) -> dict[str, Any]:
         """The options, for a result's info."""
-        return {**self._settings, "n_features": sum(self._release.sizes), "noise": self._release.noise}
+        return {
+            **self._settings,
+            "n_features": sum(self._release.sizes),
+            "noise": self._release.noise,
+        }
 
     def candidates(self, node: int) -> Columns:
         """The possible parents of a node, sorted; public."""
@@ -78,13 +104,21 @@ class FeatureScore(BatchedScore):
         own = int(self._sizes[node])
         scores = []
         for family, parents in zip(with_node, families, strict=True):
-            fit = -self.effective_samples / 2 * (self._determinants[family] - self._determinants[tuple(parents)])
-            price = self._parameter_price * own * sum(int(self._sizes[p]) for p in parents) + self._edge_price * len(parents)
+            fit = (
+                -self.effective_samples
+                / 2
+                * (self._determinants[family] - self._determinants[tuple(parents)])
+            )
+            price = self._parameter_price * own * sum(
+                int(self._sizes[p]) for p in parents
+            ) + self._edge_price * len(parents)
             scores.append(fit - price)
         return np.array(scores, dtype=np.float64)
 
     def _determine(self, sets: Sequence[Columns]) -> None:
-        """Computes the log determinants that are missing, those of matrices of one size together."""
+        """Computes the log determinants that are missing, those of matrices of one size
+        together.
+        """
         missing: dict[int, list[Columns]] = {}
         for columns in dict.fromkeys(map(tuple, sets)):
             if columns not in self._determinants:
@@ -93,13 +127,19 @@ class FeatureScore(BatchedScore):
         for group in missing.values():
             for start in range(0, len(group), 256):
                 part = group[start : start + 256]
-                places = np.array([np.concatenate([self._release.blocks[v] for v in columns]) for columns in part])
-                values = np.linalg.slogdet(self._covariance[places[:, :, None], places[:, None, :]])[1]
+                places = np.array(
+                    [np.concatenate([self._release.blocks[v] for v in columns]) for columns in part]
+                )
+                values = np.linalg.slogdet(
+                    self._covariance[places[:, :, None], places[:, None, :]]
+                )[1]
                 self._determinants.update(zip(part, np.atleast_1d(values).tolist(), strict=True))
 
 
 def _partial_strengths(covariance: np.ndarray, blocks: Sequence[np.ndarray]) -> np.ndarray:
-    """The root of the sum of squared partial canonical correlations of all pairs given the rest, (p, p); -1 on the diagonal."""
+    """The root of the sum of squared partial canonical correlations of all pairs given the rest,
+    (p, p); -1 on the diagonal.
+    """
     precision = np.linalg.inv(covariance)
     roots = [np.linalg.inv(np.linalg.cholesky(precision[np.ix_(b, b)])) for b in blocks]
     strength = np.full((len(blocks),) * 2, -1.0)

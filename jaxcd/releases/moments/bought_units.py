@@ -1,11 +1,14 @@
 r"""Centres and scales of numeric columns, bought from noisy histograms.
 
-Each column is cut into 256 bins: of equal width between the bounds of a column that declares them, else of width 1/8 on asinh scale from
--16 to 16 (numbers up to 4.4 million, and down to about 0.1 in size).  The shortest run of bins whose noisy counts reach half the rows
-gives the centre, its middle, and the scale, half its width over 0.674, which is the standard deviation of a normal.  Where bounds are so
-close that floats between them are fewer than bins, some bins have no width; a run is taken to be as wide as the narrowest that has one.
+Each column is cut into 256 bins: of equal width between the bounds of a column that declares them,
+else of width 1/8 on asinh scale from -16 to 16 (numbers up to 4.4 million, and down to about 0.1 in
+size).  The shortest run of bins whose noisy counts reach half the rows gives the centre, its
+middle, and the scale, half its width over 0.674, which is the standard deviation of a normal.
+Where bounds are so close that floats between them are fewer than bins, some bins have no width; a
+run is taken to be as wide as the narrowest that has one.
 
-*Sensitivity.*  Replacing a record moves one row of each column from one bin to another: sqrt(2 p) in L2.
+*Sensitivity.*  Replacing a record moves one row of each column from one bin to another: sqrt(2 p)
+in L2.
 """
 
 from __future__ import annotations
@@ -25,18 +28,21 @@ _LOG_RANGE = 16.0
 _UPPER_QUARTILE = 0.6744897501960817
 
 
-def bought_units(data: Dataset, accountant: Accountant, *, rho: float) -> tuple[np.ndarray, np.ndarray]:
+def bought_units(
+    data: Dataset, accountant: Accountant, *, rho: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Rough centres and positive scales of all columns, float64 (p,) each, in the columns' units.
 
     Guarantee
     ---------
-    Relation: replace-one; n and declared bounds are public.  Sensitivity: sqrt(2 p) in L2, over integers.  Event: ``ZCDPEvent(rho)``.
-    Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
+    Relation: replace-one; n and declared bounds are public.  Sensitivity: sqrt(2 p) in L2, over
+    integers.  Event: ``ZCDPEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
     """
     edges = [_edges(data, name) for name in data.names]
     counts = []
     for name, cuts in zip(data.names, edges, strict=True):
-        places = np.searchsorted(cuts[1:-1], data.values(name), side="right")  # values beyond the ends fall into the last bins
+        # values beyond the ends fall into the last bins
+        places = np.searchsorted(cuts[1:-1], data.values(name), side="right")
         counts.append(np.bincount(places, minlength=_BINS).astype(np.int64))
     noisy = gaussian(
         accountant,
@@ -62,7 +68,9 @@ def _edges(data: Dataset, name: str) -> np.ndarray:
 
 
 def shortest_half(counts: np.ndarray, *, n_samples: int) -> tuple[int, int]:
-    """The shortest run of bins [first, end) with at least n / 2 of the (noisy) rows, the fullest if there are several; all bins if none."""
+    """The shortest run of bins [first, end) with at least n / 2 of the (noisy) rows, the fullest if
+    there are several; all bins if none.
+    """
     cumulative = np.append(0.0, np.cumsum(counts))
     for width in range(1, len(counts)):
         masses = cumulative[width:] - cumulative[:-width]

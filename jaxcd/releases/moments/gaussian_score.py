@@ -1,8 +1,9 @@
 r"""BIC of jointly normal columns on a release of second moments.
 
-local(v, P) = -(N / 2) log Var(v | P) - (penalty / 2) log(N) |P|, with Var(v | P) from the released correlations and N their
-*effective* number of rows: noise that is nearly that of a sample only makes the sample smaller.  It is score-equivalent
-(log Var(v | P) is a difference of log determinants), and becomes the BIC of the data as tilt and noise vanish.
+local(v, P) = -(N / 2) log Var(v | P) - (penalty / 2) log(N) |P|, with Var(v | P) from the released
+correlations and N their *effective* number of rows: noise that is nearly that of a sample only
+makes the sample smaller.  It is score-equivalent (log Var(v | P) is a difference of log
+determinants), and becomes the BIC of the data as tilt and noise vanish.
 
 Source: Schwarz 1978; Geiger and Heckerman 1994 for normal networks.
 """
@@ -26,15 +27,21 @@ __all__ = ["GaussianScore"]
 class GaussianScore(BatchedScore):
     """BIC of normal columns on a release; post-processing, free.
 
-    release: second moments.  max_parents: the largest number of parents a search should try.  n_candidates: the possible
-    parents of a node are that many others with the largest partial correlations given all the rest: under faithfulness those not zero are its
-    Markov blanket.  penalty: times the BIC's, positive; 1.5 to 6 do alike, 1 adds edges where noise dominates.
+    release: second moments.  max_parents: the largest number of parents a search should try.
+    n_candidates: the possible parents of a node are that many others with the largest partial
+    correlations given all the rest: under faithfulness those not zero are its Markov blanket.
+    penalty: times the BIC's, positive; 1.5 to 6 do alike, 1 adds edges where noise dominates.
 
     Raises OptionError where an option is out of its range.
     """
 
     def __init__(
-        self, release: Release, *, max_parents: int = 6, n_candidates: int = 14, penalty: float = 2.0
+        self,
+        release: Release,
+        *,
+        max_parents: int = 6,
+        n_candidates: int = 14,
+        penalty: float = 2.0,
     ) -> None:
         moments: Any = check_kind(release, "second-moments", "use release_second_moments")
         penalty = check_positive("penalty", penalty, usual="2 is usual, 1 is the BIC's")
@@ -43,7 +50,10 @@ class GaussianScore(BatchedScore):
         self._penalty, self._n_candidates = penalty, n_candidates
         self._release = moments
         rows = moments.effective_samples
-        self._half_rows, self._price = rows / 2, penalty / 2 * log_rows(rows, n_samples=moments.n_samples)
+        self._half_rows, self._price = (
+            rows / 2,
+            penalty / 2 * log_rows(rows, n_samples=moments.n_samples),
+        )
         precision = np.linalg.inv(moments.correlation)
         scale = np.sqrt(np.diag(precision))
         strength = np.abs(precision) / scale / scale[:, None]
@@ -53,7 +63,12 @@ class GaussianScore(BatchedScore):
     @property
     def settings(self) -> dict[str, Any]:
         """The options, for a result's info."""
-        return {"penalty": self._penalty, "max_parents": self.max_parents, "n_candidates": self._n_candidates, "effective_samples": self._release.effective_samples}
+        return {
+            "penalty": self._penalty,
+            "max_parents": self.max_parents,
+            "n_candidates": self._n_candidates,
+            "effective_samples": self._release.effective_samples,
+        }
 
     def candidates(self, node: int) -> tuple[int, ...]:
         """The possible parents of a node, sorted; public."""

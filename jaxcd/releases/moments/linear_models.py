@@ -1,4 +1,6 @@
-"""Linear Gaussian models that are fitted to released second moments, and that rows can be drawn from."""
+"""Linear Gaussian models that are fitted to released second moments, and that rows can be drawn
+from.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ __all__ = ["LinearGaussianModel", "fit_linear_gaussian"]
 class LinearGaussianModel(FittedModel):
     """Jointly normal columns x = mean + W^T (x - mean) + e along a DAG.
 
-    domain: numeric columns.  mean: (p,).  weights: W, (p, p), zero where there is no arc i -> j.  spreads: standard deviations of e,
-    (p,).  order: a topological order.
+    domain: numeric columns.  mean: (p,).  weights: W, (p, p), zero where there is no arc i -> j.
+    spreads: standard deviations of e, (p,).  order: a topological order.
     """
 
     domain: Domain
@@ -39,16 +41,25 @@ class LinearGaussianModel(FittedModel):
         lower, upper = (
             np.array([default if bound is None else bound for bound in bounds])
             for default, bounds in (
-                (-math.inf, [getattr(column, "lower", None) for column in self.domain.columns.values()]),
-                (math.inf, [getattr(column, "upper", None) for column in self.domain.columns.values()]),
+                (
+                    -math.inf,
+                    [getattr(column, "lower", None) for column in self.domain.columns.values()],
+                ),
+                (
+                    math.inf,
+                    [getattr(column, "upper", None) for column in self.domain.columns.values()],
+                ),
             )
         )
         numeric = np.clip(rows + self.mean, lower, upper)
-        return Dataset(self.domain, np.empty((n_samples, 0), dtype=np.int32), np.asfortranarray(numeric))
+        return Dataset(
+            self.domain, np.empty((n_samples, 0), dtype=np.int32), np.asfortranarray(numeric)
+        )
 
 
 def fit_linear_gaussian(release: Any, adjacency: np.ndarray) -> LinearGaussianModel:
-    """The linear Gaussian model of a DAG that has the released mean, variances and regressions of every node on its parents.
+    """The linear Gaussian model of a DAG that has the released mean, variances and regressions of
+    every node on its parents.
 
     adjacency: bool (p, p), a DAG.
     """
@@ -62,5 +73,11 @@ def fit_linear_gaussian(release: Any, adjacency: np.ndarray) -> LinearGaussianMo
             slopes = np.linalg.solve(correlation[np.ix_(parents, parents)], correlation[parents, v])
             weights[parents, v] = slopes * scale[v] / scale[parents]
             variances[v] = max(1.0 - float(slopes @ correlation[parents, v]), 0.0)
-    order = tuple(nx.topological_sort(nx.from_numpy_array(np.asarray(adjacency, dtype=bool), create_using=nx.DiGraph)))
-    return LinearGaussianModel(release.domain, release.mean, weights, scale * np.sqrt(variances), order)
+    order = tuple(
+        nx.topological_sort(
+            nx.from_numpy_array(np.asarray(adjacency, dtype=bool), create_using=nx.DiGraph)
+        )
+    )
+    return LinearGaussianModel(
+        release.domain, release.mean, weights, scale * np.sqrt(variances), order
+    )

@@ -41,21 +41,29 @@ class _PreparedRelease(PreparedTest):
     def evaluate(self, bucket: Hashable, queries: Sequence[Query], *, alpha: float) -> Evaluation:
         r, variance = self.partial_correlations(np.array([(q.x, q.y, *q.given) for q in queries]))
         z = np.arctanh(r) * (1 - r**2) / np.sqrt(variance)
-        return Evaluation(z, tails.normal_two_sided_log_pvalue(z), np.abs(z) - tails.normal_quantile(alpha / 2))
+        return Evaluation(
+            z, tails.normal_two_sided_log_pvalue(z), np.abs(z) - tails.normal_quantile(alpha / 2)
+        )
 
     def partial_correlations(self, variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Partial correlation of x and y given S and its variance, float64 (B,) each; variables: integers (B, 2 + s), x, y, S."""
+        """Partial correlation of x and y given S and its variance, float64 (B,) each; variables:
+        integers (B, 2 + s), x, y, S.
+        """
         precision = np.linalg.inv(self._correlation[variables[:, :, None], variables[:, None, :]])
         scale = np.sqrt(precision[:, [0, 1], [0, 1]])
         r = np.clip(-precision[:, 0, 1] / scale[:, 0] / scale[:, 1], -_LARGEST, _LARGEST)
-        ends = np.einsum("bqe,bqk->bek", precision[:, :, :2] / scale[:, None, :], self._axes[variables])
+        ends = np.einsum(
+            "bqe,bqk->bek", precision[:, :, :2] / scale[:, None, :], self._axes[variables]
+        )
         rows = self.n_samples - variables.shape[1] - 1
         noise = 2 * self._tau**2 * _squared_norm(ends, r, np.ones_like(self._sampling))
         return r, noise + 2 * _squared_norm(ends, r, self._sampling) / rows
 
 
 def _squared_norm(ends: np.ndarray, r: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    r"""sum_jk w_j w_k G_jk^2 for G = (a b^T + b a^T) / 2 + (r / 2) (a a^T + b b^T); ends: a and b, (B, 2, p)."""
+    r"""sum_jk w_j w_k G_jk^2 for G = (a b^T + b a^T) / 2 + (r / 2) (a a^T + b b^T); ends: a and b,
+    (B, 2, p).
+    """
     products = np.einsum("bek,bfk->bef", ends * weights, ends)
     aa, bb, ab = products[:, 0, 0], products[:, 1, 1], products[:, 0, 1]
     return (aa * bb + ab**2) / 2 + r * ab * (aa + bb) + r**2 / 4 * (aa**2 + bb**2 + 2 * ab**2)
@@ -64,16 +72,20 @@ def _squared_norm(ends: np.ndarray, r: np.ndarray, weights: np.ndarray) -> np.nd
 @final
 @dataclass(frozen=True)
 class NoisyFisherZ(CITest):
-    r"""Fisher's z of the partial correlation r of x and y given S, from a :class:`ReleasedSecondMoments` in the place of the data.
+    r"""Fisher's z of the partial correlation r of x and y given S, from a
+    :class:`ReleasedSecondMoments` in the place of the data.
 
-    z = artanh(r) (1 - r^2) / sqrt(V), about standard normal under independence for jointly normal data.  With P the inverse of
-    the correlations of x, y, S and d T an error of the tilted covariance (:mod:`jaxcd.ops.tilted_moments`), d r = <G, d T>,
-    G = (a b^T + b a^T) / 2 + (r / 2)(a a^T + b b^T), where a and b are columns x and y of P / sqrt(diagonal), carried to the
-    release's eigenbasis and stretched; V = 2 tau^2 |G|^2 + 2 sum_jk w_j w_k G_jk^2 / (n - |S| - 3), noise and sampling.
+    z = artanh(r) (1 - r^2) / sqrt(V), about standard normal under independence for jointly normal
+    data.  With P the inverse of the correlations of x, y, S and d T an error of the tilted
+    covariance (:mod:`jaxcd.ops.tilted_moments`), d r = <G, d T>, G = (a b^T + b a^T) / 2 + (r /
+    2)(a a^T + b b^T), where a and b are columns x and y of P / sqrt(diagonal), carried to the
+    release's eigenbasis and stretched; V = 2 tau^2 |G|^2 + 2 sum_jk w_j w_k G_jk^2 / (n - |S| - 3),
+    noise and sampling.
 
-    Margin: |z| minus the normal quantile at 1 - alpha / 2.  It is what :class:`jaxcd.citests.FisherZ` becomes on such a release.  The
-    release has paid: the decider is ``Threshold``.  It has no sensitivity: mechanisms refuse it.
-    Raises OptionError, when prepared, for other data than such a release.
+    Margin: |z| minus the normal quantile at 1 - alpha / 2.  It is what
+    :class:`jaxcd.citests.FisherZ` becomes on such a release.  The release has paid: the decider is
+    ``Threshold``.  It has no sensitivity: mechanisms refuse it. Raises OptionError, when prepared,
+    for other data than such a release.
     """
 
     restrictable = False
@@ -87,8 +99,13 @@ class NoisyFisherZ(CITest):
 
 def moment_tests(release: Any) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
     """The tests that second moments answer."""
-    return {FisherZ: lambda test: _PreparedRelease(release), NoisyFisherZ: lambda test: _PreparedRelease(release)}
+    return {
+        FisherZ: lambda test: _PreparedRelease(release),
+        NoisyFisherZ: lambda test: _PreparedRelease(release),
+    }
 
 
 def _required(data: Any) -> Any:
-    return check_kind(data, "second-moments", "use FisherZ on a Dataset, or release_second_moments(data, ...)")
+    return check_kind(
+        data, "second-moments", "use FisherZ on a Dataset, or release_second_moments(data, ...)"
+    )

@@ -1,18 +1,23 @@
-r"""A release of means and covariances of numeric columns: every linear-Gaussian test and score becomes post-processing.
+r"""A release of means and covariances of numeric columns: every linear-Gaussian test and score
+becomes post-processing.
 
-Released, in a few rounds under zCDP: exponentially tilted second moments (:mod:`jaxcd.ops.tilted_moments`) of y = L^{-1} (x - m), a row in
-units in which all directions are alike.  The first round takes public centres and scales, or buys them; each round hands its estimate
-of mean m and covariance L L^T to the next, which is thereby less noisy where the columns are nearly collinear, and that is where
-partial correlations magnify noise.  The last round is the release.  Its noise is invariant under rotations of y and so
-nearly that of a sample: in all tests and scores it only makes the sample smaller (:attr:`ReleasedSecondMoments.effective_samples`).
+Released, in a few rounds under zCDP: exponentially tilted second moments
+(:mod:`jaxcd.ops.tilted_moments`) of y = L^{-1} (x - m), a row in units in which all directions are
+alike.  The first round takes public centres and scales, or buys them; each round hands its estimate
+of mean m and covariance L L^T to the next, which is thereby less noisy where the columns are nearly
+collinear, and that is where partial correlations magnify noise.  The last round is the release.
+Its noise is invariant under rotations of y and so nearly that of a sample: in all tests and scores
+it only makes the sample smaller (:attr:`ReleasedSecondMoments.effective_samples`).
 
-*Privacy.*  m, L and the rate of a round are functions of what earlier rounds released, so each round is a fixed function of the rows with
-proved L2 sensitivity, and the zCDP prices add up under adaptive composition.  No bound on the values is needed: far rows
-have no weight.
+*Privacy.*  m, L and the rate of a round are functions of what earlier rounds released, so each
+round is a fixed function of the rows with proved L2 sensitivity, and the zCDP prices add up under
+adaptive composition.  No bound on the values is needed: far rows have no weight.
 
-*Bias.*  For jointly normal rows the tilt is undone exactly.  Otherwise the covariance is that of a downweighted sample.
+*Bias.*  For jointly normal rows the tilt is undone exactly.  Otherwise the covariance is that of a
+downweighted sample.
 
-Centres and scales that are bought are rough (:mod:`jaxcd.releases.moments.bought_units`); later rounds correct them.
+Centres and scales that are bought are rough (:mod:`jaxcd.releases.moments.bought_units`); later
+rounds correct them.
 """
 
 from __future__ import annotations
@@ -43,7 +48,13 @@ from jaxcd.privacy import (
     open_account,
     split,
 )
-from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, check_release_arguments, first_edition_charges
+from jaxcd.releases.base import (
+    Release,
+    ReleaseKind,
+    ReleasePlan,
+    check_release_arguments,
+    first_edition_charges,
+)
 from jaxcd.releases.moments.bought_units import bought_units
 from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.linear_models import fit_linear_gaussian
@@ -57,7 +68,8 @@ __all__ = ["ReleasedSecondMoments", "SecondMoments", "release_second_moments"]
 # The constant in front of every row: total weight and means are released at its scale.
 _ANCHOR = 1.0
 _REACH = 1e6
-# Eigenvalues of correlations are at least about this: far above rounding, far below any that matters.
+# Eigenvalues of correlations are at least about this: far above rounding, far below any that
+# matters.
 _JITTER = 1e-9
 
 
@@ -65,7 +77,11 @@ _BOUGHT_UNITS = "centres and scales"  # the label of that event
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.floating)) and not isinstance(value, bool) and math.isfinite(value)
+    return (
+        isinstance(value, (int, float, np.floating))
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )
 
 
 @final
@@ -73,8 +89,9 @@ def _is_number(value: Any) -> bool:
 class SecondMoments(ReleaseKind):
     """The choice of second moments of numeric columns, for :func:`jaxcd.release`.
 
-    centres, scales: for each column a public guess of its mean and of its standard deviation (positive), in its units; a
-    guess taken from the data voids the guarantee.  Both None: bought with a share of the budget.
+    centres, scales: for each column a public guess of its mean and of its standard deviation
+    (positive), in its units; a guess taken from the data voids the guarantee.  Both None: bought
+    with a share of the budget.
     shares: the budget's (zCDP) shares of the rounds, positive; they are normalised.
     scale_share: the share that buys centres and scales where none are given, in (0, 1).
 
@@ -89,46 +106,76 @@ class SecondMoments(ReleaseKind):
     def __post_init__(self) -> None:
         if (self.centres is None) != (self.scales is None):
             missing = "centres" if self.centres is None else "scales"
-            raise OptionError(f"{missing}: not given; give public centres and scales of all columns, or neither to buy them privately")
+            raise OptionError(
+                f"{missing}: not given; give public centres and scales of all columns, or neither "
+                "to buy them privately"
+            )
         for argument, values in (("centres", self.centres), ("scales", self.scales)):
             if values is not None and not isinstance(values, Mapping):
-                raise OptionError(f"{argument}: a {type(values).__name__} is no mapping; give {{'age': 40.0, ...}}, one number a column")
+                raise OptionError(
+                    f"{argument}: a {type(values).__name__} is no mapping; give {{'age': 40.0, "
+                    f"...}}, one number a column"
+                )
             for name, value in (values or {}).items():
                 if not _is_number(value) or (argument == "scales" and not value > 0):
-                    raise OptionError(f"{argument}[{name!r}] = {value!r}: give a finite number, a positive one for a scale")
-        if not isinstance(self.shares, tuple) or not self.shares or not all(_is_number(s) and s > 0 for s in self.shares):
-            raise OptionError(f"shares = {self.shares!r}: give one positive number a round, such as (0.1, 0.2, 0.7)")
+                    raise OptionError(
+                        f"{argument}[{name!r}] = {value!r}: give a finite number, a positive one "
+                        "for a scale"
+                    )
+        if (
+            not isinstance(self.shares, tuple)
+            or not self.shares
+            or not all(_is_number(s) and s > 0 for s in self.shares)
+        ):
+            raise OptionError(
+                f"shares = {self.shares!r}: give one positive number a round, such as (0.1, 0.2, "
+                "0.7)"
+            )
         if not _is_number(self.scale_share) or not 0 < self.scale_share < 1:
-            raise OptionError(f"scale_share = {self.scale_share!r} is not between 0 and 1; 0.1 is usual")
+            raise OptionError(
+                f"scale_share = {self.scale_share!r} is not between 0 and 1; 0.1 is usual"
+            )
 
     def check(self, domain: Domain, n_samples: int = 1) -> None:
         """Refuses a domain, which is public, that this release cannot cover.
 
-        Raises DomainError where a column is not numeric, OptionError where centres or scales are of other columns.
+        Raises DomainError where a column is not numeric, OptionError where centres or scales are of
+        other columns.
         """
         others = [name for name in domain.names if not isinstance(domain[name], Numeric)]
         if others:
             raise DomainError(
-                f"data: the columns {others} are not numeric; use Marginals or Histogram for discrete columns, or leave them out "
+                f"data: the columns {others} are not numeric; use Marginals or Histogram for "
+                "discrete columns, or leave them out "
                 "with data.select(names)"
             )
         for argument, values in (("centres", self.centres), ("scales", self.scales)):
             if values is not None and set(values) != set(domain.names):
                 missing = [name for name in domain.names if name not in values]
                 unknown = [name for name in values if name not in domain]
-                raise OptionError(f"{argument}: missing {missing}, unknown {unknown}; give a number for each column, {list(domain.names)}")
+                raise OptionError(
+                    f"{argument}: missing {missing}, unknown {unknown}; give a number for each "
+                    f"column, {list(domain.names)}"
+                )
 
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
-        """The noise on an entry of the last round if the earlier ones found the right units: n times that on a correlation."""
+        """The noise on an entry of the last round if the earlier ones found the right units: n
+        times that on a correlation.
+        """
         self.check(domain, n_samples)
         ledger = Ledger(budget)
         bought = self.scale_share if self.centres is None or self.scales is None else 0.0
         if not ledger.remaining_rho > 0:
-            raise OptionError("budget: second moments need Gaussian noise and delta > 0; give the budget a delta such as 1e-6")
+            raise OptionError(
+                "budget: second moments need Gaussian noise and delta > 0; give the budget a "
+                "delta such as 1e-6"
+            )
         rho = ledger.remaining_rho * (1 - bought) * self.shares[-1] / sum(self.shares)
         units = np.ones(domain.n_columns)
         rate = tilted.best_rate(units, n_samples=n_samples, anchor=_ANCHOR, rho=rho)
-        variance = tilted.relative_variances(units, n_samples=n_samples, rate=rate, anchor=_ANCHOR, rho=rho)[1]
+        variance = tilted.relative_variances(
+            units, n_samples=n_samples, rate=rate, anchor=_ANCHOR, rho=rho
+        )[1]
         return ReleasePlan.of(n_samples * math.sqrt(variance), n_samples, number="entry")
 
     def release(
@@ -149,8 +196,8 @@ class ReleasedSecondMoments(Release):
     """Noisy tilted second moments of y = L^{-1} (x - m); public.
 
     domain: the declared columns, all numeric.  n_samples: the number of rows n (public).
-    moments: float64 (p + 1, p + 1), the sum over rows of g g^T.  sigma: standard deviation of its noise off the diagonal
-    (sqrt 2 times that on it); 0 without privacy.  rate: s, positive.
+    moments: float64 (p + 1, p + 1), the sum over rows of g g^T.  sigma: standard deviation of its
+    noise off the diagonal (sqrt 2 times that on it); 0 without privacy.  rate: s, positive.
     location: m, (p,), and factor: L, (p, p), invertible, in the columns' units.  cost,
     spent, charges: as in :class:`Release`.
 
@@ -176,11 +223,22 @@ class ReleasedSecondMoments(Release):
         for name, shape in (("moments", (p + 1, p + 1)), ("location", (p,)), ("factor", (p, p))):
             array = np.array(getattr(self, name), dtype=np.float64)
             if array.shape != shape or not np.isfinite(array).all():
-                raise OptionError(f"{name} must be finite and of the shape {shape} of the domain, not {array.shape}")
+                raise OptionError(
+                    f"{name} must be finite and of the shape {shape} of the domain, not "
+                    f"{array.shape}"
+                )
             array.setflags(write=False)
             object.__setattr__(self, name, array)
-        if not (math.isfinite(self.rate) and self.rate > 0 and math.isfinite(self.sigma) and self.sigma >= 0):
-            raise OptionError(f"rate must be positive and sigma not negative, got {self.rate!r} and {self.sigma!r}")
+        if not (
+            math.isfinite(self.rate)
+            and self.rate > 0
+            and math.isfinite(self.sigma)
+            and self.sigma >= 0
+        ):
+            raise OptionError(
+                f"rate must be positive and sigma not negative, got {self.rate!r} and "
+                f"{self.sigma!r}"
+            )
 
     @cached_property
     def untilted(self) -> tilted.Untilted:
@@ -211,19 +269,35 @@ class ReleasedSecondMoments(Release):
 
     @cached_property
     def correlation(self) -> np.ndarray:
-        """The estimated correlations, (p, p), positive definite also where one column is a function of others."""
+        """The estimated correlations, (p, p), positive definite also where one column is a function
+        of others.
+        """
         matrix = (self.standardised_axes * self.untilted.variances) @ self.standardised_axes.T
         return ((matrix + matrix.T) / 2 + _JITTER * np.eye(len(matrix))) / (1 + _JITTER)
 
     @cached_property
     def effective_samples(self) -> float:
-        """The number of rows without tilt or noise whose sample covariance is as precise, at most n.
+        """The number of rows without tilt or noise whose sample covariance is as precise, at most
+        n.
 
-        1 / (sampling + noise variance) of an entry of the covariance in units where the covariance is the identity.
+        1 / (sampling + noise variance) of an entry of the covariance in units where the covariance
+        is the identity.
         """
-        free = math.inf if self.sigma == 0 else tilted.gram_sensitivity(rate=self.rate, anchor=_ANCHOR, n_columns=self.domain.n_columns) ** 2 / (2 * self.sigma**2)
+        free = (
+            math.inf
+            if self.sigma == 0
+            else tilted.gram_sensitivity(
+                rate=self.rate, anchor=_ANCHOR, n_columns=self.domain.n_columns
+            )
+            ** 2
+            / (2 * self.sigma**2)
+        )
         parts = tilted.relative_variances(
-            self.untilted.variances, n_samples=self.n_samples, rate=self.rate, anchor=_ANCHOR, rho=free
+            self.untilted.variances,
+            n_samples=self.n_samples,
+            rate=self.rate,
+            anchor=_ANCHOR,
+            rho=free,
         )
         return 1 / sum(parts)
 
@@ -235,17 +309,26 @@ class ReleasedSecondMoments(Release):
         return {BIC: self._bic}
 
     def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
-        # Noise leaves false edges at the BIC's own penalty, which counts sampling only: see GaussianScore.
+        # Noise leaves false edges at the BIC's own penalty, which counts sampling only: see
+        # GaussianScore.
         penalty = 2.0 * float(score.penalty_discount)
-        return GaussianScore(self, penalty=penalty) if max_parents is None else GaussianScore(self, penalty=penalty, max_parents=max_parents)
+        return (
+            GaussianScore(self, penalty=penalty)
+            if max_parents is None
+            else GaussianScore(self, penalty=penalty, max_parents=max_parents)
+        )
 
     def default_score(self) -> GaussianScore:
         """BIC of normal columns of the effective number of rows, at twice the penalty."""
         return GaussianScore(self)
 
-    def redraw(self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None) -> Callable[[jax.Array], Release]:
+    def redraw(
+        self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None
+    ) -> Callable[[jax.Array], Release]:
         """From the linear Gaussian model of the released moments."""
-        return redrawn(self, fit_linear_gaussian(self, adjacency), kind or self.bought or self._recorded())
+        return redrawn(
+            self, fit_linear_gaussian(self, adjacency), kind or self.bought or self._recorded()
+        )
 
     def _recorded(self) -> SecondMoments:
         """The options as far as the charges tell, for files of earlier editions.
@@ -255,9 +338,14 @@ class ReleasedSecondMoments(Release):
         if not self.charges:
             return SecondMoments()
         units = [float(str(row["rho"])) for row in self.charges if row["label"] == _BOUGHT_UNITS]
-        rounds = tuple(float(str(row["rho"])) for row in self.charges if row["label"] != _BOUGHT_UNITS)
+        rounds = tuple(
+            float(str(row["rho"])) for row in self.charges if row["label"] != _BOUGHT_UNITS
+        )
         if not units or not rounds:
-            raise OptionError("kind: the release does not record its public centres and scales; give kind=SecondMoments(centres=..., scales=...)")
+            raise OptionError(
+                "kind: the release does not record its public centres and scales; give "
+                "kind=SecondMoments(centres=..., scales=...)"
+            )
         return SecondMoments(shares=rounds, scale_share=units[0] / (units[0] + sum(rounds)))
 
     def _precision(self) -> np.ndarray:
@@ -267,7 +355,8 @@ class ReleasedSecondMoments(Release):
 
     def __repr__(self) -> str:
         return (
-            f"ReleasedSecondMoments({self.domain.n_columns} columns, n_samples={self.n_samples}, as precise as "
+            f"ReleasedSecondMoments({self.domain.n_columns} columns, n_samples={self.n_samples}, "
+            "as precise as "
             f"{self.effective_samples:.0f} rows without noise; {self.cost})"
         )
 
@@ -291,7 +380,9 @@ class ReleasedSecondMoments(Release):
         return cls(sigma=float(header["sigma"]), rate=float(header["rate"]), **parts, **known)
 
 
-def _moments(values: np.ndarray, accountant: Accountant, *, rate: float, rho: float, label: str) -> tuple[np.ndarray, float]:
+def _moments(
+    values: np.ndarray, accountant: Accountant, *, rate: float, rho: float, label: str
+) -> tuple[np.ndarray, float]:
     """Noisy tilted moments of the rows y, and the standard deviation of their noise."""
     n, p = values.shape
     sensitivity = tilted.gram_sensitivity(rate=rate, anchor=_ANCHOR, n_columns=p)
@@ -300,7 +391,8 @@ def _moments(values: np.ndarray, accountant: Accountant, *, rate: float, rho: fl
         tilted.pack(tilted.gram(values, rate=rate, anchor=_ANCHOR)),
         sensitivity=sensitivity,
         rho=rho,
-        # The rounding of y is the same in both data sets, for all rows but the replaced one, and the sum is exact.
+        # The rounding of y is the same in both data sets, for all rows but the replaced one, and
+        # the sum is exact.
         pad=tilted.conversion_error(n, sensitivity),
         label=label,
     )
@@ -321,7 +413,8 @@ def release_second_moments(
     Args:
         data: numeric columns with a declared domain; bounds need not be declared.
         budget: its whole price, with delta > 0; or NO_PRIVACY.
-        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
+            experiments.
         ledger: a LedgerFile (or Ledger) that every event is charged to as well.
         options: public centres and scales, and the shares of the rounds; None takes the defaults.
 
@@ -330,9 +423,10 @@ def release_second_moments(
 
     Guarantee
     ---------
-    Relation: replace-one; n, the declared domain and the options are public.  Sensitivity: exp(s c^2 - 1) / s in L2, s the round's rate,
-    c = 1 (:mod:`jaxcd.ops.tilted_moments`).  Events: one ``ZCDPEvent`` a round, and one for the rank maps where centres and scales are
-    bought; their number and sizes are fixed before the data is read.
+    Relation: replace-one; n, the declared domain and the options are public.  Sensitivity: exp(s
+    c^2 - 1) / s in L2, s the round's rate, c = 1 (:mod:`jaxcd.ops.tilted_moments`).  Events: one
+    ``ZCDPEvent`` a round, and one for the rank maps where centres and scales are bought; their
+    number and sizes are fixed before the data is read.
     Proof: there, module docstring, :func:`jaxcd.privacy.gaussian`.
 
     Raises:
@@ -343,16 +437,30 @@ def release_second_moments(
     options = SecondMoments() if options is None else options
     check_release_arguments(data, budget, noise)
     if not isinstance(options, SecondMoments):
-        raise OptionError(f"options = {options!r} are no SecondMoments; use jaxcd.releases.SecondMoments(...), or None")
+        raise OptionError(
+            f"options = {options!r} are no SecondMoments; use jaxcd.releases.SecondMoments(...), "
+            "or None"
+        )
     options.check(data.domain)
     if isinstance(budget, Budget) and not data.domain.declared:
         raise PrivacyError(
-            "domain: it was inferred from the data, which voids any guarantee; declare it before a private release, "
+            "domain: it was inferred from the data, which voids any guarantee; declare it before "
+            "a private release, "
             "or use budget=NO_PRIVACY"
         )
     if isinstance(budget, Budget) and not budget.delta > 0:
-        raise OptionError(f"budget: {budget} has delta = 0, and Gaussian noise needs delta > 0; give one such as 1e-6")
-    accountant = open_account(budget, noise, ledger=ledger, parts=(options,), analysis="release: second-moments", n_samples=data.n_samples)
+        raise OptionError(
+            f"budget: {budget} has delta = 0, and Gaussian noise needs delta > 0; give one such "
+            "as 1e-6"
+        )
+    accountant = open_account(
+        budget,
+        noise,
+        ledger=ledger,
+        parts=(options,),
+        analysis="release: second-moments",
+        n_samples=data.n_samples,
+    )
     buys = options.centres is None or options.scales is None
     weights = list(options.shares)
     if buys:  # the scales' share of the whole, beside the rounds' shares of the rest
@@ -365,7 +473,8 @@ def release_second_moments(
         centres = np.array([options.centres[name] for name in data.names], dtype=np.float64)
         scales = np.array([options.scales[name] for name in data.names], dtype=np.float64)
     n, p = data.n_samples, data.n_columns
-    # A row beyond a million scales has no weight; here it cannot overflow either.  Still a fixed function of each row.
+    # A row beyond a million scales has no weight; here it cannot overflow either.  Still a fixed
+    # function of each row.
     with np.errstate(over="ignore"):
         units = (np.column_stack([data.values(name) for name in data.names]) - centres) / scales
     units = np.clip(units, -_REACH, _REACH)
@@ -374,10 +483,13 @@ def release_second_moments(
     for k, rho in enumerate(rounds, start=1):
         rate = tilted.best_rate(expected, n_samples=n, anchor=_ANCHOR, rho=rho)
         rows = np.linalg.solve(factor, (units - location).T).T
-        moments, sigma = _moments(rows, accountant, rate=rate, rho=rho, label=f"tilted second moments, round {k}")
+        moments, sigma = _moments(
+            rows, accountant, rate=rate, rho=rho, label=f"tilted second moments, round {k}"
+        )
         if k == len(rounds):
             break
-        # Units in which this estimate is the identity, but for directions that its noise hides: they stay short.
+        # Units in which this estimate is the identity, but for directions that its noise hides:
+        # they stay short.
         found = tilted.untilt(moments, n_samples=n, rate=rate, anchor=_ANCHOR, sigma=sigma)
         ridge = found.tau * math.sqrt(p)
         location = location + factor @ found.mean

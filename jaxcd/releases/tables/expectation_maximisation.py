@@ -1,11 +1,14 @@
-r"""Expectation-maximisation for many DAGs at once, on counts that are seen through discrete Laplace noise.
+r"""Expectation-maximisation for many DAGs at once, on counts that are seen through discrete Laplace
+noise.
 
-Model of a DAG: cell c of the joint table has N_c ~ Poisson(mu_c), mu_c = n prod_v theta(x_v | x_parents(v)), and what is seen is
-y_c = N_c + noise.  E: N^_c = E[N_c | y_c, mu_c] (:mod:`jaxcd.releases.tables.noisy_counts`).  M: theta = ratios of the sums of N^ over
-families, which maximises sum_c N^_c log mu_c - mu_c among the tables with sum mu = n, so that the likelihood never falls.
+Model of a DAG: cell c of the joint table has N_c ~ Poisson(mu_c), mu_c = n prod_v theta(x_v |
+x_parents(v)), and what is seen is y_c = N_c + noise.  E: N^_c = E[N_c | y_c, mu_c]
+(:mod:`jaxcd.releases.tables.noisy_counts`).  M: theta = ratios of the sums of N^ over families,
+which maximises sum_c N^_c log mu_c - mu_c among the tables with sum mu = n, so that the likelihood
+never falls.
 
-Every third step is extrapolated (the squared iterative method), and kept only where the likelihood has not fallen.
-Source: Dempster, Laird, Rubin 1977; Varadhan and Roland 2008.
+Every third step is extrapolated (the squared iterative method), and kept only where the likelihood
+has not fallen. Source: Dempster, Laird, Rubin 1977; Varadhan and Roland 2008.
 """
 
 from __future__ import annotations
@@ -22,12 +25,15 @@ from jaxcd.releases.tables.noisy_counts import TabulatedCounts, noisy_count
 
 __all__ = ["Fits", "NoisyTable"]
 
-#: Expected counts never start or extrapolate to exactly zero, where expectation-maximisation would stay for ever.
+# : Expected counts never start or extrapolate to exactly zero, where expectation-maximisation would
+# stay for ever.
 _FLOOR = 1e-9
 _BATCH_ENTRIES = 1 << 20
-#: Below this scale noise is rarer than once in e^20 cells, and tables of the noise are not worth building.
+# : Below this scale noise is rarer than once in e^20 cells, and tables of the noise are not worth
+# building.
 _LEAST_SCALE = 0.05
-#: In a race, three more steps are trusted to add at most so many times what the last three added, and so many nats.
+# : In a race, three more steps are trusted to add at most so many times what the last three added,
+# and so many nats.
 _SLACK_GAINS = 10.0
 _SLACK = 2.0
 
@@ -36,10 +42,10 @@ _SLACK = 2.0
 class Fits:
     """Maximum likelihood fits of G graphs.
 
-    log_likelihood: float64 (G,), nats.  counts: E[N | y] at the fit, float64 (G, K).  means: mu, float64 (G, K).
-    n_steps: steps of expectation-maximisation, int64 (G,).
-    slack: what more steps may still add to the log likelihood, float64 (G,): 0 where a fit is finished, an estimate where it was
-    given up.
+    log_likelihood: float64 (G,), nats.  counts: E[N | y] at the fit, float64 (G, K).  means: mu,
+    float64 (G, K). n_steps: steps of expectation-maximisation, int64 (G,).
+    slack: what more steps may still add to the log likelihood, float64 (G,): 0 where a fit is
+    finished, an estimate where it was given up.
     """
 
     log_likelihood: np.ndarray
@@ -70,15 +76,19 @@ class NoisyTable:
         return int(self._y.size)
 
     def start(self) -> np.ndarray:
-        """Expected counts to start from, float64 (K,), positive: the nearest table to y, a tenth of it spread out.
+        """Expected counts to start from, float64 (K,), positive: the nearest table to y, a tenth of
+        it spread out.
 
-        The tenth goes by the projection's one-way margins, so that no cell that the data allow starts at zero.
+        The tenth goes by the projection's one-way margins, so that no cell that the data allow
+        starts at zero.
         """
         projected = nearest_table(self._y, self.n_samples).reshape(self.cardinalities)
         spread = np.ones(self.cardinalities)
         for axis in range(projected.ndim):
             margin = projected.sum(axis=tuple(a for a in range(projected.ndim) if a != axis)) + 1.0
-            spread = spread * (margin / margin.sum()).reshape([-1 if a == axis else 1 for a in range(projected.ndim)])
+            spread = spread * (margin / margin.sum()).reshape(
+                [-1 if a == axis else 1 for a in range(projected.ndim)]
+            )
         return 0.9 * projected.ravel() + 0.1 * self.n_samples * spread.ravel()
 
     def fit(
@@ -90,14 +100,15 @@ class NoisyTable:
         prices: np.ndarray | None = None,
         to_beat: float = -np.inf,
     ) -> Fits:
-        """Fits many DAGs, all from :meth:`start`, so that a fit does not depend on what was fitted before.
+        """Fits many DAGs, all from :meth:`start`, so that a fit does not depend on what was fitted
+        before.
 
         Args:
             adjacencies: bool (G, d, d), acyclic.
             tolerance: a graph is finished when three steps gain less than this, in nats.
             max_steps: steps after which it is finished in any case.
-            prices: float64 (G,); if given, the graphs race: one is given up when its log likelihood less its price seems
-                unable to reach the largest of the others, or ``to_beat``.
+            prices: float64 (G,); if given, the graphs race: one is given up when its log likelihood
+                less its price seems unable to reach the largest of the others, or ``to_beat``.
 
         Returns:
             The fits, in the order given; the log likelihoods are exact at the means returned.
@@ -106,13 +117,22 @@ class NoisyTable:
         parts = []
         for i in range(0, len(adjacencies), size):
             price = None if prices is None else prices[i : i + size]
-            parts.append(self._fit_batch(adjacencies[i : i + size], tolerance, max_steps, price, to_beat))
+            parts.append(
+                self._fit_batch(adjacencies[i : i + size], tolerance, max_steps, price, to_beat)
+            )
             if price is not None:
                 to_beat = max(to_beat, float(np.max(parts[-1].log_likelihood - price)))
-        return Fits(*(np.concatenate([getattr(part, name) for part in parts]) for name in Fits.__dataclass_fields__))
+        return Fits(
+            *(
+                np.concatenate([getattr(part, name) for part in parts])
+                for name in Fits.__dataclass_fields__
+            )
+        )
 
     def trace(self, adjacency: np.ndarray, *, n_steps: int) -> np.ndarray:
-        """The exact log likelihoods of the first steps without extrapolation, float64 (n_steps,): they never fall."""
+        """The exact log likelihoods of the first steps without extrapolation, float64 (n_steps,):
+        they never fall.
+        """
         families = _Families.of(self, adjacency[None])
         counts = self.start()[None]
         steps = []
@@ -127,14 +147,23 @@ class NoisyTable:
             return lambda means: noisy_count(self._y, means, self.scale)
         return TabulatedCounts(self._y, self.scale)
 
-    def _step(self, families: _Families, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """M, then E: the likelihood of the fit to the counts, the counts expected under it, and mu."""
+    def _step(
+        self, families: _Families, counts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """M, then E: the likelihood of the fit to the counts, the counts expected under it, and
+        mu.
+        """
         means = families.means(counts, self.n_samples)
         log_f, expected = self._noisy_count(means)
         return log_f.sum(axis=1), expected, means
 
     def _fit_batch(
-        self, adjacencies: np.ndarray, tolerance: float, max_steps: int, prices: np.ndarray | None, to_beat: float
+        self,
+        adjacencies: np.ndarray,
+        tolerance: float,
+        max_steps: int,
+        prices: np.ndarray | None,
+        to_beat: float,
     ) -> Fits:
         n_graphs = len(adjacencies)
         means = np.zeros((n_graphs, self.n_cells))
@@ -148,10 +177,14 @@ class NoisyTable:
             middle, second, middle_means = self._step(families, first)
             change = first - counts
             bend = second - first - change
-            length = np.sqrt(np.sum(change**2, axis=1) / np.maximum(np.sum(bend**2, axis=1), 1e-300))
+            length = np.sqrt(
+                np.sum(change**2, axis=1) / np.maximum(np.sum(bend**2, axis=1), 1e-300)
+            )
             length = np.clip(length, 1.0, 1e6)[:, None]
             # No cell loses more than nine tenths in one extrapolation: zero would be for ever.
-            leap = np.maximum(counts + 2 * length * change + length**2 * bend, 0.1 * second + _FLOOR)
+            leap = np.maximum(
+                counts + 2 * length * change + length**2 * bend, 0.1 * second + _FLOOR
+            )
             reached, after, leap_means = self._step(families, leap)
             better = reached >= middle
             now = np.where(better, reached, middle)
@@ -177,7 +210,9 @@ class NoisyTable:
         return Fits(log_f.sum(axis=1), expected, means, n_steps, slack)
 
     def family_index(self, node: int, parents: tuple[int, ...]) -> np.ndarray:
-        """For every cell its place in the table of the family, axes (parents in order, node), intp (K,)."""
+        """For every cell its place in the table of the family, axes (parents in order, node), intp
+        (K,).
+        """
         key = (node, parents)
         if key not in self._families:
             index = np.zeros(self.n_cells, dtype=np.intp)
@@ -189,9 +224,11 @@ class NoisyTable:
 
 @dataclass(frozen=True, eq=False)
 class _Families:
-    """Where each cell of each graph falls in the tables of its families, which stand one after the other in one vector.
+    """Where each cell of each graph falls in the tables of its families, which stand one after the
+    other in one vector.
 
-    places: intp (G, d, K).  rows: intp (size,), the parent configuration of each entry.  levels: the node's number of levels.
+    places: intp (G, d, K).  rows: intp (size,), the parent configuration of each entry.  levels:
+    the node's number of levels.
     """
 
     places: np.ndarray
@@ -227,5 +264,6 @@ class _Families:
         family = np.bincount(self.places.ravel(), weights.ravel(), len(self.rows))
         row = np.bincount(self.rows, family, self.n_rows)[self.rows]
         with np.errstate(divide="ignore", invalid="ignore"):
-            log_theta = np.where(row > 0, np.log(family / row), -np.log(self.levels))  # an empty row is uniform
+            # an empty row is uniform
+            log_theta = np.where(row > 0, np.log(family / row), -np.log(self.levels))
         return n_samples * np.exp(np.take(log_theta, self.places).sum(axis=1))

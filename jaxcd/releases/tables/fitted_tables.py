@@ -1,4 +1,6 @@
-"""Distributions of discrete columns that are fitted to released tables, and that rows can be drawn from."""
+"""Distributions of discrete columns that are fitted to released tables, and that rows can be drawn
+from.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ __all__ = ["CellModel", "TableModel", "fit_tables"]
 class CellModel(FittedModel):
     """Probabilities of all cells of a joint domain.
 
-    domain: discrete columns.  weights: float64 (cells,), in row-major order, non-negative, proportional to the probabilities.
+    domain: discrete columns.  weights: float64 (cells,), in row-major order, non-negative,
+    proportional to the probabilities.
     """
 
     domain: Domain
@@ -32,7 +35,9 @@ class CellModel(FittedModel):
         counts = generator(key).multinomial(n_samples, self.weights / self.weights.sum())
         cells = np.repeat(np.arange(counts.size), counts)
         shape = [cardinality or 1 for cardinality in self.domain.cardinalities]
-        return Dataset.from_codes(np.column_stack(np.unravel_index(cells, shape)).astype(np.int32), domain=self.domain)
+        return Dataset.from_codes(
+            np.column_stack(np.unravel_index(cells, shape)).astype(np.int32), domain=self.domain
+        )
 
 
 @final
@@ -48,11 +53,14 @@ class TableModel(FittedModel):
 
     def sample(self, n_samples: int, *, key: jax.Array) -> Dataset:
         """Rows by ancestral sampling."""
-        return Dataset.from_codes(self.network.sample(n_samples, key=key).discrete, domain=self.domain)
+        return Dataset.from_codes(
+            self.network.sample(n_samples, key=key).discrete, domain=self.domain
+        )
 
 
 def fit_tables(release: Any, adjacency: np.ndarray) -> TableModel:
-    """The conditional tables of a DAG on released marginals: P(v | parents) of the nearest non-negative table of each family.
+    """The conditional tables of a DAG on released marginals: P(v | parents) of the nearest
+    non-negative table of each family.
 
     adjacency: bool (d, d), a DAG.  A row of parents with no mass is uniform.
 
@@ -62,7 +70,9 @@ def fit_tables(release: Any, adjacency: np.ndarray) -> TableModel:
     for v, name in enumerate(names):
         family = np.flatnonzero(adjacency[:, v]).tolist()
         columns = tuple(sorted([*family, v]))
-        table = np.moveaxis(nearest_table(release.table(columns), float(release.n_samples)), columns.index(v), -1)
+        table = np.moveaxis(
+            nearest_table(release.table(columns), float(release.n_samples)), columns.index(v), -1
+        )
         mass = table.sum(axis=-1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = np.where(mass > 0, table / mass, 1 / table.shape[-1])

@@ -1,10 +1,12 @@
 r"""A release of the whole joint histogram: pure epsilon, for domains of up to some thousand cells.
 
-Released: y_c = N_c + Z_c for all cells c of the declared joint domain, with N_c the number of rows in the cell and Z_c
-independent discrete Laplace noise, P[Z = k] proportional to exp(-|k| / b), b = 2 / epsilon.
+Released: y_c = N_c + Z_c for all cells c of the declared joint domain, with N_c the number of rows
+in the cell and Z_c independent discrete Laplace noise, P[Z = k] proportional to exp(-|k| / b),
+b = 2 / epsilon.
 
-Sensitivity. Replacing one row takes one from one cell and adds one to another, or changes nothing: the L1 sensitivity is 2,
-whatever the number of cells. Cells no row falls into get noise like any other: which cells are occupied is not public.
+Sensitivity. Replacing one row takes one from one cell and adds one to another, or changes nothing:
+the L1 sensitivity is 2, whatever the number of cells. Cells no row falls into get noise like any
+other: which cells are occupied is not public.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ HISTOGRAM_SENSITIVITY = 2.0
 class Histogram(ReleaseKind):
     """The choice of a joint histogram, for :func:`jaxcd.release`.
 
-    max_cells: the largest joint domain that is accepted; noise falls on every cell, so large domains waste the budget.
+    max_cells: the largest joint domain that is accepted; noise falls on every cell, so large
+    domains waste the budget.
 
     Raises OptionError where it is not a whole number from 1.
     """
@@ -66,7 +69,10 @@ class Histogram(ReleaseKind):
 
     def __post_init__(self) -> None:
         if not is_whole(self.max_cells, 1):
-            raise OptionError(f"max_cells = {self.max_cells!r} is not a number of cells; use a whole number such as 4096")
+            raise OptionError(
+                f"max_cells = {self.max_cells!r} is not a number of cells; use a whole number "
+                "such as 4096"
+            )
 
     def check(self, domain: Domain, n_samples: int = 1) -> None:
         """Refuses a domain, which is public, that this release cannot cover.
@@ -76,20 +82,25 @@ class Histogram(ReleaseKind):
         numeric = [name for name in domain.names if not domain[name].is_discrete]
         if numeric:
             raise DomainError(
-                f"data: the columns {numeric} are numeric, and a histogram counts levels; declare them ordinal with levels "
+                f"data: the columns {numeric} are numeric, and a histogram counts levels; declare "
+                "them ordinal with levels "
                 "chosen in advance, or leave them out with data.select(names)"
             )
         n_cells = math.prod(cardinality or 1 for cardinality in domain.cardinalities)
         if n_cells > self.max_cells:
             raise DomainError(
-                f"data: the joint domain of {domain.n_columns} columns has {n_cells:,} cells, more than max_cells = "
-                f"{self.max_cells:,}; use Marginals (tables of few columns each), select fewer columns, or raise max_cells"
+                f"data: the joint domain of {domain.n_columns} columns has {n_cells:,} cells, "
+                "more than max_cells = "
+                f"{self.max_cells:,}; use Marginals (tables of few columns each), select fewer "
+                "columns, or raise max_cells"
             )
 
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
         """The noise on a cell, sqrt(2) 2 / epsilon."""
         self.check(domain, n_samples)
-        return ReleasePlan.of(math.sqrt(2) * HISTOGRAM_SENSITIVITY / budget.epsilon, n_samples, number="cell")
+        return ReleasePlan.of(
+            math.sqrt(2) * HISTOGRAM_SENSITIVITY / budget.epsilon, n_samples, number="cell"
+        )
 
     def release(
         self,
@@ -100,7 +111,9 @@ class Histogram(ReleaseKind):
         ledger: PrivacyFilter | None = None,
     ) -> ReleasedHistogram:
         """Buys the histogram: :func:`release_histogram`."""
-        return release_histogram(data, budget=budget, noise=noise, ledger=ledger, max_cells=self.max_cells)
+        return release_histogram(
+            data, budget=budget, noise=noise, ledger=ledger, max_cells=self.max_cells
+        )
 
 
 @final
@@ -131,9 +144,14 @@ class ReleasedHistogram(Release):
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.int64)
         if values.shape != self.domain.cardinalities:
-            raise OptionError(f"values must have the shape {self.domain.cardinalities} of the domain, not {values.shape}")
+            raise OptionError(
+                f"values must have the shape {self.domain.cardinalities} of the domain, not "
+                f"{values.shape}"
+            )
         if not (math.isfinite(self.scale) and self.scale >= 0):
-            raise OptionError(f"scale must be a finite number from 0, got {self.scale!r}: it is 2 / epsilon")
+            raise OptionError(
+                f"scale must be a finite number from 0, got {self.scale!r}: it is 2 / epsilon"
+            )
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
 
@@ -147,10 +165,15 @@ class ReleasedHistogram(Release):
         """The variance of the noise on each cell, in squared records."""
         if self.scale == 0:
             return 0.0
-        return 0.5 / math.sinh(0.5 / self.scale) ** 2 if self.scale > 1e-3 else 0.0  # 2 q / (1 - q)^2
+        # 2 q / (1 - q)^2
+        return 0.5 / math.sinh(0.5 / self.scale) ** 2 if self.scale > 1e-3 else 0.0
 
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
-        return table_tests(self.n_samples, cardinalities=self.cardinalities, strata=lambda query: histogram_strata(self, query))
+        return table_tests(
+            self.n_samples,
+            cardinalities=self.cardinalities,
+            strata=lambda query: histogram_strata(self, query),
+        )
 
     def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
         """BIC and BDeu, on the denoised table."""
@@ -163,33 +186,51 @@ class ReleasedHistogram(Release):
         return max(len(self.names) - 1, 0) if max_parents is None else max_parents
 
     def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
-        return BICScore(self.names, self._counts(), max_parents=self._limit(max_parents), penalty=float(score.penalty_discount))
+        return BICScore(
+            self.names,
+            self._counts(),
+            max_parents=self._limit(max_parents),
+            penalty=float(score.penalty_discount),
+        )
 
     def _bdeu(self, score: Any, max_parents: int | None) -> LocalScore:
         size = float(score.equivalent_sample_size)
-        return BDeuScore(self.names, self._counts(), max_parents=self._limit(max_parents), equivalent_sample_size=size)
+        return BDeuScore(
+            self.names,
+            self._counts(),
+            max_parents=self._limit(max_parents),
+            equivalent_sample_size=size,
+        )
 
     def default_score(self) -> MeasurementErrorScore:
         """The exact likelihood of the noisy counts, less BIC's penalty."""
         return MeasurementErrorScore(self)
 
-    def redraw(self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None) -> Callable[[jax.Array], Release]:
+    def redraw(
+        self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None
+    ) -> Callable[[jax.Array], Release]:
         """From the fit of the exact likelihood."""
         largest = max(1, int(adjacency.sum(axis=0).max(initial=0)))
-        model = CellModel(self.domain, MeasurementErrorScore(self, max_parents=largest).fit(adjacency).means[0])
-        return redrawn(self, model, kind or self.bought or Histogram(max_cells=max(self.values.size, 1)))
+        model = CellModel(
+            self.domain, MeasurementErrorScore(self, max_parents=largest).fit(adjacency).means[0]
+        )
+        return redrawn(
+            self, model, kind or self.bought or Histogram(max_cells=max(self.values.size, 1))
+        )
 
     def _precision(self) -> np.ndarray:
         return np.array([self.scale])
 
     def __repr__(self) -> str:
         return (
-            f"ReleasedHistogram({self.domain.n_columns} columns, {self.values.size} cells, n_samples={self.n_samples}, "
+            f"ReleasedHistogram({self.domain.n_columns} columns, {self.values.size} cells, "
+            f"n_samples={self.n_samples}, "
             f"noise scale {self.scale:.4g}; {self.cost})"
         )
 
     def _least_variance(self, epsilon: float, rho: float) -> tuple[float, float] | None:
-        return self.scale, HISTOGRAM_SENSITIVITY / epsilon  # discrete Laplace noise: its scale says as much
+        # discrete Laplace noise: its scale says as much
+        return (self.scale, HISTOGRAM_SENSITIVITY / epsilon)
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return {"scale": self.scale}, {"values": self.values}
@@ -213,12 +254,15 @@ def release_histogram(
     ledger: PrivacyFilter | None = None,
     max_cells: int = 4096,
 ) -> ReleasedHistogram:
-    r"""Releases the joint histogram of all columns, y = N + discrete Laplace noise of scale 2 / epsilon on every cell.
+    r"""Releases the joint histogram of all columns, y = N + discrete Laplace noise of scale 2 /
+    epsilon on every cell.
 
     Args:
         data: discrete columns with a declared domain.
-        budget: its epsilon is the price, spent whole (delta is not used); or NO_PRIVACY, which releases the counts themselves.
-        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+        budget: its epsilon is the price, spent whole (delta is not used); or NO_PRIVACY, which
+            releases the counts themselves.
+        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
+            experiments.
         ledger: a LedgerFile (or Ledger) that the event is charged to as well.
         max_cells: the largest joint domain accepted.
 
@@ -227,10 +271,11 @@ def release_histogram(
 
     Guarantee
     ---------
-    Relation: replace-one; n, the declared levels and the options are public. Sensitivity: L1 2 over all cells together, in
-    exact integers. Event: ``PureEvent(epsilon)`` with the budget's epsilon, the only one, fixed before the data is read.
-    Proof: one replaced row moves one count down and one up by 1, so the probabilities of any y, proportional to
-    exp(-|y - N|_1 / b) with b >= 2 / epsilon, differ by a factor of at most exp(2 / b) <= exp(epsilon)
+    Relation: replace-one; n, the declared levels and the options are public. Sensitivity: L1 2 over
+    all cells together, in exact integers. Event: ``PureEvent(epsilon)`` with the budget's epsilon,
+    the only one, fixed before the data is read. Proof: one replaced row moves one count down and
+    one up by 1, so the probabilities of any y, proportional to exp(-|y - N|_1 / b) with b >= 2 /
+    epsilon, differ by a factor of at most exp(2 / b) <= exp(epsilon)
     (:func:`jaxcd.privacy.laplace`).
 
     Raises:
@@ -243,9 +288,18 @@ def release_histogram(
     check_release_arguments(data, budget, noise)
     kind = Histogram(max_cells)
     kind.check(data.domain)
-    # The session is the door to the data; of its test only the discrete view (the codes themselves) is used.
+    # The session is the door to the data; of its test only the discrete view (the codes themselves)
+    # is used.
     session = Session(data, CovarianceNorm(), alpha=0.05, budget=budget)
-    accountant = open_account(budget, noise, ledger=ledger, parts=(kind,), pure=True, analysis="release: histogram", n_samples=data.n_samples)
+    accountant = open_account(
+        budget,
+        noise,
+        ledger=ledger,
+        parts=(kind,),
+        pure=True,
+        analysis="release: histogram",
+        n_samples=data.n_samples,
+    )
     cardinalities = session.view_cardinalities
 
     def counted(codes: np.ndarray) -> np.ndarray:
@@ -261,7 +315,9 @@ def release_histogram(
         grid=1.0,  # counts are whole numbers, and so is their noise
         label="joint histogram",
     )
-    bound = integer_sensitivity(HISTOGRAM_SENSITIVITY, grid=1.0, dimension=math.prod(cardinalities), norm=1, integral=True)
+    bound = integer_sensitivity(
+        HISTOGRAM_SENSITIVITY, grid=1.0, dimension=math.prod(cardinalities), norm=1, integral=True
+    )
     return ReleasedHistogram(
         domain=data.domain,
         n_samples=session.n_samples,

@@ -1,4 +1,6 @@
-"""What a release of marginals buys: interactions and tables with noise, each combined with what was known before."""
+"""What a release of marginals buys: interactions and tables with noise, each combined with what was
+known before.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ import numpy as np
 
 from jaxcd.ops import contingency, moments
 from jaxcd.ops.interactions import interaction, interactions, subsets
-from jaxcd.privacy import VECTOR_GRID, Accountant, Sensitive, gaussian, integer_sensitivity, laplace, noise_scale
+from jaxcd.privacy import (
+    VECTOR_GRID,
+    Accountant,
+    Sensitive,
+    gaussian,
+    integer_sensitivity,
+    laplace,
+    noise_scale,
+)
 from jaxcd.queries import Session
 from jaxcd.releases.tables import marginal_screen as screen
 
@@ -28,17 +38,23 @@ class MarginalsNoise(enum.Enum):
 
 
 def interactions_sensitivity(cardinalities: Columns, weights: Mapping[Columns, float]) -> float:
-    r"""The L2 sensitivity (replace-one) of the interactions R_S times ``weights[S]``, taken together.
+    r"""The L2 sensitivity (replace-one) of the interactions R_S times ``weights[S]``, taken
+    together.
 
-    The squared change is a sum over sets, and each set's is a function of which of its levels change; so the sensitivity is the root of
+    The squared change is a sum over sets, and each set's is a function of which of its levels
+    change; so the sensitivity is the root of
 
         max over sets F of changed columns of  sum over S of  w_S^2 |R_S - R'_S|^2 (F and S),
 
-    see :func:`jaxcd.releases.tables.marginal_screen.squared_changes` and, for the largest sum, :func:`jaxcd.releases.tables.marginal_screen.largest_sum`
-    (exact, unless it says that it is a little more).  The largest changes of single sets do not occur together: their sum is up to twice as large.
+    see :func:`jaxcd.releases.tables.marginal_screen.squared_changes` and, for the largest sum,
+    :func:`jaxcd.releases.tables.marginal_screen.largest_sum` (exact, unless it says that it is a
+    little more).  The largest changes of single sets do not occur together: their sum is up to
+    twice as large.
     """
     kinds = {s: tuple(cardinalities[j] for j in s) for s in weights}
-    squared = screen.largest_sum((s, w**2 * screen.squared_changes(kinds[s])) for s, w in weights.items())
+    squared = screen.largest_sum(
+        (s, w**2 * screen.squared_changes(kinds[s])) for s, w in weights.items()
+    )
     return math.sqrt(squared) * (1 + 2.0**-40)
 
 
@@ -49,15 +65,23 @@ class Purchase:
         self._accountant = accountant
         self.law = law
         self.cardinalities = session.view_cardinalities
-        self._masks = session.view().map(lambda codes: contingency.pack_levels(codes, self.cardinalities))
+        self._masks = session.view().map(
+            lambda codes: contingency.pack_levels(codes, self.cardinalities)
+        )
         self.n_samples = session.n_samples
         self.interactions: dict[Columns, np.ndarray] = {}
         self.variances: dict[Columns, float] = {}
 
     def _exact(
-        self, masks: contingency.LevelMasks, weights: Mapping[Columns, float], sets: Sequence[Columns], tables: frozenset[Columns]
+        self,
+        masks: contingency.LevelMasks,
+        weights: Mapping[Columns, float],
+        sets: Sequence[Columns],
+        tables: frozenset[Columns],
     ) -> np.ndarray:
-        """The interactions of the sets, or the counts of those among ``tables``, times their weights, one after the other."""
+        """The interactions of the sets, or the counts of those among ``tables``, times their
+        weights, one after the other.
+        """
         alike: defaultdict[tuple[Columns, bool], list[Columns]] = defaultdict(list)
         for s in sets:
             alike[tuple(self.cardinalities[j] for j in s), s in tables].append(s)
@@ -76,14 +100,20 @@ class Purchase:
         label: str,
         tables: frozenset[Columns] = frozenset(),
     ) -> None:
-        """Releases the interactions, or the tables in their place, times their weights, and adds what was learnt to what is known.
+        """Releases the interactions, or the tables in their place, times their weights, and adds
+        what was learnt to what is known.
 
-        sensitivity: in L2 for a price in rho, in L1 for one in epsilon, of all that is released here.
+        sensitivity: in L2 for a price in rho, in L1 for one in epsilon, of all that is released
+        here.
         """
         sets = [s for s in weights if min(self.cardinalities[j] for j in s) > 1]
         for s in weights:
-            if min(self.cardinalities[j] for j in s) == 1:  # a column with one level: its interactions are empty
-                self.interactions[s], self.variances[s] = np.zeros([self.cardinalities[j] - 1 for j in s]), 0.0
+            # a column with one level: its interactions are empty
+            if min(self.cardinalities[j] for j in s) == 1:
+                self.interactions[s], self.variances[s] = (
+                    np.zeros([self.cardinalities[j] - 1 for j in s]),
+                    0.0,
+                )
         if not sets:
             return
         shapes = [tuple(self.cardinalities[j] - (s not in tables) for j in s) for s in sets]
@@ -91,8 +121,13 @@ class Purchase:
             self._masks.map(lambda masks: self._exact(masks, weights, sets, tables)),
             sensitivity,
             price,
-            # An entry is a sum of integers that add up to n, each with a product of numbers below 1 as its factor.
-            self.n_samples * 2.0**-48 * max(weights.values()) * max(map(len, sets)) * (max(self.cardinalities) + 8),
+            # An entry is a sum of integers that add up to n, each with a product of numbers below 1
+            # as its factor.
+            self.n_samples
+            * 2.0**-48
+            * max(weights.values())
+            * max(map(len, sets))
+            * (max(self.cardinalities) + 8),
             label,
         )
         parts = np.split(noisy, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
@@ -104,19 +139,37 @@ class Purchase:
             for places in subsets(tuple(range(len(s)))):
                 others = tuple(place for place in range(len(s)) if place not in places)
                 folded = math.prod(learnt.shape[place] for place in others)
-                self._learn(tuple(s[place] for place in places), interaction(learnt.sum(axis=others)), v * folded)
+                self._learn(
+                    tuple(s[place] for place in places),
+                    interaction(learnt.sum(axis=others)),
+                    v * folded,
+                )
 
     def _noisy(
         self, values: Sensitive, sensitivity: float, price: float, pad: float, label: str
     ) -> tuple[np.ndarray, float]:
         """The values with noise, and its variance on each."""
         if self.law is MarginalsNoise.GAUSSIAN:
-            noisy = gaussian(self._accountant, values, sensitivity=sensitivity, rho=price, pad=pad, label=label)
+            noisy = gaussian(
+                self._accountant, values, sensitivity=sensitivity, rho=price, pad=pad, label=label
+            )
             return noisy, 0.0 if math.isinf(price) else sensitivity**2 / (2 * price)
         grid = VECTOR_GRID
-        noisy = laplace(self._accountant, values, sensitivity=sensitivity, epsilon=price, pad=pad, label=label, grid=grid)
-        steps = noise_scale(integer_sensitivity(sensitivity, grid=grid, pad=pad, dimension=len(values)), price)
-        return noisy, 0.5 * (grid / math.sinh(0.5 / steps)) ** 2  # 2 q / (1 - q)^2 squared steps, q = exp(-1 / b)
+        noisy = laplace(
+            self._accountant,
+            values,
+            sensitivity=sensitivity,
+            epsilon=price,
+            pad=pad,
+            label=label,
+            grid=grid,
+        )
+        steps = noise_scale(
+            integer_sensitivity(sensitivity, grid=grid, pad=pad, dimension=len(values)), price
+        )
+        return noisy, 0.5 * (
+            grid / math.sinh(0.5 / steps)
+        ) ** 2  # 2 q / (1 - q)^2 squared steps, q = exp(-1 / b)
 
     def _learn(self, columns: Columns, values: np.ndarray, variance: float) -> None:
         """The inverse-variance mean of what was known and the new values."""
@@ -129,7 +182,9 @@ class Purchase:
             self.variances[columns] = share * variance
 
     def buy_pairs(self, *, price: float, label: str) -> float:
-        """Releases all columns and pairs of columns; returns the standard deviation of the noise on the entries of a pair."""
+        """Releases all columns and pairs of columns; returns the standard deviation of the noise on
+        the entries of a pair.
+        """
         d = len(self.cardinalities)
         singles: dict[Columns, float] = {(j,): 1.0 for j in range(d)}
         weights = singles | {(i, j): 1.0 for i in range(d) for j in range(i + 1, d)}
@@ -148,10 +203,23 @@ class Purchase:
         if precisions:
             largest = max(precisions.values())
             weights = {s: math.sqrt(x / largest) for s, x in precisions.items()}
-            self.buy(weights, sensitivity=interactions_sensitivity(self.cardinalities, weights), price=price, label=label)
+            self.buy(
+                weights,
+                sensitivity=interactions_sensitivity(self.cardinalities, weights),
+                price=price,
+                label=label,
+            )
 
     def buy_tables(self, tables: Sequence[Columns], *, price: float, label: str) -> None:
-        """Releases whole tables of counts: each moves by 2 in L1, and all do if all levels change."""
+        """Releases whole tables of counts: each moves by 2 in L1, and all do if all levels
+        change.
+        """
         if tables:
             sensitivity = screen.COUNTED_CHANGE * len(tables)
-            self.buy(dict.fromkeys(tables, 1.0), tables=frozenset(tables), sensitivity=sensitivity, price=price, label=label)
+            self.buy(
+                dict.fromkeys(tables, 1.0),
+                tables=frozenset(tables),
+                sensitivity=sensitivity,
+                price=price,
+                label=label,
+            )

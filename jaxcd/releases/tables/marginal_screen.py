@@ -1,13 +1,17 @@
-r"""Which sets of columns are worth measuring next, read off released marginals; post-processing throughout.
+r"""Which sets of columns are worth measuring next, read off released marginals; post-processing
+throughout.
 
-*Dependence.*  O the released table of a pair with its margins fixed, E = n_i n_j / n, v the variance of the noise on a cell:
+*Dependence.*  O the released table of a pair with its margins fixed, E = n_i n_j / n, v the
+variance of the noise on a cell:
 
     g = 2 sum over cells of (O + v) log((O + v) / (E + v)) - (O - E),
 
-the deviance of a Poisson variable shifted until its variance E + v is right; the likelihood ratio G^2 without noise, and
-sum (O - E)^2 / v where noise is all.  *Mediators.*  If k separates i and j, P_ij = sum over k of P_ik P_kj / P_k, which pairs of
-columns alone can refute: :func:`mediation_statistic`.  *Triangles.*  Once triples are released, a pair is dropped that a common
-neighbour explains.  Source: RELEASES.md section 2; Chow and Liu 1968 and Margolin et al. 2006 for triangles.
+the deviance of a Poisson variable shifted until its variance E + v is right; the likelihood ratio
+G^2 without noise, and sum (O - E)^2 / v where noise is all.  *Mediators.*  If k separates i and j,
+P_ij = sum over k of P_ik P_kj / P_k, which pairs of columns alone can refute:
+:func:`mediation_statistic`.  *Triangles.*  Once triples are released, a pair is dropped that a
+common neighbour explains.  Source: RELEASES.md section 2; Chow and Liu 1968 and Margolin et al.
+2006 for triangles.
 """
 
 from __future__ import annotations
@@ -54,22 +58,27 @@ _MOST_JOINED = 14  # columns of a sum that is tabulated: 16,384 numbers
 _MOST_ENUMERATED = 200_000
 
 
-def shifted_deviance(observed: np.ndarray, expected: np.ndarray, variance: np.ndarray | float) -> np.ndarray:
+def shifted_deviance(
+    observed: np.ndarray, expected: np.ndarray, variance: np.ndarray | float
+) -> np.ndarray:
     """2 sum (O + v) log((O + v) / (E + v)) - (O - E) over the cells of each table.
 
-    observed, expected: tables in records, (..., a, b); expected positive.  variance: v >= 0 of the noise on a cell, (...).
-    A noisy cell below -v counts as -v: no count can have been lower.
+    observed, expected: tables in records, (..., a, b); expected positive.  variance: v >= 0 of the
+    noise on a cell, (...). A noisy cell below -v counts as -v: no count can have been lower.
     """
     v = np.asarray(variance, dtype=np.float64)[..., None, None]
     shifted = np.maximum(observed + v, 1e-9)
-    return 2 * np.sum(shifted * np.log(shifted / (expected + v)) - (observed - expected), axis=(-2, -1))
+    return 2 * np.sum(
+        shifted * np.log(shifted / (expected + v)) - (observed - expected), axis=(-2, -1)
+    )
 
 
 class _Pairs:
-    """The pairwise tables of a release with their margins fixed, and the variance that noise leaves in their interaction.
+    """The pairwise tables of a release with their margins fixed, and the variance that noise leaves
+    in their interaction.
 
-    variances, deviances: float64 (d, d), of the noise on a cell and of independence; log_pvalues: of the pairs (i, j), i < j, of columns
-    with two levels or more.
+    variances, deviances: float64 (d, d), of the noise on a cell and of independence; log_pvalues:
+    of the pairs (i, j), i < j, of columns with two levels or more.
     """
 
     def __init__(self, release: Any) -> None:
@@ -89,13 +98,18 @@ class _Pairs:
             alike[k[i], k[j]].append((i, j))
         for (a, b), pairs in alike.items():
             first, second = np.array(pairs).T
-            mean_a, mean_b = (np.stack([means[j] for j in columns.tolist()]) for columns in (first, second))
-            margin_a, margin_b = (np.stack([self.margins[j] for j in columns.tolist()]) for columns in (first, second))
+            mean_a, mean_b = (
+                np.stack([means[j] for j in columns.tolist()]) for columns in (first, second)
+            )
+            margin_a, margin_b = (
+                np.stack([self.margins[j] for j in columns.tolist()]) for columns in (first, second)
+            )
             product = np.stack([release.interactions[pair] for pair in pairs])
             excess = product - mean_a[:, :, None] * mean_b[:, None, :] / self.n
             expected = margin_a[:, :, None] * margin_b[:, None, :] / self.n
             tables = expected + contrast_basis(a) @ excess @ contrast_basis(b).T
-            # An entry of the excess carries the noise of R_ij and, to first order, that of both means.
+            # An entry of the excess carries the noise of R_ij and, to first order, that of both
+            # means.
             of_pair, of_a, of_b = (
                 np.array([release.variances[s] for s in sets])
                 for sets in (pairs, [(i,) for i, _ in pairs], [(j,) for _, j in pairs])
@@ -105,7 +119,9 @@ class _Pairs:
             noise += of_b * np.sum(mean_a**2, axis=1) / self.n**2 * (b - 1)
             variance = noise / (a * b)
             deviance = shifted_deviance(tables, expected, variance)
-            sampling = expected * (1 - margin_a / self.n)[:, :, None] * (1 - margin_b / self.n)[:, None, :]
+            sampling = (
+                expected * (1 - margin_a / self.n)[:, :, None] * (1 - margin_b / self.n)[:, None, :]
+            )
             v = variance[:, None, None]
             null_mean = np.sum((sampling + v) / (expected + v), axis=(1, 2))
             degrees = np.full(len(pairs), (a - 1) * (b - 1))
@@ -126,10 +142,12 @@ class _Pairs:
 
 
 def mediation_statistic(pairs: _Pairs, i: int, j: int, k: int) -> float:
-    r"""W of "i and j are independent given k", from the three pairwise tables: about chi-square with (k_i - 1)(k_j - 1) degrees.
+    r"""W of "i and j are independent given k", from the three pairwise tables: about chi-square
+    with (k_i - 1)(k_j - 1) degrees.
 
-    E = sum over k of n_k P(i|k) P(j|k), V = sum over k of n_k a (1 - a) b (1 - b) with a, b these shares, and the noise
-    v_ij + v_ik sum b^2 + v_jk sum a^2; W = (degrees / cells) sum (O - E)^2 / (V + noise).
+    E = sum over k of n_k P(i|k) P(j|k), V = sum over k of n_k a (1 - a) b (1 - b) with a, b these
+    shares, and the noise v_ij + v_ik sum b^2 + v_jk sum a^2; W = (degrees / cells) sum (O - E)^2 /
+    (V + noise).
     """
     a, b = pairs.conditional(i, k), pairs.conditional(j, k)
     weights = pairs.margins[k]
@@ -145,8 +163,9 @@ def mediation_statistic(pairs: _Pairs, i: int, j: int, k: int) -> float:
 def unmediated_pairs(release: Any, options: Any) -> list[Pair]:
     """The dependent pairs that no third column explains, the clearest first.
 
-    A pair is dependent if its deviance has p < ``dependence_alpha``.  A column k can explain it only if its deviance with both
-    exceeds half of theirs (data processing, with room for noise), and does if p >= ``mediation_alpha``.
+    A pair is dependent if its deviance has p < ``dependence_alpha``.  A column k can explain it
+    only if its deviance with both exceeds half of theirs (data processing, with room for noise),
+    and does if p >= ``mediation_alpha``.
     """
     pairs = _Pairs(release)
     deviance, k = pairs.deviances, pairs.cardinalities
@@ -156,9 +175,13 @@ def unmediated_pairs(release: Any, options: Any) -> list[Pair]:
             continue
         own, degrees = deviance[i, j], (k[i] - 1) * (k[j] - 1)
         mediators = np.flatnonzero(np.minimum(deviance[i], deviance[j]) > own / 2)
-        misfits = np.array([mediation_statistic(pairs, i, j, int(v)) for v in mediators if v not in (i, j)])
+        misfits = np.array(
+            [mediation_statistic(pairs, i, j, int(v)) for v in mediators if v not in (i, j)]
+        )
         least = float(misfits.min(initial=math.inf))
-        worst = float(tails.chi_square_log_sf(misfits, np.full(misfits.shape, degrees)).max(initial=-math.inf))
+        worst = float(
+            tails.chi_square_log_sf(misfits, np.full(misfits.shape, degrees)).max(initial=-math.inf)
+        )
         if worst < math.log(options.mediation_alpha):
             kept.append((worst, -least / degrees, -own, (i, j)))
     return [pair for *_, pair in sorted(kept)]
@@ -167,9 +190,9 @@ def unmediated_pairs(release: Any, options: Any) -> list[Pair]:
 def unexplained_pairs(release: Any, pairs: list[Pair], options: Any) -> list[Pair]:
     """The pairs that no common neighbour explains, by the released triples; the clearest first.
 
-    In the order of their information, a pair joins its ends if it is positive and stays so given each column that already
-    neighbours both.  The penalties are those of a screen (one nat a cell, and the expected effect of the noise), because a pair
-    lost here is lost for good.
+    In the order of their information, a pair joins its ends if it is positive and stays so given
+    each column that already neighbours both.  The penalties are those of a screen (one nat a cell,
+    and the expected effect of the noise), because a pair lost here is lost for good.
     """
     values = SetFunction(release, cap=options.inflation_cap)
 
@@ -180,7 +203,11 @@ def unexplained_pairs(release: Any, pairs: list[Pair], options: Any) -> list[Pai
     neighbors: dict[int, set[int]] = {v: set() for pair in pairs for v in pair}
     kept = []
     for x, y in sorted(pairs, key=lambda pair: (-marginal[pair], pair)):
-        triples = [z for z in sorted(neighbors[x] & neighbors[y]) if release.is_measured(tuple(sorted((x, y, z))))]
+        triples = [
+            z
+            for z in sorted(neighbors[x] & neighbors[y])
+            if release.is_measured(tuple(sorted((x, y, z))))
+        ]
         least = min([marginal[x, y], *(strength(x, y, (z,)) for z in triples)])
         if least > 0:
             kept.append((-least, (x, y)))
@@ -200,7 +227,11 @@ def candidates_of(pairs: list[Pair], n_variables: int, *, most: int) -> tuple[Co
 
 
 def families_of(
-    candidates: tuple[Columns, ...], cardinalities: Columns, *, most_parents: int, most_cells: dict[int, float]
+    candidates: tuple[Columns, ...],
+    cardinalities: Columns,
+    *,
+    most_parents: int,
+    most_cells: dict[int, float],
 ) -> list[Columns]:
     """Every column with every set of 1 to ``most_parents`` of its candidates.
 
@@ -211,32 +242,53 @@ def families_of(
         for size in range(1, most_parents + 1)
         for parents in itertools.combinations(partners, size)
     }
-    return sorted(f for f in families if len(f) == 2 or math.prod(cardinalities[v] for v in f) <= most_cells[len(f)])
+    return sorted(
+        f
+        for f in families
+        if len(f) == 2 or math.prod(cardinalities[v] for v in f) <= most_cells[len(f)]
+    )
 
 
 def _worth(families: Sequence[Columns], cardinalities: Columns) -> dict[Columns, float]:
-    """For each interaction in a family's table how much its noise disturbs: (number of families) prod k_j (k_j - 1)."""
-    counts: Counter[Columns] = Counter(subset for family in families for subset in subsets(family, smallest=2))
+    """For each interaction in a family's table how much its noise disturbs: (number of families)
+    prod k_j (k_j - 1).
+    """
+    counts: Counter[Columns] = Counter(
+        subset for family in families for subset in subsets(family, smallest=2)
+    )
     sets = sorted(counts, key=lambda s: (len(s), s))
-    return {s: counts[s] * math.prod(cardinalities[j] * (cardinalities[j] - 1.0) for j in s) for s in sets}
+    return {
+        s: counts[s] * math.prod(cardinalities[j] * (cardinalities[j] - 1.0) for j in s)
+        for s in sets
+    }
 
 
 def allocate(
-    families: Sequence[Columns], cardinalities: Columns, known: Mapping[Columns, float], *, rho: float
+    families: Sequence[Columns],
+    cardinalities: Columns,
+    known: Mapping[Columns, float],
+    *,
+    rho: float,
 ) -> dict[Columns, float]:
-    r"""How precisely to measure which interactions, so that the families' tables are least disturbed for a price of rho.
+    r"""How precisely to measure which interactions, so that the families' tables are least
+    disturbed for a price of rho.
 
-    Noise of variance v on R_U adds about K_U^2 v prod over U of (1 - 1 / k_j) / n to the likelihood ratio of every family that
-    contains U (K_U its cells); so the total disturbance is sum a_U v_U with a_U = (number of families) prod k_j (k_j - 1).
-    A measurement of precision x_U = 1 / variance costs at most x_U m_U / 2 of rho, m_U the squared sensitivity.  Least disturbance:
-    x_U = max(lambda sqrt(a_U / m_U) - 1 / v_U, 0), with v_U the variance known so far and lambda found by bisection.
+    Noise of variance v on R_U adds about K_U^2 v prod over U of (1 - 1 / k_j) / n to the likelihood
+    ratio of every family that contains U (K_U its cells); so the total disturbance is sum a_U v_U
+    with a_U = (number of families) prod k_j (k_j - 1). A measurement of precision x_U = 1 /
+    variance costs at most x_U m_U / 2 of rho, m_U the squared sensitivity.  Least disturbance:
+    x_U = max(lambda sqrt(a_U / m_U) - 1 / v_U, 0), with v_U the variance known so far and lambda
+    found by bisection.
 
-    Returns the precisions of the interactions of at least two columns (all 1 for infinite rho), zeros left out.
+    Returns the precisions of the interactions of at least two columns (all 1 for infinite rho),
+    zeros left out.
     """
     worth = _worth(families, cardinalities)
     if math.isinf(rho) or not worth:
         return dict.fromkeys(worth, 1.0)
-    squared = np.array([interaction_sensitivity_squared(tuple(sorted(cardinalities[j] for j in s))) for s in worth])
+    squared = np.array(
+        [interaction_sensitivity_squared(tuple(sorted(cardinalities[j] for j in s))) for s in worth]
+    )
     slope = np.sqrt(np.array(list(worth.values())) / squared)
     prior = np.array([1 / known[s] if s in known else 0.0 for s in worth])
     low, high = 0.0, float((2 * rho + prior @ squared) / (slope @ squared))
@@ -250,9 +302,12 @@ def allocate(
     return {s: float(x) for s, x in zip(worth, precision, strict=True) if x > 0}
 
 
-def tables_of(pairs: Sequence[Pair], cardinalities: Columns, *, most: int, most_cells: float) -> list[Columns]:
-    """One set of columns for each column: itself and up to ``most`` partners, taken in the order of the pairs while the table has
-    at most ``most_cells`` cells; sets that lie in another are left out."""
+def tables_of(
+    pairs: Sequence[Pair], cardinalities: Columns, *, most: int, most_cells: float
+) -> list[Columns]:
+    """One set of columns for each column: itself and up to ``most`` partners, taken in the order of
+    the pairs while the table has at most ``most_cells`` cells; sets that lie in another are left
+    out."""
     sets: list[set[int]] = [{column} for column in range(len(cardinalities))]
     for x, y in pairs:
         for one, other in ((x, y), (y, x)):
@@ -265,22 +320,28 @@ def tables_of(pairs: Sequence[Pair], cardinalities: Columns, *, most: int, most_
 
 @functools.lru_cache(maxsize=4096)
 def squared_changes(cardinalities: Columns) -> np.ndarray:
-    r"""|R_S - R'_S|^2 when one row is replaced, by which of its levels change: float64 (2,) * |S|, index 1 for "changes".
+    r"""|R_S - R'_S|^2 when one row is replaced, by which of its levels change: float64 (2,) * |S|,
+    index 1 for "changes".
 
-    2 prod (1 - 1/k_j) - 2 prod over changed (-1/k_j) prod over the others (1 - 1/k_j): exact, as only whether a level changes
-    matters (:func:`jaxcd.ops.interactions.interaction_sensitivity_squared` is the largest).
+    2 prod (1 - 1/k_j) - 2 prod over changed (-1/k_j) prod over the others (1 - 1/k_j): exact, as
+    only whether a level changes matters
+    (:func:`jaxcd.ops.interactions.interaction_sensitivity_squared` is the largest).
     """
     if min(cardinalities) < 2:
         return np.zeros((2,) * len(cardinalities))
-    product = functools.reduce(np.multiply.outer, [np.array([1 - 1 / k, -1 / k]) for k in cardinalities])
+    product = functools.reduce(
+        np.multiply.outer, [np.array([1 - 1 / k, -1 / k]) for k in cardinalities]
+    )
     return 2 * (product.flat[0] - product)
 
 
 @functools.lru_cache(maxsize=4096)
 def absolute_changes(cardinalities: Columns) -> np.ndarray:
-    """At least |R_S - R'_S|_1 when one row is replaced, by which of its levels change: float64 (2,) * |S|.
+    """At least |R_S - R'_S|_1 when one row is replaced, by which of its levels change: float64 (2,)
+    * |S|.
 
-    Exact, over all pairs of rows, for at most 150 cells; beyond that the root of (number of entries) |R_S - R'_S|^2.
+    Exact, over all pairs of rows, for at most 150 cells; beyond that the root of (number of
+    entries) |R_S - R'_S|^2.
     """
     entries = math.prod(k - 1 for k in cardinalities)
     bound = np.sqrt(entries * squared_changes(cardinalities))
@@ -290,16 +351,21 @@ def absolute_changes(cardinalities: Columns) -> np.ndarray:
     values = functools.reduce(np.kron, [contrast_basis(k) for k in cardinalities])
     exact = np.zeros_like(bound)
     for row, value in zip(rows.T, values, strict=True):
-        np.maximum.at(exact, tuple((rows != row[:, None]).astype(np.intp)), np.abs(values - value).sum(axis=1))
+        np.maximum.at(
+            exact, tuple((rows != row[:, None]).astype(np.intp)), np.abs(values - value).sum(axis=1)
+        )
     return exact
 
 
 def largest_sum(terms: Iterable[tuple[Columns, np.ndarray]]) -> float:
-    """The largest sum of terms over all choices of changed columns, or a little more; never more than the sum of the largest.
+    """The largest sum of terms over all choices of changed columns, or a little more; never more
+    than the sum of the largest.
 
-    terms: columns (sorted) and what they add, float64 (2,) * number of columns.  The columns are eliminated one by one (Bertele and
-    Brioschi 1972): the terms that hold a column are added up, and their largest over its two values is a term in the others.  Where
-    that has more than 14 columns it is taken in parts (Dechter and Rish 2003): the largest sum is at most the sum of the largest.
+    terms: columns (sorted) and what they add, float64 (2,) * number of columns.  The columns are
+    eliminated one by one (Bertele and Brioschi 1972): the terms that hold a column are added up,
+    and their largest over its two values is a term in the others.  Where that has more than 14
+    columns it is taken in parts (Dechter and Rish 2003): the largest sum is at most the sum of the
+    largest.
     """
     factors: dict[Columns, np.ndarray] = {}
     holding_of: defaultdict[int, set[Columns]] = defaultdict(set)
@@ -329,7 +395,10 @@ def largest_sum(terms: Iterable[tuple[Columns, np.ndarray]]) -> float:
         parts: list[set[int]] = []
         members: list[list[Columns]] = []
         for columns in holding:
-            place = next((i for i, part in enumerate(parts) if len(part.union(columns)) <= _MOST_JOINED), len(parts))
+            place = next(
+                (i for i, part in enumerate(parts) if len(part.union(columns)) <= _MOST_JOINED),
+                len(parts),
+            )
             if place == len(parts):
                 parts.append(set())
                 members.append([])
@@ -345,20 +414,27 @@ def largest_sum(terms: Iterable[tuple[Columns, np.ndarray]]) -> float:
     return float(factors.get((), 0.0))
 
 
-def pairs_for_laplace(cardinalities: Columns) -> tuple[dict[Columns, float], frozenset[Columns], float]:
-    r"""What round 1 measures under Laplace noise: weights, the sets that are counted as tables, and the L1 sensitivity.
+def pairs_for_laplace(
+    cardinalities: Columns,
+) -> tuple[dict[Columns, float], frozenset[Columns], float]:
+    r"""What round 1 measures under Laplace noise: weights, the sets that are counted as tables, and
+    the L1 sensitivity.
 
-    A pair is measured by its interaction or by its table; pairs of the same cardinalities alike, so that the largest change
+    A pair is measured by its interaction or by its table; pairs of the same cardinalities alike, so
+    that the largest change
 
         sum over pairs of c_ij(i changes, j changes) + sum over columns of c_j(changes)
 
-    depends on how many columns of each cardinality change, and is enumerated over these numbers (beyond 200,000: the sum of the
-    largest).  Interactions are for the kinds of pairs for which they move least when both columns change, as many kinds as make the
-    sensitivity smallest.  A column that a table holds is known from there, and not measured by itself.
+    depends on how many columns of each cardinality change, and is enumerated over these numbers
+    (beyond 200,000: the sum of the largest).  Interactions are for the kinds of pairs for which
+    they move least when both columns change, as many kinds as make the sensitivity smallest.  A
+    column that a table holds is known from there, and not measured by itself.
     """
     counts = Counter(k for k in cardinalities if k > 1)
     kinds = sorted(counts)
-    changes = {kind: absolute_changes(kind) for kind in itertools.combinations_with_replacement(kinds, 2)}
+    changes = {
+        kind: absolute_changes(kind) for kind in itertools.combinations_with_replacement(kinds, 2)
+    }
     present = [(a, b) for a, b in changes if a != b or counts[a] > 1]
     order = sorted(present, key=lambda kind: (changes[kind][1, 1], changes[kind].max(), kind))
     if math.prod(m + 1.0 for m in counts.values()) <= _MOST_ENUMERATED and kinds:
@@ -378,7 +454,12 @@ def pairs_for_laplace(cardinalities: Columns) -> tuple[dict[Columns, float], fro
                 if a == b:
                     total = total + f * (f - 1) / 2 * c[1, 1] + f * (counts[a] - f) * c[1, 0]
                 else:
-                    total = total + f * g * c[1, 1] + f * (counts[b] - g) * c[1, 0] + (counts[a] - f) * g * c[0, 1]
+                    total = (
+                        total
+                        + f * g * c[1, 1]
+                        + f * (counts[b] - g) * c[1, 0]
+                        + (counts[a] - f) * g * c[0, 1]
+                    )
         for k in alone:
             limit += counts[k] * float(absolute_changes((k,))[1])
             if grids:

@@ -1,22 +1,27 @@
-r"""A release of marginal tables in three rounds: all pairs, then chosen triples, then the families worth asking for.
+r"""A release of marginal tables in three rounds: all pairs, then chosen triples, then the families
+worth asking for.
 
-What is released are interactions (:mod:`jaxcd.ops.interactions`), not tables: overlapping tables share their numbers, so each is
-paid for once, and all tables built from them agree.  For all pairs of 37 columns this has .66 of the L2 sensitivity of the
-tables, and a third of their noise on the cell of an interaction.
+What is released are interactions (:mod:`jaxcd.ops.interactions`), not tables: overlapping tables
+share their numbers, so each is paid for once, and all tables built from them agree.  For all pairs
+of 37 columns this has .66 of the L2 sensitivity of the tables, and a third of their noise on the
+cell of an interaction.
 
 1. R_j and R_ij of all columns and pairs.
-2. The pairs that stay dependent and unmediated beyond noise are candidates (:mod:`jaxcd.releases.tables.marginal_screen`); the triples of
-   a column with two of its candidates are measured.
-3. Pairs that a common neighbour explains are dropped, and every column with up to ``max_parents`` of its remaining candidates is
-   measured, triples again included.
+2. The pairs that stay dependent and unmediated beyond noise are candidates
+   (:mod:`jaxcd.releases.tables.marginal_screen`); the triples of a column with two of its
+   candidates are measured.
+3. Pairs that a common neighbour explains are dropped, and every column with up to ``max_parents``
+   of its remaining candidates is measured, triples again included.
 
-Each choice depends on released numbers only.  The rounds' prices are fixed in advance and add up to the budget.
+Each choice depends on released numbers only.  The rounds' prices are fixed in advance and add up to
+the budget.
 
-*Noise.*  With delta > 0 it is discrete Gaussian and follows the L2 sensitivity, as above.  With delta = 0 it is discrete Laplace and
-follows the L1 sensitivity, in which many small interactions cost more than one large table: a table of counts moves by 2 whatever its
-size, and tells the interactions of all its subsets.  So rounds 2 and 3 measure one table for each column, itself with its candidates
-in their order, as long as its average cell has two standard deviations of the noise; round 1 takes from tables the pairs whose
-interactions would move by more.
+*Noise.*  With delta > 0 it is discrete Gaussian and follows the L2 sensitivity, as above.  With
+delta = 0 it is discrete Laplace and follows the L1 sensitivity, in which many small interactions
+cost more than one large table: a table of counts moves by 2 whatever its size, and tells the
+interactions of all its subsets.  So rounds 2 and 3 measure one table for each column, itself with
+its candidates in their order, as long as its average cell has two standard deviations of the noise;
+round 1 takes from tables the pairs whose interactions would move by more.
 """
 
 from __future__ import annotations
@@ -68,7 +73,8 @@ __all__ = ["Marginals", "ReleasedMarginals", "release_marginals"]
 
 Columns = tuple[int, ...]
 
-# The average cell of a table that is counted under Laplace noise has at least so many standard deviations of the noise.
+# The average cell of a table that is counted under Laplace noise has at least so many standard
+# deviations of the noise.
 _LEAST_COUNTED = 2.0
 
 
@@ -77,11 +83,14 @@ _LEAST_COUNTED = 2.0
 class Marginals(ReleaseKind):
     """The public constants of a release of marginals, for :func:`jaxcd.release`.
 
-    shares: weights of the three rounds in rho, or with delta = 0 in epsilon.  dependence_alpha: level of the test of dependence.  mediation_alpha: a mediator
-    explains a pair unless its p-value is below this.  max_candidates: most candidates of a column in a round.  max_parents: largest
-    families of round 3 (under Gaussian noise).  max_cells: tables of three and more columns have at most this share of n cells (in larger ones
-    sampling alone leaves nothing to see).  least_cell: the average cell of tables of four and more columns is at least so many
-    sigma of round 1 (under Gaussian noise; or noise would leave nothing to see, and cost the others their precision).  inflation_cap: see :class:`jaxcd.releases.tables.set_function.SetFunction`.
+    shares: weights of the three rounds in rho, or with delta = 0 in epsilon.  dependence_alpha:
+    level of the test of dependence.  mediation_alpha: a mediator explains a pair unless its p-value
+    is below this.  max_candidates: most candidates of a column in a round.  max_parents: largest
+    families of round 3 (under Gaussian noise).  max_cells: tables of three and more columns have at
+    most this share of n cells (in larger ones sampling alone leaves nothing to see).  least_cell:
+    the average cell of tables of four and more columns is at least so many sigma of round 1 (under
+    Gaussian noise; or noise would leave nothing to see, and cost the others their precision).
+    inflation_cap: see :class:`jaxcd.releases.tables.set_function.SetFunction`.
 
     Raises OptionError where a constant is out of its range.
     """
@@ -96,16 +105,24 @@ class Marginals(ReleaseKind):
     inflation_cap: float = 10.0
 
     def __post_init__(self) -> None:
-        if len(self.shares) != 3 or not all(math.isfinite(share) and share > 0 for share in self.shares):
-            raise OptionError(f"shares = {self.shares!r} are not three positive weights; (0.6, 0.1, 0.3) is usual")
+        if len(self.shares) != 3 or not all(
+            math.isfinite(share) and share > 0 for share in self.shares
+        ):
+            raise OptionError(
+                f"shares = {self.shares!r} are not three positive weights; (0.6, 0.1, 0.3) is usual"
+            )
         for argument in ("dependence_alpha", "mediation_alpha", "max_cells"):
             value = getattr(self, argument)
             if not 0 < value < 1:
-                raise OptionError(f"{argument} = {value!r} is not between 0 and 1; give a share such as 0.1")
+                raise OptionError(
+                    f"{argument} = {value!r} is not between 0 and 1; give a share such as 0.1"
+                )
         for argument, most in (("max_candidates", 8), ("max_parents", 5)):
             count = getattr(self, argument)
             if not is_whole(count, 1, most):
-                raise OptionError(f"{argument} = {count!r} is not a whole number from 1 to {most}; give one")
+                raise OptionError(
+                    f"{argument} = {count!r} is not a whole number from 1 to {most}; give one"
+                )
         for argument in ("least_cell", "inflation_cap"):
             value = getattr(self, argument)
             if not (math.isfinite(value) and value > 0):
@@ -114,7 +131,10 @@ class Marginals(ReleaseKind):
     def check(self, domain: Domain, n_samples: int = 1) -> None:
         """Raises DomainError where a column is numeric."""
         if not domain.is_discrete:
-            raise DomainError("domain: marginals count levels, and there are numeric columns; declare those ordinal with public bins")
+            raise DomainError(
+                "domain: marginals count levels, and there are numeric columns; declare those "
+                "ordinal with public bins"
+            )
 
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
         """The noise on an interaction of the first round, when all pairs are bought."""
@@ -122,10 +142,14 @@ class Marginals(ReleaseKind):
         ledger, share = Ledger(budget), self.shares[0] / sum(self.shares)
         cardinalities = tuple(cardinality or 1 for cardinality in domain.cardinalities)
         if ledger.remaining_rho > 0:
-            noise = moments.contrast_sensitivity(cardinalities, 1.0) / math.sqrt(2 * share * ledger.remaining_rho)
+            noise = moments.contrast_sensitivity(cardinalities, 1.0) / math.sqrt(
+                2 * share * ledger.remaining_rho
+            )
         else:
             weights, _, sensitivity = screen.pairs_for_laplace(cardinalities)
-            least = min((weight for columns, weight in weights.items() if len(columns) == 2), default=1.0)
+            least = min(
+                (weight for columns, weight in weights.items() if len(columns) == 2), default=1.0
+            )
             noise = math.sqrt(2) * sensitivity / (share * ledger.remaining_epsilon * least)
         return ReleasePlan.of(noise, n_samples, number="number of a pair")
 
@@ -147,11 +171,12 @@ class ReleasedMarginals(Release):
     """Noisy interactions of columns; public.
 
     domain: the declared columns, all discrete.  n_samples: n (public).
-    interactions: for each measured set of columns (sorted positions) R_S, float64 (k_j - 1 for each), in records.
-    variances: the variance of the independent noise on every entry of R_S; 0 without privacy.
-    candidates: for each column its possible neighbours, sorted.  cost, spent, charges: as in :class:`Release`.
-    noise: the law of the noise.  Laplace noise on a table reaches its interactions as sums of independent draws, uncorrelated and of
-    equal variance.
+    interactions: for each measured set of columns (sorted positions) R_S, float64 (k_j - 1 for
+    each), in records. variances: the variance of the independent noise on every entry of R_S; 0
+    without privacy.
+    candidates: for each column its possible neighbours, sorted.  cost, spent, charges: as in
+    :class:`Release`. noise: the law of the noise.  Laplace noise on a table reaches its
+    interactions as sums of independent draws, uncorrelated and of equal variance.
 
     Raises OptionError where the parts do not fit together.
     """
@@ -171,15 +196,25 @@ class ReleasedMarginals(Release):
 
     def __post_init__(self) -> None:
         if not self.domain.is_discrete or set(self.interactions) != set(self.variances):
-            raise OptionError("interactions and variances must have the same sets, of columns of a discrete domain")
+            raise OptionError(
+                "interactions and variances must have the same sets, of columns of a discrete "
+                "domain"
+            )
         if len(self.candidates) != len(self.cardinalities):
-            raise OptionError(f"candidates must have one entry for each of the {len(self.cardinalities)} columns")
+            raise OptionError(
+                f"candidates must have one entry for each of the {len(self.cardinalities)} columns"
+            )
         for columns, values in self.interactions.items():
             shape = tuple(self.cardinalities[j] - 1 for j in columns)
             if values.shape != shape or list(columns) != sorted(set(columns)):
-                raise OptionError(f"interactions: the set {columns} has the shape {values.shape}, not {shape}")
+                raise OptionError(
+                    f"interactions: the set {columns} has the shape {values.shape}, not {shape}"
+                )
             if not (math.isfinite(self.variances[columns]) and self.variances[columns] >= 0):
-                raise OptionError(f"variances: that of {columns} is {self.variances[columns]!r}; it must be finite and at least 0")
+                raise OptionError(
+                    f"variances: that of {columns} is {self.variances[columns]!r}; it must be "
+                    "finite and at least 0"
+                )
 
     @cached_property
     def cardinalities(self) -> Columns:
@@ -187,18 +222,26 @@ class ReleasedMarginals(Release):
         return tuple(cardinality or 1 for cardinality in self.domain.cardinalities)
 
     def is_measured(self, columns: Columns) -> bool:
-        """Whether the table of these columns (sorted positions) can be built: all its interactions are known."""
+        """Whether the table of these columns (sorted positions) can be built: all its interactions
+        are known.
+        """
         return all(subset in self.interactions for subset in subsets(columns))
 
     def table(self, columns: Columns) -> np.ndarray:
-        """The table of counts of the columns (sorted positions), float64: unbiased, and possibly negative.
+        """The table of counts of the columns (sorted positions), float64: unbiased, and possibly
+        negative.
 
         Raises OptionError where it was not measured.
         """
         if not self.is_measured(columns):
             names = [self.names[j] for j in columns]
-            raise OptionError(f"columns: the table of {names} was not measured; only those of columns and their candidates were")
-        return table_of_interactions(columns, self.cardinalities, self.n_samples, self.interactions.__getitem__)
+            raise OptionError(
+                f"columns: the table of {names} was not measured; only those of columns and their "
+                "candidates were"
+            )
+        return table_of_interactions(
+            columns, self.cardinalities, self.n_samples, self.interactions.__getitem__
+        )
 
     def cell_variance(self, columns: Columns) -> float:
         """The variance of the noise on each cell of :meth:`table`."""
@@ -209,7 +252,9 @@ class ReleasedMarginals(Release):
             self.n_samples,
             cardinalities=self.cardinalities,
             strata=lambda query: marginal_strata(self, query),
-            measured=lambda query: self.is_measured(tuple(sorted((query.x, query.y, *query.given)))),
+            measured=lambda query: self.is_measured(
+                tuple(sorted((query.x, query.y, *query.given)))
+            ),
         )
 
     def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
@@ -219,7 +264,8 @@ class ReleasedMarginals(Release):
     def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
         if score.penalty_discount != 1.0:
             raise OptionError(
-                f"penalty_discount = {score.penalty_discount:g}: a release of marginals prices sampling and noise itself; use 1, or SetScore"
+                f"penalty_discount = {score.penalty_discount:g}: a release of marginals prices "
+                "sampling and noise itself; use 1, or SetScore"
             )
         return SetScore(self) if max_parents is None else SetScore(self, max_parents=max_parents)
 
@@ -227,30 +273,48 @@ class ReleasedMarginals(Release):
         """The set score."""
         return SetScore(self)
 
-    def redraw(self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None) -> Callable[[jax.Array], Release]:
+    def redraw(
+        self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None
+    ) -> Callable[[jax.Array], Release]:
         """From the conditional tables of the measured families."""
         return redrawn(self, fit_tables(self, adjacency), kind or self.bought or Marginals())
 
     def _precision(self) -> np.ndarray:
-        # Of Gaussian noise the singles' is the same whatever the rows are; later tables of Laplace noise tell about them, too.
+        # Of Gaussian noise the singles' is the same whatever the rows are; later tables of Laplace
+        # noise tell about them, too.
         columns = range(len(self.names)) if self.cost.delta > 0 else range(0)
         return np.array([self.variances[j,] for j in columns])
 
     def __repr__(self) -> str:
-        return f"ReleasedMarginals({len(self.names)} columns, {len(self.interactions)} sets, n_samples={self.n_samples}; {self.cost})"
+        return (
+            f"ReleasedMarginals({len(self.names)} columns, {len(self.interactions)} sets, "
+            f"n_samples={self.n_samples}; {self.cost})"
+        )
 
     def _least_variance(self, epsilon: float, rho: float) -> tuple[float, float] | None:
-        """Any measurement of R_S of squared sensitivity m costs at least m / (2 v) of rho, or the root of 2 m / v of epsilon; several add up."""
-        squared = {s: interaction_sensitivity_squared(tuple(sorted(self.cardinalities[j] for j in s))) for s in self.variances}
+        """Any measurement of R_S of squared sensitivity m costs at least m / (2 v) of rho, or the
+        root of 2 m / v of epsilon; several add up.
+        """
+        squared = {
+            s: interaction_sensitivity_squared(tuple(sorted(self.cardinalities[j] for j in s)))
+            for s in self.variances
+        }
         price = 1 / (2 * rho) if self.noise is MarginalsNoise.GAUSSIAN else 2 / epsilon**2
         found = [(self.variances[s], m * price) for s, m in squared.items() if m > 0]
         return min(found, key=lambda pair: pair[0] / pair[1], default=None)
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         sets = list(self.interactions)
-        header = {"sets": [list(s) for s in sets], "candidates": [list(c) for c in self.candidates], "noise": self.noise.value}
+        header = {
+            "sets": [list(s) for s in sets],
+            "candidates": [list(c) for c in self.candidates],
+            "noise": self.noise.value,
+        }
         values = np.concatenate([np.zeros(0), *(self.interactions[s].ravel() for s in sets)])
-        return header, {"values": values, "variances": np.array([self.variances[s] for s in sets], dtype=np.float64)}
+        return header, {
+            "values": values,
+            "variances": np.array([self.variances[s] for s in sets], dtype=np.float64),
+        }
 
     @classmethod
     def _from_parts(
@@ -259,12 +323,18 @@ class ReleasedMarginals(Release):
         k = [cardinality or 1 for cardinality in common["domain"].cardinalities]
         sets = [tuple(int(j) for j in s) for s in header["sets"]]
         shapes = [tuple(k[j] - 1 for j in s) for s in sets]
-        parts = np.split(arrays["values"].astype(np.float64), np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+        parts = np.split(
+            arrays["values"].astype(np.float64),
+            np.cumsum([math.prod(shape) for shape in shapes])[:-1],
+        )
         return cls(
-            interactions={s: part.reshape(shape) for s, part, shape in zip(sets, parts, shapes, strict=True)},
+            interactions={
+                s: part.reshape(shape) for s, part, shape in zip(sets, parts, shapes, strict=True)
+            },
             variances=dict(zip(sets, arrays["variances"].astype(np.float64).tolist(), strict=True)),
             candidates=tuple(tuple(int(j) for j in c) for c in header["candidates"]),
-            noise=MarginalsNoise(header.get("noise", "discrete-gaussian")),  # files from before there was a choice
+            # files from before there was a choice
+            noise=MarginalsNoise(header.get("noise", "discrete-gaussian")),
             **common,
         )
 
@@ -282,8 +352,10 @@ def release_marginals(
 
     Args:
         data: discrete columns with a declared domain.
-        budget: its (epsilon, delta) is the price, spent whole: with delta = 0 by Laplace noise, else by Gaussian; or NO_PRIVACY.
-        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for experiments.
+        budget: its (epsilon, delta) is the price, spent whole: with delta = 0 by Laplace noise,
+            else by Gaussian; or NO_PRIVACY.
+        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
+            experiments.
         ledger: a LedgerFile (or Ledger) that every event is charged to as well.
         options: public constants.
 
@@ -292,12 +364,14 @@ def release_marginals(
 
     Guarantee
     ---------
-    Relation: replace-one; n, the declared levels and the options are public.  With delta > 0: L2 sensitivity, of round 1
-    :func:`jaxcd.ops.moments.contrast_sensitivity` with weight 1, of rounds 2 and 3 :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`; at most three
-    ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1 sensitivity, of round 1
-    :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of rounds 2 and 3 twice the number of tables; at most three ``PureEvent``, whose
-    epsilons add up to the budget's.  A round without anything to ask is not charged.  Sets and weights depend on released numbers
-    only, so this is adaptive composition under the ledger's filter.
+    Relation: replace-one; n, the declared levels and the options are public.  With delta > 0: L2
+    sensitivity, of round 1 :func:`jaxcd.ops.moments.contrast_sensitivity` with weight 1, of rounds
+    2 and 3 :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`; at most three
+    ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1 sensitivity, of
+    round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of rounds 2 and 3 twice
+    the number of tables; at most three ``PureEvent``, whose epsilons add up to the budget's.  A
+    round without anything to ask is not charged.  Sets and weights depend on released numbers only,
+    so this is adaptive composition under the ledger's filter.
     Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and :func:`jaxcd.privacy.laplace`.
 
     Raises:
@@ -314,17 +388,29 @@ def release_marginals(
     numeric = [name for name in data.domain.names if not data.domain[name].is_discrete]
     if numeric:
         raise DomainError(
-            f"data: the columns {numeric} are numeric, and marginals count levels; declare them ordinal with levels chosen in "
+            f"data: the columns {numeric} are numeric, and marginals count levels; declare them "
+            "ordinal with levels chosen in "
             "advance, or leave them out with data.select(names)"
         )
     session = Session(data, CovarianceNorm(), alpha=0.05, budget=budget)
-    accountant = open_account(budget, noise, ledger=ledger, parts=(options,), analysis="release: marginals", n_samples=data.n_samples)
+    accountant = open_account(
+        budget,
+        noise,
+        ledger=ledger,
+        parts=(options,),
+        analysis="release: marginals",
+        n_samples=data.n_samples,
+    )
     law = MarginalsNoise.GAUSSIAN
     prices: tuple[float, ...] = (math.inf,) * 3
     if isinstance(budget, Budget):
         if not budget.delta > 0:
             law = MarginalsNoise.LAPLACE
-        total = accountant.ledger.remaining_rho if budget.delta > 0 else accountant.ledger.remaining_epsilon
+        total = (
+            accountant.ledger.remaining_rho
+            if budget.delta > 0
+            else accountant.ledger.remaining_epsilon
+        )
         prices = split(total, options.shares)
     shop = Purchase(session, accountant, law)
     d = len(shop.cardinalities)
@@ -333,20 +419,38 @@ def release_marginals(
         interactions, variances = dict(shop.interactions), dict(shop.variances)
         cost, spent = accountant.guarantee, accountant.ledger.spent
         charges = tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else ()
-        return ReleasedMarginals(data.domain, shop.n_samples, interactions, variances, candidates, cost, spent, law, charges, options)
+        return ReleasedMarginals(
+            data.domain,
+            shop.n_samples,
+            interactions,
+            variances,
+            candidates,
+            cost,
+            spent,
+            law,
+            charges,
+            options,
+        )
 
-    def measure(pairs: list[tuple[int, int]], most_parents: int, price: float, label: str) -> tuple[Columns, ...]:
+    def measure(
+        pairs: list[tuple[int, int]], most_parents: int, price: float, label: str
+    ) -> tuple[Columns, ...]:
         candidates = screen.candidates_of(pairs, d, most=options.max_candidates)
         most = options.max_cells * shop.n_samples
         if law is MarginalsNoise.LAPLACE:
-            scatter = math.sqrt(2) * screen.COUNTED_CHANGE * d / price  # of the noise on a cell of at most d tables
+            # of the noise on a cell of at most d tables
+            scatter = math.sqrt(2) * screen.COUNTED_CHANGE * d / price
             most = min(most, shop.n_samples / (_LEAST_COUNTED * scatter))
-            tables = screen.tables_of(pairs, shop.cardinalities, most=options.max_candidates, most_cells=most)
+            tables = screen.tables_of(
+                pairs, shop.cardinalities, most=options.max_candidates, most_cells=most
+            )
             shop.buy_tables(tables, price=price, label=label)
             return candidates
         large = most if sigma == 0 else min(most, shop.n_samples / (options.least_cell * sigma))
         limits = {size: most if size == 3 else large for size in range(3, most_parents + 2)}
-        families = screen.families_of(candidates, shop.cardinalities, most_parents=most_parents, most_cells=limits)
+        families = screen.families_of(
+            candidates, shop.cardinalities, most_parents=most_parents, most_cells=limits
+        )
         shop.buy_families(families, price=price, label=label)
         return candidates
 
@@ -356,7 +460,9 @@ def release_marginals(
     def unfinished() -> ReleasedMarginals:
         """What was bought before a run broke off: with round 1 it can be searched, by pairs."""
         pairs = screen.unmediated_pairs(so_far(nobody), options)
-        return so_far(wide if any(wide) else screen.candidates_of(pairs, d, most=options.max_candidates))
+        return so_far(
+            wide if any(wide) else screen.candidates_of(pairs, d, most=options.max_candidates)
+        )
 
     with accountant.keeping(unfinished):
         sigma = shop.buy_pairs(price=prices[0], label="round 1: all pairs")  # 0 without privacy
@@ -364,5 +470,10 @@ def release_marginals(
         wide = measure(pairs, 2, prices[1], "round 2: triples")
         pairs = screen.unexplained_pairs(so_far(nobody), pairs, options)
         narrow = measure(pairs, options.max_parents, prices[2], "round 3: families")
-        # What was dropped before round 3 was measured less precisely, but the search may still want it.
-        return so_far(tuple(tuple(sorted({*first, *second})) for first, second in zip(wide, narrow, strict=True)))
+        # What was dropped before round 3 was measured less precisely, but the search may still want
+        # it.
+        return so_far(
+            tuple(
+                tuple(sorted({*first, *second})) for first, second in zip(wide, narrow, strict=True)
+            )
+        )

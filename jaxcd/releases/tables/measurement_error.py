@@ -1,11 +1,13 @@
-r"""The score of a DAG on a released histogram: the exact likelihood of the noisy counts, less BIC's penalty.
+r"""The score of a DAG on a released histogram: the exact likelihood of the noisy counts, less BIC's
+penalty.
 
-score(G) = max_theta sum_c log f(y_c; mu_c) - (1/2) log(n) df(G),  mu_c = n prod_v theta(x_v | x_parents(v)),
-df(G) = sum_v (r_v - 1) prod_{u in parents(v)} r_u,
+score(G) = max_theta sum_c log f(y_c; mu_c) - (1/2) log(n) df(G),  mu_c = n prod_v theta(x_v |
+x_parents(v)), df(G) = sum_v (r_v - 1) prod_{u in parents(v)} r_u,
 
-with f the law of a Poisson count plus the release's own discrete Laplace noise.  Nothing is denoised first and no constant is
-tuned: cells that the noise hides say little, cells it does not hide say what they would say without it.  The score is
-equal for Markov equivalent DAGs, since these have the same distributions and the same df; it is not a sum over nodes.
+with f the law of a Poisson count plus the release's own discrete Laplace noise.  Nothing is
+denoised first and no constant is tuned: cells that the noise hides say little, cells it does not
+hide say what they would say without it.  The score is equal for Markov equivalent DAGs, since these
+have the same distributions and the same df; it is not a sum over nodes.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ from jaxcd.scores.equivalence import equivalence_keys
 
 __all__ = ["MeasurementErrorScore"]
 
-#: The starts: every cell below so many noise scales is emptied, and BIC's penalty is multiplied by so much.  They only have to lie near
-#: good graphs; the exact score picks among them and climbs on.
+# : The starts: every cell below so many noise scales is emptied, and BIC's penalty is multiplied by
+# so much.  They only have to lie near : good graphs; the exact score picks among them and climbs
+# on.
 _CUTS = (0.0, 2.0, 4.0, 6.0)
 _PENALTIES = (1.0, 3.0, 10.0)
 
@@ -39,10 +42,14 @@ class MeasurementErrorScore(GraphScore):
     """
 
     def __init__(self, release: Release, *, max_parents: int = 3, tolerance: float = 1e-3) -> None:
-        self._release: Any = check_kind(release, "histogram", "buy one with release_histogram(data, budget=...)")
+        self._release: Any = check_kind(
+            release, "histogram", "buy one with release_histogram(data, budget=...)"
+        )
         self._max_parents = check_max_parents(max_parents)
         self._tolerance = tolerance
-        self._table = NoisyTable(self._release.values, n_samples=release.n_samples, scale=self._release.scale)
+        self._table = NoisyTable(
+            self._release.values, n_samples=release.n_samples, scale=self._release.scale
+        )
         self._known: dict[bytes, tuple[float, float]] = {}  # class -> score, or bounds of it
         self.n_steps = 0
 
@@ -54,20 +61,33 @@ class MeasurementErrorScore(GraphScore):
     @property
     def settings(self) -> dict[str, Any]:
         """The options, for a result's info."""
-        return {"n_cells": self._release.values.size, "noise_scale": self._release.scale, "max_parents": self.max_parents}
+        return {
+            "n_cells": self._release.values.size,
+            "noise_scale": self._release.scale,
+            "max_parents": self.max_parents,
+        }
 
     def approximations(self) -> list[LocalScore]:
         """BIC at several penalties on the histogram denoised in several crude ways."""
         noisy, n = self._release.values.astype(np.float64), float(self._release.n_samples)
-        tables = [nearest_table(np.where(noisy < cut * self._release.scale, 0.0, noisy).ravel(), n).reshape(noisy.shape) for cut in _CUTS]
-        return [self._bic(table).with_penalty(penalty) for table in tables for penalty in _PENALTIES]
+        tables = [
+            nearest_table(
+                np.where(noisy < cut * self._release.scale, 0.0, noisy).ravel(), n
+            ).reshape(noisy.shape)
+            for cut in _CUTS
+        ]
+        return [
+            self._bic(table).with_penalty(penalty) for table in tables for penalty in _PENALTIES
+        ]
 
     def expected(self, adjacency: np.ndarray) -> LocalScore:
         """BIC on the counts that are expected under the DAG and the noisy ones (Friedman 1998)."""
         return self._bic(self.fit(adjacency).counts[0].reshape(self._release.cardinalities))
 
     def _bic(self, table: np.ndarray) -> BICScore:
-        return BICScore.of_table(table, names=self.names, n_samples=self._release.n_samples, max_parents=self.max_parents)
+        return BICScore.of_table(
+            table, names=self.names, n_samples=self._release.n_samples, max_parents=self.max_parents
+        )
 
     @property
     def max_parents(self) -> int:
@@ -80,43 +100,56 @@ class MeasurementErrorScore(GraphScore):
         return len(self._known)
 
     def candidates(self, node: int) -> tuple[int, ...]:
-        """All others but constants: an arc from or to a column of one level costs nothing and says nothing."""
+        """All others but constants: an arc from or to a column of one level costs nothing and says
+        nothing.
+        """
         return several_levels(self._release.cardinalities, node)
 
     def degrees_of_freedom(self, adjacency: np.ndarray) -> int:
         """df(G), the number of free parameters of a DAG, bool (d, d)."""
         levels = self._release.cardinalities
         return sum(
-            (levels[v] - 1) * math.prod(levels[u] for u in np.flatnonzero(adjacency[:, v])) for v in range(len(levels))
+            (levels[v] - 1) * math.prod(levels[u] for u in np.flatnonzero(adjacency[:, v]))
+            for v in range(len(levels))
         )
 
     def fit(self, adjacency: np.ndarray) -> Fits:
-        """The fit of one DAG, bool (d, d): its likelihood, expected counts and means, with G = 1."""
+        """The fit of one DAG, bool (d, d): its likelihood, expected counts and means, with
+        G = 1.
+        """
         return self._table.fit(np.asarray(adjacency, dtype=bool)[None], tolerance=self._tolerance)
 
     def totals(self, adjacencies: np.ndarray) -> np.ndarray:
         """Scores of many DAGs: bool (G, d, d) in, float64 (G,) out, nats."""
         adjacencies = np.asarray(adjacencies, dtype=bool)
         keys = equivalence_keys(adjacencies)
-        self._fit_new(adjacencies, keys, [key for key in keys if not self._finished(key)], race=False)
+        self._fit_new(
+            adjacencies, keys, [key for key in keys if not self._finished(key)], race=False
+        )
         return np.array([self._known[key][0] for key in keys])
 
     def best(self, adjacencies: np.ndarray) -> tuple[int, float]:
         """The place and score of the best of many DAGs; fits that cannot win are given up early.
 
-        A given-up fit has a lower bound and an estimated upper bound, and is taken up again where the latter might win: first
-        in another race, since what it has to beat may be less than it was, then to its end.
+        A given-up fit has a lower bound and an estimated upper bound, and is taken up again where
+        the latter might win: first in another race, since what it has to beat may be less than it
+        was, then to its end.
         """
         adjacencies = np.asarray(adjacencies, dtype=bool)
         keys = equivalence_keys(adjacencies)
         raced: set[bytes] = set()
         while True:
             top = max((self._known[key][0] for key in keys if self._finished(key)), default=-np.inf)
-            fresh = [key for key in keys if key not in self._known or self._known[key][1] > max(top, self._known[key][0])]
+            fresh = [
+                key
+                for key in keys
+                if key not in self._known or self._known[key][1] > max(top, self._known[key][0])
+            ]
             if not fresh:
                 place = next(i for i, key in enumerate(keys) if self._known[key] == (top, top))
                 return place, top
-            # A race goes by tabulated likelihoods and the bounds by exact ones, so the same race could end the same for ever.
+            # A race goes by tabulated likelihoods and the bounds by exact ones, so the same race
+            # could end the same for ever.
             again = [key for key in fresh if key in raced]
             self._fit_new(adjacencies, keys, again or fresh, race=not again, to_beat=top)
             raced.update(fresh)
@@ -125,16 +158,27 @@ class MeasurementErrorScore(GraphScore):
         return key in self._known and self._known[key][0] == self._known[key][1]
 
     def _fit_new(
-        self, adjacencies: np.ndarray, keys: list[bytes], fresh: list[bytes], *, race: bool, to_beat: float = -np.inf
+        self,
+        adjacencies: np.ndarray,
+        keys: list[bytes],
+        fresh: list[bytes],
+        *,
+        race: bool,
+        to_beat: float = -np.inf,
     ) -> None:
         wanted = set(fresh)
         places = list({key: place for place, key in enumerate(keys) if key in wanted}.values())
         if not places:
             return
         half_log = math.log(self._release.n_samples) / 2
-        prices = np.array([half_log * self.degrees_of_freedom(adjacencies[place]) for place in places])
+        prices = np.array(
+            [half_log * self.degrees_of_freedom(adjacencies[place]) for place in places]
+        )
         fits = self._table.fit(
-            adjacencies[places], tolerance=self._tolerance, prices=prices if race else None, to_beat=to_beat
+            adjacencies[places],
+            tolerance=self._tolerance,
+            prices=prices if race else None,
+            to_beat=to_beat,
         )
         worth = fits.log_likelihood - prices
         for place, value, slack in zip(places, worth.tolist(), fits.slack.tolist(), strict=True):

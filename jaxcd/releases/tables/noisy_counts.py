@@ -1,10 +1,12 @@
-r"""A Poisson count seen through discrete Laplace noise: its exact likelihood and its posterior mean.
+r"""A Poisson count seen through discrete Laplace noise: its exact likelihood and its posterior
+mean.
 
 y = N + Z,  N ~ Poisson(mu),  P[Z = k] = (1 - q) / (1 + q) q^|k|,  q = exp(-1/b).
 
 Splitting the sum over N at y gives two Poisson tails,
 
-    f(y; mu) = (1 - q) / (1 + q) [ q^y e^{mu/q - mu} P(Pois(mu/q) <= y)  +  q^{-y} e^{mu q - mu} P(Pois(mu q) > y) ],
+    f(y; mu) = (1 - q) / (1 + q) [ q^y e^{mu/q - mu} P(Pois(mu/q) <= y)  +  q^{-y} e^{mu q - mu}
+    P(Pois(mu q) > y) ],
 
 and factoring the Poisson probabilities at y and y + 1 out of them
 
@@ -12,8 +14,9 @@ and factoring the Poisson probabilities at y and y + 1 out of them
     S = sum_{j=0}^{y} y!/(y-j)! (q/mu)^j = P(Pois(mu/q) <= y) / pois(y; mu/q),
     T = sum_{j>=0} (y+1)!/(y+1+j)! (mu q)^j = P(Pois(mu q) > y) / pois(y + 1; mu q),
 
-which neither overflow nor cancel.  Given y, N is a mixture of the two sides, with means (mu/q) (1 - 1/S) = y S_{y-1} / S_y and
-mu q + (y + 1)/T.  For y < 0 the first side is empty and the second is q^{-y} e^{mu q - mu}: N is Poisson(mu q) then.
+which neither overflow nor cancel.  Given y, N is a mixture of the two sides, with means (mu/q)
+(1 - 1/S) = y S_{y-1} / S_y and mu q + (y + 1)/T.  For y < 0 the first side is empty and the second
+is q^{-y} e^{mu q - mu}: N is Poisson(mu q) then.
 """
 
 from __future__ import annotations
@@ -25,13 +28,15 @@ from scipy import special
 
 __all__ = ["TabulatedCounts", "noisy_count"]
 
-#: Below this a tail probability may have lost digits to underflow, and the ratio is summed term by term.
+# : Below this a tail probability may have lost digits to underflow, and the ratio is summed term by
+# term.
 _TINY = 1e-290
 _MAX_TERMS = 4000
-#: Below this log S the difference 1 - 1 / S loses digits (all of them where the noise is small), and y S_{y-1} / (l S_y) is taken for it.
+# : Below this log S the difference 1 - 1 / S loses digits (all of them where the noise is small),
+# and y S_{y-1} / (l S_y) is taken for it.
 _CANCELS = 0.1
-#: Step of the table in sqrt(mu), in which a Poisson count has the standard deviation 1/2 everywhere, and the half-width of the
-#: table about sqrt(y), beside what the noise adds.
+# : Step of the table in sqrt(mu), in which a Poisson count has the standard deviation 1/2
+# everywhere, and the half-width of the : table about sqrt(y), beside what the noise adds.
 _STEP = 0.125
 _REACH = 8.0
 
@@ -50,7 +55,9 @@ def noisy_count(y: np.ndarray, mu: np.ndarray, scale: float) -> tuple[np.ndarray
     y, mu = np.broadcast_arrays(np.asarray(y, dtype=np.float64), np.asarray(mu, dtype=np.float64))
     if scale == 0 or scale < 1.4e-3:  # q = exp(-1/b) underflows: there is no noise
         with np.errstate(divide="ignore"):
-            log_f = np.where(y < 0, -np.inf, special.xlogy(y, mu) - mu - special.gammaln(np.maximum(y, 0) + 1))
+            log_f = np.where(
+                y < 0, -np.inf, special.xlogy(y, mu) - mu - special.gammaln(np.maximum(y, 0) + 1)
+            )
         return log_f, np.maximum(y, 0) + 0.0
     q = np.exp(-1 / scale)
     log_norm = np.log1p(-q) - np.log1p(q)
@@ -63,7 +70,9 @@ def noisy_count(y: np.ndarray, mu: np.ndarray, scale: float) -> tuple[np.ndarray
     return log_f, mean
 
 
-def _nonnegative(y: np.ndarray, mu: np.ndarray, q: float, log_norm: float) -> tuple[np.ndarray, np.ndarray]:
+def _nonnegative(
+    y: np.ndarray, mu: np.ndarray, q: float, log_norm: float
+) -> tuple[np.ndarray, np.ndarray]:
     positive = mu > 0
     mu = np.where(positive, mu, 1.0)
     log_factorial = special.gammaln(y + 1)
@@ -76,7 +85,9 @@ def _nonnegative(y: np.ndarray, mu: np.ndarray, q: float, log_norm: float) -> tu
     if lost.any():
         log_s[lost] = np.log(_low_ratio(y[lost], low[lost]))
     tail = special.gammainc(y + 1, high)
-    log_t = np.log(np.maximum(tail, _TINY)) - ((y + 1) * np.log(high) - high - log_factorial - np.log(y + 1))
+    log_t = np.log(np.maximum(tail, _TINY)) - (
+        (y + 1) * np.log(high) - high - log_factorial - np.log(y + 1)
+    )
     lost = tail < _TINY
     if lost.any():
         log_t[lost] = np.log(_high_ratio(y[lost], high[lost]))
@@ -87,10 +98,16 @@ def _nonnegative(y: np.ndarray, mu: np.ndarray, q: float, log_norm: float) -> tu
     below = -low * np.expm1(-log_s)  # l (1 - 1 / S_y) = y S_{y-1} / S_y
     cancels = log_s < _CANCELS
     if cancels.any():
-        below[cancels] = y[cancels] * _low_ratio(np.maximum(y[cancels] - 1, 0), low[cancels]) * np.exp(-log_s[cancels])
+        below[cancels] = (
+            y[cancels]
+            * _low_ratio(np.maximum(y[cancels] - 1, 0), low[cancels])
+            * np.exp(-log_s[cancels])
+        )
     mean = weight * below + (1 - weight) * (high + (y + 1) * np.exp(-log_t))
     # At mu = 0 the count is 0, and y is the noise.
-    return np.where(positive, log_norm + log_f, log_norm + y * np.log(q)), np.where(positive, mean, 0.0)
+    return np.where(positive, log_norm + log_f, log_norm + y * np.log(q)), np.where(
+        positive, mean, 0.0
+    )
 
 
 def _low_ratio(y: np.ndarray, low: np.ndarray) -> np.ndarray:
@@ -110,13 +127,19 @@ def _high_ratio(y: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _depth(ratio: np.ndarray) -> int:
-    """Number of terms until a series whose terms shrink at least by ``ratio`` is below 1e-17 of its first."""
-    return int(min(np.ceil(40 / -np.log(np.clip(float(np.max(ratio)), 1e-300, 0.999999))), _MAX_TERMS)) + 1
+    """Number of terms until a series whose terms shrink at least by ``ratio`` is below 1e-17 of its
+    first.
+    """
+    return (
+        int(min(np.ceil(40 / -np.log(np.clip(float(np.max(ratio)), 1e-300, 0.999999))), _MAX_TERMS))
+        + 1
+    )
 
 
 @final
 class TabulatedCounts:
-    """:func:`noisy_count` for fixed y and many mu: cubic splines in sqrt(mu) about each y, and the exact value elsewhere.
+    """:func:`noisy_count` for fixed y and many mu: cubic splines in sqrt(mu) about each y, and the
+    exact value elsewhere.
 
     y: whole numbers, float64 (K,).  scale: b of the noise, positive.
     The log likelihood of a cell is right to about 1e-4: good enough to climb by, not to report.
@@ -130,7 +153,8 @@ class TabulatedCounts:
         self._first = np.maximum(centre - reach, 0.0)
         self._n_points = int(np.ceil(2 * reach / _STEP)) + 1
         grid = self._first[:, None] + _STEP * np.arange(self._n_points)
-        values = np.stack(noisy_count(y[self._inside, None], grid**2, scale), axis=-1)  # (cells, points, 2)
+        # (cells, points, 2)
+        values = np.stack(noisy_count(y[self._inside, None], grid**2, scale), axis=-1)
         from scipy.interpolate import CubicSpline  # slow to load
 
         spline = CubicSpline(np.arange(self._n_points), values, axis=1)
@@ -153,7 +177,9 @@ class TabulatedCounts:
         if outside.any():
             graph, cell = np.nonzero(outside)
             cell = self._inside[cell]
-            value[outside], expected[outside] = noisy_count(self._y[cell], mu[graph, cell], self._scale)
+            value[outside], expected[outside] = noisy_count(
+                self._y[cell], mu[graph, cell], self._scale
+            )
         log_f[:, self._inside] = value
         mean[:, self._inside] = np.maximum(expected, 0.0)
         return log_f, mean

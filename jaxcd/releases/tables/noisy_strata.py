@@ -1,18 +1,23 @@
 r"""The table of a conditional independence query with released noise, and its fit by independence.
 
-A query (x, y, Z) reads a table of counts y_z, (A, B), for each stratum z of Z.  Noise has the same variance u on every cell of it:
+A query (x, y, Z) reads a table of counts y_z, (A, B), for each stratum z of Z.  Noise has the same
+variance u on every cell of it:
 
-* histogram: u is the sum of the variances of the cells that were summed, and cells are uncorrelated;
-* marginals, noise of variance v_U on the interactions R_U: the covariance of two cells c and c' of the columns S is the sum over U
-  subset of S of v_U prod over U of (1[c_j = c'_j] - 1 / k_j) prod over S - U of 1 / k_j^2.
+* histogram: u is the sum of the variances of the cells that were summed, and cells are
+  uncorrelated;
+* marginals, noise of variance v_U on the interactions R_U: the covariance of two cells c and c' of
+  the columns S is the sum over U subset of S of v_U prod over U of (1[c_j = c'_j] - 1 / k_j) prod
+  over S - U of 1 / k_j^2.
 
-*Fit.*  Independence says that a stratum has expected counts E = a b^T.  With variance E + u of a cell (sampling and noise), a and b solve
-the quasi-likelihood equations
+*Fit.*  Independence says that a stratum has expected counts E = a b^T.  With variance E + u of a
+cell (sampling and noise), a and b solve the quasi-likelihood equations
 
-    sum_j b_j (y_ij - a_i b_j) / (E_ij + u) = 0,    sum_i a_i (y_ij - a_i b_j) / (E_ij + u) = 0,    a, b >= 0,
+    sum_j b_j (y_ij - a_i b_j) / (E_ij + u) = 0,    sum_i a_i (y_ij - a_i b_j) / (E_ij + u) = 0,
+    a, b >= 0,
 
-by alternating steps.  Without noise E = r c^T / n, the product of the margins; where noise is all, it is the nearest product of
-non-negative vectors.  It uses the cells, not only the margins: one full cell says more than a margin that adds up noise.
+by alternating steps.  Without noise E = r c^T / n, the product of the margins; where noise is all,
+it is the nearest product of non-negative vectors.  It uses the cells, not only the margins: one
+full cell says more than a margin that adds up noise.
 """
 
 from __future__ import annotations
@@ -28,9 +33,16 @@ from jaxcd.citests import Query
 from jaxcd.ops.interactions import subsets
 from jaxcd.ops.standardising import quotient
 
-__all__ = ["IndependenceFit", "NoisyStrata", "fit_independence", "histogram_strata", "marginal_strata"]
+__all__ = [
+    "IndependenceFit",
+    "NoisyStrata",
+    "fit_independence",
+    "histogram_strata",
+    "marginal_strata",
+]
 
-# Beyond, the covariances between cells would take more memory than they are worth: cells count as uncorrelated.
+# Beyond, the covariances between cells would take more memory than they are worth: cells count as
+# uncorrelated.
 _MOST_CORRELATED = 1024
 _STEPS = 12
 
@@ -41,7 +53,8 @@ class NoisyStrata:
 
     tables: float64 (..., K, A, B), in records, unbiased and possibly negative.
     variance: u of the noise on each cell, in squared records, float64 (...,).
-    covariance: float64 (..., K A B, K A B), that of the noise on all cells; None where cells are uncorrelated.
+    covariance: float64 (..., K A B, K A B), that of the noise on all cells; None where cells are
+    uncorrelated.
     """
 
     tables: np.ndarray
@@ -66,7 +79,9 @@ class NoisyStrata:
 
 @dataclass(frozen=True)
 class IndependenceFit:
-    """E = a b^T for each stratum: rows a, float64 (..., K, A), and columns b, (..., K, B), non-negative and of equal sums."""
+    """E = a b^T for each stratum: rows a, float64 (..., K, A), and columns b, (..., K, B),
+    non-negative and of equal sums.
+    """
 
     rows: np.ndarray
     columns: np.ndarray
@@ -79,21 +94,31 @@ class IndependenceFit:
     @property
     def shares(self) -> tuple[np.ndarray, np.ndarray]:
         """The margins as shares, (..., K, A) and (..., K, B); zeros in an empty stratum."""
-        return quotient(self.rows, self.rows.sum(axis=-1, keepdims=True)), quotient(self.columns, self.columns.sum(axis=-1, keepdims=True))
+        return quotient(self.rows, self.rows.sum(axis=-1, keepdims=True)), quotient(
+            self.columns, self.columns.sum(axis=-1, keepdims=True)
+        )
 
 
 def fit_independence(strata: NoisyStrata) -> IndependenceFit:
-    """Fits every stratum by a product of non-negative margins; total: an empty stratum gets zeros."""
+    """Fits every stratum by a product of non-negative margins; total: an empty stratum gets
+    zeros.
+    """
     y, u = strata.tables, strata.per_cell
     a, b = (np.maximum(y.sum(axis=axis), 0.0) for axis in (-1, -2))
     b = quotient(b, b.sum(axis=-1, keepdims=True))
     for _ in range(_STEPS):
         weight = quotient(np.ones_like(y), a[..., :, None] * b[..., None, :] + u) * b[..., None, :]
-        a = np.maximum(quotient((weight * y).sum(axis=-1), (weight * b[..., None, :]).sum(axis=-1)), 0.0)
+        a = np.maximum(
+            quotient((weight * y).sum(axis=-1), (weight * b[..., None, :]).sum(axis=-1)), 0.0
+        )
         weight = quotient(np.ones_like(y), a[..., :, None] * b[..., None, :] + u) * a[..., :, None]
-        b = np.maximum(quotient((weight * y).sum(axis=-2), (weight * a[..., :, None]).sum(axis=-2)), 0.0)
+        b = np.maximum(
+            quotient((weight * y).sum(axis=-2), (weight * a[..., :, None]).sum(axis=-2)), 0.0
+        )
     total = np.sqrt(a.sum(axis=-1, keepdims=True) * b.sum(axis=-1, keepdims=True))
-    return IndependenceFit(*(quotient(part, part.sum(axis=-1, keepdims=True)) * total for part in (a, b)))
+    return IndependenceFit(
+        *(quotient(part, part.sum(axis=-1, keepdims=True)) * total for part in (a, b))
+    )
 
 
 def histogram_strata(release: Any, query: Query) -> NoisyStrata:
@@ -122,6 +147,8 @@ def marginal_strata(release: Any, query: Query) -> NoisyStrata:
         matrix = np.full((1, 1), release.variances[tuple(sorted(chosen))])
         for j in kept:
             k = release.cardinalities[j]
-            matrix = np.kron(matrix, np.eye(k) - 1 / k if j in chosen else np.full((k, k), 1 / k**2))
+            matrix = np.kron(
+                matrix, np.eye(k) - 1 / k if j in chosen else np.full((k, k), 1 / k**2)
+            )
         covariance += matrix
     return NoisyStrata(tables, np.array(variance), covariance)

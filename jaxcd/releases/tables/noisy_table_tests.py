@@ -1,33 +1,39 @@
 r"""Chi-square, G and Kendall's tau on released tables: the noise is part of the null.
 
-With O the noisy table of a stratum, E = a b^T its fit by independence and u the variance of the noise on a cell (:mod:`jaxcd.releases.tables.noisy_strata`):
+With O the noisy table of a stratum, E = a b^T its fit by independence and u the variance of the
+noise on a cell (:mod:`jaxcd.releases.tables.noisy_strata`):
 
 **Chi-square.**
 
     T = sum over strata and cells of (O - E)^2 E / (E + u)^2,
 
-Pearson's terms (O - E)^2 / (E + u), each weighted by the share E / (E + u) of its variance that is sampling: a cell that noise hides has
-no weight, whether its stratum is empty or its level rare.  Under independence the standardised residuals (O - E) / sqrt(E + u) are, to first
-order, normal with covariance P Omega P: P projects away the directions in which a and b move E, and Omega is the identity, plus the
-correlations of the noise between cells where it has any.  So T is a weighted sum of chi-squares with known mean M and variance 2 W,
-and T M / W is compared with chi-square with M^2 / W degrees of freedom (Satterthwaite 1946).  Without noise W = M is the number of degrees
-of freedom, T is Pearson's statistic, and the test is :class:`jaxcd.citests.ChiSquare`.
+Pearson's terms (O - E)^2 / (E + u), each weighted by the share E / (E + u) of its variance that is
+sampling: a cell that noise hides has no weight, whether its stratum is empty or its level rare.
+Under independence the standardised residuals (O - E) / sqrt(E + u) are, to first order, normal with
+covariance P Omega P: P projects away the directions in which a and b move E, and Omega is the
+identity, plus the correlations of the noise between cells where it has any.  So T is a weighted sum
+of chi-squares with known mean M and variance 2 W, and T M / W is compared with chi-square with M^2
+/ W degrees of freedom (Satterthwaite 1946).  Without noise W = M is the number of degrees of
+freedom, T is Pearson's statistic, and the test is :class:`jaxcd.citests.ChiSquare`.
 
-**G.**  Each term times phi(t) = 2 ((1 + t) log(1 + t) - t) / t^2, t = (O - E) E / (E + u)^2, at least -1: the deviance, in the place of the square, of a
-Poisson variable that was scaled and shifted until its first three moments are those of a count plus symmetric noise.  phi -> 1 where
+**G.**  Each term times phi(t) = 2 ((1 + t) log(1 + t) - t) / t^2, t = (O - E) E / (E + u)^2, at
+least -1: the deviance, in the place of the square, of a Poisson variable that was scaled and
+shifted until its first three moments are those of a count plus symmetric noise.  phi -> 1 where
 noise is all; without noise T is 2 sum O log(O / E).
 
-**Kendall.**  h = h(1 / g, S), S the concordance of the noisy table, h the square-root score of :mod:`jaxcd.citests.kendall`, g = m / (m^2 + s) the
-inverse of the noisy total m with variance s (0 for m <= 0).  V = (g m)^2 (m / 9)(1 - sum p^3)(1 - sum q^3) is its sampling variance, p and q the
-fitted shares.  Noise W moves S, which is unbiased, by m alpha^T W beta + S(W), alpha_i = P(X > i) - P(X < i), beta likewise, which gives h
-a covariance N between strata.  With weights w = (diag V + N)^{-1} V, each stratum's information,
+**Kendall.**  h = h(1 / g, S), S the concordance of the noisy table, h the square-root score of
+:mod:`jaxcd.citests.kendall`, g = m / (m^2 + s) the inverse of the noisy total m with variance s (0
+for m <= 0).  V = (g m)^2 (m / 9)(1 - sum p^3)(1 - sum q^3) is its sampling variance, p and q the
+fitted shares.  Noise W moves S, which is unbiased, by m alpha^T W beta + S(W), alpha_i = P(X > i) -
+P(X < i), beta likewise, which gives h a covariance N between strata.  With weights w = (diag
+V + N)^{-1} V, each stratum's information,
 
     z = sum w h / sqrt(sum w V).
 
 Without noise all w = 1 and z is that of :class:`jaxcd.citests.KendallTau`.
 
-A release has no sensitivity to bound any more, so margins are log(alpha) - log(p-value), and KendallTau's floor under the variance is not
-needed.  Everything here is post-processing.
+A release has no sensitivity to bound any more, so margins are log(alpha) - log(p-value), and
+KendallTau's floor under the variance is not needed.  Everything here is post-processing.
 """
 
 from __future__ import annotations
@@ -44,9 +50,11 @@ from jaxcd.releases.tables.noisy_strata import IndependenceFit, NoisyStrata, fit
 
 __all__ = ["PreparedNoisyTables", "noisy_chi_square", "noisy_kendall", "table_tests"]
 
-# In squared records, far below what sampling or noise could be: a direction without any variance gets this one, and no weight.
+# In squared records, far below what sampling or noise could be: a direction without any variance
+# gets this one, and no weight.
 _LEAST_VARIANCE = 1e-9
-# Directions of the fit are scaled to unit length; those with less than this are dependent on the others.
+# Directions of the fit are scaled to unit length; those with less than this are dependent on the
+# others.
 _LEAST_DIRECTION = 1e-9
 # Entries of all matrices between cells in one call.
 _BATCH_ENTRIES = 1 << 20
@@ -55,7 +63,8 @@ Statistic = Callable[[NoisyStrata], tuple[np.ndarray, np.ndarray]]
 
 
 def noisy_chi_square(strata: NoisyStrata, *, deviance: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The statistic and its degrees of freedom, float64 (...,); 0 and 0 where the tables say nothing.
+    """The statistic and its degrees of freedom, float64 (...,); 0 and 0 where the tables say
+    nothing.
 
     deviance: G, not Pearson's.  Source: module docstring; Satterthwaite 1946; PRIVACY.md K1.
     """
@@ -84,7 +93,9 @@ def _deviance_over_square(t: np.ndarray) -> np.ndarray:
 def _null_moments(
     strata: NoisyStrata, fit: IndependenceFit, weight: np.ndarray, share: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """M and W: sum of share times the squared standardised residual has mean M and variance 2 W under independence."""
+    """M and W: sum of share times the squared standardised residual has mean M and variance 2 W
+    under independence.
+    """
     *batch, k, a, b = weight.shape
     # How rows and columns move the standardised residuals, in unit length: (..., K, A B, A + B).
     root = np.sqrt(weight)[..., None]
@@ -97,23 +108,32 @@ def _null_moments(
     inverse = np.linalg.pinv(moves_t @ moves, rcond=_LEAST_DIRECTION, hermitian=True)
     shares = share.reshape(*batch, k, a * b)
     if strata.covariance is None:
-        # P = I - Q, Q = moves inverse moves^T: tr(share P) and tr(share P share P) without a matrix of the cells.
+        # P = I - Q, Q = moves inverse moves^T: tr(share P) and tr(share P share P) without a matrix
+        # of the cells.
         leverage = ((moves @ inverse) * moves).sum(axis=-1)
         inner = inverse @ (moves_t @ (shares[..., None] * moves))
-        square = (shares**2 * (1 - 2 * leverage)).sum(axis=(-2, -1)) + (inner * inner.swapaxes(-1, -2)).sum(axis=(-3, -2, -1))
+        square = (shares**2 * (1 - 2 * leverage)).sum(axis=(-2, -1)) + (
+            inner * inner.swapaxes(-1, -2)
+        ).sum(axis=(-3, -2, -1))
         return (shares * (1 - leverage)).sum(axis=(-2, -1)), square
     blocks = np.eye(a * b) - moves @ inverse @ moves_t
     size = k * a * b
     project = (blocks[..., :, :, None, :] * np.eye(k)[:, None, :, None]).reshape(*batch, size, size)
     scale = np.sqrt(weight).reshape(*batch, size)
     flat = shares.reshape(*batch, size)
-    covariance = scale[..., :, None] * strata.covariance * scale[..., None, :] + flat[..., None] * np.eye(size)
+    covariance = scale[..., :, None] * strata.covariance * scale[..., None, :] + flat[
+        ..., None
+    ] * np.eye(size)
     weighted = flat[..., None] * (project @ covariance @ project)
-    return np.trace(weighted, axis1=-2, axis2=-1), (weighted * weighted.swapaxes(-1, -2)).sum(axis=(-2, -1))
+    return np.trace(weighted, axis1=-2, axis2=-1), (weighted * weighted.swapaxes(-1, -2)).sum(
+        axis=(-2, -1)
+    )
 
 
 def noisy_kendall(strata: NoisyStrata) -> np.ndarray:
-    """Kendall's z, about standard normal under independence, float64 (...,).  Source: module docstring; Kendall 1938; Korn 1984."""
+    """Kendall's z, about standard normal under independence, float64 (...,).  Source: module
+    docstring; Kendall 1938; Korn 1984.
+    """
     y = strata.tables
     k, a, b = y.shape[-3:]
     later = [np.sign(np.arange(levels)[None, :] - np.arange(levels)[:, None]) for levels in (a, b)]
@@ -122,25 +142,40 @@ def noisy_kendall(strata: NoisyStrata) -> np.ndarray:
     spread = np.diagonal(_along(strata, np.ones_like(y)), axis1=-2, axis2=-1)
     inverse = np.where(m > 0, m / np.where(m > 0, m**2 + spread, 1.0), 0.0)
     size = np.where(m > 0, 1 / np.where(m > 0, inverse, 1.0), 1.0)
-    score = np.where(m > 0, 2 * concordance / (np.sqrt(size**2 + 2 * np.abs(concordance)) + size), 0.0)
+    score = np.where(
+        m > 0, 2 * concordance / (np.sqrt(size**2 + 2 * np.abs(concordance)) + size), 0.0
+    )
     rows, columns = fit_independence(strata).shares
     ties = (1 - (rows**3).sum(axis=-1)) * (1 - (columns**3).sum(axis=-1))
     variance = np.maximum((inverse * m) ** 2 * m / 9 * ties, 0.0)
-    slopes = m[..., None, None] * (rows @ later[0].T)[..., :, None] * (columns @ later[1].T)[..., None, :]
+    slopes = (
+        m[..., None, None]
+        * (rows @ later[0].T)[..., :, None]
+        * (columns @ later[1].T)[..., None, :]
+    )
     noise = _along(strata, slopes) + a * (a - 1) * b * (b - 1) / 2 * _between(strata) ** 2
-    covariance = inverse[..., :, None] * noise * inverse[..., None, :] + (variance + _LEAST_VARIANCE)[..., None] * np.eye(k)
+    covariance = inverse[..., :, None] * noise * inverse[..., None, :] + (
+        variance + _LEAST_VARIANCE
+    )[..., None] * np.eye(k)
     weights = np.linalg.solve(covariance, variance[..., None])[..., 0]
     information = np.maximum((weights * variance).sum(axis=-1), 0.0)
-    return np.where(information > 0, (weights * score).sum(axis=-1) / np.sqrt(np.where(information > 0, information, 1.0)), 0.0)
+    return np.where(
+        information > 0,
+        (weights * score).sum(axis=-1) / np.sqrt(np.where(information > 0, information, 1.0)),
+        0.0,
+    )
 
 
 def _along(strata: NoisyStrata, directions: np.ndarray) -> np.ndarray:
-    """Covariance (..., K, K) between strata of the sum of the noise on their cells times ``directions``, (..., K, A, B)."""
+    """Covariance (..., K, K) between strata of the sum of the noise on their cells times
+    ``directions``, (..., K, A, B).
+    """
     *batch, k, a, b = directions.shape
     flat = directions.reshape(*batch, k, a * b)
     if strata.covariance is None:
         return (strata.variance[..., None] * (flat**2).sum(axis=-1))[..., None] * np.eye(k)
-    spread = (flat[..., None, :] * np.eye(k)[:, :, None]).reshape(*batch, k, k * a * b)  # row k: its direction in stratum k
+    # row k: its direction in stratum k
+    spread = (flat[..., None, :] * np.eye(k)[:, :, None]).reshape(*batch, k, k * a * b)
     return spread @ strata.covariance @ spread.swapaxes(-1, -2)
 
 
@@ -155,8 +190,9 @@ def _between(strata: NoisyStrata) -> np.ndarray:
 class PreparedNoisyTables(PreparedTest):
     """A test on the strata of a release.
 
-    cardinalities: the number of levels of each column.  strata: the noisy table of a query.  measured: whether there is one.
-    statistic: the statistics of stacked queries, with their log p-values.
+    cardinalities: the number of levels of each column.  strata: the noisy table of a query.
+    measured: whether there is one. statistic: the statistics of stacked queries, with their log
+    p-values.
     """
 
     def __init__(
@@ -182,8 +218,12 @@ class PreparedNoisyTables(PreparedTest):
     def batch_size(self, bucket: tuple[int, int, int]) -> int:
         return max(1, min(64, _BATCH_ENTRIES // math.prod(bucket) ** 2))
 
-    def evaluate(self, bucket: tuple[int, int, int], queries: Sequence[Query], *, alpha: float) -> Evaluation:
-        statistic, log_pvalue = self._statistic(NoisyStrata.stack([self._strata(query) for query in queries]))
+    def evaluate(
+        self, bucket: tuple[int, int, int], queries: Sequence[Query], *, alpha: float
+    ) -> Evaluation:
+        statistic, log_pvalue = self._statistic(
+            NoisyStrata.stack([self._strata(query) for query in queries])
+        )
         return Evaluation(statistic, log_pvalue, np.log(alpha) - log_pvalue)
 
 
@@ -213,7 +253,11 @@ def table_tests(
 
     def prepared(statistic: Statistic) -> Callable[[CITest], PreparedTest]:
         return lambda test: PreparedNoisyTables(
-            n_samples, cardinalities=cardinalities, strata=strata, measured=measured, statistic=statistic
+            n_samples,
+            cardinalities=cardinalities,
+            strata=strata,
+            measured=measured,
+            statistic=statistic,
         )
 
     return {ChiSquare: prepared(_chi_square), GTest: prepared(_g), KendallTau: prepared(_kendall)}

@@ -1,14 +1,18 @@
-r"""A set function on released interactions: what the noisy table of a set of columns says, with the noise counted.
+r"""A set function on released interactions: what the noisy table of a set of columns says, with the
+noise counted.
 
-Everything here is post-processing of :class:`jaxcd.releases.tables.marginals.ReleasedMarginals`.  For a set S of columns
+Everything here is post-processing of :class:`jaxcd.releases.tables.marginals.ReleasedMarginals`.
+For a set S of columns
 
-    h(S) = sum over cells of t log t,  t the table of S projected onto the non-negative tables of total n;   h({}) = n log n,
-    #S   = its number of cells;   #{} = 1,
-    w(S) = sum over cells with t > 0 of min(v_S / max(t, sqrt v_S), cap),  v_S the variance of the noise on a cell;   w({}) = 0.
+    h(S) = sum over cells of t log t,  t the table of S projected onto the non-negative tables of
+    total n;   h({}) = n log n, #S   = its number of cells;   #{} = 1, w(S) = sum over cells with
+    t > 0 of min(v_S / max(t, sqrt v_S), cap),  v_S the variance of the noise on a cell;   w({}) =
+    0.
 
-h(v Pa) - h(Pa) is the log likelihood of column v given Pa; by the delta method noise of variance v_S adds about w(S) / 2 to h(S),
-and scatters the likelihood ratio as if the table had w(S) further cells; a cell that the projection emptied has t log t = 0 whatever
-its noise was.  Whatever is scored as a difference of a set function,
+h(v Pa) - h(Pa) is the log likelihood of column v given Pa; by the delta method noise of variance
+v_S adds about w(S) / 2 to h(S), and scatters the likelihood ratio as if the table had w(S) further
+cells; a cell that the projection emptied has t log t = 0 whatever its noise was.  Whatever is
+scored as a difference of a set function,
 
     value(S) = h(S) - a #S - b w(S) / 2,
 
@@ -43,8 +47,8 @@ class SetTerms:
 class SetFunction:
     """h, # and w of the sets of columns whose interactions are known, each computed once.
 
-    cap: the largest inflation of one cell.  An empty cell with noise s adds at most about s log s to 2 h, so that the delta
-    method, v / t, overstates what a nearly empty cell can do.
+    cap: the largest inflation of one cell.  An empty cell with noise s adds at most about s log s
+    to 2 h, so that the delta method, v / t, overstates what a nearly empty cell can do.
     """
 
     def __init__(self, release: Any, *, cap: float) -> None:
@@ -62,7 +66,9 @@ class SetFunction:
             if variance > 0:
                 ratio = variance / np.maximum(table, math.sqrt(variance))
                 inflation = float(np.minimum(ratio, self._cap)[table > 0].sum())
-            self._terms[columns] = SetTerms(float(special.xlogy(table, table).sum()), table.size, inflation)
+            self._terms[columns] = SetTerms(
+                float(special.xlogy(table, table).sum()), table.size, inflation
+            )
         return self._terms[columns]
 
     def value(self, columns: Columns, *, cell_price: float, noise_price: float) -> float:
@@ -70,8 +76,15 @@ class SetFunction:
         terms = self.terms(columns)
         return terms.entropy - cell_price * terms.n_cells - noise_price * terms.inflation / 2
 
-    def information(self, x: int, y: int, given: Columns, *, cell_price: float, noise_price: float) -> float:
-        """value(x y Z) - value(x Z) - value(y Z) + value(Z): the penalised log likelihood ratio of dependence, in nats."""
+    def information(
+        self, x: int, y: int, given: Columns, *, cell_price: float, noise_price: float
+    ) -> float:
+        """value(x y Z) - value(x Z) - value(y Z) + value(Z): the penalised log likelihood ratio of
+        dependence, in nats.
+        """
         both, first, second = (tuple(sorted({*pair, *given})) for pair in ((x, y), (x,), (y,)))
-        parts = [self.value(s, cell_price=cell_price, noise_price=noise_price) for s in (both, first, second, given)]
+        parts = [
+            self.value(s, cell_price=cell_price, noise_price=noise_price)
+            for s in (both, first, second, given)
+        ]
         return parts[0] - parts[1] - parts[2] + parts[3]

@@ -1,15 +1,19 @@
-r"""A score of graphs on released marginals that is equal for equivalent graphs under noise, and BIC without it.
+r"""A score of graphs on released marginals that is equal for equivalent graphs under noise, and BIC
+without it.
 
-    local(v, Pa) = value(v Pa) - value(Pa),   value(S) = h(S) - (log n / 2) #S - noise_price w(S) / 2,
+    local(v, Pa) = value(v Pa) - value(Pa),   value(S) = h(S) - (log n / 2) #S - noise_price w(S) /
+    2,
 
-with h, # and w the set function of :mod:`jaxcd.releases.tables.set_function`.  A sum of differences of one set function is the same for
-Markov equivalent DAGs: reversing a covered edge permutes its terms.  Without noise w = 0, and h(v Pa) - h(Pa) is the maximised
-multinomial log likelihood, so the score is BIC.
+with h, # and w the set function of :mod:`jaxcd.releases.tables.set_function`.  A sum of differences
+of one set function is the same for Markov equivalent DAGs: reversing a covered edge permutes its
+terms.  Without noise w = 0, and h(v Pa) - h(Pa) is the maximised multinomial log likelihood, so the
+score is BIC.
 
-Sampling pays log n / 2 a parameter, so that a wrong one is refused as n grows.  Noise does not vanish as n grows, and its
-directions are many and unequal; they pay ``noise_price`` halves, one for the bias of h and four for its scatter.  A likelihood
-ratio that noise alone makes of d equal directions of total w is about w / d times a chi-square, and P(chi2_d > 5 d) is .03 for
-d = 1 and .0005 for d = 4, before what sampling pays.
+Sampling pays log n / 2 a parameter, so that a wrong one is refused as n grows.  Noise does not
+vanish as n grows, and its directions are many and unequal; they pay ``noise_price`` halves, one for
+the bias of h and four for its scatter.  A likelihood ratio that noise alone makes of d equal
+directions of total w is about w / d times a chi-square, and P(chi2_d > 5 d) is .03 for d = 1 and
+.0005 for d = 4, before what sampling pays.
 """
 
 from __future__ import annotations
@@ -29,32 +33,51 @@ __all__ = ["SetScore"]
 class SetScore(LocalScore):
     """The penalised likelihood of a release of marginals; score-equivalent.
 
-    release: the marginals.  max_parents: most parents a search tries.  noise_price: b >= 0.  inflation_cap: as in
-    :class:`jaxcd.releases.SetFunction`.
+    release: the marginals.  max_parents: most parents a search tries.  noise_price: b >= 0.
+    inflation_cap: as in :class:`jaxcd.releases.SetFunction`.
 
     Raises OptionError where an argument is not of its kind or out of range.
     """
 
     def __init__(
-        self, release: Release, *, max_parents: int = 4, noise_price: float = 5.0, inflation_cap: float = 20.0
+        self,
+        release: Release,
+        *,
+        max_parents: int = 4,
+        noise_price: float = 5.0,
+        inflation_cap: float = 20.0,
     ) -> None:
-        self._release: Any = check_kind(release, "marginals", "buy one with release_marginals(data, budget=...)")
+        self._release: Any = check_kind(
+            release, "marginals", "buy one with release_marginals(data, budget=...)"
+        )
         for argument, value in (("noise_price", noise_price), ("inflation_cap", inflation_cap)):
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value >= 0):
-                raise OptionError(f"{argument} = {value!r} is not a finite number from 0; give one such as 4.0")
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, float))
+                or not (math.isfinite(value) and value >= 0)
+            ):
+                raise OptionError(
+                    f"{argument} = {value!r} is not a finite number from 0; give one such as 4.0"
+                )
         self._max_parents = check_max_parents(max_parents)
         self._price, self._cap = noise_price, inflation_cap
         self._values = SetFunction(self._release, cap=float(inflation_cap))
         self._cell_price = math.log(self._release.n_samples) / 2
 
-    #: Families that were not measured make most graphs impossible; orders find the best of the others.
+    # : Families that were not measured make most graphs impossible; orders find the best of the
+    # others.
     most_exact = 0
 
     @property
     def settings(self) -> dict[str, Any]:
         """The options, for a result's info."""
         n_sets = len(self._release.interactions)
-        return {"n_sets": n_sets, "max_parents": self.max_parents, "noise_price": self._price, "inflation_cap": self._cap}
+        return {
+            "n_sets": n_sets,
+            "max_parents": self.max_parents,
+            "noise_price": self._price,
+            "inflation_cap": self._cap,
+        }
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,10 +94,14 @@ class SetScore(LocalScore):
 
         Raises OptionError where its table was not measured.
         """
-        return self._values.value(columns, cell_price=self._cell_price, noise_price=float(self._price))
+        return self._values.value(
+            columns, cell_price=self._cell_price, noise_price=float(self._price)
+        )
 
     def local(self, node: int, parents: tuple[int, ...]) -> float:
-        """value(node and parents) - value(parents), in nats; -inf where the release did not measure their table."""
+        """value(node and parents) - value(parents), in nats; -inf where the release did not measure
+        their table.
+        """
         family = tuple(sorted((node, *parents)))
         if not self._release.is_measured(family):
             return -math.inf
@@ -86,4 +113,8 @@ class SetScore(LocalScore):
 
     def families(self, node: int) -> tuple[tuple[int, ...], ...]:
         """The sets of candidates whose table with the node was measured."""
-        return tuple(p for p in super().families(node) if self._release.is_measured(tuple(sorted((node, *p)))))
+        return tuple(
+            p
+            for p in super().families(node)
+            if self._release.is_measured(tuple(sorted((node, *p))))
+        )
