@@ -57,8 +57,12 @@ class Algorithm(enum.Enum):
 class Choice:
     """A way to find a graph, and why: chosen from public facts, never from the rows.
 
-    algorithm: any but AUTO.  test, decider: with ``Algorithm.TREE``, which has its own mechanism,
-    that one's options; both None with ``Algorithm.RELEASE``.  kind: of release, else None.
+    Args:
+        algorithm: any but AUTO.
+        test: with ``Algorithm.TREE``, which has its own mechanism, that one's options; both None
+            with ``Algorithm.RELEASE``.
+        decider: as ``test``.
+        kind: of release, else None.
     """
 
     test: CITest | None
@@ -107,8 +111,10 @@ def choose(
     with delta = 0 SparseVector, no privacy Threshold.  ``Algorithm.TREE`` has its own mechanism,
     and takes the tests of private runs with and without a budget.
 
-    Raises DomainError for numeric beside nominal columns, and for numeric columns under a budget
-    without delta; OptionError for a decider with ``Algorithm.TREE``, or its options with another.
+    Raises:
+        DomainError: for numeric beside nominal columns, and for numeric columns under a budget
+            without delta.
+        OptionError: for a decider with ``Algorithm.TREE``, or its options with another.
     """
     _check_algorithm(algorithm, decider)
     reasons = []

@@ -49,17 +49,22 @@ def plan(
 ) -> Plan:
     r"""Plans a private run: what will the budget see?
 
-    domain: the declared domain.  n_samples: public, at least 2.  test, decider, budget: as for
-    :func:`jaxcd.pc`; TreeOptions for :func:`jaxcd.tree_pc`.
-
     For the deciders that pay by the answer the noise is that of one answer when the budget is
     divided among all of them; for LevelwiseGaussian it is that of the first level after the release
     with all pairs still open, for TreeOptions that of the questions whether to add an edge with all
     pairs open: the worst case.  The smallest margin is (kappa + 1.645) noise, kappa the decision
     threshold.
 
-    Raises OptionError where an argument is not of its kind, SensitivityError for a test without
-    bounded sensitivity.
+    Args:
+        domain: the declared domain.
+        n_samples: public, at least 2.
+        test: as for :func:`jaxcd.pc`; TreeOptions for :func:`jaxcd.tree_pc`.
+        decider: as ``test``.
+        budget: as ``test``.
+
+    Raises:
+        OptionError: an argument is not of its kind.
+        SensitivityError: for a test without bounded sensitivity.
     """
     check_facts(domain, n_samples)
     _check_budget(budget)
@@ -96,16 +101,20 @@ def plan_release(
 ) -> ReleasePlan:
     r"""Plans a release: how large is its noise?
 
-    domain: the declared domain.  n_samples: public, at least 2.  kind, budget: as for
-    :func:`jaxcd.release`.
-
     The noise is, for a histogram, that of a cell, sqrt(2) 2 / epsilon; for marginals, that of an
     interaction of the first round, when all pairs are bought; for second moments, that of an entry
     of the last round if the earlier ones found the right units, n times the noise on a correlation;
     for features, n times that on a correlation of two features.
 
-    Raises OptionError where an argument is not of its kind or the budget has no delta for Gaussian
-    noise, DomainError where the release does not take the columns.
+    Args:
+        domain: the declared domain.
+        n_samples: public, at least 2.
+        kind: as for :func:`jaxcd.release`.
+        budget: as ``kind``.
+
+    Raises:
+        OptionError: an argument is not of its kind or the budget has no delta for Gaussian noise.
+        DomainError: the release does not take the columns.
     """
     check_facts(domain, n_samples)
     _check_budget(budget)

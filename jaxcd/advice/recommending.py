@@ -99,10 +99,13 @@ class Alternative:
 class Recommendation:
     """What to run, and why; ``print`` shows all of it.
 
-    method: the choice in one word.  choice: the same as objects: algorithm, kind of release, or
-    test and decider. reasons: sentences with the numbers that decided.  alternatives: what was
-    considered besides.  warning: where this budget is too small for so many rows to find much, else
-    None.  delta_warning: where delta is not below 1 / n_samples, else None.
+    Args:
+        method: the choice in one word.
+        choice: the same as objects: algorithm, kind of release, or test and decider.
+        reasons: sentences with the numbers that decided.
+        alternatives: what was considered besides.
+        warning: where this budget is too small for so many rows to find much, else None.
+        delta_warning: where delta is not below 1 / n_samples, else None.
     """
 
     method: Method
@@ -149,14 +152,19 @@ def recommend(
     """Which method suits a domain, a number of rows and a budget, and why; the rules and their
     evidence are the module's.
 
-    domain: the declared domain.  n_samples: the public number of rows, at least 2.  budget: the
-    total, or NO_PRIVACY. linear: whether the relations among numeric columns may be taken as
-    linear; knowledge, never a look at the data.
-
     Nothing is read but the arguments, so that nothing is spent.
 
-    Raises OptionError where an argument is not of its kind, DomainError for numeric columns under a
-    budget without delta, and for DataError for these where there are no more rows than features.
+    Args:
+        domain: the declared domain.
+        n_samples: the public number of rows, at least 2.
+        budget: the total, or NO_PRIVACY.
+        linear: whether the relations among numeric columns may be taken as linear; knowledge, never
+            a look at the data.
+
+    Raises:
+        OptionError: an argument is not of its kind.
+        DomainError: for numeric columns under a budget without delta.
+        DataError: for these where there are no more rows than features.
     """
     check_facts(domain, n_samples)
     if not isinstance(budget, (Budget, NoPrivacy)):

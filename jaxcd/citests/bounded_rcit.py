@@ -82,14 +82,17 @@ def ridge_norm(penalty: float, bound: float) -> float:
     """W: the largest |w| of the regression for |x| <= 1: min(B, 1 / sqrt(2 lambda)), for lambda > 2
     min(B, 1 / (1 + lambda / 2)).
 
-    Source: PRIVACY.md E1.
+    Source:
+        PRIVACY.md E1.
     """
     return min(bound, 1 / math.sqrt(2 * penalty) if penalty <= 2 else 1 / (1 + penalty / 2))
 
 
 def residual_shift(penalty: float, bound: float) -> float:
     """e = R(W) / sqrt(2 lambda), in records: m times the root mean square shift of residuals.
-    Source: PRIVACY.md E3, E4.
+
+    Source:
+        PRIVACY.md E3, E4.
     """
     w = ridge_norm(penalty, bound)
     c = (math.sqrt(1 + 8 * w * w) - 1) / (4 * w)
@@ -208,19 +211,27 @@ class BoundedRCIT(PermutationTest):
 
     Statistic: T = sqrt(HSIC) of the residuals.  Margin: m (T - critical value) in units of its own
     sensitivity. Columns: numeric with declared bounds.
-    penalty: lambda > 0.  norm_bound: B > 0.  bandwidth: of the residuals' kernel, raw_bandwidth:
-    for empty Z, ridge_bandwidth: of the kernel on Z times sqrt |Z|, all on the scale [-1, 1].
-    n_features: random Fourier features of Z, even. null: permutation or analytic (alpha at most
-    0.215).  n_permutations: k.
-    scales: None takes the bandwidths as they are; ``BoughtBandwidths()`` multiplies the three, for
-    each column, by a factor that is bought when the session opens (without privacy: the best one).
 
-    Guarantee
-    ---------
-    Relation: replace-one; m, the bounds, the options and the permutations are public.  Sensitivity
-    of the margin: 1 (by scaling). Event: none (the margin never leaves the session; mechanisms
-    pay), and with ``scales`` an ``ExponentialMechanismEvent`` a column. Proof: module docstring.
-    Source: PRIVACY.md D, E, F2, H1, H3.
+    Args:
+        penalty: lambda > 0.
+        norm_bound: B > 0.
+        bandwidth: of the residuals' kernel, raw_bandwidth: for empty Z, ridge_bandwidth: of the
+            kernel on Z times sqrt |Z|, all on the scale [-1, 1].
+        n_features: random Fourier features of Z, even.
+        null: permutation or analytic (alpha at most 0.215).
+        n_permutations: k.
+        scales: None takes the bandwidths as they are; ``BoughtBandwidths()`` multiplies the three,
+            for each column, by a factor that is bought when the session opens (without privacy: the
+            best one).
+
+    Guarantee:
+        Relation: replace-one; m, the bounds, the options and the permutations are public.
+        Sensitivity of the margin: 1 (by scaling). Event: none (the margin never leaves the session;
+        mechanisms pay), and with ``scales`` an ``ExponentialMechanismEvent`` a column. Proof:
+        module docstring.
+
+    Source:
+        PRIVACY.md D, E, F2, H1, H3.
     """
 
     penalty: float = 0.01

@@ -50,7 +50,9 @@ class ChiSquare(_TableTest):
 
     Degrees of freedom: sum over strata of (nonempty rows - 1)(nonempty columns - 1).  Margin:
     log(alpha) - log(p-value). Columns: categorical or ordinal.  Sensitivity: unbounded.
-    Source: Agresti, *Categorical Data Analysis*, 3rd ed., section 3.2.
+
+    Source:
+        Agresti, *Categorical Data Analysis*, 3rd ed., section 3.2.
     """
 
     _statistic = "chi_square"
@@ -62,7 +64,10 @@ class GTest(_TableTest):
     :class:`ChiSquare`.
 
     Margin: log(alpha) - log(p-value).  Columns: categorical or ordinal.  Sensitivity: unbounded (of
-    order log n). Source: Agresti, *Categorical Data Analysis*, 3rd ed., section 3.2.
+    order log n).
+
+    Source:
+        Agresti, *Categorical Data Analysis*, 3rd ed., section 3.2.
     """
 
     _statistic = "g"

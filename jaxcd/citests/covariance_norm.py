@@ -47,8 +47,9 @@ tau = (3 + 1.5 c) / (2 (3 - 2 sqrt 2)) makes the total **at most 3 for G and at 
 2) = 4.172 for M**, at every alpha.  Everything is total: no stratum is dropped, nothing is divided
 by a data-dependent quantity that can be zero.
 
-Source: PRIVACY.md section M; there V's decrease is bounded by 0.482 on a grid, here by 1 in one
-line, which costs tau^2 = 448 instead of 387 at alpha = 0.05.
+Source:
+    PRIVACY.md section M; there V's decrease is bounded by 0.482 on a grid, here by 1 in one line,
+    which costs tau^2 = 448 instead of 387 at alpha = 0.05.
 """
 
 from __future__ import annotations
@@ -129,10 +130,9 @@ class CovarianceNorm(_CovarianceTest):
     Statistic: G, in records.  Margin: q_G = G - sqrt(max(V + c W, tau^2)).  P-value:
     Satterthwaite's approximation. Columns: categorical or ordinal, levels declared.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 3 records.
-    Event: none (the margin never leaves the session; mechanisms pay).  Proof: module docstring.
+    Guarantee:
+        Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 3 records.
+        Event: none (the margin never leaves the session; mechanisms pay).  Proof: module docstring.
     """
 
     _pooled = False
@@ -147,10 +147,9 @@ class PooledCovariance(_CovarianceTest):
     Statistic: M, in records.  Margin: q_M = M - sqrt(max(V + c W_1, tau^2)).  P-value:
     Satterthwaite's approximation. Columns: categorical or ordinal, levels declared.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 4.172 records.
-    Event: none. Proof: module docstring.
+    Guarantee:
+        Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 4.172
+        records. Event: none. Proof: module docstring.
     """
 
     _pooled = True

@@ -61,8 +61,9 @@ class FisherZ(CITest):
     Statistic: z.  Margin: |z| minus the normal quantile at 1 - alpha / 2.  Columns: numeric (or
     ordinal, by their level codes). A constant column has r = 0.  Sensitivity: none is proved (the
     correlation of unbounded columns has none), so mechanisms that need one refuse it.
-    Source: Fisher 1924; Anderson, *An Introduction to Multivariate Statistical Analysis*, section
-    4.3.
+
+    Source:
+        Fisher 1924; Anderson, *An Introduction to Multivariate Statistical Analysis*, section 4.3.
     """
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:

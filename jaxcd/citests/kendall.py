@@ -90,13 +90,13 @@ class KendallTau(DiscreteTest):
     only one), counted through contingency tables; numeric columns as x and y (not in the
     conditioning set), in O(n log n).
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 2 + z / 45
-    records (2.044 at alpha 0.05). Event: none (the margin never leaves the session; mechanisms
-    pay).  Proof: module docstring.
+    Guarantee:
+        Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 2 + z / 45
+        records (2.044 at alpha 0.05). Event: none (the margin never leaves the session; mechanisms
+        pay).  Proof: module docstring.
 
-    Source: Kendall 1938; Korn 1984 for the stratified test; the score is PRIVACY.md B4.
+    Source:
+        Kendall 1938; Korn 1984 for the stratified test; the score is PRIVACY.md B4.
     """
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:

@@ -50,12 +50,18 @@ class Oracle(CITest):
     """Answers every query by d-separation: what PC or FCI finds with infinitely many faithful
     samples.
 
-    dag: a networkx DiGraph without cycles.  latent: nodes that are not observed.  selected: nodes
-    that are conditioned on in every query (selection variables; not observed either).
     Statistic: 1 if d-connected, else 0.  With an Oracle the data argument is ``None``; the names
     are the observed nodes in the DAG's node order.
 
-    Raises OptionError for an unknown latent or selected node, GraphError for a cycle.
+    Args:
+        dag: a networkx DiGraph without cycles.
+        latent: nodes that are not observed.
+        selected: nodes that are conditioned on in every query (selection variables; not observed
+            either).
+
+    Raises:
+        OptionError: for an unknown latent or selected node.
+        GraphError: for a cycle.
     """
 
     dag: nx.DiGraph

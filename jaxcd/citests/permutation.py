@@ -27,7 +27,8 @@ __all__ = ["PermutationTest", "PreparedPermutationTest", "critical_rank"]
 def critical_rank(alpha: float, n_permutations: int) -> int:
     """r = floor(alpha (k + 1)): p = (1 + #{T_s >= T_0}) / (k + 1) is at most alpha iff T_0 > T_(r).
 
-    Raises OptionError where there are too few permutations for the level.
+    Raises:
+        OptionError: there are too few permutations for the level.
     """
     rank = math.floor(alpha * (n_permutations + 1) + 1e-9)
     if rank < 1:

@@ -225,10 +225,18 @@ class HSIC(CITest):
 
     Statistic: |C|_F^2 of centred Fourier features of each column in robust units
     (:mod:`jaxcd.ops.hsic`). P-value: (1 + #{T_s >= T_0}) / (k + 1), exact.  Margin: sqrt(T_0) minus
-    the critical square root. n_permutations: k >= 1.  bandwidth: of the Gaussian kernel, in units
-    of IQR / 1.349.  dtype: of the features. Columns: numeric, or ordinal by their level codes.
-    Sensitivity: none stated, because the units are read off the data; mechanisms refuse it.
-    Source: Gretton et al. 2005, 2008.
+    the critical square root.
+
+    Columns: numeric, or ordinal by their level codes. Sensitivity: none stated, because the units
+    are read off the data; mechanisms refuse it.
+
+    Args:
+        n_permutations: k >= 1.
+        bandwidth: of the Gaussian kernel, in units of IQR / 1.349.
+        dtype: of the features.
+
+    Source:
+        Gretton et al. 2005, 2008.
     """
 
     n_permutations: int = 100
@@ -253,9 +261,8 @@ class RCIT(CITest):
     r"""Residual conditional independence test: HSIC of the kernel ridge residuals of x and y on Z.
 
     Statistic, p-value and margin as for :class:`HSIC`, of the residuals (for empty Z of the columns
-    themselves). n_permutations: k >= 1.  bandwidth: of the residuals' kernel.  rank: of the pivoted
-    Cholesky factor of the Gram matrix of Z. ridge_bandwidth: of the kernel on the normal scores of
-    Z, times sqrt(2 |Z|).  dtype: of the features (the regression is in float64).
+    themselves).
+
     Columns: numeric, or ordinal by their level codes.  Sensitivity: none stated; mechanisms refuse
     it.
 
@@ -266,8 +273,16 @@ class RCIT(CITest):
     StratifiedRanks.  (Clipping the columns would mend Cauchy errors and break what works:
     exp(z_1 + z_2 + z_3) clipped at 5 robust units was rejected in .99 of runs, unclipped in .23.)
 
-    Source: Zhang et al. 2023 for the test (there with lambda = 1); An, Liu, Venkatesh 2007 for the
-    leave-one-out penalty.
+    Args:
+        n_permutations: k >= 1.
+        bandwidth: of the residuals' kernel.
+        rank: of the pivoted Cholesky factor of the Gram matrix of Z.
+        ridge_bandwidth: of the kernel on the normal scores of Z, times sqrt(2 |Z|).
+        dtype: of the features (the regression is in float64).
+
+    Source:
+        Zhang et al. 2023 for the test (there with lambda = 1); An, Liu, Venkatesh 2007 for the
+        leave-one-out penalty.
     """
 
     n_permutations: int = 100

@@ -110,13 +110,13 @@ class Spearman(DiscreteTest):
     Ties stand at their mid-rank; a constant column is independent of everything. Strata of two
     records make the test slightly anticonservative, as they do Kendall's.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 2 + z / 45
-    records (2.044 at alpha 0.05). Event: none (the margin never leaves the session; mechanisms
-    pay).  Proof: module docstring.
+    Guarantee:
+        Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 2 + z / 45
+        records (2.044 at alpha 0.05). Event: none (the margin never leaves the session; mechanisms
+        pay).  Proof: module docstring.
 
-    Source: Spearman 1904; Kendall 1948, chapter 3, for ties; the score is ours.
+    Source:
+        Spearman 1904; Kendall 1948, chapter 3, for ties; the score is ours.
     """
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:

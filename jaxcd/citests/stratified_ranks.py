@@ -19,7 +19,8 @@ difference of two positive semidefinite matrices is at most sqrt(2^2 + 2^2), so 
 (n / 2 + n / 2) / n = 2 sqrt 2.  The threshold is 1 / (2 theta n)-Lipschitz with theta n >= 100:
 (3 + 2 sqrt 2 c) / 200.  Together **4 + (3 + 2.829 c) / 200 = 4.056** at alpha = 0.05.
 
-Source: NONLINEAR.md sections 1 and 2 (4.06 there, with 2.49 for V).
+Source:
+    NONLINEAR.md sections 1 and 2 (4.06 there, with 2.49 for V).
 """
 
 from __future__ import annotations
@@ -121,17 +122,20 @@ class StratifiedRanks(CITest):
     Columns: numeric, or ordinal by their level codes; their scale does not matter.  Conditioning
     sets of up to ``len(strata)`` columns.
 
-    value_bins: k >= 2.  strata: bins of a conditioning variable for |Z| = 1, 2, ....  effect:
-    theta >= 0, the smallest effect, as a share of the rows; at least 100 rows are taken.
-    log_range: values are clipped to +-sinh(log_range), public.  map_levels: depth of the rank maps.
-    map_share: the share of the budget (zCDP) that buys the maps.
+    Args:
+        value_bins: k >= 2.
+        strata: bins of a conditioning variable for |Z| = 1, 2, ....
+        effect: theta >= 0, the smallest effect, as a share of the rows; at least 100 rows are
+            taken.
+        log_range: values are clipped to +-sinh(log_range), public.
+        map_levels: depth of the rank maps.
+        map_share: the share of the budget (zCDP) that buys the maps.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and all options are public.  Preparation: ``ZCDPEvent`` for the rank
-    maps of all columns, charged when the session opens.  Sensitivity of the margin, with the maps
-    public: 4 + (3 + 2.829 c) / 200 records (4.056 at alpha 0.05). Proof: module docstring;
-    :mod:`jaxcd.privacy.rank_maps`.
+    Guarantee:
+        Relation: replace-one; n and all options are public.  Preparation: ``ZCDPEvent`` for the
+        rank maps of all columns, charged when the session opens.  Sensitivity of the margin, with
+        the maps public: 4 + (3 + 2.829 c) / 200 records (4.056 at alpha 0.05). Proof: module
+        docstring; :mod:`jaxcd.privacy.rank_maps`.
     """
 
     value_bins: int = 4

@@ -229,8 +229,9 @@ def load(name: str) -> BayesianNetwork:
     Raises:
         OptionError: If there is no such network.
 
-    Source: Korb & Nicholson 2010 (cancer, earthquake); Lauritzen & Spiegelhalter 1988 (asia);
-    Scutari & Denis 2014 (survey).
+    Source:
+        Korb & Nicholson 2010 (cancer, earthquake); Lauritzen & Spiegelhalter 1988 (asia); Scutari &
+        Denis 2014 (survey).
     """
     key = name.lower() if isinstance(name, str) else ""
     if key not in BUILTIN:

@@ -78,8 +78,9 @@ def read_columns(
     """The columns of a data file, and what total reading had to repair in the file's layout
     (sensitive: it names rows).
 
-    only: the names of the wanted columns, in the order wanted; DataError where the file has none of
-    a name, or several.
+    Args:
+        only: the names of the wanted columns, in the order wanted; DataError where the file has
+            none of a name, or several.
     """
     path = Path(path)
     name = path.name.lower()

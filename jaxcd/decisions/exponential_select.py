@@ -108,23 +108,25 @@ class ExponentialSelect(Decider):
     min q / (2 Delta)), with q_S the margins, Delta their sensitivity and w = m pi / (1 - pi) for m
     candidates.
 
-    alpha: level of the test, 0 < alpha < 1.  n_questions: the number of answers (one a pair and
-    level) among which the budget is divided; default four a pair.  When they are used up, the
-    remaining pairs keep their edges and the run says so. keep_prior: pi in (0, 1), the probability
-    of "keep" where the margins say nothing; smaller values remove more edges.  At 1/2 half of all
-    absent edges would survive a level of nothing but noise. Every candidate's margin is looked at,
-    also where the first would do: with many variables limit the levels (``max_level``, or
-    :class:`jaxcd.Scheduled`).
+    Args:
+        alpha: level of the test, 0 < alpha < 1.
+        n_questions: the number of answers (one a pair and level) among which the budget is divided;
+            default four a pair.  When they are used up, the remaining pairs keep their edges and
+            the run says so.
+        keep_prior: pi in (0, 1), the probability of "keep" where the margins say nothing; smaller
+            values remove more edges.  At 1/2 half of all absent edges would survive a level of
+            nothing but noise. Every candidate's margin is looked at, also where the first would do:
+            with many variables limit the levels (``max_level``, or :class:`jaxcd.Scheduled`).
 
-    Guarantee
-    ---------
-    Relation: that of the budget, under which the test must state a sensitivity.  Event:
-    ``ExponentialMechanismEvent`` a question, through the ledger's filter: the whole run is
-    (epsilon, delta)-DP of the budget.  Public: n, the domain, the options. Proof: module docstring;
-    :mod:`jaxcd.privacy.mechanisms`, :mod:`jaxcd.privacy.ledger`.
+    Guarantee:
+        Relation: that of the budget, under which the test must state a sensitivity.  Event:
+        ``ExponentialMechanismEvent`` a question, through the ledger's filter: the whole run is
+        (epsilon, delta)-DP of the budget.  Public: n, the domain, the options. Proof: module
+        docstring; :mod:`jaxcd.privacy.mechanisms`, :mod:`jaxcd.privacy.ledger`.
 
-    Source: Xu, Yuan, Wu 2017 and Wang, Pang, Song 2020 for the idea; McSherry and Talwar 2007 for
-    the mechanism.
+    Source:
+        Xu, Yuan, Wu 2017 and Wang, Pang, Song 2020 for the idea; McSherry and Talwar 2007 for the
+        mechanism.
     """
 
     alpha: float = 0.05

@@ -213,24 +213,26 @@ class LevelwiseGaussian(Decider):
     separated pair is chosen by the exponential mechanism and paid for. Colliders of pairs separated
     at level 0 must be supported by the release.
 
-    alpha: level of the test.  level_shares: positive weights of the levels 0, 1, ..., which also
-    set the last level; what a level leaves unspent goes to the later ones.  later_pass_share: the
-    part of the whole that a search with a second pass over the levels (FCI's possible-d-sep) holds
-    back for it; a search with one pass spends it.  selection_share: the part of a level's price
-    that buys separating sets.
-    false_edges: false edges that noise alone may keep at a level, per column.  forest_bonus: how
-    far (in sigma) below zero a spanning-forest pair must fall.  mean_weight: weight of the margins
-    in the release.  collider_sigmas: by how many standard deviations the release must favour a
-    collider; 0 orients more, which pays from about 100,000 rows on, and in FCI. Needs delta > 0,
-    discrete columns and the stable order.
+    Args:
+        alpha: level of the test.
+        level_shares: positive weights of the levels 0, 1, ..., which also set the last level; what
+            a level leaves unspent goes to the later ones.
+        later_pass_share: the part of the whole that a search with a second pass over the levels
+            (FCI's possible-d-sep) holds back for it; a search with one pass spends it.
+        selection_share: the part of a level's price that buys separating sets.
+        false_edges: false edges that noise alone may keep at a level, per column.
+        forest_bonus: how far (in sigma) below zero a spanning-forest pair must fall.
+        mean_weight: weight of the margins in the release.
+        collider_sigmas: by how many standard deviations the release must favour a collider; 0
+            orients more, which pays from about 100,000 rows on, and in FCI. Needs delta > 0,
+            discrete columns and the stable order.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and the levels are public.  Events: ``ZCDPEvent(rho_0)``; for each
-    later level ``ZCDPEvent`` for its N numbers (L2 sensitivity Delta sqrt(N); N is known from what
-    was released) and ``ExponentialMechanismEvent`` for each separating set, through the ledger's
-    filter: the run is (epsilon, delta)-DP of the budget.
-    Proof: :mod:`jaxcd.ops.moments`, :mod:`jaxcd.privacy.mechanisms`; PRIVACY.md N.5 and N.7.
+    Guarantee:
+        Relation: replace-one; n and the levels are public.  Events: ``ZCDPEvent(rho_0)``; for each
+        later level ``ZCDPEvent`` for its N numbers (L2 sensitivity Delta sqrt(N); N is known from
+        what was released) and ``ExponentialMechanismEvent`` for each separating set, through the
+        ledger's filter: the run is (epsilon, delta)-DP of the budget. Proof:
+        :mod:`jaxcd.ops.moments`, :mod:`jaxcd.privacy.mechanisms`; PRIVACY.md N.5 and N.7.
     """
 
     alpha: float = 0.05

@@ -83,16 +83,22 @@ def noisy_rank(
     r"""Whether T_0 is above the ``rank``-th largest of T_1, ..., T_k, all with independent discrete
     Laplace noise of one scale.
 
-    statistics: (1 + k,), T_0 first; sensitive.  rank: 1 .. k.  sensitivity: of T_0 plus that of
-    every T_s.  pad: bound on the error of each.  epsilon: positive.  label: public words.
+    Args:
+        statistics: (1 + k,), T_0 first; sensitive.
+        rank: 1 .. k.
+        sensitivity: of T_0 plus that of every T_s.
+        pad: bound on the error of each.
+        epsilon: positive.
+        label: public words.
 
-    Guarantee
-    ---------
-    Relation: ``relation``.  Event: ``PureEvent(epsilon)``.  Public: k, rank, sensitivity, pad.
-    Proof: module docstring.
+    Raises:
+        BudgetExhausted: the event does not fit (nothing was drawn).
+        OptionError: for an argument out of range.
+        SensitivityError: for NaN.
 
-    Raises BudgetExhausted where the event does not fit (nothing was drawn); OptionError for an
-    argument out of range; SensitivityError for NaN.
+    Guarantee:
+        Relation: ``relation``.  Event: ``PureEvent(epsilon)``.  Public: k, rank, sensitivity, pad.
+        Proof: module docstring.
     """
     values = quantise(exact_values(statistics), grid=GRID)
     if values.ndim != 1 or not 1 <= rank < len(values):
@@ -171,16 +177,18 @@ class NoisyRank(Decider):
     For tests with a permutation null and a stated sensitivity (BoundedRCIT).  The level is alpha at
     every epsilon where the null is exact; noise costs power only.  Every answer is paid for.
 
-    alpha: level of the test.  n_queries: the number of answers among which the budget is divided;
-    default 10 a pair.  When they are used up, the remaining pairs keep their edges and the run says
-    so.
+    Args:
+        alpha: level of the test.
+        n_queries: the number of answers among which the budget is divided; default 10 a pair.  When
+            they are used up, the remaining pairs keep their edges and the run says so.
 
-    Guarantee
-    ---------
-    Relation: that of the budget, under which the test must state a sensitivity.  Event:
-    ``PureEvent`` a query, through the ledger's filter.  Public: n, the domain, the permutations.
-    Released: answers, never p-values.  Proof: module docstring. Source: Kim and Schrab 2023;
-    PRIVACY.md H2.
+    Guarantee:
+        Relation: that of the budget, under which the test must state a sensitivity.  Event:
+        ``PureEvent`` a query, through the ledger's filter.  Public: n, the domain, the
+        permutations. Released: answers, never p-values.  Proof: module docstring.
+
+    Source:
+        Kim and Schrab 2023; PRIVACY.md H2.
     """
 
     alpha: float = 0.05

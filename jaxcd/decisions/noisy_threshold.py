@@ -106,15 +106,16 @@ class _NoisyRun(DecisionRun):
 class NoisyThreshold(Decider):
     """Independent iff the margin plus noise is at most zero; every answer is paid for.
 
-    alpha: level of the test.  noise: ``Noise.LAPLACE`` (pure) or ``Noise.GAUSSIAN`` (needs
-    delta > 0). n_queries: the number of answers among which the budget is divided; default 10 a
-    pair.  When they are used up, the remaining pairs keep their edges and the run says so.
+    Args:
+        alpha: level of the test.
+        noise: ``Noise.LAPLACE`` (pure) or ``Noise.GAUSSIAN`` (needs delta > 0).
+        n_queries: the number of answers among which the budget is divided; default 10 a pair.  When
+            they are used up, the remaining pairs keep their edges and the run says so.
 
-    Guarantee
-    ---------
-    Relation: that of the budget, under which the test must state a sensitivity.  Event:
-    ``PureEvent`` or ``ZCDPEvent`` a query, through the ledger's filter.  Public: n, the domain.
-    Proof: :mod:`jaxcd.privacy.mechanisms`.
+    Guarantee:
+        Relation: that of the budget, under which the test must state a sensitivity.  Event:
+        ``PureEvent`` or ``ZCDPEvent`` a query, through the ledger's filter.  Public: n, the domain.
+        Proof: :mod:`jaxcd.privacy.mechanisms`.
     """
 
     alpha: float = 0.05

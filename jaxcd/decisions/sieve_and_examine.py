@@ -36,10 +36,13 @@ def optimal_rate(epsilon: float) -> float:
     r"""The subsampling rate q in [1/20, 1] of the Priv-PC paper: least sqrt(1/q) / ln(1 +
     (e^epsilon - 1) / q).
 
-    epsilon: the price of one sieve.  That is the sieve's noise in units of the null's standard
-    deviation, both on the subsample; the signal, which shrinks as well, is not in it (PRIVACY.md
-    N.1).
-    Source: Wang, Pang, Song 2020, section 5.2.
+    Args:
+        epsilon: the price of one sieve.  That is the sieve's noise in units of the null's standard
+            deviation, both on the subsample; the signal, which shrinks as well, is not in it
+            (PRIVACY.md N.1).
+
+    Source:
+        Wang, Pang, Song 2020, section 5.2.
     """
     if epsilon > _LARGEST:
         return 1.0
@@ -146,18 +149,20 @@ class SieveAndExamine(Decider):
     subsample are drawn anew.  A round is one sieve and one examination, of the same price; the
     number of rounds and the price are fixed before the data is read.
 
-    alpha: level of the test.  n_rounds: number of sieve passes paid for; default p (p - 1) / 2 - p.
-    rate: m / n in (0, 1]; default: :func:`optimal_rate` of the sieve's price, in [1/20, 1].
+    Args:
+        alpha: level of the test.
+        n_rounds: number of sieve passes paid for; default p (p - 1) / 2 - p.
+        rate: m / n in (0, 1]; default: :func:`optimal_rate` of the sieve's price, in [1/20, 1].
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and m public.  Event: ``PureEvent(epsilon_0)`` a sieve (amplified: the
-    AboveThreshold on the subsample has ln(1 + (e^epsilon_0 - 1) n / m)) and
-    ``PureEvent(epsilon_0)`` an examination, through the ledger's filter. Proof:
-    :mod:`jaxcd.privacy.above_threshold`; PRIVACY.md C1 and C2 for what the published constants get
-    wrong.
+    Guarantee:
+        Relation: replace-one; n and m public.  Event: ``PureEvent(epsilon_0)`` a sieve (amplified:
+        the AboveThreshold on the subsample has ln(1 + (e^epsilon_0 - 1) n / m)) and
+        ``PureEvent(epsilon_0)`` an examination, through the ledger's filter. Proof:
+        :mod:`jaxcd.privacy.above_threshold`; PRIVACY.md C1 and C2 for what the published constants
+        get wrong.
 
-    Source: Wang, Pang, Song 2020; Balle, Barthe, Gaboardi 2018 for the subsampling.
+    Source:
+        Wang, Pang, Song 2020; Balle, Barthe, Gaboardi 2018 for the subsampling.
     """
 
     alpha: float = 0.05

@@ -83,15 +83,15 @@ class SparseVector(Decider):
     composition or zCDP allows.  When they are used up, the remaining pairs keep their edges and the
     run says so.
 
-    alpha: level of the test, 0 < alpha < 1.  n_rounds: positive; default p (p - 1) / 2 - p
-    (PRIVACY.md N.3).
+    Args:
+        alpha: level of the test, 0 < alpha < 1.
+        n_rounds: positive; default p (p - 1) / 2 - p (PRIVACY.md N.3).
 
-    Guarantee
-    ---------
-    Relation: that of the budget, under which the test must state a sensitivity.  Event:
-    ``PureEvent(epsilon_0)`` a round, through the ledger's filter: the whole run is (epsilon,
-    delta)-DP of the budget.  Public: n, the domain. Proof: :mod:`jaxcd.privacy.above_threshold`,
-    :mod:`jaxcd.privacy.ledger`.
+    Guarantee:
+        Relation: that of the budget, under which the test must state a sensitivity.  Event:
+        ``PureEvent(epsilon_0)`` a round, through the ledger's filter: the whole run is (epsilon,
+        delta)-DP of the budget.  Public: n, the domain. Proof:
+        :mod:`jaxcd.privacy.above_threshold`, :mod:`jaxcd.privacy.ledger`.
     """
 
     alpha: float = 0.05

@@ -70,7 +70,9 @@ class Threshold(Decider):
     """Independent iff the margin is at most zero, i.e. the statistic is at most its critical value
     at level alpha.
 
-    alpha: 0 < alpha < 1.  For runs without privacy only; a private run with it raises PrivacyError.
+    Args:
+        alpha: 0 < alpha < 1.  For runs without privacy only; a private run with it raises
+            PrivacyError.
     """
 
     alpha: float = 0.05

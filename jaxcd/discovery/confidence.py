@@ -82,7 +82,8 @@ def edge_confidence(
             it searched.
         GraphError: the graph has other names, or no DAG has its adjacencies and v-structures.
 
-    Source: Friedman, Goldszmidt, Wyner 1999.
+    Source:
+        Friedman, Goldszmidt, Wyner 1999.
     """
     for argument, number, first in (("n_draws", n_draws, 1), ("seed", seed, 0)):
         if not is_whole(number, first):
@@ -139,10 +140,12 @@ def decision_confidence(run: DiscoveryResult) -> EdgeConfidence:
     to first order.  Pairs about which no margin was released count as found.  Directions have no
     estimate.
 
-    run: its ``info["released_margins"]`` holds a mapping for each decision in order, with ``pair``
-    (two names), ``margin``, ``threshold`` and ``sigma``.
+    Args:
+        run: its ``info["released_margins"]`` holds a mapping for each decision in order, with
+            ``pair`` (two names), ``margin``, ``threshold`` and ``sigma``.
 
-    Raises OptionError where the run has none.
+    Raises:
+        OptionError: the run has none.
     """
     rows = run.info.get("released_margins") if isinstance(run, DiscoveryResult) else None
     if rows is None:

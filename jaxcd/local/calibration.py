@@ -44,8 +44,6 @@ def calibrate(
     below 1/k; with ``epsilon_ldp`` it gets the shares epsilon_i = epsilon k_i / sum k of k-ary
     response.
 
-    **Guarantee.** That of the returned mechanism, at most what was asked for.  Public: the domain.
-
     Args:
         kind: a class of mechanisms, such as ``KaryResponse``.
         domain: declared, discrete.
@@ -61,6 +59,9 @@ def calibrate(
         OptionError: not exactly one property is given, or it is out of reach.
         DomainError: a column is numeric, every column has one level, or the domain is too large.
         PrivacyError: the domain is not declared.
+
+    Guarantee:
+        That of the returned mechanism, at most what was asked for.  Public: the domain.
     """
     given = {"p_max": p_max, "epsilon_ldp": epsilon_ldp, "d_privacy": d_privacy}
     asked = [(name, value) for name, value in given.items() if value is not None]

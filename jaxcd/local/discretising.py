@@ -160,8 +160,9 @@ def pair_bins(n_distinct: int) -> int:
     Raises:
         OptionError: ``n_distinct`` is no whole number from 2.
 
-    Source: Binkyte et al. 2024, for the Tuebingen pairs; the floor of 2 is ours (below u = 20 one
-        bin would hold everything).
+    Source:
+        Binkyte et al. 2024, for the Tuebingen pairs; the floor of 2 is ours (below u = 20 one bin
+        would hold everything).
     """
     if not is_whole(n_distinct, 2):
         raise OptionError(

@@ -39,9 +39,6 @@ def privatize(
 ) -> LocalGuarantee:
     """Write a randomised copy of the data and the guarantee that goes with it.
 
-    **Guarantee.** As for :func:`randomise`. Everything is checked before anything is drawn or
-    written.
-
     Args:
         data: declared discrete columns.
         mechanism: how.
@@ -60,6 +57,9 @@ def privatize(
         OptionError: a file exists (without ``force``) or its folder does not, both are the same
             file, or as for :func:`randomise`.
         DomainError, PrivacyError: as for :func:`randomise`.
+
+    Guarantee:
+        As for :func:`randomise`. Everything is checked before anything is drawn or written.
     """
     check_mechanism(mechanism)
     csv, promise = Path(out), Path(guarantee_out)

@@ -16,7 +16,8 @@ table of K cells costs K sum k_i a step and no matrix over cells is formed.
 Everything here is post-processing of records that were randomised before they were collected: it
 costs no privacy.
 
-Source: Agrawal and Aggarwal 2001; Dempster, Laird, Rubin 1977.
+Source:
+    Agrawal and Aggarwal 2001; Dempster, Laird, Rubin 1977.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def ibu(
         DataError: ``counts`` or ``start`` is not of its kind.
         OptionError: another argument is not of its kind or does not fit the counts.
 
-    Source: module docstring.
+    Source:
+        module docstring.
     """
     table = np.array(counts, dtype=np.float64)
     if not (np.isfinite(table).all() and (table >= 0).all()):
@@ -156,8 +158,10 @@ def _distribution(start: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def places_of(domain: Domain, columns: Sequence[str] | None) -> list[int]:
-    """The positions of named columns, each once; of all for None.  Raises DomainError for another
-    name, or one given twice.
+    """The positions of named columns, each once; of all for None.
+
+    Raises:
+        DomainError: for another name, or one given twice.
     """
     if columns is None:
         return list(range(domain.n_columns))
@@ -177,8 +181,9 @@ def channel_of(mechanism: LocalMechanism, domain: Domain, places: Sequence[int])
     set of columns it is the same with fewer cells.  Under the other combined mechanisms the noise
     on some columns depends on the true values of the rest, and only the whole record has a channel.
 
-    Raises DomainError for a part of the columns of such a mechanism, or if a joint domain is too
-    large; and as ``mechanism.check``.
+    Raises:
+        DomainError: for a part of the columns of such a mechanism, or if a joint domain is too
+            large; and as ``mechanism.check``.
     """
     check_mechanism(mechanism)
     cardinalities = mechanism.check(domain)
@@ -216,8 +221,6 @@ def denoised_joint(
 ) -> np.ndarray:
     """The estimated distribution of the true records of which ``data`` are the randomised ones.
 
-    **Guarantee.** That of the mechanism: post-processing of what each person reported.
-
     Args:
         data: what ``randomise`` returned, at most :data:`MAX_TABLE_CELLS` joint cells of the
             columns.
@@ -233,6 +236,9 @@ def denoised_joint(
             no channel of its own.
         PrivacyError: the domain is not declared.
         OptionError: an argument is out of its range.
+
+    Guarantee:
+        That of the mechanism: post-processing of what each person reported.
     """
     check_mechanism(mechanism)
     cardinalities, places = mechanism.check(data.domain), places_of(data.domain, columns)

@@ -14,8 +14,9 @@ independent columns add up: sum of epsilon_i <= epsilon (PRIVACY.md J2). Two rec
 column i have a Manhattan distance of at least one there, so it is max epsilon_i d-private;
 combined, epsilon d-private; both are attained by neighbouring codes.
 
-Source: Warner 1965; Kairouz, Bonawitz, Ramage 2016; Binkyte et al. 2024 (the split of epsilon in
-proportion to k_i).
+Source:
+    Warner 1965; Kairouz, Bonawitz, Ramage 2016; Binkyte et al. 2024 (the split of epsilon in
+    proportion to k_i).
 """
 
 from __future__ import annotations
@@ -79,14 +80,15 @@ class KaryResponse(ColumnwiseMechanism):
     """k-ary randomised response on each column by itself ("C-wise"), with epsilon_i = epsilon k_i /
     sum k.
 
-    **Guarantee.** epsilon-LDP for the whole record, max epsilon_i d-private for the Manhattan
-    distance. Public: the declared levels. Proof: the module's docstring.
-
     Args:
         epsilon: for the whole record, positive and finite, in nats.
 
     Raises:
         OptionError: ``epsilon`` is out of its range.
+
+    Guarantee:
+        epsilon-LDP for the whole record, max epsilon_i d-private for the Manhattan distance.
+        Public: the declared levels. Proof: the module's docstring.
     """
 
     epsilon: float
@@ -136,14 +138,15 @@ class CombinedKaryResponse(CombinedMechanism):
     """k-ary randomised response on the whole record, a value of the product domain of prod k_i
     cells.
 
-    **Guarantee.** epsilon-LDP, and epsilon d-private for the Manhattan distance. Public: the
-    declared levels. Proof: the module's docstring.
-
     Args:
         epsilon: for the whole record, positive and finite, in nats.
 
     Raises:
         OptionError: ``epsilon`` is out of its range.
+
+    Guarantee:
+        epsilon-LDP, and epsilon d-private for the Manhattan distance. Public: the declared levels.
+        Proof: the module's docstring.
     """
 
     epsilon: float

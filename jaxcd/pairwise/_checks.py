@@ -138,7 +138,8 @@ def _number_in(cell: Any) -> float:
 def check_pair_arguments(budget: Any, noise: Any) -> bool:
     """Whether the run is private.
 
-    Raises OptionError where budget or noise is not of its kind.
+    Raises:
+        OptionError: budget or noise is not of its kind.
     """
     if not isinstance(budget, (Budget, NoPrivacy)):
         raise OptionError(
@@ -167,7 +168,9 @@ def bounds_json(bounds: Bounds | None) -> dict[str, Any]:
 def check_not_private(budget: Any, *, method: str, reason: str) -> None:
     """Refuses a finite budget for a method that has no bounded sensitivity.
 
-    Raises SensitivityError where the run is private, OptionError where ``budget`` is no budget.
+    Raises:
+        SensitivityError: the run is private.
+        OptionError: ``budget`` is no budget.
     """
     if check_pair_arguments(budget, None):
         raise SensitivityError(

@@ -120,16 +120,6 @@ def anm(
         (:mod:`jaxcd.pairwise.anm_release`); None where no law is known, or there is no answer.
         UNDECIDED: no answer.
 
-    Guarantee
-    ---------
-    Relation: replace-one among the rows of ``protect``, which the cost's reason repeats; n, bounds,
-    key and options are public.  Statistic: difference of scores; total: constant columns and ties
-    have defined scores, NaN becomes the middle of the bounds. Sensitivity: twice the score's (table
-    and proofs: :mod:`jaxcd.pairwise.anm_scores`, :mod:`jaxcd.pairwise.anm_hsic`; training rows:
-    :mod:`jaxcd.pairwise.anm_columns`).  Event: one ``PureEvent``; for log IQR eight
-    ``ExponentialMechanismEvent`` or, with propose-test-release, three pure events a range and its
-    delta (:mod:`jaxcd.privacy.propose_test_release`).  Proof: :mod:`jaxcd.pairwise.anm_release`.
-
     Raises:
         DataError: not two columns of numbers of one length, at least 8 rows; without privacy also
             NaN, infinity or a constant column.
@@ -138,8 +128,19 @@ def anm(
         PrivacyError: the run is private and has no bounds.
         SensitivityError: the score has no bounded sensitivity to the rows that are to be protected.
 
-    Source: Hoyer, Janzing, Mooij, Peters, Schoelkopf 2009; Mooij et al. 2016; Kusner, Sun,
-        Sridharan, Weinberger 2016.
+    Guarantee:
+        Relation: replace-one among the rows of ``protect``, which the cost's reason repeats; n,
+        bounds, key and options are public.  Statistic: difference of scores; total: constant
+        columns and ties have defined scores, NaN becomes the middle of the bounds. Sensitivity:
+        twice the score's (table and proofs: :mod:`jaxcd.pairwise.anm_scores`,
+        :mod:`jaxcd.pairwise.anm_hsic`; training rows: :mod:`jaxcd.pairwise.anm_columns`).  Event:
+        one ``PureEvent``; for log IQR eight ``ExponentialMechanismEvent`` or, with
+        propose-test-release, three pure events a range and its delta
+        (:mod:`jaxcd.privacy.propose_test_release`).  Proof: :mod:`jaxcd.pairwise.anm_release`.
+
+    Source:
+        Hoyer, Janzing, Mooij, Peters, Schoelkopf 2009; Mooij et al. 2016; Kusner, Sun, Sridharan,
+        Weinberger 2016.
     """
     results = _run(
         [(x, y)],
@@ -195,14 +196,13 @@ def anm_batch(
     Returns:
         One result a pair, in order.
 
-    Guarantee
-    ---------
-    That of :func:`anm` with its part of the budget, for each pair: epsilon / k and delta / k of k
-    pairs, which add up to the budget (basic composition).  With ``same_people=False`` each record
-    is in one pair, so that the whole has the budget of one (parallel composition).
-
     Raises:
         OptionError: as many bounds as pairs are needed; and what :func:`anm` raises.
+
+    Guarantee:
+        That of :func:`anm` with its part of the budget, for each pair: epsilon / k and delta / k of
+        k pairs, which add up to the budget (basic composition).  With ``same_people=False`` each
+        record is in one pair, so that the whole has the budget of one (parallel composition).
     """
     listed = list(pairs)
     single = bounds is None or (len(bounds) == 2 and all(np.ndim(part) == 1 for part in bounds))

@@ -61,7 +61,8 @@ def cds(
         OptionError: an option is not of its kind.
         SensitivityError: the budget is finite.
 
-    Source: Fonollosa 2019, Conditional distribution variability measures for causality detection.
+    Source:
+        Fonollosa 2019, Conditional distribution variability measures for causality detection.
     """
     for name, value, least in (
         ("bins_per_deviation", bins_per_deviation, 1),

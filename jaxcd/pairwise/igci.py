@@ -80,8 +80,9 @@ def igci(
         OptionError: an option is not of its kind.
         SensitivityError: the budget is finite.
 
-    Source: Daniusis, Janzing, Mooij, Zscheischler, Steudel, Zhang, Schoelkopf 2010; Janzing et al.
-    2012; ties as in Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
+    Source:
+        Daniusis, Janzing, Mooij, Zscheischler, Steudel, Zhang, Schoelkopf 2010; Janzing et al.
+        2012; ties as in Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
     """
     if not isinstance(reference, Reference):
         raise OptionError(
@@ -130,9 +131,11 @@ def slope_score(x: np.ndarray, y: np.ndarray) -> float:
     records; terms with y_{i+1} = y_i are left out of both sums.  Without ties this is the mean log
     slope over n - 1 neighbours.
 
-    Raises DataError where no term is left.
+    Raises:
+        DataError: no term is left.
 
-    Source: Mooij et al. 2016, the slope estimator for repeated values.
+    Source:
+        Mooij et al. 2016, the slope estimator for repeated values.
     """
     values, starts, counts = np.unique(x, return_index=True, return_counts=True)
     rise, run = np.abs(np.diff(y[starts])), np.diff(values)
@@ -150,7 +153,8 @@ def spacing_entropy(values: np.ndarray) -> float:
     r"""S = psi(n) - psi(1) + (1 / (n - 1)) sum_i log(v_{i+1} - v_i) over the sorted values, with
     zero spacings left out, in nats.
 
-    Source: Kraskov, Stoegbauer, Grassberger 2004; as used by Daniusis et al. 2010.
+    Source:
+        Kraskov, Stoegbauer, Grassberger 2004; as used by Daniusis et al. 2010.
     """
     spacings = np.diff(np.sort(values))
     n = len(values)

@@ -85,11 +85,15 @@ class BoundedPolynomial(Regressor):
     The minimum over all levels^(degree+1) functions is found by trying every one, on the R x R
     table of counts.
 
-    degree: 1 to 6.  levels: 2 or more; levels^(degree+1) at most 2^20.  resolution: 8 to 127.
-    truncation: residuals beyond it count as if they were as large as it, in (0, 1]; the privacy
-    noise is proportional to its square.
+    Args:
+        degree: 1 to 6.
+        levels: 2 or more; levels^(degree+1) at most 2^20.
+        resolution: 8 to 127.
+        truncation: residuals beyond it count as if they were as large as it, in (0, 1]; the privacy
+            noise is proportional to its square.
 
-    Raises OptionError where one is out of its range.
+    Raises:
+        OptionError: one is out of its range.
     """
 
     degree: int = 3
@@ -219,26 +223,26 @@ def reci(
         rounding, s = 2 C / epsilon: the posterior probability of the sign under a flat prior of d.
         For a given d the sign is wrong with probability at most exp(-abs(d) / s) / 2.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n, the bounds and the options are public.  Statistic: d = T(y, x) - T(x,
-    y), with T the least total loss in whole steps (:meth:`BoundedPolynomial.total`).  Sensitivity:
-    2 C in exact integers, C the largest loss of one record, since each T is a minimum over a public
-    finite class of sums of losses in [0, C] and moves by at most C (the module's first paragraph).
-    Clipping, scaling and binning act on each record alone, and every input, NaN too (it becomes the
-    middle of the bounds), has a value: no error and no shape depends on a record.  Event:
-    ``PureEvent(epsilon)`` with the budget's epsilon, the only one.  Proof: discrete Laplace noise
-    of scale at least 2 C / epsilon on d (:func:`jaxcd.privacy.laplace`); direction, margin and
-    confidence are functions of d + Z.
-
     Raises:
         DataError: as :func:`check_pair` says; in a private run for shapes, lengths and dtypes only.
         OptionError: an option is not of its kind.
         PrivacyError: the run is private and has no bounds.
         SensitivityError: the run is private and the regressor has no bounded sensitivity.
 
-    Source: Bloebaum, Janzing, Washio, Shimizu, Schoelkopf 2018; Dwork, McSherry, Nissim, Smith 2006
-        for the noise.
+    Guarantee:
+        Relation: replace-one; n, the bounds and the options are public.  Statistic: d = T(y, x) -
+        T(x, y), with T the least total loss in whole steps (:meth:`BoundedPolynomial.total`).
+        Sensitivity: 2 C in exact integers, C the largest loss of one record, since each T is a
+        minimum over a public finite class of sums of losses in [0, C] and moves by at most C (the
+        module's first paragraph). Clipping, scaling and binning act on each record alone, and every
+        input, NaN too (it becomes the middle of the bounds), has a value: no error and no shape
+        depends on a record.  Event: ``PureEvent(epsilon)`` with the budget's epsilon, the only one.
+        Proof: discrete Laplace noise of scale at least 2 C / epsilon on d
+        (:func:`jaxcd.privacy.laplace`); direction, margin and confidence are functions of d + Z.
+
+    Source:
+        Bloebaum, Janzing, Washio, Shimizu, Schoelkopf 2018; Dwork, McSherry, Nissim, Smith 2006 for
+        the noise.
     """
     private = check_pair_arguments(budget, noise)
     method = (BoundedPolynomial() if private else Polynomial()) if regressor is None else regressor

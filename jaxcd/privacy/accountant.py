@@ -60,9 +60,13 @@ class Purchase:
 class Receipt:
     """What a run had bought when it ended before its time; public, as its result would have been.
 
-    cost: the guarantee.  spent: what the events add up to.  ledger: the rows of the ledger's table.
-    purchases: what each mechanism released.  partial: what can be used of it: a release that can be
-    searched, or the result of a search as far as it got; else None.
+    Args:
+        cost: the guarantee.
+        spent: what the events add up to.
+        ledger: the rows of the ledger's table.
+        purchases: what each mechanism released.
+        partial: what can be used of it: a release that can be searched, or the result of a search
+            as far as it got; else None.
     """
 
     cost: PrivacyCost
@@ -184,8 +188,9 @@ class Accountant:
         """Whatever ends the block after a charge carries what was bought: ``error.receipt``
         (:func:`receipt_of`).
 
-        partial: makes of what was bought so far a release that can be searched, or a result; where
-        it raises there is none.
+        Args:
+            partial: makes of what was bought so far a release that can be searched, or a result;
+                where it raises there is none.
         """
         try:
             yield

@@ -136,7 +136,8 @@ def epsilon_lower_bound(
     Raises:
         OptionError: counts are not whole numbers between 0 and n, or differ in number.
 
-    Source: Clopper and Pearson 1934; Jagielski, Ullman, Oprea 2020 for its use in audits.
+    Source:
+        Clopper and Pearson 1934; Jagielski, Ullman, Oprea 2020 for its use in audits.
     """
     check_count("n", n, minimum=1)
     check_share("confidence", confidence, cure="give 0.95 or 0.99")

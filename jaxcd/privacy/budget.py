@@ -135,6 +135,8 @@ NO_PRIVACY = NoPrivacy()
 class PrivacyCost:
     """What an output costs: (epsilon, delta) under a relation, and whether that is proved.
 
+    :meth:`for_group` says what holds for people with more rows.
+
     Args:
         epsilon: in [0, inf]; infinity where no bound holds.
         delta: in [0, 1).
@@ -144,8 +146,6 @@ class PrivacyCost:
         max_rows_per_person: the claim is about a person with up to so many rows.
         rho: where known, the zCDP of everything that epsilon does not bound by itself, for the same
             person; None where not.
-
-    :meth:`for_group` says what holds for people with more rows.
     """
 
     epsilon: float

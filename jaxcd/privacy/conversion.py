@@ -86,8 +86,9 @@ def rho_to_epsilon(rho: float, delta: float) -> float:
     Raises:
         OptionError: an argument is out of its range.
 
-    Source: Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy,
-        Proposition 12.
+    Source:
+        Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy, Proposition
+        12.
     """
     check_share("delta", delta, cure=_DELTA_CURE)
     if rho == math.inf:
@@ -195,10 +196,6 @@ def subsampled_epsilon(epsilon: float, rate: float) -> float:
     r"""Return the epsilon of an epsilon-DP mechanism run on a secret uniform subset: log(1 + rate
     (exp(epsilon) - 1)).
 
-    **Guarantee.** Relation: REPLACE_ONE for both (sampling a fixed number m of n records without
-    replacement). Public: n and m. The subset is drawn fresh, uniformly, independent of the data,
-    and never published. Proof: in the module's docstring.
-
     Args:
         epsilon: of the base mechanism on the subsample, positive; infinity gives infinity.
         rate: m/n, in (0, 1].
@@ -208,6 +205,11 @@ def subsampled_epsilon(epsilon: float, rate: float) -> float:
 
     Raises:
         OptionError: an argument is out of its range.
+
+    Guarantee:
+        Relation: REPLACE_ONE for both (sampling a fixed number m of n records without replacement).
+        Public: n and m. The subset is drawn fresh, uniformly, independent of the data, and never
+        published. Proof: in the module's docstring.
     """
     epsilon = check_positive("epsilon", epsilon, allow_infinity=True)
     rate = check_share("rate", rate, closed=True, cure="give n_subsample / n_samples")

@@ -12,11 +12,12 @@ is admitted if and only if after it
 (A budget for people with up to k rows has epsilon / k and rho* / k^2 in their places:
 :mod:`jaxcd.privacy.groups`.)
 
-**Guarantee.** Everything drawn under the ledger together is (budget.epsilon, budget.delta)-DP under
-the budget's relation, for events chosen adaptively, depending on everything drawn so far and on
-refusals, and for any stopping rule. Needed: each event is a valid bound (pure epsilon and rho) for
-its mechanism given the past; data reach the analyst only through charged mechanisms; the relation
-of all events is the budget's.
+Guarantee:
+    Everything drawn under the ledger together is (budget.epsilon, budget.delta)-DP under the
+    budget's relation, for events chosen adaptively, depending on everything drawn so far and on
+    refusals, and for any stopping rule. Needed: each event is a valid bound (pure epsilon and rho)
+    for its mechanism given the past; data reach the analyst only through charged mechanisms; the
+    relation of all events is the budget's.
 
 Proof. Fix neighbours D, D' and an analyst; a transcript is the list of events, refusals and
 outputs. Both sums never decrease, so every finished transcript satisfies (P) or (Z) at its end: the
@@ -220,7 +221,8 @@ class LedgerPart(PrivacyFilter):
     def charge(self, event: PrivacyEvent) -> int:
         """Charge an event to this part and to the whole; returns the whole's index.
 
-        Raises BudgetExhausted where it fits one of the two only; nothing is recorded then.
+        Raises:
+            BudgetExhausted: it fits one of the two only; nothing is recorded then.
         """
         with self._lock:
             sums = self._sums.plus(event)

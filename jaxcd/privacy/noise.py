@@ -12,8 +12,9 @@ fresh :class:`NoiseSampler`, the state of one run.
 * discrete Gaussian of parameter sigma: P[X = k] proportional to exp(-k^2 / (2 sigma^2));
 * geometric of scale s (one-sided): P[X = k] proportional to exp(-k/s), k = 0, 1, 2, ...
 
-Source: Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy (exact
-samplers, used through OpenDP).
+Source:
+    Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy (exact samplers,
+    used through OpenDP).
 """
 
 from __future__ import annotations
@@ -106,9 +107,10 @@ class SecureNoise(NoiseSource):
     """Exact integer noise from the operating system's entropy: the default, and the only noise fit
     for release.
 
-    **Guarantee.** Discrete Laplace and Gaussian draws, and Gumbel maxima, are exact in distribution
-    (OpenDP's samplers on integers and rationals, no floating point); the others are derived from
-    them, or from ``os.urandom``, exactly. There is no seed, and nothing to reproduce.
+    Guarantee:
+        Discrete Laplace and Gaussian draws, and Gumbel maxima, are exact in distribution (OpenDP's
+        samplers on integers and rationals, no floating point); the others are derived from them, or
+        from ``os.urandom``, exactly. There is no seed, and nothing to reproduce.
     """
 
     @property

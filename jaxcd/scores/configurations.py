@@ -48,9 +48,13 @@ class ScoreConfig(abc.ABC):
     ) -> LocalScore:
         """The score on a data set, which is not private, or on a release, which has paid.
 
-        max_parents: the largest number of parents that a search tries; None for no limit but the
-        release's own. Raises OptionError where the score cannot be had from such a release,
-        DomainError where it does not take the columns.
+        Args:
+            max_parents: the largest number of parents that a search tries; None for no limit but
+                the release's own.
+
+        Raises:
+            OptionError: the score cannot be had from such a release.
+            DomainError: it does not take the columns.
         """
 
 
@@ -65,11 +69,15 @@ class BIC(ScoreConfig):
     (:class:`jaxcd.releases.SetScore`).  Second moments: the normal one of the effective number of
     rows, at twice the penalty (:class:`jaxcd.releases.GaussianScore`).
 
-    penalty_discount: c > 0, a factor of the penalty; above 1 for fewer edges.  For marginals it
-    must be 1.
+    Args:
+        penalty_discount: c > 0, a factor of the penalty; above 1 for fewer edges.  For marginals it
+            must be 1.
 
-    Raises OptionError where it is out of its range.
-    Source: Schwarz 1978.
+    Raises:
+        OptionError: it is out of its range.
+
+    Source:
+        Schwarz 1978.
     """
 
     penalty_discount: float = 1.0
@@ -97,10 +105,14 @@ class BDeu(ScoreConfig):
 
     Takes discrete data, and a histogram (on the denoised table).
 
-    equivalent_sample_size: the weight of the prior, positive, in records.
+    Args:
+        equivalent_sample_size: the weight of the prior, positive, in records.
 
-    Raises OptionError where it is out of its range.
-    Source: Heckerman, Geiger, Chickering 1995.
+    Raises:
+        OptionError: it is out of its range.
+
+    Source:
+        Heckerman, Geiger, Chickering 1995.
     """
 
     equivalent_sample_size: float = 10.0

@@ -27,9 +27,10 @@ batch have the L2 sensitivity Delta sqrt(N) (differences are halved).  As the no
 under faithfulness the result is PC's: grow keeps every true edge, and shrink is PC on a superset of
 the skeleton.
 
-Source: PRIVACY.md section O, whose orientation step is refined here (it leaves undirected what the
-release cannot show, and buys a number for every dependent triple), and whose shrink step asks about
-bridges and removes them; NONLINEAR.md section 1 for the numeric form.
+Source:
+    PRIVACY.md section O, whose orientation step is refined here (it leaves undirected what the
+    release cannot show, and buys a number for every dependent triple), and whose shrink step asks
+    about bridges and removes them; NONLINEAR.md section 1 for the numeric form.
 """
 
 from __future__ import annotations
@@ -194,23 +195,34 @@ def tree_pc(
 ) -> DiscoveryResult:
     r"""Tree-guided private PC.
 
-    data: a Dataset whose columns the test sees as codes (discrete columns, or numeric ones with
-    StratifiedRanks). test: a test of bounded sensitivity: CovarianceNorm, PooledCovariance,
-    KendallTau, StratifiedRanks. budget: the total, with delta > 0, or NO_PRIVACY.  key, noise,
-    ledger, conflicts: as for :func:`jaxcd.pc`.  options: public constants. Returns a
-    DiscoveryResult; ``separating_sets`` holds, for the ends of each unshielded triple, the middles
-    that are not colliders.
+    Args:
+        data: a Dataset whose columns the test sees as codes (discrete columns, or numeric ones with
+            StratifiedRanks).
+        test: a test of bounded sensitivity: CovarianceNorm, PooledCovariance, KendallTau,
+            StratifiedRanks.
+        budget: the total, with delta > 0, or NO_PRIVACY.
+        key: as for :func:`jaxcd.pc`.
+        noise: as ``key``.
+        ledger: as ``key``.
+        conflicts: as ``key``.
+        options: public constants.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n, the domain and the options are public.  Events: a ``ZCDPEvent`` for
-    the release and one for each of at most three batches, through the ledger's filter; candidates
-    and batch sizes depend on released numbers only, and all the rest is post-processing: the run is
-    (epsilon, delta)-DP of the budget.
-    Proof: :mod:`jaxcd.decisions.tree_guided`.
+    Returns:
+        a DiscoveryResult; ``separating_sets`` holds, for the ends of each unshielded triple, the
+        middles that are not colliders.
 
-    Raises OptionError, DomainError, PrivacyError or SensitivityError, before anything is charged,
-    where arguments do not fit.
+    Raises:
+        OptionError: before anything is charged, where arguments do not fit.
+        DomainError: before anything is charged, where arguments do not fit.
+        PrivacyError: before anything is charged, where arguments do not fit.
+        SensitivityError: before anything is charged, where arguments do not fit.
+
+    Guarantee:
+        Relation: replace-one; n, the domain and the options are public.  Events: a ``ZCDPEvent``
+        for the release and one for each of at most three batches, through the ledger's filter;
+        candidates and batch sizes depend on released numbers only, and all the rest is
+        post-processing: the run is (epsilon, delta)-DP of the budget. Proof:
+        :mod:`jaxcd.decisions.tree_guided`.
     """
     options = options or TreeOptions()
     check_arguments(test, budget, key, noise)

@@ -139,21 +139,30 @@ def exact_search(
     """The equivalence class of the highest score of all, by dynamic programming over subsets; up to
     about 20 variables.
 
-    data: a Dataset, without privacy; a release, which has been paid for; or a LocalScore itself,
-    without further arguments: then the best DAG is returned as a bool adjacency (d, d)
-    (:func:`jaxcd.discovery.score.exact_search.exact_search`). score: ``BIC()`` or ``BDeu()``.
-    budget: NO_PRIVACY with a Dataset, left out with a release.  key: not used; nothing is drawn.
-    max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above, or
-    the release's own.
+    Args:
+        data: a Dataset, without privacy; a release, which has been paid for; or a LocalScore
+            itself, without further arguments: then the best DAG is returned as a bool adjacency (d,
+            d) (:func:`jaxcd.discovery.score.exact_search.exact_search`).
+        score: ``BIC()`` or ``BDeu()``.
+        budget: NO_PRIVACY with a Dataset, left out with a release.
+        key: not used; nothing is drawn.
+        max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above,
+            or the release's own.
 
-    Returns the CPDAG with its cost.  ``info["score"]``: its score in nats.
+    Returns:
+        The CPDAG with its cost.  ``info["score"]``: its score in nats.
 
-    Guarantee
-    ---------
-    On a release that of the release: the search is post-processing.  On a Dataset none.
+    Raises:
+        OptionError: arguments do not fit.
+        DomainError: arguments do not fit.
+        PrivacyError: arguments do not fit.
+        OptionError: above 22 variables.
 
-    Raises OptionError, DomainError or PrivacyError where arguments do not fit, and OptionError
-    above 22 variables. Source: Koivisto and Sood 2004; Silander and Myllymaki 2006.
+    Guarantee:
+        On a release that of the release: the search is post-processing.  On a Dataset none.
+
+    Source:
+        Koivisto and Sood 2004; Silander and Myllymaki 2006.
     """
     if isinstance(data, LocalScore):
         return exact_search_on(data)
@@ -188,30 +197,43 @@ def order_mcmc(
     P(i -> j | data) = sum over orders and DAGs of exp(score) prior / sum of all, estimated from the
     orders that the chains visit.
 
-    data: a Dataset, without privacy, or a release, which has been paid for.  score: ``BDeu()``, a
-    log marginal likelihood; with ``BIC()``, which numeric columns need, exp(score) is an
-    approximation of one.
-    budget: NO_PRIVACY with a Dataset, left out with a release.  key: a typed key, required: the
-    chains are random. max_parents: the most parents of a node; None for no limit up to 10 variables
-    and 4 above, or the release's own. n_steps, burn_in, thin, n_chains: moves of each chain that
-    count, from 1; moves before them, from 0; one order in so many is kept; independent chains.
-    prior: over DAGs.  max_candidates: the most candidate parents of a node, 1 to 16; one more may
-    come from outside.
+    Args:
+        data: a Dataset, without privacy, or a release, which has been paid for.
+        score: ``BDeu()``, a log marginal likelihood; with ``BIC()``, which numeric columns need,
+            exp(score) is an approximation of one.
+        budget: NO_PRIVACY with a Dataset, left out with a release.
+        key: a typed key, required: the chains are random.
+        max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above,
+            or the release's own.
+        n_steps: moves of each chain that count, from 1; moves before them, from 0; one order in so
+            many is kept; independent chains.
+        burn_in: as ``n_steps``.
+        thin: as ``n_steps``.
+        n_chains: as ``n_steps``.
+        prior: over DAGs.
+        max_candidates: the most candidate parents of a node, 1 to 16; one more may come from
+            outside.
 
-    Returns a result whose ``graph`` is the CPDAG of the best DAG seen and whose ``confidence``
-    holds the posterior: ``confidence.directed[i, j]`` is that of i -> j, ``confidence.adjacency``
-    of either, and ``confidence.undirected`` is zero, a DAG having directions only.  ``info``:
-    ``score`` of that DAG in nats; ``disagreement``, the largest difference between two chains in
-    the probability of an arc (large: take more steps); ``effective_samples``, ``acceptance``,
-    ``n_expansions``, ``left_out`` as in :class:`jaxcd.discovery.OrderPosterior`; and the settings.
+    Returns:
+        A result whose ``graph`` is the CPDAG of the best DAG seen and whose ``confidence`` holds
+        the posterior: ``confidence.directed[i, j]`` is that of i -> j, ``confidence.adjacency`` of
+        either, and ``confidence.undirected`` is zero, a DAG having directions only.  ``info``:
+        ``score`` of that DAG in nats; ``disagreement``, the largest difference between two chains
+        in the probability of an arc (large: take more steps); ``effective_samples``,
+        ``acceptance``, ``n_expansions``, ``left_out`` as in
+        :class:`jaxcd.discovery.OrderPosterior`; and the settings.
 
-    Guarantee
-    ---------
-    On a release that of the release: the chains are post-processing of its score.  On a Dataset
-    none, and a private budget is refused.
+    Raises:
+        OptionError: arguments do not fit.
+        DomainError: arguments do not fit.
+        PrivacyError: arguments do not fit.
 
-    Raises OptionError, DomainError or PrivacyError where arguments do not fit.
-    Source: Friedman and Koller 2003; Kuipers, Suter, Moffa 2022.
+    Guarantee:
+        On a release that of the release: the chains are post-processing of its score.  On a Dataset
+        none, and a private budget is refused.
+
+    Source:
+        Friedman and Koller 2003; Kuipers, Suter, Moffa 2022.
     """
     check_scored(data, score, budget, key, max_parents)
     if key is None:
