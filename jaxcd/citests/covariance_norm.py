@@ -133,6 +133,20 @@ class CovarianceNorm(_CovarianceTest):
     Guarantee:
         Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 3 records.
         Event: none (the margin never leaves the session; mechanisms pay).  Proof: module docstring.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
+        >>> answer = jaxcd.ci_test(
+        ...     data,
+        ...     "smoke",
+        ...     "lung",
+        ...     test=jaxcd.CovarianceNorm(),
+        ...     budget=jaxcd.Budget(1.0),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> answer.independent, round(answer.margin)
+        (False, 865)
     """
 
     _pooled = False
@@ -150,6 +164,21 @@ class PooledCovariance(_CovarianceTest):
     Guarantee:
         Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 4.172
         records. Event: none. Proof: module docstring.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
+        >>> answer = jaxcd.ci_test(
+        ...     data,
+        ...     "lung",
+        ...     "xray",
+        ...     given=["either"],
+        ...     test=jaxcd.PooledCovariance(),
+        ...     budget=jaxcd.Budget(1.0),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> answer.independent, answer.margin < 0
+        (True, True)
     """
 
     _pooled = True

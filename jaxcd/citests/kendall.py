@@ -97,6 +97,20 @@ class KendallTau(DiscreteTest):
 
     Source:
         Kendall 1938; Korn 1984 for the stratified test; the score is PRIVACY.md B4.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("survey").sample(20_000, key=jax.random.key(0))
+        >>> answer = jaxcd.ci_test(
+        ...     data,
+        ...     "E",
+        ...     "R",
+        ...     test=jaxcd.KendallTau(),
+        ...     budget=jaxcd.Budget(1.0),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> answer.independent, answer.margin > 0
+        (False, True)
     """
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:

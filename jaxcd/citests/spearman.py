@@ -117,6 +117,16 @@ class Spearman(DiscreteTest):
 
     Source:
         Spearman 1904; Kendall 1948, chapter 3, for ties; the score is ours.
+
+    Example:
+        >>> import jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).uniform(size=2_000)
+        >>> y = np.exp(x) + np.random.default_rng(1).normal(size=2_000)
+        >>> columns = {"x": jaxcd.Numeric(0, 1), "y": jaxcd.Numeric(-10, 10)}
+        >>> data = jaxcd.Dataset.from_array(np.column_stack([x, y]), domain=jaxcd.Domain(columns))
+        >>> answer = jaxcd.ci_test(data, "x", "y", test=jaxcd.Spearman(), budget=jaxcd.NO_PRIVACY)
+        >>> answer.independent, round(answer.statistic, 1)
+        (False, 17.6)
     """
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
