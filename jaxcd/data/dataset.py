@@ -32,6 +32,18 @@ class Dataset:
     Raises:
         DataError: If there are fewer than 2 rows or fewer than 2 columns, or a value does not fit
             the domain.
+
+    Example:
+        >>> import jaxcd, pandas
+        >>> domain = jaxcd.Domain(
+        ...     {"smoker": jaxcd.Categorical(("no", "yes")), "age": jaxcd.Numeric(0, 120)}
+        ... )
+        >>> frame = pandas.DataFrame({"smoker": ["yes", "no", "no"], "age": [61, 45, 33]})
+        >>> data = jaxcd.Dataset.from_frame(frame, domain=domain)
+        >>> data
+        Dataset(n_samples=3; smoker: categorical(2), age: numeric)
+        >>> data.column("smoker").tolist()
+        [1, 0, 0]
     """
 
     domain: Domain
