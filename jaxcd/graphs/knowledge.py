@@ -90,6 +90,14 @@ class Knowledge:
         Meek 1995 (UAI), "Causal inference and causal explanation with background knowledge";
         Andrews, Spirtes and Cooper 2020 (AISTATS), "On the completeness of causal discovery in the
         presence of latent confounding with tiered background knowledge".
+
+    Example:
+        >>> import jaxcd
+        >>> known = jaxcd.Knowledge(
+        ...     tiers=[["age", "sex"], ["disease"]], required=[("sex", "disease")]
+        ... )
+        >>> known.forbids("disease", "age"), known.forbids("age", "disease")
+        (True, False)
     """
 
     tiers: Sequence[Collection[str]] = ()
