@@ -323,7 +323,35 @@ def attach(
 
 
 def receipt_of(error: BaseException) -> Receipt | None:
-    """What the run that ended with this exception had bought, or None where nothing was charged."""
+    """What the run that ended with this exception had bought, or None where nothing was charged.
+
+    Args:
+        error: the exception that ended the run, an interrupt included.
+
+    Returns:
+        The receipt: the guarantee, the rows of the ledger, and what can be used of what was paid
+        for.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(500, key=jax.random.key(0))
+        >>> def stop(record):
+        ...     raise KeyboardInterrupt
+        >>> try:
+        ...     jaxcd.pc(
+        ...         data,
+        ...         test=jaxcd.CovarianceNorm(),
+        ...         decider=jaxcd.NoisyThreshold(),
+        ...         budget=jaxcd.Budget(1.0),
+        ...         key=None,
+        ...         noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ...         progress=stop,
+        ...     )
+        ... except KeyboardInterrupt as error:
+        ...     receipt = jaxcd.receipt_of(error)
+        >>> print(receipt.cost.epsilon, len(receipt.ledger))
+        1.0 10
+    """
     found = getattr(error, "receipt", None)
     return found if isinstance(found, Receipt) else None
 

@@ -66,6 +66,13 @@ class Budget:
 
     Raises:
         OptionError: an argument is out of its range.
+
+    Example:
+        >>> import jaxcd
+        >>> print(jaxcd.Budget(1.0, 1e-6))
+        epsilon=1, delta=1e-06 (replace-one)
+        >>> print(jaxcd.Budget(1.0, max_rows_per_person=3))
+        epsilon=1, delta=0 (replace-one, a person with up to 3 rows)
     """
 
     epsilon: float

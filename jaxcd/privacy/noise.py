@@ -125,11 +125,12 @@ class SecureNoise(NoiseSource):
 
 @dataclass(frozen=True)
 class SimulatedNoise(NoiseSource):
-    """Reproducible noise from a key, for experiments and tests; a result made with it must not be
-    released.
+    """Reproducible noise from a key, for experiments and tests only: it protects nobody.
 
-    Who has the key has the noise, and takes it off. Samplers started from the same key draw the
-    same numbers in the same order of calls, independently for each ledger index. The distributions
+    A result made with it must not be released, and says so.
+
+    Who has the key has the noise, and takes it off.  Samplers started from the same key draw the
+    same numbers in the same order of calls, independently for each ledger index.  The distributions
     are those of :class:`SecureNoise` to double precision.
 
     Args:
@@ -137,6 +138,17 @@ class SimulatedNoise(NoiseSource):
 
     Raises:
         OptionError: ``key`` is not a single typed key.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(500, key=jax.random.key(0))
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> bought = [
+        ...     jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise)
+        ...     for _ in range(2)
+        ... ]
+        >>> (bought[0].values == bought[1].values).all().item(), bought[0].cost.proven
+        (True, False)
     """
 
     key: Any
