@@ -36,14 +36,30 @@ _MOST_COLUMNS = 20
 
 
 class Algorithm(enum.Enum):
-    """A way to find a graph.
+    """A way to find a graph, for :func:`jaxcd.discover`.
 
-    AUTO: what :func:`recommend` says, or PC where an option is given that only PC has.
-    PC: :func:`jaxcd.pc`, a CPDAG; no latent variables.  TREE: :func:`jaxcd.tree_pc`, PC guided by a
-    tree, in four batches. FCI: :func:`jaxcd.fci`, a PAG; latent and selection variables are
-    allowed.
-    RELEASE: :func:`jaxcd.release` and :func:`jaxcd.search`, a CPDAG from statistics that are bought
-    once.
+    Attributes:
+        AUTO: what :func:`jaxcd.recommend` says, or PC where an option is given that only PC has.
+        PC: :func:`jaxcd.pc`, a CPDAG; no latent variables.
+        TREE: :func:`jaxcd.tree_pc`, PC guided by a tree, in four batches.
+        FCI: :func:`jaxcd.fci`, a PAG; latent and selection variables are allowed.
+        RELEASE: :func:`jaxcd.release` and :func:`jaxcd.search`, a CPDAG from statistics that are
+            bought once.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
+        >>> run = jaxcd.discover(
+        ...     data,
+        ...     budget=jaxcd.Budget(1.0),
+        ...     key=None,
+        ...     algorithm=jaxcd.Algorithm.RELEASE,
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> print(run.graph)
+        Smoker --- Cancer
+        Cancer --- Xray
+        Cancer --- Dyspnoea
     """
 
     AUTO = "auto"

@@ -149,10 +149,10 @@ class Recommendation:
 def recommend(
     domain: Domain, n_samples: int, *, budget: Budget | NoPrivacy, linear: bool = False
 ) -> Recommendation:
-    """Which method suits a domain, a number of rows and a budget, and why; the rules and their
-    evidence are the module's.
+    """Which method suits a domain, a number of rows and a budget, and why.
 
-    Nothing is read but the arguments, so that nothing is spent.
+    The rules and their evidence are in the docstring of :mod:`jaxcd.advice.recommending`.  Nothing
+    is read but the arguments, so that nothing is spent.
 
     Args:
         domain: the declared domain.
@@ -161,10 +161,19 @@ def recommend(
         linear: whether the relations among numeric columns may be taken as linear; knowledge, never
             a look at the data.
 
+    Returns:
+        The method, its reasons with numbers, and the alternatives; ``print`` shows all of it.
+
     Raises:
         OptionError: an argument is not of its kind.
-        DomainError: for numeric columns under a budget without delta.
-        DataError: for these where there are no more rows than features.
+        DomainError: there are numeric columns and the budget has no delta.
+        DataError: there are numeric columns and no more rows than features.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("asia").domain
+        >>> print(jaxcd.recommend(domain, 10_000, budget=jaxcd.Budget(1.0)).reasons[0])
+        8 columns have 256 cells together, at most 4,096: one record changes two of them by 1.
     """
     check_facts(domain, n_samples)
     if not isinstance(budget, (Budget, NoPrivacy)):
