@@ -60,19 +60,23 @@ def igci(
     r"""Information-geometric causal inference: x -> y if C(x -> y) < C(y -> x).
 
     SLOPE: C(x -> y) = mean log|dy / dx| over neighbours in x, and C(y -> x) likewise in y.
-    SPACING: C(x -> y) = S(y) - S(x) and C(y -> x) = S(x) - S(y).
+    SPACING: C(x -> y) = S(y) - S(x) and C(y -> x) = S(x) - S(y), with S the entropy estimated from
+    spacings.
 
     Args:
-        x, y: one number a record, n at least 8.
+        x: one number a record, n at least 8.
+        y: one number a record, as many as x.
         budget: ``jaxcd.NO_PRIVACY``.  One record between two neighbours that almost coincide moves
             log|dy / dx| without bound, so no noise makes this private; over locally privatised
             records it is post-processing and costs nothing more.
-        reference, estimator: as above.
+        reference: what x and y are scaled to first: ``Reference.UNIFORM`` takes minimum 0 and
+            maximum 1, ``Reference.GAUSSIAN`` mean 0 and deviation 1.
+        estimator: ``Estimator.SLOPE`` or ``Estimator.SPACING``, as above.
         key: not used; IGCI has no randomness.
 
     Returns:
-        forward = C(x -> y), backward = C(y -> x), margin = abs(forward - backward), in nats;
-        UNDECIDED where they are equal.
+        The scores, ``forward`` = C(x -> y) and ``backward`` = C(y -> x), with ``margin`` =
+        abs(forward - backward), all in nats; UNDECIDED where they are equal.
 
     Raises:
         DataError: as :func:`check_pair` says, or the values are tied so that no two neighbours
@@ -83,6 +87,12 @@ def igci(
     Source:
         Daniusis, Janzing, Mooij, Zscheischler, Steudel, Zhang, Schoelkopf 2010; Janzing et al.
         2012; ties as in Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
+
+    Example:
+        >>> import jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).uniform(size=500)
+        >>> print(jaxcd.igci(x, x**3, budget=jaxcd.NO_PRIVACY).direction)
+        Direction.X_TO_Y
     """
     if not isinstance(reference, Reference):
         raise OptionError(
