@@ -84,6 +84,16 @@ def edge_confidence(
 
     Source:
         Friedman, Goldszmidt, Wyner 1999.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise)
+        >>> run = jaxcd.search(bought)
+        >>> shares = jaxcd.edge_confidence(bought, run, n_draws=4)
+        >>> shares.of("Smoker", "Cancer").adjacent
+        1.0
     """
     for argument, number, first in (("n_draws", n_draws, 1), ("seed", seed, 0)):
         if not is_whole(number, first):

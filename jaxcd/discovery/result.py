@@ -58,6 +58,19 @@ class DiscoveryResult(Certified):
             (:meth:`with_confidence`).
         again: the same search, as a function of any release of the same columns; None where the
             search was not on a release.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("earthquake").sample(50_000, key=jax.random.key(0))
+        >>> run = jaxcd.pc(
+        ...     data,
+        ...     test=jaxcd.ChiSquare(),
+        ...     decider=jaxcd.Threshold(),
+        ...     budget=jaxcd.NO_PRIVACY,
+        ...     key=None,
+        ... )
+        >>> run.graph.n_edges, run.separating_sets[frozenset({"JohnCalls", "MaryCalls"})]
+        (4, ('Alarm',))
     """
 
     graph: MixedGraph

@@ -307,15 +307,17 @@ def ges(
     patience: int = 40,
     effect_edges_only: bool = False,
 ) -> DiscoveryResult:
-    """Greedy equivalence search: the Markov equivalence class of the highest score that changes of
-    single arcs lead to.
+    """Greedy equivalence search: the class of DAGs with the highest score that single changes lead
+    to.
+
+    It moves from one Markov equivalence class to the next by inserting, deleting or turning one
+    arc.  A histogram is searched on its denoised table, where a small budget makes edges out of
+    noise (5,000 independent rows of 3^5 cells: 7 of 10 at epsilon .1); :func:`jaxcd.search`, whose
+    score has the noise in it, finds none of these and more of the true ones.
 
     Args:
         data: a Dataset, without privacy, or a release, which has been paid for.
-        score: ``BIC()`` or ``BDeu()``. A histogram is searched on its denoised table, where a small
-            budget makes edges out of noise (5,000 independent rows of 3^5 cells: 7 of 10 at epsilon
-            .1); :func:`jaxcd.search`, whose score has the noise in it, finds none of these and more
-            of the true ones.
+        score: ``BIC()`` or ``BDeu()``.
         budget: NO_PRIVACY with a Dataset, left out with a release.
         key: not used; nothing is drawn.
         max_parents: the most parents of a node, from 0; None for no limit but the release's own.
@@ -334,9 +336,9 @@ def ges(
         and the settings.
 
     Raises:
-        OptionError: arguments do not fit.
-        DomainError: arguments do not fit.
-        PrivacyError: arguments do not fit.
+        OptionError: an argument is out of its range.
+        DomainError: the score does not take the columns.
+        PrivacyError: the budget is not NO_PRIVACY.
 
     Guarantee:
         On a release that of the release: the search is post-processing.  On a Dataset none, and a
@@ -344,6 +346,13 @@ def ges(
 
     Source:
         Chickering 2002; Hauser and Buehlmann 2012; Ramsey et al. 2017.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
+        >>> run = jaxcd.ges(data, budget=jaxcd.NO_PRIVACY)
+        >>> run.graph.n_edges, run.graph.parents("dysp")
+        (8, ('bronc', 'either'))
     """
     check_scored(data, score, budget, key, max_parents)
     searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)

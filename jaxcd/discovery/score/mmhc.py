@@ -67,15 +67,15 @@ def mmhc(
     max_conditioning: int | None = None,
     patience: int = 15,
 ) -> DiscoveryResult:
-    """Max-min hill climbing: tests say which pairs may be joined, a greedy search which arcs make
-    the score largest.
+    """Max-min hill climbing: tests say which pairs may be joined, a greedy search which arcs score
+    best.
 
     Args:
         data: a Dataset, without privacy, or a release, which has been paid for.
         score: ``BDeu()``, or ``BIC()``, which numeric columns need.
         test: None for the G test of discrete columns and Fisher's z of others; on a release one
             that it answers.
-        alpha: its level.
+        alpha: the level of the test, 0 < alpha < 1.
         budget: NO_PRIVACY with a Dataset, left out with a release.
         key: a typed key for tests that draw permutations.
         max_parents: the most parents of a node, from 0; None for no limit but the release's own.
@@ -89,9 +89,9 @@ def mmhc(
         computed, and the settings.
 
     Raises:
-        OptionError: arguments do not fit.
-        DomainError: arguments do not fit.
-        PrivacyError: arguments do not fit.
+        OptionError: an argument is out of its range.
+        DomainError: the test or the score does not take the columns.
+        PrivacyError: the budget is not NO_PRIVACY.
 
     Guarantee:
         On a release that of the release: everything here is post-processing.  On a Dataset none,
@@ -99,6 +99,13 @@ def mmhc(
 
     Source:
         Tsamardinos, Brown, Aliferis 2006.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
+        >>> run = jaxcd.mmhc(data, budget=jaxcd.NO_PRIVACY)
+        >>> run.graph.n_edges, run.info["n_candidate_edges"]
+        (6, 6)
     """
     check_scored(data, score, budget, key, max_parents)
     for argument, value, least in (
