@@ -328,7 +328,14 @@ _GUARANTEES = (
 
 
 def guarantees() -> tuple[Guarantee, ...]:
-    """Every mechanism and test: claim, whether it is proved, assumptions, and where the proof
-    stands.
+    """Every mechanism and test: what it claims, whether that is proved, and where the proof is.
+
+    Returns:
+        The claims, with their assumptions.  ``jaxcd guarantees`` prints them.
+
+    Example:
+        >>> import jaxcd
+        >>> next(claim.claim for claim in jaxcd.guarantees() if claim.mechanism == "CovarianceNorm")
+        'margin sensitivity 3 records, at every alpha'
     """
     return _GUARANTEES
