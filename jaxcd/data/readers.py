@@ -46,7 +46,7 @@ def read_csv(
     strict: bool | None = None,
     clip: bool = False,
 ) -> Dataset:
-    """Read a data file: comma-separated UTF-8 text with a header (.csv, .csv.gz), or parquet
+    r"""Read a data file: comma-separated UTF-8 text with a header (.csv, .csv.gz), or parquet
     (.parquet, .pq).
 
     An empty cell, NA, N/A, NaN or null is a missing value unless the domain declares it as a level.
