@@ -141,8 +141,10 @@ class Dataset:
             values: n_samples x n_columns.
             names: One name a column; None takes the domain's names, or x1, x2, ... without a
                 domain.
-            domain, strict, clip: As for :meth:`from_frame`.  Without ``strict``, rows given as
-                lists are filled up or cut to the names.
+            domain: As for :meth:`from_frame`.  Without ``strict``, rows given as lists are filled
+                up or cut to the names.
+            strict: As ``domain``.
+            clip: As ``domain``.
 
         Returns:
             The data with its columns in the domain's order.

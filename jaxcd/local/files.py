@@ -56,7 +56,8 @@ def privatize(
     Raises:
         OptionError: a file exists (without ``force``) or its folder does not, both are the same
             file, or as for :func:`randomise`.
-        DomainError, PrivacyError: as for :func:`randomise`.
+        DomainError: as for :func:`randomise`.
+        PrivacyError: as for :func:`randomise`.
 
     Guarantee:
         As for :func:`randomise`. Everything is checked before anything is drawn or written.

@@ -226,7 +226,8 @@ def denoised_joint(
             columns.
         mechanism: what randomised it.
         columns: the names of a marginal, in the order of the axes; default all.
-        n_iterations, tolerance: of :func:`ibu`.
+        n_iterations: of :func:`ibu`.
+        tolerance: as ``n_iterations``.
 
     Returns:
         Probabilities, float64 with one axis a column.

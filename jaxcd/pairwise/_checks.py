@@ -38,7 +38,8 @@ def check_pair(
     """Returns x and y as float64 vectors of the same length.
 
     Args:
-        x, y: one number a record, in the same order of records.
+        x: one number a record, in the same order of records.
+        y: as ``x``.
         least: the smallest number of records that is accepted.
         private: look at shapes and at whether these are numbers only, never at values (they may be
             NaN or constant).

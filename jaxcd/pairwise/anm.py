@@ -201,8 +201,16 @@ def anm_batch(
         same_people: whether the pairs may be of the same people, such as columns of one table, so
             that costs add up; False only where nobody is in two of them.
         bounds: one for all pairs, or a list of one a pair.
-        key, score, noise, ledger, protect, release, test_share, penalty, ridge_bandwidth,
-            norm_bound: as for :func:`anm`.
+        key: as for :func:`anm`.
+        score: as ``key``.
+        noise: as ``key``.
+        ledger: as ``key``.
+        protect: as ``key``.
+        release: as ``key``.
+        test_share: as ``key``.
+        penalty: as ``key``.
+        ridge_bandwidth: as ``key``.
+        norm_bound: as ``key``.
 
     Returns:
         One result a pair, in order.

@@ -396,7 +396,8 @@ def open_account(
     """The accountant of a new run.
 
     Args:
-        budget, noise: the run's own.
+        budget: the run's own.
+        noise: as ``budget``.
         ledger: a :class:`LedgerFile` or :class:`Ledger` that every event is charged to as well: one
             total for many runs.
         parts: the objects whose claims the run rests on.
