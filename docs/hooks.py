@@ -8,11 +8,13 @@ import importlib
 import inspect
 import pkgutil
 import re
+import textwrap
 from pathlib import Path
 
 import griffe
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 import jaxcd
 
@@ -21,6 +23,9 @@ TOP = {
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
 }
+ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc|obj):`~?([^`]+)`")
+PROMPT = re.compile(r"(?:^(?P<pad> *)>>> .*\n(?:(?P=pad).*\S.*(?:\n|\Z))*)", re.MULTILINE)
+EDGE = re.compile(r"(?<!\w)_|_(?!\w)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -29,19 +34,32 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = (folder / source).read_text(encoding="utf-8").replace("](docs/", "](")
         # What is not on the site is named without a link.
         text = re.sub(r"(?<!!)\[([^]]+)\]\(((?:benchmarks|notebooks)/[^)]+)\)", r"\1 (`\2`)", text)
+        # A list's paragraphs are three spaces deep in the files, four in this Markdown.
+        text = re.sub(r"^ {3}(?=\S)", " " * 4, text, flags=re.MULTILINE)
         files.append(File.generated(config, name, content=text))
     index = "# Reference\n\n" + "\n".join(map(row, jaxcd.__all__))
     files.append(File.generated(config, "reference/index.md", content=index))
     for room in set(re.findall(r"reference/(\w+)\.md", str(config.nav))) - {"index"}:
-        files.append(File.generated(config, f"reference/{room}.md", content=page(f"jaxcd.{room}")))
+        files.append(
+            File.generated(config, f"reference/{room}.md", content=reference_page(f"jaxcd.{room}"))
+        )
     return files
 
 
-def page(room: str) -> str:
+def on_page_markdown(text: str, page: Page, **_: object) -> str:
+    """Research notes, written line by line: tables, lists and statements become paragraphs."""
+    if page.file.src_uri not in ("PRIVACY.md", "NONLINEAR.md"):
+        return text
+    text = re.sub(r"\n(?= {0,3}(?:\*\*|\d\. |- ))|(?<!\|)\n(?=\|)", "\n\n", text)
+    return "".join(EDGE.sub(r"\\_", part) for part in re.split(r"(`[^`]*`)", text))
+
+
+def reference_page(room: str) -> str:
     """The public names of a room, then what its files say about method and proof."""
     module = importlib.import_module(room)
     public = getattr(module, "__all__", True)
     text = f"# {room}\n\n::: {room}\n    options:\n      show_root_heading: false\n"
+    text += "      show_root_toc_entry: false\n"
     text += f"      members: {public if public is True else list(public)}\n"
     for file in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{room}."):
         inner = importlib.import_module(file.name)
@@ -59,10 +77,6 @@ def row(name: str) -> str:
     summary = (inspect.getdoc(value) or "").partition("\n\n")[0].replace("\n", " ")
     place = value.__name__ if inspect.ismodule(value) else f"jaxcd.{name}"
     return f"- [`{name}`][{place}]: {markdown(summary, None)}"
-
-
-ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc|obj):`~?([^`]+)`")
-PROMPT = re.compile(r"(?:^(?P<pad> *)>>> .*\n(?:(?P=pad).*\S.*(?:\n|\Z))*)", re.MULTILINE)
 
 
 def link(name: str, scope: griffe.Object | None) -> str:
@@ -87,6 +101,8 @@ def markdown(text: str, scope: griffe.Object | None) -> str:
         if len(block) - len(block.lstrip(" ")) < deep:
             parts = re.split(r"(```.*?```|``.*?``|:\w+:`.*?`|`.*?`)", block, flags=re.DOTALL)
             blocks[k] = "".join(escaped(part, scope) for part in parts)
+        if section == "Source":
+            blocks[k] = "**Source:** " + textwrap.dedent(block.partition("\n")[2])
     return "\n\n".join(blocks)
 
 
@@ -96,9 +112,7 @@ def escaped(part: str, scope: griffe.Object | None) -> str:
     if part.startswith("`"):
         return part
     part = re.sub(r"::$", ":", part.replace("<", "&lt;"), flags=re.MULTILINE)
-    return re.sub(
-        r"(?<!\w)_|_(?!\w)|^( *)#", lambda m: (m[1] or "") + "\\" + m[0][-1], part, flags=re.M
-    )
+    return re.sub(r"^( *)#", r"\1\\#", EDGE.sub(r"\\_", part), flags=re.MULTILINE)
 
 
 class Dialect(griffe.Extension):

@@ -3,8 +3,8 @@ r"""The covariance norm: a nominal test of bounded sensitivity.
 With C_k = O_k - r_k c_k^T / n_k the within-stratum cross-covariance (in records) of the one-hot
 vectors of x and y,
 
-    G = sqrt(sum_k |C_k|_F^2)   (:class:`CovarianceNorm`),      M = |sum_k C_k|_F
-    (:class:`PooledCovariance`).
+    G = sqrt(sum_k |C_k|_F^2)   (CovarianceNorm),
+    M = |sum_k C_k|_F           (PooledCovariance).
 
 Under independence G^2 and M^2 have the exact permutation mean V = sum_{n_k >= 2} A_k B_k /
 (n_k - 1), with A_k = n_k - |r_k|^2 / n_k, and G^2 is asymptotically a weighted sum of chi-squares
@@ -124,8 +124,11 @@ class _CovarianceTest(DiscreteTest):
 
 @dataclass(frozen=True)
 class CovarianceNorm(_CovarianceTest):
-    r"""The covariance norm G = sqrt(sum_k |O_k - r_k c_k^T / n_k|_F^2): nominal levels, any pattern
-    of dependence.
+    r"""The covariance of two discrete columns, for any pattern of dependence within strata.
+
+    With O_k the table of stratum k, r_k and c_k its row and column totals and n_k its total:
+
+        G = sqrt(sum_k |O_k - r_k c_k^T / n_k|_F^2)
 
     Statistic: G, in records.  Margin: q_G = G - sqrt(max(V + c W, tau^2)).  P-value:
     Satterthwaite's approximation. Columns: categorical or ordinal, levels declared.
@@ -155,8 +158,11 @@ class CovarianceNorm(_CovarianceTest):
 
 @dataclass(frozen=True)
 class PooledCovariance(_CovarianceTest):
-    r"""The pooled covariance M = |sum_k (O_k - r_k c_k^T / n_k)|_F: many strata with a common
-    pattern of dependence.
+    r"""The covariance of two discrete columns, pooled over strata with a common dependence.
+
+    With O_k the table of stratum k, r_k and c_k its row and column totals and n_k its total:
+
+        M = |sum_k (O_k - r_k c_k^T / n_k)|_F
 
     Statistic: M, in records.  Margin: q_M = M - sqrt(max(V + c W_1, tau^2)).  P-value:
     Satterthwaite's approximation. Columns: categorical or ordinal, levels declared.

@@ -82,8 +82,11 @@ def _score_of_columns(
 
 @dataclass(frozen=True)
 class KendallTau(DiscreteTest):
-    r"""Kendall's conditional tau with the square-root score: T = sum_k sign(S_k)(sqrt(n_k^2 + 2
-    |S_k|) - n_k).
+    r"""Kendall's tau within strata, for columns with an order, with a bounded sensitivity.
+
+    With S_k the concordant less the discordant pairs of stratum k, and n_k its number of rows:
+
+        T = sum_k sign(S_k) (sqrt(n_k^2 + 2 |S_k|) - n_k)
 
     Statistic: T / sqrt(V_h), standard normal under independence.  Margin: |T| - z sqrt(max(V_h,
     100)), in records. Columns: ordinal, or categorical in their declared order (a binary column has

@@ -101,8 +101,11 @@ def _score_of_columns(
 
 @dataclass(frozen=True)
 class Spearman(DiscreteTest):
-    r"""Spearman's rank correlation, pooled over strata: T = sum_k sign(E_k)((n_k^3 + 3 |E_k|)^(1/3)
-    - n_k), E_k the rank products.
+    r"""Spearman's rank correlation within strata, with a bounded sensitivity.
+
+    With E_k the sum of products of ranks in stratum k, and n_k its number of rows:
+
+        T = sum_k sign(E_k) ((n_k^3 + 3 |E_k|)^(1/3) - n_k)
 
     Statistic: T / sqrt(V), standard normal under independence.  Margin: |T| - z sqrt(max(V, 100)),
     in records. Columns: ordinal, or categorical in their declared order, counted through

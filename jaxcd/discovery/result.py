@@ -42,8 +42,9 @@ class LevelRecord:
 
 @dataclass(frozen=True)
 class DiscoveryResult(Certified):
-    """The result of :func:`jaxcd.pc` or :func:`jaxcd.fci`; frozen.  In a private run every field is
-    safe to publish.
+    """The graph that a search found, with its guarantee.
+
+    In a private run every field is safe to publish.  It cannot be changed.
 
     Args:
         graph: the CPDAG, or the PAG.

@@ -118,7 +118,7 @@ def _unit(relation: Relation, rows: int) -> str:
 
 
 class NoPrivacy:
-    """The type of :data:`NO_PRIVACY`: a run that asks for no privacy says so in words."""
+    """The type of :data:`NO_PRIVACY`, given as ``budget`` where no privacy is asked for."""
 
     _instance: NoPrivacy | None = None
 

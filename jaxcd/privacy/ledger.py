@@ -6,8 +6,8 @@ that number is no guarantee.
 The rule. Let rho* = ``epsilon_to_rho(budget.epsilon, budget.delta)``, or 0 for delta = 0. An event
 is admitted if and only if after it
 
-    (P)  the sum of the pure epsilons is at most budget.epsilon,  or  (Z)  the sum of the rhos is at
-    most rho*.
+    (P)  the sum of the pure epsilons is at most budget.epsilon,  or
+    (Z)  the sum of the rhos is at most rho*.
 
 (A budget for people with up to k rows has epsilon / k and rho* / k^2 in their places:
 :mod:`jaxcd.privacy.groups`.)
