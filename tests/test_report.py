@@ -472,6 +472,29 @@ def test_names_are_escaped(tmp_path: Path) -> None:
     assert "exhausted" in page.text.lower()
 
 
+class _Html(str):
+    """A text that template engines take for HTML already."""
+
+    def __html__(self) -> str:
+        return self
+
+
+def test_a_text_that_calls_itself_html_is_escaped(tmp_path: Path) -> None:
+    names = [_Html(EVIL), _Html("<b>{{ 7 * 7 }}</b>"), _Html("{% raw %}")]
+    row = {"label": _Html(EVIL), "mechanism": _Html("<u>"), "epsilon": 0.1, "rho": 0.005}
+    info = {
+        _Html("<i>"): _Html(EVIL),
+        "ledger": [{"index": 0, **row}],
+        "reasons": (_Html(EVIL),),
+        "secure_noise": True,
+    }
+    folder = write_report(_stub(names, info=info), tmp_path / "x")
+    page = _Page((folder / "report.html").read_text(encoding="utf-8"))
+    assert not {"script", "u", "i"} & set(page.tags)
+    assert "<b>{{ 7 * 7 }}</b>" in page.text and "{% raw %}" in page.text and "49" not in page.text
+    assert page.text.count(EVIL) >= 5
+
+
 @given(
     st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([0.5, float("inf")])), max_size=12)
 )
