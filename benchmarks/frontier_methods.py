@@ -26,7 +26,7 @@ from benchmarks import common, priv_pc
 from jaxcd.discovery import exact_search, ordering_search, pc_second_moments, search_second_moments
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.privacy import PrivacyCost
-from jaxcd.releases import release_second_moments
+from jaxcd.releases import SecondMoments
 from jaxcd.scores import BICScore, LocalScore
 
 DELTA = 1e-6
@@ -203,7 +203,7 @@ def _pc_moments(
 ) -> jaxcd.DiscoveryResult:
     noise = jaxcd.SimulatedNoise(key)
     return pc_second_moments(
-        release_second_moments(data, budget=_budget(epsilon, DELTA), noise=noise)
+        SecondMoments().release(data, budget=_budget(epsilon, DELTA), noise=noise)
     )
 
 
@@ -213,7 +213,7 @@ def _fisher_z(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jax
 
 
 def _moments(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
-    return search_second_moments(release_second_moments(data, budget=jaxcd.NO_PRIVACY))
+    return search_second_moments(SecondMoments().release(data, budget=jaxcd.NO_PRIVACY))
 
 
 def _small(case: Case) -> str | None:

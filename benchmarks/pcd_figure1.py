@@ -37,7 +37,7 @@ from jaxcd.data import structural
 from jaxcd.published.accounting import claimed_sensitivity
 from jaxcd.published.pcd_bounds import deletion_probability
 from jaxcd.published.pcd_rcit import PublishedRCIT
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 
 ALPHA = 0.05
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -107,7 +107,7 @@ Calls = dict[tuple[str, float | None], float]
 
 
 def _kendall(data: jaxcd.Dataset, query: Query, epsilons: Sequence[float]) -> Calls:
-    session = Session(stratified(data), jaxcd.KendallTau(), alpha=ALPHA, budget=jaxcd.NO_PRIVACY)
+    session = Session(Door(stratified(data), jaxcd.NO_PRIVACY), jaxcd.KendallTau(), alpha=ALPHA)
     found = session.evaluate([query])
     margin, pvalue = float(found.margin[0]), math.exp(found.log_pvalue[0])
     sensitivity = session.sensitivity()
@@ -129,7 +129,7 @@ def _pcd(data: jaxcd.Dataset, query: Query, epsilons: Sequence[float], key: jax.
 
 
 def _rcit(data: jaxcd.Dataset, query: Query, key: jax.Array) -> Calls:
-    session = Session(data, jaxcd.RCIT(), alpha=ALPHA, budget=jaxcd.NO_PRIVACY, key=key)
+    session = Session(Door(data, jaxcd.NO_PRIVACY), jaxcd.RCIT(), alpha=ALPHA, key=key)
     return {(RCIT, None): float(session.evaluate([query]).margin[0] > 0)}
 
 

@@ -47,7 +47,7 @@ from jaxcd.privacy import (
 )
 from jaxcd.privacy.accountant import Accountant
 from jaxcd.privacy.certificate import Certified
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 from jaxcd.releases import Release, ReleaseKind
 
 __all__ = [
@@ -301,7 +301,7 @@ def ci_test(
         budget = NO_PRIVACY
     check_arguments(test, budget, key, noise)
     assert budget is not None
-    session = Session(data, test, alpha=decider.alpha, budget=budget, key=key)
+    session = Session(Door(data, budget), test, alpha=decider.alpha, key=key)
     if isinstance(given, str):
         raise OptionError(
             f"given = {given!r} is one text; use a tuple of names such as ({given!r},)"

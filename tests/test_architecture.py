@@ -289,7 +289,7 @@ def test_discovery_sees_types_not_data(module: Path):
     types = {
         "data": {"Dataset", "Domain"},
         "citests": {"CITest", "Query", "check_alpha"},
-        "queries": {"Session"},
+        "queries": {"Door", "Session"},
     }
     for found in imports(module, MODULES[module]):
         if found.target in types:
@@ -328,6 +328,48 @@ def test_sensitive_values_are_unwrapped_only_where_answers_are_given():
                     "api",
                     "queries",
                 }, f"{module}:{node.lineno}"
+
+
+#: Who may read a Dataset's cells: the room that makes it; the door; CI tests, which the door
+#: prepares; scores, which are computed on data without privacy only; randomisers, whose guarantee
+#: is that of each record; published algorithms, which are not proved; the audit, on simulated data.
+CELLS = {"column", "values", "codes", "discrete", "numeric", "to_frame"}
+READERS = {"data", "citests", "scores", "local", "published", "audit"}
+
+
+def reads_of_cells(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Cells of what is called data, and what a test prepares from it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            owner = dotted(node.value).rpartition(".")[2].lstrip("_")
+            if node.attr in CELLS and owner in {"data", "dataset", "rows"}:
+                yield node.attr, node.lineno
+            if node.attr in {"prepare", "prepare_privately"} and owner == "test":
+                yield node.attr, node.lineno
+
+
+def test_rows_are_read_through_the_door_only():
+    seen = reads_of_cells(
+        ast.parse("data.column(n)\nself._data.codes\ntest.prepare(data)\nx.codes")
+    )
+    assert sorted(seen) == [("codes", 2), ("column", 1), ("prepare", 3)]
+    for module, tree in MODULES.items():
+        if part_of(module) in READERS or module == Path("queries/door.py"):
+            continue
+        for name, line in reads_of_cells(tree):
+            raise AssertionError(f"{module}:{line} reads .{name}, and not through the door")
+
+
+def test_only_the_door_holds_a_dataset_in_a_private_run():
+    """Releases, deciders and the session name no Dataset that they could keep."""
+    for module in of_part("queries", "decisions", "releases"):
+        if module in (Path("queries/door.py"), Path("releases/base.py")):
+            continue
+        names = {n for f in imports(module, MODULES[module]) if f.target == "data" for n in f.names}
+        if "Dataset" in names:
+            # models that releases are drawn anew from make data sets of their own
+            makers = {"redrawing.py", "fitted_tables.py", "linear_models.py"}
+            assert module.name in makers, f"{module} imports Dataset"
 
 
 def dotted(node: ast.AST) -> str:

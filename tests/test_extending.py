@@ -17,9 +17,9 @@ import pytest
 import jaxcd
 from jaxcd.citests import Sensitivity
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price, queries_of
-from jaxcd.privacy import Accountant, PrivacyFilter, laplace, open_account
-from jaxcd.queries import Session
-from jaxcd.releases import Release, ReleaseKind, ReleasePlan
+from jaxcd.privacy import Accountant, PrivacyFilter, laplace
+from jaxcd.queries import Door, Session
+from jaxcd.releases import Release, ReleaseKind, ReleasePlan, paid
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables.fitted_tables import CellModel
 from jaxcd.scores import BIC, BICScore
@@ -103,6 +103,8 @@ class RoundedCells(ReleaseKind):
     """A joint table in steps."""
 
     step: float = 1.0
+    word = "my cells"
+    is_pure = True
 
     def check(self, domain: jaxcd.Domain, n_samples: int) -> None:
         if not domain.is_discrete:
@@ -112,41 +114,24 @@ class RoundedCells(ReleaseKind):
         self.check(domain, n_samples)
         return ReleasePlan.of(math.sqrt(2) * 2 / budget.epsilon, n_samples, number="cell of mine")
 
-    def release(
-        self, data: jaxcd.Dataset, *, budget: Any, noise: Any = None, ledger: Any = None
-    ) -> ReleasedCells:
-        self.check(data.domain, data.n_samples)
-        accountant = open_account(
-            budget,
-            noise,
-            ledger=ledger,
-            parts=(self,),
-            pure=True,
-            analysis="my cells",
-            n_samples=data.n_samples,
-        )
-        cells = np.ravel_multi_index(tuple(data.codes.T), data.domain.cardinalities)
-        counts = np.bincount(cells, minlength=math.prod(data.domain.cardinalities)).astype(np.int64)
+    def buy(self, door: Door, accountant: Accountant) -> ReleasedCells:
+        shape = door.domain.cardinalities
+
+        def counted(codes: np.ndarray) -> np.ndarray:
+            cells = np.ravel_multi_index(tuple(codes.T), shape)
+            return np.bincount(cells, minlength=math.prod(shape)).astype(np.int64)
+
         noisy = laplace(
             accountant,
-            counts,
+            door.codes().map(counted),
             sensitivity=2.0,
             epsilon=accountant.ledger.epsilon_limit,
             grid=1.0,
             label="my cells",
         )
         rounded = np.rint(noisy / self.step) * self.step
-        ledger_rows = (
-            tuple(accountant.ledger.to_table()) if isinstance(budget, jaxcd.Budget) else ()
-        )
         return ReleasedCells(
-            data.domain,
-            data.n_samples,
-            rounded.reshape(data.domain.cardinalities),
-            accountant.guarantee,
-            accountant.ledger.spent,
-            ledger_rows,
-            self,
+            door.domain, door.n_samples, rounded.reshape(shape), bought=self, **paid(accountant)
         )
 
 

@@ -10,7 +10,17 @@ import pytest
 
 import jaxcd
 
-SLOW = {"jax", "numpy", "scipy", "networkx", "pandas", "matplotlib", "opendp", "rich.console"}
+SLOW = {
+    "jax",
+    "numpy",
+    "scipy",
+    "networkx",
+    "pandas",
+    "matplotlib",
+    "opendp",
+    "rich.console",
+    "jinja2",
+}
 
 
 def loaded(code: str) -> set[str]:

@@ -81,6 +81,28 @@ def test_every_mixture_of_edges_has_a_layout(n: int, seed: int) -> None:
     assert len({tuple(center) for center in layout.centers.round(6)}) == n
 
 
+@pytest.mark.parametrize(("degree", "seed"), [(2, 5), (3, 6), (4, 9)])
+def test_every_curve_of_a_large_graph_is_inside_the_drawing(degree: int, seed: int) -> None:
+    dag = random_dag(60, expected_degree=degree, seed=seed)
+    place = {name: i for i, name in enumerate(dag)}
+    arcs = [(place[a], place[b]) for a, b in dag.edges]
+    layout = layered_layout([0.5] * 60, height=0.3, directed=arcs, undirected=[])
+    for route in layout.routes.values():
+        assert (route >= -1e-9).all()
+        assert (route <= np.array([layout.width, layout.height]) + 1e-9).all()
+
+
+def test_arcs_are_as_short_as_possible() -> None:
+    """A short branch ends beside the end of a long chain, not at the top."""
+    chain = [(0, 1), (1, 2), (2, 3)]
+    layout = layered_layout(
+        [0.5] * 7, height=0.3, directed=[*chain, (4, 3), (5, 3), (6, 5)], undirected=[]
+    )
+    y = layout.centers[:, 1]
+    assert y[4] == y[5] == y[2] > y[3]
+    assert y[6] == y[1]
+
+
 def test_a_tree_is_drawn_without_crossings_and_from_its_middle() -> None:
     edges = [(3, 1), (1, 4), (0, 1), (0, 2), (5, 2), (6, 2)]
     layout = layered_layout([0.5] * 7, height=0.3, directed=[], undirected=edges)
@@ -470,6 +492,29 @@ def test_names_are_escaped(tmp_path: Path) -> None:
     assert not {"script", "i"} & set(page.tags)
     assert page.text.count(EVIL) >= 5 and "c&amp;" in page.text
     assert "exhausted" in page.text.lower()
+
+
+class _Html(str):
+    """A text that template engines take for HTML already."""
+
+    def __html__(self) -> str:
+        return self
+
+
+def test_a_text_that_calls_itself_html_is_escaped(tmp_path: Path) -> None:
+    names = [_Html(EVIL), _Html("<b>{{ 7 * 7 }}</b>"), _Html("{% raw %}")]
+    row = {"label": _Html(EVIL), "mechanism": _Html("<u>"), "epsilon": 0.1, "rho": 0.005}
+    info = {
+        _Html("<i>"): _Html(EVIL),
+        "ledger": [{"index": 0, **row}],
+        "reasons": (_Html(EVIL),),
+        "secure_noise": True,
+    }
+    folder = write_report(_stub(names, info=info), tmp_path / "x")
+    page = _Page((folder / "report.html").read_text(encoding="utf-8"))
+    assert not {"script", "u", "i"} & set(page.tags)
+    assert "<b>{{ 7 * 7 }}</b>" in page.text and "{% raw %}" in page.text and "49" not in page.text
+    assert page.text.count(EVIL) >= 5
 
 
 @given(

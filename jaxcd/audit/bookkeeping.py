@@ -36,7 +36,6 @@ from jaxcd.privacy import (
 from jaxcd.privacy.certificate import certificate_digest
 from jaxcd.privacy.groups import group_cost
 from jaxcd.releases import Release
-from jaxcd.releases.tables.histogram import release_histogram
 
 __all__ = ["BOOKKEEPING"]
 
@@ -322,7 +321,7 @@ def _certificates() -> str | None:
 
 
 def _forged_release() -> str | None:
-    noisy = release_histogram(_data(), budget=jaxcd.Budget(1.0))
+    noisy = jaxcd.Histogram().release(_data(), budget=jaxcd.Budget(1.0))
     with tempfile.TemporaryDirectory() as folder:
         path = dataclasses.replace(noisy, scale=0.01).save(Path(folder) / "forged.npz")
         with contextlib.suppress(jaxcd.errors.FormatError):
@@ -374,7 +373,7 @@ def _failing_cell() -> str | None:
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), tapping():
             data = _read(cell, 0)
-            result = release_histogram(
+            result = jaxcd.Histogram().release(
                 data.select(["hiv", "stage"]), budget=jaxcd.Budget(1.0), noise=_drawing(0)
             )
         seen.add((out.getvalue(), data.n_samples, result.values.tobytes()))

@@ -38,7 +38,7 @@ from jaxcd.pairwise.anm_quartiles import QuartileRange, Reach, flip_distance
 from jaxcd.pairwise.anm_scores import KendallScore, SpearmanScore
 from jaxcd.privacy import VECTOR_GRID, Accountant, Ledger, Relation
 from jaxcd.privacy.rank_maps import release_rank_maps
-from jaxcd.queries import Queue, Session
+from jaxcd.queries import Door, Queue, Session
 
 __all__ = ["CONSTANTS"]
 
@@ -340,7 +340,7 @@ def _openings(quick: bool) -> Iterator[Finding]:
         with tapping() as tap:
             for rows in (codes, other):
                 session = Session(
-                    _discrete(rows, levels), test, alpha=_ALPHA, budget=jaxcd.Budget(4.0, 1e-3)
+                    Door(_discrete(rows, levels), jaxcd.Budget(4.0, 1e-3)), test, alpha=_ALPHA
                 )
                 accountant = Accountant(Ledger(jaxcd.Budget(4.0, 1e-3)), Drawing(tap, 0))
                 session.open(accountant)

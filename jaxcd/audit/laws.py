@@ -20,7 +20,6 @@ from jaxcd.audit.findings import Finding
 from jaxcd.audit.replaying import Drawing, Tapping
 from jaxcd.privacy import Accountant, Ledger, SecureNoise, gaussian, laplace, select_max
 from jaxcd.privacy.propose_test_release import propose_test_release, stable_release
-from jaxcd.releases.tables.histogram import release_histogram
 
 __all__ = ["LAWS", "SURE", "bounds_of_share", "epsilon_at_delta"]
 
@@ -255,7 +254,7 @@ def _gaussian_trade_off(quick: bool) -> Iterator[Finding]:
 
 
 def _histogram(data: jaxcd.Dataset, epsilon: float) -> np.ndarray:
-    return release_histogram(data, budget=jaxcd.Budget(epsilon)).values
+    return jaxcd.Histogram().release(data, budget=jaxcd.Budget(epsilon)).values
 
 
 def _whole_release(quick: bool) -> Iterator[Finding]:

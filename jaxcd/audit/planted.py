@@ -422,16 +422,16 @@ BUGS: tuple[Bug, ...] = (
     # Releases.
     Bug(
         "histogram",
-        "releases.tables.histogram:release_histogram",
+        "releases.tables.histogram:Histogram.buy",
         "sensitivity=HISTOGRAM_SENSITIVITY",
         "sensitivity=HISTOGRAM_SENSITIVITY / 2",
         "replay: release, Histogram",
     ),
     Bug(
         "histogram-empty-cells",
-        "releases.tables.histogram:release_histogram",
+        "releases.tables.histogram:Histogram.buy",
         "values=noisy.astype(np.int64)",
-        f"values=np.where({_EXACT}(session.view().map(counted)) == 0, 0, noisy).astype(np.int64)",
+        f"values=np.where({_EXACT}(door.codes().map(counted)) == 0, 0, noisy).astype(np.int64)",
         "replay: release, Histogram",
     ),
     Bug(
@@ -478,24 +478,23 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "tilted-centres",
-        "releases.moments.second_moments:release_second_moments",
-        "n, p = data.n_samples, data.n_columns",
-        "n, p = data.n_samples, data.n_columns; centres = np.array([data.values(name).mean() for "
-        "name in data.names])",
+        "releases.moments.second_moments:_bought",
+        "n, p = door.n_samples, len(names)",
+        f"n, p = door.n_samples, len(names); centres = {_EXACT}(door.values(names)).mean(axis=0)",
         "replay: release, SecondMoments, bought units",
     ),
     Bug(
         "bought-units",
         "releases.moments.bought_units:bought_units",
-        "Fraction(2 * len(counts))",
-        "Fraction(len(counts))",
+        "Fraction(2 * len(edges))",
+        "Fraction(len(edges))",
         "replay: release, SecondMoments, bought units",
     ),
     Bug(
         "bought-units-free",
         "releases.moments.bought_units:bought_units",
         "for column in noisy]",
-        "for column in np.array(counts)]",
+        f"for column in {_EXACT}(door.values(domain.names).map(counted))]",
         "replay: release, SecondMoments, bought units",
     ),
     Bug(
@@ -507,9 +506,9 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "features-rank-maps",
-        "releases.features.feature_covariances:release_features",
-        "maps.rank(place, columns[place])",
-        f"{_RANKS}(columns[place])",
+        "releases.features.feature_covariances:_bought",
+        "maps.rank(place, column)",
+        f"{_RANKS}(column)",
         "replay: release, Features",
     ),
     # Cause or effect.

@@ -272,7 +272,7 @@ def pc_second_moments(
     Raises:
         OptionError: an option is out of its range, or the release is of another kind.
     """
-    check_kind(release, "second-moments", "buy one with release_second_moments(data, budget=...)")
+    check_kind(release, "second-moments")
     run = pc(release, test=NoisyFisherZ(), decider=Threshold(alpha), key=None, max_level=max_level)
     return dataclasses.replace(
         run, info={**run.info, "effective_samples": release.effective_samples}
@@ -302,7 +302,7 @@ def pc_features(
     Raises:
         OptionError: an option is out of its range, or the release is of another kind.
     """
-    check_kind(release, "features", "buy one with release_features")
+    check_kind(release, "features")
     run = pc(
         release,
         test=CanonicalCorrelation(effect),

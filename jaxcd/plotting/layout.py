@@ -6,6 +6,9 @@ system structures": orient every edge so that there is no cycle, put each node b
 split long edges at every layer that they pass, order each layer by the means of its neighbours,
 then choose coordinates.  An edge without a direction is oriented for the drawing only, away from
 the middle of its undirected part.
+
+The orders and coordinates are computed here, and not by igraph's ``layout_sugiyama``: measured on
+graphs of 60 columns it had more than twice as many crossings, and every box the room of the widest.
 """
 
 from __future__ import annotations
@@ -111,20 +114,23 @@ def _component(
     rows = _ordered(layer, links)
     x = _abscissas(rows, links, box, n_nodes=len(widths))
     left = min(x[v] - box[v] / 2 for v in x)
-    width = max(x[v] + box[v] / 2 for v in x) - left
-    gap = float(np.clip(0.055 * width + 0.55, 0.8, 1.25))
-    y = {v: (len(rows) - 1 - layer[v]) * gap + height / 2 for v in layer}
+    right = max(x[v] + box[v] / 2 for v in x)
+    gap = float(np.clip(0.055 * (right - left) + 0.55, 0.8, 1.25))
+    bottom = max(layer.values())
+    at = {v: np.array([x[v], (bottom - layer[v]) * gap + height / 2]) for v in layer}
     centers = np.zeros((len(widths), 2))
-    for v in nodes:
-        centers[v] = x[v] - left, y[v]
+    centers[nodes] = [at[v] for v in nodes]
     routes = {}
     for pair, points in path.items():
-        route = np.array([[x[v] - left, y[v]] for v in points])
+        route = np.array([at[v] for v in points])
         routes[pair] = _arc(route, gap) if layer[pair[0]] == layer[pair[1]] else _smooth(route)
-    top = max(
-        [(len(rows) - 1) * gap + height, *(float(route[:, 1].max()) for route in routes.values())]
-    )
-    return Layout(centers, routes, width, top)
+    # A curve may swing out further than the boxes.
+    drawn = np.concatenate([*routes.values(), [[left, 0.0], [right, bottom * gap + height]]])
+    corner = np.array([drawn[:, 0].min(), 0.0])
+    centers[nodes] -= corner
+    routes = {pair: route - corner for pair, route in routes.items()}
+    width, top = drawn.max(axis=0) - corner
+    return Layout(centers, routes, float(width), float(top))
 
 
 def _oriented(nodes: list[int], undirected: list[Pair]) -> list[Pair]:
@@ -177,32 +183,25 @@ def _without_cycles(nodes: list[int], arcs: list[Pair]) -> list[Pair]:
 
 
 def _layers(nodes: list[int], arcs: list[Pair]) -> dict[int, int]:
-    """Layer of each node, 0 on top: below all its parents, then moved towards where most of its
-    arcs lead.
+    """Layer of each node, 0 on top: below all its parents, and the sum of the arcs' lengths is the
+    least possible.
+
+    Gansner, Koutsofios, North and Vo 1993, "A technique for drawing directed graphs".  The linear
+    program's dual is a flow; where it is positive the arc has length 1, and of the layers that
+    obey this each node gets the topmost.  All numbers are whole, so nothing is rounded.
     """
-    graph = nx.DiGraph()
-    graph.add_nodes_from(nodes)
-    graph.add_edges_from(arcs)
-    order = list(nx.lexicographical_topological_sort(graph))
-    layer = dict.fromkeys(nodes, 0)
-    for v in order:
-        layer[v] = max((layer[u] + 1 for u in graph.predecessors(v)), default=0)
-    for _ in range(len(nodes)):
-        moved = False
-        for v in reversed(order):
-            pull = graph.out_degree(v) - graph.in_degree(v)
-            if pull > 0:
-                best = min(layer[w] for w in graph.successors(v)) - 1
-            elif pull < 0:
-                best = max(layer[u] for u in graph.predecessors(v)) + 1
-            else:
-                continue
-            moved |= best != layer[v]
-            layer[v] = best
-        if not moved:
-            break
-    used = {place: k for k, place in enumerate(sorted(set(layer.values())))}
-    return {v: used[layer[v]] for v in nodes}
+    flows = nx.DiGraph()
+    flows.add_nodes_from(nodes)
+    flows.add_edges_from(arcs, weight=-1)
+    for v in nodes:
+        flows.nodes[v]["demand"] = flows.in_degree(v) - flows.out_degree(v)
+    _, flow = nx.network_simplex(flows)
+    steps = nx.DiGraph()
+    steps.add_weighted_edges_from((-1, v, 0) for v in nodes)
+    steps.add_weighted_edges_from((a, b, -1) for a, b in arcs)
+    steps.add_weighted_edges_from((b, a, 1) for a, b in arcs if flow[a][b])
+    depth = nx.single_source_bellman_ford_path_length(steps, -1)
+    return {v: -depth[v] for v in nodes}
 
 
 def _ordered(layer: dict[int, int], links: list[Pair]) -> list[list[int]]:
@@ -288,6 +287,8 @@ def _abscissas(
     """Horizontal positions: each as close to the mean of its neighbours as order and boxes
     allow.
     """
+    from scipy.optimize import isotonic_regression
+
     neighbours: dict[int, list[tuple[int, float]]] = {v: [] for row in rows for v in row}
     for a, b in links:
         weight = (1.0, 3.0, 8.0)[(a >= n_nodes) + (b >= n_nodes)]  # long edges are to be straight
@@ -311,22 +312,9 @@ def _abscissas(
                 mean = sum(weight * x[u] for u, weight in neighbours[v]) / total if total else x[v]
                 wanted.append(mean)
                 weights.append(max(total, 0.1))
-            fitted = _increasing(np.array(wanted) - offsets[k], np.array(weights)) + offsets[k]
-            x |= dict(zip(rows[k], fitted.tolist(), strict=True))
+            fitted = isotonic_regression(np.array(wanted) - offsets[k], weights=weights).x
+            x |= dict(zip(rows[k], (fitted + offsets[k]).tolist(), strict=True))
     return x
-
-
-def _increasing(wanted: Floats, weights: Floats) -> Floats:
-    """The non-decreasing sequence closest to ``wanted`` in weighted squares, by pooling adjacent
-    violators.
-    """
-    blocks: list[tuple[float, float, int]] = []
-    for value, weight in zip(wanted, weights, strict=True):
-        blocks.append((float(value), float(weight), 1))
-        while len(blocks) > 1 and blocks[-2][0] >= blocks[-1][0]:
-            (a, p, m), (b, q, n) = blocks[-2:]
-            blocks[-2:] = [((a * p + b * q) / (p + q), p + q, m + n)]
-    return np.concatenate([np.full(n, value) for value, _, n in blocks])
 
 
 # ---- curves and packing
@@ -340,16 +328,13 @@ def _smooth(points: Floats) -> Floats:
     At its ends an edge that goes far aside is turned towards the vertical, so that it does not
     cross the boxes beside.
     """
+    from scipy.interpolate import CubicHermiteSpline
+
     slopes = np.zeros_like(points)
     slopes[1:-1] = 0.4 * (points[2:] - points[:-2])
     slopes[0], slopes[-1] = _end_slope(points[1] - points[0]), _end_slope(points[-1] - points[-2])
-    t = np.linspace(0, 1, 17)[:, None]
-    h = (2 * t**3 - 3 * t**2 + 1, t**3 - 2 * t**2 + t, -2 * t**3 + 3 * t**2, t**3 - t**2)
-    parts = [
-        h[0] * points[k] + h[1] * slopes[k] + h[2] * points[k + 1] + h[3] * slopes[k + 1]
-        for k in range(len(points) - 1)
-    ]
-    return np.concatenate([part if k == 0 else part[1:] for k, part in enumerate(parts)])
+    curve = CubicHermiteSpline(np.arange(len(points)), points, slopes)
+    return curve(np.linspace(0, len(points) - 1, 16 * (len(points) - 1) + 1))
 
 
 def _end_slope(step: Floats) -> Floats:

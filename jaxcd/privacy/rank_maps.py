@@ -26,6 +26,7 @@ import numpy as np
 
 from jaxcd.privacy.mechanisms import Accountant, gaussian
 from jaxcd.privacy.rounding import sqrt_up
+from jaxcd.privacy.sensitive import Sensitive, exact_values
 
 __all__ = ["RankMaps", "exact_rank", "rank_map_sensitivity", "release_rank_maps"]
 
@@ -92,7 +93,7 @@ def _cumulative(differences: np.ndarray, n_samples: int, floor: float) -> np.nda
 
 
 def release_rank_maps(
-    columns: Sequence[np.ndarray],
+    columns: Sequence[Sensitive | np.ndarray],
     accountant: Accountant,
     *,
     rho: float,
@@ -113,7 +114,9 @@ def release_rank_maps(
         Event: ``ZCDPEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
     """
     n_samples = len(columns[0])
-    exact = np.concatenate([_differences(column, log_range, n_levels) for column in columns])
+    exact = np.concatenate(
+        [_differences(exact_values(column), log_range, n_levels) for column in columns]
+    )
     sensitivity = rank_map_sensitivity(len(columns), n_levels)
     noisy = gaussian(accountant, exact, sensitivity=sensitivity, rho=rho, label=label)
     sigma = 0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho)

@@ -37,7 +37,7 @@ from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import NO_PRIVACY, PrivacyCost, Relation, SimulatedNoise
 from jaxcd.published.accounting import SievePrices, SVTPrices, sieve_total, svt_total
 from jaxcd.published.conditional_tau import ConditionalTau
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 
 __all__ = ["priv_pc", "svt_pc"]
 
@@ -217,7 +217,7 @@ def priv_pc(
     """
     _check(epsilon=epsilon, alpha=alpha, delta=delta, bias=bias, max_level=max_level)
     stream_of = _streams(key)
-    session = Session(data, ConditionalTau(), alpha=alpha, budget=NO_PRIVACY)
+    session = Session(Door(data, NO_PRIVACY), ConditionalTau(), alpha=alpha)
     n = session.n_samples
     prices = SievePrices.of(n, epsilon)
 
@@ -294,7 +294,7 @@ def svt_pc(
     """
     _check(epsilon=epsilon, alpha=alpha, delta=delta, bias=0.0, max_level=max_level)
     stream_of = _streams(key)
-    session = Session(data, ConditionalTau(), alpha=alpha, budget=NO_PRIVACY)
+    session = Session(Door(data, NO_PRIVACY), ConditionalTau(), alpha=alpha)
     prices = SVTPrices.of(session.n_samples, epsilon)
 
     def new_round(k: int) -> _Round:

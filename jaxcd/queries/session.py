@@ -1,4 +1,4 @@
-"""The session: the only door to the data."""
+"""The session: a test on the rows of a run."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from jaxcd.citests import (
     Query,
     Sensitivity,
 )
-from jaxcd.citests.base import StatisticsSource
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError, PrivacyError, SensitivityError
-from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, NoPrivacy, Relation, Sensitive
+from jaxcd.privacy import Accountant, Sensitive
+from jaxcd.queries.door import Door
 from jaxcd.queries.queue import Queue
 
 __all__ = ["Session", "Subsample"]
@@ -52,63 +52,40 @@ class Session:
     Everything a decider learns about the data comes from here, wrapped as :class:`Sensitive`.  What
     is public (names, the number of rows, declared levels, the sensitivity) is plain.
 
-    data: a Dataset, a StatisticsSource (a release: public, so that nothing it answers is
-    sensitive), or None for an Oracle.  test: the CI test.  alpha: the level of the margins.
-    budget: only its kind and relation matter here; under a Budget the domain must be declared.
-    key: for tests that draw permutations.
+    Args:
+        door: the data of the run.
+        test: the CI test.
+        alpha: the level of the margins.
+        key: for tests that draw permutations.
 
-    Raises PrivacyError for a private run on an inferred domain, OptionError for a budget with a
-    release, or a test it does not answer.
+    Raises:
+        OptionError: a test that the data does not answer.
     """
 
     def __init__(
-        self,
-        data: Dataset | StatisticsSource | None,
-        test: CITest,
-        *,
-        alpha: float,
-        budget: Budget | NoPrivacy,
-        key: jax.Array | None = None,
+        self, door: Door, test: CITest, *, alpha: float, key: jax.Array | None = None
     ) -> None:
         self.test = test
         self.alpha = alpha
-        source = data if isinstance(data, StatisticsSource) else None
-        dataset = None if isinstance(data, StatisticsSource) else data
-        if source is not None and budget is not NO_PRIVACY:
-            raise OptionError(
-                f"budget: a release has been paid for, and {budget} would buy nothing more; leave "
-                "it out, or use NO_PRIVACY"
-            )
-        self.names = test.column_names(dataset) if source is None else source.names
-        self.n_variables = len(self.names)
-        self.private = budget is not NO_PRIVACY
-        self.relation = budget.relation if isinstance(budget, Budget) else Relation.REPLACE_ONE
-        if self.private and dataset is not None and not dataset.domain.declared:
-            raise PrivacyError(
-                "domain: the levels and bounds were inferred from the data, which voids any "
-                "guarantee; declare them "
-                "(a Domain, or a domain file) before a private run, or use budget=NO_PRIVACY"
-            )
-        self._data = dataset
-        self._domain = None if data is None else data.domain
+        self._door = door
         self._key = key
+        self.names = door.names(test)
+        self.n_variables = len(self.names)
+        self.n_samples = door.n_samples
+        self.private = door.private
+        self.relation = door.relation
         self._opened: tuple[PreparedTest, Queue] | None = None
-        if source is not None:
-            self._open_with(source.prepare_test(test, key=key))
-        elif not (self.private and test.buys_preparation):
-            self._open_with(test.prepare(dataset, key=key))
-        self.n_samples = 0 if data is None else data.n_samples
+        if not (door.private and test.buys_preparation):
+            self.open(None)
 
-    def _open_with(self, prepared: PreparedTest) -> None:
-        self._opened = prepared, Queue(prepared, alpha=self.alpha)
-
-    def open(self, accountant: Accountant) -> None:
+    def open(self, accountant: Accountant | None) -> None:
         """Lets a test that buys its preparation pay for it; the others need no opening.
 
         Raises BudgetExhausted where it does not fit.
         """
         if self._opened is None:
-            self._open_with(self.test.prepare_privately(self._data, accountant, key=self._key))
+            prepared = self._door.prepare(self.test, key=self._key, accountant=accountant)
+            self._opened = prepared, Queue(prepared, alpha=self.alpha)
 
     @property
     def _prepared(self) -> PreparedTest:
@@ -128,7 +105,7 @@ class Session:
     @property
     def domain(self) -> Domain | None:
         """The declared domain (None with an Oracle)."""
-        return self._domain
+        return self._door.domain if self._door.has_rows else None
 
     @property
     def n_evaluated(self) -> int:
@@ -172,19 +149,16 @@ class Session:
         """
         return self._prepared.admissible(query)
 
-    def _wrapped(self, array: np.ndarray) -> Sensitive:
-        return Sensitive(array, open_to_all=not self.private)
-
     def margins(self, queries: Sequence[Query]) -> Sensitive:
         """Margins of the queries, float64 (n_queries,); positive means dependent."""
-        return self._wrapped(self._queue.evaluate(queries).margin)
+        return self._door.wrapped(self._queue.evaluate(queries).margin)
 
     def projections(self, queries: Sequence[Query], directions: Sequence[np.ndarray]) -> Sensitive:
         """<U, C> in records, float64 (n_queries,): C the covariance of the codes of x and y within
         the strata, U (k_x, k_y).
         """
         covariances = self._prepared.pooled_covariances(queries)
-        return self._wrapped(
+        return self._door.wrapped(
             np.array(
                 [np.sum(u * c) for u, c in zip(directions, covariances, strict=True)],
                 dtype=np.float64,
@@ -210,7 +184,7 @@ class Session:
                 answers = prepared.permuted_statistics(bucket, [queries[i] for i in batch])
                 for i, row in zip(batch, answers, strict=True):
                     rows[i] = row
-        return self._wrapped(np.array(rows))
+        return self._door.wrapped(np.array(rows))
 
     def evaluate(self, queries: Sequence[Query]) -> Evaluation:
         """Statistics, log p-values and margins in plain numbers, for runs without privacy.
@@ -248,4 +222,4 @@ class Session:
 
     def view(self) -> Sensitive:
         """The data as codes, integers (n_samples, n_variables), for releases of whole tables."""
-        return self._wrapped(self._prepared.view())
+        return self._door.wrapped(self._prepared.view())

@@ -2,21 +2,17 @@
 post-processing.
 """
 
-from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan
+from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, paid
 from jaxcd.releases.contrast_moments import ContrastMoments, release_contrast_moments
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation
-from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures, release_features
+from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures
 from jaxcd.releases.features.feature_score import FeatureScore
 from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.noisy_fisher_z import NoisyFisherZ
-from jaxcd.releases.moments.second_moments import (
-    ReleasedSecondMoments,
-    SecondMoments,
-    release_second_moments,
-)
-from jaxcd.releases.tables.histogram import Histogram, ReleasedHistogram, release_histogram
+from jaxcd.releases.moments.second_moments import ReleasedSecondMoments, SecondMoments
+from jaxcd.releases.tables.histogram import Histogram, ReleasedHistogram
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
-from jaxcd.releases.tables.marginals import Marginals, ReleasedMarginals, release_marginals
+from jaxcd.releases.tables.marginals import Marginals, ReleasedMarginals
 from jaxcd.releases.tables.measurement_error import MeasurementErrorScore
 from jaxcd.releases.tables.set_function import SetFunction, SetTerms
 from jaxcd.releases.tables.set_score import SetScore
@@ -43,9 +39,6 @@ __all__ = [
     "SetFunction",
     "SetScore",
     "SetTerms",
+    "paid",
     "release_contrast_moments",
-    "release_features",
-    "release_histogram",
-    "release_marginals",
-    "release_second_moments",
 ]

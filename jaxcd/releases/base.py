@@ -31,6 +31,7 @@ from jaxcd.data import Dataset, Domain
 from jaxcd.data.domain import domain_from_json
 from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, OptionError
 from jaxcd.privacy import (
+    Accountant,
     Budget,
     NoiseSource,
     NoPrivacy,
@@ -38,22 +39,18 @@ from jaxcd.privacy import (
     PrivacyFilter,
     PureEvent,
     Relation,
+    keeps_what_is_paid,
+    open_account,
 )
 from jaxcd.privacy.accountant import SIMULATED
 from jaxcd.privacy.certificate import certificate_of, plain
 from jaxcd.privacy.conversion import epsilon_to_rho
 from jaxcd.privacy.groups import share_of_row, share_of_row_rho
 from jaxcd.privacy.verifying import TOLERANCE, price_again
+from jaxcd.queries import Door
 from jaxcd.scores.base import GraphScore, LocalScore
 
-__all__ = [
-    "Release",
-    "ReleaseKind",
-    "ReleasePlan",
-    "check_kind",
-    "check_release_arguments",
-    "first_edition_charges",
-]
+__all__ = ["Release", "ReleaseKind", "ReleasePlan", "check_kind", "first_edition_charges", "paid"]
 
 _FORMAT = "jaxcd-release"
 _VERSION = 2
@@ -87,6 +84,12 @@ class ReleaseKind(abc.ABC):
     """
 
     _kinds: ClassVar[dict[str, type[ReleaseKind]]] = {}
+    word: ClassVar[str] = "user's own"
+    """What a ledger file calls it."""
+    needs_delta: ClassVar[bool] = False
+    """Whether its noise is Gaussian at any budget, so that delta must be positive."""
+    is_pure: ClassVar[bool] = False
+    """Whether it is made of pure events that add up to epsilon, whatever delta is."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -106,6 +109,14 @@ class ReleaseKind(abc.ABC):
         """
 
     @abc.abstractmethod
+    def buy(self, door: Door, accountant: Accountant) -> Release:
+        """The release: statistics of the rows behind the door, each released by a mechanism.
+
+        The domain and the budget have been checked.  Give ``bought=self`` and :func:`paid` to the
+        release.
+        """
+
+    @keeps_what_is_paid
     def release(
         self,
         data: Dataset,
@@ -113,8 +124,50 @@ class ReleaseKind(abc.ABC):
         budget: Budget | NoPrivacy,
         noise: NoiseSource | None = None,
         ledger: PrivacyFilter | None = None,
-    ) -> Release:
-        """Buys it; the release records these options (:attr:`Release.bought`)."""
+    ) -> Any:
+        """Buys it with the whole budget; the release records these options.
+
+        Args:
+            data: rows of a declared domain.
+            budget: the price, spent whole; or NO_PRIVACY.
+            noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
+                experiments.
+            ledger: a LedgerFile (or Ledger) that every event is charged to as well.
+
+        Returns:
+            The release; whatever is computed from it costs nothing more.
+
+        Raises:
+            DataError: data is no Dataset.
+            OptionError: budget or noise is not of its kind, or delta is 0 where it must not be.
+            PrivacyError: the domain was inferred from the data.
+            DomainError: the columns are not of the kind that can be bought.
+        """
+        _check_arguments(data, budget, noise)
+        self.check(data.domain, data.n_samples)
+        door = Door(data, budget)
+        if self.needs_delta and isinstance(budget, Budget) and not budget.delta > 0:
+            raise OptionError(
+                f"budget: {budget} has delta = 0, and Gaussian noise needs delta > 0; give one "
+                "such as 1e-6"
+            )
+        accountant = open_account(
+            budget,
+            noise,
+            ledger=ledger,
+            parts=(self,),
+            pure=self.is_pure,
+            analysis=f"release: {self.word}",
+            n_samples=data.n_samples,
+        )
+        return self.buy(door, accountant)
+
+
+def paid(accountant: Accountant) -> dict[str, Any]:
+    """What a release records of its price: ``cost``, ``spent`` and ``charges``."""
+    budget = accountant.ledger.budget
+    charges = tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else ()
+    return {"cost": accountant.guarantee, "spent": accountant.ledger.spent, "charges": charges}
 
 
 def _kind_to_json(bought: ReleaseKind | None) -> dict[str, Any] | None:
@@ -138,13 +191,14 @@ def _kind_from_json(entry: Mapping[str, Any] | None) -> ReleaseKind | None:
     return kind(**options)
 
 
-def check_kind(release: Any, kind: str, cure: str) -> Any:
+def check_kind(release: Any, kind: str) -> Any:
     """The release, which must be of this kind; raises OptionError for anything else."""
     if not isinstance(release, Release) or release.kind != kind:
-        wanted = Release._kinds[kind].__name__
+        bought = next(name for name, each in ReleaseKind._kinds.items() if each.word == kind)
         raise OptionError(
             f"release: a {type(release).__name__} is no release of {kind.replace('-', ' ')} (a "
-            f"{wanted}); {cure}"
+            f"{Release._kinds[kind].__name__}); buy one with jaxcd.release(data, "
+            f"jaxcd.{bought}(), budget=...)"
         )
     return release
 
@@ -501,7 +555,7 @@ def _number_to_json(value: object) -> object:
     return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
-def check_release_arguments(data: Any, budget: Any, noise: Any) -> None:
+def _check_arguments(data: Any, budget: Any, noise: Any) -> None:
     """Raises OptionError or DataError where an argument that every release takes is not of its
     kind.
     """

@@ -1,18 +1,13 @@
 """Reports: a folder with the picture, the graph, the price, and a page that says what they mean.
 
-=============
-======================================================================================================
-graph.png      the picture; compared with the truth where one is given graph.json
-``MixedGraph.to_json_dict()`` (``from_json_dict`` reads it back), ``separating_sets``, and
-``confidence``: the
-               probabilities of the edges and of the likelier missing ones, or null
-graph.dot      the graph for Graphviz privacy.json   the certificate
-(:mod:`jaxcd.privacy.certificate`; ``jaxcd verify`` checks it), with exhausted, secure_noise,
-settings,
-               reasons and levels of the search.  JSON has no infinity: an infinite epsilon is the
-               text ``"inf"``. ``secure_noise`` is null where no noise was asked for.
-report.html    one page that needs no other file and loads nothing =============
-======================================================================================================
+- graph.png: the picture; compared with the truth where one is given.
+- graph.json: ``MixedGraph.to_json_dict()`` (``from_json_dict`` reads it back), ``separating_sets``,
+  and ``confidence``: the probabilities of the edges and of the likelier missing ones, or null.
+- graph.dot: the graph for Graphviz.
+- privacy.json: the certificate (:mod:`jaxcd.privacy.certificate`; ``jaxcd verify`` checks it), with
+  exhausted, secure_noise, settings, reasons and levels of the search.  JSON has no infinity: an
+  infinite epsilon is the text ``"inf"``.  ``secure_noise`` is null where no noise was asked for.
+- report.html: one page that needs no other file and loads nothing.
 
 A report of a private run is post-processing of the result: it has no date and no running time,
 which are no part of what was protected.

@@ -25,7 +25,7 @@ from jaxcd.decisions import Noise
 from jaxcd.discovery.constraint.skeleton import search_skeleton
 from jaxcd.privacy import Accountant, Ledger, NoiseSampler, epsilon_lower_bound
 from jaxcd.privacy.conversion import amplified_epsilon
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 
 CONFIDENCE = 1 - 1e-7
 D = 4
@@ -117,7 +117,7 @@ def outcomes(
     n_columns = codes.shape[1]
     domain = DOMAIN.select(DOMAIN.names[:n_columns])
     data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
-    session, sampler = Session(data, test, alpha=decider.alpha, budget=budget), Quick(seed)
+    session, sampler = Session(Door(data, budget), test, alpha=decider.alpha), Quick(seed)
     result = []
     for _ in range(runs):
         run = decider.start(session, Accountant(Ledger(budget), sampler))

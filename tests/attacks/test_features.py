@@ -17,12 +17,12 @@ from jaxcd.data import Categorical, Dataset, Domain, Numeric
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.tilted_moments import pack
 from jaxcd.privacy import epsilon_lower_bound
+from jaxcd.privacy.sensitive import exact_values
 from jaxcd.releases.features.feature_covariances import (
     Features,
     cosine_features,
     feature_moments,
     feature_sensitivity,
-    release_features,
 )
 
 
@@ -102,7 +102,7 @@ def test_whole_data_sets_with_the_maps_fixed(monkeypatch: pytest.MonkeyPatch):
         return kept[0]
 
     def recorded(accountant, values, *, sensitivity, pad, **options):  # type: ignore[no-untyped-def]
-        seen.append(np.asarray(values))
+        seen.append(exact_values(values))
         told.append((sensitivity, pad))
         return real_gaussian(accountant, values, sensitivity=sensitivity, pad=pad, **options)
 
@@ -117,7 +117,7 @@ def test_whole_data_sets_with_the_maps_fixed(monkeypatch: pytest.MonkeyPatch):
         rows = values.copy()
         rows[0] = row
         noise = jaxcd.SimulatedNoise(jax.random.key(0))
-        release_features(
+        Features().release(
             Dataset.from_array(rows, domain=domain), budget=jaxcd.Budget(1.0, 1e-6), noise=noise
         )
     for a, b in itertools.combinations(seen, 2):
@@ -151,7 +151,7 @@ def test_an_audit_stays_below_the_claim_and_is_not_blind():
     origin, change = moments(here), moments(there) - moments(here)
 
     def statistic(rows: np.ndarray) -> float:
-        release = release_features(
+        release = Features().release(
             Dataset.from_array(rows, domain=domain), budget=jaxcd.Budget(epsilon, delta)
         )
         return float((pack(release.moments) - origin) @ change / (change @ change))
@@ -173,10 +173,8 @@ def test_charges_and_shapes_do_not_depend_on_the_data():
     ]
     constant = [[1e308, 0.0, "u"]] * 60
     releases = [
-        release_features(
-            Dataset.from_array(rows, domain=domain),
-            budget=jaxcd.Budget(1.0, 1e-6),
-            options=Features(n_features=4),
+        Features(n_features=4).release(
+            Dataset.from_array(rows, domain=domain), budget=jaxcd.Budget(1.0, 1e-6)
         )
         for rows in (ordinary, constant)
     ]
@@ -208,7 +206,7 @@ def test_the_number_of_features_and_the_charges_tell_nothing_about_rows(epsilon:
         np.column_stack([np.arange(n), np.arange(n) ** 3.0, np.arange(n) % 3]),
     ]
     found = [
-        release_features(
+        Features().release(
             Dataset.from_array(table, domain=domain),
             budget=jaxcd.Budget(epsilon, 1e-6),
             noise=jaxcd.SimulatedNoise(jax.random.key(0)),

@@ -16,7 +16,7 @@ import jaxcd
 from jaxcd.citests import Query
 from jaxcd.decisions import noisy_rank as module
 from jaxcd.privacy import GRID, Accountant, Ledger, NoiseSampler, NoiseSource, integer_sensitivity
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 
 TEST = jaxcd.BoundedRCIT(n_permutations=19, n_features=20)
 
@@ -136,7 +136,7 @@ def test_statistics_of_neighbours_move_together_by_at_most_the_sensitivity(given
         rows = []
         for columns in pair(trial, 40):
             session = Session(
-                numeric(columns), TEST, alpha=0.05, budget=jaxcd.NO_PRIVACY, key=jax.random.key(3)
+                Door(numeric(columns), jaxcd.NO_PRIVACY), TEST, alpha=0.05, key=jax.random.key(3)
             )
             rows.append(session.permuted_statistics([Query(0, 1, given)]).expose()[0])
         moved = np.abs(rows[0] - rows[1])

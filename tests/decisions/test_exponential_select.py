@@ -18,7 +18,7 @@ from jaxcd.decisions import Frontier, Question
 from jaxcd.decisions.exponential_select import equal_selections
 from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.privacy import GRID, Accountant, ExponentialMechanismEvent, Ledger, NoiseSampler
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 
 LEVELS = (2, 3, 2, 2)
 DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
@@ -90,7 +90,7 @@ def law_of(
     codes: np.ndarray, decider: Any, budget: jaxcd.Budget
 ) -> tuple[np.ndarray, np.ndarray, Ledger]:
     ledger, sampler = Ledger(budget), Chosen(lambda law: 0)
-    session = Session(dataset(codes), TEST, alpha=0.05, budget=budget)
+    session = Session(Door(dataset(codes), budget), TEST, alpha=0.05)
     frontier = OneLevel([QUESTION])
     decider.start(session, Accountant(ledger, sampler)).answer(frontier)
     assert frontier.answers == [(2,)]
@@ -104,7 +104,7 @@ def test_the_law_is_the_formula(epsilon: float, keep_prior: float):
     law, _, _ = law_of(
         codes, jaxcd.ExponentialSelect(n_questions=1, keep_prior=keep_prior), jaxcd.Budget(epsilon)
     )
-    session = Session(dataset(codes), TEST, alpha=0.05, budget=jaxcd.NO_PRIVACY)
+    session = Session(Door(dataset(codes), jaxcd.NO_PRIVACY), TEST, alpha=0.05)
     margins = session.evaluate([Query.of(0, 1, given) for given in QUESTION.candidates]).margin
     delta = TEST.margin_sensitivity(
         alpha=0.05, n_samples=400, relation=jaxcd.privacy.Relation.REPLACE_ONE
@@ -193,7 +193,7 @@ def test_without_privacy_it_is_the_threshold(stable: bool):
     if stable:
         assert (selected.graph.adjacency == plain.graph.adjacency).all()
     assert selected.separating_sets.keys() and not selected.cost.proven
-    session = Session(data, TEST, alpha=0.05, budget=jaxcd.NO_PRIVACY)
+    session = Session(Door(data, jaxcd.NO_PRIVACY), TEST, alpha=0.05)
     for pair, given in selected.separating_sets.items():
         x, y = (data.names.index(name) for name in pair)
         assert (
@@ -215,7 +215,7 @@ def test_the_set_with_the_smallest_margin_is_the_likeliest():
         ]
     )
     session = Session(
-        dataset(np.stack([a, b, c, d], 1), domain), TEST, alpha=0.05, budget=jaxcd.Budget(5.0)
+        Door(dataset(np.stack([a, b, c, d], 1), domain), jaxcd.Budget(5.0)), TEST, alpha=0.05
     )
     accountant = Accountant(Ledger(jaxcd.Budget(5.0)), jaxcd.SimulatedNoise(jax.random.key(0)))
     frontier = OneLevel([QUESTION])

@@ -18,7 +18,7 @@ import jaxcd
 from jaxcd.citests import Query, critical_rank
 from jaxcd.decisions.noisy_rank import critical_noise, noisy_rank
 from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, NoiseSampler, SimulatedNoise
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 
 TEST = jaxcd.BoundedRCIT(n_permutations=19, n_features=20)
 
@@ -83,7 +83,7 @@ def test_without_noise_it_is_the_margin():
     x = rng.uniform(-1, 1, 120)
     data = numeric(np.column_stack([x, x**2, rng.uniform(-1, 1, (120, 2))]))
     queries = [Query(0, 1), Query(0, 2), Query(2, 3), Query(0, 1, (2,)), Query(1, 3, (2,))]
-    session = Session(data, TEST, alpha=0.05, budget=NO_PRIVACY, key=jax.random.key(0))
+    session = Session(Door(data, NO_PRIVACY), TEST, alpha=0.05, key=jax.random.key(0))
     run = jaxcd.NoisyRank().start(session, Accountant(Ledger(NO_PRIVACY)))
     independent = run.independent(queries)
     np.testing.assert_array_equal(independent, session.evaluate(queries).margin <= 0)
@@ -197,7 +197,7 @@ def test_tests_that_do_not_fit_are_refused_before_a_charge(
             budget=Budget(1.0, 1e-6),
             key=jax.random.key(0),
         )
-    session = Session(data, jaxcd.FisherZ(), alpha=0.05, budget=NO_PRIVACY)
+    session = Session(Door(data, NO_PRIVACY), jaxcd.FisherZ(), alpha=0.05)
     with pytest.raises(jaxcd.errors.OptionError, match="permutation null"):
         session.permuted_statistics([Query(0, 1)])
 

@@ -19,7 +19,7 @@ from jaxcd.decisions import Frontier, Noise, Question
 from jaxcd.discovery import SearchPass, fci
 from jaxcd.errors import OptionError, PrivacyError, SensitivityError
 from jaxcd.privacy import Accountant, Ledger, LedgerPart
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 
 LEVELS = (2, 3, 2, 4, 3)
 DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
@@ -89,7 +89,7 @@ def charged_by_frontier(
 ) -> tuple[list[list[Any]], Any, Ledger]:
     """The events charged for each frontier, the run, and the ledger."""
     ledger = Ledger(budget)
-    session = Session(dataset(1, 200), TESTS[0], alpha=decider.alpha, budget=budget)
+    session = Session(Door(dataset(1, 200), budget), TESTS[0], alpha=decider.alpha)
     run = decider.start(session, Accountant(ledger, jaxcd.SimulatedNoise(jax.random.key(3))))
     events = []
     for frontier in frontiers:
@@ -307,7 +307,7 @@ def test_a_dry_level_keeps_its_edges_and_the_next_one_goes_on():
     result = private(data=independent(), decider=decider, budget=jaxcd.Budget(90.0))
     assert sorted(len(given) for given in result.separating_sets.values()) == [0, 1, 2]
     assert [row["epsilon"] for row in result.info["ledger"]] == pytest.approx([30.0] * 3)
-    session = Session(independent(), TESTS[0], alpha=0.05, budget=jaxcd.Budget(90.0))
+    session = Session(Door(independent(), jaxcd.Budget(90.0)), TESTS[0], alpha=0.05)
     run = decider.start(
         session, Accountant(Ledger(jaxcd.Budget(90.0)), jaxcd.SimulatedNoise(jax.random.key(0)))
     )

@@ -30,7 +30,7 @@ from jaxcd.discovery.edge_shares import EdgeConfidence, PairConfidence
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag, random_dag
 from jaxcd.privacy import Accountant, Ledger
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 from jaxcd.releases import release_contrast_moments
 from jaxcd.releases.moments.linear_models import fit_linear_gaussian
 from jaxcd.releases.redrawing import release_again
@@ -393,7 +393,7 @@ def test_decisions_have_the_normal_probabilities() -> None:
 def test_the_levelwise_run_keeps_what_it_released() -> None:
     """Every decision about a pair follows from its row, and only noisy numbers are kept."""
     data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
-    session = Session(data, CovarianceNorm(), alpha=0.05, budget=BUDGET)
+    session = Session(Door(data, BUDGET), CovarianceNorm(), alpha=0.05)
     runs = []
     for seed in (0, 1):
         run = LevelwiseGaussian().start(session, Accountant(Ledger(BUDGET), noise(seed)))
@@ -419,7 +419,7 @@ def test_the_levelwise_run_keeps_what_it_released() -> None:
 
 def test_the_deviation_of_a_norm_is_that_of_repeated_releases() -> None:
     data = jaxcd.networks.load("survey").sample(5000, key=jax.random.key(0))
-    session = Session(data, CovarianceNorm(), alpha=0.05, budget=BUDGET)
+    session = Session(Door(data, BUDGET), CovarianceNorm(), alpha=0.05)
     names = session.names
     x, y = sorted((names.index("E"), names.index("R")))
     norms, deviations = [], []

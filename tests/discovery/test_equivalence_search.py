@@ -19,7 +19,7 @@ from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.metrics import arc_f1
 from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
-from jaxcd.releases import MeasurementErrorScore, Release, release_histogram
+from jaxcd.releases import Histogram, MeasurementErrorScore, Release
 from jaxcd.scores import BICScore, GraphScore
 from jaxcd.scores.equivalence import equivalence_keys
 
@@ -143,7 +143,7 @@ def test_options_are_checked():
 
 def buy(name: str, *, epsilon: float, seed: int, n: int = 100_000):
     data = networks.load(name).sample(n, key=jax.random.key(seed))
-    return release_histogram(
+    return Histogram().release(
         data, budget=Budget(epsilon), noise=SimulatedNoise(jax.random.key(seed))
     )
 
@@ -175,7 +175,7 @@ def test_it_is_deterministic_and_costs_what_the_release_cost(tmp_path):
 
 def test_secure_noise_gives_a_proved_result_that_can_be_saved(tmp_path):
     data = networks.load("cancer").sample(2000, key=jax.random.key(0))
-    run = search_histogram(release_histogram(data, budget=Budget(1.0)))
+    run = search_histogram(Histogram().release(data, budget=Budget(1.0)))
     assert run.cost.proven and run.cost.epsilon == run.spent.epsilon == 1.0
     assert (run.save(tmp_path / "run") / "privacy.json").is_file()
 
@@ -183,7 +183,7 @@ def test_secure_noise_gives_a_proved_result_that_can_be_saved(tmp_path):
 def test_without_privacy_it_maximises_bic():
     """Five columns of few records: the found graph is the best of all DAGs by exact BIC."""
     data = networks.load("cancer").sample(300, key=jax.random.key(3))
-    run = search_histogram(release_histogram(data, budget=NO_PRIVACY), max_parents=4)
+    run = search_histogram(Histogram().release(data, budget=NO_PRIVACY), max_parents=4)
     score = BICScore.of_data(data, max_parents=4)
     assert score_graph(score, run.graph) == pytest.approx(
         score.total(exact_search(score)), abs=1e-6
@@ -220,6 +220,6 @@ def test_one_level_columns_do_no_harm():
         np.stack([a, np.zeros_like(a), b], axis=1).astype(np.int32), domain=domain
     )
     run = search_histogram(
-        release_histogram(data, budget=Budget(1.0), noise=SimulatedNoise(jax.random.key(0)))
+        Histogram().release(data, budget=Budget(1.0), noise=SimulatedNoise(jax.random.key(0)))
     )
     assert run.graph == MixedGraph.from_edges(data.names, ["a --- b"])

@@ -15,7 +15,7 @@ from jaxcd.discovery.score.exact_search import exact_search
 from jaxcd.errors import OptionError
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.privacy import Budget
-from jaxcd.releases import MeasurementErrorScore, release_histogram
+from jaxcd.releases import Histogram, MeasurementErrorScore
 from jaxcd.scores import BICScore, LocalScore
 
 
@@ -124,7 +124,7 @@ def test_refusals():
     with pytest.raises(OptionError, match="30 variables.*ordering_search"):
         exact_search(_Wide())
     data = networks.load("cancer").sample(100, key=jax.random.key(0))
-    release = release_histogram(data, budget=Budget(1.0))
+    release = Histogram().release(data, budget=Budget(1.0))
     with pytest.raises(OptionError, match="no sum over nodes"):
         exact_search(MeasurementErrorScore(release))  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="ReleasedHistogram"):

@@ -19,7 +19,7 @@ from jaxcd.discovery.score.ges_operators import bits
 from jaxcd.discovery.score.mmhc import climb_hills, max_min_parents_children, mmhc
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.graphs import dag_to_cpdag
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 from jaxcd.scores import BIC, BICScore, LocalScore
 
 NONE = jaxcd.NO_PRIVACY
@@ -28,7 +28,7 @@ NONE = jaxcd.NO_PRIVACY
 @pytest.mark.parametrize("name", ["cancer", "earthquake", "asia", "survey"])
 def test_with_an_oracle_parents_and_children_are_the_skeleton(name: str):
     dag = jaxcd.networks.load(name).dag
-    session = Session(None, jaxcd.Oracle(dag), alpha=0.05, budget=NONE)
+    session = Session(Door(None, NONE), jaxcd.Oracle(dag), alpha=0.05)
     found = max_min_parents_children(session)
     adjacency = nx.to_numpy_array(dag, nodelist=list(session.names)) > 0
     assert np.array_equal(found, adjacency | adjacency.T)
@@ -37,7 +37,7 @@ def test_with_an_oracle_parents_and_children_are_the_skeleton(name: str):
 def test_a_limit_on_conditioning_keeps_more_pairs():
     """x1 and x4 of a square are separated by the other two together only."""
     dag = nx.DiGraph([("x1", "x2"), ("x1", "x3"), ("x2", "x4"), ("x3", "x4")])
-    session = Session(None, jaxcd.Oracle(dag), alpha=0.05, budget=NONE)
+    session = Session(Door(None, NONE), jaxcd.Oracle(dag), alpha=0.05)
     assert max_min_parents_children(session).sum() == 8
     limited = max_min_parents_children(session, max_conditioning=1)
     assert limited[list(session.names).index("x1"), list(session.names).index("x4")]
@@ -147,9 +147,7 @@ def test_refusals():
     with pytest.raises(PrivacyError, match="buy a release"):
         mmhc(data, budget=jaxcd.Budget(1.0))
     with pytest.raises(PrivacyError, match="released by mechanisms only"):
-        associations(
-            Session(data, jaxcd.CovarianceNorm(), alpha=0.05, budget=jaxcd.Budget(1.0)), []
-        )
+        associations(Session(Door(data, jaxcd.Budget(1.0)), jaxcd.CovarianceNorm(), alpha=0.05), [])
     with pytest.raises(OptionError, match="alpha = 2"):
         mmhc(data, alpha=2, budget=NONE)
     with pytest.raises(OptionError, match="test = 'g'"):

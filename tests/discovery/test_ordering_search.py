@@ -18,7 +18,7 @@ from jaxcd.discovery.score.exact_search import exact_search
 from jaxcd.discovery.score.ordering_search import _BestFamilies, _insert, ordering_search
 from jaxcd.errors import OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
-from jaxcd.releases import SetScore, release_histogram, release_marginals
+from jaxcd.releases import Histogram, Marginals, SetScore
 from jaxcd.scores import BICScore, LocalScore
 
 
@@ -146,7 +146,7 @@ def survey() -> tuple[jaxcd.data.BayesianNetwork, jaxcd.Dataset]:
 
 def test_without_privacy_the_whole_is_bic_on_the_candidates(survey):
     network, data = survey
-    release = release_marginals(data, budget=NO_PRIVACY)
+    release = Marginals().release(data, budget=NO_PRIVACY)
     found = search_marginals(release, max_parents=3)
     truth = jaxcd.metrics.skeleton_f1(found.graph, network.cpdag())
     assert truth == 1.0
@@ -159,7 +159,7 @@ def test_without_privacy_the_whole_is_bic_on_the_candidates(survey):
 
 def test_a_release_is_searched_at_its_price(survey):
     network, data = survey
-    release = release_marginals(
+    release = Marginals().release(
         data, budget=Budget(2.0, 1e-6), noise=SimulatedNoise(jax.random.key(1))
     )
     found = search_marginals(release)
@@ -187,7 +187,7 @@ def test_the_best_subgraph_of_a_dag():
 
 
 def test_another_release_is_refused(survey):
-    histogram = release_histogram(survey[1], budget=Budget(1.0))
+    histogram = Histogram().release(survey[1], budget=Budget(1.0))
     for call in (search_marginals, SetScore):
         with pytest.raises(OptionError, match="ReleasedMarginals"):
             call(histogram)

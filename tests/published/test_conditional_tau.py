@@ -18,7 +18,7 @@ from jaxcd.errors import DomainError, SensitivityError
 from jaxcd.privacy import NO_PRIVACY
 from jaxcd.published import ConditionalTau
 from jaxcd.published.accounting import claimed_sensitivity
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 
 
 def dataset(codes: np.ndarray, cardinalities: list[int]) -> Dataset:
@@ -56,7 +56,7 @@ def slow_statistic(codes: np.ndarray, x: int, y: int, given_columns: tuple[int, 
 
 
 def statistic(codes: np.ndarray, cardinalities: list[int], query: Query):
-    session = Session(dataset(codes, cardinalities), ConditionalTau(), alpha=0.1, budget=NO_PRIVACY)
+    session = Session(Door(dataset(codes, cardinalities), NO_PRIVACY), ConditionalTau(), alpha=0.1)
     return session.evaluate([query])
 
 
@@ -156,7 +156,7 @@ def test_a_subsample_answers_as_its_own_data_set(seed, n, n_given):
     rows = rng.random(n) < 0.5
     rows[:3] = True
     query = Query(0, 1, (2, 3, 4)[:n_given])
-    session = Session(dataset(codes, cards), ConditionalTau(), alpha=0.1, budget=NO_PRIVACY)
+    session = Session(Door(dataset(codes, cards), NO_PRIVACY), ConditionalTau(), alpha=0.1)
     queue = session.restrict(rows)
     expected = statistic(codes[rows], cards, query)
     np.testing.assert_array_equal(queue.evaluate([query]).statistic, expected.statistic)
@@ -167,7 +167,7 @@ def test_a_subsample_answers_many_queries_as_few():
     cards = [3] * 7
     codes = rng.integers(0, 3, (300, 7))
     rows = rng.random(300) < 0.3
-    session = Session(dataset(codes, cards), ConditionalTau(), alpha=0.1, budget=NO_PRIVACY)
+    session = Session(Door(dataset(codes, cards), NO_PRIVACY), ConditionalTau(), alpha=0.1)
     queries = [
         Query(x, y, (z,))
         for x, y in itertools.combinations(range(6), 2)
@@ -192,7 +192,7 @@ def test_a_subsample_answers_many_queries_as_few():
 def test_no_mechanism_accepts_it():
     data = dataset(np.array([[0, 1], [1, 0], [1, 1]]), [2, 2])
     with pytest.raises(SensitivityError, match="ConditionalTau"):
-        Session(data, ConditionalTau(), alpha=0.1, budget=Budget(epsilon=1.0)).sensitivity()
+        Session(Door(data, Budget(epsilon=1.0)), ConditionalTau(), alpha=0.1).sensitivity()
 
 
 def test_numeric_columns_are_refused():
@@ -200,7 +200,7 @@ def test_numeric_columns_are_refused():
     domain = Domain({"a": Numeric(lower=0, upper=1), "b": Numeric(lower=0, upper=3)})
     data = Dataset.from_array(np.stack([frame["a"], frame["b"]], axis=1), domain=domain)
     with pytest.raises(DomainError, match="'a'"):
-        Session(data, ConditionalTau(), alpha=0.1, budget=NO_PRIVACY)
+        Session(Door(data, NO_PRIVACY), ConditionalTau(), alpha=0.1)
 
 
 def test_levels_beyond_a_byte():

@@ -23,7 +23,7 @@ from jaxcd.published.accounting import (
     svt_total,
 )
 from jaxcd.published.conditional_tau import ConditionalTau
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 
 ALPHA, BIAS = 0.1, 0.02
 
@@ -38,7 +38,7 @@ class Reference:
     def __init__(self, data, key, epsilon):
         self.data, self.epsilon = data, epsilon
         self.n, self.d = data.n_samples, data.n_columns
-        self.full = Session(data, ConditionalTau(), alpha=ALPHA, budget=NO_PRIVACY)
+        self.full = Session(Door(data, NO_PRIVACY), ConditionalTau(), alpha=ALPHA)
         self.streams = module._streams(key)
         self.count = self.n_tests = 0
         self.neighbours = {i: set(range(self.d)) - {i} for i in range(self.d)}
@@ -143,7 +143,7 @@ def test_look_ahead_does_not_change_the_result(monkeypatch):
 def test_a_large_epsilon_gives_pc_with_the_same_test():
     data = asia(20_000)
     run = published.svt_pc(data, epsilon=1e6, key=jax.random.key(0), max_level=2)
-    session = Session(data, ConditionalTau(), alpha=ALPHA, budget=NO_PRIVACY)
+    session = Session(Door(data, NO_PRIVACY), ConditionalTau(), alpha=ALPHA)
     for pair, given in run.separating_sets.items():
         x, y = (data.names.index(name) for name in pair)
         query = Query.of(x, y, [data.names.index(name) for name in given])

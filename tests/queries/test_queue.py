@@ -30,7 +30,7 @@ from jaxcd.citests import (
 from jaxcd.errors import DomainError, PrivacyError, SensitivityError
 from jaxcd.privacy import Sensitive
 from jaxcd.privacy.sensitive import exact_values
-from jaxcd.queries import Query, Queue, Session
+from jaxcd.queries import Door, Query, Queue, Session
 
 DISCRETE = (ChiSquare(), GTest(), CovarianceNorm(), PooledCovariance(), KendallTau())
 LEVELS = (2, 3, 4, 2, 5, 1)
@@ -149,7 +149,7 @@ NORM = DISCRETE[2]
 
 
 def session(test: CITest = NORM, budget=BUDGET, data=DATA) -> Session:
-    return Session(data, test, alpha=0.05, budget=budget)
+    return Session(Door(data, budget), test, alpha=0.05)
 
 
 def test_margins_are_those_of_the_test():

@@ -10,7 +10,7 @@ import pytest
 
 import jaxcd
 from jaxcd.releases.features.canonical_correlation import raised
-from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures, release_features
+from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures
 from jaxcd.releases.features.feature_models import fit_features
 
 
@@ -29,11 +29,8 @@ def released(budget: jaxcd.Budget | jaxcd.NoPrivacy, *, n: int = 2_000) -> Relea
         }
     )
     noise = jaxcd.SimulatedNoise(jax.random.key(0))
-    return release_features(
-        jaxcd.Dataset.from_array(columns, domain=domain),
-        budget=budget,
-        noise=noise,
-        options=Features(n_features=3),
+    return Features(n_features=3).release(
+        jaxcd.Dataset.from_array(columns, domain=domain), budget=budget, noise=noise
     )
 
 

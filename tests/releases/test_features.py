@@ -18,12 +18,7 @@ from jaxcd.discovery.released import pc_features, search_features
 from jaxcd.ops.tilted_moments import pack
 from jaxcd.releases.base import Release
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation
-from jaxcd.releases.features.feature_covariances import (
-    Features,
-    ReleasedFeatures,
-    cosine_features,
-    release_features,
-)
+from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures, cosine_features
 from jaxcd.releases.features.feature_score import FeatureScore
 
 BUDGET = jaxcd.Budget(1.0, 1e-6)
@@ -64,8 +59,8 @@ class TestFeatures:
 
     def test_without_noise_the_covariance_is_that_of_the_features(self):
         values = collider(3000, seed=0)
-        release = release_features(
-            dataset(values), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3, decay=1.0)
+        release = Features(n_features=3, decay=1.0).release(
+            dataset(values), budget=jaxcd.NO_PRIVACY
         )
         from jaxcd.privacy import Accountant, Ledger
         from jaxcd.privacy.rank_maps import release_rank_maps
@@ -83,11 +78,13 @@ class TestFeatures:
         small = 1e-6 * rng.normal(size=4000).clip(-4, 4)
         pairs = np.column_stack([small, small + 1e-7 * rng.normal(size=4000).clip(-4, 4)])
         bounded = Domain({"a": Numeric(-1e-5, 1e-5), "b": Numeric(-1e-5, 1e-5)})
-        found = release_features(Dataset.from_array(pairs, domain=bounded), budget=jaxcd.NO_PRIVACY)
+        found = Features().release(
+            Dataset.from_array(pairs, domain=bounded), budget=jaxcd.NO_PRIVACY
+        )
         assert log_pvalue(found, 0, 1) < -1000
         codes = rng.integers(0, 3, 500)
         domain = Domain({"a": Ordinal((0, 1, 2)), "b": Categorical((0, 1, 2))})
-        same = release_features(
+        same = Features().release(
             Dataset.from_codes(np.column_stack([codes, codes]).astype(np.int32), domain=domain),
             budget=jaxcd.NO_PRIVACY,
         )
@@ -145,25 +142,22 @@ class TestTheNumberOfFeatures:
 
     def test_the_release_has_it_and_asked_numbers_stay(self):
         values = collider(2_000, seed=0)
-        small = release_features(
+        small = Features().release(
             dataset(values), budget=jaxcd.Budget(0.3, 1e-6), noise=simulated(0)
         )
-        large = release_features(
+        large = Features().release(
             dataset(values), budget=jaxcd.Budget(50.0, 1e-6), noise=simulated(0)
         )
         assert small.sizes == (2,) * 4 and large.sizes == (6,) * 4
-        assert release_features(dataset(values), budget=jaxcd.NO_PRIVACY).sizes == (6,) * 4
-        asked = release_features(
-            dataset(values),
-            budget=jaxcd.Budget(0.3, 1e-6),
-            options=Features(n_features=5),
-            noise=simulated(0),
+        assert Features().release(dataset(values), budget=jaxcd.NO_PRIVACY).sizes == (6,) * 4
+        asked = Features(n_features=5).release(
+            dataset(values), budget=jaxcd.Budget(0.3, 1e-6), noise=simulated(0)
         )
         assert asked.sizes == (5,) * 4
 
     def test_few_rows_get_fewer_features_than_rows(self):
         assert (
-            release_features(dataset(collider(20, seed=0)), budget=jaxcd.NO_PRIVACY).sizes
+            Features().release(dataset(collider(20, seed=0)), budget=jaxcd.NO_PRIVACY).sizes
             == (4,) * 4
         )
 
@@ -174,17 +168,17 @@ class TestNoise:
         rng = np.random.default_rng(0)
         domain = Domain({name: Categorical((0, 1, 2)) for name in "abcd"})
         data = Dataset.from_codes(rng.integers(0, 3, (50, 4)).astype(np.int32), domain=domain)
-        exact = pack(release_features(data, budget=jaxcd.NO_PRIVACY).moments)
+        exact = pack(Features().release(data, budget=jaxcd.NO_PRIVACY).moments)
         errors = []
         for seed in range(20):
-            release = release_features(data, budget=BUDGET, noise=simulated(seed))
+            release = Features().release(data, budget=BUDGET, noise=simulated(seed))
             errors.append((pack(release.moments) - exact) / release.sigma)
         squared = float(np.sum(np.square(errors)))
         assert 1e-4 < stats.chi2.cdf(squared, np.size(errors)) < 1 - 1e-4
 
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
     def test_the_price_is_the_budget(self, epsilon: float):
-        release = release_features(
+        release = Features().release(
             dataset(collider(500, seed=0)), budget=jaxcd.Budget(epsilon, 1e-6)
         )
         assert (release.cost.epsilon, release.cost.proven) == (epsilon, True)
@@ -199,8 +193,8 @@ class TestCanonicalCorrelation:
         """Without noise T is the sum of the squared canonical correlations of regression
         residuals.
         """
-        release = release_features(
-            dataset(collider(5000, seed=1)), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3)
+        release = Features(n_features=3).release(
+            dataset(collider(5000, seed=1)), budget=jaxcd.NO_PRIVACY
         )
         c, (x, y, z, _) = release.covariance, release.blocks
 
@@ -231,11 +225,8 @@ class TestCanonicalCorrelation:
                     rng.normal(size=2000),
                 ]
             )
-            release = release_features(
-                dataset(values),
-                budget=jaxcd.Budget(epsilon, 1e-6),
-                noise=simulated(seed),
-                options=Features(n_features=3),
+            release = Features(n_features=3).release(
+                dataset(values), budget=jaxcd.Budget(epsilon, 1e-6), noise=simulated(seed)
             )
             marginal.append(log_pvalue(release, 0, 3))
             conditional.append(log_pvalue(release, 0, 1, (2,)))
@@ -247,17 +238,17 @@ class TestCanonicalCorrelation:
     def test_its_power_on_dependence_without_correlation(self):
         values = collider(20_000, seed=2)
         assert abs(np.corrcoef(values[:, 0], values[:, 1])[0, 1]) < 0.05
-        release = release_features(dataset(values), budget=BUDGET, noise=simulated(0))
+        release = Features().release(dataset(values), budget=BUDGET, noise=simulated(0))
         assert log_pvalue(release, 0, 1) < -50
         assert log_pvalue(release, 1, 3) > math.log(0.001) > log_pvalue(release, 1, 3, (2,))
 
     def test_the_noise_is_in_the_null(self):
         values = collider(5000, seed=3)
         exact = CanonicalCorrelation().prepare(
-            release_features(dataset(values), budget=jaxcd.NO_PRIVACY)
+            Features().release(dataset(values), budget=jaxcd.NO_PRIVACY)
         )
         noisy = CanonicalCorrelation().prepare(
-            release_features(dataset(values), budget=BUDGET, noise=simulated(0))
+            Features().release(dataset(values), budget=BUDGET, noise=simulated(0))
         )
         for query in (Query(0, 3), Query(0, 2, (1,))):
             assert noisy.null_moments(query)[1] > 2 * exact.null_moments(query)[1]
@@ -266,7 +257,7 @@ class TestCanonicalCorrelation:
 class TestSearches:
     @pytest.mark.parametrize("search", [search_features, pc_features])
     def test_a_nonlinear_collider(self, search):
-        release = release_features(
+        release = Features().release(
             dataset(collider(50_000, seed=4)), budget=BUDGET, noise=simulated(1)
         )
         run = search(release)
@@ -285,7 +276,7 @@ class TestSearches:
         y = np.abs(x) + rng.normal(size=30_000)
         domain = Domain({"label": Categorical((0, 1, 2)), "x": Numeric(), "y": Numeric()})
         data = Dataset.from_array(np.column_stack([label, x, y]), domain=domain)
-        graph = search_features(release_features(data, budget=BUDGET, noise=simulated(0))).graph
+        graph = search_features(Features().release(data, budget=BUDGET, noise=simulated(0))).graph
         assert graph.adjacency.tolist() == [
             [False, True, False],
             [True, False, True],
@@ -296,13 +287,13 @@ class TestSearches:
     def test_nothing_is_found_in_noise(self, epsilon: float):
         independent = dataset(np.random.default_rng(4).normal(size=(1000, 6)))
         for seed in range(3):
-            found = release_features(
+            found = Features().release(
                 independent, budget=jaxcd.Budget(epsilon, 1e-6), noise=simulated(seed)
             )
             assert search_features(found).graph.n_edges == 0
 
     def test_the_score_is_equal_for_equivalent_graphs(self):
-        release = release_features(
+        release = Features().release(
             dataset(collider(1000, seed=6)), budget=BUDGET, noise=simulated(0)
         )
         score = FeatureScore(release)
@@ -318,8 +309,8 @@ class TestSearches:
         assert abs(score.total(other) - score.total(adjacency)) > 1e-3
 
     def test_without_noise_the_score_is_the_likelihood_ratio_of_normal_features(self):
-        release = release_features(
-            dataset(collider(4000, seed=7)), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3)
+        release = Features(n_features=3).release(
+            dataset(collider(4000, seed=7)), budget=jaxcd.NO_PRIVACY
         )
         score = FeatureScore(release, effect=0.0)
         x, y = release.blocks[:2]
@@ -341,7 +332,7 @@ class TestSearches:
             rng = np.random.default_rng(8)
             z, w = rng.uniform(-3, 3, size=(2, n))
             x, y = np.sin(z + w) + 0.3 * rng.normal(size=(2, n))
-            release = release_features(
+            release = Features().release(
                 dataset(np.column_stack([x, y, z, w])), budget=jaxcd.NO_PRIVACY
             )
             statistic, mean, _ = (
@@ -362,7 +353,7 @@ def _dag(*edges: tuple[str, str]):
 
 class TestFileAndErrors:
     def test_the_file(self, tmp_path):
-        release = release_features(dataset(collider(300, seed=0)), budget=BUDGET)
+        release = Features().release(dataset(collider(300, seed=0)), budget=BUDGET)
         loaded = Release.load(release.save(tmp_path / "features.npz"))
         assert isinstance(loaded, ReleasedFeatures)
         np.testing.assert_array_equal(loaded.moments, release.moments)
@@ -394,7 +385,7 @@ class TestFileAndErrors:
             np.column_stack([x, 2 * x, np.full(200, 3.0), np.zeros(200), np.ones(200)]),
             domain=domain,
         )
-        release = release_features(data, budget=budget, noise=simulated(0))
+        release = Features().release(data, budget=budget, noise=simulated(0))
         queries = [
             Query.of(x, y, given)
             for x, y, given in ((0, 1, (2, 3)), (0, 3, ()), (2, 4, (0, 1)), (0, 2, (4,)))
@@ -410,17 +401,13 @@ class TestFileAndErrors:
         data = dataset(collider(300, seed=0))
         for budget, word in ((None, "budget"), (jaxcd.Budget(1.0), "delta")):
             with pytest.raises(jaxcd.errors.OptionError, match=word):
-                release_features(data, budget=budget)
-        with pytest.raises(jaxcd.errors.OptionError, match="Features"):
-            release_features(data, budget=BUDGET, options=3)
+                Features().release(data, budget=budget)
         with pytest.raises(jaxcd.errors.DataError, match="8 features"):
-            release_features(dataset(collider(9, seed=0)), budget=BUDGET)
+            Features().release(dataset(collider(9, seed=0)), budget=BUDGET)
         with pytest.raises(jaxcd.errors.DataError, match="24 features"):
-            release_features(
-                dataset(collider(20, seed=0)), budget=BUDGET, options=Features(n_features=6)
-            )
+            Features(n_features=6).release(dataset(collider(20, seed=0)), budget=BUDGET)
         with pytest.raises(jaxcd.errors.PrivacyError, match="inferred"):
-            release_features(dataset(collider(300, seed=0), declared=False), budget=BUDGET)
+            Features().release(dataset(collider(300, seed=0), declared=False), budget=BUDGET)
 
     @pytest.mark.parametrize(
         "wrong",
@@ -445,7 +432,7 @@ class TestFileAndErrors:
         for call in (search_features, pc_features, FeatureScore):
             with pytest.raises(jaxcd.errors.OptionError, match="features"):
                 call(data)
-        release = release_features(data, budget=BUDGET)
+        release = Features().release(data, budget=BUDGET)
         for call, options in (
             (search_features, {"penalty": 0.0}),
             (pc_features, {"effect": 1.0}),

@@ -15,7 +15,7 @@ import pytest
 import jaxcd
 from jaxcd.errors import DataError, DomainError, FormatError, OptionError, PrivacyError
 from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise, epsilon_lower_bound
-from jaxcd.releases import Histogram, Release, ReleasedHistogram, release_histogram
+from jaxcd.releases import Histogram, Release, ReleasedHistogram
 from jaxcd.releases.tables.histogram import HISTOGRAM_SENSITIVITY
 
 
@@ -30,7 +30,7 @@ def dataset(rows: np.ndarray, *cardinalities: int) -> jaxcd.Dataset:
 
 
 def counts(rows: np.ndarray, *cardinalities: int) -> np.ndarray:
-    return release_histogram(dataset(rows, *cardinalities), budget=NO_PRIVACY).values
+    return Histogram().release(dataset(rows, *cardinalities), budget=NO_PRIVACY).values
 
 
 EIGHT = dataset(np.zeros((10, 3)), 2, 2, 2)
@@ -42,7 +42,7 @@ def test_without_privacy_it_is_the_table():
     expected = np.zeros((2, 3, 4), dtype=np.int64)
     for row in rows:
         expected[tuple(row)] += 1
-    release = release_histogram(dataset(rows, 2, 3, 4), budget=NO_PRIVACY)
+    release = Histogram().release(dataset(rows, 2, 3, 4), budget=NO_PRIVACY)
     assert np.array_equal(release.values, expected)
     assert release.scale == 0 and release.variance == 0 and math.isinf(release.cost.epsilon)
 
@@ -65,7 +65,7 @@ def test_the_sensitivity_is_two_and_no_more(cardinalities: tuple[int, ...]):
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.3, 1 / 3, 1.0, 2.5, 40.0])
 def test_the_price_is_the_budget_exactly(epsilon: float):
-    release = release_histogram(EIGHT, budget=Budget(epsilon))
+    release = Histogram().release(EIGHT, budget=Budget(epsilon))
     assert release.cost.epsilon == epsilon and release.cost.delta == 0 and release.cost.proven
     assert release.spent.epsilon == epsilon
     assert release.scale >= 2 / epsilon  # never less noise than paid for
@@ -73,13 +73,15 @@ def test_the_price_is_the_budget_exactly(epsilon: float):
 
 
 def test_simulated_noise_is_not_called_proved():
-    release = release_histogram(EIGHT, budget=Budget(1.0), noise=SimulatedNoise(jax.random.key(0)))
+    release = Histogram().release(
+        EIGHT, budget=Budget(1.0), noise=SimulatedNoise(jax.random.key(0))
+    )
     assert not release.cost.proven
 
 
 def test_noise_falls_on_every_cell_with_the_stated_law():
     data = dataset(np.zeros((5, 2)), 64, 64)
-    release = release_histogram(data, budget=Budget(0.5))
+    release = Histogram().release(data, budget=Budget(0.5))
     noise = release.values - counts(np.zeros((5, 2)), 64, 64)
     q = math.exp(-1 / release.scale)
     support = np.arange(-2000, 2001)
@@ -95,7 +97,11 @@ def test_the_variance_of_little_noise():
     for scale in (0.1, 0.5, 3.0):
         q = math.exp(-1 / scale)
         release = ReleasedHistogram(
-            domain(2), 1, np.zeros(2), scale, *[release_histogram(EIGHT, budget=Budget(1)).cost] * 2
+            domain(2),
+            1,
+            np.zeros(2),
+            scale,
+            *[Histogram().release(EIGHT, budget=Budget(1)).cost] * 2,
         )
         assert release.variance == pytest.approx(2 * q / (1 - q) ** 2, rel=1e-9)
 
@@ -107,7 +113,7 @@ def audit(epsilon: float, *, runs: int) -> float:
     tables = [
         np.array(
             [
-                release_histogram(dataset(rows, 2, 2, 2), budget=Budget(epsilon)).values
+                Histogram().release(dataset(rows, 2, 2, 2), budget=Budget(epsilon)).values
                 for _ in range(runs)
             ]
         )
@@ -131,7 +137,7 @@ def test_the_audit_would_catch_a_third_of_the_noise():
 
 
 def test_a_file_gives_the_release_back(tmp_path):
-    release = release_histogram(dataset(np.ones((9, 2)), 2, 3), budget=Budget(0.7))
+    release = Histogram().release(dataset(np.ones((9, 2)), 2, 3), budget=Budget(0.7))
     path = release.save(tmp_path / "asia.release")
     assert path.name == "asia.release"
     for loaded in (Release.load(path), ReleasedHistogram.load(path, names=["v0", "v1"])):
@@ -142,12 +148,12 @@ def test_a_file_gives_the_release_back(tmp_path):
 
 
 def test_a_file_without_privacy_keeps_its_infinity(tmp_path):
-    path = release_histogram(EIGHT, budget=NO_PRIVACY).save(tmp_path / "h")
+    path = Histogram().release(EIGHT, budget=NO_PRIVACY).save(tmp_path / "h")
     assert math.isinf(Release.load(path).cost.epsilon)
 
 
 def test_a_release_of_other_variables_is_refused(tmp_path):
-    path = release_histogram(EIGHT, budget=Budget(1.0)).save(tmp_path / "h")
+    path = Histogram().release(EIGHT, budget=Budget(1.0)).save(tmp_path / "h")
     with pytest.raises(DomainError, match="other variables.*missing.*v2.*unknown.*z"):
         Release.load(path, names=["v0", "v1", "z"])
     with pytest.raises(DomainError, match="another order"):
@@ -165,7 +171,7 @@ def _rewritten(path, tmp_path, **changes):
 
 
 def test_damaged_files_are_named(tmp_path):
-    path = release_histogram(EIGHT, budget=Budget(1.0)).save(tmp_path / "h")
+    path = Histogram().release(EIGHT, budget=Budget(1.0)).save(tmp_path / "h")
     with pytest.raises(DataError, match="no file"):
         Release.load(tmp_path / "nothing")
     text = tmp_path / "text"
@@ -199,29 +205,29 @@ def test_a_file_of_objects_is_not_unpickled(tmp_path):
 def test_too_large_a_domain_says_how_large_and_what_to_use():
     data = dataset(np.zeros((4, 3)), 20, 20, 20)
     with pytest.raises(DomainError, match=r"8,000 cells.*4,096.*Marginals"):
-        release_histogram(data, budget=Budget(1.0))
+        Histogram().release(data, budget=Budget(1.0))
     assert Histogram(max_cells=8000).release(data, budget=Budget(1.0)).values.size == 8000
 
 
 def test_refusals():
     numeric = jaxcd.Domain([("a", jaxcd.Categorical((0, 1))), ("height", jaxcd.Numeric(0.0, 2.0))])
     with pytest.raises(DomainError, match="'height'.*numeric"):
-        release_histogram(
+        Histogram().release(
             jaxcd.Dataset.from_array([[0, 1.0], [1, 1.5]], domain=numeric), budget=Budget(1.0)
         )
     inferred = jaxcd.Dataset.from_array([["x", "y"], ["y", "x"]], names=["a", "b"])
     with pytest.raises(PrivacyError, match="declare"):
-        release_histogram(inferred, budget=Budget(1.0))
+        Histogram().release(inferred, budget=Budget(1.0))
     with pytest.raises(TypeError, match="budget"):
-        release_histogram(EIGHT)  # type: ignore[call-arg]
+        Histogram().release(EIGHT)  # type: ignore[call-arg]
     with pytest.raises(OptionError, match="budget = None"):
-        release_histogram(EIGHT, budget=None)  # type: ignore[arg-type]
+        Histogram().release(EIGHT, budget=None)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="epsilon"):
-        release_histogram(EIGHT, budget=Budget(-1.0))
+        Histogram().release(EIGHT, budget=Budget(-1.0))
     with pytest.raises(OptionError, match="noise"):
-        release_histogram(EIGHT, budget=Budget(1.0), noise=7)  # type: ignore[arg-type]
+        Histogram().release(EIGHT, budget=Budget(1.0), noise=7)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="ndarray"):
-        release_histogram(np.zeros((3, 2)), budget=Budget(1.0))  # type: ignore[arg-type]
+        Histogram().release(np.zeros((3, 2)), budget=Budget(1.0))  # type: ignore[arg-type]
     for wrong in (0, -5, 1.5, True):
         with pytest.raises(OptionError, match="max_cells"):
             Histogram(max_cells=wrong)  # type: ignore[arg-type]

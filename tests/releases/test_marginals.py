@@ -20,7 +20,7 @@ from jaxcd.errors import DomainError, FormatError, OptionError, PrivacyError
 from jaxcd.ops import interactions as ops
 from jaxcd.ops import moments
 from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise, epsilon_lower_bound
-from jaxcd.releases import Histogram, Marginals, Release, ReleasedMarginals, release_marginals
+from jaxcd.releases import Histogram, Marginals, Release, ReleasedMarginals
 from jaxcd.releases.tables import marginal_purchase, marginal_screen
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
 
@@ -225,7 +225,7 @@ def test_the_variance_of_a_cell():
 
 def test_without_privacy_tables_are_exact():
     rows = chain(400, seed=3, d=4)
-    release = release_marginals(dataset(rows, 2, 2, 2, 2), budget=NO_PRIVACY)
+    release = Marginals().release(dataset(rows, 2, 2, 2, 2), budget=NO_PRIVACY)
     assert math.isinf(release.cost.epsilon) and set(release.variances.values()) == {0.0}
     for s in ops.subsets((0, 1, 2, 3)):
         if release.is_measured(s):
@@ -237,7 +237,7 @@ def test_without_privacy_tables_are_exact():
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_the_price_is_the_budget(epsilon: float, delta: float):
-    release = release_marginals(
+    release = Marginals().release(
         dataset(chain(20_000, seed=4), *(2,) * 5), budget=Budget(epsilon, delta)
     )
     assert (release.cost.epsilon, release.cost.delta, release.cost.proven) == (epsilon, delta, True)
@@ -255,7 +255,7 @@ def test_noise_has_the_variance_that_is_stated(delta: float, k: tuple[int, ...])
     scaled: dict[int, list[float]] = {1: [], 2: [], 3: []}
     for seed in range(30):
         noise = SimulatedNoise(jax.random.key(seed))
-        release = release_marginals(dataset(rows, *k), budget=Budget(12.0, delta), noise=noise)
+        release = Marginals().release(dataset(rows, *k), budget=Budget(12.0, delta), noise=noise)
         assert release.noise is (MarginalsNoise.GAUSSIAN if delta else MarginalsNoise.LAPLACE)
         for s, values in release.interactions.items():
             scaled[len(s)] += (
@@ -283,7 +283,7 @@ def test_an_audit_stays_below_the_claim_and_is_not_blind(delta: float):
 
     def statistic(rows: np.ndarray) -> float:
         """0 on average on the first data set, 1 on the second."""
-        release = release_marginals(dataset(rows, 2, 2, 2), budget=Budget(epsilon, delta))
+        release = Marginals().release(dataset(rows, 2, 2, 2), budget=Budget(epsilon, delta))
         return (
             sum(float(np.sum((release.interactions[s] - origin[s]) * change[s])) for s in sets)
             / size
@@ -318,7 +318,7 @@ def test_later_rounds_see_released_numbers_only(monkeypatch: pytest.MonkeyPatch,
     for seed in (7, 8):
         asked.append([])
         rows = chain(5000, seed=seed, keep=0.1 * seed)
-        released.append(release_marginals(dataset(rows, *(2,) * 5), budget=Budget(2.0, delta)))
+        released.append(Marginals().release(dataset(rows, *(2,) * 5), budget=Budget(2.0, delta)))
     assert [label for label, *_ in asked[0]] == [
         "round 1: all pairs",
         "round 2: triples",
@@ -347,7 +347,7 @@ def test_mediators_are_told_from_common_causes_of_nothing():
     anything.
     """
     data = dataset(chain(20_000, seed=10, d=3), 2, 2, 2)
-    release = release_marginals(data, budget=NO_PRIVACY)
+    release = Marginals().release(data, budget=NO_PRIVACY)
     assert set(marginal_screen.unmediated_pairs(release, Marginals())) >= {(0, 1), (1, 2)}
     pairs = marginal_screen._Pairs(release)
     level = stats.chi2.isf(1e-3, 1)
@@ -363,7 +363,7 @@ def test_mediators_are_told_from_common_causes_of_nothing():
 
 def _complete(data: jaxcd.Dataset) -> ReleasedMarginals:
     """All interactions without noise."""
-    release = release_marginals(data, budget=NO_PRIVACY)
+    release = Marginals().release(data, budget=NO_PRIVACY)
     d = len(release.names)
     rows = np.asarray(data.discrete)
     values = {
@@ -416,26 +416,29 @@ def test_the_allocation_is_the_best_one():
 
 def test_a_column_with_one_level_and_the_smallest_data():
     rows = np.column_stack([chain(500, seed=11, d=2), np.zeros(500, dtype=int)])
-    release = release_marginals(dataset(rows, 2, 2, 1), budget=Budget(3.0, 1e-6))
+    release = Marginals().release(dataset(rows, 2, 2, 1), budget=Budget(3.0, 1e-6))
     assert release.candidates[2] == () and release.interactions[0, 2].shape == (1, 0)
-    assert release_marginals(
+    assert Marginals().release(
         dataset(np.zeros((2, 2)), 1, 1), budget=Budget(1.0, 1e-6)
     ).candidates == ((), ())
     for delta in (1e-6, 0.0):
         assert np.isfinite(
-            release_marginals(dataset(np.zeros((2, 2)), 2, 2), budget=Budget(1.0, delta)).table(
-                (0, 1)
-            )
+            Marginals()
+            .release(dataset(np.zeros((2, 2)), 2, 2), budget=Budget(1.0, delta))
+            .table((0, 1))
         ).all()
         assert (
-            release_marginals(dataset(rows, 2, 2, 1), budget=Budget(3.0, delta)).candidates[2] == ()
+            Marginals().release(dataset(rows, 2, 2, 1), budget=Budget(3.0, delta)).candidates[2]
+            == ()
         )
 
 
 def test_the_file(tmp_path):
-    pure = release_marginals(dataset(chain(5000, seed=12), *(2,) * 5), budget=Budget(2.0))
+    pure = Marginals().release(dataset(chain(5000, seed=12), *(2,) * 5), budget=Budget(2.0))
     assert Release.load(pure.save(tmp_path / "pure.npz")).noise is MarginalsNoise.LAPLACE
-    release = release_marginals(dataset(chain(5000, seed=12), *(2,) * 5), budget=Budget(2.0, 1e-6))
+    release = Marginals().release(
+        dataset(chain(5000, seed=12), *(2,) * 5), budget=Budget(2.0, 1e-6)
+    )
     path = release.save(tmp_path / "marginals.npz")
     arrays = dict(np.load(path))
     header = json.loads(str(arrays["header"]))
@@ -465,20 +468,18 @@ def test_refusals():
     data = dataset(chain(100, seed=13, d=3), 2, 2, 2)
     for missing in (None, 1.0):
         with pytest.raises(OptionError, match="budget"):
-            release_marginals(data, budget=missing)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="Marginals"):
-        release_marginals(data, budget=Budget(1.0, 1e-6), options=Histogram())  # type: ignore[arg-type]
+            Marginals().release(data, budget=missing)  # type: ignore[arg-type]
     mixed = jaxcd.Domain({"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Numeric(0.0, 1.0)})
     with pytest.raises(DomainError, match="numeric"):
-        release_marginals(
+        Marginals().release(
             jaxcd.Dataset.from_array([[0, 0.5], [1, 0.2]], domain=mixed), budget=Budget(1.0, 1e-6)
         )
     with pytest.raises(PrivacyError, match="declare"):
-        release_marginals(
+        Marginals().release(
             jaxcd.Dataset.from_array([["a", "b"], ["b", "a"]]), budget=Budget(1.0, 1e-6)
         )
     with pytest.raises(OptionError, match="not measured"):
-        release_marginals(data, budget=Budget(1e-3, 1e-6)).table((0, 1, 2))
+        Marginals().release(data, budget=Budget(1e-3, 1e-6)).table((0, 1, 2))
 
 
 @pytest.mark.parametrize(

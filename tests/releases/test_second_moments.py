@@ -17,14 +17,11 @@ import jaxcd
 from jaxcd.data import Categorical, Dataset, Domain, Numeric
 from jaxcd.ops import tilted_moments as tilted
 from jaxcd.privacy import Accountant
+from jaxcd.queries import Door
 from jaxcd.releases.base import Release
 from jaxcd.releases.moments.bought_units import bought_units, shortest_half
 from jaxcd.releases.moments.noisy_fisher_z import NoisyFisherZ
-from jaxcd.releases.moments.second_moments import (
-    ReleasedSecondMoments,
-    SecondMoments,
-    release_second_moments,
-)
+from jaxcd.releases.moments.second_moments import ReleasedSecondMoments, SecondMoments
 
 BUDGET = jaxcd.Budget(epsilon=1.0, delta=1e-6)
 
@@ -134,7 +131,7 @@ class TestUntilting:
         rng = np.random.default_rng(0)
         root = np.array([[100.0, 0, 0], [3.0, 0.1, 0], [0.2, 0.001, 0.01]])
         values = np.array([1e4, -3.0, 0.5]) + rng.normal(size=(100_000, 3)) @ root.T
-        found = release_second_moments(dataset(values), budget=jaxcd.NO_PRIVACY)
+        found = SecondMoments().release(dataset(values), budget=jaxcd.NO_PRIVACY)
         assert (
             np.abs(found.mean - [1e4, -3.0, 0.5]) < 0.02 * np.sqrt(np.diag(root @ root.T))
         ).all()
@@ -145,7 +142,7 @@ class TestUntilting:
         values = chain(3000, np.random.default_rng(1))
         units = np.array([1000.0, 0.001, 7.0, 1.0])
         here, there = (
-            release_second_moments(dataset(v), budget=BUDGET, noise=simulated(0), options=public(v))
+            public(v).release(dataset(v), budget=BUDGET, noise=simulated(0))
             for v in (values, values * units)
         )
         np.testing.assert_allclose(here.correlation, there.correlation, atol=1e-5)
@@ -159,7 +156,7 @@ def partial(release: ReleasedSecondMoments, *variables: int) -> tuple[float, flo
 class TestVariance:
     def test_partial_correlation_against_its_definition(self):
         values = chain(5000, np.random.default_rng(2))
-        release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated(0))
+        release = SecondMoments().release(dataset(values), budget=BUDGET, noise=simulated(0))
         c = release.covariance
         given = [1, 3]
         block = c[np.ix_([0, 2], [0, 2])] - c[np.ix_([0, 2], given)] @ np.linalg.solve(
@@ -177,7 +174,7 @@ class TestVariance:
         covariance = np.cov(chain(200_000, rng).T)
         factor = np.linalg.cholesky(covariance + 0.1 * np.eye(4))
         data = dataset(chain(n, rng))
-        template = release_second_moments(data, budget=jaxcd.NO_PRIVACY)
+        template = SecondMoments().release(data, budget=jaxcd.NO_PRIVACY)
         found = []
         for _ in range(repeats):
             moments = tilted.gram(np.linalg.solve(factor, chain(n, rng).T).T, rate=rate, anchor=1.0)
@@ -205,9 +202,7 @@ class TestVariance:
         squares, effective = [], []
         for seed in range(40):
             values = rng.normal(size=(4000, 3)) @ root.T
-            release = release_second_moments(
-                dataset(values), budget=BUDGET, noise=simulated(seed), options=public(values)
-            )
+            release = public(values).release(dataset(values), budget=BUDGET, noise=simulated(seed))
             white = np.linalg.solve(root, np.linalg.solve(root, release.covariance).T)
             squares += [white[np.triu_indices(3, 1)] ** 2]
             effective.append(release.effective_samples)
@@ -226,9 +221,7 @@ class TestVariance:
         naive = []
         for seed in range(100):
             values = chain(1200, rng)
-            release = release_second_moments(
-                dataset(values), budget=BUDGET, noise=simulated(seed), options=public(values)
-            )
+            release = public(values).release(dataset(values), budget=BUDGET, noise=simulated(seed))
             prepared = test.prepare(release)
             margins += [
                 prepared.evaluate(prepared.bucket(q), [q], alpha=0.05).margin[0] for q in queries
@@ -246,11 +239,8 @@ class TestCost:
     @pytest.mark.parametrize("bought", [False, True])
     def test_the_whole_budget_and_no_more(self, bought: bool):
         values = chain(500, np.random.default_rng(0))
-        release = release_second_moments(
-            dataset(values),
-            budget=BUDGET,
-            noise=simulated(0),
-            options=None if bought else public(values),
+        release = (SecondMoments() if bought else public(values)).release(
+            dataset(values), budget=BUDGET, noise=simulated(0)
         )
         assert release.cost.epsilon == 1.0 and release.cost.delta == 1e-6
         assert (
@@ -267,9 +257,7 @@ class TestCost:
 
     def test_the_last_round_has_the_noise_of_its_share(self):
         values = chain(500, np.random.default_rng(0))
-        release = release_second_moments(
-            dataset(values), budget=BUDGET, noise=simulated(0), options=public(values)
-        )
+        release = public(values).release(dataset(values), budget=BUDGET, noise=simulated(0))
         rho = 0.7 * jaxcd.privacy.Ledger(BUDGET).rho_limit
         # rows on a grid
         assert release.sigma == pytest.approx(
@@ -279,10 +267,7 @@ class TestCost:
     def test_secure_noise_is_the_default_and_proved(self):
         values = chain(300, np.random.default_rng(0))
         options = dataclasses.replace(public(values), shares=(1.0,))
-        releases = [
-            release_second_moments(dataset(values), budget=BUDGET, options=options)
-            for _ in range(2)
-        ]
+        releases = [options.release(dataset(values), budget=BUDGET) for _ in range(2)]
         assert releases[0].cost.proven
         assert not np.array_equal(releases[0].moments, releases[1].moments)
 
@@ -292,15 +277,14 @@ class TestCost:
         far = values.copy()
         far[0] = 1e300
         releases = [
-            release_second_moments(dataset(v), budget=BUDGET, noise=simulated(0), options=options)
-            for v in (values, far)
+            options.release(dataset(v), budget=BUDGET, noise=simulated(0)) for v in (values, far)
         ]
         np.testing.assert_allclose(releases[0].correlation, releases[1].correlation, atol=0.02)
 
     def test_bounds_are_used_where_declared(self):
         values = np.random.default_rng(0).uniform(5e8, 5e8 + 1, size=(3000, 2))
         domain = Domain({"a": Numeric(5e8, 5e8 + 1), "b": Numeric(5e8, 5e8 + 1)})
-        release = release_second_moments(
+        release = SecondMoments().release(
             Dataset.from_array(values, domain=domain), budget=jaxcd.NO_PRIVACY
         )
         np.testing.assert_allclose(release.mean, 5e8 + 0.5, atol=0.05)
@@ -334,7 +318,7 @@ class TestBoughtUnits:
         rho = 0.1 * accountant.ledger.rho_limit
         domain = Domain({"a": Numeric(), "b": Numeric(), "c": Numeric(-20, 20)})
         centres, scales = bought_units(
-            Dataset.from_array(values, domain=domain), accountant, rho=rho
+            Door(Dataset.from_array(values, domain=domain), budget), accountant, rho=rho
         )
         assert (np.abs(centres - values.mean(0)) < values.std(0)).all()
         assert (np.abs(np.log(scales / values.std(0))) < math.log(2)).all()
@@ -344,7 +328,7 @@ class TestBoughtUnits:
 class TestFile:
     def test_save_and_load(self, tmp_path):
         values = chain(300, np.random.default_rng(0))
-        release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated(0))
+        release = SecondMoments().release(dataset(values), budget=BUDGET, noise=simulated(0))
         loaded = Release.load(release.save(tmp_path / "moments.npz"))
         assert isinstance(loaded, ReleasedSecondMoments)
         np.testing.assert_array_equal(loaded.covariance, release.covariance)
@@ -355,7 +339,7 @@ class TestFile:
             loaded.check_names(["y"])
 
     def test_a_damaged_file_is_refused(self, tmp_path):
-        release = release_second_moments(
+        release = SecondMoments().release(
             dataset(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated(0)
         )
         path = release.save(tmp_path / "moments.npz")
@@ -366,7 +350,7 @@ class TestFile:
             ReleasedSecondMoments.load(path)
 
     def test_it_does_not_print_its_numbers(self):
-        release = release_second_moments(
+        release = SecondMoments().release(
             dataset(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated(0)
         )
         assert "array" not in repr(release) and "4 columns" in repr(release)
@@ -392,15 +376,13 @@ class TestErrors:
     def test_centres_of_other_columns(self):
         data = dataset(chain(300, np.random.default_rng(0)))
         with pytest.raises(jaxcd.errors.OptionError, match="missing.*x1.*unknown.*y"):
-            release_second_moments(
-                data, budget=BUDGET, options=SecondMoments(centres={"y": 0.0}, scales={"y": 1.0})
-            )
+            SecondMoments(centres={"y": 0.0}, scales={"y": 1.0}).release(data, budget=BUDGET)
 
     def test_columns_that_are_not_numeric(self):
         domain = Domain({"a": Numeric(), "b": Categorical(("u", "v"))})
         data = Dataset.from_array([[0.5, "u"], [1.5, "v"]], domain=domain)
         with pytest.raises(jaxcd.errors.DomainError, match="'b'.*not numeric"):
-            release_second_moments(data, budget=BUDGET)
+            SecondMoments().release(data, budget=BUDGET)
 
     def test_values_that_are_no_numbers_do_not_come_so_far(self):
         values = np.array([[0.0, math.nan], [1.0, 2.0]])
@@ -411,19 +393,19 @@ class TestErrors:
     @pytest.mark.parametrize("budget", [None, 1.0, jaxcd.Budget(1.0)])
     def test_budgets(self, budget):
         with pytest.raises(jaxcd.errors.OptionError, match="budget"):
-            release_second_moments(dataset(chain(300, np.random.default_rng(0))), budget=budget)
+            SecondMoments().release(dataset(chain(300, np.random.default_rng(0))), budget=budget)
 
     def test_an_inferred_domain(self):
         data = dataset(chain(300, np.random.default_rng(0)), declared=False)
         with pytest.raises(jaxcd.errors.PrivacyError, match="inferred"):
-            release_second_moments(data, budget=BUDGET)
+            SecondMoments().release(data, budget=BUDGET)
 
     def test_the_test_wants_the_release_and_mechanisms_refuse_it(self):
         data = dataset(chain(300, np.random.default_rng(0)))
         decider = jaxcd.Threshold(0.01)
         with pytest.raises(jaxcd.errors.OptionError, match="no release of second moments"):
             jaxcd.pc(data, test=NoisyFisherZ(), decider=decider, budget=jaxcd.NO_PRIVACY, key=None)
-        release = release_second_moments(data, budget=BUDGET, noise=simulated(0))
+        release = SecondMoments().release(data, budget=BUDGET, noise=simulated(0))
         with pytest.raises(jaxcd.errors.OptionError, match="has been paid for"):
             jaxcd.pc(
                 release,
@@ -440,7 +422,7 @@ class TestErrors:
         values = chain(100, np.random.default_rng(0))
         values[:, 1] = 3.0
         values[:, 3] = 2 * values[:, 0]
-        release = release_second_moments(dataset(values), budget=budget, noise=simulated(0))
+        release = SecondMoments().release(dataset(values), budget=budget, noise=simulated(0))
         answers = (
             NoisyFisherZ()
             .prepare(release)

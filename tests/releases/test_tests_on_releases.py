@@ -14,7 +14,7 @@ from scipy import stats
 
 import jaxcd
 from jaxcd.citests import CITest, Query
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 from jaxcd.releases import Release, ReleasedHistogram, ReleasedMarginals
 from jaxcd.releases.tables.noisy_strata import (
     NoisyStrata,
@@ -43,7 +43,7 @@ def simulated(seed: int) -> jaxcd.SimulatedNoise:
 def answers(
     data: jaxcd.Dataset | Release, test: CITest, queries: list[Query]
 ) -> tuple[np.ndarray, np.ndarray]:
-    found = Session(data, test, alpha=0.05, budget=FREE).evaluate(queries)
+    found = Session(Door(data, FREE), test, alpha=0.05).evaluate(queries)
     return found.statistic, found.log_pvalue
 
 
@@ -368,7 +368,7 @@ class TestSearches:
 
     def test_what_was_not_measured_counts_as_dependent(self):
         release = _marginals(simulated(0), jaxcd.Budget(1.0, 1e-6))
-        session = Session(release, jaxcd.ChiSquare(), alpha=0.05, budget=FREE)
+        session = Session(Door(release, FREE), jaxcd.ChiSquare(), alpha=0.05)
         measured = [query for query in every_query(4) if session.admissible(query)]
         assert all(
             session.admissible(Query.of(x, y)) for x, y in itertools.combinations(range(4), 2)

@@ -13,7 +13,7 @@ import pytest
 
 import jaxcd
 from jaxcd.errors import DomainError, OptionError
-from jaxcd.releases import GaussianScore, SetScore, release_second_moments
+from jaxcd.releases import GaussianScore, SecondMoments, SetScore
 from jaxcd.scores import BIC, BDeu, BDeuScore, BICScore, GaussianDataScore
 
 RNG = np.random.default_rng(0)
@@ -60,7 +60,7 @@ def test_a_copied_column_has_a_finite_score():
 def test_configurations_choose_the_score():
     histogram = jaxcd.release(LEVELS, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
     marginals = jaxcd.release(LEVELS, jaxcd.Marginals(), budget=jaxcd.NO_PRIVACY)
-    moments = release_second_moments(NUMBERS, budget=jaxcd.NO_PRIVACY)
+    moments = SecondMoments().release(NUMBERS, budget=jaxcd.NO_PRIVACY)
     assert isinstance(BIC().prepare(LEVELS), BICScore) and isinstance(
         BDeu().prepare(LEVELS), BDeuScore
     )

@@ -16,7 +16,7 @@ import jaxcd
 from jaxcd.data import Dataset, Domain, Numeric
 from jaxcd.discovery.released import pc_second_moments, search_second_moments
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
-from jaxcd.releases import GaussianScore, Release, ReleasedSecondMoments, release_second_moments
+from jaxcd.releases import GaussianScore, Release, ReleasedSecondMoments, SecondMoments
 
 BUDGET = jaxcd.Budget(epsilon=1.0, delta=1e-6)
 DAG = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")])
@@ -29,7 +29,7 @@ def data(n: int = 20_000, seed: int = 0) -> Dataset:
 
 
 def release(n: int = 20_000, budget=BUDGET) -> ReleasedSecondMoments:
-    return release_second_moments(
+    return SecondMoments().release(
         data(n), budget=budget, noise=jaxcd.SimulatedNoise(jax.random.key(1))
     )
 
@@ -131,7 +131,7 @@ class TestSearches:
         n_edges = []
         for seed in range(10):
             independent = Dataset.from_array(rng.normal(size=(1000, 6)), domain=domain)
-            found = release_second_moments(
+            found = SecondMoments().release(
                 independent, budget=BUDGET, noise=jaxcd.SimulatedNoise(jax.random.key(seed))
             )
             n_edges.append(int(search_second_moments(found).graph.adjacency.sum()) // 2)
@@ -144,7 +144,7 @@ class TestSearches:
             rng.normal(size=(1000, 6)), domain=Domain({f"x{i}": Numeric() for i in range(6)})
         )
         for epsilon in (0.2, 0.1, 0.01):
-            found = release_second_moments(
+            found = SecondMoments().release(
                 independent,
                 budget=jaxcd.Budget(epsilon, 1e-6),
                 noise=jaxcd.SimulatedNoise(jax.random.key(5)),
@@ -169,7 +169,7 @@ class TestSearches:
             values[:, child] += (child % 2 + 0.7) * values[:, (child - 1) // 3]
         truth = nx.DiGraph([(f"x{(child - 1) // 3:02}", f"x{child:02}") for child in range(1, p)])
         domain = Domain({f"x{v:02}": Numeric() for v in range(p)})
-        found = release_second_moments(
+        found = SecondMoments().release(
             Dataset.from_array(values, domain=domain), budget=jaxcd.NO_PRIVACY
         )
         run = search_second_moments(found, n_candidates=8, max_parents=3)

@@ -20,7 +20,7 @@ from jaxcd.graphs import dag_to_cpdag
 from jaxcd.ops.interactions import interaction, subsets
 from jaxcd.ops.nearest_table import nearest_table
 from jaxcd.privacy import NO_PRIVACY, PrivacyCost, Relation
-from jaxcd.releases import ReleasedMarginals, SetFunction, SetScore, release_histogram
+from jaxcd.releases import Histogram, ReleasedMarginals, SetFunction, SetScore
 from jaxcd.scores import BICScore
 
 COST = PrivacyCost(math.inf, 0.0, Relation.REPLACE_ONE, False, "a test")
@@ -224,4 +224,4 @@ def test_another_release():
     domain = jaxcd.Domain([(f"v{j}", jaxcd.Categorical((0, 1))) for j in range(2)])
     data = jaxcd.Dataset.from_codes(np.zeros((5, 2), dtype=np.int32), domain=domain)
     with pytest.raises(OptionError, match="ReleasedMarginals"):
-        SetScore(release_histogram(data, budget=NO_PRIVACY))  # type: ignore[arg-type]
+        SetScore(Histogram().release(data, budget=NO_PRIVACY))  # type: ignore[arg-type]

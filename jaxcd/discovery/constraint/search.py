@@ -21,7 +21,7 @@ from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
 from jaxcd.privacy import NO_PRIVACY, Budget, NoiseSource, NoPrivacy, PrivacyFilter, open_account
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 from jaxcd.releases import Release
 
 __all__ = ["ConstraintSearch", "check_arguments"]
@@ -123,7 +123,7 @@ class ConstraintSearch:
                 f"decider: {decider.name} buys answers, and a release has been paid for; use "
                 f"Threshold(alpha={decider.alpha:g})"
             )
-        self._session = Session(data, test, alpha=decider.alpha, budget=budget, key=key)
+        self._session = Session(Door(data, budget), test, alpha=decider.alpha, key=key)
         self.names = self._session.names
         test.check_search(self._session.domain, max_level=max_level)
         if knowledge is not None:

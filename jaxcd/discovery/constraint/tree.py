@@ -65,7 +65,7 @@ from jaxcd.privacy import (
     keeps_what_is_paid,
     open_account,
 )
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 
 __all__ = ["tree_pc"]
 
@@ -250,7 +250,7 @@ def tree_pc(
     options = options or TreeOptions()
     check_arguments(test, budget, key, noise)
     check_conflicts(conflicts)
-    session = Session(data, test, alpha=options.alpha, budget=budget, key=key)
+    session = Session(Door(data, budget), test, alpha=options.alpha, key=key)
     accountant = open_account(
         budget,
         noise,

@@ -41,7 +41,7 @@ from jaxcd.discovery.score.scored import SearchedData, check_scored
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy
-from jaxcd.queries import Session
+from jaxcd.queries import Door, Session
 from jaxcd.releases import Release
 from jaxcd.scores import BDeu, ScoreConfig
 from jaxcd.scores.base import tie
@@ -120,7 +120,7 @@ def mmhc(
     check_arguments(test, NO_PRIVACY, key, None)
     alpha = check_alpha(alpha)
     searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)
-    session = Session(data, test, alpha=alpha, budget=NO_PRIVACY, key=key)
+    session = Session(Door(data, NO_PRIVACY), test, alpha=alpha, key=key)
     test.check_search(session.domain, max_level=max_conditioning)
     joinable = max_min_parents_children(session, max_conditioning=max_conditioning)
     cache = FamilyCache(searched.score)

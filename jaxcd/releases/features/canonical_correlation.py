@@ -163,4 +163,4 @@ def feature_tests(release: Any) -> Mapping[type[CITest], Callable[[CITest], Prep
 
 
 def _required(data: Any) -> Any:
-    return check_kind(data, "features", "buy one with release_features(data, budget=...)")
+    return check_kind(data, "features")

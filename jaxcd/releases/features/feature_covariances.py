@@ -43,9 +43,9 @@ Source: PRIVACY.md K4, whose bound is lowered here; Rahimi and Recht 2007 for ex
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, final
 
 import jax
@@ -53,30 +53,15 @@ import numpy as np
 
 from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, PreparedTest
-from jaxcd.data import Dataset, Domain, Numeric
-from jaxcd.errors import DataError, OptionError, PrivacyError
+from jaxcd.data import Domain, Numeric
+from jaxcd.data.column_types import Column
+from jaxcd.errors import DataError, OptionError
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.tilted_moments import ExactSum, conversion_error, pack, unpack
-from jaxcd.privacy import (
-    Budget,
-    Ledger,
-    NoiseSource,
-    NoPrivacy,
-    PrivacyCost,
-    PrivacyFilter,
-    gaussian,
-    keeps_what_is_paid,
-    open_account,
-    split,
-)
+from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Sensitive, gaussian, split
 from jaxcd.privacy.rank_maps import release_rank_maps
-from jaxcd.releases.base import (
-    Release,
-    ReleaseKind,
-    ReleasePlan,
-    check_release_arguments,
-    first_edition_charges,
-)
+from jaxcd.queries import Door
+from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, first_edition_charges, paid
 from jaxcd.releases.features.canonical_correlation import LEAST_EIGENVALUE, feature_tests
 from jaxcd.releases.features.feature_models import fit_features
 from jaxcd.releases.features.feature_score import FeatureScore
@@ -89,7 +74,6 @@ __all__ = [
     "cosine_features",
     "feature_moments",
     "feature_sensitivity",
-    "release_features",
 ]
 
 _GRID = 2.0**-15
@@ -134,13 +118,25 @@ class Features(ReleaseKind):
     share (in zCDP) that buys the rank maps, in (0, 1).  anchor: scale of the constant, in (0, 2];
     the noise on means is that on covariances divided by it.
 
-    Raises OptionError where an option is out of its range.
+    Raises OptionError where an option is out of its range.  A column needs no bounds: ranks have
+    none.  Without bounds numbers beyond 1490 are clipped, and near 0 they are told apart by 0.008;
+    with bounds, by a 2048th of their distance.
+
+    Guarantee
+    ---------
+    Relation: replace-one; n, the declared domain and the options are public, and the number of
+    features follows from these and the budget.  Sensitivity: that of the rank maps of the numeric
+    columns, and then, the maps being public, p + a^2 in L2 (:func:`feature_sensitivity`).  Events:
+    one ``ZCDPEvent`` each; their sizes are fixed before the data is read.  Proof: module docstring,
+    :mod:`jaxcd.privacy.rank_maps`, :func:`jaxcd.privacy.gaussian`.
     """
 
     n_features: int | None = None
     decay: float = 0.5
     rank_share: float = 0.1
     anchor: float = 0.5
+    word: ClassVar[str] = "features"
+    needs_delta: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         number = self.n_features
@@ -229,16 +225,9 @@ class Features(ReleaseKind):
         noise = kind.noise(domain, rho=rho) * sum(sizes) / max(len(sizes), 1)
         return ReleasePlan.of(noise, n_samples, number="correlation of two features")
 
-    def release(
-        self,
-        data: Dataset,
-        *,
-        budget: Budget | NoPrivacy,
-        noise: NoiseSource | None = None,
-        ledger: PrivacyFilter | None = None,
-    ) -> ReleasedFeatures:
-        """Buys the covariances: :func:`release_features`."""
-        return release_features(data, budget=budget, noise=noise, ledger=ledger, options=self)
+    def buy(self, door: Door, accountant: Accountant) -> ReleasedFeatures:
+        """Rank maps of the numeric columns, and then the moments of the features."""
+        return _bought(self, door, accountant)
 
 
 @final
@@ -382,18 +371,18 @@ class ReleasedFeatures(Release):
         )
 
 
-def _spread(data: Dataset, name: str) -> np.ndarray:
+def _spread(column: Column, values: np.ndarray) -> np.ndarray:
     """The values on the scale of the rank maps: as they are, or with declared bounds so that these
     are the ends of the range.
     """
-    column, values = data.domain[name], data.values(name)
+    values = values[:, 0]
     if isinstance(column, Numeric) and column.lower is not None and column.upper is not None:
         share = (values - column.lower) / (column.upper - column.lower)
         return np.sinh(_LOG_RANGE * np.clip(2 * share - 1, -1.0, 1.0))
     return values
 
 
-def feature_moments(vectors: list[np.ndarray], *, anchor: float) -> np.ndarray:
+def feature_moments(vectors: Sequence[np.ndarray], *, anchor: float) -> np.ndarray:
     """The sum over rows of f f^T, float64 (1 + D, 1 + D), of features (n, r_j) that are rounded to
     multiples of 2^-15 first; exact but for the conversion to double precision and the anchor's
     factor."""
@@ -411,105 +400,51 @@ def feature_moments(vectors: list[np.ndarray], *, anchor: float) -> np.ndarray:
     return moments
 
 
-@keeps_what_is_paid
-def release_features(
-    data: Dataset,
-    *,
-    budget: Budget | NoPrivacy,
-    noise: NoiseSource | None = None,
-    ledger: PrivacyFilter | None = None,
-    options: Features | None = None,
-) -> ReleasedFeatures:
-    r"""Releases means and covariances of features of all columns.
-
-    Args:
-        data: two or more columns of any kind, with a declared domain.  Bounds need not be declared:
-            ranks have none.  Without bounds numbers beyond 1490 are clipped, and near 0 they are
-            told apart by 0.008; with bounds, by a 2048th of their distance.
-        budget: its whole price, with delta > 0; or NO_PRIVACY.
-        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
-            experiments.
-        ledger: a LedgerFile (or Ledger) that every event is charged to as well.
-        options: features and shares; None takes the defaults.
-
-    Returns:
-        The release; whatever is computed from it costs nothing more.
-
-    Guarantee
-    ---------
-    Relation: replace-one; n, the declared domain and the options are public, and the number of
-    features follows from these and the budget.  Sensitivity: that of the rank maps of the numeric
-    columns, and then, the maps being public, p + a^2 in L2 (:func:`feature_sensitivity`).  Events:
-    one ``ZCDPEvent`` each; their sizes are fixed before the data is read.  Proof: module docstring,
-    :mod:`jaxcd.privacy.rank_maps`, :func:`jaxcd.privacy.gaussian`.
-
-    Raises:
-        OptionError: budget, noise or options is not of its kind, or delta is 0.
-        DataError: there are no more rows than features.
-        PrivacyError: the domain was inferred from the data.
-    """
-    options = Features() if options is None else options
-    check_release_arguments(data, budget, noise)
-    if not isinstance(options, Features):
-        raise OptionError(
-            f"options = {options!r} are no Features; use jaxcd.releases.Features(...), or None"
-        )
-    options.check(data.domain, data.n_samples)
-    if isinstance(budget, Budget) and not data.domain.declared:
-        raise PrivacyError(
-            "domain: it was inferred from the data, which voids any guarantee; declare it before "
-            "a private release, "
-            "or use budget=NO_PRIVACY"
-        )
-    if isinstance(budget, Budget) and not budget.delta > 0:
-        raise OptionError(
-            f"budget: {budget} has delta = 0, and Gaussian noise needs delta > 0; give one such "
-            "as 1e-6"
-        )
-    accountant = open_account(
-        budget,
-        noise,
-        ledger=ledger,
-        parts=(options,),
-        analysis="release: features",
-        n_samples=data.n_samples,
-    )
-    numeric = [name for name in data.names if not data.domain[name].is_discrete]
+def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFeatures:
+    domain, n = door.domain, door.n_samples
+    numeric = [name for name in domain.names if not domain[name].is_discrete]
     total = accountant.ledger.remaining_rho
     if math.isinf(total):
         map_rho = rho = math.inf
     else:
-        map_rho, rho = split(total, options.shares(data.domain)) if numeric else (0.0, total)
-    options = options.chosen(data.domain, data.n_samples, rho=rho)
+        map_rho, rho = split(total, options.shares(domain)) if numeric else (0.0, total)
+    options = options.chosen(domain, n, rho=rho)
     n_features = options.n_features or 2
-    vectors = dict.fromkeys(data.names, np.zeros((data.n_samples, 0)))
+    vectors = dict.fromkeys(domain.names, Sensitive(np.zeros((n, 0)), open_to_all=True))
     if numeric:
-        columns = [_spread(data, name) for name in numeric]
+        columns = [door.values([name]).map(partial(_spread, domain[name])) for name in numeric]
         maps = release_rank_maps(columns, accountant, rho=map_rho, log_range=_LOG_RANGE)
+
+        def features_of(place: int, column: np.ndarray) -> np.ndarray:
+            ranks = maps.rank(place, column)
+            return cosine_features(ranks, n_features=n_features, decay=options.decay)
+
         for place, name in enumerate(numeric):
-            ranks = maps.rank(place, columns[place])
-            vectors[name] = cosine_features(ranks, n_features=n_features, decay=options.decay)
-    discrete = [name for name in data.names if name not in numeric]
-    for name, codes in zip(discrete, np.asarray(data.discrete).T, strict=True):
-        k = data.domain[name].cardinality or 1
+            vectors[name] = columns[place].map(partial(features_of, place))
+    for place, name in enumerate(name for name in domain.names if name not in numeric):
+        k = domain[name].cardinality or 1
         if k > 1:
-            vectors[name] = (contrast_basis(k) / math.sqrt(1 - 1 / k))[codes]
-    sizes = options.sizes(data.domain)
+            levels = contrast_basis(k) / math.sqrt(1 - 1 / k)
+            vectors[name] = door.codes()[:, place].map(levels.__getitem__)
+    sizes = options.sizes(domain)
     sensitivity = feature_sensitivity(sizes, anchor=options.anchor)
-    exact = pack(feature_moments(list(vectors.values()), anchor=options.anchor))
-    pad = conversion_error(data.n_samples, 1.0 + options.anchor**2)
     noisy = gaussian(
-        accountant, exact, sensitivity=sensitivity, rho=rho, pad=pad, label="feature covariances"
+        accountant,
+        Sensitive.joined(
+            list(vectors.values()), lambda *v: pack(feature_moments(v, anchor=options.anchor))
+        ),
+        sensitivity=sensitivity,
+        rho=rho,
+        pad=conversion_error(n, 1.0 + options.anchor**2),
+        label="feature covariances",
     )
     return ReleasedFeatures(
-        domain=data.domain,
-        n_samples=data.n_samples,
+        domain=domain,
+        n_samples=n,
         sizes=sizes,
         moments=unpack(noisy, 1 + sum(sizes)),
         sigma=0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho),
         anchor=options.anchor,
-        cost=accountant.guarantee,
-        spent=accountant.ledger.spent,
-        charges=tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else (),
         bought=options,
+        **paid(accountant),
     )

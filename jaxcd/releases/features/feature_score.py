@@ -55,7 +55,7 @@ class FeatureScore(BatchedScore):
         max_parents: int = 4,
         n_candidates: int = 10,
     ) -> None:
-        bought: Any = check_kind(release, "features", "buy one with release_features")
+        bought: Any = check_kind(release, "features")
         penalty = check_positive("penalty", penalty, usual="1 is the BIC's")
         check_count("n_candidates", n_candidates, usual="10 is usual")
         super().__init__(bought.names, max_parents=max_parents)

@@ -17,9 +17,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from jaxcd.data import Dataset, Numeric
+from jaxcd.data import Numeric
+from jaxcd.data.column_types import Column
 from jaxcd.privacy import Accountant, gaussian
 from jaxcd.privacy.rounding import sqrt_up
+from jaxcd.queries import Door
 
 __all__ = ["bought_units", "shortest_half"]
 
@@ -29,7 +31,7 @@ _UPPER_QUARTILE = 0.6744897501960817
 
 
 def bought_units(
-    data: Dataset, accountant: Accountant, *, rho: float
+    door: Door, accountant: Accountant, *, rho: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rough centres and positive scales of all columns, float64 (p,) each, in the columns' units.
 
@@ -38,29 +40,33 @@ def bought_units(
     Relation: replace-one; n and declared bounds are public.  Sensitivity: sqrt(2 p) in L2, over
     integers.  Event: ``ZCDPEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
     """
-    edges = [_edges(data, name) for name in data.names]
-    counts = []
-    for name, cuts in zip(data.names, edges, strict=True):
+    domain, n_samples = door.domain, door.n_samples
+    edges = [_edges(domain[name]) for name in domain.names]
+
+    def counted(values: np.ndarray) -> np.ndarray:
         # values beyond the ends fall into the last bins
-        places = np.searchsorted(cuts[1:-1], data.values(name), side="right")
-        counts.append(np.bincount(places, minlength=_BINS).astype(np.int64))
+        places = [
+            np.searchsorted(cuts[1:-1], column, side="right")
+            for cuts, column in zip(edges, values.T, strict=True)
+        ]
+        return np.array([np.bincount(each, minlength=_BINS).astype(np.int64) for each in places])
+
     noisy = gaussian(
         accountant,
-        np.array(counts),
-        sensitivity=sqrt_up(Fraction(2 * len(counts))),
+        door.values(domain.names).map(counted),
+        sensitivity=sqrt_up(Fraction(2 * len(edges))),
         rho=rho,
         grid=1.0,
         label="centres and scales",
     )
-    runs = [shortest_half(column, n_samples=data.n_samples) for column in noisy]
+    runs = [shortest_half(column, n_samples=n_samples) for column in noisy]
     low = np.array([cuts[first] for cuts, (first, _) in zip(edges, runs, strict=True)])
     high = np.array([cuts[end] for cuts, (_, end) in zip(edges, runs, strict=True)])
     narrowest = np.array([min(width for width in np.diff(cuts) if width > 0) for cuts in edges])
     return low + (high - low) / 2, np.maximum(high - low, narrowest) / (2 * _UPPER_QUARTILE)
 
 
-def _edges(data: Dataset, name: str) -> np.ndarray:
-    column = data.domain[name]
+def _edges(column: Column) -> np.ndarray:
     assert isinstance(column, Numeric)
     if column.lower is not None and column.upper is not None:
         return np.linspace(column.lower, column.upper, _BINS + 1)

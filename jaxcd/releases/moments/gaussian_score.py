@@ -43,7 +43,7 @@ class GaussianScore(BatchedScore):
         n_candidates: int = 14,
         penalty: float = 2.0,
     ) -> None:
-        moments: Any = check_kind(release, "second-moments", "use release_second_moments")
+        moments: Any = check_kind(release, "second-moments")
         penalty = check_positive("penalty", penalty, usual="2 is usual, 1 is the BIC's")
         check_count("n_candidates", n_candidates, usual="14 is usual")
         super().__init__(moments.names, max_parents=max_parents)

@@ -106,6 +106,4 @@ def moment_tests(release: Any) -> Mapping[type[CITest], Callable[[CITest], Prepa
 
 
 def _required(data: Any) -> Any:
-    return check_kind(
-        data, "second-moments", "use FisherZ on a Dataset, or release_second_moments(data, ...)"
-    )
+    return check_kind(data, "second-moments")

@@ -25,36 +25,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, final
 
 import jax
 import numpy as np
 
 from jaxcd.citests import CITest, PreparedTest
-from jaxcd.data import Dataset, Domain, Numeric
-from jaxcd.errors import DomainError, OptionError, PrivacyError
+from jaxcd.data import Domain, Numeric
+from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import tilted_moments as tilted
-from jaxcd.privacy import (
-    Accountant,
-    Budget,
-    Ledger,
-    NoiseSource,
-    NoPrivacy,
-    PrivacyCost,
-    PrivacyFilter,
-    gaussian,
-    keeps_what_is_paid,
-    open_account,
-    split,
-)
-from jaxcd.releases.base import (
-    Release,
-    ReleaseKind,
-    ReleasePlan,
-    check_release_arguments,
-    first_edition_charges,
-)
+from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Sensitive, gaussian, split
+from jaxcd.queries import Door
+from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, first_edition_charges, paid
 from jaxcd.releases.moments.bought_units import bought_units
 from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.linear_models import fit_linear_gaussian
@@ -63,7 +46,7 @@ from jaxcd.releases.redrawing import redrawn
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.configurations import BIC
 
-__all__ = ["ReleasedSecondMoments", "SecondMoments", "release_second_moments"]
+__all__ = ["ReleasedSecondMoments", "SecondMoments"]
 
 # The constant in front of every row: total weight and means are released at its scale.
 _ANCHOR = 1.0
@@ -96,12 +79,22 @@ class SecondMoments(ReleaseKind):
     scale_share: the share that buys centres and scales where none are given, in (0, 1).
 
     Raises OptionError where an option is out of its range.
+
+    Guarantee
+    ---------
+    Relation: replace-one; n, the declared domain and the options are public.  Sensitivity: exp(s
+    c^2 - 1) / s in L2, s the round's rate, c = 1 (:mod:`jaxcd.ops.tilted_moments`).  Events: one
+    ``ZCDPEvent`` a round, and one for the rank maps where centres and scales are bought; their
+    number and sizes are fixed before the data is read.
+    Proof: there, module docstring, :func:`jaxcd.privacy.gaussian`.
     """
 
     centres: Mapping[str, float] | None = None
     scales: Mapping[str, float] | None = None
     shares: tuple[float, ...] = (0.1, 0.2, 0.7)
     scale_share: float = 0.1
+    word: ClassVar[str] = "second-moments"
+    needs_delta: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if (self.centres is None) != (self.scales is None):
@@ -178,16 +171,9 @@ class SecondMoments(ReleaseKind):
         )[1]
         return ReleasePlan.of(n_samples * math.sqrt(variance), n_samples, number="entry")
 
-    def release(
-        self,
-        data: Dataset,
-        *,
-        budget: Budget | NoPrivacy,
-        noise: NoiseSource | None = None,
-        ledger: PrivacyFilter | None = None,
-    ) -> ReleasedSecondMoments:
-        """Buys the moments: :func:`release_second_moments`."""
-        return release_second_moments(data, budget=budget, noise=noise, ledger=ledger, options=self)
+    def buy(self, door: Door, accountant: Accountant) -> ReleasedSecondMoments:
+        """Centres and scales where they are not public, and then the rounds."""
+        return _bought(self, door, accountant)
 
 
 @final
@@ -381,86 +367,29 @@ class ReleasedSecondMoments(Release):
 
 
 def _moments(
-    values: np.ndarray, accountant: Accountant, *, rate: float, rho: float, label: str
+    rows: Sensitive, accountant: Accountant, *, p: int, rate: float, rho: float, label: str
 ) -> tuple[np.ndarray, float]:
-    """Noisy tilted moments of the rows y, and the standard deviation of their noise."""
-    n, p = values.shape
+    """Noisy tilted moments of the rows y, (n, p), and the standard deviation of their noise."""
     sensitivity = tilted.gram_sensitivity(rate=rate, anchor=_ANCHOR, n_columns=p)
     noisy = gaussian(
         accountant,
-        tilted.pack(tilted.gram(values, rate=rate, anchor=_ANCHOR)),
+        rows.map(lambda y: tilted.pack(tilted.gram(y, rate=rate, anchor=_ANCHOR))),
         sensitivity=sensitivity,
         rho=rho,
         # The rounding of y is the same in both data sets, for all rows but the replaced one, and
         # the sum is exact.
-        pad=tilted.conversion_error(n, sensitivity),
+        pad=tilted.conversion_error(len(rows), sensitivity),
         label=label,
     )
     return tilted.unpack(noisy, p + 1), 0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho)
 
 
-@keeps_what_is_paid
-def release_second_moments(
-    data: Dataset,
-    *,
-    budget: Budget | NoPrivacy,
-    noise: NoiseSource | None = None,
-    ledger: PrivacyFilter | None = None,
-    options: SecondMoments | None = None,
-) -> ReleasedSecondMoments:
-    r"""Releases means and covariances of numeric columns, by tilted second moments.
+def _in_frame(units: np.ndarray, *, location: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    return np.linalg.solve(factor, (units - location).T).T
 
-    Args:
-        data: numeric columns with a declared domain; bounds need not be declared.
-        budget: its whole price, with delta > 0; or NO_PRIVACY.
-        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
-            experiments.
-        ledger: a LedgerFile (or Ledger) that every event is charged to as well.
-        options: public centres and scales, and the shares of the rounds; None takes the defaults.
 
-    Returns:
-        The release; whatever is computed from it costs nothing more.
-
-    Guarantee
-    ---------
-    Relation: replace-one; n, the declared domain and the options are public.  Sensitivity: exp(s
-    c^2 - 1) / s in L2, s the round's rate, c = 1 (:mod:`jaxcd.ops.tilted_moments`).  Events: one
-    ``ZCDPEvent`` a round, and one for the rank maps where centres and scales are bought; their
-    number and sizes are fixed before the data is read.
-    Proof: there, module docstring, :func:`jaxcd.privacy.gaussian`.
-
-    Raises:
-        OptionError: budget, noise or options is not of its kind, or delta is 0.
-        DomainError: a column is not numeric.
-        PrivacyError: the domain was inferred from the data.
-    """
-    options = SecondMoments() if options is None else options
-    check_release_arguments(data, budget, noise)
-    if not isinstance(options, SecondMoments):
-        raise OptionError(
-            f"options = {options!r} are no SecondMoments; use jaxcd.releases.SecondMoments(...), "
-            "or None"
-        )
-    options.check(data.domain)
-    if isinstance(budget, Budget) and not data.domain.declared:
-        raise PrivacyError(
-            "domain: it was inferred from the data, which voids any guarantee; declare it before "
-            "a private release, "
-            "or use budget=NO_PRIVACY"
-        )
-    if isinstance(budget, Budget) and not budget.delta > 0:
-        raise OptionError(
-            f"budget: {budget} has delta = 0, and Gaussian noise needs delta > 0; give one such "
-            "as 1e-6"
-        )
-    accountant = open_account(
-        budget,
-        noise,
-        ledger=ledger,
-        parts=(options,),
-        analysis="release: second-moments",
-        n_samples=data.n_samples,
-    )
+def _bought(options: SecondMoments, door: Door, accountant: Accountant) -> ReleasedSecondMoments:
+    names = door.domain.names
     buys = options.centres is None or options.scales is None
     weights = list(options.shares)
     if buys:  # the scales' share of the whole, beside the rounds' shares of the rest
@@ -468,23 +397,26 @@ def release_second_moments(
     total = accountant.ledger.remaining_rho
     prices = (math.inf,) * len(weights) if math.isinf(total) else split(total, weights)
     if options.centres is None or options.scales is None:
-        centres, scales = bought_units(data, accountant, rho=prices[-1])
+        centres, scales = bought_units(door, accountant, rho=prices[-1])
     else:
-        centres = np.array([options.centres[name] for name in data.names], dtype=np.float64)
-        scales = np.array([options.scales[name] for name in data.names], dtype=np.float64)
-    n, p = data.n_samples, data.n_columns
-    # A row beyond a million scales has no weight; here it cannot overflow either.  Still a fixed
-    # function of each row.
-    with np.errstate(over="ignore"):
-        units = (np.column_stack([data.values(name) for name in data.names]) - centres) / scales
-    units = np.clip(units, -_REACH, _REACH)
+        centres = np.array([options.centres[name] for name in names], dtype=np.float64)
+        scales = np.array([options.scales[name] for name in names], dtype=np.float64)
+    n, p = door.n_samples, len(names)
+
+    def in_units(values: np.ndarray) -> np.ndarray:
+        # A row beyond a million scales has no weight; here it cannot overflow either.  Still a
+        # fixed function of each row.
+        with np.errstate(over="ignore"):
+            return np.clip((values - centres) / scales, -_REACH, _REACH)
+
+    units = door.values(names).map(in_units)
     location, factor, expected = np.zeros(p), np.eye(p), np.ones(p)
     rounds = prices[: len(options.shares)]
     for k, rho in enumerate(rounds, start=1):
         rate = tilted.best_rate(expected, n_samples=n, anchor=_ANCHOR, rho=rho)
-        rows = np.linalg.solve(factor, (units - location).T).T
+        rows = units.map(partial(_in_frame, location=location, factor=factor))
         moments, sigma = _moments(
-            rows, accountant, rate=rate, rho=rho, label=f"tilted second moments, round {k}"
+            rows, accountant, p=p, rate=rate, rho=rho, label=f"tilted second moments, round {k}"
         )
         if k == len(rounds):
             break
@@ -496,15 +428,13 @@ def release_second_moments(
         factor = factor @ found.directions * np.sqrt(found.variances + ridge)
         expected = found.variances / (found.variances + ridge)
     return ReleasedSecondMoments(
-        domain=data.domain,
+        domain=door.domain,
         n_samples=n,
         moments=moments,
         sigma=sigma,
         rate=rate,
         location=centres + scales * location,
         factor=scales[:, None] * factor,
-        cost=accountant.guarantee,
-        spent=accountant.ledger.spent,
-        charges=tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else (),
         bought=options,
+        **paid(accountant),
     )

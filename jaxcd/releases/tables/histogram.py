@@ -20,23 +20,13 @@ import jax
 import numpy as np
 
 from jaxcd.checks import is_whole
-from jaxcd.citests import CITest, CovarianceNorm, PreparedTest
-from jaxcd.data import Dataset, Domain
+from jaxcd.citests import CITest, PreparedTest
+from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError
-from jaxcd.privacy import (
-    Budget,
-    NoiseSource,
-    NoPrivacy,
-    PrivacyCost,
-    PrivacyFilter,
-    keeps_what_is_paid,
-    laplace,
-    noise_scale,
-    open_account,
-)
+from jaxcd.privacy import Accountant, Budget, PrivacyCost, laplace, noise_scale
 from jaxcd.privacy.mechanisms import integer_sensitivity
-from jaxcd.queries import Session
-from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, check_release_arguments
+from jaxcd.queries import Door
+from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, paid
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables.fitted_tables import CellModel
 from jaxcd.releases.tables.measurement_error import MeasurementErrorScore
@@ -48,7 +38,7 @@ from jaxcd.scores.bic import BICScore
 from jaxcd.scores.configurations import BIC, BDeu
 from jaxcd.scores.counts import TableCounts, denoised_counts
 
-__all__ = ["HISTOGRAM_SENSITIVITY", "Histogram", "ReleasedHistogram", "release_histogram"]
+__all__ = ["HISTOGRAM_SENSITIVITY", "Histogram", "ReleasedHistogram"]
 
 HISTOGRAM_SENSITIVITY = 2.0
 """L1 sensitivity of all cells together when one row is replaced."""
@@ -57,15 +47,29 @@ HISTOGRAM_SENSITIVITY = 2.0
 @final
 @dataclass(frozen=True)
 class Histogram(ReleaseKind):
-    """The choice of a joint histogram, for :func:`jaxcd.release`.
+    """The joint histogram of all columns, y = N + discrete Laplace noise of scale 2 / epsilon on
+    every cell.
 
     max_cells: the largest joint domain that is accepted; noise falls on every cell, so large
     domains waste the budget.
 
     Raises OptionError where it is not a whole number from 1.
+
+    Guarantee
+    ---------
+    Relation: replace-one; n, the declared levels and the options are public. Sensitivity: L1 2 over
+    all cells together, in exact integers. Event: ``PureEvent(epsilon)`` with the budget's epsilon
+    (delta is not used), the only one, fixed before the data is read. Proof: one replaced row moves
+    one count down and one up by 1, so the probabilities of any y, proportional to
+    exp(-|y - N|_1 / b) with b >= 2 / epsilon, differ by a factor of at most exp(2 / b) <=
+    exp(epsilon) (:func:`jaxcd.privacy.laplace`).
+
+    Source: Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009 for integers.
     """
 
     max_cells: int = 4096
+    word: ClassVar[str] = "histogram"
+    is_pure: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not is_whole(self.max_cells, 1):
@@ -102,17 +106,36 @@ class Histogram(ReleaseKind):
             math.sqrt(2) * HISTOGRAM_SENSITIVITY / budget.epsilon, n_samples, number="cell"
         )
 
-    def release(
-        self,
-        data: Dataset,
-        *,
-        budget: Budget | NoPrivacy,
-        noise: NoiseSource | None = None,
-        ledger: PrivacyFilter | None = None,
-    ) -> ReleasedHistogram:
-        """Buys the histogram: :func:`release_histogram`."""
-        return release_histogram(
-            data, budget=budget, noise=noise, ledger=ledger, max_cells=self.max_cells
+    def buy(self, door: Door, accountant: Accountant) -> ReleasedHistogram:
+        """One draw of noise for all cells."""
+        shape = tuple(cardinality or 1 for cardinality in door.domain.cardinalities)
+        n_cells = math.prod(shape)
+
+        def counted(codes: np.ndarray) -> np.ndarray:
+            cells = np.ravel_multi_index(tuple(codes.T), shape)
+            return np.bincount(cells, minlength=n_cells).astype(np.int64)
+
+        epsilon = accountant.ledger.epsilon_limit
+        # counts are whole numbers, and so is their noise
+        grid = 1.0
+        noisy = laplace(
+            accountant,
+            door.codes().map(counted),
+            sensitivity=HISTOGRAM_SENSITIVITY,
+            epsilon=epsilon,
+            grid=grid,
+            label="joint histogram",
+        )
+        bound = integer_sensitivity(
+            HISTOGRAM_SENSITIVITY, grid=grid, dimension=n_cells, norm=1, integral=True
+        )
+        return ReleasedHistogram(
+            domain=door.domain,
+            n_samples=door.n_samples,
+            values=noisy.astype(np.int64).reshape(shape),
+            scale=noise_scale(bound, epsilon),
+            bought=self,
+            **paid(accountant),
         )
 
 
@@ -243,88 +266,3 @@ class ReleasedHistogram(Release):
         if values.dtype != np.int64:
             raise TypeError(f"values are {values.dtype}, not int64")
         return cls(values=values, scale=float(header["scale"]), **common)
-
-
-@keeps_what_is_paid
-def release_histogram(
-    data: Dataset,
-    *,
-    budget: Budget | NoPrivacy,
-    noise: NoiseSource | None = None,
-    ledger: PrivacyFilter | None = None,
-    max_cells: int = 4096,
-) -> ReleasedHistogram:
-    r"""Releases the joint histogram of all columns, y = N + discrete Laplace noise of scale 2 /
-    epsilon on every cell.
-
-    Args:
-        data: discrete columns with a declared domain.
-        budget: its epsilon is the price, spent whole (delta is not used); or NO_PRIVACY, which
-            releases the counts themselves.
-        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
-            experiments.
-        ledger: a LedgerFile (or Ledger) that the event is charged to as well.
-        max_cells: the largest joint domain accepted.
-
-    Returns:
-        The release; whatever is computed from it costs nothing more.
-
-    Guarantee
-    ---------
-    Relation: replace-one; n, the declared levels and the options are public. Sensitivity: L1 2 over
-    all cells together, in exact integers. Event: ``PureEvent(epsilon)`` with the budget's epsilon,
-    the only one, fixed before the data is read. Proof: one replaced row moves one count down and
-    one up by 1, so the probabilities of any y, proportional to exp(-|y - N|_1 / b) with b >= 2 /
-    epsilon, differ by a factor of at most exp(2 / b) <= exp(epsilon)
-    (:func:`jaxcd.privacy.laplace`).
-
-    Raises:
-        OptionError: budget, noise or max_cells is not of its kind.
-        DomainError: a column is numeric, or the joint domain has more than ``max_cells`` cells.
-        PrivacyError: the domain was inferred from the data.
-
-    Source: Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009 for integers.
-    """
-    check_release_arguments(data, budget, noise)
-    kind = Histogram(max_cells)
-    kind.check(data.domain)
-    # The session is the door to the data; of its test only the discrete view (the codes themselves)
-    # is used.
-    session = Session(data, CovarianceNorm(), alpha=0.05, budget=budget)
-    accountant = open_account(
-        budget,
-        noise,
-        ledger=ledger,
-        parts=(kind,),
-        pure=True,
-        analysis="release: histogram",
-        n_samples=data.n_samples,
-    )
-    cardinalities = session.view_cardinalities
-
-    def counted(codes: np.ndarray) -> np.ndarray:
-        cells = np.ravel_multi_index(tuple(codes.T), cardinalities)
-        return np.bincount(cells, minlength=math.prod(cardinalities)).astype(np.int64)
-
-    epsilon = accountant.ledger.epsilon_limit
-    noisy = laplace(
-        accountant,
-        session.view().map(counted),
-        sensitivity=HISTOGRAM_SENSITIVITY,
-        epsilon=epsilon,
-        grid=1.0,  # counts are whole numbers, and so is their noise
-        label="joint histogram",
-    )
-    bound = integer_sensitivity(
-        HISTOGRAM_SENSITIVITY, grid=1.0, dimension=math.prod(cardinalities), norm=1, integral=True
-    )
-    return ReleasedHistogram(
-        domain=data.domain,
-        n_samples=session.n_samples,
-        values=noisy.astype(np.int64).reshape(cardinalities),
-        scale=noise_scale(bound, epsilon),
-        cost=accountant.guarantee,
-        spent=accountant.ledger.spent,
-        charges=tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else (),
-        bought=kind,
-    )

@@ -22,7 +22,7 @@ from jaxcd.privacy import (
     laplace,
     noise_scale,
 )
-from jaxcd.queries import Session
+from jaxcd.queries import Door
 from jaxcd.releases.tables import marginal_screen as screen
 
 __all__ = ["MarginalsNoise", "Purchase", "interactions_sensitivity"]
@@ -61,14 +61,14 @@ def interactions_sensitivity(cardinalities: Columns, weights: Mapping[Columns, f
 class Purchase:
     """The data with its accountant: interactions go out with noise, nothing else does."""
 
-    def __init__(self, session: Session, accountant: Accountant, law: MarginalsNoise) -> None:
+    def __init__(self, door: Door, accountant: Accountant, law: MarginalsNoise) -> None:
         self._accountant = accountant
         self.law = law
-        self.cardinalities = session.view_cardinalities
-        self._masks = session.view().map(
+        self.cardinalities = tuple(k or 1 for k in door.domain.cardinalities)
+        self._masks = door.codes().map(
             lambda codes: contingency.pack_levels(codes, self.cardinalities)
         )
-        self.n_samples = session.n_samples
+        self.n_samples = door.n_samples
         self.interactions: dict[Columns, np.ndarray] = {}
         self.variances: dict[Columns, float] = {}
 

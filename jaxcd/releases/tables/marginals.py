@@ -36,8 +36,8 @@ import jax
 import numpy as np
 
 from jaxcd.checks import is_whole
-from jaxcd.citests import CITest, CovarianceNorm, PreparedTest
-from jaxcd.data import Dataset, Domain
+from jaxcd.citests import CITest, PreparedTest
+from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import moments
 from jaxcd.ops.interactions import (
@@ -46,19 +46,9 @@ from jaxcd.ops.interactions import (
     subsets,
     table_of_interactions,
 )
-from jaxcd.privacy import (
-    Budget,
-    Ledger,
-    NoiseSource,
-    NoPrivacy,
-    PrivacyCost,
-    PrivacyFilter,
-    keeps_what_is_paid,
-    open_account,
-    split,
-)
-from jaxcd.queries import Session
-from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, check_release_arguments
+from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, split
+from jaxcd.queries import Door
+from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, paid
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.fitted_tables import fit_tables
@@ -69,7 +59,7 @@ from jaxcd.releases.tables.set_score import SetScore
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.configurations import BIC
 
-__all__ = ["Marginals", "ReleasedMarginals", "release_marginals"]
+__all__ = ["Marginals", "ReleasedMarginals"]
 
 Columns = tuple[int, ...]
 
@@ -93,6 +83,20 @@ class Marginals(ReleaseKind):
     inflation_cap: see :class:`jaxcd.releases.tables.set_function.SetFunction`.
 
     Raises OptionError where a constant is out of its range.
+
+    Guarantee
+    ---------
+    Relation: replace-one; n, the declared levels and the options are public.  With delta > 0: L2
+    sensitivity, of round 1 :func:`jaxcd.ops.moments.contrast_sensitivity` with weight 1, of rounds
+    2 and 3 :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`; at most three
+    ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1 sensitivity, of
+    round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of rounds 2 and 3 twice
+    the number of tables; at most three ``PureEvent``, whose epsilons add up to the budget's.  A
+    round without anything to ask is not charged.  Sets and weights depend on released numbers only,
+    so this is adaptive composition under the ledger's filter.
+    Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and :func:`jaxcd.privacy.laplace`.
+
+    Source: Efron and Stein 1981; Xiao, He, Zhang, Kifer 2023 for noise on interactions.
     """
 
     shares: tuple[float, float, float] = (0.6, 0.1, 0.3)
@@ -103,6 +107,7 @@ class Marginals(ReleaseKind):
     max_cells: float = 0.1
     least_cell: float = 10.0
     inflation_cap: float = 10.0
+    word: ClassVar[str] = "marginals"
 
     def __post_init__(self) -> None:
         if len(self.shares) != 3 or not all(
@@ -130,10 +135,12 @@ class Marginals(ReleaseKind):
 
     def check(self, domain: Domain, n_samples: int = 1) -> None:
         """Raises DomainError where a column is numeric."""
-        if not domain.is_discrete:
+        numeric = [name for name in domain.names if not domain[name].is_discrete]
+        if numeric:
             raise DomainError(
-                "domain: marginals count levels, and there are numeric columns; declare those "
-                "ordinal with public bins"
+                f"data: the columns {numeric} are numeric, and marginals count levels; declare "
+                "them ordinal with levels chosen in advance, or leave them out with "
+                "data.select(names)"
             )
 
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
@@ -153,16 +160,9 @@ class Marginals(ReleaseKind):
             noise = math.sqrt(2) * sensitivity / (share * ledger.remaining_epsilon * least)
         return ReleasePlan.of(noise, n_samples, number="number of a pair")
 
-    def release(
-        self,
-        data: Dataset,
-        *,
-        budget: Budget | NoPrivacy,
-        noise: NoiseSource | None = None,
-        ledger: PrivacyFilter | None = None,
-    ) -> ReleasedMarginals:
-        """Buys the marginals: :func:`release_marginals`."""
-        return release_marginals(data, budget=budget, noise=noise, ledger=ledger, options=self)
+    def buy(self, door: Door, accountant: Accountant) -> ReleasedMarginals:
+        """Three rounds, each planned on what the rounds before it released."""
+        return _bought(self, door, accountant)
 
 
 @final
@@ -339,70 +339,10 @@ class ReleasedMarginals(Release):
         )
 
 
-@keeps_what_is_paid
-def release_marginals(
-    data: Dataset,
-    *,
-    budget: Budget | NoPrivacy,
-    noise: NoiseSource | None = None,
-    ledger: PrivacyFilter | None = None,
-    options: Marginals | None = None,
-) -> ReleasedMarginals:
-    r"""Releases marginal tables in three rounds (the module's docstring).
-
-    Args:
-        data: discrete columns with a declared domain.
-        budget: its (epsilon, delta) is the price, spent whole: with delta = 0 by Laplace noise,
-            else by Gaussian; or NO_PRIVACY.
-        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
-            experiments.
-        ledger: a LedgerFile (or Ledger) that every event is charged to as well.
-        options: public constants.
-
-    Returns:
-        The release; whatever is computed from it costs nothing more.
-
-    Guarantee
-    ---------
-    Relation: replace-one; n, the declared levels and the options are public.  With delta > 0: L2
-    sensitivity, of round 1 :func:`jaxcd.ops.moments.contrast_sensitivity` with weight 1, of rounds
-    2 and 3 :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`; at most three
-    ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1 sensitivity, of
-    round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of rounds 2 and 3 twice
-    the number of tables; at most three ``PureEvent``, whose epsilons add up to the budget's.  A
-    round without anything to ask is not charged.  Sets and weights depend on released numbers only,
-    so this is adaptive composition under the ledger's filter.
-    Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and :func:`jaxcd.privacy.laplace`.
-
-    Raises:
-        OptionError: budget, noise or options are not of their kind.
-        DomainError: a column is numeric.
-        PrivacyError: the domain was inferred from the data.
-
-    Source: Efron and Stein 1981; Xiao, He, Zhang, Kifer 2023 for noise on interactions.
-    """
-    check_release_arguments(data, budget, noise)
-    options = Marginals() if options is None else options
-    if not isinstance(options, Marginals):
-        raise OptionError(f"options = {options!r} are not those of marginals; use Marginals(...)")
-    numeric = [name for name in data.domain.names if not data.domain[name].is_discrete]
-    if numeric:
-        raise DomainError(
-            f"data: the columns {numeric} are numeric, and marginals count levels; declare them "
-            "ordinal with levels chosen in "
-            "advance, or leave them out with data.select(names)"
-        )
-    session = Session(data, CovarianceNorm(), alpha=0.05, budget=budget)
-    accountant = open_account(
-        budget,
-        noise,
-        ledger=ledger,
-        parts=(options,),
-        analysis="release: marginals",
-        n_samples=data.n_samples,
-    )
+def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedMarginals:
     law = MarginalsNoise.GAUSSIAN
     prices: tuple[float, ...] = (math.inf,) * 3
+    budget = accountant.ledger.budget
     if isinstance(budget, Budget):
         if not budget.delta > 0:
             law = MarginalsNoise.LAPLACE
@@ -412,24 +352,20 @@ def release_marginals(
             else accountant.ledger.remaining_epsilon
         )
         prices = split(total, options.shares)
-    shop = Purchase(session, accountant, law)
+    shop = Purchase(door, accountant, law)
     d = len(shop.cardinalities)
 
     def so_far(candidates: tuple[Columns, ...]) -> ReleasedMarginals:
         interactions, variances = dict(shop.interactions), dict(shop.variances)
-        cost, spent = accountant.guarantee, accountant.ledger.spent
-        charges = tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else ()
         return ReleasedMarginals(
-            data.domain,
+            door.domain,
             shop.n_samples,
             interactions,
             variances,
             candidates,
-            cost,
-            spent,
-            law,
-            charges,
-            options,
+            noise=law,
+            bought=options,
+            **paid(accountant),
         )
 
     def measure(

@@ -42,9 +42,7 @@ class MeasurementErrorScore(GraphScore):
     """
 
     def __init__(self, release: Release, *, max_parents: int = 3, tolerance: float = 1e-3) -> None:
-        self._release: Any = check_kind(
-            release, "histogram", "buy one with release_histogram(data, budget=...)"
-        )
+        self._release: Any = check_kind(release, "histogram")
         self._max_parents = check_max_parents(max_parents)
         self._tolerance = tolerance
         self._table = NoisyTable(

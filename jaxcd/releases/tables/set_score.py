@@ -47,9 +47,7 @@ class SetScore(LocalScore):
         noise_price: float = 5.0,
         inflation_cap: float = 20.0,
     ) -> None:
-        self._release: Any = check_kind(
-            release, "marginals", "buy one with release_marginals(data, budget=...)"
-        )
+        self._release: Any = check_kind(release, "marginals")
         for argument, value in (("noise_price", noise_price), ("inflation_cap", inflation_cap)):
             if (
                 isinstance(value, bool)
