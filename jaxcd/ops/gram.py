@@ -210,12 +210,13 @@ def pivoted_cholesky(
     no pass over the data for each pivot.  Columns beyond what ``tolerance`` (on the diagonal of the
     remainder) needs are zero.  The error that is returned is exact whatever the pivots.
 
-    Source: Harbrecht, Peters, Schneider 2012; blocks of pivots after Epperly, Tropp, Webber 2024.
-
     Args:
         trim: drop zero columns, down to a power of two (at least 16) of them: one column of normal
             scores needs 13, two 54, three 158; the shape then depends on the data, so not for
             private use.
+
+    Source:
+        Harbrecht, Peters, Schneider 2012; blocks of pivots after Epperly, Tropp, Webber 2024.
     """
     rank = min(rank, x.shape[0])
     width = jnp.asarray(bandwidth, x.dtype)

@@ -84,8 +84,10 @@ class NoisyFisherZ(CITest):
 
     Margin: |z| minus the normal quantile at 1 - alpha / 2.  It is what
     :class:`jaxcd.citests.FisherZ` becomes on such a release.  The release has paid: the decider is
-    ``Threshold``.  It has no sensitivity: mechanisms refuse it. Raises OptionError, when prepared,
-    for other data than such a release.
+    ``Threshold``.  It has no sensitivity: mechanisms refuse it.
+
+    Raises:
+        OptionError: prepared, for other data than such a release.
     """
 
     restrictable = False
