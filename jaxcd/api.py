@@ -281,11 +281,19 @@ def _check_afterwards(
 
 @dataclass(frozen=True)
 class CITestResult(Certified):
-    """One answer.  Without privacy: statistic, pvalue (and its logarithm) and margin.  Under a
-    budget only the noisy margin and what follows from it are released: statistic, pvalue and
-    log_pvalue are None.
+    """The answer of one conditional independence test.
+
+    Under a budget only the noisy margin and what follows from it are released.
 
     Args:
+        cost: the guarantee.
+        spent: what the events charged add up to.
+        info: what was public of the data, and the ledger's table.
+        statistic: the test's statistic; None under a budget.
+        pvalue: of the test; None under a budget.
+        log_pvalue: its natural logarithm, which does not underflow; None under a budget.
+        margin: the statistic minus its critical value; noisy under a budget.
+        independent: whether the margin is at most zero.
         cost: the guarantee.
         spent: what the events charged add up to.
         info: what was public of the data, and the ledger's table.

@@ -31,10 +31,17 @@ _USUAL_EFFECT = 0.01
 
 @dataclass(frozen=True)
 class Plan:
-    """n_answers: answers that are paid for.  noise: standard deviation of the noise on a margin.
-    smallest_margin: what is seen with probability at least 0.95, noise of the decision included.
-    smallest_share: the same divided by the rows. sensible: whether a dependence of one record in a
-    hundred can be seen.  words: the same in a sentence."""
+    """What a private run would see.
+
+    Args:
+        n_answers: answers that are paid for.
+        noise: standard deviation of the noise on a margin, in records.
+        smallest_margin: what is seen with probability at least 0.95, noise of the decision
+            included.
+        smallest_share: the same divided by the rows.
+        sensible: whether a dependence of one record in a hundred can be seen.
+        words: the same in a sentence.
+    """
 
     n_answers: int
     noise: float

@@ -36,6 +36,16 @@ __all__ = [
 class Query(NamedTuple):
     """Is column x independent of column y given the columns ``given``?  Normal form: x < y,
     ``given`` ascending.
+
+    Args:
+        x: position of a column.
+        y: position of another column.
+        given: positions of the columns to condition on.
+
+    Example:
+        >>> from jaxcd.citests import Query
+        >>> Query(0, 1, (2, 3)).given
+        (2, 3)
     """
 
     x: int

@@ -51,6 +51,12 @@ class BoughtBandwidths:
         Relation: replace-one; n, the bounds and all options are public.  Sensitivity of each
         utility: 2 records.  Event: one ``ExponentialMechanismEvent`` a column, charged when the
         session opens. Proof: module docstring, :func:`jaxcd.privacy.select_max`.
+
+    Example:
+        >>> import jaxcd
+        >>> test = jaxcd.BoundedRCIT(scales=jaxcd.citests.BoughtBandwidths(share=0.2))
+        >>> test.scales.share
+        0.2
     """
 
     share: float = 0.1

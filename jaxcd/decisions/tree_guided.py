@@ -48,6 +48,11 @@ class TreeOptions:
         collider_sigmas: how many sigma above zero the bought number of a collider with dependent
             ends must be.
         false_colliders: how many false colliders with independent ends noise alone may add.
+
+    Example:
+        >>> import jaxcd
+        >>> jaxcd.decisions.TreeOptions(grow_size=1).grow_size
+        1
     """
 
     shares: tuple[float, float, float, float] = (0.25, 0.40, 0.15, 0.20)

@@ -154,8 +154,26 @@ def decision_confidence(run: DiscoveryResult) -> EdgeConfidence:
         run: its ``info["released_margins"]`` holds a mapping for each decision in order, with
             ``pair`` (two names), ``margin``, ``threshold`` and ``sigma``.
 
+    Returns:
+        The probability of each pair's decision, as ``adjacency``; directions have none.
+
     Raises:
         OptionError: the run has none.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
+        >>> run = jaxcd.pc(
+        ...     data,
+        ...     test=jaxcd.CovarianceNorm(),
+        ...     decider=jaxcd.LevelwiseGaussian(),
+        ...     budget=jaxcd.Budget(1.0, 1e-6),
+        ...     key=None,
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> confidence = jaxcd.discovery.decision_confidence(run)
+        >>> round(confidence.of("bronc", "dysp").adjacent, 2)
+        1.0
     """
     rows = run.info.get("released_margins") if isinstance(run, DiscoveryResult) else None
     if rows is None:

@@ -49,6 +49,14 @@ class EdgeConfidence:
 
     Raises:
         OptionError: the parts do not fit together.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxcd.discovery import EdgeConfidence
+        >>> adjacency = np.array([[0.0, 0.9], [0.9, 0.0]])
+        >>> shares = EdgeConfidence(("a", "b"), adjacency, None, None, 10, "ten draws")
+        >>> shares.of("a", "b").adjacent
+        0.9
     """
 
     names: tuple[str, ...]

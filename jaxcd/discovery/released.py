@@ -155,6 +155,14 @@ def search_histogram(
 
     Source:
         Friedman 1998 for structural expectation-maximisation.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise)
+        >>> jaxcd.discovery.search_histogram(bought, max_parents=1).graph.n_edges
+        3
     """
     effort = {"n_climbs": n_climbs, "patience": patience, "max_members": max_members}
     return _searched(release, MeasurementErrorScore(release, max_parents=max_parents), **effort)

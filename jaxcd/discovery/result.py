@@ -26,7 +26,14 @@ class SearchPass(enum.Enum):
 
 @dataclass(frozen=True)
 class LevelRecord:
-    """One level of a search: pairs asked, pairs that were separated, and in which pass."""
+    """One level of a search: pairs asked, pairs that were separated, and in which pass.
+
+    Args:
+        level: the size of the conditioning sets.
+        n_asked: how many pairs were asked.
+        n_separated: how many of them were separated.
+        search_pass: the first or the second pass over the levels.
+    """
 
     level: int
     n_asked: int

@@ -101,6 +101,12 @@ class BoundedGeometric(ColumnwiseMechanism):
         epsilon_LDP and d-privacy (Manhattan) of the module's docstring, with :data:`ROUNDING`
         added; they are *not* determined by ``p_max``: at k = 10 levels and p_max = 0.5 epsilon_LDP
         is 7.7, where k-ary response has 2.2. Public: the declared levels. Proof: there.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("cancer").domain
+        >>> round(jaxcd.local.BoundedGeometric(p_max=0.8).guarantee(domain).epsilon_ldp, 3)
+        6.931
     """
 
     p_max: float | tuple[float, ...]

@@ -36,7 +36,8 @@ def calibrate(
     d_privacy: float | None = None,
     distance: Distance | None = None,
 ) -> LocalMechanism:
-    """The mechanism of a kind that has a given property on a domain; exactly one property is given.
+    """The mechanism of a kind that has a given property on a domain; exactly one property is
+    given.
 
     ``p_max`` is the probability that a *whole record* is reported as it is (the largest over
     records), for every kind: ``calibrate(...).guarantee(domain).p_truth_largest``.  A
@@ -62,6 +63,12 @@ def calibrate(
 
     Guarantee:
         That of the returned mechanism, at most what was asked for.  Public: the domain.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("cancer").domain
+        >>> jaxcd.local.calibrate(jaxcd.local.KaryResponse, domain, epsilon_ldp=4.0)
+        KaryResponse(epsilon=4.0)
     """
     given = {"p_max": p_max, "epsilon_ldp": epsilon_ldp, "d_privacy": d_privacy}
     asked = [(name, value) for name, value in given.items() if value is not None]

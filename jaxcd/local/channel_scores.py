@@ -279,6 +279,19 @@ class ChannelAwareBIC(ScoreConfig):
 
     Source:
         module docstring.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("earthquake").sample(50_000, key=jax.random.key(0))
+        >>> mechanism = jaxcd.local.KaryResponse(epsilon=25.0)
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> randomised = jaxcd.local.randomise(data, mechanism, noise=noise)
+        >>> score = jaxcd.local.ChannelAwareBIC(mechanism)
+        >>> print(jaxcd.ges(randomised, score=score, budget=jaxcd.NO_PRIVACY).graph)
+        Burglary --> Alarm
+        Earthquake --> Alarm
+        Alarm --> JohnCalls
+        Alarm --> MaryCalls
     """
 
     mechanism: LocalMechanism

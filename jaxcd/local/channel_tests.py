@@ -281,6 +281,17 @@ class ChannelAwareChiSquare(CITest):
 
     Source:
         module docstring.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(50_000, key=jax.random.key(0))
+        >>> mechanism = jaxcd.local.KaryResponse(epsilon=16.0)
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> randomised = jaxcd.local.randomise(data, mechanism, noise=noise)
+        >>> test = jaxcd.local.ChannelAwareChiSquare(mechanism)
+        >>> answer = jaxcd.ci_test(randomised, "bronc", "dysp", test=test, budget=jaxcd.NO_PRIVACY)
+        >>> answer.independent
+        False
     """
 
     mechanism: LocalMechanism

@@ -69,6 +69,12 @@ class ClippedGeometric(ColumnwiseMechanism):
     Guarantee:
         epsilon d-private for the Manhattan distance and epsilon sum (k_i - 1)-LDP, with
         :data:`ROUNDING` added to both. Public: the declared levels. Proof: the module's docstring.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("cancer").domain
+        >>> round(jaxcd.local.ClippedGeometric(epsilon=0.5).guarantee(domain).epsilon_ldp, 6)
+        2.5
     """
 
     epsilon: float

@@ -61,6 +61,19 @@ def privatize(
 
     Guarantee:
         As for :func:`randomise`. Everything is checked before anything is drawn or written.
+
+    Example:
+        >>> import jax, jaxcd, pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> data = jaxcd.networks.load("cancer").sample(100, key=jax.random.key(0))
+        >>> found = jaxcd.local.privatize(
+        ...     data,
+        ...     jaxcd.local.KaryResponse(epsilon=2.0),
+        ...     out=folder / "private.csv",
+        ...     guarantee_out=folder / "private.json",
+        ... )
+        >>> round(found.epsilon_ldp, 6), (folder / "private.csv").is_file()
+        (2.0, True)
     """
     check_mechanism(mechanism)
     csv, promise = Path(out), Path(guarantee_out)

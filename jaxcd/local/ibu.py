@@ -86,6 +86,13 @@ def ibu(
 
     Source:
         module docstring.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxcd.local import ibu
+        >>> channel = np.array([[0.8, 0.2], [0.2, 0.8]])
+        >>> ibu(np.array([620, 380]), [channel]).round(3).tolist()
+        [0.7, 0.3]
     """
     table = np.array(counts, dtype=np.float64)
     if not (np.isfinite(table).all() and (table >= 0).all()):
@@ -240,6 +247,16 @@ def denoised_joint(
 
     Guarantee:
         That of the mechanism: post-processing of what each person reported.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(10_000, key=jax.random.key(0))
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> mechanism = jaxcd.local.KaryResponse(epsilon=10.0)
+        >>> randomised = jaxcd.local.randomise(data, mechanism, noise=noise)
+        >>> table = jaxcd.local.denoised_joint(randomised, mechanism, columns=["Smoker"])
+        >>> table.round(1).tolist()
+        [0.3, 0.7]
     """
     check_mechanism(mechanism)
     cardinalities, places = mechanism.check(data.domain), places_of(data.domain, columns)
@@ -275,6 +292,14 @@ def resample(estimate: np.ndarray, *, domain: Domain, n_samples: int, key: jax.A
     Raises:
         DataError: ``estimate`` is no distribution on the domain.
         OptionError: ``n_samples`` or ``key`` is not of its kind.
+
+    Example:
+        >>> import jax, jaxcd, numpy as np
+        >>> domain = jaxcd.Domain({"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Categorical((0, 1))})
+        >>> estimate = np.array([[0.5, 0.0], [0.0, 0.5]])
+        >>> rows = jaxcd.local.resample(estimate, domain=domain, n_samples=4, key=jax.random.key(0))
+        >>> (rows.codes[:, 0] == rows.codes[:, 1]).tolist()
+        [True, True, True, True]
     """
     shape = tuple(cardinality or 0 for cardinality in domain.cardinalities)
     table = np.array(estimate, dtype=np.float64)

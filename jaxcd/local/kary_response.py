@@ -77,8 +77,8 @@ def _response_matrix(epsilon: float, n_values: int) -> NDArray[np.float64]:
 @final
 @dataclass(frozen=True)
 class KaryResponse(ColumnwiseMechanism):
-    """k-ary randomised response on each column by itself ("C-wise"), with epsilon_i = epsilon k_i /
-    sum k.
+    """k-ary randomised response on each column by itself ("C-wise"), with epsilon_i = epsilon k_i
+    / sum k.
 
     Args:
         epsilon: for the whole record, positive and finite, in nats.
@@ -89,6 +89,12 @@ class KaryResponse(ColumnwiseMechanism):
     Guarantee:
         epsilon-LDP for the whole record, max epsilon_i d-private for the Manhattan distance.
         Public: the declared levels. Proof: the module's docstring.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("cancer").domain
+        >>> round(jaxcd.local.KaryResponse(epsilon=2.0).guarantee(domain).epsilon_ldp, 6)
+        2.0
     """
 
     epsilon: float
@@ -147,6 +153,12 @@ class CombinedKaryResponse(CombinedMechanism):
     Guarantee:
         epsilon-LDP, and epsilon d-private for the Manhattan distance. Public: the declared levels.
         Proof: the module's docstring.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("cancer").domain
+        >>> round(jaxcd.local.CombinedKaryResponse(epsilon=2.0).guarantee(domain).epsilon_ldp, 6)
+        2.0
     """
 
     epsilon: float

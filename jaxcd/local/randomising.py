@@ -55,6 +55,15 @@ def randomise(
         ``mechanism.guarantee(data.domain)``, for each person, against everybody who does not draw
         the noise; none if ``noise`` is simulated, because who has the key takes it off. Public: the
         domain and the number of rows. Proof: as named there.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(1_000, key=jax.random.key(0))
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> mechanism = jaxcd.local.KaryResponse(epsilon=4.0)
+        >>> randomised = jaxcd.local.randomise(data, mechanism, noise=noise)
+        >>> round(float((randomised.codes == data.codes).mean()), 2)
+        0.69
     """
     return charged_randomise(data, mechanism, noise=noise, ledger=ledger)[0]
 

@@ -222,6 +222,16 @@ def anm_batch(
         That of :func:`anm` with its part of the budget, for each pair: epsilon / k and delta / k of
         k pairs, which add up to the budget (basic composition).  With ``same_people=False`` each
         record is in one pair, so that the whole has the budget of one (parallel composition).
+
+    Example:
+        >>> import jax, jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).uniform(-1, 1, size=300)
+        >>> y = x**3 + 0.1 * np.random.default_rng(1).uniform(-1, 1, size=300)
+        >>> found = jaxcd.pairwise.anm_batch(
+        ...     [(x, y), (y, x)], budget=jaxcd.NO_PRIVACY, key=jax.random.key(0)
+        ... )
+        >>> [pair.direction.value for pair in found]
+        ['x -> y', 'y -> x']
     """
     listed = list(pairs)
     single = bounds is None or (len(bounds) == 2 and all(np.ndim(part) == 1 for part in bounds))

@@ -55,6 +55,13 @@ class Polynomial(Regressor):
 
     Args:
         degree: 1 to 15.
+
+    Example:
+        >>> import jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).uniform(size=500)
+        >>> regressor = jaxcd.pairwise.Polynomial(2)
+        >>> print(jaxcd.reci(x, x**3, regressor=regressor, budget=jaxcd.NO_PRIVACY).direction)
+        Direction.X_TO_Y
     """
 
     degree: int = 3

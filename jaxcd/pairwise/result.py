@@ -67,6 +67,13 @@ class PairResult(Certified):
         cost: the guarantee of the run.
         spent: what the events charged add up to.
         info: settings, the method's name, and the ledger's table.
+
+    Example:
+        >>> import jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).uniform(size=500)
+        >>> found = jaxcd.igci(x, x**2, budget=jaxcd.NO_PRIVACY)
+        >>> found.direction.value, found.forward < found.backward
+        ('x -> y', True)
     """
 
     direction: Direction

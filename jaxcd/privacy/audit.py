@@ -138,6 +138,11 @@ def epsilon_lower_bound(
 
     Source:
         Clopper and Pearson 1934; Jagielski, Ullman, Oprea 2020 for its use in audits.
+
+    Example:
+        >>> from jaxcd.privacy import epsilon_lower_bound
+        >>> round(epsilon_lower_bound([900, 100], [100, 900], 1_000), 2)
+        1.94
     """
     check_count("n", n, minimum=1)
     check_share("confidence", confidence, cure="give 0.95 or 0.99")

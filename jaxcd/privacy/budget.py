@@ -153,6 +153,13 @@ class PrivacyCost:
         max_rows_per_person: the claim is about a person with up to so many rows.
         rho: where known, the zCDP of everything that epsilon does not bound by itself, for the same
             person; None where not.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(500, key=jax.random.key(0))
+        >>> bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(0.5))
+        >>> print(bought.cost.for_group(3).epsilon, bought.cost.proven)
+        1.5 True
     """
 
     epsilon: float

@@ -249,6 +249,15 @@ class Ledger(PrivacyFilter):
 
     Raises:
         OptionError: an argument is not of its kind or out of its range.
+
+    Example:
+        >>> import jaxcd
+        >>> from jaxcd.privacy import Ledger, PureEvent
+        >>> ledger = Ledger(jaxcd.Budget(1.0))
+        >>> ledger.charge(PureEvent(0.25, "a first count"))
+        0
+        >>> ledger.remaining_epsilon
+        0.75
     """
 
     def __init__(

@@ -77,6 +77,11 @@ def quantise(values: ArrayLike, *, grid: float) -> Integers:
         OptionError: the grid is not a power of two, or coarser than 1 for values of an integer
             dtype.
         SensitivityError: a value is NaN.
+
+    Example:
+        >>> from jaxcd.privacy import quantise
+        >>> quantise([0.3, 1.0], grid=0.25)
+        array([1, 4])
     """
     step = check_grid(grid)
     array = np.asarray(values)

@@ -111,6 +111,14 @@ class SecureNoise(NoiseSource):
         Discrete Laplace and Gaussian draws, and Gumbel maxima, are exact in distribution (OpenDP's
         samplers on integers and rationals, no floating point); the others are derived from them, or
         from ``os.urandom``, exactly. There is no seed, and nothing to reproduce.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(500, key=jax.random.key(0))
+        >>> noise = jaxcd.privacy.SecureNoise()
+        >>> bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise)
+        >>> bought.cost.proven
+        True
     """
 
     @property

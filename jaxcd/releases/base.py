@@ -59,8 +59,13 @@ _READ = (1, 2)
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """noise: standard deviation of the noise on a released number, in records.  smallest_share:
-    three times that as a share of the rows: less is noise.  words: the same in a sentence."""
+    """How large the noise of a release would be.
+
+    Args:
+        noise: standard deviation of the noise on a released number, in records.
+        smallest_share: three times that as a share of the rows: less is noise.
+        words: the same in a sentence.
+    """
 
     noise: float
     smallest_share: float

@@ -93,6 +93,14 @@ def orient_pag(
     Source:
         Zhang 2008, Artificial Intelligence 172, section 4: sound and complete for a skeleton and
         separating sets that are those of a MAG.
+
+    Example:
+        >>> from jaxcd.discovery import orient_pag
+        >>> from jaxcd.graphs import MixedGraph
+        >>> skeleton = MixedGraph.from_edges(["a", "b", "c"], ["a o-o b", "b o-o c"])
+        >>> print(orient_pag(skeleton, separating_sets={frozenset({"a", "c"}): ()}).graph)
+        a o-> b
+        c o-> b
     """
     check_max_path_length(max_path_length)
     if not isinstance(selection_bias, bool):
@@ -189,6 +197,13 @@ def mag_to_pag(mag: MixedGraph) -> MixedGraph:
     Source:
         Richardson and Spirtes 2002, Annals of Statistics 30 (pairwise Markov property of maximal
         ancestral graphs); Zhang 2008 (rules).
+
+    Example:
+        >>> from jaxcd.discovery import mag_to_pag
+        >>> from jaxcd.graphs import MixedGraph
+        >>> print(mag_to_pag(MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "c --> b"])))
+        a o-> b
+        c o-> b
     """
     if not is_mag(mag):
         raise GraphError("mag is not ancestral and maximal; make one with jaxcd.graphs.dag_to_mag")
@@ -227,5 +242,14 @@ def dag_to_pag(
 
     Source:
         Richardson and Spirtes 2002 (MAG of a DAG); Zhang 2008 (PAG of a MAG).
+
+    Example:
+        >>> import networkx as nx
+        >>> from jaxcd.discovery import dag_to_pag
+        >>> dag = nx.DiGraph([("a", "b"), ("hidden", "b"), ("hidden", "c"), ("d", "c")])
+        >>> print(dag_to_pag(dag, latent=["hidden"]))
+        a o-> b
+        b <-> c
+        d o-> c
     """
     return mag_to_pag(dag_to_mag(dag, latent=tuple(latent), selected=tuple(selected)))
