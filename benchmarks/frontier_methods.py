@@ -23,7 +23,7 @@ import numpy as np
 
 import jaxcd
 from benchmarks import common, priv_pc
-from jaxcd.discovery import exact_search, ordering_search, pc_second_moments, search_second_moments
+from jaxcd.discovery import exact_search, ordering_search, search_second_moments
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.privacy import PrivacyCost
 from jaxcd.releases import SecondMoments
@@ -198,17 +198,24 @@ def _tree(test: jaxcd.citests.CITest) -> priv_pc.Run:
     return run
 
 
+def pc_moments(
+    bought: jaxcd.Release, *, alpha: float = 0.01, max_level: int = 3
+) -> jaxcd.DiscoveryResult:
+    """PC by Fisher's z on released moments."""
+    decider = jaxcd.Threshold(alpha)
+    return jaxcd.pc(bought, test=jaxcd.FisherZ(), decider=decider, key=None, max_level=max_level)
+
+
 def _pc_moments(
     data: jaxcd.Dataset, epsilon: float | None, key: jax.Array
 ) -> jaxcd.DiscoveryResult:
     noise = jaxcd.SimulatedNoise(key)
-    return pc_second_moments(
-        SecondMoments().release(data, budget=_budget(epsilon, DELTA), noise=noise)
-    )
+    bought = SecondMoments().release(data, budget=_budget(epsilon, DELTA), noise=noise)
+    return pc_moments(bought)
 
 
 def _fisher_z(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
-    decider = jaxcd.Threshold(alpha=0.01)  # the level of pc_second_moments
+    decider = jaxcd.Threshold(alpha=0.01)  # the level of pc_moments
     return jaxcd.pc(data, test=jaxcd.FisherZ(), decider=decider, budget=jaxcd.NO_PRIVACY, key=key)
 
 

@@ -37,15 +37,9 @@ from rich.console import Console
 from rich.table import Table
 
 import jaxcd
-from benchmarks import common
+from benchmarks import common, frontier_methods
 from jaxcd import metrics
-from jaxcd.discovery import (
-    pc_second_moments,
-    released,
-    search_histogram,
-    search_marginals,
-    search_second_moments,
-)
+from jaxcd.discovery import released, search_histogram, search_marginals, search_second_moments
 from jaxcd.releases.moments import second_moments
 from jaxcd.releases.tables import marginal_screen, measurement_error
 
@@ -200,7 +194,7 @@ STUDIES = (
         "SecondMoments, PC",
         jaxcd.SecondMoments(),
         DELTA,
-        pc_second_moments,
+        frontier_methods.pc_moments,
         ("gaussian-10", "gaussian-20"),
         {},
         (),

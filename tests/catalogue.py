@@ -16,7 +16,6 @@ import networkx as nx
 import numpy as np
 
 import jaxcd
-from jaxcd.releases import NoisyFisherZ
 from jaxcd.scores import ScoreConfig
 from jaxcd.scores.bge import BGe
 
@@ -105,7 +104,6 @@ TESTS = (
     TestRow(jaxcd.RCIT(n_permutations=19), numeric, False),
     TestRow(jaxcd.Oracle(nx.DiGraph([("a", "b")])), None, False),
     TestRow(jaxcd.CanonicalCorrelation(), None, False),
-    TestRow(NoisyFisherZ(), None, False),
 )
 
 

@@ -31,6 +31,7 @@ import numpy as np
 from jaxcd.errors import OptionError
 from jaxcd.ops import features
 from jaxcd.privacy import Accountant, rho_to_exponential, select_max, split
+from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 
 __all__ = ["SCALE_SENSITIVITY", "BoughtBandwidths", "buy_scales", "scale_utilities"]
 
@@ -52,6 +53,12 @@ class BoughtBandwidths:
     records.  Event: one ``ExponentialMechanismEvent`` a column, charged when the session opens.
     Proof: module docstring, :func:`jaxcd.privacy.select_max`.
     """
+
+    claim = GuaranteeClaim(
+        "bandwidths of BoundedRCIT released by the exponential mechanism, utility sensitivity "
+        f"{SCALE_SENSITIVITY:.4g} records",
+        assumptions=PUBLIC + "; bounds and grid are public",
+    )
 
     share: float = 0.1
     grid: tuple[float, ...] = (0.125, 0.25, 0.5, 1.0, 2.0)

@@ -16,6 +16,7 @@ from jaxcd.citests.base import Evaluation, require_data
 from jaxcd.citests.tables import DiscreteTest, PreparedTables, discrete_cardinalities
 from jaxcd.data import Dataset
 from jaxcd.ops import association, double_precision, tails
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["ChiSquare", "GTest"]
 
@@ -53,6 +54,13 @@ class ChiSquare(_TableTest):
     Source: Agresti, *Categorical Data Analysis*, 3rd ed., section 3.2.
     """
 
+    claim = GuaranteeClaim(
+        "no bounded sensitivity: refused by every mechanism",
+        proof="one record in an empty row",
+        proven=False,
+        assumptions="-",
+    )
+
     _statistic = "chi_square"
 
 
@@ -64,5 +72,12 @@ class GTest(_TableTest):
     Margin: log(alpha) - log(p-value).  Columns: categorical or ordinal.  Sensitivity: unbounded (of
     order log n). Source: Agresti, *Categorical Data Analysis*, 3rd ed., section 3.2.
     """
+
+    claim = GuaranteeClaim(
+        "no bounded sensitivity: refused by every mechanism",
+        proof="its range grows with log n",
+        proven=False,
+        assumptions="-",
+    )
 
     _statistic = "g"

@@ -64,11 +64,13 @@ from jaxcd.citests.tables import DiscreteTest, PreparedTables, discrete_cardinal
 from jaxcd.data import Dataset
 from jaxcd.ops import association, double_precision, tails
 from jaxcd.privacy import Relation
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["CovarianceNorm", "PooledCovariance", "critical_constant", "rounding_pad"]
 
 _PROOF = "jaxcd.citests.covariance_norm"
 _BETWEEN = 2 * math.sqrt(2)
+_THRESHOLD = 3 - _BETWEEN  # the most that the critical value may move
 
 
 def critical_constant(alpha: float) -> float:
@@ -80,7 +82,7 @@ def _threshold_floor(alpha: float) -> float:
     """tau, in records: the smallest critical value, chosen so that the threshold moves by at most
     3 - 2 sqrt 2.
     """
-    return (3 + 1.5 * critical_constant(alpha)) / (2 * (3 - _BETWEEN))
+    return (3 + 1.5 * critical_constant(alpha)) / (2 * _THRESHOLD)
 
 
 def rounding_pad(n_samples: int) -> float:
@@ -118,7 +120,7 @@ class _CovarianceTest(DiscreteTest):
     def margin_sensitivity(
         self, *, alpha: float, n_samples: int, relation: Relation
     ) -> Sensitivity | None:
-        return Sensitivity(self._between + 3 - _BETWEEN, rounding_pad(n_samples), _PROOF)
+        return Sensitivity(self._between + _THRESHOLD, rounding_pad(n_samples), _PROOF)
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,10 @@ class CovarianceNorm(_CovarianceTest):
     Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 3 records.
     Event: none (the margin never leaves the session; mechanisms pay).  Proof: module docstring.
     """
+
+    claim = GuaranteeClaim(
+        f"margin sensitivity {_BETWEEN + _THRESHOLD:.4g} records, at every alpha"
+    )
 
     _pooled = False
     _between = _BETWEEN
@@ -152,6 +158,8 @@ class PooledCovariance(_CovarianceTest):
     Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 4.172 records.
     Event: none. Proof: module docstring.
     """
+
+    claim = GuaranteeClaim(f"margin sensitivity {4.0 + _THRESHOLD:.4g} records, at every alpha")
 
     _pooled = True
     _between = 4.0

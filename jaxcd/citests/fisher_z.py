@@ -12,6 +12,7 @@ from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_
 from jaxcd.data import Categorical, Dataset
 from jaxcd.errors import DomainError
 from jaxcd.ops import correlation, double_precision, tails
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["FisherZ"]
 
@@ -64,6 +65,13 @@ class FisherZ(CITest):
     Source: Fisher 1924; Anderson, *An Introduction to Multivariate Statistical Analysis*, section
     4.3.
     """
+
+    claim = GuaranteeClaim(
+        "no bounded sensitivity: refused by every mechanism",
+        proof="columns are unbounded",
+        proven=False,
+        assumptions="-",
+    )
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         data = require_data(data, self.name)

@@ -47,6 +47,7 @@ import numpy as np
 
 from jaxcd.citests.base import Evaluation, PreparedTest, Sensitivity
 from jaxcd.citests.ordered_columns import (
+    SCORE_CLAIM,
     evaluation_of_score,
     prepare_ordered,
     refuse_numeric_strata,
@@ -98,6 +99,8 @@ class KendallTau(DiscreteTest):
 
     Source: Kendall 1938; Korn 1984 for the stratified test; the score is PRIVACY.md B4.
     """
+
+    claim = SCORE_CLAIM
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         return prepare_ordered(

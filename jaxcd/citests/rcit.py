@@ -33,6 +33,7 @@ from jaxcd.data import Categorical, Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import double_precision, features, gram, hsic, ridge
 from jaxcd.ops.standardising import SPREAD_LOST, is_constant, near_one, standardised
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["HSIC", "RCIT"]
 
@@ -231,6 +232,13 @@ class HSIC(CITest):
     Source: Gretton et al. 2005, 2008.
     """
 
+    claim = GuaranteeClaim(
+        "no sensitivity stated: refused by every mechanism",
+        proof="its units are read off the data",
+        proven=False,
+        assumptions="-",
+    )
+
     n_permutations: int = 100
     bandwidth: float = 1.0
     dtype: str = "float32"
@@ -269,6 +277,13 @@ class RCIT(CITest):
     Source: Zhang et al. 2023 for the test (there with lambda = 1); An, Liu, Venkatesh 2007 for the
     leave-one-out penalty.
     """
+
+    claim = GuaranteeClaim(
+        "no sensitivity stated: refused by every mechanism",
+        proof="penalty and units are read off the data",
+        proven=False,
+        assumptions="-",
+    )
 
     n_permutations: int = 100
     bandwidth: float = 1.0

@@ -22,6 +22,7 @@ from jaxcd.privacy import (
     select_max,
     split,
 )
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Session
 from jaxcd.releases import ContrastMoments, release_contrast_moments
 
@@ -232,6 +233,11 @@ class LevelwiseGaussian(Decider):
     filter: the run is (epsilon, delta)-DP of the budget.
     Proof: :mod:`jaxcd.ops.moments`, :mod:`jaxcd.privacy.mechanisms`; PRIVACY.md N.5 and N.7.
     """
+
+    claim = GuaranteeClaim(
+        "the run is (epsilon, delta)-DP of its budget, delta > 0",
+        "jaxcd.decisions.levelwise_gaussian, jaxcd.ops.moments",
+    )
 
     alpha: float = 0.05
     level_shares: tuple[float, ...] = (0.3, 0.4, 0.3)

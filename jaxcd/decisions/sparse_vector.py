@@ -11,6 +11,7 @@ from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Pric
 from jaxcd.decisions.rounds import check_count, default_rounds, equal_pure_events
 from jaxcd.errors import BudgetExhausted
 from jaxcd.privacy import THRESHOLD_SHARE, AboveThreshold, Accountant, PrivacyFilter
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Session
 
 __all__ = ["SparseVector"]
@@ -93,6 +94,10 @@ class SparseVector(Decider):
     delta)-DP of the budget.  Public: n, the domain. Proof: :mod:`jaxcd.privacy.above_threshold`,
     :mod:`jaxcd.privacy.ledger`.
     """
+
+    claim = GuaranteeClaim(
+        "the run is (epsilon, delta)-DP of its budget", "jaxcd.privacy.above_threshold"
+    )
 
     alpha: float = 0.05
     n_rounds: int | None = None

@@ -10,6 +10,7 @@ from jaxcd.citests import Query
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
 from jaxcd.errors import PrivacyError
 from jaxcd.privacy import Accountant
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Session
 
 __all__ = ["Threshold"]
@@ -72,6 +73,13 @@ class Threshold(Decider):
 
     alpha: 0 < alpha < 1.  For runs without privacy only; a private run with it raises PrivacyError.
     """
+
+    claim = GuaranteeClaim(
+        "none: compares without noise; refused under a budget",
+        proof="no noise",
+        proven=False,
+        assumptions="-",
+    )
 
     alpha: float = 0.05
 

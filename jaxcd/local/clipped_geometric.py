@@ -37,6 +37,7 @@ from jaxcd.local.base import (
 )
 from jaxcd.local.bounded_geometric import drawn_columns
 from jaxcd.local.uniforms import Uniforms
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["ClippedGeometric"]
 
@@ -68,6 +69,12 @@ class ClippedGeometric(ColumnwiseMechanism):
     Raises:
         OptionError: ``epsilon`` is out of its range.
     """
+
+    claim = GuaranteeClaim(
+        "the epsilon_ldp and the d-privacy that guarantee(domain) reports, which are none of the "
+        "published epsilon_x",
+        assumptions="levels are public and ordered",
+    )
 
     epsilon: float
 

@@ -57,6 +57,7 @@ from jaxcd.local.bounded_geometric import TOO_SMALL, geometric_rows
 from jaxcd.local.combined_sampling import sample_records
 from jaxcd.local.distances import Layout, decay_rates
 from jaxcd.local.uniforms import Uniforms
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["ENUMERATED_CELLS", "CombinedGeometric"]
 
@@ -86,6 +87,12 @@ class CombinedGeometric(CombinedMechanism):
     Raises:
         OptionError: ``p_max`` is out of its range or ``distance`` is no :class:`Distance`.
     """
+
+    claim = GuaranteeClaim(
+        "the epsilon_ldp and the d-privacy that guarantee(domain) reports, which are none of the "
+        "published epsilon_x",
+        assumptions="levels are public and ordered",
+    )
 
     p_max: float
     distance: Distance

@@ -39,6 +39,7 @@ from jaxcd.local.base import (
 )
 from jaxcd.local.uniforms import Uniforms
 from jaxcd.privacy import split
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["CombinedKaryResponse", "KaryResponse", "split_epsilon"]
 
@@ -88,6 +89,10 @@ class KaryResponse(ColumnwiseMechanism):
     Raises:
         OptionError: ``epsilon`` is out of its range.
     """
+
+    claim = GuaranteeClaim(
+        "epsilon-local differential privacy of a whole record", assumptions="levels are public"
+    )
 
     epsilon: float
 
@@ -145,6 +150,10 @@ class CombinedKaryResponse(CombinedMechanism):
     Raises:
         OptionError: ``epsilon`` is out of its range.
     """
+
+    claim = GuaranteeClaim(
+        "epsilon-local differential privacy of a whole record", assumptions="levels are public"
+    )
 
     epsilon: float
 

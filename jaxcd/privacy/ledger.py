@@ -72,6 +72,7 @@ from typing import NamedTuple
 
 from ..errors import BudgetExhausted, OptionError, PrivacyError
 from .budget import Budget, NoPrivacy, PrivacyCost, Relation
+from .claims import GuaranteeClaim
 from .conversion import epsilon_to_rho, rho_to_epsilon
 from .events import ExponentialMechanismEvent, FailureEvent, PrivacyEvent, PureEvent, ZCDPEvent
 from .groups import share_of_row, share_of_row_rho
@@ -248,6 +249,13 @@ class Ledger(PrivacyFilter):
     Raises:
         OptionError: an argument is not of its kind or out of its range.
     """
+
+    claim = GuaranteeClaim(
+        "everything drawn under one budget is (epsilon, delta)-DP together, for adaptively chosen "
+        "events",
+        assumptions="each event bounds its mechanism; the data is reached through charged "
+        "mechanisms only",
+    )
 
     def __init__(
         self,

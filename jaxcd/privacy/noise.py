@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from ..errors import OptionError
 from ._checks import check_count, check_positive
+from .claims import GuaranteeClaim
 
 NOISE_LIMIT = 2**62
 """Draws are saturated at plus and minus this number; saturated draws stay marked by being equal to
@@ -136,6 +137,13 @@ class SimulatedNoise(NoiseSource):
     Raises:
         OptionError: ``key`` is not a single typed key.
     """
+
+    claim = GuaranteeClaim(
+        "none: whoever knows the key can take the noise off",
+        proof="for experiments, not for release",
+        proven=False,
+        assumptions="-",
+    )
 
     key: Any
 

@@ -14,7 +14,7 @@ from scipy import linalg, stats
 import jaxcd
 from jaxcd.citests import Query
 from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal
-from jaxcd.discovery.released import pc_features, search_features
+from jaxcd.discovery.released import search_features
 from jaxcd.ops.tilted_moments import pack
 from jaxcd.releases.base import Release
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation
@@ -22,6 +22,11 @@ from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatur
 from jaxcd.releases.features.feature_score import FeatureScore
 
 BUDGET = jaxcd.Budget(1.0, 1e-6)
+
+
+def pc_features(release: ReleasedFeatures) -> jaxcd.DiscoveryResult:
+    decider = jaxcd.Threshold(0.01)
+    return jaxcd.pc(release, test=CanonicalCorrelation(), decider=decider, key=None, max_level=2)
 
 
 def dataset(values: np.ndarray, *, declared: bool = True) -> Dataset:
@@ -429,13 +434,12 @@ class TestFileAndErrors:
 
     def test_searches_want_this_release(self):
         data = dataset(collider(300, seed=0))
-        for call in (search_features, pc_features, FeatureScore):
+        for call in (search_features, FeatureScore):
             with pytest.raises(jaxcd.errors.OptionError, match="features"):
                 call(data)
         release = Features().release(data, budget=BUDGET)
         for call, options in (
             (search_features, {"penalty": 0.0}),
-            (pc_features, {"effect": 1.0}),
             (FeatureScore, {"n_candidates": 0}),
         ):
             with pytest.raises(jaxcd.errors.OptionError, match=next(iter(options))):

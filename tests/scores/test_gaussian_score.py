@@ -14,7 +14,7 @@ import pytest
 
 import jaxcd
 from jaxcd.data import Dataset, Domain, Numeric
-from jaxcd.discovery.released import pc_second_moments, search_second_moments
+from jaxcd.discovery.released import search_second_moments
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.releases import GaussianScore, Release, ReleasedSecondMoments, SecondMoments
 
@@ -106,7 +106,10 @@ class TestSearches:
     def test_both_find_the_graph_and_carry_the_cost(self, tmp_path):
         found = release()
         truth = dag_to_cpdag(DAG).reordered(found.names)
-        for run in (search_second_moments(found), pc_second_moments(found)):
+        by_tests = jaxcd.pc(
+            found, test=jaxcd.FisherZ(), decider=jaxcd.Threshold(0.01), key=None, max_level=3
+        )
+        for run in (search_second_moments(found), by_tests):
             assert run.graph == truth
             assert run.cost == found.cost and run.spent == found.spent
             assert run.info["n_samples"] == 20_000
@@ -157,9 +160,8 @@ class TestSearches:
             )
 
     def test_another_thing_than_a_release(self):
-        for search in (search_second_moments, pc_second_moments):
-            with pytest.raises(jaxcd.errors.OptionError, match="release"):
-                search(data(100))
+        with pytest.raises(jaxcd.errors.OptionError, match="release"):
+            search_second_moments(data(100))
 
     def test_many_variables_are_searched_by_orderings(self):
         rng = np.random.default_rng(0)

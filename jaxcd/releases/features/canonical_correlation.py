@@ -20,6 +20,7 @@ import numpy as np
 from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
 from jaxcd.errors import OptionError
 from jaxcd.ops import tails
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.releases.base import check_kind
 
 __all__ = ["CanonicalCorrelation", "feature_tests", "raised"]
@@ -125,14 +126,17 @@ class CanonicalCorrelation(CITest):
 
     effect: the root of the sum of squared canonical correlations that does not count as dependence,
     in [0, 1).  Margin: log(alpha) - log(p-value). Statistic: T less its mean under independence.
-    The release has paid: run it with ``Threshold`` and ``NO_PRIVACY``, as
-    :func:`jaxcd.discovery.released_features.pc_features` does.  It has no sensitivity: mechanisms
-    refuse it.  Covariances are taken for those of independent residuals: heavily unequal
-    conditional variances make it liberal.
+    The release has paid: the decider is ``Threshold``, and level 0.01 with at most two conditioning
+    variables is usual.  It has no sensitivity: mechanisms refuse it.  Covariances are taken for
+    those of independent residuals: heavily unequal conditional variances make it liberal.
 
     Raises OptionError where effect is out of its range and, when prepared, for other data than such
     a release.
     """
+
+    claim = GuaranteeClaim(
+        "post-processing: reads a release, which was paid for", assumptions="those of the release"
+    )
 
     effect: float = 0.06
 

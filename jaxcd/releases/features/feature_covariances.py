@@ -59,6 +59,7 @@ from jaxcd.errors import DataError, OptionError
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.tilted_moments import ExactSum, conversion_error, pack, unpack
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Sensitive, gaussian, split
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.privacy.rank_maps import release_rank_maps
 from jaxcd.queries import Door
 from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, first_edition_charges, paid
@@ -130,6 +131,12 @@ class Features(ReleaseKind):
     one ``ZCDPEvent`` each; their sizes are fixed before the data is read.  Proof: module docstring,
     :mod:`jaxcd.privacy.rank_maps`, :func:`jaxcd.privacy.gaussian`.
     """
+
+    claim = GuaranteeClaim(
+        "means and covariances of bounded features of ranks are (epsilon, delta)-DP of their "
+        "budget, delta > 0, rank maps included",
+        "jaxcd.releases.features.feature_covariances, jaxcd.privacy.rank_maps",
+    )
 
     n_features: int | None = None
     decay: float = 0.5

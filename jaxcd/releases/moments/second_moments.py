@@ -36,12 +36,13 @@ from jaxcd.data import Domain, Numeric
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import tilted_moments as tilted
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Sensitive, gaussian, split
+from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.queries import Door
 from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, first_edition_charges, paid
 from jaxcd.releases.moments.bought_units import bought_units
+from jaxcd.releases.moments.fisher_z import moment_tests
 from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.linear_models import fit_linear_gaussian
-from jaxcd.releases.moments.noisy_fisher_z import moment_tests
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.configurations import BIC
@@ -88,6 +89,14 @@ class SecondMoments(ReleaseKind):
     number and sizes are fixed before the data is read.
     Proof: there, module docstring, :func:`jaxcd.privacy.gaussian`.
     """
+
+    claim = GuaranteeClaim(
+        "tilted second moments of numeric columns are (epsilon, delta)-DP of their budget; every "
+        "search on them is post-processing",
+        "jaxcd.releases.moments.second_moments, jaxcd.ops.tilted_moments",
+        assumptions=PUBLIC
+        + "; centres and scales are public, or bought with a share of the budget",
+    )
 
     centres: Mapping[str, float] | None = None
     scales: Mapping[str, float] | None = None
