@@ -70,7 +70,6 @@ __all__ = ["CovarianceNorm", "PooledCovariance", "critical_constant", "rounding_
 
 _PROOF = "jaxcd.citests.covariance_norm"
 _BETWEEN = 2 * math.sqrt(2)
-_THRESHOLD = 3 - _BETWEEN  # the most that the critical value may move
 
 
 def critical_constant(alpha: float) -> float:
@@ -82,7 +81,7 @@ def _threshold_floor(alpha: float) -> float:
     """tau, in records: the smallest critical value, chosen so that the threshold moves by at most
     3 - 2 sqrt 2.
     """
-    return (3 + 1.5 * critical_constant(alpha)) / (2 * _THRESHOLD)
+    return (3 + 1.5 * critical_constant(alpha)) / (2 * (3 - _BETWEEN))
 
 
 def rounding_pad(n_samples: int) -> float:
@@ -120,7 +119,7 @@ class _CovarianceTest(DiscreteTest):
     def margin_sensitivity(
         self, *, alpha: float, n_samples: int, relation: Relation
     ) -> Sensitivity | None:
-        return Sensitivity(self._between + _THRESHOLD, rounding_pad(n_samples), _PROOF)
+        return Sensitivity(self._between + 3 - _BETWEEN, rounding_pad(n_samples), _PROOF)
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ class CovarianceNorm(_CovarianceTest):
     """
 
     claim = GuaranteeClaim(
-        f"margin sensitivity {_BETWEEN + _THRESHOLD:.4g} records, at every alpha"
+        f"margin sensitivity {_BETWEEN + 3 - _BETWEEN:.4g} records, at every alpha"
     )
 
     _pooled = False
@@ -159,7 +158,7 @@ class PooledCovariance(_CovarianceTest):
     Event: none. Proof: module docstring.
     """
 
-    claim = GuaranteeClaim(f"margin sensitivity {4.0 + _THRESHOLD:.4g} records, at every alpha")
+    claim = GuaranteeClaim(f"margin sensitivity {4.0 + 3 - _BETWEEN:.4g} records, at every alpha")
 
     _pooled = True
     _between = 4.0
