@@ -70,7 +70,8 @@ def resolve(
     budget: Budget | NoPrivacy,
     algorithm: Algorithm = Algorithm.AUTO,
     test: CITest | None = None,
-    decider: Decider | TreeOptions | None = None,
+    decider: Decider | None = None,
+    tree: TreeOptions | None = None,
     max_level: int | None = None,
     knowledge: Knowledge | None = None,
     linear: bool = False,
@@ -78,9 +79,15 @@ def resolve(
     """What :func:`discover` will run, from public facts; arguments as there.  Refuses options that
     the algorithm does not have.
     """
-    given = {"test": test, "decider": decider, "max_level": max_level, "knowledge": knowledge}
+    given = {
+        "test": test,
+        "decider": decider,
+        "tree": tree,
+        "max_level": max_level,
+        "knowledge": knowledge,
+    }
     asked = [argument for argument, value in given.items() if value is not None]
-    if algorithm is Algorithm.AUTO and decider is not None and not isinstance(decider, Decider):
+    if algorithm is Algorithm.AUTO and tree is not None:
         algorithm = Algorithm.TREE
     if algorithm is Algorithm.AUTO and asked:
         choice = choose(domain, budget=budget, test=test, decider=decider)
@@ -104,7 +111,9 @@ def resolve(
             algorithm,
             kind,
         )
-    choice = choose(domain, budget=budget, test=test, decider=decider, algorithm=algorithm)
+    choice = choose(
+        domain, budget=budget, test=test, decider=decider, algorithm=algorithm, tree=tree
+    )
     if algorithm is Algorithm.TREE:
         for argument in ("max_level", "knowledge"):
             if argument in asked:
@@ -123,7 +132,8 @@ def discover(
     noise: NoiseSource | None = None,
     ledger: PrivacyFilter | None = None,
     test: CITest | None = None,
-    decider: Decider | TreeOptions | None = None,
+    decider: Decider | None = None,
+    tree: TreeOptions | None = None,
     algorithm: Algorithm = Algorithm.AUTO,
     linear: bool = False,
     max_level: int | None = None,
@@ -137,7 +147,8 @@ def discover(
 
     Arguments as for :func:`jaxcd.pc`.  algorithm: ``Algorithm.AUTO`` follows
     :func:`jaxcd.recommend`, or takes PC where test, decider, max_level or knowledge is given;
-    ``test`` and ``decider`` override the choice of :func:`choose`.  With ``Algorithm.FCI`` the
+    ``test`` and ``decider`` override the choice of :func:`choose`, ``tree`` the
+    options of ``Algorithm.TREE``.  With ``Algorithm.FCI`` the
     graph is a PAG.  What is free is there: ``confidence`` of a search by tests that released its
     margins.  ``Algorithm.TREE`` takes no max_level and no knowledge, ``Algorithm.RELEASE`` none of
     these four; both have no levels to report.
@@ -173,6 +184,7 @@ def discover(
         algorithm=algorithm,
         test=test,
         decider=decider,
+        tree=tree,
         max_level=max_level,
         knowledge=knowledge,
         linear=linear,
@@ -186,7 +198,7 @@ def discover(
         if n_confidence_draws > 0:
             run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws))
     elif choice.algorithm is Algorithm.TREE:
-        assert choice.test is not None and not isinstance(choice.decider, Decider)
+        assert choice.test is not None
         run = tree_pc(
             data,
             test=choice.test,
@@ -194,10 +206,10 @@ def discover(
             key=key,
             noise=noise,
             ledger=ledger,
-            options=choice.decider,
+            options=choice.tree,
         )
     else:
-        assert choice.test is not None and isinstance(choice.decider, Decider)
+        assert choice.test is not None and choice.decider is not None
         run = (fci if choice.algorithm is Algorithm.FCI else pc)(
             data,
             test=choice.test,

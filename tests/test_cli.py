@@ -673,11 +673,11 @@ def test_discover_takes_an_algorithm() -> None:
         data,
         **options,
         algorithm=jaxcd.Algorithm.TREE,
-        decider=jaxcd.decisions.TreeOptions(alpha=0.01),
+        tree=jaxcd.decisions.TreeOptions(alpha=0.01),
     )
     assert tree.info["algorithm"] == "tree-pc" and "alpha=0.01" in tree.info["options"]
     assert (
-        jaxcd.discover(data, **options, decider=jaxcd.decisions.TreeOptions(alpha=0.01)).info[
+        jaxcd.discover(data, **options, tree=jaxcd.decisions.TreeOptions(alpha=0.01)).info[
             "algorithm"
         ]
         == "tree-pc"
@@ -691,7 +691,7 @@ def test_discover_takes_an_algorithm() -> None:
         {"algorithm": jaxcd.Algorithm.TREE, "decider": jaxcd.SparseVector()},
         {"algorithm": jaxcd.Algorithm.TREE, "max_level": 1},
         {"algorithm": jaxcd.Algorithm.TREE, "knowledge": known},
-        {"algorithm": jaxcd.Algorithm.PC, "decider": jaxcd.decisions.TreeOptions()},
+        {"algorithm": jaxcd.Algorithm.PC, "tree": jaxcd.decisions.TreeOptions()},
         {"algorithm": jaxcd.Algorithm.RELEASE, "test": jaxcd.CovarianceNorm()},
         {"algorithm": jaxcd.Algorithm.RELEASE, "max_level": 1},
         {"algorithm": jaxcd.Algorithm.RELEASE, "n_confidence_draws": -1},

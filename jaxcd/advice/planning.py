@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from jaxcd.checks import is_whole
 from jaxcd.citests import CITest
@@ -45,26 +46,37 @@ class Plan:
 
 
 def plan(
-    domain: Domain, n_samples: int, *, test: CITest, decider: Decider | TreeOptions, budget: Budget
+    domain: Domain,
+    n_samples: int,
+    *,
+    test: CITest,
+    budget: Budget,
+    decider: Decider | None = None,
+    tree: TreeOptions | None = None,
 ) -> Plan:
     r"""Plans a private run: what will the budget see?
 
     domain: the declared domain.  n_samples: public, at least 2.  test, decider, budget: as for
-    :func:`jaxcd.pc`; TreeOptions for :func:`jaxcd.tree_pc`.
+    :func:`jaxcd.pc`.  tree: in the place of a decider, the options of :func:`jaxcd.tree_pc`.
 
     For the deciders that pay by the answer the noise is that of one answer when the budget is
     divided among all of them; for LevelwiseGaussian it is that of the first level after the release
-    with all pairs still open, for TreeOptions that of the questions whether to add an edge with all
-    pairs open: the worst case.  The smallest margin is (kappa + 1.645) noise, kappa the decision
-    threshold.
+    with all pairs still open, for the tree-guided search that of the questions whether to add an
+    edge with all pairs open: the worst case.  The smallest margin is (kappa + 1.645) noise, kappa
+    the decision threshold.
 
     Raises OptionError where an argument is not of its kind, SensitivityError for a test without
     bounded sensitivity.
     """
     check_facts(domain, n_samples)
     _check_budget(budget)
+    if (decider is None) == (tree is None):
+        raise OptionError(
+            "decider: give a decider, or the options of tree_pc as tree=; one of them"
+        )
+    mechanism: Any = decider or tree
     bound = test.margin_sensitivity(
-        alpha=decider.alpha, n_samples=n_samples, relation=budget.relation
+        alpha=mechanism.alpha, n_samples=n_samples, relation=budget.relation
     )
     if bound is None:
         raise SensitivityError(
@@ -72,7 +84,7 @@ def plan(
             "CovarianceNorm"
         )
     ledger = Ledger(budget)
-    n_answers, noise, kappa = decider.price(
+    n_answers, noise, kappa = mechanism.price(
         ledger, n_columns=domain.n_columns, sensitivity=bound.value + 2 * bound.pad
     )
     smallest = (kappa + tails.normal_quantile(_MISS)) * noise

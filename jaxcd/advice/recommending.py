@@ -330,7 +330,7 @@ def _no_tests(domain: Domain) -> Alternative:
 
 def _in_levels(steps: Choice) -> bool:
     """Whether the chosen decider is the one of the budgets with a delta, LevelwiseGaussian."""
-    return bool(getattr(steps.decider, "needs_delta", False))
+    return steps.needs_delta
 
 
 def _private_searches(domain: Domain, n_samples: int, budget: Budget) -> tuple[Alternative, ...]:
@@ -352,10 +352,11 @@ def _private_searches(domain: Domain, n_samples: int, budget: Budget) -> tuple[A
 
 
 def _smallest_share(domain: Domain, n_samples: int, choice: Choice, budget: Budget) -> float:
-    assert choice.test is not None and choice.decider is not None
-    return plan(
-        domain, n_samples, test=choice.test, decider=choice.decider, budget=budget
-    ).smallest_share
+    assert choice.test is not None
+    planned = plan(
+        domain, n_samples, test=choice.test, budget=budget, decider=choice.decider, tree=choice.tree
+    )
+    return planned.smallest_share
 
 
 def _few_rows(n_samples: int, epsilon: float) -> str | None:
