@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class _SparseVectorRun(DecisionRun):
         except BudgetExhausted:
             self.exhausted = True
 
-    def _walk(self, frontier: Frontier, questions: list) -> None:
+    def _walk(self, frontier: Frontier, questions: list[Any]) -> None:
         asked = [queries_of(question) for question in questions]
         margins = self._session.margins([query for queries in asked for query in queries]).map(
             np.negative

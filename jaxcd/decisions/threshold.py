@@ -29,7 +29,8 @@ class _ThresholdRun(DecisionRun):
         self._session = session
 
     def independent(self, queries: list[Query]) -> np.ndarray:
-        return self._session.margins(queries).expose() <= 0
+        found: np.ndarray = self._session.margins(queries).expose() <= 0
+        return found
 
     def _first_separating(self, questions: list[Question]) -> list[tuple[int, ...] | None]:
         """For each question its first candidate with a margin of at most zero."""

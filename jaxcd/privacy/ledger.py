@@ -558,4 +558,4 @@ def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
     }
     kind = kinds[str(row["mechanism"])]
     size = float(row[{"ZCDP": "rho", "Failure": "delta"}.get(str(row["mechanism"]), "epsilon")])  # type: ignore[arg-type]
-    return kind(size, str(row["label"]), record=record)  # type: ignore[operator, return-value]
+    return kind(size, str(row["label"]), record=record)  # type: ignore[return-value]

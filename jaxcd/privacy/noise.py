@@ -258,7 +258,8 @@ class _SecureSampler(NoiseSampler):
             keys = np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
             ordered = np.partition(keys, (m - 1, m))
             if ordered[m - 1] != ordered[m]:
-                return keys <= ordered[m - 1]
+                found: NDArray[np.bool_] = keys <= ordered[m - 1]
+                return found
 
     def gumbel_max(self, scores: Integers, scale: float, *, index: int) -> int:
         check_count("number of scores", len(scores), minimum=1)
@@ -306,7 +307,8 @@ class _SimulatedSampler(NoiseSampler):
         positions = np.searchsorted(
             cumulative, generator.random(size) * cumulative[-1], side="right"
         )
-        return support[positions].astype(np.int64)
+        found: Integers = support[positions].astype(np.int64)
+        return found
 
     def geometric(self, scale: float, size: int, *, index: int) -> Integers:
         scale, size = check_scale("scale", scale), check_count("size", size)

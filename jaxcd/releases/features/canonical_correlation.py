@@ -32,7 +32,8 @@ LEAST_EIGENVALUE = 1e-6
 def raised(matrix: np.ndarray, floor: float) -> np.ndarray:
     """The symmetric matrix with its eigenvalues raised to the floor."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return (vectors * np.maximum(values, floor)) @ vectors.T
+    found: np.ndarray = (vectors * np.maximum(values, floor)) @ vectors.T
+    return found
 
 
 class _PreparedFeatures(PreparedTest):
@@ -43,7 +44,8 @@ class _PreparedFeatures(PreparedTest):
         self._means = release.means / release.anchor
 
     def admissible(self, query: Query) -> bool:
-        return self.n_samples - sum(self._release.sizes[z] for z in query.given) - 1 > 0
+        found: bool = self.n_samples - sum(self._release.sizes[z] for z in query.given) - 1 > 0
+        return found
 
     def bucket(self, query: Query) -> Hashable:
         return 0
@@ -151,7 +153,8 @@ class CanonicalCorrelation(CITest):
             )
 
     def column_names(self, data: Any) -> tuple[str, ...]:
-        return _required(data).names
+        found: tuple[str, ...] = _required(data).names
+        return found
 
     def prepare(self, data: Any, *, key: jax.Array | None = None) -> PreparedTest:
         return _PreparedFeatures(_required(data), self.effect)

@@ -94,7 +94,8 @@ def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.n
     """
     k = np.arange(1, n_features + 1)
     waves = np.cos(math.pi * np.multiply.outer(ranks, k)) * k**-decay
-    return waves / np.linalg.norm(waves, axis=1, keepdims=True)
+    found: np.ndarray = waves / np.linalg.norm(waves, axis=1, keepdims=True)
+    return found
 
 
 def feature_sensitivity(sizes: tuple[int, ...], *, anchor: float) -> float:

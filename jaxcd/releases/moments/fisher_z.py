@@ -73,7 +73,10 @@ def _squared_norm(ends: np.ndarray, r: np.ndarray, weights: np.ndarray) -> np.nd
     """
     products = np.einsum("bek,bfk->bef", ends * weights, ends)
     aa, bb, ab = products[:, 0, 0], products[:, 1, 1], products[:, 0, 1]
-    return (aa * bb + ab**2) / 2 + r * ab * (aa + bb) + r**2 / 4 * (aa**2 + bb**2 + 2 * ab**2)
+    found: np.ndarray = (
+        (aa * bb + ab**2) / 2 + r * ab * (aa + bb) + r**2 / 4 * (aa**2 + bb**2 + 2 * ab**2)
+    )
+    return found
 
 
 def moment_tests(release: Any) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:

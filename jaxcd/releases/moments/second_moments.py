@@ -245,17 +245,20 @@ class ReleasedSecondMoments(Release):
     @cached_property
     def mean(self) -> np.ndarray:
         """The estimated means, (p,), in the columns' units."""
-        return self.location + self.factor @ self.untilted.mean
+        found: np.ndarray = self.location + self.factor @ self.untilted.mean
+        return found
 
     @cached_property
     def axes(self) -> np.ndarray:
         """Directions B, (p, p), with covariance B diag(l) B^T, l = ``untilted.variances``."""
-        return self.factor @ self.untilted.directions
+        found: np.ndarray = self.factor @ self.untilted.directions
+        return found
 
     @cached_property
     def covariance(self) -> np.ndarray:
         """The estimated covariance, (p, p), positive definite, in the columns' units."""
-        return (self.axes * self.untilted.variances) @ self.axes.T
+        found: np.ndarray = (self.axes * self.untilted.variances) @ self.axes.T
+        return found
 
     @cached_property
     def standardised_axes(self) -> np.ndarray:
@@ -268,7 +271,10 @@ class ReleasedSecondMoments(Release):
         of others.
         """
         matrix = (self.standardised_axes * self.untilted.variances) @ self.standardised_axes.T
-        return ((matrix + matrix.T) / 2 + _JITTER * np.eye(len(matrix))) / (1 + _JITTER)
+        found: np.ndarray = ((matrix + matrix.T) / 2 + _JITTER * np.eye(len(matrix))) / (
+            1 + _JITTER
+        )
+        return found
 
     @cached_property
     def effective_samples(self) -> float:
@@ -416,7 +422,8 @@ def _bought(options: SecondMoments, door: Door, accountant: Accountant) -> Relea
         # A row beyond a million scales has no weight; here it cannot overflow either.  Still a
         # fixed function of each row.
         with np.errstate(over="ignore"):
-            return np.clip((values - centres) / scales, -_REACH, _REACH)
+            found: np.ndarray = np.clip((values - centres) / scales, -_REACH, _REACH)
+            return found
 
     units = door.values(names).map(in_units)
     location, factor, expected = np.zeros(p), np.eye(p), np.ones(p)
