@@ -33,13 +33,10 @@ from tests.catalogue import (
     TestRow,
     discrete,
 )
+from tests.helpers import simulated
 
 KEY = jax.random.key(5)
 BUDGET = jaxcd.Budget(8.0, 1e-4)
-
-
-def noise(seed: int = 0) -> jaxcd.SimulatedNoise:
-    return jaxcd.SimulatedNoise(jax.random.key(seed))
 
 
 def name_of(row: Any) -> str:
@@ -89,7 +86,7 @@ def test_answers_do_not_depend_on_the_batch(row: TestRow) -> None:
 @pytest.mark.parametrize("row", [row for row in TESTS if row.data], ids=name_of)
 def test_a_test_is_private_where_its_sensitivity_is_bounded(row: TestRow) -> None:
     assert row.data is not None
-    ask: dict[str, Any] = {"test": row.test, "key": KEY, "noise": noise()}
+    ask: dict[str, Any] = {"test": row.test, "key": KEY, "noise": simulated()}
     if not row.private:
         with pytest.raises(SensitivityError):
             jaxcd.ci_test(row.data(), "a", "b", budget=BUDGET, **ask)
@@ -119,11 +116,11 @@ def test_a_decider_keeps_the_budget_repeats_and_says_what_it_paid(row: DeciderRo
     if not row.private:
         assert not row.decider.pays
         with pytest.raises(PrivacyError):
-            jaxcd.pc(data, budget=BUDGET, noise=noise(), **ask)
+            jaxcd.pc(data, budget=BUDGET, noise=simulated(), **ask)
         assert jaxcd.pc(data, budget=jaxcd.NO_PRIVACY, **ask).graph.names == data.names
         return
     for search in (jaxcd.pc, jaxcd.fci):
-        run, again = (search(data, budget=BUDGET, noise=noise(1), **ask) for _ in range(2))
+        run, again = (search(data, budget=BUDGET, noise=simulated(1), **ask) for _ in range(2))
         assert run.graph == again.graph and run.info == again.info
         assert (
             run.spent.epsilon <= BUDGET.epsilon * (1 + 1e-9) and run.cost.epsilon == BUDGET.epsilon
@@ -132,7 +129,7 @@ def test_a_decider_keeps_the_budget_repeats_and_says_what_it_paid(row: DeciderRo
         assert "n_tests" not in run.info
     if row.decider.needs_delta:
         with pytest.raises(OptionError, match="delta"):
-            jaxcd.pc(data, budget=jaxcd.Budget(8.0), noise=noise(), **ask)
+            jaxcd.pc(data, budget=jaxcd.Budget(8.0), noise=simulated(), **ask)
 
 
 @pytest.mark.parametrize("row", DECIDERS, ids=name_of)
@@ -159,7 +156,7 @@ def test_a_release_is_bought_searched_tested_redrawn_and_saved(
     row: KindRow, tmp_path: Path
 ) -> None:
     data = row.data()
-    bought = jaxcd.release(data, row.kind, budget=BUDGET, noise=noise())
+    bought = jaxcd.release(data, row.kind, budget=BUDGET, noise=simulated())
     assert (
         bought.spent.epsilon <= BUDGET.epsilon * (1 + 1e-9)
         and jaxcd.verify(bought.certificate()).holds
@@ -187,11 +184,12 @@ def test_a_release_is_bought_searched_tested_redrawn_and_saved(
                 jaxcd.ges(bought, score=score)
     if row.pure:
         assert (
-            jaxcd.release(data, row.kind, budget=jaxcd.Budget(8.0), noise=noise()).spent.delta == 0
+            jaxcd.release(data, row.kind, budget=jaxcd.Budget(8.0), noise=simulated()).spent.delta
+            == 0
         )
     else:
         with pytest.raises(OptionError, match="delta"):
-            jaxcd.release(data, row.kind, budget=jaxcd.Budget(8.0), noise=noise())
+            jaxcd.release(data, row.kind, budget=jaxcd.Budget(8.0), noise=simulated())
 
 
 # ---- scores and searches
@@ -217,7 +215,7 @@ def test_a_search_takes_data_and_releases_and_refuses_a_budget_that_it_cannot_ke
     row: SearchRow,
 ) -> None:
     data, options = discrete(600), dict(row.options)
-    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(20.0), noise=noise())
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(20.0), noise=simulated())
     options.setdefault("key", KEY)
     if row.by_score:
         with pytest.raises(PrivacyError):

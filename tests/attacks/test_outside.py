@@ -27,6 +27,7 @@ from jaxcd.citests import CITest, PreparedTest, Query
 from jaxcd.citests.tables import PreparedTables
 from jaxcd.cli import main
 from jaxcd.decisions import Decider, DecisionRun, Noise
+from jaxcd.errors import DomainError, OptionError, PrivacyWarning
 from jaxcd.privacy import (
     AboveThreshold,
     Accountant,
@@ -37,6 +38,7 @@ from jaxcd.privacy import (
     Sensitive,
 )
 from jaxcd.queries import Queue, Session
+from tests.helpers import coded, levelled, numbers, simulated
 
 FAR = 2**60
 
@@ -217,7 +219,7 @@ def test_results_hold_on_to_no_data(decider: Decider):
     n = 67
     codes = np.random.default_rng(1).integers(0, 2, (n, 4)).astype(np.int32)
     domain = jaxcd.Domain([(f"v{j}", jaxcd.Categorical((0, 1))) for j in range(4)])
-    data = jaxcd.Dataset.from_codes(codes, domain=domain)
+    data = coded(codes, domain)
     options: dict[str, Any] = {
         "test": jaxcd.CovarianceNorm(),
         "budget": jaxcd.Budget(3.0, 1e-3),
@@ -298,24 +300,17 @@ def test_degenerate_data_end_normally_and_in_silence(n: int, levels: tuple[int, 
     )
     if kind == "apart":
         codes[-1] = [k - 1 for k in levels]
-    domain = jaxcd.Domain(
-        [(f"v{j}", jaxcd.Categorical(tuple(range(k)))) for j, k in enumerate(levels)]
-    )
-    data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
+    domain = levelled(*levels, kind=jaxcd.Categorical)
+    data = coded(codes, domain)
     tests: list[CITest] = [jaxcd.CovarianceNorm(), jaxcd.PooledCovariance(), jaxcd.KendallTau()]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         # of public numbers: delta and the number of rows
-        warnings.simplefilter("ignore", jaxcd.errors.PrivacyWarning)
+        warnings.simplefilter("ignore", PrivacyWarning)
         for test, decider in zip(itertools.cycle(tests), DECIDERS, strict=False):
             for budget in (jaxcd.Budget(1e-6, 1e-6), jaxcd.Budget(1e4, 0.5)):
                 result = jaxcd.pc(
-                    data,
-                    test=test,
-                    decider=decider,
-                    budget=budget,
-                    key=None,
-                    noise=jaxcd.SimulatedNoise(jax.random.key(n)),
+                    data, test=test, decider=decider, budget=budget, key=None, noise=simulated(n)
                 )
                 assert result.spent.epsilon <= budget.epsilon
         for test in tests:
@@ -337,7 +332,7 @@ def test_only_the_number_of_answers_shows_in_the_ledger():
                 for name, k in zip(NAMES, LEVELS, strict=True)
             ]
         )
-        data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
+        data = coded(codes, domain)
         for seed, decider in enumerate(DECIDERS):
             result = jaxcd.pc(
                 data,
@@ -359,9 +354,7 @@ def test_kendall_on_numeric_columns_is_refused_before_the_budget_is_spent():
     rng = np.random.default_rng(0)
     column = rng.random((200, 1))
     data = jaxcd.Dataset.from_array(
-        np.tile(column, (1, 3)),
-        names=["a", "b", "c"],
-        domain=jaxcd.Domain([(c, jaxcd.Numeric(0, 1)) for c in "abc"]),
+        np.tile(column, (1, 3)), names=["a", "b", "c"], domain=numbers("abc", 0, 1)
     )
     charged: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -376,9 +369,9 @@ def test_kendall_on_numeric_columns_is_refused_before_the_budget_is_spent():
                 decider=jaxcd.SparseVector(),
                 budget=jaxcd.Budget(50.0),
                 key=None,
-                noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+                noise=simulated(),
             )
-        except (jaxcd.errors.DomainError, jaxcd.errors.OptionError):
+        except (DomainError, OptionError):
             if charged:
                 raise
 
@@ -414,7 +407,7 @@ def test_no_level_makes_an_error_depend_on_the_data():
     mixed = np.stack([np.arange(20) % 2, np.arange(20) // 2 % 2], axis=1)
     for codes in (mixed, np.zeros((20, 2), dtype=int)):
         try:
-            data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
+            data = coded(codes, domain)
             jaxcd.ci_test(
                 data,
                 "a",
@@ -424,14 +417,14 @@ def test_no_level_makes_an_error_depend_on_the_data():
                 key=None,
                 alpha=5e-324,
             )
-        except jaxcd.errors.OptionError:
+        except OptionError:
             assert codes is mixed  # a refusal must meet the first data set already
             return
 
 
 def test_a_sieve_over_a_test_without_subsets_is_refused_before_the_budget_is_spent():
     rng = np.random.default_rng(0)
-    domain = jaxcd.Domain([(c, jaxcd.Numeric(-1, 1)) for c in "ab"])
+    domain = numbers("ab", -1, 1)
     data = jaxcd.Dataset.from_array(rng.uniform(-1, 1, (30, 2)), names=["a", "b"], domain=domain)
     charged: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -446,25 +439,19 @@ def test_a_sieve_over_a_test_without_subsets_is_refused_before_the_budget_is_spe
                 decider=jaxcd.SieveAndExamine(rate=0.5),
                 budget=jaxcd.Budget(1.0),
                 key=jax.random.key(0),
-                noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+                noise=simulated(),
             )
-        except (jaxcd.errors.DomainError, jaxcd.errors.OptionError):
+        except (DomainError, OptionError):
             if charged:
                 raise
 
 
 def test_a_single_private_test_on_ranks():
     rng = np.random.default_rng(0)
-    domain = jaxcd.Domain([(c, jaxcd.Numeric(-1, 1)) for c in "ab"])
+    domain = numbers("ab", -1, 1)
     data = jaxcd.Dataset.from_array(rng.uniform(-1, 1, (300, 2)), names=["a", "b"], domain=domain)
     budget = jaxcd.Budget(1.0, 1e-6)
     result = jaxcd.ci_test(
-        data,
-        "a",
-        "b",
-        test=jaxcd.StratifiedRanks(),
-        budget=budget,
-        key=None,
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+        data, "a", "b", test=jaxcd.StratifiedRanks(), budget=budget, key=None, noise=simulated()
     )
     assert math.isfinite(result.margin)

@@ -36,9 +36,10 @@ from jaxcd.citests.tables import DiscreteTest
 from jaxcd.decisions import Noise
 from jaxcd.privacy import GRID, NoiseSampler, integer_sensitivity
 from jaxcd.report import graph_json
+from tests.helpers import coded, levelled, numbers
 
 LEVELS = (2, 3, 2, 4)
-DOMAIN = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal(tuple(range(k)))) for j, k in enumerate(LEVELS)])
+DOMAIN = levelled(*LEVELS)
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def tapping() -> Iterator[Tapping]:
 
 
 def dataset(codes: np.ndarray) -> jaxcd.Dataset:
-    return jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=DOMAIN)
+    return coded(codes, DOMAIN)
 
 
 def random_codes(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -244,7 +245,7 @@ def test_any_two_data_sets_look_the_same_under_the_same_answers(
         assert seen == seen_there
 
 
-NUMERIC = jaxcd.Domain([(name, jaxcd.Numeric(-4, 4)) for name in "abcd"])
+NUMERIC = numbers("abcd", -4, 4)
 
 
 def random_columns(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -410,7 +411,7 @@ def test_the_worst_test_fills_every_price_and_overfills_none(
     domain = jaxcd.Domain([(f"v{j}", jaxcd.Ordinal((0, 1))) for j in range(5)])
     here, there = np.zeros((2, 40, 5), dtype=np.int32)
     there[7, :3] = 1  # as many changed columns as level 0 pays for
-    sides = [jaxcd.Dataset.from_codes(codes, domain=domain) for codes in (here, there)]
+    sides = [coded(codes, domain) for codes in (here, there)]
     for trial in range(30):
         settings = {"door": door, "test": test, "budget": jaxcd.Budget(0.5, 1e-3), **options}
         tapping.tape = first = Tape()
@@ -483,7 +484,7 @@ def test_blocks_are_walked_in_sequence(decider: Any, stable: bool, tapping: Tapp
         )
         tapping.tape = tape = Tape()
         jaxcd.pc(
-            jaxcd.Dataset.from_codes(codes, domain=domain),
+            coded(codes, domain),
             test=jaxcd.CovarianceNorm(),
             decider=decider,
             budget=jaxcd.Budget(float(rng.choice([300.0, 3000.0]))),

@@ -20,6 +20,7 @@ from jaxcd.citests import (
     Query,
 )
 from jaxcd.queries import Queue
+from tests.helpers import coded, levelled, numbers
 
 DISCRETE = [ChiSquare(), GTest(), CovarianceNorm(), PooledCovariance(), KendallTau()]
 QUERIES = [
@@ -29,7 +30,7 @@ QUERIES = [
 
 
 def ordinal(levels: tuple[int, ...]) -> jaxcd.Domain:
-    return jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels)})
+    return levelled(*levels)
 
 
 CASES = {
@@ -46,7 +47,7 @@ CASES = {
 @pytest.mark.parametrize("test", DISCRETE, ids=lambda test: test.name)
 def test_discrete(test: CITest, case: str):
     codes, levels = CASES[case]
-    data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=ordinal(levels))
+    data = coded(codes, ordinal(levels))
     queue = Queue(test.prepare(data), alpha=0.05)
     result = queue.evaluate(QUERIES)
     for value in result:
@@ -62,9 +63,7 @@ def test_fisher_z(n: int):
     rng = np.random.default_rng(n)
     values = rng.normal(size=(n, 4))
     values[:, 3] = 2.5
-    data = jaxcd.Dataset.from_array(
-        values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(4)})
-    )
+    data = jaxcd.Dataset.from_array(values, domain=numbers(4))
     prepared = FisherZ().prepare(data)
     for size in range(3):
         for x, y, *given in itertools.permutations(range(4), 2 + size):
@@ -100,7 +99,7 @@ def test_unused_levels_do_not_matter(test: CITest):
     codes[:, 1] |= codes[:, 0]
     results = []
     for levels in ((2, 2, 2, 2), (3, 2, 5, 4)):
-        data = jaxcd.Dataset.from_codes(codes, domain=ordinal(levels))
+        data = coded(codes, ordinal(levels))
         results.append(Queue(test.prepare(data), alpha=0.05).evaluate(QUERIES))
     for first, second in zip(*results, strict=True):
         np.testing.assert_allclose(first, second, rtol=1e-10, atol=1e-10)

@@ -17,6 +17,7 @@ import jaxcd
 from jaxcd.citests import CITest, CovarianceNorm, KendallTau, PooledCovariance, Query
 from jaxcd.privacy import search_sensitivity
 from jaxcd.queries import Queue
+from tests.helpers import coded, levelled
 
 TESTS = [CovarianceNorm(), PooledCovariance(), KendallTau()]
 #: what the search has to reach, as a share of the bound
@@ -35,11 +36,9 @@ def bound(test: CITest, n: int, alpha: float = ALPHA) -> float:
 def evaluate(test: CITest, rows: np.ndarray, levels: tuple[int, int, int], alpha: float = ALPHA):
     """Margins and statistics of groups of columns.  rows: (n, groups, 3)."""
     groups = rows.shape[1]
-    domain = jaxcd.Domain(
-        {f"c{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels * groups)}
-    )
+    domain = levelled(*(levels * groups), name="c")
     codes = rows.reshape(len(rows), -1).astype(np.int32)
-    prepared = test.prepare(jaxcd.Dataset.from_codes(codes, domain=domain))
+    prepared = test.prepare(coded(codes, domain))
     given = (lambda g: (3 * g + 2,)) if levels[2] > 1 else lambda g: ()
     queries = [Query(3 * g, 3 * g + 1, given(g)) for g in range(groups)]
     return Queue(prepared, alpha=alpha).evaluate(queries)

@@ -25,9 +25,10 @@ from jaxcd.citests import (
     Query,
 )
 from jaxcd.errors import DomainError, OptionError
+from tests.helpers import levelled, numbers
 
 LEVELS = (2, 3, 2, 4)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
+DOMAIN = levelled(*LEVELS)
 QUERIES = (Query(0, 1), Query(1, 3, (0,)), Query(0, 2, (1, 3)), Query(1, 2))
 ALPHAS = st.sampled_from([0.001, 0.01, 0.05, 0.2, 0.5, 0.9])
 
@@ -234,9 +235,7 @@ def test_kendall_refuses_numeric_conditioning():
 def test_fisher_z(seed: int, alpha: float, given: tuple[int, ...], n: int):
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(n, 5)) @ rng.normal(size=(5, 5))
-    data = jaxcd.Dataset.from_array(
-        values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(5)})
-    )
+    data = jaxcd.Dataset.from_array(values, domain=numbers(5))
     statistic, log_pvalue, margin = one(FisherZ(), data, Query(0, 1, given), alpha)
     design = np.column_stack([np.ones(n), values[:, list(given)]])
     left, right = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 
-import jax
 import numpy as np
 import pytest
 from scipy import stats
@@ -13,8 +12,10 @@ from scipy import stats
 import jaxcd
 from jaxcd.citests import Query
 from jaxcd.citests.spearman import spearman_rho_sensitivity
+from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import spearman
 from jaxcd.queries import Queue
+from tests.helpers import coded, levelled, numbers, simulated
 
 RELATION = jaxcd.privacy.Relation.REPLACE_ONE
 
@@ -83,9 +84,7 @@ def test_search_for_a_larger_change_of_rho():
 def margins(rows: np.ndarray, levels: tuple[int, ...], alpha: float = 0.05) -> np.ndarray:
     """rows: (n, groups, 3) -> (groups,)."""
     groups = rows.shape[1]
-    domain = jaxcd.Domain(
-        {f"c{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels * groups)}
-    )
+    domain = levelled(*(levels * groups), name="c")
     data = jaxcd.Dataset.from_codes(rows.reshape(len(rows), -1).astype(np.int32), domain=domain)
     queue = Queue(jaxcd.Spearman().prepare(data), alpha=alpha)
     return queue.evaluate([Query(3 * g, 3 * g + 1, (3 * g + 2,)) for g in range(groups)]).margin
@@ -180,7 +179,7 @@ def test_level_and_power_given_a_common_cause(numeric: bool):
                     "y": jaxcd.Ordinal(tuple(range(10))),
                     "z": jaxcd.Ordinal((0, 1, 2)),
                 }
-                data = jaxcd.Dataset.from_codes(codes, domain=jaxcd.Domain(columns))
+                data = coded(codes, jaxcd.Domain(columns))
             answer = Queue(jaxcd.Spearman().prepare(data), alpha=0.05).evaluate([Query(0, 1, (2,))])
             count += float(answer.log_pvalue[0]) <= math.log(0.05)
         rejected.append(count)
@@ -215,18 +214,13 @@ def test_degenerate_data_have_defined_results():
 
 def test_numeric_conditioning_is_refused_before_a_charge():
     rng = np.random.default_rng(0)
-    data = jaxcd.Dataset.from_array(
-        rng.normal(size=(50, 3)),
-        domain=jaxcd.Domain({name: jaxcd.Numeric() for name in ("a", "b", "c")}),
-    )
+    data = jaxcd.Dataset.from_array(rng.normal(size=(50, 3)), domain=numbers(("a", "b", "c")))
     options = dict(
         test=jaxcd.Spearman(), decider=jaxcd.SparseVector(), budget=jaxcd.Budget(1.0), key=None
     )
-    with pytest.raises(
-        jaxcd.errors.DomainError, match="Spearman cannot condition on the numeric column 'a'"
-    ):
+    with pytest.raises(DomainError, match="Spearman cannot condition on the numeric column 'a'"):
         jaxcd.pc(data, **options)
-    run = jaxcd.pc(data, max_level=0, noise=jaxcd.SimulatedNoise(jax.random.key(0)), **options)
+    run = jaxcd.pc(data, max_level=0, noise=simulated(), **options)
     assert run.cost.epsilon == 1.0 and run.spent.epsilon <= 1.0
 
 
@@ -246,5 +240,5 @@ def test_restriction_to_rows():
 
 def test_rho_sensitivity_refuses_nonsense():
     for n in (1, 0, -3, 2.5, True, math.nan):
-        with pytest.raises(jaxcd.errors.OptionError, match="n_samples"):
+        with pytest.raises(OptionError, match="n_samples"):
             spearman_rho_sensitivity(n)

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd.errors import JaxcdError, OptionError
+from tests.helpers import coded, levelled, numbers
 
 LEVELS = (2, 3, 2, 3, 2, 4)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
+DOMAIN = levelled(*LEVELS)
 TESTS = (
     jaxcd.ChiSquare(),
     jaxcd.GTest(),
@@ -39,7 +40,7 @@ def dataset(seed: int, n: int = 400) -> jaxcd.Dataset:
         )
     if seed % 3 == 0:
         codes[:, 4] = codes[:, 2]
-    return jaxcd.Dataset.from_codes(codes, domain=DOMAIN)
+    return coded(codes, DOMAIN)
 
 
 def plain(data: jaxcd.Dataset, test: jaxcd.citests.CITest, **options) -> jaxcd.DiscoveryResult:
@@ -84,9 +85,7 @@ def test_numeric_columns(seed: int, order: list[int]):
     values[:, 1] += values[:, 0]
     values[:, 2] += 0.2 * values[:, 1]
     values[:, 4] = values[:, 3]  # exact copies
-    data = jaxcd.Dataset.from_array(
-        values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(5)})
-    )
+    data = jaxcd.Dataset.from_array(values, domain=numbers(5))
     first, second = plain(data, jaxcd.FisherZ()), plain(data.permuted(order), jaxcd.FisherZ())
     assert second.graph.skeleton().reordered(data.names) == first.graph.skeleton()
 
@@ -95,7 +94,7 @@ def test_numeric_columns(seed: int, order: list[int]):
 def test_order_of_rows_does_not_matter(test):
     data = dataset(5)
     order = np.random.default_rng(0).permutation(400)
-    again = jaxcd.Dataset.from_codes(data.codes[order], domain=DOMAIN)
+    again = coded(data.codes[order], DOMAIN)
     first, second = plain(data, test), plain(again, test)
     assert first.graph == second.graph and first.separating_sets == second.separating_sets
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import jaxcd
+from tests.helpers import coded, levelled, simulated
 
 _COMPILED: list[str] = []
 
@@ -37,7 +38,7 @@ def compilations() -> Iterator[list[str]]:
 
 D = 10
 LEVELS = (2, 2, 3, 2, 4, 2, 3, 2, 2, 3)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
+DOMAIN = levelled(*LEVELS)
 
 
 def dataset(seed: int, n: int = 3000) -> jaxcd.Dataset:
@@ -47,7 +48,7 @@ def dataset(seed: int, n: int = 3000) -> jaxcd.Dataset:
     for j, k in enumerate(LEVELS):
         parents = codes[:, rng.permutation(j)[:2]].sum(1) if j else np.zeros(n, dtype=np.int64)
         codes[:, j] = np.where(rng.random(n) < 0.6, parents % k, rng.integers(0, k, n))
-    return jaxcd.Dataset.from_codes(codes, domain=DOMAIN)
+    return coded(codes, DOMAIN)
 
 
 def run(data: jaxcd.Dataset, test: jaxcd.citests.CITest, **options) -> jaxcd.DiscoveryResult:
@@ -106,7 +107,7 @@ def test_a_second_private_run_compiles_nothing(decider):
             decider=decider,
             budget=jaxcd.Budget(1.0, 1e-6),
             key=None,
-            noise=jaxcd.SimulatedNoise(jax.random.key(seed)),
+            noise=simulated(seed),
             max_level=1,
         )
 

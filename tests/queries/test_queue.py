@@ -31,16 +31,17 @@ from jaxcd.errors import DomainError, PrivacyError, SensitivityError
 from jaxcd.privacy import Sensitive
 from jaxcd.privacy.sensitive import exact_values
 from jaxcd.queries import Query, Queue, Session
+from tests.helpers import coded, levelled, numbers
 
 DISCRETE = (ChiSquare(), GTest(), CovarianceNorm(), PooledCovariance(), KendallTau())
 LEVELS = (2, 3, 4, 2, 5, 1)
 D = len(LEVELS)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
+DOMAIN = levelled(*LEVELS)
 CODES = (np.random.default_rng(0).random((400, D)) ** 2 * LEVELS).astype(np.int32)
-DATA = jaxcd.Dataset.from_codes(CODES, domain=DOMAIN)
+DATA = coded(CODES, DOMAIN)
 NUMERIC = jaxcd.Dataset.from_array(
     np.random.default_rng(1).normal(size=(150, D)) @ np.random.default_rng(2).normal(size=(D, D)),
-    domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(D)}),
+    domain=numbers(D),
 )
 ORACLE = Oracle(jaxcd.networks.load("asia").dag)
 PREPARED = {test: test.prepare(DATA) for test in DISCRETE} | {
@@ -104,9 +105,7 @@ def test_restriction_is_the_test_on_those_rows(test: CITest, seed: int, size: in
     rows = np.random.default_rng(seed).permutation(400) < size
     queries = [Query(0, 1), Query(1, 2, (3,)), Query(2, 4, (0,))]
     restricted = Queue(PREPARED[test].restrict(rows), alpha=0.05).evaluate(queries)
-    alone = Queue(
-        test.prepare(jaxcd.Dataset.from_codes(CODES[rows], domain=DOMAIN)), alpha=0.05
-    ).evaluate(queries)
+    alone = Queue(test.prepare(coded(CODES[rows], DOMAIN)), alpha=0.05).evaluate(queries)
     for a, b in zip(restricted, alone, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
@@ -115,7 +114,7 @@ def test_order_of_rows_does_not_matter():
     order = np.random.default_rng(3).permutation(400)
     queries = [Query(x, y, (z,)) for x, y, z in itertools.combinations(range(D), 3)]
     for test in DISCRETE:
-        other = test.prepare(jaxcd.Dataset.from_codes(CODES[order], domain=DOMAIN))
+        other = test.prepare(coded(CODES[order], DOMAIN))
         same(
             Queue(PREPARED[test], alpha=0.05).evaluate(queries),
             Queue(other, alpha=0.05).evaluate(queries),
@@ -260,7 +259,7 @@ def test_data_sets_and_sessions_do_not_print_values():
             "b": jaxcd.Ordinal((0, 1, 2, 987654)),
         }
     )
-    data = jaxcd.Dataset.from_codes(codes, domain=domain)
+    data = coded(codes, domain)
     holder = session(data=data)
     holder.margins([Query(0, 1)])
     for thing in (data, holder, holder.margins([Query(0, 1)])):

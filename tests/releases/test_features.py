@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 
-import jax
 import numpy as np
 import pytest
 from scipy import linalg, stats
@@ -15,6 +14,7 @@ import jaxcd
 from jaxcd.citests import Query
 from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal
 from jaxcd.discovery.released import pc_features, search_features
+from jaxcd.errors import DataError, FormatError, OptionError, PrivacyError
 from jaxcd.ops.tilted_moments import pack
 from jaxcd.releases.base import Release
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation
@@ -25,6 +25,7 @@ from jaxcd.releases.features.feature_covariances import (
     release_features,
 )
 from jaxcd.releases.features.feature_score import FeatureScore
+from tests.helpers import simulated
 
 BUDGET = jaxcd.Budget(1.0, 1e-6)
 
@@ -34,10 +35,6 @@ def dataset(values: np.ndarray, *, declared: bool = True) -> Dataset:
     return Dataset.from_array(
         values, domain=Domain({name: Numeric() for name in names}, declared=declared)
     )
-
-
-def simulated(seed: int) -> jaxcd.SimulatedNoise:
-    return jaxcd.SimulatedNoise(jax.random.key(seed))
 
 
 def collider(n: int, *, seed: int) -> np.ndarray:
@@ -145,11 +142,9 @@ class TestTheNumberOfFeatures:
 
     def test_the_release_has_it_and_asked_numbers_stay(self):
         values = collider(2_000, seed=0)
-        small = release_features(
-            dataset(values), budget=jaxcd.Budget(0.3, 1e-6), noise=simulated(0)
-        )
+        small = release_features(dataset(values), budget=jaxcd.Budget(0.3, 1e-6), noise=simulated())
         large = release_features(
-            dataset(values), budget=jaxcd.Budget(50.0, 1e-6), noise=simulated(0)
+            dataset(values), budget=jaxcd.Budget(50.0, 1e-6), noise=simulated()
         )
         assert small.sizes == (2,) * 4 and large.sizes == (6,) * 4
         assert release_features(dataset(values), budget=jaxcd.NO_PRIVACY).sizes == (6,) * 4
@@ -157,7 +152,7 @@ class TestTheNumberOfFeatures:
             dataset(values),
             budget=jaxcd.Budget(0.3, 1e-6),
             options=Features(n_features=5),
-            noise=simulated(0),
+            noise=simulated(),
         )
         assert asked.sizes == (5,) * 4
 
@@ -247,7 +242,7 @@ class TestCanonicalCorrelation:
     def test_its_power_on_dependence_without_correlation(self):
         values = collider(20_000, seed=2)
         assert abs(np.corrcoef(values[:, 0], values[:, 1])[0, 1]) < 0.05
-        release = release_features(dataset(values), budget=BUDGET, noise=simulated(0))
+        release = release_features(dataset(values), budget=BUDGET, noise=simulated())
         assert log_pvalue(release, 0, 1) < -50
         assert log_pvalue(release, 1, 3) > math.log(0.001) > log_pvalue(release, 1, 3, (2,))
 
@@ -257,7 +252,7 @@ class TestCanonicalCorrelation:
             release_features(dataset(values), budget=jaxcd.NO_PRIVACY)
         )
         noisy = CanonicalCorrelation().prepare(
-            release_features(dataset(values), budget=BUDGET, noise=simulated(0))
+            release_features(dataset(values), budget=BUDGET, noise=simulated())
         )
         for query in (Query(0, 3), Query(0, 2, (1,))):
             assert noisy.null_moments(query)[1] > 2 * exact.null_moments(query)[1]
@@ -285,7 +280,7 @@ class TestSearches:
         y = np.abs(x) + rng.normal(size=30_000)
         domain = Domain({"label": Categorical((0, 1, 2)), "x": Numeric(), "y": Numeric()})
         data = Dataset.from_array(np.column_stack([label, x, y]), domain=domain)
-        graph = search_features(release_features(data, budget=BUDGET, noise=simulated(0))).graph
+        graph = search_features(release_features(data, budget=BUDGET, noise=simulated())).graph
         assert graph.adjacency.tolist() == [
             [False, True, False],
             [True, False, True],
@@ -303,7 +298,7 @@ class TestSearches:
 
     def test_the_score_is_equal_for_equivalent_graphs(self):
         release = release_features(
-            dataset(collider(1000, seed=6)), budget=BUDGET, noise=simulated(0)
+            dataset(collider(1000, seed=6)), budget=BUDGET, noise=simulated()
         )
         score = FeatureScore(release)
         adjacency = np.zeros((4, 4), dtype=bool)
@@ -372,7 +367,7 @@ class TestFileAndErrors:
         arrays = dict(np.load(tmp_path / "features.npz"))
         arrays["moments"] = arrays["moments"][:3]
         np.savez(tmp_path / "bad.npz", **arrays)
-        with pytest.raises(jaxcd.errors.FormatError, match="damaged"):
+        with pytest.raises(FormatError, match="damaged"):
             Release.load(tmp_path / "bad.npz")
 
     @pytest.mark.parametrize(
@@ -394,7 +389,7 @@ class TestFileAndErrors:
             np.column_stack([x, 2 * x, np.full(200, 3.0), np.zeros(200), np.ones(200)]),
             domain=domain,
         )
-        release = release_features(data, budget=budget, noise=simulated(0))
+        release = release_features(data, budget=budget, noise=simulated())
         queries = [
             Query.of(x, y, given)
             for x, y, given in ((0, 1, (2, 3)), (0, 3, ()), (2, 4, (0, 1)), (0, 2, (4,)))
@@ -409,17 +404,17 @@ class TestFileAndErrors:
         monkeypatch.setattr(jaxcd.privacy.Ledger, "charge", lambda *_: pytest.fail("charged"))
         data = dataset(collider(300, seed=0))
         for budget, word in ((None, "budget"), (jaxcd.Budget(1.0), "delta")):
-            with pytest.raises(jaxcd.errors.OptionError, match=word):
+            with pytest.raises(OptionError, match=word):
                 release_features(data, budget=budget)
-        with pytest.raises(jaxcd.errors.OptionError, match="Features"):
+        with pytest.raises(OptionError, match="Features"):
             release_features(data, budget=BUDGET, options=3)
-        with pytest.raises(jaxcd.errors.DataError, match="8 features"):
+        with pytest.raises(DataError, match="8 features"):
             release_features(dataset(collider(9, seed=0)), budget=BUDGET)
-        with pytest.raises(jaxcd.errors.DataError, match="24 features"):
+        with pytest.raises(DataError, match="24 features"):
             release_features(
                 dataset(collider(20, seed=0)), budget=BUDGET, options=Features(n_features=6)
             )
-        with pytest.raises(jaxcd.errors.PrivacyError, match="inferred"):
+        with pytest.raises(PrivacyError, match="inferred"):
             release_features(dataset(collider(300, seed=0), declared=False), budget=BUDGET)
 
     @pytest.mark.parametrize(
@@ -437,13 +432,13 @@ class TestFileAndErrors:
         ],
     )
     def test_wrong_options(self, wrong):
-        with pytest.raises(jaxcd.errors.OptionError, match=next(iter(wrong))):
+        with pytest.raises(OptionError, match=next(iter(wrong))):
             Features(**wrong)
 
     def test_searches_want_this_release(self):
         data = dataset(collider(300, seed=0))
         for call in (search_features, pc_features, FeatureScore):
-            with pytest.raises(jaxcd.errors.OptionError, match="features"):
+            with pytest.raises(OptionError, match="features"):
                 call(data)
         release = release_features(data, budget=BUDGET)
         for call, options in (
@@ -451,5 +446,5 @@ class TestFileAndErrors:
             (pc_features, {"effect": 1.0}),
             (FeatureScore, {"n_candidates": 0}),
         ):
-            with pytest.raises(jaxcd.errors.OptionError, match=next(iter(options))):
+            with pytest.raises(OptionError, match=next(iter(options))):
                 call(release, **options)

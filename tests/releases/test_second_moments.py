@@ -8,13 +8,13 @@ import dataclasses
 import math
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 from scipy import optimize
 
 import jaxcd
 from jaxcd.data import Categorical, Dataset, Domain, Numeric
+from jaxcd.errors import DataError, DomainError, FormatError, OptionError, PrivacyError
 from jaxcd.ops import tilted_moments as tilted
 from jaxcd.privacy import Accountant
 from jaxcd.releases.base import Release
@@ -25,6 +25,7 @@ from jaxcd.releases.moments.second_moments import (
     SecondMoments,
     release_second_moments,
 )
+from tests.helpers import simulated
 
 BUDGET = jaxcd.Budget(epsilon=1.0, delta=1e-6)
 
@@ -42,10 +43,6 @@ def public(values: np.ndarray) -> SecondMoments:
         centres=dict.fromkeys(names, 0.0),
         scales=dict(zip(names, values.std(0).tolist(), strict=True)),
     )
-
-
-def simulated(seed: int) -> jaxcd.SimulatedNoise:
-    return jaxcd.SimulatedNoise(jax.random.key(seed))
 
 
 def chain(n: int, rng: np.random.Generator) -> np.ndarray:
@@ -145,7 +142,7 @@ class TestUntilting:
         values = chain(3000, np.random.default_rng(1))
         units = np.array([1000.0, 0.001, 7.0, 1.0])
         here, there = (
-            release_second_moments(dataset(v), budget=BUDGET, noise=simulated(0), options=public(v))
+            release_second_moments(dataset(v), budget=BUDGET, noise=simulated(), options=public(v))
             for v in (values, values * units)
         )
         np.testing.assert_allclose(here.correlation, there.correlation, atol=1e-5)
@@ -159,7 +156,7 @@ def partial(release: ReleasedSecondMoments, *variables: int) -> tuple[float, flo
 class TestVariance:
     def test_partial_correlation_against_its_definition(self):
         values = chain(5000, np.random.default_rng(2))
-        release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated(0))
+        release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated())
         c = release.covariance
         given = [1, 3]
         block = c[np.ix_([0, 2], [0, 2])] - c[np.ix_([0, 2], given)] @ np.linalg.solve(
@@ -249,7 +246,7 @@ class TestCost:
         release = release_second_moments(
             dataset(values),
             budget=BUDGET,
-            noise=simulated(0),
+            noise=simulated(),
             options=None if bought else public(values),
         )
         assert release.cost.epsilon == 1.0 and release.cost.delta == 1e-6
@@ -268,7 +265,7 @@ class TestCost:
     def test_the_last_round_has_the_noise_of_its_share(self):
         values = chain(500, np.random.default_rng(0))
         release = release_second_moments(
-            dataset(values), budget=BUDGET, noise=simulated(0), options=public(values)
+            dataset(values), budget=BUDGET, noise=simulated(), options=public(values)
         )
         rho = 0.7 * jaxcd.privacy.Ledger(BUDGET).rho_limit
         # rows on a grid
@@ -292,7 +289,7 @@ class TestCost:
         far = values.copy()
         far[0] = 1e300
         releases = [
-            release_second_moments(dataset(v), budget=BUDGET, noise=simulated(0), options=options)
+            release_second_moments(dataset(v), budget=BUDGET, noise=simulated(), options=options)
             for v in (values, far)
         ]
         np.testing.assert_allclose(releases[0].correlation, releases[1].correlation, atol=0.02)
@@ -330,7 +327,7 @@ class TestBoughtUnits:
             5.0,
             0.7,
         ]
-        accountant = Accountant(jaxcd.privacy.Ledger(budget), simulated(0))
+        accountant = Accountant(jaxcd.privacy.Ledger(budget), simulated())
         rho = 0.1 * accountant.ledger.rho_limit
         domain = Domain({"a": Numeric(), "b": Numeric(), "c": Numeric(-20, 20)})
         centres, scales = bought_units(
@@ -344,30 +341,30 @@ class TestBoughtUnits:
 class TestFile:
     def test_save_and_load(self, tmp_path):
         values = chain(300, np.random.default_rng(0))
-        release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated(0))
+        release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated())
         loaded = Release.load(release.save(tmp_path / "moments.npz"))
         assert isinstance(loaded, ReleasedSecondMoments)
         np.testing.assert_array_equal(loaded.covariance, release.covariance)
         for part in ("cost", "spent", "domain", "charges", "sigma", "rate"):
             assert getattr(loaded, part) == getattr(release, part)
         assert loaded.effective_samples == release.effective_samples
-        with pytest.raises(jaxcd.errors.DomainError, match="other variables"):
+        with pytest.raises(DomainError, match="other variables"):
             loaded.check_names(["y"])
 
     def test_a_damaged_file_is_refused(self, tmp_path):
         release = release_second_moments(
-            dataset(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated(0)
+            dataset(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated()
         )
         path = release.save(tmp_path / "moments.npz")
         arrays = dict(np.load(path))
         arrays["factor"] = arrays["factor"][:2]
         np.savez(path, **arrays)
-        with pytest.raises(jaxcd.errors.FormatError, match="damaged"):
+        with pytest.raises(FormatError, match="damaged"):
             ReleasedSecondMoments.load(path)
 
     def test_it_does_not_print_its_numbers(self):
         release = release_second_moments(
-            dataset(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated(0)
+            dataset(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated()
         )
         assert "array" not in repr(release) and "4 columns" in repr(release)
 
@@ -386,12 +383,12 @@ class TestErrors:
             ({"scale_share": 1.0}, "scale_share"),
             ({"scale_share": math.nan}, "scale_share"),
         ):
-            with pytest.raises(jaxcd.errors.OptionError, match=word):
+            with pytest.raises(OptionError, match=word):
                 SecondMoments(**options)
 
     def test_centres_of_other_columns(self):
         data = dataset(chain(300, np.random.default_rng(0)))
-        with pytest.raises(jaxcd.errors.OptionError, match="missing.*x1.*unknown.*y"):
+        with pytest.raises(OptionError, match="missing.*x1.*unknown.*y"):
             release_second_moments(
                 data, budget=BUDGET, options=SecondMoments(centres={"y": 0.0}, scales={"y": 1.0})
             )
@@ -399,32 +396,32 @@ class TestErrors:
     def test_columns_that_are_not_numeric(self):
         domain = Domain({"a": Numeric(), "b": Categorical(("u", "v"))})
         data = Dataset.from_array([[0.5, "u"], [1.5, "v"]], domain=domain)
-        with pytest.raises(jaxcd.errors.DomainError, match="'b'.*not numeric"):
+        with pytest.raises(DomainError, match="'b'.*not numeric"):
             release_second_moments(data, budget=BUDGET)
 
     def test_values_that_are_no_numbers_do_not_come_so_far(self):
         values = np.array([[0.0, math.nan], [1.0, 2.0]])
         assert np.isfinite(dataset(values).numeric).all()
-        with pytest.raises(jaxcd.errors.DataError):
+        with pytest.raises(DataError):
             jaxcd.Dataset(dataset(values).domain, np.empty((2, 0), dtype=np.int32), values)
 
     @pytest.mark.parametrize("budget", [None, 1.0, jaxcd.Budget(1.0)])
     def test_budgets(self, budget):
-        with pytest.raises(jaxcd.errors.OptionError, match="budget"):
+        with pytest.raises(OptionError, match="budget"):
             release_second_moments(dataset(chain(300, np.random.default_rng(0))), budget=budget)
 
     def test_an_inferred_domain(self):
         data = dataset(chain(300, np.random.default_rng(0)), declared=False)
-        with pytest.raises(jaxcd.errors.PrivacyError, match="inferred"):
+        with pytest.raises(PrivacyError, match="inferred"):
             release_second_moments(data, budget=BUDGET)
 
     def test_the_test_wants_the_release_and_mechanisms_refuse_it(self):
         data = dataset(chain(300, np.random.default_rng(0)))
         decider = jaxcd.Threshold(0.01)
-        with pytest.raises(jaxcd.errors.OptionError, match="no release of second moments"):
+        with pytest.raises(OptionError, match="no release of second moments"):
             jaxcd.pc(data, test=NoisyFisherZ(), decider=decider, budget=jaxcd.NO_PRIVACY, key=None)
-        release = release_second_moments(data, budget=BUDGET, noise=simulated(0))
-        with pytest.raises(jaxcd.errors.OptionError, match="has been paid for"):
+        release = release_second_moments(data, budget=BUDGET, noise=simulated())
+        with pytest.raises(OptionError, match="has been paid for"):
             jaxcd.pc(
                 release,
                 test=NoisyFisherZ(),
@@ -440,7 +437,7 @@ class TestErrors:
         values = chain(100, np.random.default_rng(0))
         values[:, 1] = 3.0
         values[:, 3] = 2 * values[:, 0]
-        release = release_second_moments(dataset(values), budget=budget, noise=simulated(0))
+        release = release_second_moments(dataset(values), budget=budget, noise=simulated())
         answers = (
             NoisyFisherZ()
             .prepare(release)
