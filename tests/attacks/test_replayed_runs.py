@@ -36,7 +36,8 @@ from jaxcd.citests.tables import DiscreteTest
 from jaxcd.decisions import Noise
 from jaxcd.privacy import GRID, NoiseSampler, integer_sensitivity
 from jaxcd.report import graph_json
-from tests.helpers import coded, levelled, numbers
+from tests.catalogue import MARGIN_TESTS
+from tests.helpers import coded, levelled, numbers, stated
 
 LEVELS = (2, 3, 2, 4)
 DOMAIN = levelled(*LEVELS)
@@ -143,7 +144,6 @@ def real_costs(
     return shares
 
 
-TESTS = [jaxcd.CovarianceNorm(), jaxcd.PooledCovariance(), jaxcd.KendallTau()]
 #: decider, further options of the run
 RUNS = [
     (jaxcd.SparseVector(), {}),
@@ -161,11 +161,8 @@ N_PAIRS = 14
 IDS = [f"{decider.name}{i}" for i, (decider, _) in enumerate(RUNS)]
 
 
-def shift_of(test: jaxcd.citests.CITest, n: int, alpha: float = 0.05) -> int:
-    bound = test.margin_sensitivity(
-        alpha=alpha, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE
-    )
-    assert bound is not None
+def shift_of(test: jaxcd.citests.CITest, n: int) -> int:
+    bound = stated(test, n)
     return int(integer_sensitivity(bound.value, grid=GRID, pad=bound.pad))
 
 
@@ -181,11 +178,12 @@ def rate_of(first: Tape) -> float:
 def test_neighbours_look_the_same_at_the_price_that_was_charged(
     decider: Any, options: dict, tapping: Tapping
 ):
+    """Also of the deciders in ``test_replayed_schedules.py``."""
     rng = np.random.default_rng(11)
     worst: list[float] = []
     different, separated, untouched = 0, 0, 0
     for trial in range(N_PAIRS):
-        n, test = (26, 200)[trial % 2], TESTS[trial % 3]
+        n, test = (26, 200)[trial % 2], MARGIN_TESTS[trial % 4]
         budget = jaxcd.Budget(float(rng.choice([0.5, 4.0, 60.0])), 1e-3)
         codes = random_codes(rng, n)
         neighbour, record = codes.copy(), int(rng.integers(n))
@@ -208,9 +206,11 @@ def test_neighbours_look_the_same_at_the_price_that_was_charged(
                 assert all(map(np.array_equal, first.asked[index], second.asked[index]))
         worst += real_costs(result, first, second, shift=shift, rate=rate_of(first))
     assert different > N_PAIRS / 2 and separated > 5  # the pairs differ, and the deciders decide
-    assert (untouched > 5) == (isinstance(decider, jaxcd.SieveAndExamine) and decider.rate != 1)
+    inner = getattr(decider, "decider", decider)
+    assert (untouched > 5) == (isinstance(inner, jaxcd.SieveAndExamine) and inner.rate != 1)
     # The coupling of an AboveThreshold fills its price; other mechanisms are charged for the worst
-    # pair.
+    # pair.  The scale of Gaussian noise is a float: squares are compared to one unit in the last
+    # place.
     assert max(worst) <= 1 + 1e-12
     assert max(worst) > 0.05
 
@@ -231,7 +231,7 @@ def test_any_two_data_sets_look_the_same_under_the_same_answers(
         [(constant, copies), (copies, independent), (independent, constant)]
     ):
         settings = {
-            "test": TESTS[trial],
+            "test": MARGIN_TESTS[trial],
             "decider": decider,
             "budget": jaxcd.Budget(3.0, 1e-3),
             **options,
@@ -441,7 +441,7 @@ def test_a_swapped_subset_is_a_neighbour(tapping: Tapping):
     decider, n = jaxcd.SieveAndExamine(rate=0.5, n_rounds=4), 200
     hits = 0
     for trial in range(12):
-        codes, test = random_codes(rng, n), TESTS[trial % 3]
+        codes, test = random_codes(rng, n), MARGIN_TESTS[trial % 4]
 
         def exchanged(mask: np.ndarray, rng: np.random.Generator = rng) -> np.ndarray:
             other = mask.copy()
