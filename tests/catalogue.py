@@ -71,7 +71,7 @@ class TestRow:
     __test__ = False
 
     test: Any
-    data: Callable[[], jaxcd.Dataset] | None
+    data: Callable[..., jaxcd.Dataset] | None
     private: bool
     needs_delta: bool = False
     exact: bool = True
@@ -110,7 +110,7 @@ class DeciderRow:
 
     decider: Any
     tests: tuple[Any, ...] = MARGIN_TESTS
-    data: Callable[[], jaxcd.Dataset] = discrete
+    data: Callable[..., jaxcd.Dataset] = discrete
     private: bool = True
     plans: bool = True
     least_rows: int = 2
@@ -151,7 +151,7 @@ class KindRow:
     """kind: of release, with data that it takes, a test and the scores that its release answers."""
 
     kind: Any
-    data: Callable[[], jaxcd.Dataset]
+    data: Callable[..., jaxcd.Dataset]
     test: Any
     scores: tuple[type, ...]
     pure: bool = False
@@ -170,7 +170,7 @@ class ScoreRow:
     """score: a configuration, with data that it takes."""
 
     score: ScoreConfig
-    data: Callable[[], jaxcd.Dataset]
+    data: Callable[..., jaxcd.Dataset]
 
 
 SCORES = (

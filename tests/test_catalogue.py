@@ -68,19 +68,32 @@ def test_every_public_class_is_in_the_table() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", [row for row in TESTS if row.data], ids=name_of)
+@pytest.mark.parametrize("row", [row for row in TESTS if row.data and not row.exact], ids=name_of)
 def test_answers_do_not_depend_on_the_batch(row: TestRow) -> None:
-    assert row.data is not None
-    prepared = row.test.prepare(row.data(), key=KEY)
+    """To rounding; the others, to the last bit, in ``tests/queries/test_queue.py``."""
+    data = row.data(100)
+    prepared = row.test.prepare(data, key=KEY)
     queries = [Query.of(0, 1, ()), Query.of(0, 2, ()), Query.of(1, 2, ()), Query.of(0, 2, (1,))]
     queries = queries[:3] if isinstance(row.test, jaxcd.HSIC) else queries
     together = Queue(prepared, alpha=0.05).evaluate(queries)
     for place, query in enumerate(queries):
-        alone = Queue(row.test.prepare(row.data(), key=KEY), alpha=0.05).evaluate([query])
+        alone = Queue(row.test.prepare(data, key=KEY), alpha=0.05).evaluate([query])
         np.testing.assert_allclose(alone.margin[0], together.margin[place], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(
             alone.log_pvalue[0], together.log_pvalue[place], rtol=1e-9, atol=1e-9
         )
+
+
+@pytest.mark.parametrize("row", [row for row in TESTS if row.data], ids=name_of)
+def test_a_subset_of_the_rows_is_answered_or_refused(row: TestRow) -> None:
+    data, rows = row.data(), np.arange(300) % 3 > 0
+    prepared = row.test.prepare(data, key=KEY)
+    if not row.restricts:
+        with pytest.raises((OptionError, NotImplementedError)):
+            prepared.restrict(rows)
+        return
+    part = Queue(prepared.restrict(rows), alpha=0.05).evaluate([Query.of(0, 1, ())])
+    assert np.isfinite(part.margin).all() and part.log_pvalue[0] < -3
 
 
 @pytest.mark.parametrize("row", [row for row in TESTS if row.data], ids=name_of)
@@ -109,7 +122,7 @@ def test_a_test_is_private_where_its_sensitivity_is_bounded(row: TestRow) -> Non
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", DECIDERS, ids=name_of)
+@pytest.mark.parametrize("row", DECIDERS, ids=str)
 def test_a_decider_keeps_the_budget_repeats_and_says_what_it_paid(row: DeciderRow) -> None:
     ask: dict[str, Any] = {"test": row.test, "decider": row.decider, "key": KEY, "max_level": 1}
     data = row.data()
@@ -132,7 +145,15 @@ def test_a_decider_keeps_the_budget_repeats_and_says_what_it_paid(row: DeciderRo
             jaxcd.pc(data, budget=jaxcd.Budget(8.0), noise=simulated(), **ask)
 
 
-@pytest.mark.parametrize("row", DECIDERS, ids=name_of)
+@pytest.mark.xfail(
+    strict=True, reason="Scheduled does not say that the decider inside it needs a delta"
+)
+def test_a_decider_by_level_needs_a_delta_if_the_one_inside_it_does() -> None:
+    inner = jaxcd.NoisyThreshold(noise=decisions.Noise.GAUSSIAN)
+    assert inner.needs_delta and jaxcd.Scheduled(inner).needs_delta
+
+
+@pytest.mark.parametrize("row", DECIDERS, ids=str)
 def test_planning_a_decider_reads_no_data(row: DeciderRow) -> None:
     ask: dict[str, Any] = {"test": row.test, "decider": row.decider, "budget": BUDGET}
     data = row.data()
@@ -166,7 +187,8 @@ def test_a_release_is_bought_searched_tested_redrawn_and_saved(
     assert loaded.bought == bought.bought and type(loaded) is type(bought)
     run = jaxcd.search(bought)
     assert jaxcd.search(loaded).graph == run.graph and run.again is not None
-    assert run.cost == bought.cost
+    assert run.cost == bought.cost and run.cost.epsilon == BUDGET.epsilon
+    assert run.graph.names == data.names
     tested = jaxcd.pc(bought, test=row.test, decider=jaxcd.Threshold(0.01), key=KEY, max_level=1)
     assert (
         tested.cost == bought.cost

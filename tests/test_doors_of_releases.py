@@ -8,6 +8,7 @@ import pytest
 import jaxcd
 from jaxcd.errors import OptionError
 from jaxcd.privacy import rho_to_epsilon
+from tests.catalogue import KINDS, KindRow
 from tests.helpers import numbers, sampled, simulated
 
 BUDGET = jaxcd.Budget(2.0, 1e-6)
@@ -26,18 +27,6 @@ def numeric() -> jaxcd.Dataset:
     return jaxcd.Dataset.from_array(values, domain=numbers("abc"))
 
 
-@pytest.mark.parametrize(
-    "kind", [jaxcd.Histogram(), jaxcd.Marginals()], ids=["histogram", "marginals"]
-)
-def test_discrete_columns(discrete, kind, tmp_path):
-    bought = jaxcd.release(discrete, kind, budget=BUDGET, noise=simulated(1))
-    assert bought.cost.epsilon == BUDGET.epsilon and bought.spent.epsilon <= BUDGET.epsilon
-    found = jaxcd.search(bought)
-    assert found.cost == bought.cost and found.graph.names == discrete.names
-    bought.save(tmp_path / "bought.npz")
-    assert jaxcd.search(jaxcd.Release.load(tmp_path / "bought.npz")).graph == found.graph
-
-
 def test_numeric_columns(numeric):
     bought = jaxcd.release(numeric, jaxcd.SecondMoments(), budget=BUDGET, noise=simulated(1))
     assert jaxcd.search(bought).graph == jaxcd.MixedGraph.from_edges(
@@ -45,17 +34,11 @@ def test_numeric_columns(numeric):
     )
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.SecondMoments(), jaxcd.Features()],
-    ids=lambda kind: type(kind).__name__,
-)
+@pytest.mark.parametrize("row", KINDS, ids=lambda row: type(row.kind).__name__)
 @pytest.mark.parametrize("noise", [None, simulated(1)], ids=["secure", "simulated"])
-def test_every_search_says_what_was_paid_and_whether_noise_was_secure(
-    discrete, numeric, kind, noise
-):
-    data = discrete if isinstance(kind, (jaxcd.Histogram, jaxcd.Marginals)) else numeric
-    bought = jaxcd.release(data, kind, budget=BUDGET, noise=noise)
+def test_every_search_says_what_was_paid_and_whether_noise_was_secure(row: KindRow, noise):
+    data = row.data(20_000)
+    bought = jaxcd.release(data, row.kind, budget=BUDGET, noise=noise)
     info = jaxcd.search(bought).info
     assert info["secure_noise"] is (noise is None) and info["budget"] == str(bought.cost)
     assert (
@@ -63,7 +46,7 @@ def test_every_search_says_what_was_paid_and_whether_noise_was_secure(
         and info["n_samples"] == 20_000
         and info["n_variables"] == len(data.names)
     )
-    rho = sum(row["rho"] for row in info["ledger"])
+    rho = sum(event["rho"] for event in info["ledger"])
     paid = (
         info["ledger"][0]["epsilon"]
         if info["ledger"][0]["mechanism"] == "Pure"

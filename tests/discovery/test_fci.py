@@ -328,6 +328,9 @@ def hidden_separator_data(n: int = 20_000) -> jaxcd.Dataset:
 
 
 DECIDERS = [
+    jaxcd.ExponentialSelect(alpha=1e-3, n_questions=40),
+    jaxcd.Scheduled(jaxcd.ExponentialSelect(alpha=1e-3)),
+    jaxcd.Scheduled(jaxcd.NoisyThreshold(alpha=1e-3)),
     jaxcd.NoisyThreshold(alpha=1e-3),
     jaxcd.SparseVector(alpha=1e-3, n_rounds=5),
     jaxcd.SieveAndExamine(alpha=1e-3, n_rounds=8),

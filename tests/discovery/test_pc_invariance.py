@@ -14,17 +14,11 @@ from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd.errors import JaxcdError, OptionError
+from tests.catalogue import TABLE_TESTS
 from tests.helpers import coded, levelled, numbers
 
 LEVELS = (2, 3, 2, 3, 2, 4)
 DOMAIN = levelled(*LEVELS)
-TESTS = (
-    jaxcd.ChiSquare(),
-    jaxcd.GTest(),
-    jaxcd.CovarianceNorm(),
-    jaxcd.PooledCovariance(),
-    jaxcd.KendallTau(),
-)
 
 
 def dataset(seed: int, n: int = 400) -> jaxcd.Dataset:
@@ -49,7 +43,7 @@ def plain(data: jaxcd.Dataset, test: jaxcd.citests.CITest, **options) -> jaxcd.D
     )
 
 
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
+@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10_000), order=st.permutations(range(len(LEVELS))))
 def test_stable_skeleton_does_not_depend_on_column_order(test, seed: int, order: list[int]):
@@ -90,7 +84,7 @@ def test_numeric_columns(seed: int, order: list[int]):
     assert second.graph.skeleton().reordered(data.names) == first.graph.skeleton()
 
 
-@pytest.mark.parametrize("test", [jaxcd.GTest(), jaxcd.KendallTau()], ids=lambda test: test.name)
+@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
 def test_order_of_rows_does_not_matter(test):
     data = dataset(5)
     order = np.random.default_rng(0).permutation(400)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import jaxcd
+from tests.catalogue import PRIVATE_DECIDERS, DeciderRow, discrete
 from tests.helpers import coded, levelled, simulated
 
 _COMPILED: list[str] = []
@@ -67,7 +68,9 @@ def test_the_counter_counts():
 
 
 @pytest.mark.parametrize(
-    "test", [jaxcd.CovarianceNorm(), jaxcd.KendallTau()], ids=lambda test: test.name
+    "test",
+    [jaxcd.CovarianceNorm(), jaxcd.KendallTau(), jaxcd.Spearman()],
+    ids=lambda test: test.name,
 )
 def test_a_run_compiles_a_bounded_number_of_programs_and_then_none(test: jaxcd.citests.CITest):
     jax.clear_caches()
@@ -89,22 +92,13 @@ def test_a_run_compiles_a_bounded_number_of_programs_and_then_none(test: jaxcd.c
     assert 1 <= len(first) <= len(first) + len(others) <= (deepest + 1) + sizes + 4
 
 
-@pytest.mark.parametrize(
-    "decider",
-    [
-        jaxcd.SparseVector(),
-        jaxcd.SieveAndExamine(rate=0.5),
-        jaxcd.NoisyThreshold(),
-        jaxcd.LevelwiseGaussian(),
-    ],
-    ids=lambda decider: decider.name,
-)
-def test_a_second_private_run_compiles_nothing(decider):
+@pytest.mark.parametrize("row", [row for row in PRIVATE_DECIDERS if row.data is discrete], ids=str)
+def test_a_second_private_run_compiles_nothing(row: DeciderRow):
     def private(seed: int) -> None:
         jaxcd.pc(
             dataset(seed, n=600),
-            test=jaxcd.CovarianceNorm(),
-            decider=decider,
+            test=row.test,
+            decider=row.decider,
             budget=jaxcd.Budget(1.0, 1e-6),
             key=None,
             noise=simulated(seed),

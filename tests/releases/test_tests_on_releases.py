@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
+import jax
 import numpy as np
 import pytest
 from scipy import stats
@@ -23,6 +25,7 @@ from jaxcd.releases.tables.noisy_strata import (
     marginal_strata,
 )
 from jaxcd.releases.tables.noisy_table_tests import noisy_chi_square, noisy_kendall
+from tests.catalogue import PRIVATE_DECIDERS, TESTS
 from tests.helpers import coded, levelled, numbers, sampled, simulated
 
 FREE = jaxcd.NO_PRIVACY
@@ -397,13 +400,19 @@ class TestRefusals:
     RELEASE = _histogram(np.full((2, 2, 2), 50), scale=2.0)
 
     @pytest.mark.parametrize(
-        "test", [jaxcd.CovarianceNorm(), jaxcd.FisherZ(), jaxcd.Spearman()], **NAMED
+        "test", [row.test for row in TESTS if row.data and row.test not in TABLE_TESTS], **NAMED
     )
     def test_another_test_is_told_which_there_are(self, test):
         with pytest.raises(
             OptionError, match=f"{test.name}; it answers ChiSquare, GTest, KendallTau"
         ):
-            jaxcd.pc(self.RELEASE, test=test, decider=jaxcd.Threshold(), key=None)
+            jaxcd.pc(
+                self.RELEASE,
+                test=test,
+                decider=jaxcd.Threshold(),
+                key=jax.random.key(0),
+                max_level=0,
+            )
 
     def test_a_budget(self):
         with pytest.raises(OptionError, match="a release has been paid for"):
@@ -415,11 +424,11 @@ class TestRefusals:
                 key=None,
             )
 
-    def test_a_mechanism(self):
-        with pytest.raises(OptionError, match="NoisyThreshold buys answers"):
-            jaxcd.fci(
-                self.RELEASE, test=jaxcd.KendallTau(), decider=jaxcd.NoisyThreshold(), key=None
-            )
+    @pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
+    @pytest.mark.parametrize("search", [jaxcd.pc, jaxcd.fci])
+    def test_a_mechanism(self, row, search):
+        with pytest.raises(OptionError, match=f"{re.escape(row.decider.name)} buys answers"):
+            search(self.RELEASE, test=jaxcd.KendallTau(), decider=row.decider, key=None)
 
     def test_a_dataset_still_needs_a_budget(self):
         data = dataset(np.zeros((5, 2)), 2, 2)
