@@ -328,7 +328,7 @@ def hidden_separator_data(n: int = 20_000) -> jaxcd.Dataset:
 
 
 DECIDERS = [
-    jaxcd.ExponentialSelect(alpha=1e-3, n_questions=40),
+    jaxcd.ExponentialSelect(alpha=1e-3, n_questions=60),
     jaxcd.Scheduled(jaxcd.ExponentialSelect(alpha=1e-3)),
     jaxcd.Scheduled(jaxcd.NoisyThreshold(alpha=1e-3)),
     jaxcd.NoisyThreshold(alpha=1e-3),
