@@ -15,8 +15,10 @@ import pytest
 import jaxcd
 from jaxcd.data import Dataset, Domain, Numeric
 from jaxcd.discovery.released import search_second_moments
+from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.releases import GaussianScore, Release, ReleasedSecondMoments, SecondMoments
+from tests.helpers import simulated
 
 BUDGET = jaxcd.Budget(epsilon=1.0, delta=1e-6)
 DAG = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")])
@@ -29,9 +31,7 @@ def data(n: int = 20_000, seed: int = 0) -> Dataset:
 
 
 def release(n: int = 20_000, budget=BUDGET) -> ReleasedSecondMoments:
-    return SecondMoments().release(
-        data(n), budget=budget, noise=jaxcd.SimulatedNoise(jax.random.key(1))
-    )
+    return SecondMoments().release(data(n), budget=budget, noise=simulated(1))
 
 
 def dags(d: int):
@@ -96,9 +96,9 @@ class TestScore:
         [{"penalty": 0.0}, {"penalty": math.nan}, {"n_candidates": 0}, {"max_parents": -1}],
     )
     def test_options(self, options):
-        with pytest.raises(jaxcd.errors.OptionError, match=next(iter(options))):
+        with pytest.raises(OptionError, match=next(iter(options))):
             GaussianScore(release(2000), **options)
-        with pytest.raises(jaxcd.errors.OptionError, match="release"):
+        with pytest.raises(OptionError, match="release"):
             GaussianScore(data(100))
 
 
@@ -134,9 +134,7 @@ class TestSearches:
         n_edges = []
         for seed in range(10):
             independent = Dataset.from_array(rng.normal(size=(1000, 6)), domain=domain)
-            found = SecondMoments().release(
-                independent, budget=BUDGET, noise=jaxcd.SimulatedNoise(jax.random.key(seed))
-            )
+            found = SecondMoments().release(independent, budget=BUDGET, noise=simulated(seed))
             n_edges.append(int(search_second_moments(found).graph.adjacency.sum()) // 2)
         assert sum(n_edges) <= 2  # of 150 pairs
 
@@ -148,9 +146,7 @@ class TestSearches:
         )
         for epsilon in (0.2, 0.1, 0.01):
             found = SecondMoments().release(
-                independent,
-                budget=jaxcd.Budget(epsilon, 1e-6),
-                noise=jaxcd.SimulatedNoise(jax.random.key(5)),
+                independent, budget=jaxcd.Budget(epsilon, 1e-6), noise=simulated(5)
             )
             assert found.effective_samples < 1
             assert (
@@ -160,7 +156,7 @@ class TestSearches:
             )
 
     def test_another_thing_than_a_release(self):
-        with pytest.raises(jaxcd.errors.OptionError, match="release"):
+        with pytest.raises(OptionError, match="release"):
             search_second_moments(data(100))
 
     def test_many_variables_are_searched_by_orderings(self):
