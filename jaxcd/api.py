@@ -142,30 +142,64 @@ def discover(
     n_confidence_draws: int = 0,
     progress: bool | Callable[[LevelRecord], None] = False,
 ) -> DiscoveryResult:
-    """Discovers a causal graph by a method chosen from public facts; ``info["reasons"]`` says
-    which, and why.
+    """Discovers a causal graph by a method chosen from public facts.
 
-    Arguments as for :func:`jaxcd.pc`.  algorithm: ``Algorithm.AUTO`` follows
-    :func:`jaxcd.recommend`, or takes PC where test, decider, max_level or knowledge is given;
-    ``test`` and ``decider`` override the choice of :func:`choose`, ``tree`` the
-    options of ``Algorithm.TREE``.  With ``Algorithm.FCI`` the
-    graph is a PAG.  What is free is there: ``confidence`` of a search by tests that released its
-    margins.  ``Algorithm.TREE`` takes no max_level and no knowledge, ``Algorithm.RELEASE`` none of
-    these four; both have no levels to report.
-    linear: as for :func:`jaxcd.recommend`.  ledger: a LedgerFile (or Ledger) that every event is
-    charged to as well: one total for many runs. release_out: a file for what was bought, written
-    before it is searched; ``Release.load`` reads it.  n_confidence_draws: draws of
-    :func:`jaxcd.discovery.edge_confidence`, which says how sure the edges are; 0 for none.  Both
-    only with a release.
+    ``info["reasons"]`` of the result says which method, and why.  Whatever ends the call after the
+    first charge, an interrupt included, carries what was bought: :func:`jaxcd.receipt_of`.
 
-    Guarantee
-    ---------
-    That of :func:`release`, :func:`jaxcd.pc`, :func:`jaxcd.tree_pc` or :func:`jaxcd.fci`: the
-    choice reads the domain, the budget and the number of rows only.
+    Args:
+        data: a Dataset, with a declared domain where there is a budget.
+        budget: the total (epsilon, delta), fixed here, or NO_PRIVACY.
+        key: a typed key for tests that draw permutations; None for the others.
+        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
+            experiments.
+        ledger: a LedgerFile (or Ledger) that every event is charged to as well: one total for many
+            runs.
+        test: a conditional independence test; None leaves the choice to :func:`choose`.
+        decider: how answers are given; None leaves the choice to :func:`choose`.
+        tree: the options of ``Algorithm.TREE``, which has its own mechanism.
+        algorithm: ``Algorithm.AUTO`` follows :func:`jaxcd.recommend`, or takes PC where test,
+            decider, max_level or knowledge is given.  With ``Algorithm.FCI`` the graph is a PAG.
+            ``Algorithm.TREE`` takes no max_level and no knowledge, ``Algorithm.RELEASE`` none of
+            these four; both have no levels to report.
+        linear: whether the relations among numeric columns may be taken as linear, as for
+            :func:`jaxcd.recommend`.
+        max_level: the largest conditioning set, as for :func:`jaxcd.pc`.
+        knowledge: what is known before, as for :func:`jaxcd.pc`; public.
+        release_out: a file for what was bought, written before it is searched; ``Release.load``
+            reads it.  Only with a release.
+        n_confidence_draws: draws of :func:`jaxcd.discovery.edge_confidence`, which says how sure
+            the edges are; 0 for none.  Only with a release.
+        progress: True prints a line a level; a function is called with each LevelRecord.
 
-    Raises what the chosen method raises, and OptionError for an option that it does not have,
-    before anything is charged.  Whatever ends the call after the first charge, an interrupt
-    included, carries what was bought: :func:`jaxcd.receipt_of`.
+    Returns:
+        The graph with its guarantee.  Its ``confidence`` is there where it is free: for searches by
+        tests that released their margins.
+
+    Raises:
+        OptionError: an option is out of its range, or the method does not have it.
+        DomainError: the method does not take the columns, or the domain is not declared.
+        PrivacyError: the decider fits no budget.
+        SensitivityError: the test has no bounded sensitivity.
+
+    Guarantee:
+        That of :func:`release`, :func:`jaxcd.pc`, :func:`jaxcd.tree_pc` or :func:`jaxcd.fci`: the
+        choice reads the domain, the budget and the number of rows only.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("earthquake").sample(50_000, key=jax.random.key(0))
+        >>> run = jaxcd.discover(
+        ...     data,
+        ...     budget=jaxcd.Budget(1.0),
+        ...     key=None,
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> print(run.graph)
+        Burglary --> Alarm
+        Earthquake --> Alarm
+        Alarm --> JohnCalls
+        Alarm --> MaryCalls
     """
     if isinstance(data, Release):
         raise OptionError(
@@ -258,12 +292,22 @@ def _check_afterwards(
 
 @dataclass(frozen=True)
 class CITestResult(Certified):
-    """One answer.  Without privacy: statistic, pvalue (and its logarithm) and margin.  Under a
-    budget only the noisy margin and what follows from it are released: statistic, pvalue and
-    log_pvalue are None.
+    """The answer of one conditional independence test.
 
-    cost: the guarantee.  spent: what the events charged add up to.  info: what was public of the
-    data, and the ledger's table.
+    Under a budget only the noisy margin and what follows from it are released.
+
+    Args:
+        cost: the guarantee.
+        spent: what the events charged add up to.
+        info: what was public of the data, and the ledger's table.
+        statistic: the test's statistic; None under a budget.
+        pvalue: of the test; None under a budget.
+        log_pvalue: its natural logarithm, which does not underflow; None under a budget.
+        margin: the statistic minus its critical value; noisy under a budget.
+        independent: whether the margin is at most zero.
+        cost: the guarantee.
+        spent: what the events charged add up to.
+        info: what was public of the data, and the ledger's table.
     """
 
     statistic: float | None
@@ -293,20 +337,51 @@ def ci_test(
     ledger: PrivacyFilter | None = None,
     alpha: float = 0.05,
 ) -> CITestResult:
-    """One conditional independence test: is x independent of y given ``given``?
+    """One conditional independence test: are x and y independent given ``given``, or not.
 
-    data, budget, ledger: as for :func:`jaxcd.pc`; a release is tested at no further cost.  x, y,
-    given: different names.  Independent iff the margin (statistic minus critical value at level
-    alpha), under a budget with Laplace noise, is at most zero.
+    They are independent iff the margin (statistic minus critical value at level alpha), under a
+    budget with Laplace noise, is at most zero.
 
-    Guarantee
-    ---------
-    Relation: that of the budget; public: n, the domain, all arguments.  Events: what the test buys
-    as its preparation, if anything, and a ``PureEvent`` of the largest epsilon that is left for the
-    released margin, whose sensitivity the test states.  Proof: :func:`jaxcd.privacy.laplace`.
+    Args:
+        data: a Dataset, a release, which is tested at no further cost, or None with an Oracle.
+        x: a column.
+        y: another column.
+        given: the columns to condition on, none of them x or y.
+        test: a conditional independence test.
+        budget: the total (epsilon, delta), or NO_PRIVACY; left out with a release.
+        key: a typed key for tests that draw permutations.
+        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
+            experiments.
+        ledger: a LedgerFile (or Ledger) that every event is charged to as well.
+        alpha: level of the test, 0 < alpha < 1.
 
-    Raises OptionError for an unknown or repeated name, SensitivityError for a test without bounded
-    sensitivity under a budget.
+    Returns:
+        The answer with its cost.  Without privacy it has statistic, p-value and margin, under a
+        budget the noisy margin only.
+
+    Raises:
+        OptionError: a name is unknown or repeated, or an argument is out of its range.
+        SensitivityError: the test has no bounded sensitivity, and there is a budget.
+
+    Guarantee:
+        Relation: that of the budget; public: n, the domain, all arguments.  Events: what the test
+        buys as its preparation, if anything, and a ``PureEvent`` of the largest epsilon that is
+        left for the released margin, whose sensitivity the test states.  Proof:
+        :func:`jaxcd.privacy.laplace`.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
+        >>> answer = jaxcd.ci_test(
+        ...     data,
+        ...     "bronc",
+        ...     "dysp",
+        ...     test=jaxcd.CovarianceNorm(),
+        ...     budget=jaxcd.Budget(0.5),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> answer.independent, answer.pvalue, answer.spent.epsilon
+        (False, None, 0.5)
     """
     decider = Threshold(alpha)  # checks alpha
     if budget is None and isinstance(data, Release):
@@ -390,18 +465,39 @@ def release(
 ) -> Release:
     """Buys noisy statistics of the data once; whatever is computed from them later is free.
 
-    data: with a declared domain.  kind: ``Histogram()`` of all columns together (discrete, up to
-    4,096 cells), ``Marginals()`` (discrete, many columns), ``SecondMoments()`` (numeric, linear) or
-    ``Features()`` (numeric or mixed, additive models).  budget: the total; all of it is spent.
-    noise: None for secure noise. ledger: a LedgerFile (or Ledger) that every event is charged to as
-    well. Returns a release, which can be saved, published and loaded; :func:`search` finds graphs
-    in it.
+    Args:
+        data: with a declared domain.
+        kind: ``Histogram()`` of all columns together (discrete, up to 4,096 cells), ``Marginals()``
+            (discrete, many columns), ``SecondMoments()`` (numeric, linear) or ``Features()``
+            (numeric or mixed, additive models).
+        budget: the total; all of it is spent.  Or NO_PRIVACY.
+        noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
+            experiments.
+        ledger: a LedgerFile (or Ledger) that every event is charged to as well.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and the domain are public.  The kind's docstring states its event,
-    sensitivity and proof. Raises OptionError, DomainError or PrivacyError, before anything is
-    charged, where arguments do not fit.
+    Returns:
+        A release, which can be saved, published and loaded; :func:`search` finds graphs in it.
+
+    Raises:
+        OptionError: an argument is not of its kind, before anything is charged.
+        DomainError: the kind does not take the columns, before anything is charged.
+        PrivacyError: the domain is not declared, before anything is charged.
+
+    Guarantee:
+        Relation: replace-one; n and the domain are public.  The kind's docstring states its event,
+        sensitivity and proof.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
+        >>> bought = jaxcd.release(
+        ...     data,
+        ...     jaxcd.Histogram(),
+        ...     budget=jaxcd.Budget(1.0),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> bought.kind, bought.cost.epsilon
+        ('histogram', 1.0)
     """
     if not isinstance(kind, ReleaseKind):
         raise OptionError(
@@ -412,15 +508,39 @@ def release(
 
 
 def search(bought: Release) -> DiscoveryResult:
-    """The best graph of a release by the score that knows its noise; post-processing, with the
-    release's guarantee.
+    """The best graph of a release, by the score that knows the noise in it.
 
-    bought: what :func:`release` or ``Release.load`` returned.  Histograms are searched over
-    equivalence classes from exact starts, marginals by orderings, second moments exactly up to 20
-    columns; the functions ``search_histogram``, ``search_marginals``, ``search_second_moments`` and
-    ``search_features`` in :mod:`jaxcd.discovery` have options.
+    Histograms are searched over equivalence classes from exact starts, marginals by orderings,
+    second moments exactly up to 20 columns.  The functions ``search_histogram``,
+    ``search_marginals``, ``search_second_moments`` and ``search_features`` in
+    :mod:`jaxcd.discovery` have options.
 
-    Raises OptionError for anything else.
+    Args:
+        bought: what :func:`release` or ``Release.load`` returned.
+
+    Returns:
+        The CPDAG, with the guarantee of the release.
+
+    Raises:
+        OptionError: ``bought`` is no release.
+
+    Guarantee:
+        That of the release: the search is post-processing, and costs nothing more.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("earthquake").sample(50_000, key=jax.random.key(0))
+        >>> bought = jaxcd.release(
+        ...     data,
+        ...     jaxcd.Histogram(),
+        ...     budget=jaxcd.Budget(0.5),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> print(jaxcd.search(bought).graph)
+        Burglary --> Alarm
+        Earthquake --> Alarm
+        Alarm --> JohnCalls
+        Alarm --> MaryCalls
     """
     if not isinstance(bought, Release):
         raise OptionError(

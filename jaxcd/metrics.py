@@ -43,20 +43,22 @@ class F1Score(float):
     F1 = 2 TP / (n_estimated + n_true), the harmonic mean of precision = TP / n_estimated and
     recall = TP / n_true. If nothing is estimated and nothing is true, all three are 1; any other 0
     / 0 is 0.
-
-    Args:
-        true_positives: Number of items that are both estimated and true.
-        n_estimated: Number of estimated items, at least ``true_positives``.
-        n_true: Number of true items, at least ``true_positives``.
-
-    Raises:
-        OptionError: If the counts do not fit together.
     """
 
     __slots__ = ("_counts",)
     _counts: tuple[int, int, int]
 
     def __new__(cls, true_positives: int, n_estimated: int, n_true: int) -> F1Score:
+        """Makes a score of three counts.
+
+        Args:
+            true_positives: Number of items that are both estimated and true.
+            n_estimated: Number of estimated items, at least ``true_positives``.
+            n_true: Number of true items, at least ``true_positives``.
+
+        Raises:
+            OptionError: If the counts do not fit together.
+        """
         if not 0 <= true_positives <= min(n_estimated, n_true):
             raise OptionError(
                 "counts must satisfy 0 <= true_positives <= n_estimated and n_true, "

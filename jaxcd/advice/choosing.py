@@ -38,14 +38,30 @@ _MOST_COLUMNS = 20
 
 
 class Algorithm(enum.Enum):
-    """A way to find a graph.
+    """A way to find a graph, for :func:`jaxcd.discover`.
 
-    AUTO: what :func:`recommend` says, or PC where an option is given that only PC has.
-    PC: :func:`jaxcd.pc`, a CPDAG; no latent variables.  TREE: :func:`jaxcd.tree_pc`, PC guided by a
-    tree, in four batches. FCI: :func:`jaxcd.fci`, a PAG; latent and selection variables are
-    allowed.
-    RELEASE: :func:`jaxcd.release` and :func:`jaxcd.search`, a CPDAG from statistics that are bought
-    once.
+    Attributes:
+        AUTO: what :func:`jaxcd.recommend` says, or PC where an option is given that only PC has.
+        PC: :func:`jaxcd.pc`, a CPDAG; no latent variables.
+        TREE: :func:`jaxcd.tree_pc`, PC guided by a tree, in four batches.
+        FCI: :func:`jaxcd.fci`, a PAG; latent and selection variables are allowed.
+        RELEASE: :func:`jaxcd.release` and :func:`jaxcd.search`, a CPDAG from statistics that are
+            bought once.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
+        >>> run = jaxcd.discover(
+        ...     data,
+        ...     budget=jaxcd.Budget(1.0),
+        ...     key=None,
+        ...     algorithm=jaxcd.Algorithm.RELEASE,
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> print(run.graph)
+        Smoker --- Cancer
+        Cancer --- Xray
+        Cancer --- Dyspnoea
     """
 
     AUTO = "auto"
@@ -59,8 +75,13 @@ class Algorithm(enum.Enum):
 class Choice:
     """A way to find a graph, and why: chosen from public facts, never from the rows.
 
-    algorithm: any but AUTO.  test: of a search by tests, else None.  decider: of PC and FCI.  tree:
-    the options of ``Algorithm.TREE``, which has its own mechanism.  kind: of release.
+    Args:
+        algorithm: any but AUTO.
+        test: of a search by tests, else None.
+        decider: of PC and FCI, else None.
+        reasons: why, one sentence each.
+        kind: of release, else None.
+        tree: the options of ``Algorithm.TREE``, which has its own mechanism, else None.
     """
 
     test: CITest | None
@@ -135,8 +156,10 @@ def choose(
     with delta = 0 SparseVector, no privacy Threshold.  ``Algorithm.TREE`` has its own mechanism,
     and takes the tests of private runs with and without a budget.
 
-    Raises DomainError for numeric beside nominal columns, and for numeric columns under a budget
-    without delta; OptionError for a decider with ``Algorithm.TREE``, or ``tree`` with another.
+    Raises:
+        DomainError: for numeric beside nominal columns, and for numeric columns under a budget
+            without delta.
+        OptionError: for a decider with ``Algorithm.TREE``, or ``tree`` with another.
     """
     _check_algorithm(algorithm, decider, tree)
     reasons = []

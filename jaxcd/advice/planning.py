@@ -32,10 +32,17 @@ _USUAL_EFFECT = 0.01
 
 @dataclass(frozen=True)
 class Plan:
-    """n_answers: answers that are paid for.  noise: standard deviation of the noise on a margin.
-    smallest_margin: what is seen with probability at least 0.95, noise of the decision included.
-    smallest_share: the same divided by the rows. sensible: whether a dependence of one record in a
-    hundred can be seen.  words: the same in a sentence."""
+    """What a private run would see.
+
+    Args:
+        n_answers: answers that are paid for.
+        noise: standard deviation of the noise on a margin, in records.
+        smallest_margin: what is seen with probability at least 0.95, noise of the decision
+            included.
+        smallest_share: the same divided by the rows.
+        sensible: whether a dependence of one record in a hundred can be seen.
+        words: the same in a sentence.
+    """
 
     n_answers: int
     noise: float
@@ -54,19 +61,44 @@ def plan(
     decider: Decider | None = None,
     tree: TreeOptions | None = None,
 ) -> Plan:
-    r"""Plans a private run: what will the budget see?
-
-    domain: the declared domain.  n_samples: public, at least 2.  test, decider, budget: as for
-    :func:`jaxcd.pc`.  tree: in the place of a decider, the options of :func:`jaxcd.tree_pc`.
+    r"""What a private run would see: its noise, and the smallest effect that it can detect.
 
     For the deciders that pay by the answer the noise is that of one answer when the budget is
-    divided among all of them; for LevelwiseGaussian it is that of the first level after the release
-    with all pairs still open, for the tree-guided search that of the questions whether to add an
-    edge with all pairs open: the worst case.  The smallest margin is (kappa + 1.645) noise, kappa
-    the decision threshold.
+    divided among all of them.  For LevelwiseGaussian it is that of the first level after the
+    release with all pairs still open, for the tree-guided search that of the questions whether to add an edge
+    with all pairs open: the worst case.  The smallest margin that is seen with probability 0.95 is
 
-    Raises OptionError where an argument is not of its kind, SensitivityError for a test without
-    bounded sensitivity.
+        (kappa + 1.645) noise
+
+    with kappa the decision threshold.  No data is read.
+
+    Args:
+        domain: the declared domain.
+        n_samples: the public number of rows, at least 2.
+        test: as for :func:`jaxcd.pc`.
+        budget: the total.
+        decider: as for :func:`jaxcd.pc`.
+        tree: in the place of a decider, the options of :func:`jaxcd.tree_pc`.
+
+    Returns:
+        The plan, with a sentence in ``words``.
+
+    Raises:
+        OptionError: an argument is not of its kind.
+        SensitivityError: the test has no bounded sensitivity.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("asia").domain
+        >>> plan = jaxcd.plan(
+        ...     domain,
+        ...     100_000,
+        ...     test=jaxcd.CovarianceNorm(),
+        ...     decider=jaxcd.LevelwiseGaussian(),
+        ...     budget=jaxcd.Budget(1.0, 1e-6),
+        ... )
+        >>> print(plan.n_answers, round(plan.noise), round(plan.smallest_margin), plan.sensible)
+        84 127 451 True
     """
     check_facts(domain, n_samples)
     _check_budget(budget)
@@ -106,18 +138,34 @@ def plan(
 def plan_release(
     domain: Domain, n_samples: int, *, kind: ReleaseKind, budget: Budget
 ) -> ReleasePlan:
-    r"""Plans a release: how large is its noise?
-
-    domain: the declared domain.  n_samples: public, at least 2.  kind, budget: as for
-    :func:`jaxcd.release`.
+    r"""How large the noise of a release would be.
 
     The noise is, for a histogram, that of a cell, sqrt(2) 2 / epsilon; for marginals, that of an
     interaction of the first round, when all pairs are bought; for second moments, that of an entry
     of the last round if the earlier ones found the right units, n times the noise on a correlation;
-    for features, n times that on a correlation of two features.
+    for features, n times that on a correlation of two features.  No data is read.
 
-    Raises OptionError where an argument is not of its kind or the budget has no delta for Gaussian
-    noise, DomainError where the release does not take the columns.
+    Args:
+        domain: the declared domain.
+        n_samples: the public number of rows, at least 2.
+        kind: as for :func:`jaxcd.release`.
+        budget: the total.
+
+    Returns:
+        The plan, with a sentence in ``words``.
+
+    Raises:
+        OptionError: an argument is not of its kind or the budget has no delta for Gaussian noise.
+        DomainError: the release does not take the columns.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("asia").domain
+        >>> plan = jaxcd.plan_release(
+        ...     domain, 100_000, kind=jaxcd.Histogram(), budget=jaxcd.Budget(1.0)
+        ... )
+        >>> print(plan.words)
+        Each cell has noise of 2.83 records; what is below 0.01% of the 100,000 rows is noise.
     """
     check_facts(domain, n_samples)
     _check_budget(budget)

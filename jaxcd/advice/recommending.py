@@ -99,10 +99,13 @@ class Alternative:
 class Recommendation:
     """What to run, and why; ``print`` shows all of it.
 
-    method: the choice in one word.  choice: the same as objects: algorithm, kind of release, or
-    test and decider. reasons: sentences with the numbers that decided.  alternatives: what was
-    considered besides.  warning: where this budget is too small for so many rows to find much, else
-    None.  delta_warning: where delta is not below 1 / n_samples, else None.
+    Args:
+        method: the choice in one word.
+        choice: the same as objects: algorithm, kind of release, or test and decider.
+        reasons: sentences with the numbers that decided.
+        alternatives: what was considered besides.
+        warning: where this budget is too small for so many rows to find much, else None.
+        delta_warning: where delta is not below 1 / n_samples, else None.
     """
 
     method: Method
@@ -146,17 +149,31 @@ class Recommendation:
 def recommend(
     domain: Domain, n_samples: int, *, budget: Budget | NoPrivacy, linear: bool = False
 ) -> Recommendation:
-    """Which method suits a domain, a number of rows and a budget, and why; the rules and their
-    evidence are the module's.
+    """Which method suits a domain, a number of rows and a budget, and why.
 
-    domain: the declared domain.  n_samples: the public number of rows, at least 2.  budget: the
-    total, or NO_PRIVACY. linear: whether the relations among numeric columns may be taken as
-    linear; knowledge, never a look at the data.
+    The rules and their evidence are in the docstring of :mod:`jaxcd.advice.recommending`.  Nothing
+    is read but the arguments, so that nothing is spent.
 
-    Nothing is read but the arguments, so that nothing is spent.
+    Args:
+        domain: the declared domain.
+        n_samples: the public number of rows, at least 2.
+        budget: the total, or NO_PRIVACY.
+        linear: whether the relations among numeric columns may be taken as linear; knowledge, never
+            a look at the data.
 
-    Raises OptionError where an argument is not of its kind, DomainError for numeric columns under a
-    budget without delta, and for DataError for these where there are no more rows than features.
+    Returns:
+        The method, its reasons with numbers, and the alternatives; ``print`` shows all of it.
+
+    Raises:
+        OptionError: an argument is not of its kind.
+        DomainError: there are numeric columns and the budget has no delta.
+        DataError: there are numeric columns and no more rows than features.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("asia").domain
+        >>> print(jaxcd.recommend(domain, 10_000, budget=jaxcd.Budget(1.0)).reasons[0])
+        8 columns have 256 cells together, at most 4,096: one record changes two of them by 1.
     """
     check_facts(domain, n_samples)
     if not isinstance(budget, (Budget, NoPrivacy)):

@@ -28,7 +28,8 @@ class Bug:
     Args:
         name: short; what :mod:`jaxcd.privacy.registry` refers to.
         where: ``module:function`` or ``module:Class.method``, from ``jaxcd``.
-        old, new: words of its source that stand there once, and what stands there instead.
+        old: words of its source that stand there once, and what stands there instead.
+        new: as ``old``.
         check: the name of the check that must find it (of ``jaxcd.audit.CHECKS``).
     """
 

@@ -328,7 +328,8 @@ def replay(
     Args:
         tap: of :func:`tapping`.
         run: data and noise to a result.
-        here, there: neighbours.
+        here: neighbours.
+        there: as ``here``.
         seed: of the noise.
         shift: from the first tape to d, for the thresholds of sparse vectors.
     """

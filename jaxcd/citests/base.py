@@ -36,6 +36,16 @@ __all__ = [
 class Query(NamedTuple):
     """Is column x independent of column y given the columns ``given``?  Normal form: x < y,
     ``given`` ascending.
+
+    Args:
+        x: position of a column.
+        y: position of another column.
+        given: positions of the columns to condition on.
+
+    Example:
+        >>> from jaxcd.citests import Query
+        >>> Query(0, 1, (2, 3)).given
+        (2, 3)
     """
 
     x: int
@@ -62,9 +72,11 @@ class Evaluation(NamedTuple):
 class Sensitivity:
     """How far one neighbouring data set can move a margin.
 
-    value: the proved bound for exact arithmetic, in the margin's units.
-    pad: a bound on the error of the computed margin, counted twice on top of ``value`` by the
-    mechanisms (section L). proof: where the proof stands.
+    Args:
+        value: the proved bound for exact arithmetic, in the margin's units.
+        pad: a bound on the error of the computed margin, counted twice on top of ``value`` by the
+            mechanisms (section L).
+        proof: where the proof stands.
     """
 
     value: float
@@ -136,9 +148,11 @@ class CITest(abc.ABC):
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         """Looks at the data once.
 
-        key: a typed key for tests that draw permutations; the others do not look at it. Raises
-        DomainError, naming the column, where the test does not apply to its type, and OptionError
-        where a test that draws has no key.
+        Raises DomainError, naming the column, where the test does not apply to its type, and
+        OptionError where a test that draws has no key.
+
+        Args:
+            key: a typed key for tests that draw permutations; the others do not look at it.
         """
 
     #: Whether a prepared test can be restricted to a subsample.
@@ -184,7 +198,9 @@ class StatisticsSource(abc.ABC):
     """What can stand in the place of a data set: statistics that were paid for, and that know which
     tests they answer.
 
-    domain: the declared columns.  n_samples: the number of rows they were computed from (public).
+    Args:
+        domain: the declared columns.
+        n_samples: the number of rows they were computed from (public).
     """
 
     domain: Domain
@@ -199,7 +215,8 @@ class StatisticsSource(abc.ABC):
     def prepare_test(self, test: CITest, *, key: jax.Array | None = None) -> PreparedTest:
         """``test.prepare`` on these statistics, with their noise in the null.
 
-        Raises OptionError, naming the tests that it answers, for another.
+        Raises:
+            OptionError: naming the tests that it answers, for another.
         """
 
 

@@ -43,15 +43,21 @@ SCALE_SENSITIVITY = 2 + 1e-6
 class BoughtBandwidths:
     r"""Bandwidths chosen privately, one factor a column, by the exponential mechanism.
 
-    share: of the budget, in (0, 1), for all columns together.  grid: public factors of the
-    bandwidths, positive, at least two, different.  target: the mean kernel value aimed at, in (0,
-    1).
+    Args:
+        share: of the budget, in (0, 1), for all columns together.
+        grid: public factors of the bandwidths, positive, at least two, different.
+        target: the mean kernel value aimed at, in (0, 1).
 
-    Guarantee
-    ---------
-    Relation: replace-one; n, the bounds and all options are public.  Sensitivity of each utility: 2
-    records.  Event: one ``ExponentialMechanismEvent`` a column, charged when the session opens.
-    Proof: module docstring, :func:`jaxcd.privacy.select_max`.
+    Guarantee:
+        Relation: replace-one; n, the bounds and all options are public.  Sensitivity of each
+        utility: 2 records.  Event: one ``ExponentialMechanismEvent`` a column, charged when the
+        session opens. Proof: module docstring, :func:`jaxcd.privacy.select_max`.
+
+    Example:
+        >>> import jaxcd
+        >>> test = jaxcd.BoundedRCIT(scales=jaxcd.citests.BoughtBandwidths(share=0.2))
+        >>> test.scales.share
+        0.2
     """
 
     claim = GuaranteeClaim(

@@ -83,14 +83,17 @@ def ridge_norm(penalty: float, bound: float) -> float:
     """W: the largest |w| of the regression for |x| <= 1: min(B, 1 / sqrt(2 lambda)), for lambda > 2
     min(B, 1 / (1 + lambda / 2)).
 
-    Source: PRIVACY.md E1.
+    Source:
+        PRIVACY.md E1.
     """
     return min(bound, 1 / math.sqrt(2 * penalty) if penalty <= 2 else 1 / (1 + penalty / 2))
 
 
 def residual_shift(penalty: float, bound: float) -> float:
     """e = R(W) / sqrt(2 lambda), in records: m times the root mean square shift of residuals.
-    Source: PRIVACY.md E3, E4.
+
+    Source:
+        PRIVACY.md E3, E4.
     """
     w = ridge_norm(penalty, bound)
     c = (math.sqrt(1 + 8 * w * w) - 1) / (4 * w)
@@ -204,24 +207,55 @@ class _PreparedKernel(PreparedPermutationTest):
 
 @dataclass(frozen=True)
 class BoundedRCIT(PermutationTest):
-    r"""RCIT with a proved sensitivity: public bounds, bandwidths and permutations, norm-constrained
-    ridge.
+    r"""RCIT with a proved sensitivity, for numeric columns with declared bounds.
 
-    Statistic: T = sqrt(HSIC) of the residuals.  Margin: m (T - critical value) in units of its own
-    sensitivity. Columns: numeric with declared bounds.
-    penalty: lambda > 0.  norm_bound: B > 0.  bandwidth: of the residuals' kernel, raw_bandwidth:
-    for empty Z, ridge_bandwidth: of the kernel on Z times sqrt |Z|, all on the scale [-1, 1].
-    n_features: random Fourier features of Z, even. null: permutation or analytic (alpha at most
-    0.215).  n_permutations: k.
-    scales: None takes the bandwidths as they are; ``BoughtBandwidths()`` multiplies the three, for
-    each column, by a factor that is bought when the session opens (without privacy: the best one).
+    Bounds, bandwidths and permutations are public, and the norm of the ridge regression is limited.
+    Statistic: T = sqrt(HSIC) of the residuals.  Margin: m (T - critical value), in units of its own
+    sensitivity, with m the number of rows.  All bandwidths are on the scale on which the bounds are
+    [-1, 1].
 
-    Guarantee
-    ---------
-    Relation: replace-one; m, the bounds, the options and the permutations are public.  Sensitivity
-    of the margin: 1 (by scaling). Event: none (the margin never leaves the session; mechanisms
-    pay), and with ``scales`` an ``ExponentialMechanismEvent`` a column. Proof: module docstring.
-    Source: PRIVACY.md D, E, F2, H1, H3.
+    Args:
+        penalty: lambda of the ridge regression, positive.
+        norm_bound: B, the largest norm of a regression's coefficients, positive.
+        bandwidth: of the residuals' kernel, positive.
+        raw_bandwidth: of the kernel of x and y themselves where Z is empty, positive.
+        ridge_bandwidth: of the kernel on Z, positive, times sqrt |Z|.
+        n_features: the number of random Fourier features of Z, even, from 2.
+        null: ``Null.PERMUTATION``, or ``Null.ANALYTIC`` for alpha up to 0.215.
+        n_permutations: k, a whole number from 2.
+        scales: None takes the bandwidths as they are; ``BoughtBandwidths()`` multiplies the three,
+            for each column, by a factor that is bought when the session opens (without privacy: the
+            best one).
+
+    Raises:
+        OptionError: an argument is out of its range.
+
+    Guarantee:
+        Relation: replace-one; m, the bounds, the options and the permutations are public.
+        Sensitivity of the margin: 1 (by scaling).  Event: none (the margin never leaves the
+        session; mechanisms pay), and with ``scales`` an ``ExponentialMechanismEvent`` a column.
+        Proof: the docstring of :mod:`jaxcd.citests.bounded_rcit`.
+
+    Source:
+        PRIVACY.md D, E, F2, H1, H3.
+
+    Example:
+        >>> import jax, jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).uniform(-1, 1, size=500)
+        >>> y = np.clip(x**2 + 0.1 * np.random.default_rng(1).normal(size=500), -1, 2)
+        >>> columns = {"x": jaxcd.Numeric(-1, 1), "y": jaxcd.Numeric(-1, 2)}
+        >>> data = jaxcd.Dataset.from_array(np.column_stack([x, y]), domain=jaxcd.Domain(columns))
+        >>> answer = jaxcd.ci_test(
+        ...     data,
+        ...     "x",
+        ...     "y",
+        ...     test=jaxcd.BoundedRCIT(),
+        ...     budget=jaxcd.Budget(2.0),
+        ...     key=jax.random.key(0),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> answer.independent, answer.margin > 0
+        (False, True)
     """
 
     claim = GuaranteeClaim(

@@ -46,12 +46,28 @@ class _TableTest(DiscreteTest):
 
 @dataclass(frozen=True)
 class ChiSquare(_TableTest):
-    r"""Pearson's test: X^2 = sum over strata and cells of (O - E)^2 / E, chi-square distributed
-    under independence.
+    r"""Pearson's chi-square test of conditional independence, for discrete columns.
 
-    Degrees of freedom: sum over strata of (nonempty rows - 1)(nonempty columns - 1).  Margin:
-    log(alpha) - log(p-value). Columns: categorical or ordinal.  Sensitivity: unbounded.
-    Source: Agresti, *Categorical Data Analysis*, 3rd ed., section 3.2.
+    The statistic sums over strata of Z and over cells:
+
+        X^2 = sum (O - E)^2 / E
+
+    with O the counts and E = (row total) (column total) / (stratum total).  Under independence it
+    is chi-square distributed with sum over strata of (nonempty rows - 1)(nonempty columns - 1)
+    degrees of freedom.  Margin: log(alpha) - log(p-value).  Columns: categorical or ordinal.
+    Sensitivity: unbounded, so that a private run refuses the test.
+
+    Source:
+        Agresti, *Categorical Data Analysis*, 3rd ed., section 3.2.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(2_000, key=jax.random.key(0))
+        >>> answer = jaxcd.ci_test(
+        ...     data, "tub", "lung", test=jaxcd.ChiSquare(), budget=jaxcd.NO_PRIVACY
+        ... )
+        >>> answer.independent, round(answer.pvalue, 3)
+        (True, 0.601)
     """
 
     claim = GuaranteeClaim(
@@ -66,11 +82,24 @@ class ChiSquare(_TableTest):
 
 @dataclass(frozen=True)
 class GTest(_TableTest):
-    r"""The likelihood-ratio test: G = 2 sum O log(O / E), with the degrees of freedom of
-    :class:`ChiSquare`.
+    r"""The likelihood-ratio test of conditional independence, for discrete columns.
 
-    Margin: log(alpha) - log(p-value).  Columns: categorical or ordinal.  Sensitivity: unbounded (of
-    order log n). Source: Agresti, *Categorical Data Analysis*, 3rd ed., section 3.2.
+    The statistic is G = 2 sum O log(O / E), with the counts O, the expected counts E and the
+    degrees of freedom of :class:`ChiSquare`.  Margin: log(alpha) - log(p-value).  Columns:
+    categorical or ordinal. Sensitivity: unbounded (of order log n), so that a private run refuses
+    the test.
+
+    Source:
+        Agresti, *Categorical Data Analysis*, 3rd ed., section 3.2.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(2_000, key=jax.random.key(0))
+        >>> answer = jaxcd.ci_test(
+        ...     data, "lung", "xray", given=["either"], test=jaxcd.GTest(), budget=jaxcd.NO_PRIVACY
+        ... )
+        >>> answer.independent, round(answer.pvalue, 3)
+        (True, 0.326)
     """
 
     claim = GuaranteeClaim(

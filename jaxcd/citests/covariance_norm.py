@@ -3,8 +3,8 @@ r"""The covariance norm: a nominal test of bounded sensitivity.
 With C_k = O_k - r_k c_k^T / n_k the within-stratum cross-covariance (in records) of the one-hot
 vectors of x and y,
 
-    G = sqrt(sum_k |C_k|_F^2)   (:class:`CovarianceNorm`),      M = |sum_k C_k|_F
-    (:class:`PooledCovariance`).
+    G = sqrt(sum_k |C_k|_F^2)   (CovarianceNorm),
+    M = |sum_k C_k|_F           (PooledCovariance).
 
 Under independence G^2 and M^2 have the exact permutation mean V = sum_{n_k >= 2} A_k B_k /
 (n_k - 1), with A_k = n_k - |r_k|^2 / n_k, and G^2 is asymptotically a weighted sum of chi-squares
@@ -47,8 +47,9 @@ tau = (3 + 1.5 c) / (2 (3 - 2 sqrt 2)) makes the total **at most 3 for G and at 
 2) = 4.172 for M**, at every alpha.  Everything is total: no stratum is dropped, nothing is divided
 by a data-dependent quantity that can be zero.
 
-Source: PRIVACY.md section M; there V's decrease is bounded by 0.482 on a grid, here by 1 in one
-line, which costs tau^2 = 448 instead of 387 at alpha = 0.05.
+Source:
+    PRIVACY.md section M; there V's decrease is bounded by 0.482 on a grid, here by 1 in one line,
+    which costs tau^2 = 448 instead of 387 at alpha = 0.05.
 """
 
 from __future__ import annotations
@@ -124,16 +125,32 @@ class _CovarianceTest(DiscreteTest):
 
 @dataclass(frozen=True)
 class CovarianceNorm(_CovarianceTest):
-    r"""The covariance norm G = sqrt(sum_k |O_k - r_k c_k^T / n_k|_F^2): nominal levels, any pattern
-    of dependence.
+    r"""The covariance of two discrete columns, for any pattern of dependence within strata.
+
+    With O_k the table of stratum k, r_k and c_k its row and column totals and n_k its total:
+
+        G = sqrt(sum_k |O_k - r_k c_k^T / n_k|_F^2)
 
     Statistic: G, in records.  Margin: q_G = G - sqrt(max(V + c W, tau^2)).  P-value:
     Satterthwaite's approximation. Columns: categorical or ordinal, levels declared.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 3 records.
-    Event: none (the margin never leaves the session; mechanisms pay).  Proof: module docstring.
+    Guarantee:
+        Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 3 records.
+        Event: none (the margin never leaves the session; mechanisms pay).  Proof: module docstring.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
+        >>> answer = jaxcd.ci_test(
+        ...     data,
+        ...     "smoke",
+        ...     "lung",
+        ...     test=jaxcd.CovarianceNorm(),
+        ...     budget=jaxcd.Budget(1.0),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> answer.independent, round(answer.margin)
+        (False, 865)
     """
 
     claim = GuaranteeClaim(
@@ -146,16 +163,33 @@ class CovarianceNorm(_CovarianceTest):
 
 @dataclass(frozen=True)
 class PooledCovariance(_CovarianceTest):
-    r"""The pooled covariance M = |sum_k (O_k - r_k c_k^T / n_k)|_F: many strata with a common
-    pattern of dependence.
+    r"""The covariance of two discrete columns, pooled over strata with a common dependence.
+
+    With O_k the table of stratum k, r_k and c_k its row and column totals and n_k its total:
+
+        M = |sum_k (O_k - r_k c_k^T / n_k)|_F
 
     Statistic: M, in records.  Margin: q_M = M - sqrt(max(V + c W_1, tau^2)).  P-value:
     Satterthwaite's approximation. Columns: categorical or ordinal, levels declared.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 4.172 records.
-    Event: none. Proof: module docstring.
+    Guarantee:
+        Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 4.172
+        records. Event: none. Proof: module docstring.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
+        >>> answer = jaxcd.ci_test(
+        ...     data,
+        ...     "lung",
+        ...     "xray",
+        ...     given=["either"],
+        ...     test=jaxcd.PooledCovariance(),
+        ...     budget=jaxcd.Budget(1.0),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> answer.independent, answer.margin < 0
+        (True, True)
     """
 
     claim = GuaranteeClaim(f"margin sensitivity {4.0 + 3 - _BETWEEN:.4g} records, at every alpha")

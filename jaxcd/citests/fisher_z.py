@@ -56,14 +56,32 @@ class _PreparedCorrelation(PreparedTest):
 
 @dataclass(frozen=True)
 class FisherZ(CITest):
-    r"""The partial-correlation test, by Fisher's z: z = sqrt(n - |S| - 3) artanh(r), r the partial
-    correlation of x and y given S; standard normal under independence for jointly normal data.
+    r"""The test of a partial correlation by Fisher's z, for numeric columns.
 
-    Statistic: z.  Margin: |z| minus the normal quantile at 1 - alpha / 2.  Columns: numeric (or
-    ordinal, by their level codes). A constant column has r = 0.  Sensitivity: none is proved (the
-    correlation of unbounded columns has none), so mechanisms that need one refuse it.
-    Source: Fisher 1924; Anderson, *An Introduction to Multivariate Statistical Analysis*, section
-    4.3.
+    With r the partial correlation of x and y given S, the statistic
+
+        z = sqrt(n - |S| - 3) artanh(r)
+
+    is standard normal under independence if the data are jointly normal.  Margin: |z| minus the
+    normal quantile at 1 - alpha / 2.  Columns: numeric, or ordinal by their level codes.  A
+    constant column has r = 0.  Sensitivity: none is proved, because the correlation of unbounded
+    columns has none, so that a private run refuses the test.
+
+    Source:
+        Fisher 1924; Anderson, *An Introduction to Multivariate Statistical Analysis*, section 4.3.
+
+    Example:
+        >>> import jaxcd, numpy as np
+        >>> cause = np.random.default_rng(0).normal(size=(500, 1))
+        >>> values = cause + np.random.default_rng(1).normal(size=(500, 2))
+        >>> data = jaxcd.Dataset.from_array(np.hstack([cause, values]))
+        >>> for given in [], ["x1"]:
+        ...     answer = jaxcd.ci_test(
+        ...         data, "x2", "x3", given=given, test=jaxcd.FisherZ(), budget=jaxcd.NO_PRIVACY
+        ...     )
+        ...     print(given, answer.independent, round(answer.statistic, 1))
+        [] False 11.2
+        ['x1'] True -1.2
     """
 
     claim = GuaranteeClaim(

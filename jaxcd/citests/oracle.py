@@ -48,15 +48,36 @@ class _PreparedOracle(PreparedTest):
 
 @dataclass(frozen=True, eq=False)
 class Oracle(CITest):
-    """Answers every query by d-separation: what PC or FCI finds with infinitely many faithful
-    samples.
+    """Answers every query by d-separation in a known graph.
 
-    dag: a networkx DiGraph without cycles.  latent: nodes that are not observed.  selected: nodes
-    that are conditioned on in every query (selection variables; not observed either).
-    Statistic: 1 if d-connected, else 0.  With an Oracle the data argument is ``None``; the names
-    are the observed nodes in the DAG's node order.
+    With it PC or FCI finds what it would find in infinitely many samples that are faithful to the
+    graph.  Statistic: 1 if x and y are d-connected given Z, else 0.  The data argument is ``None``;
+    the names are those of the observed nodes, in the graph's node order.
 
-    Raises OptionError for an unknown latent or selected node, GraphError for a cycle.
+    Args:
+        dag: a networkx DiGraph without cycles.
+        latent: nodes that are not observed.
+        selected: nodes that are conditioned on in every query (selection variables; not observed
+            either).
+
+    Raises:
+        OptionError: a latent or selected node is unknown.
+        GraphError: the graph has a cycle.
+
+    Example:
+        >>> import jaxcd, networkx as nx
+        >>> dag = nx.DiGraph([("rain", "wet"), ("sprinkler", "wet"), ("wet", "slippery")])
+        >>> run = jaxcd.pc(
+        ...     None,
+        ...     test=jaxcd.Oracle(dag),
+        ...     decider=jaxcd.Threshold(),
+        ...     budget=jaxcd.NO_PRIVACY,
+        ...     key=None,
+        ... )
+        >>> print(run.graph)
+        rain --> wet
+        sprinkler --> wet
+        wet --> slippery
     """
 
     claim = GuaranteeClaim(

@@ -25,9 +25,23 @@ __all__ = ["PermutationTest", "PreparedPermutationTest", "critical_rank"]
 
 
 def critical_rank(alpha: float, n_permutations: int) -> int:
-    """r = floor(alpha (k + 1)): p = (1 + #{T_s >= T_0}) / (k + 1) is at most alpha iff T_0 > T_(r).
+    """r = floor(alpha (k + 1)): p = (1 + #{T_s >= T_0}) / (k + 1) is at most alpha iff T_0 >
+    T_(r).
 
-    Raises OptionError where there are too few permutations for the level.
+    Args:
+        alpha: level of the test, 0 < alpha < 1.
+        n_permutations: k, from 1.
+
+    Returns:
+        r, from 1.
+
+    Raises:
+        OptionError: there are too few permutations for the level.
+
+    Example:
+        >>> from jaxcd.citests import critical_rank
+        >>> critical_rank(0.05, 99)
+        5
     """
     rank = math.floor(alpha * (n_permutations + 1) + 1e-9)
     if rank < 1:

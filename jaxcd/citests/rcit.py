@@ -221,15 +221,36 @@ def _check(config: HSIC | RCIT) -> None:
 
 @dataclass(frozen=True)
 class HSIC(CITest):
-    r"""The Hilbert-Schmidt independence criterion of two numeric columns with a permutation null;
-    unconditional.
+    r"""The Hilbert-Schmidt independence criterion of two numeric columns, against permutations.
 
-    Statistic: |C|_F^2 of centred Fourier features of each column in robust units
-    (:mod:`jaxcd.ops.hsic`). P-value: (1 + #{T_s >= T_0}) / (k + 1), exact.  Margin: sqrt(T_0) minus
-    the critical square root. n_permutations: k >= 1.  bandwidth: of the Gaussian kernel, in units
-    of IQR / 1.349.  dtype: of the features. Columns: numeric, or ordinal by their level codes.
-    Sensitivity: none stated, because the units are read off the data; mechanisms refuse it.
-    Source: Gretton et al. 2005, 2008.
+    The statistic T_0 = |C|_F^2 is the squared norm of the cross-covariance of Fourier features of
+    the two columns, each in robust units (:mod:`jaxcd.ops.hsic`).  With T_1, ..., T_k the same
+    after random shifts of one column, the p-value (1 + #{T_s >= T_0}) / (k + 1) is exact.  Margin:
+    sqrt(T_0) minus the critical square root.  The test is unconditional: it takes no conditioning
+    set.  Columns: numeric, or ordinal by their level codes.  Sensitivity: none is stated, because
+    the units are read off the data, so that a private run refuses the test.
+
+    Args:
+        n_permutations: k, a whole number from 1.
+        bandwidth: of the Gaussian kernel, positive, in units of IQR / 1.349.
+        dtype: of the features, ``"float32"`` or ``"float64"``.
+
+    Raises:
+        OptionError: an argument is out of its range.
+
+    Source:
+        Gretton et al. 2005, 2008.
+
+    Example:
+        >>> import jax, jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).normal(size=300)
+        >>> y = x**2 + np.random.default_rng(1).normal(size=300)
+        >>> data = jaxcd.Dataset.from_array(np.column_stack([x, y]))
+        >>> answer = jaxcd.ci_test(
+        ...     data, "x1", "x2", test=jaxcd.HSIC(), budget=jaxcd.NO_PRIVACY, key=jax.random.key(0)
+        ... )
+        >>> answer.independent, round(answer.pvalue, 3)
+        (False, 0.01)
     """
 
     claim = GuaranteeClaim(
@@ -260,22 +281,49 @@ class HSIC(CITest):
 class RCIT(CITest):
     r"""Residual conditional independence test: HSIC of the kernel ridge residuals of x and y on Z.
 
-    Statistic, p-value and margin as for :class:`HSIC`, of the residuals (for empty Z of the columns
-    themselves). n_permutations: k >= 1.  bandwidth: of the residuals' kernel.  rank: of the pivoted
-    Cholesky factor of the Gram matrix of Z. ridge_bandwidth: of the kernel on the normal scores of
-    Z, times sqrt(2 |Z|).  dtype: of the features (the regression is in float64).
-    Columns: numeric, or ordinal by their level codes.  Sensitivity: none stated; mechanisms refuse
-    it.
+    Statistic, p-value and margin are those of :class:`HSIC`, for the residuals; for empty Z those
+    of the columns themselves.  Columns: numeric, or ordinal by their level codes.  Sensitivity:
+    none is stated, so that a private run refuses the test.
 
-    Assumes x = f(Z) + e with a law of e that does not depend on Z and has a variance.  Else
+    It assumes x = f(Z) + e with a law of e that does not depend on Z and has a variance.  Else
     residuals share what Z does to their spread, and true nulls are rejected: at n = 300 and alpha
     .05 .95 of them for binary x and y, 1.0 for three levels, .2 where the spread grows with |z|, .5
     for Cauchy errors and .9 for Cauchy z.  Cut such columns into levels and use ChiSquare, or
-    StratifiedRanks.  (Clipping the columns would mend Cauchy errors and break what works:
-    exp(z_1 + z_2 + z_3) clipped at 5 robust units was rejected in .99 of runs, unclipped in .23.)
+    StratifiedRanks.  (Clipping the columns would mend Cauchy errors and break what works: exp(z_1 +
+    z_2 + z_3) clipped at 5 robust units was rejected in .99 of runs, unclipped in .23.)
 
-    Source: Zhang et al. 2023 for the test (there with lambda = 1); An, Liu, Venkatesh 2007 for the
-    leave-one-out penalty.
+    Args:
+        n_permutations: k, a whole number from 1.
+        bandwidth: of the residuals' kernel, positive, in units of IQR / 1.349.
+        rank: of the pivoted Cholesky factor of the Gram matrix of Z, a whole number from 1.
+        ridge_bandwidth: of the kernel on the normal scores of Z, positive, times sqrt(2 |Z|).
+        dtype: of the features, ``"float32"`` or ``"float64"``; the regression is in float64.
+
+    Raises:
+        OptionError: an argument is out of its range.
+
+    Source:
+        Zhang et al. 2023 for the test (there with lambda = 1); An, Liu, Venkatesh 2007 for the
+        leave-one-out penalty.
+
+    Example:
+        >>> import jax, jaxcd, numpy as np
+        >>> z = np.random.default_rng(0).uniform(-2, 2, size=(300, 1))
+        >>> values = np.sin(z) + 0.3 * np.random.default_rng(1).normal(size=(300, 2))
+        >>> data = jaxcd.Dataset.from_array(np.hstack([z, values]))
+        >>> for given in [], ["x1"]:
+        ...     answer = jaxcd.ci_test(
+        ...         data,
+        ...         "x2",
+        ...         "x3",
+        ...         given=given,
+        ...         test=jaxcd.RCIT(),
+        ...         budget=jaxcd.NO_PRIVACY,
+        ...         key=jax.random.key(0),
+        ...     )
+        ...     print(given, answer.independent)
+        [] False
+        ['x1'] True
     """
 
     claim = GuaranteeClaim(

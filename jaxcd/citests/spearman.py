@@ -102,8 +102,11 @@ def _score_of_columns(
 
 @dataclass(frozen=True)
 class Spearman(DiscreteTest):
-    r"""Spearman's rank correlation, pooled over strata: T = sum_k sign(E_k)((n_k^3 + 3 |E_k|)^(1/3)
-    - n_k), E_k the rank products.
+    r"""Spearman's rank correlation within strata, with a bounded sensitivity.
+
+    With E_k the sum of products of ranks in stratum k, and n_k its number of rows:
+
+        T = sum_k sign(E_k) ((n_k^3 + 3 |E_k|)^(1/3) - n_k)
 
     Statistic: T / sqrt(V), standard normal under independence.  Margin: |T| - z sqrt(max(V, 100)),
     in records. Columns: ordinal, or categorical in their declared order, counted through
@@ -111,13 +114,23 @@ class Spearman(DiscreteTest):
     Ties stand at their mid-rank; a constant column is independent of everything. Strata of two
     records make the test slightly anticonservative, as they do Kendall's.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 2 + z / 45
-    records (2.044 at alpha 0.05). Event: none (the margin never leaves the session; mechanisms
-    pay).  Proof: module docstring.
+    Guarantee:
+        Relation: replace-one; n and the levels are public.  Sensitivity of the margin: 2 + z / 45
+        records (2.044 at alpha 0.05). Event: none (the margin never leaves the session; mechanisms
+        pay).  Proof: module docstring.
 
-    Source: Spearman 1904; Kendall 1948, chapter 3, for ties; the score is ours.
+    Source:
+        Spearman 1904; Kendall 1948, chapter 3, for ties; the score is ours.
+
+    Example:
+        >>> import jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).uniform(size=2_000)
+        >>> y = np.exp(x) + np.random.default_rng(1).normal(size=2_000)
+        >>> columns = {"x": jaxcd.Numeric(0, 1), "y": jaxcd.Numeric(-10, 10)}
+        >>> data = jaxcd.Dataset.from_array(np.column_stack([x, y]), domain=jaxcd.Domain(columns))
+        >>> answer = jaxcd.ci_test(data, "x", "y", test=jaxcd.Spearman(), budget=jaxcd.NO_PRIVACY)
+        >>> answer.independent, round(answer.statistic, 1)
+        (False, 17.6)
     """
 
     claim = SCORE_CLAIM

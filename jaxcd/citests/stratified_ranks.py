@@ -19,7 +19,8 @@ difference of two positive semidefinite matrices is at most sqrt(2^2 + 2^2), so 
 (n / 2 + n / 2) / n = 2 sqrt 2.  The threshold is 1 / (2 theta n)-Lipschitz with theta n >= 100:
 (3 + 2 sqrt 2 c) / 200.  Together **4 + (3 + 2.829 c) / 200 = 4.056** at alpha = 0.05.
 
-Source: NONLINEAR.md sections 1 and 2 (4.06 there, with 2.49 for V).
+Source:
+    NONLINEAR.md sections 1 and 2 (4.06 there, with 2.49 for V).
 """
 
 from __future__ import annotations
@@ -114,25 +115,55 @@ def _evaluate(tables: np.ndarray, alpha: float, floor: float) -> Evaluation:
 
 @dataclass(frozen=True)
 class StratifiedRanks(CITest):
-    r"""Stratified pooled covariance M of binned ranks: nonlinear dependence between numeric
-    columns, privately.
+    r"""Finds nonlinear dependence between numeric columns privately, by the ranks in bins.
 
-    Statistic: M, in records.  Margin: q = M - sqrt(max(V + c W, (theta n)^2)).  P-value (of M^2
-    against its permutation moments): Satterthwaite's approximation, without the effect floor.
-    Columns: numeric, or ordinal by their level codes; their scale does not matter.  Conditioning
-    sets of up to ``len(strata)`` columns.
+    Each column is cut into bins of private ranks, and the statistic M is the pooled covariance of
+    :class:`PooledCovariance` on these bins within the strata of Z, in records.  Margin:
 
-    value_bins: k >= 2.  strata: bins of a conditioning variable for |Z| = 1, 2, ....  effect:
-    theta >= 0, the smallest effect, as a share of the rows; at least 100 rows are taken.
-    log_range: values are clipped to +-sinh(log_range), public.  map_levels: depth of the rank maps.
-    map_share: the share of the budget (zCDP) that buys the maps.
+        q = M - sqrt(max(V + c W, (theta n)^2))
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and all options are public.  Preparation: ``ZCDPEvent`` for the rank
-    maps of all columns, charged when the session opens.  Sensitivity of the margin, with the maps
-    public: 4 + (3 + 2.829 c) / 200 records (4.056 at alpha 0.05). Proof: module docstring;
-    :mod:`jaxcd.privacy.rank_maps`.
+    P-value (of M^2 against its permutation moments): Satterthwaite's approximation, without the
+    effect floor.  Columns: numeric, or ordinal by their level codes; their scale does not matter.
+    Conditioning sets have up to ``len(strata)`` columns.
+
+    Args:
+        value_bins: k, the bins of x and y, a whole number from 2.
+        strata: the bins of a conditioning variable for |Z| = 1, 2, and so on, each from 2.
+        effect: theta, the smallest effect that counts, as a share of the rows, from 0; at least 100
+            rows are taken.
+        log_range: values are clipped to +-sinh(log_range); positive and public.
+        map_levels: the depth of the rank maps, 1 to 20.
+        map_share: the share of the budget (in zCDP) that buys the maps, between 0 and 1.
+
+    Raises:
+        OptionError: an argument is out of its range.
+
+    Guarantee:
+        Relation: replace-one; n and all options are public.  Event: ``ZCDPEvent`` for the rank maps
+        of all columns, charged when the session opens; none for the margin, which never leaves the
+        session.  Sensitivity of the margin, with the maps public: 4 + (3 + 2.829 c) / 200 records
+        (4.056 at alpha 0.05).  Proof: the docstring of :mod:`jaxcd.citests.stratified_ranks`, and
+        :mod:`jaxcd.privacy.rank_maps`.
+
+    Source:
+        NONLINEAR.md sections 1 and 2.
+
+    Example:
+        >>> import jax, jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).normal(size=20_000)
+        >>> y = x**2 + np.random.default_rng(1).normal(size=20_000)
+        >>> columns = {"x": jaxcd.Numeric(), "y": jaxcd.Numeric()}
+        >>> data = jaxcd.Dataset.from_array(np.column_stack([x, y]), domain=jaxcd.Domain(columns))
+        >>> answer = jaxcd.ci_test(
+        ...     data,
+        ...     "x",
+        ...     "y",
+        ...     test=jaxcd.StratifiedRanks(),
+        ...     budget=jaxcd.Budget(1.0, 1e-6),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> answer.independent, answer.margin > 0
+        (False, True)
     """
 
     claim = GuaranteeClaim(

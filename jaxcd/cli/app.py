@@ -39,7 +39,8 @@ app = typer.Typer(
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code: 0, 2 for bad input, 130 when interrupted.
 
-    argv: the arguments after the program's name; None takes those of the process.
+    Args:
+        argv: the arguments after the program's name; None takes those of the process.
     """
     for stream in (sys.stdout, sys.stderr):
         # a name that the terminal cannot show must not end the run

@@ -244,8 +244,9 @@ class Source:
         """Reads or samples the data; a private run refuses a domain that nobody declared before it
         reads a row.
 
-        pag: whether a network's true graph is wanted as a PAG; with hidden columns it always is
-        one.
+        Args:
+            pag: whether a network's true graph is wanted as a PAG; with hidden columns it always is
+                one.
         """
         if self.file is not None:
             return self._read(self.file, private=isinstance(budget, jaxcd.Budget))

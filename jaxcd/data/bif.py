@@ -14,8 +14,10 @@ The part of the language that is understood::
 
 Commas and the bar may be left out, names may be quoted, and properties are skipped.  Comments
 (``// ...`` and ``/* ... */``) start at the start of a word, so that a level such as ``Asy/Patch``
-and a property such as ``http://...`` are words.  Source: Cozman, The Interchange Format for
-Bayesian Networks, 1998.
+and a property such as ``http://...`` are words.
+
+Source:
+    Cozman, The Interchange Format for Bayesian Networks, 1998.
 """
 
 from __future__ import annotations

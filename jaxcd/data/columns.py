@@ -123,7 +123,8 @@ def fitted(
     """int32 codes (discrete) or float64 values (numeric) by the rule of total reading, and which
     rows fit no declaration.
 
-    clip: whether numbers beyond the bounds count as fitting.
+    Args:
+        clip: whether numbers beyond the bounds count as fitting.
     """
     if isinstance(column, Numeric):
         return _fitted_numbers(raw, column, clip)

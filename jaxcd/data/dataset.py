@@ -32,6 +32,18 @@ class Dataset:
     Raises:
         DataError: If there are fewer than 2 rows or fewer than 2 columns, or a value does not fit
             the domain.
+
+    Example:
+        >>> import jaxcd, pandas
+        >>> domain = jaxcd.Domain(
+        ...     {"smoker": jaxcd.Categorical(("no", "yes")), "age": jaxcd.Numeric(0, 120)}
+        ... )
+        >>> frame = pandas.DataFrame({"smoker": ["yes", "no", "no"], "age": [61, 45, 33]})
+        >>> data = jaxcd.Dataset.from_frame(frame, domain=domain)
+        >>> data
+        Dataset(n_samples=3; smoker: categorical(2), age: numeric)
+        >>> data.column("smoker").tolist()
+        [1, 0, 0]
     """
 
     domain: Domain
@@ -129,8 +141,10 @@ class Dataset:
             values: n_samples x n_columns.
             names: One name a column; None takes the domain's names, or x1, x2, ... without a
                 domain.
-            domain, strict, clip: As for :meth:`from_frame`.  Without ``strict``, rows given as
-                lists are filled up or cut to the names.
+            domain: As for :meth:`from_frame`.  Without ``strict``, rows given as lists are filled
+                up or cut to the names.
+            strict: As ``domain``.
+            clip: As ``domain``.
 
         Returns:
             The data with its columns in the domain's order.

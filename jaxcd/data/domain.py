@@ -49,6 +49,14 @@ class Domain:
     Raises:
         DomainError: If there is no column, a name is given twice or is not text, or a column is of
             an unknown type.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.Domain(
+        ...     {"stage": jaxcd.Ordinal((1, 2, 3)), "smoker": jaxcd.Categorical(("no", "yes"))}
+        ... )
+        >>> domain.names, domain.is_discrete
+        (('stage', 'smoker'), True)
     """
 
     columns: Mapping[str, Column]

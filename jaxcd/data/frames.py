@@ -45,8 +45,10 @@ def raw_columns_of_array(
 ) -> tuple[RawColumn, ...]:
     """The columns of an n_samples x n_columns array; without names they are x1, x2, ...
 
-    Masked values are missing.  strict: whether rows given as lists must have one length; else they
-    are filled up, or cut.
+    Masked values are missing.
+
+    Args:
+        strict: whether rows given as lists must have one length; else they are filled up, or cut.
     """
     if isinstance(values, np.ma.MaskedArray):
         plain = values.data.astype(object) if np.ma.is_masked(values) else values.data
@@ -76,7 +78,8 @@ def raw_columns_of_array(
 def _array(values: Any, width: int | None) -> NDArray:
     """Rows given as lists keep their cells' types: numpy would turn a mixed table into text.
 
-    width: what rows are filled up or cut to; None: they must be of one length.
+    Args:
+        width: what rows are filled up or cut to; None: they must be of one length.
     """
     if hasattr(values, "__array__"):
         return np.asarray(values)

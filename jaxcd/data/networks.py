@@ -52,6 +52,12 @@ class BayesianNetwork:
         GraphError: If the parents are unknown or repeated, or the graph has a cycle.
         DomainError: If a node is not categorical, a table has the wrong shape, or a row does not
             sum to 1 within 1e-6.
+
+    Example:
+        >>> import jaxcd
+        >>> network = jaxcd.networks.load("cancer")
+        >>> network.name, network.parents["Cancer"]
+        ('cancer', ('Pollution', 'Smoker'))
     """
 
     name: str
@@ -229,8 +235,9 @@ def load(name: str) -> BayesianNetwork:
     Raises:
         OptionError: If there is no such network.
 
-    Source: Korb & Nicholson 2010 (cancer, earthquake); Lauritzen & Spiegelhalter 1988 (asia);
-    Scutari & Denis 2014 (survey).
+    Source:
+        Korb & Nicholson 2010 (cancer, earthquake); Lauritzen & Spiegelhalter 1988 (asia); Scutari &
+        Denis 2014 (survey).
     """
     key = name.lower() if isinstance(name, str) else ""
     if key not in BUILTIN:

@@ -46,7 +46,7 @@ def read_csv(
     strict: bool | None = None,
     clip: bool = False,
 ) -> Dataset:
-    """Read a data file: comma-separated UTF-8 text with a header (.csv, .csv.gz), or parquet
+    r"""Read a data file: comma-separated UTF-8 text with a header (.csv, .csv.gz), or parquet
     (.parquet, .pq).
 
     An empty cell, NA, N/A, NaN or null is a missing value unless the domain declares it as a level.
@@ -56,7 +56,10 @@ def read_csv(
         domain: A :class:`Domain` or the path of a domain file.  None infers one from the data with
             ``declared=False`` (the rule is stated at :meth:`Domain.infer`), for use without privacy
             only.
-        strict, clip: As for :meth:`Dataset.from_frame`.
+        strict: Whether a cell that does not fit the domain is an error, as for
+            :meth:`Dataset.from_frame`; None takes False for a declared domain.
+        clip: Whether a number beyond its column's bounds counts as the bound, as for
+            :meth:`Dataset.from_frame`.
 
     Returns:
         The data with its columns in the domain's order.
@@ -64,7 +67,18 @@ def read_csv(
     Raises:
         DataError: As for :meth:`Dataset.from_frame`; also a missing or empty file and, with
             ``strict``, a row of another length.
-        FormatError, DomainError: If the domain file is malformed.
+        FormatError: If the domain file is malformed.
+        DomainError: If the domain file declares no domain.
+
+    Example:
+        >>> import jaxcd, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "patients.csv")
+        >>> _ = path.write_text("smoker,stage\nyes,3\nno,1\nyes,2\n")
+        >>> domain = jaxcd.Domain(
+        ...     {"smoker": jaxcd.Categorical(("no", "yes")), "stage": jaxcd.Ordinal((1, 2, 3))}
+        ... )
+        >>> jaxcd.read_csv(path, domain=domain).codes.tolist()
+        [[1, 2], [0, 0], [1, 1]]
     """
     if isinstance(domain, (str, Path)):
         domain = Domain.read(domain)
@@ -78,8 +92,9 @@ def read_columns(
     """The columns of a data file, and what total reading had to repair in the file's layout
     (sensitive: it names rows).
 
-    only: the names of the wanted columns, in the order wanted; DataError where the file has none of
-    a name, or several.
+    Args:
+        only: the names of the wanted columns, in the order wanted; DataError where the file has
+            none of a name, or several.
     """
     path = Path(path)
     name = path.name.lower()

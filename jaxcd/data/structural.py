@@ -90,8 +90,9 @@ class NoiseLaw(enum.Enum):
 class Mechanism(abc.ABC):
     """How a node follows from its parents: x = f(parents) + noise * eps.
 
-    parents: their names, in the order of the columns of the argument.  noise: b, the standard
-    deviation of the noise term.
+    Args:
+        parents: their names, in the order of the columns of the argument.
+        noise: b, the standard deviation of the noise term.
     """
 
     parents: tuple[str, ...]
@@ -106,8 +107,9 @@ class Mechanism(abc.ABC):
 class SingleIndex(Mechanism):
     """x = function(sum_j weights_j pa_j) + noise * eps; 0 + noise * eps without parents.
 
-    function: "identity", "sin", "cos", "tanh", "square" (argument clipped at +-1000) or "exp"
-    (exponent clipped at +-7).
+    Args:
+        function: "identity", "sin", "cos", "tanh", "square" (argument clipped at +-1000) or "exp"
+            (exponent clipped at +-7).
     """
 
     parents: tuple[str, ...]
@@ -126,8 +128,9 @@ class FourierSum(Mechanism):
     """x = sqrt(2 / L) sum_l cos(frequencies_l . pa + phases_l) + noise * eps, a smooth function of
     all parents together.
 
-    frequencies: L rows of one number for each parent.  phases: L numbers.  The function is bounded
-    by sqrt(2 L).
+    Args:
+        frequencies: L rows of one number for each parent.
+        phases: L numbers.  The function is bounded by sqrt(2 L).
     """
 
     parents: tuple[str, ...]
@@ -277,7 +280,8 @@ def nonlinear_sem(
         GraphError: If ``dag`` is not a DAG of named nodes.
         OptionError: If another argument is out of range.
 
-    Source: Zhang et al. 2023 for the family and the five functions; the ranges of a and b are this
+    Source:
+        Zhang et al. 2023 for the family and the five functions; the ranges of a and b are this
         library's.
     """
     _check_dag(dag)
@@ -374,7 +378,8 @@ def additive_noise_sem(
         GraphError: If ``dag`` is not a DAG of named nodes.
         OptionError: If another argument is out of range.
 
-    Source: Rahimi and Recht 2007 for the random Fourier sum.
+    Source:
+        Rahimi and Recht 2007 for the random Fourier sum.
     """
     _check_dag(dag)
     _check_scale(noise=noise, bandwidth=bandwidth)

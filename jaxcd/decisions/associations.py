@@ -23,7 +23,8 @@ def associations(session: Session, queries: Sequence[Query]) -> np.ndarray:
     A query that cannot be evaluated counts as dependent, infinitely: nothing was found that
     separates the pair.
 
-    Raises PrivacyError in a private run: these are exact statistics.
+    Raises:
+        PrivacyError: in a private run: these are exact statistics.
     """
     if session.private:
         raise PrivacyError(

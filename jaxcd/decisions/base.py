@@ -109,9 +109,10 @@ class DecisionRun(abc.ABC):
 class Price(NamedTuple):
     """What a budget buys.
 
-    n_answers: among which it is divided.  noise: the standard deviation of the noise of one, in the
-    margin's unit.  threshold: what a noisy margin must exceed to keep an edge, in units of the
-    noise.
+    Args:
+        n_answers: among which it is divided.
+        noise: the standard deviation of the noise of one, in the margin's unit.
+        threshold: what a noisy margin must exceed to keep an edge, in units of the noise.
     """
 
     n_answers: int
@@ -149,8 +150,11 @@ class Decider(abc.ABC):
         sensitivity (pads included).
 
         From public facts alone: planning calls it before any data is read.  Where the price of an
-        answer depends on what was answered before, that of the worst case.  Raises PrivacyError
-        where the decider fits no budget, OptionError where it does not fit this one.
+        answer depends on what was answered before, that of the worst case.
+
+        Raises:
+            PrivacyError: the decider fits no budget.
+            OptionError: it does not fit this one.
         """
         raise PrivacyError(
             f"decider: {self.name} adds no noise and fits no budget; use LevelwiseGaussian or "

@@ -102,30 +102,54 @@ class _SelectRun(DecisionRun):
 
 @dataclass(frozen=True)
 class ExponentialSelect(Decider):
-    r"""EM-PC repaired: an exponential mechanism a pair draws "keep" or the set that separates it,
-    in one event.
+    r"""EM-PC repaired: one draw of the exponential mechanism for each pair and level.
 
-    P["separated by S"] is proportional to exp(-epsilon q_S / (2 Delta)), P["keep"] to w exp(epsilon
-    min q / (2 Delta)), with q_S the margins, Delta their sensitivity and w = m pi / (1 - pi) for m
-    candidates.
+    The draw is "keep", or the set that separates the pair:
 
-    alpha: level of the test, 0 < alpha < 1.  n_questions: the number of answers (one a pair and
-    level) among which the budget is divided; default four a pair.  When they are used up, the
-    remaining pairs keep their edges and the run says so. keep_prior: pi in (0, 1), the probability
-    of "keep" where the margins say nothing; smaller values remove more edges.  At 1/2 half of all
-    absent edges would survive a level of nothing but noise. Every candidate's margin is looked at,
-    also where the first would do: with many variables limit the levels (``max_level``, or
-    :class:`jaxcd.Scheduled`).
+        P["separated by S"] is proportional to exp(-epsilon q_S / (2 Delta))
+        P["keep"] is proportional to w exp(epsilon min q / (2 Delta))
 
-    Guarantee
-    ---------
-    Relation: that of the budget, under which the test must state a sensitivity.  Event:
-    ``ExponentialMechanismEvent`` a question, through the ledger's filter: the whole run is
-    (epsilon, delta)-DP of the budget.  Public: n, the domain, the options. Proof: module docstring;
-    :mod:`jaxcd.privacy.mechanisms`, :mod:`jaxcd.privacy.ledger`.
+    with q_S the margins, Delta their sensitivity and w = m pi / (1 - pi) for m candidates.  Every
+    candidate's margin is looked at, also where the first would do: with many variables limit the
+    levels (``max_level``, or :class:`jaxcd.Scheduled`).
 
-    Source: Xu, Yuan, Wu 2017 and Wang, Pang, Song 2020 for the idea; McSherry and Talwar 2007 for
-    the mechanism.
+    Args:
+        alpha: level of the test, 0 < alpha < 1.
+        n_questions: the number of answers (one a pair and level) among which the budget is divided,
+            from 1; None takes four a pair.  When they are used up, the remaining pairs keep their
+            edges and the run says so.
+        keep_prior: pi in (0, 1), the probability of "keep" where the margins say nothing; smaller
+            values remove more edges.  At 1/2 half of all absent edges would survive a level of
+            nothing but noise.
+
+    Raises:
+        OptionError: an argument is out of its range.
+
+    Guarantee:
+        Relation: that of the budget.  Sensitivity: Delta, that of the margin, which the test must
+        state.  Event: ``ExponentialMechanismEvent`` a question, through the ledger's filter: the
+        whole run is (epsilon, delta)-DP of the budget.  Public: n, the domain, the options.  Proof:
+        the docstring of :mod:`jaxcd.decisions.exponential_select`; :mod:`jaxcd.privacy.mechanisms`,
+        :mod:`jaxcd.privacy.ledger`.
+
+    Source:
+        Xu, Yuan, Wu 2017 and Wang, Pang, Song 2020 for the idea; McSherry and Talwar 2007 for the
+        mechanism.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(100_000, key=jax.random.key(0))
+        >>> run = jaxcd.pc(
+        ...     data,
+        ...     test=jaxcd.CovarianceNorm(),
+        ...     decider=jaxcd.ExponentialSelect(),
+        ...     budget=jaxcd.Budget(4.0),
+        ...     key=None,
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ...     max_level=1,
+        ... )
+        >>> run.exhausted, run.graph.n_edges
+        (False, 4)
     """
 
     claim = GuaranteeClaim(

@@ -200,38 +200,66 @@ def norm_deviation(moments: ContrastMoments, x: int, y: int) -> float:
 
 @dataclass(frozen=True)
 class LevelwiseGaussian(Decider):
-    r"""A release for level 0, then for each level one noisy number a pair: the smallest margin over
-    its candidates.
+    r"""One release for level 0, then for each later level one noisy number a pair.
 
     *Level 0*: the contrast second moments of all columns are released once; a pair is independent
-    iff the noisy covariance is within sampling and privacy noise at level alpha.  *Level l >= 1*:
-    the N remaining pairs are asked together.  The smallest margin over a pair's candidates moves by
-    no more than one margin does, so N numbers get Gaussian noise of variance sigma^2 = Delta^2 N /
-    (2 rho_l).  A pair keeps its edge iff its noisy minimum exceeds kappa sigma, with kappa such
-    that noise alone keeps an independent pair with probability min(1/4, false_edges p / N): without
-    it, half of all absent edges would survive each level.  Pairs of the release's spanning forest
-    are nearly always edges; they keep theirs above -forest_bonus sigma.  The separating set of each
-    separated pair is chosen by the exponential mechanism and paid for. Colliders of pairs separated
-    at level 0 must be supported by the release.
+    iff the noisy covariance is within sampling and privacy noise at level alpha.
 
-    alpha: level of the test.  level_shares: positive weights of the levels 0, 1, ..., which also
-    set the last level; what a level leaves unspent goes to the later ones.  later_pass_share: the
-    part of the whole that a search with a second pass over the levels (FCI's possible-d-sep) holds
-    back for it; a search with one pass spends it.  selection_share: the part of a level's price
-    that buys separating sets.
-    false_edges: false edges that noise alone may keep at a level, per column.  forest_bonus: how
-    far (in sigma) below zero a spanning-forest pair must fall.  mean_weight: weight of the margins
-    in the release.  collider_sigmas: by how many standard deviations the release must favour a
-    collider; 0 orients more, which pays from about 100,000 rows on, and in FCI. Needs delta > 0,
-    discrete columns and the stable order.
+    *Level l >= 1*: the N remaining pairs are asked together, each by the smallest margin over its
+    candidates.  That moves by no more than one margin does, so N numbers get Gaussian noise of
+    variance
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and the levels are public.  Events: ``ZCDPEvent(rho_0)``; for each
-    later level ``ZCDPEvent`` for its N numbers (L2 sensitivity Delta sqrt(N); N is known from what
-    was released) and ``ExponentialMechanismEvent`` for each separating set, through the ledger's
-    filter: the run is (epsilon, delta)-DP of the budget.
-    Proof: :mod:`jaxcd.ops.moments`, :mod:`jaxcd.privacy.mechanisms`; PRIVACY.md N.5 and N.7.
+        sigma^2 = Delta^2 N / (2 rho_l)
+
+    A pair keeps its edge iff its noisy minimum exceeds kappa sigma, with kappa such that noise
+    alone keeps an independent pair with probability min(1/4, false_edges p / N): without it, half
+    of all absent edges would survive each level.  Pairs of the release's spanning forest are nearly
+    always edges; they keep theirs above -forest_bonus sigma.  The separating set of each separated
+    pair is chosen by the exponential mechanism and paid for.  Colliders of pairs separated at level
+    0 must be supported by the release.
+
+    It needs delta > 0, discrete columns and the stable order.
+
+    Args:
+        alpha: level of the test, 0 < alpha < 1.
+        level_shares: positive weights of the levels 0, 1, ..., which also set the last level; what
+            a level leaves unspent goes to the later ones.
+        selection_share: the part of a level's price that buys separating sets, between 0 and 1.
+        false_edges: false edges that noise alone may keep at a level, per column; positive.
+        forest_bonus: how far (in sigma) below zero a spanning-forest pair must fall, from 0.
+        mean_weight: weight of the margins in the release, positive.
+        collider_sigmas: by how many standard deviations the release must favour a collider, from 0;
+            0 orients more, which pays from about 100,000 rows on, and in FCI.
+        later_pass_share: the part of the whole, between 0 and 1, that a search with a second pass
+            over the levels (FCI's possible-d-sep) holds back for it; a search with one pass spends
+            it.
+
+    Raises:
+        OptionError: an argument is out of its range.
+
+    Guarantee:
+        Relation: replace-one; n and the levels are public.  Events: ``ZCDPEvent(rho_0)``; for each
+        later level ``ZCDPEvent`` for its N numbers (L2 sensitivity Delta sqrt(N); N is known from
+        what was released) and ``ExponentialMechanismEvent`` for each separating set, through the
+        ledger's filter: the run is (epsilon, delta)-DP of the budget.  Proof:
+        :mod:`jaxcd.ops.moments`, :mod:`jaxcd.privacy.mechanisms`; PRIVACY.md N.5 and N.7.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(100_000, key=jax.random.key(0))
+        >>> run = jaxcd.pc(
+        ...     data,
+        ...     test=jaxcd.CovarianceNorm(),
+        ...     decider=jaxcd.LevelwiseGaussian(),
+        ...     budget=jaxcd.Budget(1.0, 1e-6),
+        ...     key=None,
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> print(run.graph)
+        Pollution --> Cancer
+        Cancer --> Smoker
+        Xray --> Cancer
+        Cancer --> Dyspnoea
     """
 
     claim = GuaranteeClaim(

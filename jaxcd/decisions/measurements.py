@@ -70,11 +70,10 @@ def smallest_margins(
 ) -> Measured:
     r"""The smallest of each array of margins, with Gaussian noise.
 
-    Guarantee
-    ---------
-    Relation: the session's.  Sensitivity: Delta sqrt(N) in L2 for N arrays.  Event:
-    ``ZCDPEvent(rho)`` (none for N = 0).  Public: N and the candidates behind the margins.  Proof:
-    module docstring.
+    Guarantee:
+        Relation: the session's.  Sensitivity: Delta sqrt(N) in L2 for N arrays.  Event:
+        ``ZCDPEvent(rho)`` (none for N = 0).  Public: N and the candidates behind the margins.
+        Proof: module docstring.
     """
     exact = Sensitive.joined(
         margins, lambda *parts: np.array([part.min() for part in parts], dtype=np.float64)
@@ -93,16 +92,17 @@ def openings(
 ) -> tuple[Measured, Measured]:
     r"""How much a middle opens a path, in two ways, in one batch with Gaussian noise.
 
-    differences: margins over the candidate sets with the middle, and over those without: min - min
-    is measured. projections: a query and a public matrix U of Frobenius norm at most 1: <U, C> is
-    measured, C = sum_k C_k the covariance of the one-hot codes of x and y within the strata.
+    Args:
+        differences: margins over the candidate sets with the middle, and over those without: min -
+            min is measured.
+        projections: a query and a public matrix U of Frobenius norm at most 1: <U, C> is measured,
+            C = sum_k C_k the covariance of the one-hot codes of x and y within the strata.
 
-    Guarantee
-    ---------
-    As :func:`smallest_margins`, sensitivity Delta sqrt(N): half a difference of two minima moves by
-    at most Delta.  Adding a record changes one C_k by (n_k / (n_k + 1)) a b^T, a and b differences
-    of a one-hot vector and a distribution, |a|, |b| <= sqrt 2; so <U, C> moves by at most 2, by at
-    most 4 if a record is replaced, and Delta / 4 of it by at most Delta.
+    Guarantee:
+        As :func:`smallest_margins`, sensitivity Delta sqrt(N): half a difference of two minima
+        moves by at most Delta.  Adding a record changes one C_k by (n_k / (n_k + 1)) a b^T, a and b
+        differences of a one-hot vector and a distribution, |a|, |b| <= sqrt 2; so <U, C> moves by
+        at most 2, by at most 4 if a record is replaced, and Delta / 4 of it by at most Delta.
     """
     bound = session.sensitivity()
     scale, n_halves = bound.value / PROJECTION_SENSITIVITY, len(differences)

@@ -84,16 +84,22 @@ def noisy_rank(
     r"""Whether T_0 is above the ``rank``-th largest of T_1, ..., T_k, all with independent discrete
     Laplace noise of one scale.
 
-    statistics: (1 + k,), T_0 first; sensitive.  rank: 1 .. k.  sensitivity: of T_0 plus that of
-    every T_s.  pad: bound on the error of each.  epsilon: positive.  label: public words.
+    Args:
+        statistics: (1 + k,), T_0 first; sensitive.
+        rank: 1 .. k.
+        sensitivity: of T_0 plus that of every T_s.
+        pad: bound on the error of each.
+        epsilon: positive.
+        label: public words.
 
-    Guarantee
-    ---------
-    Relation: ``relation``.  Event: ``PureEvent(epsilon)``.  Public: k, rank, sensitivity, pad.
-    Proof: module docstring.
+    Raises:
+        BudgetExhausted: the event does not fit (nothing was drawn).
+        OptionError: for an argument out of range.
+        SensitivityError: for NaN.
 
-    Raises BudgetExhausted where the event does not fit (nothing was drawn); OptionError for an
-    argument out of range; SensitivityError for NaN.
+    Guarantee:
+        Relation: ``relation``.  Event: ``PureEvent(epsilon)``.  Public: k, rank, sensitivity, pad.
+        Proof: module docstring.
     """
     values = quantise(exact_values(statistics), grid=GRID)
     if values.ndim != 1 or not 1 <= rank < len(values):
@@ -166,22 +172,45 @@ class _NoisyRankRun(DecisionRun):
 
 @dataclass(frozen=True)
 class NoisyRank(Decider):
-    """The noisy rank of Kim and Schrab: a permutation test with the same noise on the statistic and
-    on its null.
+    """A permutation test with the same noise on the statistic and on its null: the noisy rank.
 
-    For tests with a permutation null and a stated sensitivity (BoundedRCIT).  The level is alpha at
-    every epsilon where the null is exact; noise costs power only.  Every answer is paid for.
+    For tests with a permutation null and a stated sensitivity (:class:`jaxcd.BoundedRCIT`).  The
+    level is alpha at every epsilon where the null is exact; noise costs power only.  Every answer
+    is paid for.
 
-    alpha: level of the test.  n_queries: the number of answers among which the budget is divided;
-    default 10 a pair.  When they are used up, the remaining pairs keep their edges and the run says
-    so.
+    Args:
+        alpha: level of the test, 0 < alpha < 1.
+        n_queries: the number of answers among which the budget is divided, from 1; None takes 10 a
+            pair.  When they are used up, the remaining pairs keep their edges and the run says so.
 
-    Guarantee
-    ---------
-    Relation: that of the budget, under which the test must state a sensitivity.  Event:
-    ``PureEvent`` a query, through the ledger's filter.  Public: n, the domain, the permutations.
-    Released: answers, never p-values.  Proof: module docstring. Source: Kim and Schrab 2023;
-    PRIVACY.md H2.
+    Raises:
+        OptionError: an argument is out of its range.
+
+    Guarantee:
+        Relation: that of the budget.  Sensitivity: those of the statistic and of its null, which
+        the test must state.  Event: ``PureEvent`` a query, through the ledger's filter.  Public: n,
+        the domain, the permutations.  Released: answers, never p-values.  Proof: the docstring of
+        :mod:`jaxcd.decisions.noisy_rank`.
+
+    Source:
+        Kim and Schrab 2023; PRIVACY.md H2.
+
+    Example:
+        >>> import jax, jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).uniform(-1, 1, size=500)
+        >>> y = np.clip(x**2 + 0.1 * np.random.default_rng(1).normal(size=500), -1, 2)
+        >>> columns = {"x": jaxcd.Numeric(-1, 1), "y": jaxcd.Numeric(-1, 2)}
+        >>> data = jaxcd.Dataset.from_array(np.column_stack([x, y]), domain=jaxcd.Domain(columns))
+        >>> run = jaxcd.pc(
+        ...     data,
+        ...     test=jaxcd.BoundedRCIT(),
+        ...     decider=jaxcd.NoisyRank(n_queries=1),
+        ...     budget=jaxcd.Budget(4.0),
+        ...     key=jax.random.key(0),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> print(run.graph)
+        x --- y
     """
 
     claim = GuaranteeClaim(

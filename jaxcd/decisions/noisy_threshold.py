@@ -107,15 +107,36 @@ class _NoisyRun(DecisionRun):
 class NoisyThreshold(Decider):
     """Independent iff the margin plus noise is at most zero; every answer is paid for.
 
-    alpha: level of the test.  noise: ``Noise.LAPLACE`` (pure) or ``Noise.GAUSSIAN`` (needs
-    delta > 0). n_queries: the number of answers among which the budget is divided; default 10 a
-    pair.  When they are used up, the remaining pairs keep their edges and the run says so.
+    Args:
+        alpha: level of the test, 0 < alpha < 1.
+        noise: ``Noise.LAPLACE`` (pure), or ``Noise.GAUSSIAN``, which needs delta > 0.
+        n_queries: the number of answers among which the budget is divided, from 1; None takes 10 a
+            pair.  When they are used up, the remaining pairs keep their edges and the run says so.
 
-    Guarantee
-    ---------
-    Relation: that of the budget, under which the test must state a sensitivity.  Event:
-    ``PureEvent`` or ``ZCDPEvent`` a query, through the ledger's filter.  Public: n, the domain.
-    Proof: :mod:`jaxcd.privacy.mechanisms`.
+    Raises:
+        OptionError: an argument is out of its range.
+
+    Guarantee:
+        Relation: that of the budget.  Sensitivity: that of the margin, which the test must state.
+        Event: ``PureEvent`` or ``ZCDPEvent`` a query, through the ledger's filter.  Public: n, the
+        domain, the options.  Proof: :mod:`jaxcd.privacy.mechanisms`.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(100_000, key=jax.random.key(0))
+        >>> run = jaxcd.pc(
+        ...     data,
+        ...     test=jaxcd.CovarianceNorm(),
+        ...     decider=jaxcd.NoisyThreshold(),
+        ...     budget=jaxcd.Budget(4.0),
+        ...     key=None,
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> print(run.graph)
+        Pollution --> Cancer
+        Smoker --> Cancer
+        Cancer --> Xray
+        Dyspnoea --> Cancer
     """
 
     claim = GuaranteeClaim(

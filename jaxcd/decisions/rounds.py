@@ -54,8 +54,11 @@ def equal_pure_events(
     budget.
 
     The larger of epsilon / n (pure composition) and what rho / n allows (zCDP), each rounded down;
-    infinite without privacy. of_rho: the epsilon of the mechanism that costs rho: sqrt(2 rho) in
-    general, sqrt(8 rho) for exponential mechanisms.
+    infinite without privacy.
+
+    Args:
+        of_rho: the epsilon of the mechanism that costs rho: sqrt(2 rho) in general, sqrt(8 rho) for
+            exponential mechanisms.
     """
     if isinstance(ledger.budget, NoPrivacy):
         return math.inf
@@ -78,9 +81,11 @@ def answer_one_by_one(
 ) -> bool:
     """Walks a frontier in order, one paid answer a question; returns whether the budget ran dry.
 
-    answers: lazily, for each of some questions, the set that separates its pair, or None to keep
-    the edge; may raise BudgetExhausted. block: candidates looked at together where answers change
-    nothing; look_ahead: where each separation may change what follows.
+    Args:
+        answers: lazily, for each of some questions, the set that separates its pair, or None to
+            keep the edge; may raise BudgetExhausted.
+        block: candidates looked at together where answers change nothing; look_ahead: where each
+            separation may change what follows.
     """
     try:
         while questions := frontier.peek(block if frontier.stable else look_ahead):

@@ -96,33 +96,54 @@ def _size(frontier: Frontier) -> LevelSize:
 
 @dataclass(frozen=True)
 class Scheduled(Decider):
-    r"""A decider with a budget for every level: level l gets w_l / (w_l + ... + w_L) of what is
-    left when it begins.
+    r"""A decider with a budget for every level of the search.
 
-    decider: ``NoisyThreshold``, ``SparseVector``, ``SieveAndExamine``, ``ExponentialSelect`` or
-    ``NoisyRank``.  Its count (``n_queries``, ``n_rounds``, ``n_questions``), where it is given, is
-    that of each level; None takes what the level can need: the number of its candidates for
-    deciders that pay for every query, else that of its pairs.  Then a level never runs dry (but for
-    passes of a sieve that the examination does not confirm).
-    split: positive weights w_0, ..., w_L of the levels 0, 1, ...; levels after the last are not
-    asked. later_pass_share: the part of the whole, between 0 and 1, that a search with a second
-    pass over the levels (FCI's possible-d-sep) holds back for it; there the levels divide it by the
-    same weights.  A search with one pass spends it.
+    Level l gets w_l / (w_l + ... + w_L) of what is left when it begins.  A level whose share is
+    used up keeps the edges that it has not paid to remove, and the search goes on with the next
+    level.
 
-    A level whose share is used up keeps the edges that it has not paid to remove, and the search
-    goes on with the next level.
+    Args:
+        decider: ``NoisyThreshold``, ``SparseVector``, ``SieveAndExamine``, ``ExponentialSelect`` or
+            ``NoisyRank``.  Its count (``n_queries``, ``n_rounds``, ``n_questions``), where it is
+            given, is that of each level; None takes what the level can need: the number of its
+            candidates for deciders that pay for every query, else that of its pairs.  Then a level
+            never runs dry (but for passes of a sieve that the examination does not confirm).
+        split: positive weights w_0, ..., w_L of the levels 0, 1, ...; levels after the last are not
+            asked.
+        later_pass_share: the part of the whole, between 0 and 1, that a search with a second pass
+            over the levels (FCI's possible-d-sep) holds back for it; there the levels divide it by
+            the same weights.  A search with one pass spends it.
 
-    Guarantee
-    ---------
-    Relation, events and public facts: those of ``decider``; n, the domain and the weights are
-    public.  Every event is charged to the run's ledger: the whole run is (epsilon, delta)-DP of its
-    budget.  Moreover, when level l begins, its events together are within its share of the epsilon
-    that is left, or within its share of the rho that is left.  Proof: module docstring,
-    :mod:`jaxcd.privacy.ledger`.
+    Raises:
+        OptionError: the decider cannot be divided by level, or the weights are none.
 
-    Raises OptionError for a decider that cannot be divided by level, or weights that are none.
-    Source: Bhattacharjee and Tandon 2024, CURATE (arXiv 2409.19060), for budgets by level; theirs
-    rest on other sensitivities.
+    Guarantee:
+        Relation, sensitivity, events and public facts: those of ``decider``; n, the domain and the
+        weights are public.  Every event is charged to the run's ledger: the whole run is (epsilon,
+        delta)-DP of its budget.  Moreover, when level l begins, its events together are within its
+        share of the epsilon that is left, or within its share of the rho that is left.  Proof: the
+        docstring of :mod:`jaxcd.decisions.scheduled`, :mod:`jaxcd.privacy.ledger`.
+
+    Source:
+        Bhattacharjee and Tandon 2024, CURATE (arXiv 2409.19060), for budgets by level; theirs rest
+        on other sensitivities.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(100_000, key=jax.random.key(0))
+        >>> run = jaxcd.pc(
+        ...     data,
+        ...     test=jaxcd.CovarianceNorm(),
+        ...     decider=jaxcd.Scheduled(jaxcd.SparseVector(), split=(0.6, 0.4)),
+        ...     budget=jaxcd.Budget(4.0),
+        ...     key=None,
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> print(run.graph)
+        Pollution --> Cancer
+        Smoker --> Cancer
+        Cancer --> Xray
+        Dyspnoea --> Cancer
     """
 
     claim = GuaranteeClaim(

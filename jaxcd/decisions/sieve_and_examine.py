@@ -37,10 +37,13 @@ def optimal_rate(epsilon: float) -> float:
     r"""The subsampling rate q in [1/20, 1] of the Priv-PC paper: least sqrt(1/q) / ln(1 +
     (e^epsilon - 1) / q).
 
-    epsilon: the price of one sieve.  That is the sieve's noise in units of the null's standard
-    deviation, both on the subsample; the signal, which shrinks as well, is not in it (PRIVACY.md
-    N.1).
-    Source: Wang, Pang, Song 2020, section 5.2.
+    Args:
+        epsilon: the price of one sieve.  That is the sieve's noise in units of the null's standard
+            deviation, both on the subsample; the signal, which shrinks as well, is not in it
+            (PRIVACY.md N.1).
+
+    Source:
+        Wang, Pang, Song 2020, section 5.2.
     """
     if epsilon > _LARGEST:
         return 1.0
@@ -142,23 +145,45 @@ class SieveAndExamine(Decider):
     r"""Priv-PC's mechanism, with the constants that hold.
 
     *Sieve*: an AboveThreshold on minus the margins of a secret uniform subsample of m records.
-    *Examine*: the candidate that passes is asked again on the full data, margin + Laplace <= 0
-    separates.  After every pass of the sieve, confirmed or not, both its threshold and its
+    *Examine*: the candidate that passes is asked again on the full data; margin + Laplace noise <=
+    0 separates.  After every pass of the sieve, confirmed or not, both its threshold and its
     subsample are drawn anew.  A round is one sieve and one examination, of the same price; the
     number of rounds and the price are fixed before the data is read.
 
-    alpha: level of the test.  n_rounds: number of sieve passes paid for; default p (p - 1) / 2 - p.
-    rate: m / n in (0, 1]; default: :func:`optimal_rate` of the sieve's price, in [1/20, 1].
+    Args:
+        alpha: level of the test, 0 < alpha < 1.
+        n_rounds: the number of sieve passes paid for, from 1; None takes p (p - 1) / 2 - p for p
+            columns.
+        rate: m / n, in (0, 1]; None takes the one that :mod:`jaxcd.decisions.sieve_and_examine`
+            computes from the sieve's price, in [1/20, 1].
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and m public.  Event: ``PureEvent(epsilon_0)`` a sieve (amplified: the
-    AboveThreshold on the subsample has ln(1 + (e^epsilon_0 - 1) n / m)) and
-    ``PureEvent(epsilon_0)`` an examination, through the ledger's filter. Proof:
-    :mod:`jaxcd.privacy.above_threshold`; PRIVACY.md C1 and C2 for what the published constants get
-    wrong.
+    Raises:
+        OptionError: an argument is out of its range.
 
-    Source: Wang, Pang, Song 2020; Balle, Barthe, Gaboardi 2018 for the subsampling.
+    Guarantee:
+        Relation: replace-one; n, m and the options are public.  Sensitivity: that of the margin,
+        which the test must state for subsamples too.  Event: ``PureEvent(epsilon_0)`` a sieve
+        (amplified: the AboveThreshold on the subsample has ln(1 + (e^epsilon_0 - 1) n / m)) and
+        ``PureEvent(epsilon_0)`` an examination, through the ledger's filter.  Proof:
+        :mod:`jaxcd.privacy.above_threshold`; PRIVACY.md C1 and C2 for what the published constants
+        get wrong.
+
+    Source:
+        Wang, Pang, Song 2020; Balle, Barthe, Gaboardi 2018 for the subsampling.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(100_000, key=jax.random.key(0))
+        >>> run = jaxcd.pc(
+        ...     data,
+        ...     test=jaxcd.CovarianceNorm(),
+        ...     decider=jaxcd.SieveAndExamine(n_rounds=20),
+        ...     budget=jaxcd.Budget(20.0),
+        ...     key=None,
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> run.exhausted, run.graph.n_edges
+        (False, 4)
     """
 
     claim = GuaranteeClaim(

@@ -76,24 +76,49 @@ class _SparseVectorRun(DecisionRun):
 
 @dataclass(frozen=True)
 class SparseVector(Decider):
-    r"""The sparse vector technique: the first candidate whose noisy margin falls below a noisy
-    threshold separates the pair.
+    r"""The sparse vector technique: only "independent" answers are paid for.
 
-    A round is one AboveThreshold on minus the margins; it ends with a separation and the next one
-    is charged anew. "Dependent" answers are free.  The number of rounds and the price of each are
+    The first candidate whose noisy margin falls below a noisy threshold separates the pair.  A
+    round is one AboveThreshold on minus the margins; it ends with a separation, and the next one is
+    charged anew.  "Dependent" answers are free.  The number of rounds and the price of each are
     fixed before the data is read: ``n_rounds`` rounds of the largest epsilon_0 that pure
-    composition or zCDP allows.  When they are used up, the remaining pairs keep their edges and the
+    composition or zCDP allows. When they are used up, the remaining pairs keep their edges and the
     run says so.
 
-    alpha: level of the test, 0 < alpha < 1.  n_rounds: positive; default p (p - 1) / 2 - p
-    (PRIVACY.md N.3).
+    Args:
+        alpha: level of the test, 0 < alpha < 1.
+        n_rounds: the number of rounds, from 1; None takes p (p - 1) / 2 - p for p columns
+            (PRIVACY.md N.3).
 
-    Guarantee
-    ---------
-    Relation: that of the budget, under which the test must state a sensitivity.  Event:
-    ``PureEvent(epsilon_0)`` a round, through the ledger's filter: the whole run is (epsilon,
-    delta)-DP of the budget.  Public: n, the domain. Proof: :mod:`jaxcd.privacy.above_threshold`,
-    :mod:`jaxcd.privacy.ledger`.
+    Raises:
+        OptionError: an argument is out of its range.
+
+    Guarantee:
+        Relation: that of the budget.  Sensitivity: that of the margin, which the test must state.
+        Event: ``PureEvent(epsilon_0)`` a round, through the ledger's filter: the whole run is
+        (epsilon, delta)-DP of the budget.  Public: n, the domain, the options.  Proof:
+        :mod:`jaxcd.privacy.above_threshold`, :mod:`jaxcd.privacy.ledger`.
+
+    Source:
+        Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Lyu, Su, Li 2017.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(100_000, key=jax.random.key(0))
+        >>> run = jaxcd.pc(
+        ...     data,
+        ...     test=jaxcd.CovarianceNorm(),
+        ...     decider=jaxcd.SparseVector(),
+        ...     budget=jaxcd.Budget(4.0),
+        ...     key=None,
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> print(run.graph)
+        Pollution --> Cancer
+        Smoker --> Cancer
+        Cancer --> Xray
+        Dyspnoea --> Cancer
+        Dyspnoea --> Xray
     """
 
     claim = GuaranteeClaim(

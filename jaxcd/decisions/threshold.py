@@ -69,10 +69,33 @@ class _ThresholdRun(DecisionRun):
 
 @dataclass(frozen=True)
 class Threshold(Decider):
-    """Independent iff the margin is at most zero, i.e. the statistic is at most its critical value
-    at level alpha.
+    """Decides without noise: independent iff the statistic is at most its critical value at level
+    alpha.
 
-    alpha: 0 < alpha < 1.  For runs without privacy only; a private run with it raises PrivacyError.
+    For runs without privacy and for releases, which have been paid for.  A private run on a data
+    set refuses it with a PrivacyError.
+
+    Args:
+        alpha: level of the test, 0 < alpha < 1.
+
+    Raises:
+        OptionError: alpha is out of its range.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
+        >>> run = jaxcd.pc(
+        ...     data,
+        ...     test=jaxcd.ChiSquare(),
+        ...     decider=jaxcd.Threshold(alpha=0.01),
+        ...     budget=jaxcd.NO_PRIVACY,
+        ...     key=None,
+        ... )
+        >>> print(run.graph)
+        Pollution --> Cancer
+        Smoker --> Cancer
+        Xray --> Cancer
+        Dyspnoea --> Cancer
     """
 
     claim = GuaranteeClaim(

@@ -33,15 +33,26 @@ Pair = tuple[int, int]
 class TreeOptions:
     """The public constants of tree-guided PC.
 
-    shares: weights of the four batches; what a batch without questions does not take goes to those
-    after it.  alpha: level of the margins.  grow_size, shrink_size: largest sets. filtered: whether
-    grow takes only separators that are dependent on both ends at level 0 (fewer sets, but
-    separators that block a path opened at a collider are lost).  false_edges: false edges that
-    noise alone may add in grow, per column. forest_bonus: how many sigma below zero a forest edge
-    must fall to be removed.  evident_sigmas: how many sigma of the release's noise a level-0 margin
-    must be above zero to prove that its ends are connected.  collider_sigmas: how many sigma above
-    zero the bought number of a collider with dependent ends must be.  false_colliders: how many
-    false colliders with independent ends noise alone may add.
+    Args:
+        shares: weights of the four batches; what a batch without questions does not take goes to
+            those after it.
+        alpha: level of the margins.
+        grow_size: largest sets.
+        shrink_size: as ``grow_size``.
+        filtered: whether grow takes only separators that are dependent on both ends at level 0
+            (fewer sets, but separators that block a path opened at a collider are lost).
+        false_edges: false edges that noise alone may add in grow, per column.
+        forest_bonus: how many sigma below zero a forest edge must fall to be removed.
+        evident_sigmas: how many sigma of the release's noise a level-0 margin must be above zero to
+            prove that its ends are connected.
+        collider_sigmas: how many sigma above zero the bought number of a collider with dependent
+            ends must be.
+        false_colliders: how many false colliders with independent ends noise alone may add.
+
+    Example:
+        >>> import jaxcd
+        >>> jaxcd.decisions.TreeOptions(grow_size=1).grow_size
+        1
     """
 
     shares: tuple[float, float, float, float] = (0.25, 0.40, 0.15, 0.20)
@@ -99,12 +110,11 @@ class TreeOptions:
 class TreeGuided:
     """One run: the level-0 release, and up to three batches of noisy margins.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n, the domain and the options are public.  Events: ``ZCDPEvent`` for the
-    release, and one for each batch that is asked (L2 sensitivity Delta sqrt(N)); each must be asked
-    at most once.  The questions must depend on answers of this object only.  Proof:
-    :mod:`jaxcd.ops.moments`, :mod:`jaxcd.decisions.measurements`.
+    Guarantee:
+        Relation: replace-one; n, the domain and the options are public.  Events: ``ZCDPEvent`` for
+        the release, and one for each batch that is asked (L2 sensitivity Delta sqrt(N)); each must
+        be asked at most once.  The questions must depend on answers of this object only.  Proof:
+        :mod:`jaxcd.ops.moments`, :mod:`jaxcd.decisions.measurements`.
     """
 
     def __init__(self, session: Session, accountant: Accountant, options: TreeOptions) -> None:
@@ -203,11 +213,13 @@ class TreeGuided:
     ) -> tuple[list[bool], list[bool]]:
         """Which middles open a path.
 
-        triples: (x, z, y) with x, y independent at level 0: the covariance of x and y given z, in
-        the direction in which a collider would show, must exceed what chance and noise alone exceed
-        with probability min(.04, false_colliders / N). pairs: for x, z, y with x, y dependent at
-        level 0 the sets that hold z, and those that do not: the smallest margin over the first,
-        less that over the second, must exceed collider_sigmas sigma.
+        Args:
+            triples: (x, z, y) with x, y independent at level 0: the covariance of x and y given z,
+                in the direction in which a collider would show, must exceed what chance and noise
+                alone exceed with probability min(.04, false_colliders / N).
+            pairs: for x, z, y with x, y dependent at level 0 the sets that hold z, and those that
+                do not: the smallest margin over the first, less that over the second, must exceed
+                collider_sigmas sigma.
         """
         if not (triples or pairs):
             return [], []

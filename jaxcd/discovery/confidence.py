@@ -88,7 +88,18 @@ def edge_confidence(
             it searched.
         GraphError: the graph has other names, or no DAG has its adjacencies and v-structures.
 
-    Source: Friedman, Goldszmidt, Wyner 1999.
+    Source:
+        Friedman, Goldszmidt, Wyner 1999.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise)
+        >>> run = jaxcd.search(bought)
+        >>> shares = jaxcd.edge_confidence(bought, run, n_draws=4)
+        >>> shares.of("Smoker", "Cancer").adjacent
+        1.0
     """
     for argument, number, first in (("n_draws", n_draws, 1), ("seed", seed, 0)):
         if not is_whole(number, first):
@@ -150,10 +161,30 @@ def decision_confidence(run: DiscoveryResult) -> EdgeConfidence:
     to first order.  Pairs about which no margin was released count as found.  Directions have no
     estimate.
 
-    run: its ``info["released_margins"]`` holds a mapping for each decision in order, with ``pair``
-    (two names), ``margin``, ``threshold`` and ``sigma``.
+    Args:
+        run: its ``info["released_margins"]`` holds a mapping for each decision in order, with
+            ``pair`` (two names), ``margin``, ``threshold`` and ``sigma``.
 
-    Raises OptionError where the run has none.
+    Returns:
+        The probability of each pair's decision, as ``adjacency``; directions have none.
+
+    Raises:
+        OptionError: the run has none.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
+        >>> run = jaxcd.pc(
+        ...     data,
+        ...     test=jaxcd.CovarianceNorm(),
+        ...     decider=jaxcd.LevelwiseGaussian(),
+        ...     budget=jaxcd.Budget(1.0, 1e-6),
+        ...     key=None,
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> confidence = jaxcd.discovery.decision_confidence(run)
+        >>> round(confidence.of("bronc", "dysp").adjacent, 2)
+        1.0
     """
     rows = run.info.get("released_margins") if isinstance(run, DiscoveryResult) else None
     if rows is None:

@@ -35,16 +35,28 @@ class PairConfidence:
 class EdgeConfidence:
     """Probabilities of edges; what they mean is in ``method``, and in the function that made them.
 
-    names: the d nodes.
-    adjacency: float64 (d, d), symmetric, zero on the diagonal: that i and j are joined, also for
-    pairs that the graph does not join. directed: float64 (d, d), entry (i, j): that there is i ->
-    j; or None where directions have no estimate. undirected: float64 (d, d), symmetric: that there
-    is i - j; or None.  directed + directed^T + undirected = adjacency. n_draws: how many draws the
-    shares are of; 0 where they are computed, not drawn.  A share p of them has the standard error
-    sqrt(p (1 - p) / n_draws).
-    method: how they were made, in words.
+    Args:
+        names: the d nodes.
+        adjacency: float64 (d, d), symmetric, zero on the diagonal: that i and j are joined, also
+            for pairs that the graph does not join.
+        directed: float64 (d, d), entry (i, j): that there is i -> j; or None where directions have
+            no estimate.
+        undirected: float64 (d, d), symmetric: that there is i - j; or None.  directed + directed^T
+            + undirected = adjacency.
+        n_draws: how many draws the shares are of; 0 where they are computed, not drawn.  A share p
+            of them has the standard error sqrt(p (1 - p) / n_draws).
+        method: how they were made, in words.
 
-    Raises OptionError where the parts do not fit together.
+    Raises:
+        OptionError: the parts do not fit together.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxcd.discovery import EdgeConfidence
+        >>> adjacency = np.array([[0.0, 0.9], [0.9, 0.0]])
+        >>> shares = EdgeConfidence(("a", "b"), adjacency, None, None, 10, "ten draws")
+        >>> shares.of("a", "b").adjacent
+        0.9
     """
 
     names: tuple[str, ...]
@@ -92,7 +104,8 @@ class EdgeConfidence:
     def of(self, a: str, b: str) -> PairConfidence:
         """The probabilities of one pair.
 
-        Raises GraphError for an unknown name, or the same twice.
+        Raises:
+            GraphError: for an unknown name, or the same twice.
         """
         for name in (a, b):
             if name not in self.names:
@@ -118,8 +131,11 @@ class EdgeConfidence:
         """The edges of a graph in its order, then the other pairs whose adjacency is at least
         ``least``, the likeliest first.
 
-        graph: over the same names; None lists by adjacency alone.  Raises GraphError where the
-        names differ.
+        Args:
+            graph: over the same names; None lists by adjacency alone.
+
+        Raises:
+            GraphError: the names differ.
         """
         graph = MixedGraph.empty(self.names) if graph is None else graph.reordered(self.names)
         rows = [self.of(edge.a, edge.b) for edge in graph.edges()]
@@ -132,7 +148,8 @@ class EdgeConfidence:
     def reordered(self, names: Iterable[str]) -> EdgeConfidence:
         """The same with its nodes in another order.
 
-        Raises GraphError where these are other names.
+        Raises:
+            GraphError: these are other names.
         """
         names = tuple(names)
         if sorted(names) != sorted(self.names):

@@ -53,7 +53,8 @@ def search_release(release: Release) -> DiscoveryResult:
     the score), else over orderings; any other score over equivalence classes, from the best graphs
     of its approximations.
 
-    Raises OptionError where the release has no score.
+    Raises:
+        OptionError: the release has no score.
     """
     return _searched(release, release.default_score())
 
@@ -132,7 +133,9 @@ def search_histogram(
     Args:
         release: the histogram; it carries the cost.
         max_parents: the largest number of parents of a node in the DAGs that are tried.
-        n_climbs, patience, max_members: effort of :func:`jaxcd.discovery.equivalence_search`.
+        n_climbs: effort of :func:`jaxcd.discovery.equivalence_search`.
+        patience: as ``n_climbs``.
+        max_members: as ``n_climbs``.
 
     Returns:
         The CPDAG with the release's cost. ``info``: ``score`` of the found graph in nats,
@@ -142,7 +145,16 @@ def search_histogram(
     Raises:
         OptionError: an option is out of its range, or the release is no histogram.
 
-    Source: Friedman 1998 for structural expectation-maximisation.
+    Source:
+        Friedman 1998 for structural expectation-maximisation.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise)
+        >>> jaxcd.discovery.search_histogram(bought, max_parents=1).graph.n_edges
+        3
     """
     effort = {"n_climbs": n_climbs, "patience": patience, "max_members": max_members}
     return _searched(release, MeasurementErrorScore(release, max_parents=max_parents), **effort)
@@ -162,8 +174,11 @@ def search_marginals(
 
     Args:
         release: the marginals; they carry the cost.
-        max_parents, noise_price, inflation_cap: of :class:`jaxcd.releases.SetScore`.
-        restarts, seed: effort and public randomness of :func:`jaxcd.discovery.ordering_search`.
+        max_parents: of :class:`jaxcd.releases.SetScore`.
+        noise_price: as ``max_parents``.
+        inflation_cap: as ``max_parents``.
+        restarts: effort and public randomness of :func:`jaxcd.discovery.ordering_search`.
+        seed: as ``restarts``.
 
     Returns:
         The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats,
@@ -197,7 +212,9 @@ def search_second_moments(
 
     Args:
         release: the moments; it carries the cost.
-        penalty, max_parents, n_candidates: as for :class:`jaxcd.releases.GaussianScore`.
+        penalty: as for :class:`jaxcd.releases.GaussianScore`.
+        max_parents: as ``penalty``.
+        n_candidates: as ``penalty``.
 
     Returns:
         The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, and the
@@ -228,7 +245,10 @@ def search_features(
 
     Args:
         release: the covariances; it carries the cost.
-        penalty, effect, max_parents, n_candidates: as for :class:`jaxcd.releases.FeatureScore`.
+        penalty: as for :class:`jaxcd.releases.FeatureScore`.
+        effect: as ``penalty``.
+        max_parents: as ``penalty``.
+        n_candidates: as ``penalty``.
 
     Returns:
         The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, and the
@@ -251,8 +271,10 @@ def result_on_release(
 ) -> DiscoveryResult:
     """The result of a search on a release that ended at a DAG: its CPDAG, with the release's cost.
 
-    adjacency: bool (d, d), a DAG.  info: the algorithm, its settings and what it found; what the
-    release is comes behind the name.
+    Args:
+        adjacency: bool (d, d), a DAG.
+        info: the algorithm, its settings and what it found; what the release is comes behind the
+            name.
     """
     return DiscoveryResult(
         graph=dag_to_cpdag(MixedGraph.from_arcs(release.names, adjacency)),

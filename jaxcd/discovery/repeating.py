@@ -21,7 +21,8 @@ def repeatable(search: Search) -> Search:
     """The search, whose result on a release holds the same search as a function of any release
     (``DiscoveryResult.again``).
 
-    search: a function of data or of a release, and of options by name.
+    Args:
+        search: a function of data or of a release, and of options by name.
     """
 
     @functools.wraps(search)

@@ -26,7 +26,14 @@ class SearchPass(enum.Enum):
 
 @dataclass(frozen=True)
 class LevelRecord:
-    """One level of a search: pairs asked, pairs that were separated, and in which pass."""
+    """One level of a search: pairs asked, pairs that were separated, and in which pass.
+
+    Args:
+        level: the size of the conditioning sets.
+        n_asked: how many pairs were asked.
+        n_separated: how many of them were separated.
+        search_pass: the first or the second pass over the levels.
+    """
 
     level: int
     n_asked: int
@@ -42,19 +49,36 @@ class LevelRecord:
 
 @dataclass(frozen=True)
 class DiscoveryResult(Certified):
-    """The result of :func:`jaxcd.pc` or :func:`jaxcd.fci`; frozen.  In a private run every field is
-    safe to publish.
+    """The graph that a search found, with its guarantee.
 
-    graph: the CPDAG, or the PAG.  separating_sets: for each separated pair the set that separated
-    it (the empty tuple where the pair is marginally independent).
-    cost: the guarantee of the run: the budget fixed in advance, whatever part of it was used.
-    spent: what the events charged add up to; accounting, not a guarantee (it may depend on released
-    answers). exhausted: whether the budget ran dry; the pairs that were not paid for keep their
-    edges.
-    info: levels, settings, and the ledger's table.
-    confidence: how sure the edges are, made from what was released; None where nobody asked
-    (:meth:`with_confidence`). again: the same search, as a function of any release of the same
-    columns; None where the search was not on a release.
+    In a private run every field is safe to publish.  It cannot be changed.
+
+    Args:
+        graph: the CPDAG, or the PAG.
+        separating_sets: for each separated pair the set that separated it (the empty tuple where
+            the pair is marginally independent).
+        cost: the guarantee of the run: the budget fixed in advance, whatever part of it was used.
+        spent: what the events charged add up to; accounting, not a guarantee (it may depend on
+            released answers).
+        exhausted: whether the budget ran dry; the pairs that were not paid for keep their edges.
+        info: levels, settings, and the ledger's table.
+        confidence: how sure the edges are, made from what was released; None where nobody asked
+            (:meth:`with_confidence`).
+        again: the same search, as a function of any release of the same columns; None where the
+            search was not on a release.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("earthquake").sample(50_000, key=jax.random.key(0))
+        >>> run = jaxcd.pc(
+        ...     data,
+        ...     test=jaxcd.ChiSquare(),
+        ...     decider=jaxcd.Threshold(),
+        ...     budget=jaxcd.NO_PRIVACY,
+        ...     key=None,
+        ... )
+        >>> run.graph.n_edges, run.separating_sets[frozenset({"JohnCalls", "MaryCalls"})]
+        (4, ('Alarm',))
     """
 
     graph: MixedGraph
@@ -77,8 +101,12 @@ class DiscoveryResult(Certified):
         """The same result with the probabilities of its edges, which pictures and reports then
         show.
 
-        confidence: such as :func:`jaxcd.discovery.edge_confidence` makes, over the graph's names in
-        any order. Raises GraphError where it is of other names.
+        Args:
+            confidence: such as :func:`jaxcd.discovery.edge_confidence` makes, over the graph's
+                names in any order.
+
+        Raises:
+            GraphError: it is of other names.
         """
         return replace(self, confidence=confidence.reordered(self.graph.names))
 
@@ -108,8 +136,12 @@ class DiscoveryResult(Certified):
         """Writes graph.png, graph.json, graph.dot, privacy.json and report.html; returns the
         folder.
 
-        truth: a graph to compare with in the report.  force: whether an existing folder may be
-        overwritten. Raises OptionError where the folder exists and ``force`` is False.
+        Args:
+            truth: a graph to compare with in the report.
+            force: whether an existing folder may be overwritten.
+
+        Raises:
+            OptionError: the folder exists and ``force`` is False.
         """
         from jaxcd.report import write_report
 

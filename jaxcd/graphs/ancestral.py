@@ -63,6 +63,12 @@ def dag_to_mag(
     Source:
         Richardson and Spirtes 2002, section 4.2 (the marks and edges) and theorem 4.2 (inducing
         paths).
+
+    Example:
+        >>> import networkx as nx
+        >>> from jaxcd.graphs import dag_to_mag
+        >>> print(dag_to_mag(nx.DiGraph([("hidden", "a"), ("hidden", "b")]), latent=["hidden"]))
+        a <-> b
     """
     nodes, adjacency = dag_adjacency(dag)
     position = {node: i for i, node in enumerate(nodes)}
@@ -115,16 +121,17 @@ def is_ancestral(graph: MixedGraph) -> bool:
 
     Source:
         Richardson and Spirtes 2002, section 3.1.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, is_ancestral
+        >>> is_ancestral(MixedGraph.from_edges(["a", "b"], ["a <-> b"]))
+        True
     """
     return _ancestral_trails(graph) is not None
 
 
 def is_mag(graph: MixedGraph) -> bool:
-    """Is the graph a maximal ancestral graph?
-
-    It is ancestral, and every two nodes without an edge are m-separated by some set of the others.
-    The second holds if no two such nodes are joined by a path on which every inner node is a
-    collider and an ancestor of one of the two.
+    """Whether the graph is a maximal ancestral graph.
 
     Args:
         graph: Any mixed graph.
@@ -134,6 +141,11 @@ def is_mag(graph: MixedGraph) -> bool:
 
     Source:
         Richardson and Spirtes 2002, sections 3.7 and 4.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, is_mag
+        >>> is_mag(MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "b <-> c"]))
+        True
     """
     trails = _ancestral_trails(graph)
     if trails is None:
@@ -164,6 +176,14 @@ def markov_equivalent_mags(a: MixedGraph, b: MixedGraph) -> bool:
         Spirtes and Richardson 1997, A polynomial time algorithm for determining DAG equivalence in
         the presence of latent variables and selection bias (AISTATS).  The paths are not listed:
         one search for each y finds every q.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, markov_equivalent_mags
+        >>> names = ["a", "b"]
+        >>> markov_equivalent_mags(
+        ...     MixedGraph.from_edges(names, ["a --> b"]), MixedGraph.from_edges(names, ["a <-> b"])
+        ... )
+        True
     """
     for argument, graph in (("a", a), ("b", b)):
         if not is_mag(graph):
@@ -211,6 +231,12 @@ def visible_edges(graph: MixedGraph) -> tuple[Edge, ...]:
 
     Source:
         Zhang 2008, Causal reasoning with ancestral graphs, JMLR 9:1437-1474, definition 8.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, visible_edges
+        >>> graph = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "b --> c"])
+        >>> print(*visible_edges(graph))
+        b --> c
     """
     adjacent, into = edge_masks(graph.adjacency), _into(graph)
     parents, spouses = edge_masks(graph.directed.T), edge_masks(graph.bidirected)

@@ -86,6 +86,12 @@ def to_pcalg(graph: MixedGraph, *, kind: PcalgKind = PcalgKind.PAG) -> PcalgGrap
 
     Raises:
         GraphError: If the coding cannot express an edge of the graph.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, to_pcalg
+        >>> graph = to_pcalg(MixedGraph.from_edges(["a", "b"], ["a o-> b"]))
+        >>> graph.kind.name, graph.amat.tolist()
+        ('PAG', [[0, 2], [1, 0]])
     """
     if kind is PcalgKind.PAG:
         return PcalgGraph(graph.marks.astype(np.int64), kind, graph.names)
@@ -102,8 +108,19 @@ def to_pcalg(graph: MixedGraph, *, kind: PcalgKind = PcalgKind.PAG) -> PcalgGrap
 def from_pcalg(value: PcalgGraph) -> MixedGraph:
     """The graph of an adjacency matrix of pcalg; the inverse of :func:`to_pcalg`.
 
+    Args:
+        value: the matrix with its kind and names.
+
+    Returns:
+        The graph.
+
     Raises:
         GraphError: If the matrix is not one of its kind.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, from_pcalg, to_pcalg
+        >>> print(from_pcalg(to_pcalg(MixedGraph.from_edges(["a", "b"], ["a o-> b"]))))
+        a o-> b
     """
     amat = np.asarray(value.amat)
     if value.kind is PcalgKind.PAG:
@@ -139,6 +156,11 @@ def to_causal_learn(graph: MixedGraph) -> np.ndarray:
 
     Returns:
         Integer matrix (d, d).  It carries no names: keep ``graph.names``.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, to_causal_learn
+        >>> to_causal_learn(MixedGraph.from_edges(["a", "b"], ["a --> b"])).tolist()
+        [[0, -1], [1, 0]]
     """
     codes = np.array([_CAUSAL_LEARN[mark] for mark in Mark], dtype=np.int64)
     return codes[graph.marks].T
@@ -156,6 +178,12 @@ def from_causal_learn(matrix: np.ndarray, *, names: tuple[str, ...] | list[str])
 
     Raises:
         GraphError: If a code is unknown, or the matrix is malformed.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxcd.graphs import from_causal_learn
+        >>> print(from_causal_learn(np.array([[0, -1], [1, 0]]), names=["a", "b"]))
+        a --> b
     """
     array = np.asarray(matrix)
     marks = np.zeros(array.shape, dtype=np.int8)
@@ -185,6 +213,11 @@ def to_networkx(graph: MixedGraph) -> nx.DiGraph:
 
     Returns:
         The DiGraph, with the names as nodes, in order.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, to_networkx
+        >>> sorted(to_networkx(MixedGraph.from_edges(["a", "b"], ["a --- b"])).edges)
+        [('a', 'b'), ('b', 'a')]
     """
     result = nx.DiGraph()
     result.add_nodes_from(graph.names)
@@ -213,6 +246,12 @@ def from_networkx(graph: nx.DiGraph) -> MixedGraph:
     Raises:
         GraphError: If ``graph`` is undirected or a multigraph, or an attribute is missing, unknown
             or contradictory.
+
+    Example:
+        >>> import networkx as nx
+        >>> from jaxcd.graphs import from_networkx
+        >>> print(from_networkx(nx.DiGraph([("a", "b")])))
+        a --> b
     """
     if not graph.is_directed() or graph.is_multigraph():
         raise GraphError(f"graph must be a networkx DiGraph, got {type(graph).__name__}")
@@ -263,6 +302,11 @@ def to_json_dict(graph: MixedGraph) -> dict[str, Any]:
     Returns:
         ``{"format": "jaxcd.MixedGraph", "version": 1, "names": [...], "edges": [[a, "-->", b],
         ...]}``.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, to_json_dict
+        >>> to_json_dict(MixedGraph.from_edges(["a", "b"], ["a --> b"]))["edges"]
+        [['a', '-->', 'b']]
     """
     edges = [[edge.a, edge.symbol, edge.b] for edge in graph.edges()]
     return {
@@ -276,9 +320,20 @@ def to_json_dict(graph: MixedGraph) -> dict[str, Any]:
 def from_json_dict(value: Any) -> MixedGraph:
     """The graph of such a dictionary; the inverse of :func:`to_json_dict`.
 
+    Args:
+        value: what :func:`to_json_dict` made.
+
+    Returns:
+        The graph.
+
     Raises:
         FormatError: If the dictionary is not of that form.
         GraphError: If the names or edges make no graph.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, from_json_dict, to_json_dict
+        >>> print(from_json_dict(to_json_dict(MixedGraph.from_edges(["a", "b"], ["a --- b"]))))
+        a --- b
     """
     if (
         not isinstance(value, dict)

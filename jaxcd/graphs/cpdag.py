@@ -37,6 +37,14 @@ def dag_to_cpdag(dag: nx.DiGraph | MixedGraph) -> MixedGraph:
         Chickering 1995 (UAI), "A transformational characterization of equivalent Bayesian network
         structures": edges are ordered and then labelled compelled or reversible, each one in time
         of the number of parents.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, dag_to_cpdag
+        >>> dag = MixedGraph.from_edges(["a", "b", "c", "d"], ["a --> c", "b --> c", "c --> d"])
+        >>> print(dag_to_cpdag(dag))
+        a --> c
+        b --> c
+        c --> d
     """
     nodes, adjacency = dag_adjacency(dag)
     compelled = _compelled(adjacency)
@@ -90,6 +98,13 @@ def consistent_extension(pdag: MixedGraph) -> MixedGraph | None:
     Source:
         Dor and Tarsi 1992, "A simple algorithm to construct a consistent extension of a partially
         oriented graph" (UCLA, R-185).
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, consistent_extension
+        >>> graph = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "b --- c"])
+        >>> print(consistent_extension(graph))
+        a --> b
+        b --> c
     """
     directed, undirected = pdag.directed.copy(), pdag.undirected.copy()
     loose = np.argwhere(pdag.adjacency & ~(directed | directed.T | undirected))
@@ -146,6 +161,11 @@ def random_dag(
 
     Raises:
         GraphError: If an argument is out of range.
+
+    Example:
+        >>> from jaxcd.graphs import random_dag
+        >>> list(random_dag(4, expected_degree=2, seed=0).nodes)
+        ['x0', 'x1', 'x2', 'x3']
     """
     if not n_nodes >= 1:
         raise GraphError(f"n_nodes must be at least 1, got {n_nodes}")

@@ -28,6 +28,13 @@ def dag_adjacency(
 
     Raises:
         GraphError: If an edge is not directed or there is a directed cycle; the message names one.
+
+    Example:
+        >>> import networkx as nx
+        >>> from jaxcd.graphs import dag_adjacency
+        >>> names, arcs = dag_adjacency(nx.DiGraph([("a", "b")]))
+        >>> names, arcs.tolist()
+        (('a', 'b'), [[False, True], [False, False]])
     """
     nodes: tuple[Hashable, ...]
     if isinstance(dag, MixedGraph):
@@ -67,6 +74,18 @@ def dag_adjacency(
 def topological_order(adjacency: np.ndarray) -> list[int]:
     """The nodes of an acyclic bool matrix, parents first; the smallest position first where there
     is a choice.
+
+    Args:
+        adjacency: bool (d, d); entry (i, j) is whether there is an arc i -> j.
+
+    Returns:
+        The positions of the nodes, parents before children.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxcd.graphs import topological_order
+        >>> [int(node) for node in topological_order(np.array([[0, 0], [1, 0]], dtype=bool))]
+        [1, 0]
     """
     graph = nx.from_numpy_array(np.asarray(adjacency, dtype=bool), create_using=nx.DiGraph)
     return [int(node) for node in nx.lexicographical_topological_sort(graph)]

@@ -21,7 +21,14 @@ from jaxcd.errors import GraphError
 
 
 class Mark(IntEnum):
-    """The mark at one end of an edge, in the codes of pcalg's ``amat.pag``."""
+    """The mark at one end of an edge, in the codes of pcalg's ``amat.pag``.
+
+    Example:
+        >>> from jaxcd.graphs import Mark, MixedGraph
+        >>> graph = MixedGraph.from_edges(["a", "b"], ["a --> b"])
+        >>> Mark(graph.marks[0, 1]).name, Mark(graph.marks[1, 0]).name
+        ('ARROW', 'TAIL')
+    """
 
     NONE = 0
     CIRCLE = 1
@@ -60,6 +67,12 @@ class Edge:
 
     Raises:
         GraphError: If the two nodes are the same or a mark is ``Mark.NONE``.
+
+    Example:
+        >>> from jaxcd.graphs import Edge, Mark
+        >>> edge = Edge("smoking", "cancer", Mark.CIRCLE, Mark.ARROW)
+        >>> print(edge, edge.reversed(), sep="  ")
+        smoking o-> cancer  cancer <-o smoking
     """
 
     a: str

@@ -67,9 +67,9 @@ _JSON_VERSION = 1
 @final
 @dataclass(frozen=True)
 class Knowledge:
-    """Tiers, forbidden and required edges; the module says what each means in a DAG, a CPDAG and a
-    PAG.
+    """What is known of a graph before a search: tiers, forbidden and required edges.
 
+    The docstring of :mod:`jaxcd.graphs.knowledge` says what each means in a DAG, a CPDAG and a PAG.
     Equality and hash are by content: the order of names within a tier and of pairs does not matter,
     and is not kept.
 
@@ -90,6 +90,14 @@ class Knowledge:
         Meek 1995 (UAI), "Causal inference and causal explanation with background knowledge";
         Andrews, Spirtes and Cooper 2020 (AISTATS), "On the completeness of causal discovery in the
         presence of latent confounding with tiered background knowledge".
+
+    Example:
+        >>> import jaxcd
+        >>> known = jaxcd.Knowledge(
+        ...     tiers=[["age", "sex"], ["disease"]], required=[("sex", "disease")]
+        ... )
+        >>> known.forbids("disease", "age"), known.forbids("age", "disease")
+        (True, False)
     """
 
     tiers: Sequence[Collection[str]] = ()

@@ -169,6 +169,13 @@ class MSeparation:
 
     Source:
         Richardson and Spirtes 2002, section 3.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, MSeparation
+        >>> graph = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "b <-> c"])
+        >>> separation = MSeparation(graph)
+        >>> separation.separated(0, 2), separation.separated(0, 2, [1])
+        (True, False)
     """
 
     def __init__(self, graph: MixedGraph) -> None:
@@ -235,6 +242,12 @@ def m_separated(graph: MixedGraph, x: str, y: str, given: Iterable[str] = ()) ->
 
     Source:
         Richardson and Spirtes 2002, section 3.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, m_separated
+        >>> graph = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "b <-> c"])
+        >>> m_separated(graph, "a", "c"), m_separated(graph, "a", "c", ["b"])
+        (True, False)
     """
     if isinstance(given, str):
         raise GraphError(

@@ -57,6 +57,12 @@ class MixedGraph:
     Source:
         The coding is that of ``amat.pag`` in pcalg (Kalisch et al. 2012, Journal of Statistical
         Software 47(11)).
+
+    Example:
+        >>> import jaxcd
+        >>> graph = jaxcd.MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "b <-> c"])
+        >>> graph.parents("b"), graph.marks.tolist()
+        (('a',), [[0, 2, 0], [3, 0, 2], [0, 2, 0]])
     """
 
     names: tuple[str, ...]

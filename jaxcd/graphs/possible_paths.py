@@ -41,6 +41,12 @@ def possible_descendants(graph: MixedGraph, name: str) -> tuple[str, ...]:
         Zhang 2008, On the completeness of orientation rules for causal discovery in the presence of
         latent confounders and selection bias, Artificial Intelligence 172, section 4 (potentially
         directed paths).
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, possible_descendants
+        >>> graph = MixedGraph.from_edges(["a", "b", "c"], ["a o-> b", "b --> c"])
+        >>> possible_descendants(graph, "a")
+        ('a', 'b', 'c')
     """
     return _closure(graph, graph.index(name), _possibly_directed(graph))
 
@@ -63,6 +69,11 @@ def possible_ancestors(graph: MixedGraph, name: str) -> tuple[str, ...]:
 
     Source:
         As for :func:`possible_descendants`.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, possible_ancestors
+        >>> possible_ancestors(MixedGraph.from_edges(["a", "b", "c"], ["a o-> b", "b --> c"]), "c")
+        ('a', 'b', 'c')
     """
     return _closure(graph, graph.index(name), _possibly_directed(graph).T)
 
@@ -102,6 +113,12 @@ def possible_d_sep(
         Spirtes, Glymour and Scheines 2000, Causation, Prediction, and Search, section 6.7; Spirtes,
         Meek and Richardson 1999, An algorithm for causal inference in the presence of latent
         variables and selection bias.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, possible_d_sep
+        >>> graph = MixedGraph.from_edges(["a", "b", "c"], ["a o-> b", "c o-> b"])
+        >>> possible_d_sep(graph, 0)
+        (1, 2)
     """
     x = index(x)
     if not 0 <= x < graph.n_nodes:

@@ -41,6 +41,15 @@ class DSeparation:
 
     Raises:
         GraphError: If ``dag`` is no DAG or a selected position is out of range.
+
+    Example:
+        >>> import networkx as nx
+        >>> from jaxcd.graphs import DSeparation
+        >>> separation = DSeparation(nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d")]))
+        >>> separation.nodes
+        ('a', 'c', 'b', 'd')
+        >>> separation.separated(0, 2), separation.separated(0, 2, [3])
+        (True, False)
     """
 
     def __init__(
@@ -136,9 +145,7 @@ def d_separated(
     y: Hashable,
     given: Iterable[Hashable] = (),
 ) -> bool:
-    """Are x and y d-separated by ``given`` in the DAG?
-
-    For many questions about one DAG make a :class:`DSeparation` once.
+    """Whether x and y are d-separated by ``given`` in the DAG.
 
     Args:
         dag: A networkx DiGraph, a MixedGraph that is a DAG, or an adjacency matrix (nonzero at (i,
@@ -152,6 +159,12 @@ def d_separated(
 
     Raises:
         GraphError: If ``dag`` is no DAG, a node is unknown, or the three sets overlap.
+
+    Example:
+        >>> import networkx as nx
+        >>> from jaxcd.graphs import d_separated
+        >>> d_separated(nx.DiGraph([("a", "c"), ("b", "c")]), "a", "b", ["c"])
+        False
     """
     separation = DSeparation(dag)
     position = {node: i for i, node in enumerate(separation.nodes)}

@@ -29,6 +29,16 @@ def to_dot(graph: MixedGraph) -> str:
     Returns:
         A ``digraph``; each edge has ``dir=both`` and the shapes ``none`` (tail), ``normal``
         (arrow), ``odot`` (circle).
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, to_dot
+        >>> print(to_dot(MixedGraph.from_edges(["a", "b"], ["a --> b"])))
+        digraph {
+          "a";
+          "b";
+          "a" -> "b" [dir=both, arrowtail=none, arrowhead=normal];
+        }
+        <BLANKLINE>
     """
     lines = ["digraph {"]
     lines += [f"  {_quoted(name)};" for name in graph.names]
@@ -43,9 +53,20 @@ def to_dot(graph: MixedGraph) -> str:
 def from_dot(text: str) -> MixedGraph:
     """The graph of a text made by :func:`to_dot`; other DOT files are refused.
 
+    Args:
+        text: the content of a file that :func:`to_dot` made.
+
+    Returns:
+        The graph.
+
     Raises:
         FormatError: If a line is not of that form; the message gives its number.
         GraphError: If the nodes and edges make no graph.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, from_dot, to_dot
+        >>> print(from_dot(to_dot(MixedGraph.from_edges(["a", "b"], ["a <-> b"]))))
+        a <-> b
     """
     # Not splitlines(): names may contain the other line separators of Unicode.
     lines = text.rstrip("\n").split("\n")
@@ -94,7 +115,8 @@ _TETRAD_PROPERTIES = {"dd", "pd", "nl", "pl"}
 
 
 def to_tetrad(graph: MixedGraph) -> str:
-    """Text in the format of Tetrad: a section "Graph Nodes:" and a numbered section "Graph Edges:".
+    """Text in the format of Tetrad: a section "Graph Nodes:" and a numbered section "Graph
+    Edges:".
 
     Args:
         graph: Any graph whose names have no space, comma or semicolon and no opening parenthesis at
@@ -106,6 +128,16 @@ def to_tetrad(graph: MixedGraph) -> str:
 
     Raises:
         GraphError: If a name cannot be written in this format.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, to_tetrad
+        >>> print(to_tetrad(MixedGraph.from_edges(["a", "b"], ["a --> b"])))
+        Graph Nodes:
+        a;b
+        <BLANKLINE>
+        Graph Edges:
+        1. a --> b
+        <BLANKLINE>
     """
     for name in graph.names:
         if not _TETRAD_NAME.fullmatch(name):
@@ -123,9 +155,20 @@ def from_tetrad(text: str) -> MixedGraph:
     The properties that Tetrad may append to an edge (dd, pd, nl, pl), and sections after the edges
     (attributes, ambiguous and underlined triples), are not read.
 
+    Args:
+        text: the content of a graph file of Tetrad.
+
+    Returns:
+        The graph.
+
     Raises:
         FormatError: If a line is not of that format; the message gives its number.
         GraphError: If the nodes and edges make no graph.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph, from_tetrad, to_tetrad
+        >>> print(from_tetrad(to_tetrad(MixedGraph.from_edges(["a", "b"], ["a o-> b"]))))
+        a o-> b
     """
     names: list[str] = []
     edges: list[Edge] = []

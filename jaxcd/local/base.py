@@ -16,8 +16,9 @@ mechanisms include. For the same reason no probability is made smaller than exp(
 times p_max: raising small probabilities to one common floor can only shrink ratios, since max(a, f)
 / max(b, f) <= max(1, a / b).
 
-Source: Duchi, Jordan, Wainwright 2013 (local privacy); Chatzikokolakis, Andres, Bordenabe,
-Palamidessi 2013 (d-privacy).
+Source:
+    Duchi, Jordan, Wainwright 2013 (local privacy); Chatzikokolakis, Andres, Bordenabe, Palamidessi
+    2013 (d-privacy).
 """
 
 from __future__ import annotations

@@ -16,8 +16,9 @@ Guarantee, for one column. Proof (PRIVACY.md J1): the log ratio of two records f
   columns; and for the Manhattan distance, d-privacy = max of those of the columns, attained by
   records that differ in one column.
 
-Source: Binkyte et al. 2024 (the mechanism, after Ghosh, Roughgarden, Sundararajan 2009); the
-guarantees are ours.
+Source:
+    Binkyte et al. 2024 (the mechanism, after Ghosh, Roughgarden, Sundararajan 2009); the guarantees
+    are ours.
 """
 
 from __future__ import annotations
@@ -90,16 +91,23 @@ def geometric_rows(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
 class BoundedGeometric(ColumnwiseMechanism):
     """The bounded geometric mechanism on each column by itself ("C-wise").
 
-    **Guarantee.** epsilon_LDP and d-privacy (Manhattan) of the module's docstring, with
-    :data:`ROUNDING` added; they are *not* determined by ``p_max``: at k = 10 levels and p_max = 0.5
-    epsilon_LDP is 7.7, where k-ary response has 2.2. Public: the declared levels. Proof: there.
-
     Args:
         p_max: the probability that a column is reported as it is, in [1/k, 1) of every column; one
             number for all columns, or one for each (that of a column with one level is not used).
 
     Raises:
         OptionError: a probability is out of its range.
+
+    Guarantee:
+        epsilon_LDP and d-privacy (Manhattan) of the module's docstring, with :data:`ROUNDING`
+        added; they are *not* determined by ``p_max``: at k = 10 levels and p_max = 0.5 epsilon_LDP
+        is 7.7, where k-ary response has 2.2. Public: the declared levels. Proof: there.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("cancer").domain
+        >>> round(jaxcd.local.BoundedGeometric(p_max=0.8).guarantee(domain).epsilon_ldp, 3)
+        6.931
     """
 
     claim = GuaranteeClaim(

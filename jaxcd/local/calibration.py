@@ -36,15 +36,14 @@ def calibrate(
     d_privacy: float | None = None,
     distance: Distance | None = None,
 ) -> LocalMechanism:
-    """The mechanism of a kind that has a given property on a domain; exactly one property is given.
+    """The mechanism of a kind that has a given property on a domain; exactly one property is
+    given.
 
     ``p_max`` is the probability that a *whole record* is reported as it is (the largest over
     records), for every kind: ``calibrate(...).guarantee(domain).p_truth_largest``.  A
     :class:`BoundedGeometric` gets the same probability in every column, save that no column's falls
     below 1/k; with ``epsilon_ldp`` it gets the shares epsilon_i = epsilon k_i / sum k of k-ary
     response.
-
-    **Guarantee.** That of the returned mechanism, at most what was asked for.  Public: the domain.
 
     Args:
         kind: a class of mechanisms, such as ``KaryResponse``.
@@ -61,6 +60,15 @@ def calibrate(
         OptionError: not exactly one property is given, or it is out of reach.
         DomainError: a column is numeric, every column has one level, or the domain is too large.
         PrivacyError: the domain is not declared.
+
+    Guarantee:
+        That of the returned mechanism, at most what was asked for.  Public: the domain.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("cancer").domain
+        >>> jaxcd.local.calibrate(jaxcd.local.KaryResponse, domain, epsilon_ldp=4.0)
+        KaryResponse(epsilon=4.0)
     """
     given = {"p_max": p_max, "epsilon_ldp": epsilon_ldp, "d_privacy": d_privacy}
     asked = [(name, value) for name, value in given.items() if value is not None]

@@ -41,8 +41,9 @@ is false.
 Everything here is post-processing of records that were randomised before they were collected: run
 it with NO_PRIVACY, the guarantee is the mechanism's.
 
-Source: Schwarz 1978; Chaudhuri and Mukerjee 1988 for inverse-channel estimates; Miller 1955 for the
-bias of entropies; Kass and Wasserman 1995 for the number of records in the price.
+Source:
+    Schwarz 1978; Chaudhuri and Mukerjee 1988 for inverse-channel estimates; Miller 1955 for the
+    bias of entropies; Kass and Wasserman 1995 for the number of records in the price.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ def continued_xlogx(x: np.ndarray, threshold: np.ndarray) -> np.ndarray:
     """x log x from the threshold on, and its tangent there below: convex, finite for every x;
     elementwise.
 
-    x: any real numbers.  threshold: not negative; 0 for x log x itself, x not negative.
+    Args:
+        x: any real numbers.
+        threshold: not negative; 0 for x log x itself, x not negative.
     """
     least = np.maximum(threshold, np.finfo(np.float64).tiny)
     return np.where(
@@ -133,12 +136,19 @@ class ChannelScore(BatchedScore):
     """The score of :class:`ChannelAwareBIC` on one data set: local(v, P) = F(v P) - F(P); equal for
     Markov equivalent DAGs.
 
-    data: what ``randomise`` returned.  mechanism: what randomised it, as for
-    :class:`ChannelAwareBIC`.  max_parents: the largest number of parents that a search tries.
-    penalty: a factor of the price, positive.
+    Args:
+        data: what ``randomise`` returned.
+        mechanism: what randomised it, as for :class:`ChannelAwareBIC`.
+        max_parents: the largest number of parents that a search tries.
+        penalty: a factor of the price, positive.
 
-    Raises DomainError or PrivacyError where the mechanism does not take the columns, OptionError
-    where an option is out of its range. Source: module docstring.
+    Raises:
+        DomainError: the mechanism does not take the columns.
+        PrivacyError: the mechanism does not take the columns.
+        OptionError: an option is out of its range.
+
+    Source:
+        module docstring.
     """
 
     def __init__(
@@ -181,7 +191,8 @@ class ChannelScore(BatchedScore):
     def value(self, columns: Columns) -> float:
         """F of a set of columns (sorted positions), in nats; each is computed once.
 
-        Raises DomainError where it has more than :data:`MAX_FAMILY_CELLS` cells.
+        Raises:
+            DomainError: it has more than :data:`MAX_FAMILY_CELLS` cells.
         """
         if columns not in self._values:
             if not self._n_cells(columns) <= MAX_FAMILY_CELLS:
@@ -252,8 +263,6 @@ class ChannelAwareBIC(ScoreConfig):
     It is cautious: where noise hides an edge the edge is left out, and at small epsilon nothing is
     left.
 
-    **Guarantee.** That of the mechanism: post-processing of what each person reported.
-
     Args:
         mechanism: what randomised the data: one that treats columns by themselves, or
             ``CombinedKaryResponse``.  Under other combined mechanisms the noise on some columns
@@ -265,7 +274,24 @@ class ChannelAwareBIC(ScoreConfig):
         OptionError: ``mechanism`` is none, or ``penalty_discount`` out of its range.  DomainError:
             the mechanism has no channel for a part of the columns.
 
-    Source: module docstring.
+    Guarantee:
+        That of the mechanism: post-processing of what each person reported.
+
+    Source:
+        module docstring.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("earthquake").sample(50_000, key=jax.random.key(0))
+        >>> mechanism = jaxcd.local.KaryResponse(epsilon=25.0)
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> randomised = jaxcd.local.randomise(data, mechanism, noise=noise)
+        >>> score = jaxcd.local.ChannelAwareBIC(mechanism)
+        >>> print(jaxcd.ges(randomised, score=score, budget=jaxcd.NO_PRIVACY).graph)
+        Burglary --> Alarm
+        Earthquake --> Alarm
+        Alarm --> JohnCalls
+        Alarm --> MaryCalls
     """
 
     mechanism: LocalMechanism
@@ -280,8 +306,10 @@ class ChannelAwareBIC(ScoreConfig):
     ) -> LocalScore:
         """The score on randomised records; ``max_parents`` None for no limit.
 
-        Raises OptionError for a release, DomainError or PrivacyError where the mechanism does not
-        take the columns.
+        Raises:
+            OptionError: for a release.
+            DomainError: the mechanism does not take the columns.
+            PrivacyError: the mechanism does not take the columns.
         """
         if not isinstance(data, Dataset):
             raise OptionError(

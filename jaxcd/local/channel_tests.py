@@ -39,8 +39,9 @@ replaces each stratum by the product of its margins.  Without noise T is Pearson
 Everything here is post-processing of records that were randomised before they were collected: run
 it with NO_PRIVACY, the guarantee is the mechanism's.
 
-Source: Chaudhuri and Mukerjee 1988 for inverse-channel estimates; Isserlis 1918; Neyman 1949 for
-quadratic forms of estimated constraints.
+Source:
+    Chaudhuri and Mukerjee 1988 for inverse-channel estimates; Isserlis 1918; Neyman 1949 for
+    quadratic forms of estimated constraints.
 """
 
 from __future__ import annotations
@@ -135,7 +136,8 @@ def channel_chi_square(
             before the noise that is taken off.
         constant: f, what each cell gets whatever p is, from 0.
 
-    Source: module docstring.
+    Source:
+        module docstring.
     """
     return _chi_square(
         np.asarray(tables, dtype=np.float64), _Blur(np.asarray(blur, dtype=np.float64), constant)
@@ -266,8 +268,6 @@ class ChannelAwareChiSquare(CITest):
     Use it with ``Threshold`` and ``NO_PRIVACY`` on what ``randomise`` returned.  Sensitivity:
     unbounded, and not needed.
 
-    **Guarantee.** That of the mechanism: post-processing of what each person reported.
-
     Args:
         mechanism: what randomised the data: one that treats columns by themselves, or
             ``CombinedKaryResponse``.  Under other combined mechanisms the noise on the columns of a
@@ -277,7 +277,22 @@ class ChannelAwareChiSquare(CITest):
         OptionError: ``mechanism`` is none.  DomainError: it has no channel for a part of the
             columns.
 
-    Source: module docstring.
+    Guarantee:
+        That of the mechanism: post-processing of what each person reported.
+
+    Source:
+        module docstring.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(50_000, key=jax.random.key(0))
+        >>> mechanism = jaxcd.local.KaryResponse(epsilon=16.0)
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> randomised = jaxcd.local.randomise(data, mechanism, noise=noise)
+        >>> test = jaxcd.local.ChannelAwareChiSquare(mechanism)
+        >>> answer = jaxcd.ci_test(randomised, "bronc", "dysp", test=test, budget=jaxcd.NO_PRIVACY)
+        >>> answer.independent
+        False
     """
 
     claim = GuaranteeClaim(

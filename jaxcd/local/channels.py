@@ -36,6 +36,13 @@ def channels(mechanism: LocalMechanism, domain: Domain) -> tuple[NDArray[np.floa
         DomainError: the mechanism is combined (use :func:`joint_channel`), or a column is numeric.
         PrivacyError: the domain is not declared.
         OptionError: a parameter of the mechanism does not fit the domain.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("cancer").domain
+        >>> channel = jaxcd.local.channels(jaxcd.local.KaryResponse(epsilon=5.0), domain)[0]
+        >>> channel.round(3).tolist()
+        [[0.731, 0.269], [0.269, 0.731]]
     """
     cardinalities = mechanism.check(domain)
     matrices = mechanism.attribute_channels(cardinalities)
@@ -60,6 +67,12 @@ def joint_channel(mechanism: LocalMechanism, domain: Domain) -> NDArray[np.float
         DomainError: the joint domain is too large, or a column is numeric.
         PrivacyError: the domain is not declared.
         OptionError: a parameter of the mechanism does not fit the domain.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("cancer").domain
+        >>> jaxcd.local.joint_channel(jaxcd.local.CombinedKaryResponse(epsilon=2.0), domain).shape
+        (32, 32)
     """
     cardinalities = mechanism.check(domain)
     n_cells = math.prod(cardinalities)

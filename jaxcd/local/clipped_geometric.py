@@ -11,7 +11,8 @@ epsilon d-private and has epsilon_LDP = epsilon (k - 1) exactly (x = 0, x' = k -
 columns losses add up: epsilon d-private for the Manhattan distance, epsilon_LDP = epsilon sum
 (k_i - 1). Clipping is post-processing. PRIVACY.md J1.
 
-Source: Ghosh, Roughgarden, Sundararajan 2009.
+Source:
+    Ghosh, Roughgarden, Sundararajan 2009.
 """
 
 from __future__ import annotations
@@ -60,14 +61,21 @@ class ClippedGeometric(ColumnwiseMechanism):
     """Two-sided geometric noise with clipping on each column by itself: its epsilon is its
     d-privacy.
 
-    **Guarantee.** epsilon d-private for the Manhattan distance and epsilon sum (k_i - 1)-LDP, with
-    :data:`ROUNDING` added to both. Public: the declared levels. Proof: the module's docstring.
-
     Args:
         epsilon: per unit of distance, positive and finite, in nats.
 
     Raises:
         OptionError: ``epsilon`` is out of its range.
+
+    Guarantee:
+        epsilon d-private for the Manhattan distance and epsilon sum (k_i - 1)-LDP, with
+        :data:`ROUNDING` added to both. Public: the declared levels. Proof: the module's docstring.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("cancer").domain
+        >>> round(jaxcd.local.ClippedGeometric(epsilon=0.5).guarantee(domain).epsilon_ldp, 6)
+        2.5
     """
 
     claim = GuaranteeClaim(

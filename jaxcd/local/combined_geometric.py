@@ -27,7 +27,8 @@ Guarantee. Proof:
 * Too many classes, any distance: eps_c + (eps_c - eps_corner) ecc(corner), because every eps_x lies
   between the two and d(x, x') >= 1.
 
-Source: Binkyte et al. 2024 (the mechanism); sampler and guarantees are ours.
+Source:
+    Binkyte et al. 2024 (the mechanism); sampler and guarantees are ours.
 """
 
 from __future__ import annotations
@@ -77,15 +78,23 @@ MiB).
 class CombinedGeometric(CombinedMechanism):
     """The geometric mechanism on whole records.
 
-    **Guarantee.** epsilon_LDP and d-privacy of the module's docstring, with :data:`ROUNDING` added;
-    upper bounds are marked as such. Public: the declared levels. Proof: there.
-
     Args:
         p_max: the probability that a whole record is reported as it is, in [1/cells, 1).
         distance: between records, over their level codes.
 
     Raises:
         OptionError: ``p_max`` is out of its range or ``distance`` is no :class:`Distance`.
+
+    Guarantee:
+        epsilon_LDP and d-privacy of the module's docstring, with :data:`ROUNDING` added; upper
+        bounds are marked as such. Public: the declared levels. Proof: there.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("cancer").domain
+        >>> mechanism = jaxcd.local.CombinedGeometric(0.5, jaxcd.local.Distance.MANHATTAN)
+        >>> round(mechanism.guarantee(domain).epsilon_ldp, 3)
+        9.529
     """
 
     claim = GuaranteeClaim(

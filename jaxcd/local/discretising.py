@@ -56,6 +56,11 @@ def discretise(
         OptionError: ``bins`` is no whole number from 1, or bounds and bins leave no distinct edges.
         DomainError: the bounds are no numbers with lower < upper.
         DataError: a value is outside the bounds, or not a number.
+
+    Example:
+        >>> from jaxcd.local import discretise
+        >>> discretise([1.0, 4.0, 9.0], lower=0, upper=10, bins=2).codes.tolist()
+        [0, 0, 1]
     """
     if lower is None or upper is None:
         raise PrivacyError(
@@ -112,6 +117,13 @@ def discretise_columns(data: Dataset, *, bins: int | Mapping[str, int]) -> Datas
         PrivacyError: the domain was inferred from data, or a numeric column has no declared bounds.
         DomainError: ``bins`` lacks a numeric column or names one that is not there.
         OptionError: as for :func:`discretise`.
+
+    Example:
+        >>> import jaxcd, numpy as np
+        >>> domain = jaxcd.Domain({"x": jaxcd.Numeric(0, 1), "y": jaxcd.Numeric(0, 1)})
+        >>> data = jaxcd.Dataset.from_array(np.array([[0.1, 0.9], [0.6, 0.4]]), domain=domain)
+        >>> jaxcd.local.discretise_columns(data, bins=2).codes.tolist()
+        [[0, 1], [1, 0]]
     """
     if not data.domain.declared:
         raise PrivacyError(
@@ -145,8 +157,8 @@ def discretise_columns(data: Dataset, *, bins: int | Mapping[str, int]) -> Datas
 
 
 def pair_bins(n_distinct: int) -> int:
-    """min(u, 100, u / 10) rounded down, and at least 2: the number of bins for a pair by its number
-    u of distinct values.
+    """min(u, 100, u / 10) rounded down, and at least 2: the number of bins for a pair by its
+    number u of distinct values.
 
     u must be public, for instance the number of values that the instrument can show; counted in
     private data it tells of them.
@@ -160,8 +172,14 @@ def pair_bins(n_distinct: int) -> int:
     Raises:
         OptionError: ``n_distinct`` is no whole number from 2.
 
-    Source: Binkyte et al. 2024, for the Tuebingen pairs; the floor of 2 is ours (below u = 20 one
-        bin would hold everything).
+    Source:
+        Binkyte et al. 2024, for the Tuebingen pairs; the floor of 2 is ours (below u = 20 one bin
+        would hold everything).
+
+    Example:
+        >>> from jaxcd.local import pair_bins
+        >>> pair_bins(100)
+        10
     """
     if not is_whole(n_distinct, 2):
         raise OptionError(

@@ -39,9 +39,6 @@ def privatize(
 ) -> LocalGuarantee:
     """Write a randomised copy of the data and the guarantee that goes with it.
 
-    **Guarantee.** As for :func:`randomise`. Everything is checked before anything is drawn or
-    written.
-
     Args:
         data: declared discrete columns.
         mechanism: how.
@@ -59,7 +56,24 @@ def privatize(
     Raises:
         OptionError: a file exists (without ``force``) or its folder does not, both are the same
             file, or as for :func:`randomise`.
-        DomainError, PrivacyError: as for :func:`randomise`.
+        DomainError: as for :func:`randomise`.
+        PrivacyError: as for :func:`randomise`.
+
+    Guarantee:
+        As for :func:`randomise`. Everything is checked before anything is drawn or written.
+
+    Example:
+        >>> import jax, jaxcd, pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> data = jaxcd.networks.load("cancer").sample(100, key=jax.random.key(0))
+        >>> found = jaxcd.local.privatize(
+        ...     data,
+        ...     jaxcd.local.KaryResponse(epsilon=2.0),
+        ...     out=folder / "private.csv",
+        ...     guarantee_out=folder / "private.json",
+        ... )
+        >>> round(found.epsilon_ldp, 6), (folder / "private.csv").is_file()
+        (2.0, True)
     """
     check_mechanism(mechanism)
     csv, promise = Path(out), Path(guarantee_out)

@@ -16,7 +16,8 @@ table of K cells costs K sum k_i a step and no matrix over cells is formed.
 Everything here is post-processing of records that were randomised before they were collected: it
 costs no privacy.
 
-Source: Agrawal and Aggarwal 2001; Dempster, Laird, Rubin 1977.
+Source:
+    Agrawal and Aggarwal 2001; Dempster, Laird, Rubin 1977.
 """
 
 from __future__ import annotations
@@ -83,7 +84,15 @@ def ibu(
         DataError: ``counts`` or ``start`` is not of its kind.
         OptionError: another argument is not of its kind or does not fit the counts.
 
-    Source: module docstring.
+    Source:
+        module docstring.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxcd.local import ibu
+        >>> channel = np.array([[0.8, 0.2], [0.2, 0.8]])
+        >>> ibu(np.array([620, 380]), [channel]).round(3).tolist()
+        [0.7, 0.3]
     """
     table = np.array(counts, dtype=np.float64)
     if not (np.isfinite(table).all() and (table >= 0).all()):
@@ -156,8 +165,10 @@ def _distribution(start: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def places_of(domain: Domain, columns: Sequence[str] | None) -> list[int]:
-    """The positions of named columns, each once; of all for None.  Raises DomainError for another
-    name, or one given twice.
+    """The positions of named columns, each once; of all for None.
+
+    Raises:
+        DomainError: for another name, or one given twice.
     """
     if columns is None:
         return list(range(domain.n_columns))
@@ -177,8 +188,9 @@ def channel_of(mechanism: LocalMechanism, domain: Domain, places: Sequence[int])
     set of columns it is the same with fewer cells.  Under the other combined mechanisms the noise
     on some columns depends on the true values of the rest, and only the whole record has a channel.
 
-    Raises DomainError for a part of the columns of such a mechanism, or if a joint domain is too
-    large; and as ``mechanism.check``.
+    Raises:
+        DomainError: for a part of the columns of such a mechanism, or if a joint domain is too
+            large; and as ``mechanism.check``.
     """
     check_mechanism(mechanism)
     cardinalities = mechanism.check(domain)
@@ -216,14 +228,13 @@ def denoised_joint(
 ) -> np.ndarray:
     """The estimated distribution of the true records of which ``data`` are the randomised ones.
 
-    **Guarantee.** That of the mechanism: post-processing of what each person reported.
-
     Args:
         data: what ``randomise`` returned, at most :data:`MAX_TABLE_CELLS` joint cells of the
             columns.
         mechanism: what randomised it.
         columns: the names of a marginal, in the order of the axes; default all.
-        n_iterations, tolerance: of :func:`ibu`.
+        n_iterations: of :func:`ibu`.
+        tolerance: as ``n_iterations``.
 
     Returns:
         Probabilities, float64 with one axis a column.
@@ -233,6 +244,19 @@ def denoised_joint(
             no channel of its own.
         PrivacyError: the domain is not declared.
         OptionError: an argument is out of its range.
+
+    Guarantee:
+        That of the mechanism: post-processing of what each person reported.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(10_000, key=jax.random.key(0))
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> mechanism = jaxcd.local.KaryResponse(epsilon=10.0)
+        >>> randomised = jaxcd.local.randomise(data, mechanism, noise=noise)
+        >>> table = jaxcd.local.denoised_joint(randomised, mechanism, columns=["Smoker"])
+        >>> table.round(1).tolist()
+        [0.3, 0.7]
     """
     check_mechanism(mechanism)
     cardinalities, places = mechanism.check(data.domain), places_of(data.domain, columns)
@@ -268,6 +292,14 @@ def resample(estimate: np.ndarray, *, domain: Domain, n_samples: int, key: jax.A
     Raises:
         DataError: ``estimate`` is no distribution on the domain.
         OptionError: ``n_samples`` or ``key`` is not of its kind.
+
+    Example:
+        >>> import jax, jaxcd, numpy as np
+        >>> domain = jaxcd.Domain({"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Categorical((0, 1))})
+        >>> estimate = np.array([[0.5, 0.0], [0.0, 0.5]])
+        >>> rows = jaxcd.local.resample(estimate, domain=domain, n_samples=4, key=jax.random.key(0))
+        >>> (rows.codes[:, 0] == rows.codes[:, 1]).tolist()
+        [True, True, True, True]
     """
     shape = tuple(cardinality or 0 for cardinality in domain.cardinalities)
     table = np.array(estimate, dtype=np.float64)

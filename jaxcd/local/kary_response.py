@@ -14,8 +14,9 @@ independent columns add up: sum of epsilon_i <= epsilon (PRIVACY.md J2). Two rec
 column i have a Manhattan distance of at least one there, so it is max epsilon_i d-private;
 combined, epsilon d-private; both are attained by neighbouring codes.
 
-Source: Warner 1965; Kairouz, Bonawitz, Ramage 2016; Binkyte et al. 2024 (the split of epsilon in
-proportion to k_i).
+Source:
+    Warner 1965; Kairouz, Bonawitz, Ramage 2016; Binkyte et al. 2024 (the split of epsilon in
+    proportion to k_i).
 """
 
 from __future__ import annotations
@@ -77,17 +78,24 @@ def _response_matrix(epsilon: float, n_values: int) -> NDArray[np.float64]:
 @final
 @dataclass(frozen=True)
 class KaryResponse(ColumnwiseMechanism):
-    """k-ary randomised response on each column by itself ("C-wise"), with epsilon_i = epsilon k_i /
-    sum k.
-
-    **Guarantee.** epsilon-LDP for the whole record, max epsilon_i d-private for the Manhattan
-    distance. Public: the declared levels. Proof: the module's docstring.
+    """k-ary randomised response on each column by itself ("C-wise"), with epsilon_i = epsilon k_i
+    / sum k.
 
     Args:
         epsilon: for the whole record, positive and finite, in nats.
 
     Raises:
         OptionError: ``epsilon`` is out of its range.
+
+    Guarantee:
+        epsilon-LDP for the whole record, max epsilon_i d-private for the Manhattan distance.
+        Public: the declared levels. Proof: the module's docstring.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("cancer").domain
+        >>> round(jaxcd.local.KaryResponse(epsilon=2.0).guarantee(domain).epsilon_ldp, 6)
+        2.0
     """
 
     claim = GuaranteeClaim(
@@ -141,14 +149,21 @@ class CombinedKaryResponse(CombinedMechanism):
     """k-ary randomised response on the whole record, a value of the product domain of prod k_i
     cells.
 
-    **Guarantee.** epsilon-LDP, and epsilon d-private for the Manhattan distance. Public: the
-    declared levels. Proof: the module's docstring.
-
     Args:
         epsilon: for the whole record, positive and finite, in nats.
 
     Raises:
         OptionError: ``epsilon`` is out of its range.
+
+    Guarantee:
+        epsilon-LDP, and epsilon d-private for the Manhattan distance. Public: the declared levels.
+        Proof: the module's docstring.
+
+    Example:
+        >>> import jaxcd
+        >>> domain = jaxcd.networks.load("cancer").domain
+        >>> round(jaxcd.local.CombinedKaryResponse(epsilon=2.0).guarantee(domain).epsilon_ldp, 6)
+        2.0
     """
 
     claim = GuaranteeClaim(

@@ -37,10 +37,6 @@ def randomise(
     Each row of the result depends on the same row of ``data`` only, and is drawn afresh:
     randomising the same people twice costs them twice the epsilon.
 
-    **Guarantee.** ``mechanism.guarantee(data.domain)``, for each person, against everybody who does
-    not draw the noise; none if ``noise`` is simulated, because who has the key takes it off.
-    Public: the domain and the number of rows. Proof: as named there.
-
     Args:
         data: declared discrete columns.
         mechanism: how.
@@ -54,6 +50,20 @@ def randomise(
         DomainError: a column is numeric, or the domain is too large for the mechanism.
         PrivacyError: the domain is not declared.
         OptionError: a parameter does not fit the domain, or an argument is of the wrong kind.
+
+    Guarantee:
+        ``mechanism.guarantee(data.domain)``, for each person, against everybody who does not draw
+        the noise; none if ``noise`` is simulated, because who has the key takes it off. Public: the
+        domain and the number of rows. Proof: as named there.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(1_000, key=jax.random.key(0))
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> mechanism = jaxcd.local.KaryResponse(epsilon=4.0)
+        >>> randomised = jaxcd.local.randomise(data, mechanism, noise=noise)
+        >>> round(float((randomised.codes == data.codes).mean()), 2)
+        0.69
     """
     return charged_randomise(data, mechanism, noise=noise, ledger=ledger)[0]
 

@@ -11,8 +11,9 @@ A table of weights is sorted in ascending order before it is summed. The differe
 float64 sums c_j is then p_j with a *relative* error of at most 3 j 2^-53, because c_j <= j p_j:
 every probability, however small, is drawn with nearly full relative precision.
 
-Source: our own combination of two known facts: floating-point uniforms by a geometric exponent
-(Walker 1974), and inversion on sorted sums.
+Source:
+    our own combination of two known facts: floating-point uniforms by a geometric exponent (Walker
+    1974), and inversion on sorted sums.
 """
 
 from __future__ import annotations

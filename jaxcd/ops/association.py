@@ -85,8 +85,14 @@ def chi_square_sums(tables: jax.Array, dtype: Any = jnp.float64) -> ChiSquareSum
     """Pearson's chi-square, the likelihood ratio G and their degrees of freedom, summed over
     strata.
 
-    tables: counts (..., K, A, B).  Returns arrays of shape (...).
-    Source: Agresti, *Categorical Data Analysis*, 3rd ed., sections 3.2 and 6.3.
+    Args:
+        tables: counts (..., K, A, B).
+
+    Returns:
+        Arrays of shape (...).
+
+    Source:
+        Agresti, *Categorical Data Analysis*, 3rd ed., sections 3.2 and 6.3.
     """
     observed, rows, columns, size = _margins(tables, dtype)
     expected = _expected(rows, columns, size)
@@ -129,7 +135,14 @@ def _pooled_scatter_norm(sums: jax.Array, size: jax.Array) -> jax.Array:
 def covariance_sums(tables: jax.Array, dtype: Any = jnp.float64) -> CovarianceSums:
     """Frobenius norms of the within-stratum covariance of one-hot vectors, and their null moments.
 
-    tables: counts (..., K, A, B).  Returns arrays of shape (...).  Source: PRIVACY.md section M.
+    Args:
+        tables: counts (..., K, A, B).
+
+    Returns:
+        Arrays of shape (...).
+
+    Source:
+        PRIVACY.md section M.
     """
     observed, rows, columns, size = _margins(tables, dtype)
     covariance = observed - _expected(rows, columns, size)
@@ -160,9 +173,13 @@ def kendall_sums(tables: jax.Array, dtype: Any = jnp.float64) -> KendallSums:
     """Kendall's concordance in each stratum of ordered tables, the square-root score and its null
     variance.
 
-    tables: counts (..., K, A, B), rows and columns in the order of the levels. S_k = sum over
-    a < a' of O[a, b] (sum over b' > b of O[a', b'] - sum over b' < b of O[a', b']); ties count 0.
-    Source: PRIVACY.md sections B4 and M (V_h).
+    Args:
+        tables: counts (..., K, A, B), rows and columns in the order of the levels. S_k = sum over a
+            < a' of O[a, b] (sum over b' > b of O[a', b'] - sum over b' < b of O[a', b']); ties
+            count 0.
+
+    Source:
+        PRIVACY.md sections B4 and M (V_h).
     """
     observed, rows, columns, size = _margins(tables, dtype)
     # counts in later rows

@@ -92,9 +92,14 @@ def concordance(
 ) -> StratumConcordance:
     """Concordant minus discordant pairs within each stratum.
 
-    x, y: (n,) finite reals.  stratum: integers (n,) in [0, n_strata), or None for one stratum.
-    Exact while the number of pairs is below 2^53.  Source: Knight 1966 for the reduction to
-    inversions.
+    Args:
+        x: (n,) finite reals.
+        y: as ``x``.
+        stratum: integers (n,) in [0, n_strata), or None for one stratum. Exact while the number of
+            pairs is below 2^53.
+
+    Source:
+        Knight 1966 for the reduction to inversions.
     """
     n = len(x)
     stratum = (

@@ -54,10 +54,12 @@ _LARGE = 256
 class LevelMasks:
     """A discrete data set as bit masks, and (made when first needed) as columns of codes.
 
-    words: uint32 (1 + sum of cardinalities, n_words); row 0 is the mask of all rows, row offsets[v]
-    + a that of "variable v has level a".  Bits beyond the last row are zero.
-    offsets: int32 (n_columns,).  cardinalities: int32 (n_columns,).  codes: integers (n_samples,
-    n_columns).
+    Args:
+        words: uint32 (1 + sum of cardinalities, n_words); row 0 is the mask of all rows, row
+            offsets[v] + a that of "variable v has level a".  Bits beyond the last row are zero.
+        offsets: int32 (n_columns,).
+        cardinalities: int32 (n_columns,).
+        codes: integers (n_samples, n_columns).
     """
 
     words: jax.Array
@@ -84,7 +86,8 @@ class LevelMasks:
 def pack_levels(codes: np.ndarray, cardinalities: Sequence[int]) -> LevelMasks:
     """Packs level codes into bit masks.
 
-    codes: integers (n, d), 0 <= codes[:, v] < cardinalities[v].
+    Args:
+        codes: integers (n, d), 0 <= codes[:, v] < cardinalities[v].
     """
     n_samples, n_columns = codes.shape
     cards = np.asarray(cardinalities, dtype=np.int32)
@@ -149,9 +152,13 @@ def _count_blocks(words: jax.Array, index: jax.Array, n_blocks: jax.Array, block
 def cell_counts(words: jax.Array, index: np.ndarray) -> np.ndarray:
     """Number of rows in the intersection of masks, for many intersections.
 
-    words: uint32 (n_masks, n_words).  index: int32 (n_cells, depth), rows of ``words``; row 0 (all
-    rows) is neutral. Returns int64 (n_cells,).  One compilation for each depth in 2, 3, 4, 5, 6, 8,
-    12, ... and each shape of ``words``.
+    Args:
+        words: uint32 (n_masks, n_words).
+        index: int32 (n_cells, depth), rows of ``words``; row 0 (all rows) is neutral.
+
+    Returns:
+        int64 (n_cells,).  One compilation for each depth in 2, 3, 4, 5, 6, 8, 12, ... and each
+        shape of ``words``.
     """
     n_cells, depth = index.shape
     padded_depth = _padded_depth(depth)
@@ -189,8 +196,9 @@ def _padded_depth(depth: int) -> int:
 def scatter_counts(masks: LevelMasks, variables: np.ndarray) -> np.ndarray:
     """The joint counts of some columns, int64 (product of their levels,), the last column fastest.
 
-    variables: integers (depth,).  One compilation for each padded depth and each power of 8 of the
-    number of cells.
+    Args:
+        variables: integers (depth,).  One compilation for each padded depth and each power of 8 of
+            the number of cells.
     """
     depth = len(variables)
     cards = masks.cardinalities[variables].astype(np.int64)
@@ -208,10 +216,14 @@ def count_tables(
 ) -> np.ndarray:
     """The contingency tables of a batch of queries with conditioning sets of one size.
 
-    variables: integers (n_queries, 2 + s): x, y, then the conditioning set.
-    shape: (K, A, B) with K >= the number of strata, A >= the levels of x, B >= those of y, for
-    every query. Returns int32 (n_queries, K, A, B), zero where padded; stratum index is mixed radix
-    over the conditioning set, its last variable fastest.
+    Args:
+        variables: integers (n_queries, 2 + s): x, y, then the conditioning set.
+        shape: (K, A, B) with K >= the number of strata, A >= the levels of x, B >= those of y, for
+            every query.
+
+    Returns:
+        int32 (n_queries, K, A, B), zero where padded; stratum index is mixed radix over the
+        conditioning set, its last variable fastest.
     """
     cards = masks.cardinalities[variables].astype(np.int64)
     n_cells = cards.prod(axis=1)
@@ -253,7 +265,11 @@ def _fill_small(
 def count_sets(masks: LevelMasks, sets: np.ndarray) -> np.ndarray:
     """The joint counts of many sets of columns that have the same cardinalities, place by place.
 
-    sets: integers (n_sets, depth).  Returns int64 (n_sets, k_1, ..., k_depth).
+    Args:
+        sets: integers (n_sets, depth).
+
+    Returns:
+        int64 (n_sets, k_1, ..., k_depth).
     """
     cards = tuple(int(k) for k in masks.cardinalities[sets[0]])
     n_cells = int(np.prod(cards, dtype=np.int64))

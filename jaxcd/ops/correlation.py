@@ -38,10 +38,17 @@ def _near_one(values: jax.Array) -> jax.Array:
 def partial_correlations(matrix: jax.Array, variables: jax.Array) -> jax.Array:
     r"""Partial correlation of x and y given S, from a correlation matrix.
 
-    matrix: (d, d).  variables: integers (B, 2 + s), columns x, y, S. With P the inverse of the
-    submatrix, r = -P_xy / sqrt(P_xx P_yy); computed through the Schur complement of S, regularised
-    by d * eps so that a singular submatrix (a variable repeated in S) gives a defined value.
-    Returns (B,), in [-1, 1].  Source: Lauritzen, *Graphical Models*, section 5.1.
+    Args:
+        matrix: (d, d).
+        variables: integers (B, 2 + s), columns x, y, S. With P the inverse of the submatrix, r =
+            -P_xy / sqrt(P_xx P_yy); computed through the Schur complement of S, regularised by d *
+            eps so that a singular submatrix (a variable repeated in S) gives a defined value.
+
+    Returns:
+        (B,), in [-1, 1].
+
+    Source:
+        Lauritzen, *Graphical Models*, section 5.1.
     """
 
     def one(v):

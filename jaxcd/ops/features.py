@@ -31,7 +31,8 @@ class FourierKernel:
     """A cosine series: weights c_j >= 0 with sum 1, j = 0 .. n_waves, at angular frequencies j *
     frequency.
 
-    error: bound on |k - exp(-d^2 / (2 bandwidth^2))| for |d| <= length.
+    Args:
+        error: bound on |k - exp(-d^2 / (2 bandwidth^2))| for |d| <= length.
     """
 
     bandwidth: float
@@ -58,8 +59,13 @@ def fourier_kernel(*, length: float, bandwidth: float, tolerance: float = 1e-8) 
     """The smallest series within ``tolerance`` of the Gaussian kernel for differences up to
     ``length``.
 
-    length: the width of the interval, positive.  bandwidth: s > 0, in the same units.  tolerance:
-    in (0, 0.1]. Raises OptionError for values out of range.
+    Args:
+        length: the width of the interval, positive.
+        bandwidth: s > 0, in the same units.
+        tolerance: in (0, 0.1].
+
+    Raises:
+        OptionError: for values out of range.
     """
     for name, value in (("length", length), ("bandwidth", bandwidth)):
         if not (math.isfinite(value) and value > 0):

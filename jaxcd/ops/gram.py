@@ -208,10 +208,15 @@ def pivoted_cholesky(
     Pivots are chosen greedily, in blocks, among the first ``n_search`` rows (put the rows into
     random order first), then the factor of all rows follows in one product: n rank^2 operations and
     no pass over the data for each pivot.  Columns beyond what ``tolerance`` (on the diagonal of the
-    remainder) needs are zero.  The error that is returned is exact whatever the pivots.  trim: drop
-    zero columns, down to a power of two (at least 16) of them: one column of normal scores needs
-    13, two 54, three 158; the shape then depends on the data, so not for private use.  Source:
-    Harbrecht, Peters, Schneider 2012; blocks of pivots after Epperly, Tropp, Webber 2024.
+    remainder) needs are zero.  The error that is returned is exact whatever the pivots.
+
+    Args:
+        trim: drop zero columns, down to a power of two (at least 16) of them: one column of normal
+            scores needs 13, two 54, three 158; the shape then depends on the data, so not for
+            private use.
+
+    Source:
+        Harbrecht, Peters, Schneider 2012; blocks of pivots after Epperly, Tropp, Webber 2024.
     """
     rank = min(rank, x.shape[0])
     width = jnp.asarray(bandwidth, x.dtype)
@@ -234,7 +239,13 @@ def random_fourier_features(
 
     The frequencies are drawn without the data, and each row has norm exactly one, so sensitivity
     bounds for kernels bounded by one hold for the feature kernel exactly; error and trace are zero
-    in that sense.  n_features: even, positive. Source: Rahimi and Recht 2007.
+    in that sense.
+
+    Args:
+        n_features: even, positive.
+
+    Source:
+        Rahimi and Recht 2007.
     """
     frequencies = jax.random.normal(key, (x.shape[1], n_features // 2), x.dtype) / bandwidth
     angles = jnp.matmul(x, frequencies, precision=_HIGHEST)

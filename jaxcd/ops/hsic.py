@@ -102,7 +102,8 @@ def hsic_dense(gram_x: jax.Array, gram_y: jax.Array) -> jax.Array:
     """HSIC of two Gram matrices (n, n) of any kernels: tr(K H L H) / n^2.  The reference; quadratic
     in n.
 
-    Source: Gretton et al. 2005.
+    Source:
+        Gretton et al. 2005.
     """
     centred = gram_x - gram_x.mean(axis=0) - gram_x.mean(axis=1, keepdims=True) + gram_x.mean()
     return jnp.sum(centred * gram_y.T) / gram_x.shape[0] ** 2
@@ -113,8 +114,12 @@ def hsic_null_moments(phi: jax.Array, psi: jax.Array) -> tuple[jax.Array, jax.Ar
     """Mean and variance of n HSIC under independence: tr(A) tr(B) and 2 |A|_F^2 |B|_F^2, A and B
     the features' covariances.
 
-    phi, psi: centred features (r, n).  First order in 1/n.  Source: Gretton et al. 2008, in feature
-    form.
+    Args:
+        phi: centred features (r, n).  First order in 1/n.
+        psi: as ``phi``.
+
+    Source:
+        Gretton et al. 2008, in feature form.
     """
     n = phi.shape[1]
     a = jnp.matmul(phi, phi.T, precision=_HIGHEST) / n

@@ -14,8 +14,10 @@ each cell of N_S the variance
 
     sum over U of  v_U  prod over U of (1 - 1 / k_j)  prod over S - U of 1 / k_j^2,
 
-because every row of H_j has the squared norm 1 - 1 / k_j.  Source: Efron and Stein 1981 for the
-decomposition.
+because every row of H_j has the squared norm 1 - 1 / k_j.
+
+Source:
+    Efron and Stein 1981 for the decomposition.
 """
 
 from __future__ import annotations

@@ -36,9 +36,12 @@ def contrast_moments(
 ) -> tuple[list[np.ndarray], dict]:
     """The first and second contrast moments, in records.
 
-    codes: integers (n, d).  Returns (means, products): means[j] = sum_i phi_j, (k_j - 1,);
-    products[j, l] = sum_i phi_j phi_l^T, (k_j - 1, k_l - 1), for j < l.  Computed from the exact
-    counts of all pairs of levels.
+    Args:
+        codes: integers (n, d).
+
+    Returns:
+        (means, products): means[j] = sum_i phi_j, (k_j - 1,); products[j, l] = sum_i phi_j phi_l^T,
+        (k_j - 1, k_l - 1), for j < l.  Computed from the exact counts of all pairs of levels.
     """
     masks = contingency.pack_levels(codes, cardinalities)
     d = len(cardinalities)
@@ -97,7 +100,10 @@ def contrast_sensitivity(cardinalities: Sequence[int], mean_weight: float) -> fl
     which depends on how many columns of each cardinality change, and is enumerated over those
     numbers.  A column with one level never changes.  Every term grows with k, so where there are
     too many different cardinalities to enumerate, close ones are merged upwards: still an upper
-    bound.  Source: PRIVACY.md N.7.
+    bound.
+
+    Source:
+        PRIVACY.md N.7.
     """
     counts = _merged(Counter(k for k in cardinalities if k > 1))
     if not counts:

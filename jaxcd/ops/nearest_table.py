@@ -11,8 +11,14 @@ def nearest_table(table: np.ndarray, total: float) -> np.ndarray:
     """The table of non-negative cells with the given total that is nearest in squared distance: the
     projection onto a simplex.
 
-    It is max(t - c, 0) for one number c.  table: real numbers of any shape.  total: positive.
-    Source: Held, Wolfe, Crowder 1974.
+    It is max(t - c, 0) for one number c.
+
+    Args:
+        table: real numbers of any shape.
+        total: positive.
+
+    Source:
+        Held, Wolfe, Crowder 1974.
     """
     # changes nothing but c, and keeps the total where the cells are much larger
     table = table - table.max()

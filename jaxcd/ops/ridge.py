@@ -87,10 +87,12 @@ def leave_one_out_residuals(
 ) -> tuple[jax.Array, jax.Array]:
     """Residuals (n, t) at each target's best penalty of the grid, and those penalties (t,).
 
-    The best penalty has the smallest sum of squared leave-one-out residuals.  penalties: (g,),
-    positive. All penalties are compared in two products, (n, r) by (r, g) for the leverages and (n,
-    r) by (r, g t) for the fits, on blocks of rows: one pass over the basis, and no array of n g t
-    numbers.
+    The best penalty has the smallest sum of squared leave-one-out residuals.
+
+    Args:
+        penalties: (g,), positive. All penalties are compared in two products, (n, r) by (r, g) for
+            the leverages and (n, r) by (r, g t) for the fits, on blocks of rows: one pass over the
+            basis, and no array of n g t numbers.
     """
     basis, values = decomposition
     n, n_targets = targets.shape

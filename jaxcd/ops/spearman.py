@@ -83,9 +83,14 @@ def rank_products(
 ) -> StratumProducts:
     """Products of doubled centred mid-ranks within each stratum, in O(n log n).
 
-    x, y: (n,) finite reals.  stratum: integers (n,) in [0, n_strata), or None for one stratum. E is
-    rounded once: its sum is taken in two halves of exact integers.  Source: Spearman 1904; Kendall
-    1948, chapter 3, for ties.
+    Args:
+        x: (n,) finite reals.
+        y: as ``x``.
+        stratum: integers (n,) in [0, n_strata), or None for one stratum. E is rounded once: its sum
+            is taken in two halves of exact integers.
+
+    Source:
+        Spearman 1904; Kendall 1948, chapter 3, for ties.
     """
     n = len(x)
     stratum = (
@@ -115,7 +120,15 @@ def spearman_rho(x: np.ndarray, y: np.ndarray) -> float:
     """Spearman's rho of two columns, the correlation of their mid-ranks; 0 where a column is
     constant (or empty).
 
-    x, y: (n,) finite reals.  Returns a number in [-1, 1].  Source: Spearman 1904.
+    Args:
+        x: (n,) finite reals.
+        y: as ``x``.
+
+    Returns:
+        A number in [-1, 1].
+
+    Source:
+        Spearman 1904.
     """
     sums = rank_products(x, y)
     scale = float(np.sqrt(sums.squares_x[0]) * np.sqrt(sums.squares_y[0]))
@@ -127,8 +140,9 @@ def spearman_sums(tables: jax.Array, dtype: Any = jnp.float64) -> SpearmanSums:
     """Spearman's products in each stratum of ordered tables, the cube-root score and its null
     variance.
 
-    tables: counts (..., K, A, B), rows and columns in the order of the levels; padding with zeros
-    changes nothing.
+    Args:
+        tables: counts (..., K, A, B), rows and columns in the order of the levels; padding with
+            zeros changes nothing.
     """
     observed = tables.astype(dtype)
     size = observed.sum(axis=(-2, -1))

@@ -100,7 +100,8 @@ def gram_sensitivity(*, rate: float, anchor: float, n_columns: int) -> float:
     """L2 sensitivity (replace-one) of :func:`pack` of the moments: exp(s c^2 - 1) / s, or c^2 where
     s c^2 > 1, and what rounding the rows of p numbers to the grid may add; rounded up.
 
-    n_columns: p.
+    Args:
+        n_columns: p.
     """
     longer = math.sqrt(n_columns + 1) / 2 * _step(rate, anchor)
     return (math.sqrt(_longest(rate, anchor)) + longer) ** 2 * (1 + 2.0**-40)
@@ -153,9 +154,13 @@ def unpack(vector: np.ndarray, size: int) -> np.ndarray:
 class Untilted:
     """What noisy tilted moments say of rows y.
 
-    mean: (p,).  variances: l, eigenvalues of the covariance, positive, ascending.  directions:
-    eigenvectors, (p, p), one a column. tau: noise on an entry of T off the diagonal.  rate: s.
-    n_samples: n.
+    Args:
+        mean: (p,).
+        variances: l, eigenvalues of the covariance, positive, ascending.
+        directions: eigenvectors, (p, p), one a column.
+        tau: noise on an entry of T off the diagonal.
+        rate: s.
+        n_samples: n.
     """
 
     mean: np.ndarray
@@ -182,9 +187,10 @@ def untilt(
 ) -> Untilted:
     """Undoes the tilt of noisy moments, (p + 1, p + 1).
 
-    sigma: standard deviation of the noise off the diagonal.  The total weight kappa is floored at
-    its noise, the eigenvalues of T at tau sqrt(p) (half the largest eigenvalue of pure noise is
-    about that) and cut at .8 / (2 s), where Sigma would be infinite.
+    Args:
+        sigma: standard deviation of the noise off the diagonal.  The total weight kappa is floored
+            at its noise, the eigenvalues of T at tau sqrt(p) (half the largest eigenvalue of pure
+            noise is about that) and cut at .8 / (2 s), where Sigma would be infinite.
     """
     p = len(moments) - 1
     kappa = max(

@@ -38,7 +38,8 @@ def check_pair(
     """Returns x and y as float64 vectors of the same length.
 
     Args:
-        x, y: one number a record, in the same order of records.
+        x: one number a record, in the same order of records.
+        y: as ``x``.
         least: the smallest number of records that is accepted.
         private: look at shapes and at whether these are numbers only, never at values (they may be
             NaN or constant).
@@ -138,7 +139,8 @@ def _number_in(cell: Any) -> float:
 def check_pair_arguments(budget: Any, noise: Any) -> bool:
     """Whether the run is private.
 
-    Raises OptionError where budget or noise is not of its kind.
+    Raises:
+        OptionError: budget or noise is not of its kind.
     """
     if not isinstance(budget, (Budget, NoPrivacy)):
         raise OptionError(
@@ -167,7 +169,9 @@ def bounds_json(bounds: Bounds | None) -> dict[str, Any]:
 def check_not_private(budget: Any, *, method: str, reason: str) -> None:
     """Refuses a finite budget for a method that has no bounded sensitivity.
 
-    Raises SensitivityError where the run is private, OptionError where ``budget`` is no budget.
+    Raises:
+        SensitivityError: the run is private.
+        OptionError: ``budget`` is no budget.
     """
     if check_pair_arguments(budget, None):
         raise SensitivityError(

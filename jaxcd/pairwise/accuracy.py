@@ -25,12 +25,16 @@ __all__ = ["PairAccuracy", "pair_accuracy", "pair_accuracy_of"]
 class PairAccuracy:
     """The accuracy over pairs with known answers.
 
-    accuracy: weighted share of right answers, in [0, 1].  lower, upper: the Clopper-Pearson
-    interval at ``confidence``. n_pairs: with a positive weight.  effective: the number of pairs
-    that the interval counts.
-    decision_rates, accuracies: the weighted accuracy among the surest pairs (largest margin first)
-    that make up this share of the weight; one point a distinct margin, ending at rate 1.  area:
-    under that curve; from 0 to the first rate it is flat.
+    Args:
+        accuracy: weighted share of right answers, in [0, 1].
+        lower: the Clopper-Pearson interval at ``confidence``.
+        upper: as ``lower``.
+        n_pairs: with a positive weight.
+        effective: the number of pairs that the interval counts.
+        decision_rates: the weighted accuracy among the surest pairs (largest margin first) that
+            make up this share of the weight; one point a distinct margin, ending at rate 1.
+        accuracies: as ``decision_rates``.
+        area: under that curve; from 0 to the first rate it is flat.
     """
 
     accuracy: float
@@ -85,7 +89,8 @@ def pair_accuracy(
             negative or all zero.
         OptionError: ``confidence`` is not in (0, 1).
 
-    Source: Clopper and Pearson 1934; Kish 1965; Mooij et al. 2016 for weights and decision rates.
+    Source:
+        Clopper and Pearson 1934; Kish 1965; Mooij et al. 2016 for weights and decision rates.
     """
     if not 0 < confidence < 1:
         raise OptionError(f"confidence = {confidence!r} is not in (0, 1); give 0.95")

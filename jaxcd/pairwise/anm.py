@@ -97,10 +97,14 @@ def anm(
 ) -> PairResult:
     r"""Which of two variables causes the other, by additive noise models.
 
-    forward = score(x, y - f(x)), backward = score(y, x - g(y)); forward < backward says x -> y.
+        forward = score(x, y - f(x)),  backward = score(y, x - g(y))
+
+    with f and g regressions, and a score that is small where cause and residual are independent.
+    forward < backward says x -> y.
 
     Args:
-        x, y: one number a record, n at least 8.
+        x: one number a record, n at least 8.
+        y: one number a record, as many as x.
         budget: spent whole; or ``jaxcd.NO_PRIVACY``.
         key: a typed key; it draws the split, and is public.
         score: :class:`HSICScore` (default), :class:`SpearmanScore`, :class:`KendallScore` or
@@ -112,7 +116,7 @@ def anm(
             beyond them are clipped.
         protect: whose records the guarantee is about, with a budget.  ``Protect.TEST`` gives by far
             the best answers, for data whose training half is public; ``Protect.BOTH`` is for all
-            records.  Rank scores have no bounded sensitivity to the training half.
+            records. Rank scores have no bounded sensitivity to the training half.
         release: the direction with one noisy difference, or both scores at twice its noise.
         test_share: of the rows, in (0, 1), for the test half.  None: 1/2 for ``Protect.TEST`` and
             ``Protect.TRAIN``; otherwise every row both trains and tests (without privacy that is
@@ -125,21 +129,11 @@ def anm(
         norm_bound: B, |w| <= B where the training rows are protected.
 
     Returns:
-        forward, backward: the scores where they are released.  margin: abs(backward - forward), in
-        the score's units; with flip distances in records.  confidence: the probability of the same
-        answer without noise, by the released margin and a flat prior
-        (:mod:`jaxcd.pairwise.anm_release`); None where no law is known, or there is no answer.
-        UNDECIDED: no answer.
-
-    Guarantee
-    ---------
-    Relation: replace-one among the rows of ``protect``, which the cost's reason repeats; n, bounds,
-    key and options are public.  Statistic: difference of scores; total: constant columns and ties
-    have defined scores, NaN becomes the middle of the bounds. Sensitivity: twice the score's (table
-    and proofs: :mod:`jaxcd.pairwise.anm_scores`, :mod:`jaxcd.pairwise.anm_hsic`; training rows:
-    :mod:`jaxcd.pairwise.anm_columns`).  Event: one ``PureEvent``; for log IQR eight
-    ``ExponentialMechanismEvent`` or, with propose-test-release, three pure events a range and its
-    delta (:mod:`jaxcd.privacy.propose_test_release`).  Proof: :mod:`jaxcd.pairwise.anm_release`.
+        The direction, or UNDECIDED where there is no answer; ``forward`` and ``backward``, the
+        scores where they are released; ``margin`` = abs(backward - forward), in the score's units,
+        with flip distances in records; ``confidence``, the probability of the same answer without
+        noise, by the released margin and a flat prior (:mod:`jaxcd.pairwise.anm_release`), None
+        where no law is known or there is no answer.
 
     Raises:
         DataError: not two columns of numbers of one length, at least 8 rows; without privacy also
@@ -149,8 +143,26 @@ def anm(
         PrivacyError: the run is private and has no bounds.
         SensitivityError: the score has no bounded sensitivity to the rows that are to be protected.
 
-    Source: Hoyer, Janzing, Mooij, Peters, Schoelkopf 2009; Mooij et al. 2016; Kusner, Sun,
-        Sridharan, Weinberger 2016.
+    Guarantee:
+        Relation: replace-one among the rows of ``protect``, which the cost's reason repeats; n,
+        bounds, key and options are public.  Statistic: difference of scores; total: constant
+        columns and ties have defined scores, NaN becomes the middle of the bounds.  Sensitivity:
+        twice the score's (table and proofs: :mod:`jaxcd.pairwise.anm_scores`,
+        :mod:`jaxcd.pairwise.anm_hsic`; training rows: :mod:`jaxcd.pairwise.anm_columns`).  Event:
+        one ``PureEvent``; for log IQR eight ``ExponentialMechanismEvent`` or, with
+        propose-test-release, three pure events a range and its delta
+        (:mod:`jaxcd.privacy.propose_test_release`).  Proof: :mod:`jaxcd.pairwise.anm_release`.
+
+    Source:
+        Hoyer, Janzing, Mooij, Peters, Schoelkopf 2009; Mooij et al. 2016; Kusner, Sun, Sridharan,
+        Weinberger 2016.
+
+    Example:
+        >>> import jax, jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).uniform(-1, 1, size=300)
+        >>> y = x**3 + 0.1 * np.random.default_rng(1).uniform(-1, 1, size=300)
+        >>> print(jaxcd.anm(x, y, budget=jaxcd.NO_PRIVACY, key=jax.random.key(0)).direction)
+        Direction.X_TO_Y
     """
     results = _run(
         [(x, y)],
@@ -200,20 +212,37 @@ def anm_batch(
         same_people: whether the pairs may be of the same people, such as columns of one table, so
             that costs add up; False only where nobody is in two of them.
         bounds: one for all pairs, or a list of one a pair.
-        key, score, noise, ledger, protect, release, test_share, penalty, ridge_bandwidth,
-            norm_bound: as for :func:`anm`.
+        key: as for :func:`anm`.
+        score: as ``key``.
+        noise: as ``key``.
+        ledger: as ``key``.
+        protect: as ``key``.
+        release: as ``key``.
+        test_share: as ``key``.
+        penalty: as ``key``.
+        ridge_bandwidth: as ``key``.
+        norm_bound: as ``key``.
 
     Returns:
         One result a pair, in order.
 
-    Guarantee
-    ---------
-    That of :func:`anm` with its part of the budget, for each pair: epsilon / k and delta / k of k
-    pairs, which add up to the budget (basic composition).  With ``same_people=False`` each record
-    is in one pair, so that the whole has the budget of one (parallel composition).
-
     Raises:
         OptionError: as many bounds as pairs are needed; and what :func:`anm` raises.
+
+    Guarantee:
+        That of :func:`anm` with its part of the budget, for each pair: epsilon / k and delta / k of
+        k pairs, which add up to the budget (basic composition).  With ``same_people=False`` each
+        record is in one pair, so that the whole has the budget of one (parallel composition).
+
+    Example:
+        >>> import jax, jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).uniform(-1, 1, size=300)
+        >>> y = x**3 + 0.1 * np.random.default_rng(1).uniform(-1, 1, size=300)
+        >>> found = jaxcd.pairwise.anm_batch(
+        ...     [(x, y), (y, x)], budget=jaxcd.NO_PRIVACY, key=jax.random.key(0)
+        ... )
+        >>> [pair.direction.value for pair in found]
+        ['x -> y', 'y -> x']
     """
     listed = list(pairs)
     single = bounds is None or (len(bounds) == 2 and all(np.ndim(part) == 1 for part in bounds))

@@ -63,8 +63,14 @@ class RidgeOptions:
 class Plan:
     """The public facts of one pair's run.
 
-    n_samples, n_test, n_training: rows.  joint: every row both trains and tests.  protect: None
-    without privacy. penalty, norm_bound: of the public pipeline.
+    Args:
+        n_samples: rows.
+        n_test: as ``n_samples``.
+        n_training: as ``n_samples``.
+        joint: every row both trains and tests.
+        protect: None without privacy.
+        penalty: of the public pipeline.
+        norm_bound: as ``penalty``.
     """
 
     n_samples: int
@@ -106,9 +112,12 @@ class DirectionColumns:
     """One direction, test rows only; sensitive.  cause, residual: (m,), in the units in which
     ranges are compared.
 
-    scaled: the cause on [-1, 1].  cause_distance, residual_distance: median distances of the
-    training rows on the scales of ``scaled`` and ``residual`` (adaptive pipeline), else None.
-    reach: abs(residual) is at most this.
+    Args:
+        scaled: the cause on [-1, 1].
+        cause_distance: median distances of the training rows on the scales of ``scaled`` and
+            ``residual`` (adaptive pipeline), else None.
+        residual_distance: as ``cause_distance``.
+        reach: abs(residual) is at most this.
     """
 
     cause: np.ndarray
@@ -181,8 +190,9 @@ def pair_columns(
 ) -> list[tuple[DirectionColumns, DirectionColumns]]:
     """Forward and backward columns of each pair, computed together in blocks of one padded length.
 
-    pairs: float64 (n,) each, finite; on [-1, 1] in the public pipeline.  All plans must be of one
-    pipeline.
+    Args:
+        pairs: float64 (n,) each, finite; on [-1, 1] in the public pipeline.  All plans must be of
+            one pipeline.
     """
     result: list[Any] = [None] * len(pairs)
     groups: dict[int, list[int]] = {}

@@ -45,8 +45,9 @@ class SeriesGrid(NamedTuple):
     """Kernels on [-1, 1] with one period.  frequency: 2 pi / P.  roots: sqrt of the weights, (n
     bandwidths, 2 J + 1), rows of norm one.
 
-    lipschitz: for each kernel sup |phi(u) - phi(u')| / |u - u'| = frequency sqrt(sum_j c_j j^2),
-    about 1 / bandwidth.
+    Args:
+        lipschitz: for each kernel sup |phi(u) - phi(u')| / |u - u'| = frequency sqrt(sum_j c_j
+            j^2), about 1 / bandwidth.
     """
 
     frequency: float
@@ -185,11 +186,15 @@ def fit_pairs(
     """Regress each row of y on the same row of x, with the bandwidth and penalty of the smallest
     leave-one-out loss.
 
-    x: (p, n), in [-1, 1].  y: (p, n).  training: (p, n), True for the rows to learn from; the
-    others get predictions, and rows that are padding are ignored by the caller.  grid: of
-    bandwidths.  penalties: lambda, positive.  norm_bound: |w| <= B. With one bandwidth and one
-    penalty nothing is chosen.  Computed in blocks (:func:`block_size`): one compilation for a shape
-    of a block.
+    Args:
+        x: (p, n), in [-1, 1].
+        y: (p, n).
+        training: (p, n), True for the rows to learn from; the others get predictions, and rows that
+            are padding are ignored by the caller.
+        grid: of bandwidths.
+        penalties: lambda, positive.
+        norm_bound: |w| <= B. With one bandwidth and one penalty nothing is chosen.  Computed in
+            blocks (:func:`block_size`): one compilation for a shape of a block.
     """
     n_pairs, n = x.shape
     block = block_size(n_pairs, n)

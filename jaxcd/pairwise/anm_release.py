@@ -20,7 +20,8 @@ and the other way round, is epsilon-DP for all records: a replaced record is in 
 the larger of the two, and one event pays for both.  Jointly (each row both trains and tests) first
 the record's own pair (cause, residual) is replaced, then the others' residuals move: the sum.
 
-Source: Kusner, Sun, Sridharan, Weinberger 2016; PRIVACY.md D, F2, I.
+Source:
+    Kusner, Sun, Sridharan, Weinberger 2016; PRIVACY.md D, F2, I.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ record change, each by at most 2, of m (m - 1) / 2; HSIC: :mod:`jaxcd.pairwise.a
 IQR is handled by counting records
 (:mod:`jaxcd.pairwise.anm_quartiles`).
 
-Source: Kusner, Sun, Sridharan, Weinberger 2016; Mooij, Peters, Janzing, Zscheischler, Schoelkopf
-2016.
+Source:
+    Kusner, Sun, Sridharan, Weinberger 2016; Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
 """
 
 from __future__ import annotations
@@ -109,10 +109,11 @@ class _RankScore(AnmScore):
 class SpearmanScore(_RankScore):
     """abs(rho) of cause and residual.
 
-    stability_release: opt in to the only release there is when the training half is protected: the
-    exact scores if no record can change the order of the residuals, else no answer.  The gaps of m
-    residuals are about 1 / m^2 and a training record shifts them by about 1 / n, so the answer is
-    almost always none.
+    Args:
+        stability_release: opt in to the only release there is when the training half is protected:
+            the exact scores if no record can change the order of the residuals, else no answer.
+            The gaps of m residuals are about 1 / m^2 and a training record shifts them by about 1 /
+            n, so the answer is almost always none.
     """
 
     stability_release: bool = False
@@ -155,10 +156,13 @@ class KendallScore(_RankScore):
 class HSICScore(AnmScore):
     """T = sqrt(HSIC) of cause and residual with Gaussian kernels.
 
-    cause_multiple, residual_multiple: the bandwidths as multiples of the median distance of the
-    training rows, where these are not protected (without privacy, and with ``Protect.TEST``).
-    cause_bandwidth, residual_bandwidth: public bandwidths otherwise, on the scale on which the
-    bounds are [-1, 1].  All positive.
+    Args:
+        cause_multiple: the bandwidths as multiples of the median distance of the training rows,
+            where these are not protected (without privacy, and with ``Protect.TEST``).
+        residual_multiple: as ``cause_multiple``.
+        cause_bandwidth: public bandwidths otherwise, on the scale on which the bounds are [-1, 1].
+            All positive.
+        residual_bandwidth: as ``cause_bandwidth``.
     """
 
     cause_multiple: float = 0.08
@@ -193,10 +197,12 @@ class LogIQRScore(AnmScore):
     """log IQR(cause) + log IQR(residual): the joint entropy of an additive noise model, by a robust
     proxy.
 
-    mechanism: None takes FLIP_DISTANCE for a direction, EXPONENTIAL for scores of the test side,
-    else PROPOSE_TEST_RELEASE. width: of the bins of propose-test-release, from 1e-6: the local
-    sensitivity that is proposed (1 in the paper). resolution: points of the exponential mechanism's
-    grid, at least 10.
+    Args:
+        mechanism: None takes FLIP_DISTANCE for a direction, EXPONENTIAL for scores of the test
+            side, else PROPOSE_TEST_RELEASE.
+        width: of the bins of propose-test-release, from 1e-6: the local sensitivity that is
+            proposed (1 in the paper).
+        resolution: points of the exponential mechanism's grid, at least 10.
     """
 
     mechanism: IQRMechanism | None = None

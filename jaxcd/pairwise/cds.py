@@ -43,14 +43,16 @@ def cds(
     min_count: int = 13,
     key: jax.Array | None = None,
 ) -> PairResult:
-    r"""Conditional distribution similarity: x -> y if the shape of y given x varies less than that
-    of x given y.
+    r"""Conditional distribution similarity: x causes y if the shape of y given x varies less.
+
+    Less, that is, than the shape of x given y.
 
     The score of x -> y is :func:`conditional_variability` (x, y), that of y -> x the same with the
     variables exchanged.
 
     Args:
-        x, y: one number a record, n at least 8.
+        x: one number a record, n at least 8.
+        y: one number a record, as many as x.
         budget: ``jaxcd.NO_PRIVACY``.  Whether a level reaches ``min_count`` turns on one record and
             moves the score by an amount that does not shrink with n; over locally privatised
             records it is post-processing and costs nothing more.
@@ -61,16 +63,24 @@ def cds(
         key: not used; CDS has no randomness.
 
     Returns:
-        forward and backward are the two scores, margin = abs(forward - backward).  UNDECIDED, with
-        scores None and margin 0, where a direction has fewer than two levels with ``min_count``
-        records, since nothing is compared there.
+        The two scores, ``forward`` and ``backward``, with ``margin`` = abs(forward - backward).
+        UNDECIDED, with scores None and margin 0, where a direction has fewer than two levels with
+        ``min_count`` records, since nothing is compared there.
 
     Raises:
         DataError: as :func:`check_pair` says.
         OptionError: an option is not of its kind.
         SensitivityError: the budget is finite.
 
-    Source: Fonollosa 2019, Conditional distribution variability measures for causality detection.
+    Source:
+        Fonollosa 2019, Conditional distribution variability measures for causality detection.
+
+    Example:
+        >>> import jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).normal(size=1_000)
+        >>> y = x**2 + 0.3 * np.random.default_rng(1).normal(size=1_000)
+        >>> print(jaxcd.cds(x, y, budget=jaxcd.NO_PRIVACY).direction)
+        Direction.X_TO_Y
     """
     for name, value, least in (
         ("bins_per_deviation", bins_per_deviation, 1),

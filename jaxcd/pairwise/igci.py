@@ -69,19 +69,23 @@ def igci(
     r"""Information-geometric causal inference: x -> y if C(x -> y) < C(y -> x).
 
     SLOPE: C(x -> y) = mean log|dy / dx| over neighbours in x, and C(y -> x) likewise in y.
-    SPACING: C(x -> y) = S(y) - S(x) and C(y -> x) = S(x) - S(y).
+    SPACING: C(x -> y) = S(y) - S(x) and C(y -> x) = S(x) - S(y), with S the entropy estimated from
+    spacings.
 
     Args:
-        x, y: one number a record, n at least 8.
+        x: one number a record, n at least 8.
+        y: one number a record, as many as x.
         budget: ``jaxcd.NO_PRIVACY``.  One record between two neighbours that almost coincide moves
             log|dy / dx| without bound, so no noise makes this private; over locally privatised
             records it is post-processing and costs nothing more.
-        reference, estimator: as above.
+        reference: what x and y are scaled to first: ``Reference.UNIFORM`` takes minimum 0 and
+            maximum 1, ``Reference.GAUSSIAN`` mean 0 and deviation 1.
+        estimator: ``Estimator.SLOPE`` or ``Estimator.SPACING``, as above.
         key: not used; IGCI has no randomness.
 
     Returns:
-        forward = C(x -> y), backward = C(y -> x), margin = abs(forward - backward), in nats;
-        UNDECIDED where they are equal.
+        The scores, ``forward`` = C(x -> y) and ``backward`` = C(y -> x), with ``margin`` =
+        abs(forward - backward), all in nats; UNDECIDED where they are equal.
 
     Raises:
         DataError: as :func:`check_pair` says, or the values are tied so that no two neighbours
@@ -89,8 +93,15 @@ def igci(
         OptionError: an option is not of its kind.
         SensitivityError: the budget is finite.
 
-    Source: Daniusis, Janzing, Mooij, Zscheischler, Steudel, Zhang, Schoelkopf 2010; Janzing et al.
-    2012; ties as in Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
+    Source:
+        Daniusis, Janzing, Mooij, Zscheischler, Steudel, Zhang, Schoelkopf 2010; Janzing et al.
+        2012; ties as in Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
+
+    Example:
+        >>> import jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).uniform(size=500)
+        >>> print(jaxcd.igci(x, x**3, budget=jaxcd.NO_PRIVACY).direction)
+        Direction.X_TO_Y
     """
     if not isinstance(reference, Reference):
         raise OptionError(
@@ -139,9 +150,11 @@ def slope_score(x: np.ndarray, y: np.ndarray) -> float:
     records; terms with y_{i+1} = y_i are left out of both sums.  Without ties this is the mean log
     slope over n - 1 neighbours.
 
-    Raises DataError where no term is left.
+    Raises:
+        DataError: no term is left.
 
-    Source: Mooij et al. 2016, the slope estimator for repeated values.
+    Source:
+        Mooij et al. 2016, the slope estimator for repeated values.
     """
     values, starts, counts = np.unique(x, return_index=True, return_counts=True)
     rise, run = np.abs(np.diff(y[starts])), np.diff(values)
@@ -159,7 +172,8 @@ def spacing_entropy(values: np.ndarray) -> float:
     r"""S = psi(n) - psi(1) + (1 / (n - 1)) sum_i log(v_{i+1} - v_i) over the sorted values, with
     zero spacings left out, in nats.
 
-    Source: Kraskov, Stoegbauer, Grassberger 2004; as used by Daniusis et al. 2010.
+    Source:
+        Kraskov, Stoegbauer, Grassberger 2004; as used by Daniusis et al. 2010.
     """
     spacings = np.diff(np.sort(values))
     n = len(values)

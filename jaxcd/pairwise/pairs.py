@@ -35,12 +35,15 @@ __all__ = [
 class CausePair:
     """Two variables of which one causes the other.
 
-    name: of the pair, unique in its collection.  x, y: float64 (n,), read-only, the columns in the
-    order of the file. direction: the truth; None where the pair is not causal.  weight: at least 0,
-    below 1 where several pairs come from one source.
+    Args:
+        name: of the pair, unique in its collection.
+        x: float64 (n,), read-only, the columns in the order of the file.
+        y: as ``x``.
+        direction: the truth; None where the pair is not causal.
+        weight: at least 0, below 1 where several pairs come from one source.
 
-    Raises DataError where x and y are not one column each, of the same length, or the weight is
-    negative.
+    Raises:
+        DataError: x and y are not one column each, of the same length, or the weight is negative.
     """
 
     name: str
@@ -123,7 +126,8 @@ def tuebingen(
         FormatError: a file is not as described.
         OptionError: ``version`` is not a version.
 
-    Source: Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
+    Source:
+        Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
     """
     if not isinstance(version, TuebingenVersion):
         raise OptionError(
@@ -164,7 +168,8 @@ def simulated(folder: str | Path, which: Simulation) -> PairCollection:
         FormatError: a file is not as described.
         OptionError: ``which`` is not a set.
 
-    Source: Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
+    Source:
+        Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
     """
     if not isinstance(which, Simulation):
         raise OptionError(
@@ -197,7 +202,8 @@ def challenge(folder: str | Path, *, causal_only: bool = True) -> PairCollection
         DataError: a file is missing.
         FormatError: a file is not as described.
 
-    Source: Guyon 2013, Cause-effect pairs challenge.
+    Source:
+        Guyon 2013, Cause-effect pairs challenge.
     """
     truth = {1: 1, -1: 2, 0: None}
     pairs, skipped = [], []

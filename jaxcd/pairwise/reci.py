@@ -86,11 +86,15 @@ class BoundedPolynomial(Regressor):
     The minimum over all levels^(degree+1) functions is found by trying every one, on the R x R
     table of counts.
 
-    degree: 1 to 6.  levels: 2 or more; levels^(degree+1) at most 2^20.  resolution: 8 to 127.
-    truncation: residuals beyond it count as if they were as large as it, in (0, 1]; the privacy
-    noise is proportional to its square.
+    Args:
+        degree: 1 to 6.
+        levels: 2 or more; levels^(degree+1) at most 2^20.
+        resolution: 8 to 127.
+        truncation: residuals beyond it count as if they were as large as it, in (0, 1]; the privacy
+            noise is proportional to its square.
 
-    Raises OptionError where one is out of its range.
+    Raises:
+        OptionError: one is out of its range.
     """
 
     degree: int = 3
@@ -200,15 +204,19 @@ def reci(
     noise: NoiseSource | None = None,
     ledger: PrivacyFilter | None = None,
 ) -> PairResult:
-    r"""Regression error based causal inference: x -> y if y is the better predicted, both on [0,
-    1].
+    r"""Regression error based causal inference: x causes y if y is the better predicted.
 
-    Without privacy forward = min_f mean loss(y, f(x)), backward = min_g mean loss(x, g(y)), and the
-    smaller names the direction. With a budget only the noisy difference backward - forward is
-    released: its sign is the direction, its size the margin.
+    Both variables are scaled to [0, 1].  Without privacy the smaller of two regression errors names
+    the direction:
+
+        forward = min_f mean loss(y, f(x)),  backward = min_g mean loss(x, g(y))
+
+    With a budget only the noisy difference backward - forward is released: its sign is the
+    direction, its size the margin.
 
     Args:
-        x, y: one number a record, n at least 8.
+        x: one number a record, n at least 8.
+        y: one number a record, as many as x.
         budget: its epsilon is the price, spent whole (delta is not used); or ``jaxcd.NO_PRIVACY``.
         regressor: None takes ``Polynomial(3)`` without privacy and ``BoundedPolynomial()`` with it.
         bounds: public ``((x_lower, x_upper), (y_lower, y_upper))``; records are clipped to them and
@@ -221,23 +229,12 @@ def reci(
         ledger: a LedgerFile (or Ledger) that the event is charged to as well.
 
     Returns:
-        margin: abs(backward - forward), in squared units of the bounds.  confidence, in a private
-        run: with integer difference d, noise Z, P[Z = k] proportional to q^abs(k), and released
-        m = abs(d + Z) > 0, it is P[Z < m] = 1 - q^m / (1 + q), which is 1 - exp(-m / s) / 2 up to
-        rounding, s = 2 C / epsilon: the posterior probability of the sign under a flat prior of d.
-        For a given d the sign is wrong with probability at most exp(-abs(d) / s) / 2.
-
-    Guarantee
-    ---------
-    Relation: replace-one; n, the bounds and the options are public.  Statistic: d = T(y, x) - T(x,
-    y), with T the least total loss in whole steps (:meth:`BoundedPolynomial.total`).  Sensitivity:
-    2 C in exact integers, C the largest loss of one record, since each T is a minimum over a public
-    finite class of sums of losses in [0, C] and moves by at most C (the module's first paragraph).
-    Clipping, scaling and binning act on each record alone, and every input, NaN too (it becomes the
-    middle of the bounds), has a value: no error and no shape depends on a record.  Event:
-    ``PureEvent(epsilon)`` with the budget's epsilon, the only one.  Proof: discrete Laplace noise
-    of scale at least 2 C / epsilon on d (:func:`jaxcd.privacy.laplace`); direction, margin and
-    confidence are functions of d + Z.
+        The direction, with ``margin`` = abs(backward - forward) in squared units of the bounds.
+        ``confidence``, in a private run: with integer difference d, noise Z, P[Z = k] proportional
+        to q^abs(k), and released m = abs(d + Z) > 0, it is P[Z < m] = 1 - q^m / (1 + q), which is 1
+        - exp(-m / s) / 2 up to rounding, s = 2 C / epsilon: the posterior probability of the sign
+        under a flat prior of d.  For a given d the sign is wrong with probability at most
+        exp(-abs(d) / s) / 2.
 
     Raises:
         DataError: as :func:`check_pair` says; in a private run for shapes, lengths and dtypes only.
@@ -245,8 +242,34 @@ def reci(
         PrivacyError: the run is private and has no bounds.
         SensitivityError: the run is private and the regressor has no bounded sensitivity.
 
-    Source: Bloebaum, Janzing, Washio, Shimizu, Schoelkopf 2018; Dwork, McSherry, Nissim, Smith 2006
-        for the noise.
+    Guarantee:
+        Relation: replace-one; n, the bounds and the options are public.  Statistic: d = T(y, x) -
+        T(x, y), with T the least total loss in whole steps (:meth:`BoundedPolynomial.total`).
+        Sensitivity: 2 C in exact integers, C the largest loss of one record, since each T is a
+        minimum over a public finite class of sums of losses in [0, C] and moves by at most C (the
+        first paragraph of :mod:`jaxcd.pairwise.reci`).  Clipping, scaling and binning act on each
+        record alone, and every input, NaN too (it becomes the middle of the bounds), has a value:
+        no error and no shape depends on a record.  Event: ``PureEvent(epsilon)`` with the budget's
+        epsilon, the only one.  Proof: discrete Laplace noise of scale at least 2 C / epsilon on d
+        (:func:`jaxcd.privacy.laplace`); direction, margin and confidence are functions of d + Z.
+
+    Source:
+        Bloebaum, Janzing, Washio, Shimizu, Schoelkopf 2018; Dwork, McSherry, Nissim, Smith 2006 for
+        the noise.
+
+    Example:
+        >>> import jax, jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).uniform(size=20_000)
+        >>> y = x**3
+        >>> found = jaxcd.reci(
+        ...     x,
+        ...     y,
+        ...     budget=jaxcd.Budget(1.0),
+        ...     bounds=((0, 1), (0, 1)),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+        ... )
+        >>> print(found.direction, round(found.confidence, 2))
+        Direction.X_TO_Y 1.0
     """
     private = check_pair_arguments(budget, noise)
     method = (BoundedPolynomial() if private else Polynomial()) if regressor is None else regressor

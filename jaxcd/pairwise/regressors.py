@@ -53,7 +53,15 @@ class Regressor(abc.ABC):
 class Polynomial(Regressor):
     """f(x) = sum_{k <= degree} a_k x^k by least squares; degree 3 is the paper's first choice.
 
-    degree: 1 to 15.
+    Args:
+        degree: 1 to 15.
+
+    Example:
+        >>> import jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).uniform(size=500)
+        >>> regressor = jaxcd.pairwise.Polynomial(2)
+        >>> print(jaxcd.reci(x, x**3, regressor=regressor, budget=jaxcd.NO_PRIVACY).direction)
+        Direction.X_TO_Y
     """
 
     degree: int = 3
@@ -73,7 +81,8 @@ class Polynomial(Regressor):
 class Monomial(Regressor):
     """f(x) = a x^exponent + c by least squares.
 
-    exponent: 1 to 15.
+    Args:
+        exponent: 1 to 15.
     """
 
     exponent: int = 3
@@ -95,7 +104,8 @@ class Logistic(Regressor):
     ``slopes`` x ``centres``, then the best of the eight neighbours in (log c, d), at half the
     distance whenever none is better.
 
-    Raises OptionError where slopes are not positive, centres not finite, or one is empty.
+    Raises:
+        OptionError: slopes are not positive, centres not finite, or one is empty.
     """
 
     slopes: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)
@@ -157,17 +167,23 @@ class SupportVector(Regressor):
     f(x) = b + sum_i a_i k(x, x_i) with k(x, z) = exp(-(x - z)^2 / (2 bandwidth^2)), where a and b
     minimise a' K a / 2 + penalty sum_i max(abs(y_i - f(x_i)) - tube, 0).
 
-    bandwidth: of the kernel, in units of the interval, 0.001 to 1000.  penalty: of a residual
-    beyond the tube, 0.001 to 1000. tube: residuals up to it are free, in [0, 1); far below the
-    range of y, since RECI is about small errors. max_rows: the time of a fit grows with the square
-    of its rows or faster, so it takes at most this many records, drawn without replacement; 8 to
-    10^5.  The error is that over all records.  seed: of the draw, 0 to 2^31; a draw depends on the
-    seed and on n alone, so both directions are fitted to the same records.
+    Args:
+        bandwidth: of the kernel, in units of the interval, 0.001 to 1000.
+        penalty: of a residual beyond the tube, 0.001 to 1000.
+        tube: residuals up to it are free, in [0, 1); far below the range of y, since RECI is about
+            small errors.
+        max_rows: the time of a fit grows with the square of its rows or faster, so it takes at most
+            this many records, drawn without replacement; 8 to 10^5.  The error is that over all
+            records.
+        seed: of the draw, 0 to 2^31; a draw depends on the seed and on n alone, so both directions
+            are fitted to the same records.
 
-    Raises OptionError where one is out of its range, and from :meth:`error` where scikit-learn is
-    not installed.
+    Raises:
+        OptionError: one is out of its range, and from :meth:`error` where scikit-learn is not
+            installed.
 
-    Source: Bloebaum et al. 2018 for the use in RECI; the defaults are ours, set on simulated data.
+    Source:
+        Bloebaum et al. 2018 for the use in RECI; the defaults are ours, set on simulated data.
     """
 
     bandwidth: float = 0.2
@@ -212,13 +228,18 @@ class NeuralNetwork(Regressor):
     ``n_starts`` random weights and keeps the least loss; a small penalty on the weights,
     scikit-learn's, keeps them bounded.
 
-    n_hidden: 1 to 100.  n_starts: 1 to 100.
-    max_rows, seed: as in :class:`SupportVector`; the seed is that of the starting weights too.
+    Args:
+        n_hidden: 1 to 100.
+        n_starts: 1 to 100.
+        max_rows: as in :class:`SupportVector`; the seed is that of the starting weights too.
+        seed: as ``max_rows``.
 
-    Raises OptionError where one is out of its range, and from :meth:`error` where scikit-learn is
-    not installed.
+    Raises:
+        OptionError: one is out of its range, and from :meth:`error` where scikit-learn is not
+            installed.
 
-    Source: Bloebaum et al. 2018 for the use in RECI; the defaults are ours, set on simulated data.
+    Source:
+        Bloebaum et al. 2018 for the use in RECI; the defaults are ours, set on simulated data.
     """
 
     n_hidden: int = 5

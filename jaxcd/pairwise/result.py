@@ -52,17 +52,28 @@ class Direction(enum.Enum):
 class PairResult(Certified):
     """The answer of a pairwise method; in a private run every field is safe to publish.
 
-    direction: the answer.
-    margin: how far the answer is from the other one, at least 0, in units of the method's score
-    (noisy in a private run); the larger, the surer.  Accuracy against decision rate ranks pairs by
-    it.
-    forward, backward: the scores of x -> y and y -> x, the lower the better; None where they are
-    not released. confidence: the probability, computed from released numbers and the public law of
-    the noise, that the answer is the one that the same method gives without noise; 1 without
-    privacy, None where nothing is known.  Its prior is flat, so it is too sure where the noise is
-    larger than the differences that occur: then a large released number is mostly noise. cost: the
-    guarantee of the run.  spent: what the events charged add up to.
-    info: settings, the method's name, and the ledger's table.
+    Args:
+        direction: the answer.
+        margin: how far the answer is from the other one, at least 0, in units of the method's score
+            (noisy in a private run); the larger, the surer.  Accuracy against decision rate ranks
+            pairs by it.
+        forward: the scores of x -> y and y -> x, the lower the better; None where they are not
+            released.
+        backward: as ``forward``.
+        confidence: the probability, computed from released numbers and the public law of the noise,
+            that the answer is the one that the same method gives without noise; 1 without privacy,
+            None where nothing is known.  Its prior is flat, so it is too sure where the noise is
+            larger than the differences that occur: then a large released number is mostly noise.
+        cost: the guarantee of the run.
+        spent: what the events charged add up to.
+        info: settings, the method's name, and the ledger's table.
+
+    Example:
+        >>> import jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).uniform(size=500)
+        >>> found = jaxcd.igci(x, x**2, budget=jaxcd.NO_PRIVACY)
+        >>> found.direction.value, found.forward < found.backward
+        ('x -> y', True)
     """
 
     direction: Direction

@@ -194,7 +194,8 @@ def paint(
     """Draws edges and nodes on axes of ``size`` inches, the layout at the top; returns the scale of
     text and lines.
 
-    widths: of the lines, in points, of the pairs that have their own.
+    Args:
+        widths: of the lines, in points, of the pairs that have their own.
     """
     layout = placed.layout
     ax.set_axis_off()

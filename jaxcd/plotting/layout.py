@@ -37,8 +37,12 @@ class Layout:
     """Coordinates in inches; x to the right, y upwards, the lower left corner of the drawing at (0,
     0).
 
-    centers: of the nodes' boxes, shape (d, 2).  routes: for each pair, keyed as it was given, the
-    points of its curve from center to center, shape (k, 2), k >= 2.  width, height: of the drawing.
+    Args:
+        centers: of the nodes' boxes, shape (d, 2).
+        routes: for each pair, keyed as it was given, the points of its curve from center to center,
+            shape (k, 2), k >= 2.
+        width: of the drawing.
+        height: as ``width``.
     """
 
     centers: Floats
@@ -57,10 +61,13 @@ def layered_layout(
 ) -> Layout:
     """Lays out a graph of d nodes in layers; the same input gives the same drawing.
 
-    widths: of the nodes' boxes, in inches, (d,).  height: of every box.  directed: pairs (i, j)
-    with i above j where that is possible.  undirected: pairs that are drawn close, in either order.
-    routed: further pairs that get a curve but do not say where the nodes go.  Every pair of nodes
-    occurs at most once.
+    Args:
+        widths: of the nodes' boxes, in inches, (d,).
+        height: of every box.
+        directed: pairs (i, j) with i above j where that is possible.
+        undirected: pairs that are drawn close, in either order.
+        routed: further pairs that get a curve but do not say where the nodes go.  Every pair of
+            nodes occurs at most once.
     """
     directed, undirected, routed = list(directed), list(undirected), list(routed)
     pairs = [*directed, *undirected, *routed]

@@ -32,8 +32,9 @@ the threshold moves up by d while the query may move down by d.)
 One-sided noise has half the variance of two-sided.  It is not centred: see
 :attr:`AboveThreshold.noise_mean`.
 
-Source: Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Lyu, Su, Li 2017 for the share of the
-threshold; the one-sided form is proved above.
+Source:
+    Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Lyu, Su, Li 2017 for the share of the threshold;
+    the one-sided form is proved above.
 """
 
 from __future__ import annotations
@@ -101,13 +102,6 @@ def draw_unbounded(
 class AboveThreshold:
     r"""Find the first query whose noisy value reaches a noisy threshold, at one fixed price.
 
-    **Guarantee.** Relation: ``relation``, that of the sensitivity. Sensitivity: every query moves
-    by at most ``sensitivity``, the integers by at most d of :mod:`jaxcd.privacy.mechanisms`. Event:
-    ``PureEvent(epsilon)``, charged once when the object is made. Public: thresholds, grid,
-    sensitivity, pad, and what the order of the queries depends on. Proof: in the module's
-    docstring, with e1 = threshold_share * epsilon and e2 = epsilon - e1, rounded down. Interleaving
-    with other mechanisms is covered by the ledger's proof.
-
     With ``rate`` < 1 the queries are evaluated on a secret subset of the records and ``epsilon`` is
     the price of the whole; the noise is that of the larger ``amplified_epsilon(epsilon, rate)``.
     The subset must be fresh, uniform, secret and used for this object only: :meth:`draw_subset`
@@ -131,6 +125,14 @@ class AboveThreshold:
     Raises:
         BudgetExhausted: the event does not fit; nothing was drawn.
         OptionError: an argument is out of its range.
+
+    Guarantee:
+        Relation: ``relation``, that of the sensitivity. Sensitivity: every query moves by at most
+        ``sensitivity``, the integers by at most d of :mod:`jaxcd.privacy.mechanisms`. Event:
+        ``PureEvent(epsilon)``, charged once when the object is made. Public: thresholds, grid,
+        sensitivity, pad, and what the order of the queries depends on. Proof: in the module's
+        docstring, with e1 = threshold_share * epsilon and e2 = epsilon - e1, rounded down.
+        Interleaving with other mechanisms is covered by the ledger's proof.
     """
 
     def __init__(

@@ -60,9 +60,13 @@ class Purchase:
 class Receipt:
     """What a run had bought when it ended before its time; public, as its result would have been.
 
-    cost: the guarantee.  spent: what the events add up to.  ledger: the rows of the ledger's table.
-    purchases: what each mechanism released.  partial: what can be used of it: a release that can be
-    searched, or the result of a search as far as it got; else None.
+    Args:
+        cost: the guarantee.
+        spent: what the events add up to.
+        ledger: the rows of the ledger's table.
+        purchases: what each mechanism released.
+        partial: what can be used of it: a release that can be searched, or the result of a search
+            as far as it got; else None.
     """
 
     cost: PrivacyCost
@@ -185,8 +189,9 @@ class Accountant:
         """Whatever ends the block after a charge carries what was bought: ``error.receipt``
         (:func:`receipt_of`).
 
-        partial: makes of what was bought so far a release that can be searched, or a result; where
-        it raises there is none.
+        Args:
+            partial: makes of what was bought so far a release that can be searched, or a result;
+                where it raises there is none.
         """
         try:
             yield
@@ -319,7 +324,35 @@ def attach(
 
 
 def receipt_of(error: BaseException) -> Receipt | None:
-    """What the run that ended with this exception had bought, or None where nothing was charged."""
+    """What the run that ended with this exception had bought, or None where nothing was charged.
+
+    Args:
+        error: the exception that ended the run, an interrupt included.
+
+    Returns:
+        The receipt: the guarantee, the rows of the ledger, and what can be used of what was paid
+        for.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(500, key=jax.random.key(0))
+        >>> def stop(record):
+        ...     raise KeyboardInterrupt
+        >>> try:
+        ...     jaxcd.pc(
+        ...         data,
+        ...         test=jaxcd.CovarianceNorm(),
+        ...         decider=jaxcd.NoisyThreshold(),
+        ...         budget=jaxcd.Budget(1.0),
+        ...         key=None,
+        ...         noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ...         progress=stop,
+        ...     )
+        ... except KeyboardInterrupt as error:
+        ...     receipt = jaxcd.receipt_of(error)
+        >>> print(receipt.cost.epsilon, len(receipt.ledger))
+        1.0 10
+    """
     found = getattr(error, "receipt", None)
     return found if isinstance(found, Receipt) else None
 
@@ -364,7 +397,8 @@ def open_account(
     """The accountant of a new run.
 
     Args:
-        budget, noise: the run's own.
+        budget: the run's own.
+        noise: as ``budget``.
         ledger: a :class:`LedgerFile` or :class:`Ledger` that every event is charged to as well: one
             total for many runs.
         parts: the objects whose claims the run rests on.

@@ -136,7 +136,13 @@ def epsilon_lower_bound(
     Raises:
         OptionError: counts are not whole numbers between 0 and n, or differ in number.
 
-    Source: Clopper and Pearson 1934; Jagielski, Ullman, Oprea 2020 for its use in audits.
+    Source:
+        Clopper and Pearson 1934; Jagielski, Ullman, Oprea 2020 for its use in audits.
+
+    Example:
+        >>> from jaxcd.privacy import epsilon_lower_bound
+        >>> round(epsilon_lower_bound([900, 100], [100, 900], 1_000), 2)
+        1.94
     """
     check_count("n", n, minimum=1)
     check_share("confidence", confidence, cure="give 0.95 or 0.99")

@@ -66,6 +66,13 @@ class Budget:
 
     Raises:
         OptionError: an argument is out of its range.
+
+    Example:
+        >>> import jaxcd
+        >>> print(jaxcd.Budget(1.0, 1e-6))
+        epsilon=1, delta=1e-06 (replace-one)
+        >>> print(jaxcd.Budget(1.0, max_rows_per_person=3))
+        epsilon=1, delta=0 (replace-one, a person with up to 3 rows)
     """
 
     epsilon: float
@@ -111,7 +118,7 @@ def _unit(relation: Relation, rows: int) -> str:
 
 
 class NoPrivacy:
-    """The type of :data:`NO_PRIVACY`: a run that asks for no privacy says so in words."""
+    """The type of :data:`NO_PRIVACY`, given as ``budget`` where no privacy is asked for."""
 
     _instance: NoPrivacy | None = None
 
@@ -135,6 +142,8 @@ NO_PRIVACY = NoPrivacy()
 class PrivacyCost:
     """What an output costs: (epsilon, delta) under a relation, and whether that is proved.
 
+    :meth:`for_group` says what holds for people with more rows.
+
     Args:
         epsilon: in [0, inf]; infinity where no bound holds.
         delta: in [0, 1).
@@ -145,7 +154,12 @@ class PrivacyCost:
         rho: where known, the zCDP of everything that epsilon does not bound by itself, for the same
             person; None where not.
 
-    :meth:`for_group` says what holds for people with more rows.
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(500, key=jax.random.key(0))
+        >>> bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(0.5))
+        >>> print(bought.cost.for_group(3).epsilon, bought.cost.proven)
+        1.5 True
     """
 
     epsilon: float

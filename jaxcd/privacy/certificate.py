@@ -89,9 +89,11 @@ def certificate_of(
     """The certificate of a run, fit for JSON.
 
     Args:
-        cost, spent: the guarantee, and what the events add up to.
+        cost: the guarantee, and what the events add up to.
+        spent: as ``cost``.
         rows: of the ledger's table.
-        n_samples, domain: what was public of the data; None where there was none.
+        n_samples: what was public of the data; None where there was none.
+        domain: as ``n_samples``.
         failure_delta: the part of delta that was set aside for mechanisms that may fail.
         more: further entries, such as the settings of a search.
     """

@@ -91,8 +91,14 @@ def rho_to_epsilon(rho: float, delta: float) -> float:
     Raises:
         OptionError: an argument is out of its range.
 
-    Source: Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy,
-        Proposition 12.
+    Source:
+        Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy, Proposition
+        12.
+
+    Example:
+        >>> from jaxcd.privacy import rho_to_epsilon
+        >>> round(rho_to_epsilon(0.02, 1e-6), 3)
+        0.9
     """
     check_share("delta", delta, cure=_DELTA_CURE)
     if rho == math.inf:
@@ -129,6 +135,11 @@ def epsilon_to_rho(epsilon: float, delta: float) -> float:
 
     Raises:
         OptionError: an argument is out of its range.
+
+    Example:
+        >>> from jaxcd.privacy import epsilon_to_rho
+        >>> round(epsilon_to_rho(1.0, 1e-6), 4)
+        0.0244
     """
     check_share("delta", delta, cure=_DELTA_CURE)
     return _epsilon_to_rho(check_positive("epsilon", epsilon), delta)
@@ -155,6 +166,17 @@ def _epsilon_to_rho(epsilon: float, delta: float) -> float:
 def pure_to_rho(epsilon: float) -> float:
     """Return epsilon^2 / 2, the zCDP of an epsilon-DP mechanism (Bun and Steinke 2016, Proposition
     1.4), rounded up.
+
+    Args:
+        epsilon: positive.
+
+    Returns:
+        rho, rounded up.
+
+    Example:
+        >>> from jaxcd.privacy import pure_to_rho
+        >>> round(pure_to_rho(0.5), 6)
+        0.125
     """
     return _square_over(epsilon, 2)
 
@@ -162,6 +184,17 @@ def pure_to_rho(epsilon: float) -> float:
 def rho_to_pure(rho: float) -> float:
     """Return the largest epsilon with ``pure_to_rho(epsilon) <= rho``: sqrt(2 rho), rounded
     down.
+
+    Args:
+        rho: positive.
+
+    Returns:
+        The largest epsilon whose mechanism is rho-zCDP, rounded down.
+
+    Example:
+        >>> from jaxcd.privacy import rho_to_pure
+        >>> round(rho_to_pure(0.125), 6)
+        0.5
     """
     return _sqrt_of(rho, 2)
 
@@ -169,6 +202,17 @@ def rho_to_pure(rho: float) -> float:
 def exponential_to_rho(epsilon: float) -> float:
     """Return epsilon^2 / 8, the zCDP of an epsilon-DP exponential mechanism (Cesar and Rogers
     2021), rounded up.
+
+    Args:
+        epsilon: positive.
+
+    Returns:
+        rho, rounded up.
+
+    Example:
+        >>> from jaxcd.privacy import exponential_to_rho
+        >>> round(exponential_to_rho(0.5), 6)
+        0.03125
     """
     return _square_over(epsilon, 8)
 
@@ -176,6 +220,17 @@ def exponential_to_rho(epsilon: float) -> float:
 def rho_to_exponential(rho: float) -> float:
     """Return the largest epsilon with ``exponential_to_rho(epsilon) <= rho``: sqrt(8 rho), rounded
     down.
+
+    Args:
+        rho: positive.
+
+    Returns:
+        The largest epsilon whose exponential mechanism is rho-zCDP, rounded down.
+
+    Example:
+        >>> from jaxcd.privacy import rho_to_exponential
+        >>> round(rho_to_exponential(0.03125), 6)
+        0.5
     """
     return _sqrt_of(rho, 8)
 
@@ -200,10 +255,6 @@ def subsampled_epsilon(epsilon: float, rate: float) -> float:
     r"""Return the epsilon of an epsilon-DP mechanism run on a secret uniform subset: log(1 + rate
     (exp(epsilon) - 1)).
 
-    **Guarantee.** Relation: REPLACE_ONE for both (sampling a fixed number m of n records without
-    replacement). Public: n and m. The subset is drawn fresh, uniformly, independent of the data,
-    and never published. Proof: in the module's docstring.
-
     Args:
         epsilon: of the base mechanism on the subsample, positive; infinity gives infinity.
         rate: m/n, in (0, 1].
@@ -213,6 +264,16 @@ def subsampled_epsilon(epsilon: float, rate: float) -> float:
 
     Raises:
         OptionError: an argument is out of its range.
+
+    Guarantee:
+        Relation: REPLACE_ONE for both (sampling a fixed number m of n records without replacement).
+        Public: n and m. The subset is drawn fresh, uniformly, independent of the data, and never
+        published. Proof: in the module's docstring.
+
+    Example:
+        >>> from jaxcd.privacy import subsampled_epsilon
+        >>> round(subsampled_epsilon(1.0, 0.1), 3)
+        0.159
     """
     epsilon = check_positive("epsilon", epsilon, allow_infinity=True)
     rate = check_share("rate", rate, closed=True, cure="give n_subsample / n_samples")
@@ -245,6 +306,11 @@ def amplified_epsilon(epsilon: float, rate: float) -> float:
 
     Raises:
         OptionError: an argument is out of its range.
+
+    Example:
+        >>> from jaxcd.privacy import amplified_epsilon
+        >>> round(amplified_epsilon(1.0, 0.1), 3)
+        2.9
     """
     epsilon = check_positive("epsilon", epsilon, allow_infinity=True)
     rate = check_share("rate", rate, closed=True, cure="give n_subsample / n_samples")

@@ -67,13 +67,20 @@ class MechanismRecord:
 
 @dataclass(frozen=True)
 class PureEvent:
-    """An epsilon-DP mechanism; it is also epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
+    """An epsilon-DP mechanism; it is also epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition
+    1.4).
 
     Args:
         epsilon: positive; infinity fits no budget.
         label: a few public words for the report.
         relation: the neighbouring relation of the mechanism's sensitivity.
         record: what the price follows from; None where the price is somebody's word.
+
+    Example:
+        >>> from jaxcd.privacy import PureEvent
+        >>> event = PureEvent(0.5, "a count")
+        >>> event.epsilon, round(event.rho, 6)
+        (0.5, 0.125)
     """
 
     epsilon: float
@@ -106,6 +113,12 @@ class ZCDPEvent:
         label: a few public words for the report.
         relation: the neighbouring relation of the mechanism's sensitivity.
         record: what the price follows from; None where the price is somebody's word.
+
+    Example:
+        >>> from jaxcd.privacy import ZCDPEvent
+        >>> event = ZCDPEvent(0.02, "twelve counts")
+        >>> event.rho, event.epsilon
+        (0.02, inf)
     """
 
     rho: float
@@ -142,6 +155,12 @@ class ExponentialMechanismEvent:
         label: a few public words for the report.
         relation: the neighbouring relation of the mechanism's sensitivity.
         record: what the price follows from; None where the price is somebody's word.
+
+    Example:
+        >>> from jaxcd.privacy import ExponentialMechanismEvent
+        >>> event = ExponentialMechanismEvent(0.5, "a separating set")
+        >>> event.epsilon, round(event.rho, 6)
+        (0.5, 0.03125)
     """
 
     epsilon: float

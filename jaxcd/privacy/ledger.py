@@ -6,17 +6,18 @@ that number is no guarantee.
 The rule. Let rho* = ``epsilon_to_rho(budget.epsilon, budget.delta)``, or 0 for delta = 0. An event
 is admitted if and only if after it
 
-    (P)  the sum of the pure epsilons is at most budget.epsilon,  or  (Z)  the sum of the rhos is at
-    most rho*.
+    (P)  the sum of the pure epsilons is at most budget.epsilon,  or
+    (Z)  the sum of the rhos is at most rho*.
 
 (A budget for people with up to k rows has epsilon / k and rho* / k^2 in their places:
 :mod:`jaxcd.privacy.groups`.)
 
-**Guarantee.** Everything drawn under the ledger together is (budget.epsilon, budget.delta)-DP under
-the budget's relation, for events chosen adaptively, depending on everything drawn so far and on
-refusals, and for any stopping rule. Needed: each event is a valid bound (pure epsilon and rho) for
-its mechanism given the past; data reach the analyst only through charged mechanisms; the relation
-of all events is the budget's.
+Guarantee:
+    Everything drawn under the ledger together is (budget.epsilon, budget.delta)-DP under the
+    budget's relation, for events chosen adaptively, depending on everything drawn so far and on
+    refusals, and for any stopping rule. Needed: each event is a valid bound (pure epsilon and rho)
+    for its mechanism given the past; data reach the analyst only through charged mechanisms; the
+    relation of all events is the budget's.
 
 Proof. Fix neighbours D, D' and an analyst; a transcript is the list of events, refusals and
 outputs. Both sums never decrease, so every finished transcript satisfies (P) or (Z) at its end: the
@@ -221,7 +222,8 @@ class LedgerPart(PrivacyFilter):
     def charge(self, event: PrivacyEvent) -> int:
         """Charge an event to this part and to the whole; returns the whole's index.
 
-        Raises BudgetExhausted where it fits one of the two only; nothing is recorded then.
+        Raises:
+            BudgetExhausted: it fits one of the two only; nothing is recorded then.
         """
         with self._lock:
             sums = self._sums.plus(event)
@@ -248,6 +250,15 @@ class Ledger(PrivacyFilter):
 
     Raises:
         OptionError: an argument is not of its kind or out of its range.
+
+    Example:
+        >>> import jaxcd
+        >>> from jaxcd.privacy import Ledger, PureEvent
+        >>> ledger = Ledger(jaxcd.Budget(1.0))
+        >>> ledger.charge(PureEvent(0.25, "a first count"))
+        0
+        >>> ledger.remaining_epsilon
+        0.75
     """
 
     claim = GuaranteeClaim(

@@ -22,9 +22,10 @@ copy of itself cannot be told from that copy; keep it where only its owner write
 The file holds labels, prices and public numbers, never data.  The data set is named by its owner
 and not by a digest of its content, which would be a function of the data.
 
-**Guarantee.** That of :class:`jaxcd.privacy.Ledger` with the file's budget, for everything that was
-ever charged to the file.  Proof: :mod:`jaxcd.privacy.ledger`; the analyst is everybody who ever ran
-an analysis under it.
+Guarantee:
+    That of :class:`jaxcd.privacy.Ledger` with the file's budget, for everything that was ever
+    charged to the file.  Proof: :mod:`jaxcd.privacy.ledger`; the analyst is everybody who ever ran
+    an analysis under it.
 """
 
 from __future__ import annotations

@@ -78,6 +78,11 @@ def quantise(values: ArrayLike, *, grid: float) -> Integers:
         OptionError: the grid is not a power of two, or coarser than 1 for values of an integer
             dtype.
         SensitivityError: a value is NaN.
+
+    Example:
+        >>> from jaxcd.privacy import quantise
+        >>> quantise([0.3, 1.0], grid=0.25)
+        array([1, 4])
     """
     step = check_grid(grid)
     array = np.asarray(values)
@@ -220,12 +225,6 @@ def laplace(
 ) -> NDArray[np.float64]:
     r"""Release values with discrete Laplace noise of scale d / epsilon on the grid.
 
-    **Guarantee.** Relation: ``relation``, that of the sensitivity. Sensitivity: L1 over the whole
-    array, the d of the module's docstring.
-    Event: ``PureEvent(epsilon)``. Public: shape and dtype of ``values``, grid, sensitivity, pad.
-        Proof: the probability of a vector w of integers is proportional to exp(-|w - v|_1 / scale),
-        so the ratio between neighbours is at most exp(d / scale) <= exp(epsilon).
-
     Args:
         accountant: ledger and noise.
         values: exact values, any shape; sensitive.
@@ -246,7 +245,15 @@ def laplace(
         OptionError: an argument is out of its range.
         SensitivityError: a value is NaN.
 
-    Source: Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009.
+    Guarantee:
+        Relation: ``relation``, that of the sensitivity. Sensitivity: L1 over the whole array, the d
+        of the module's docstring. Event: ``PureEvent(epsilon)``. Public: shape and dtype of
+        ``values``, grid, sensitivity, pad. Proof: the probability of a vector w of integers is
+        proportional to exp(-|w - v|_1 / scale), so the ratio between neighbours is at most exp(d /
+        scale) <= exp(epsilon).
+
+    Source:
+        Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009.
     """
     array = exact_values(values)
     integral = _on_grid(array)
@@ -276,13 +283,6 @@ def gaussian(
 ) -> NDArray[np.float64]:
     r"""Release values with discrete Gaussian noise, sigma^2 = d^2 / (2 rho), on the grid.
 
-    **Guarantee.** Relation: ``relation``, that of the sensitivity. Sensitivity: L2 over the whole
-    array, the d of the module's docstring.
-    Event: ``ZCDPEvent(rho)``. Public: shape and dtype of ``values``, grid, sensitivity, pad. Proof:
-        independent discrete Gaussian noise on a vector of integers of L2 sensitivity d is d^2/(2
-        sigma^2)-zCDP (Canonne, Kamath, Steinke 2020, Theorem 14); sigma is rounded up until
-        d^2 <= 2 rho sigma^2.
-
     Args:
         accountant: ledger and noise.
         values: exact values, any shape; sensitive.
@@ -301,7 +301,15 @@ def gaussian(
         OptionError: an argument is out of its range.
         SensitivityError: a value is NaN.
 
-    Source: Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy.
+    Guarantee:
+        Relation: ``relation``, that of the sensitivity. Sensitivity: L2 over the whole array, the d
+        of the module's docstring. Event: ``ZCDPEvent(rho)``. Public: shape and dtype of ``values``,
+        grid, sensitivity, pad. Proof: independent discrete Gaussian noise on a vector of integers
+        of L2 sensitivity d is d^2/(2 sigma^2)-zCDP (Canonne, Kamath, Steinke 2020, Theorem 14);
+        sigma is rounded up until d^2 <= 2 rho sigma^2.
+
+    Source:
+        Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy.
     """
     array = exact_values(values)
     integral = _on_grid(array)
@@ -347,15 +355,6 @@ def select_max(
     r"""Select the index of a large score: the exponential mechanism, P[i] proportional to
     exp(epsilon v_i / (2 d)).
 
-    **Guarantee.** Relation: ``relation``, that of the sensitivity. Sensitivity: every single score
-    moves by at most ``sensitivity``, the integers v_i by at most d. Event:
-    ``ExponentialMechanismEvent(epsilon)``: epsilon-DP and epsilon^2/8-zCDP. Public: the number of
-    scores, grid, sensitivity, pad. Proof: with scale >= 2d/epsilon, log P[i] / P'[i] =
-    (v_i - v'_i)/scale - log(normaliser ratio); the first term ranges over [-d, d]/scale, so the
-    log-ratio ranges over an interval of length 2d/scale <= epsilon (bounded range) that holds 0,
-    since both are distributions. Adding Gumbel noise of the same scale and taking the maximum has
-    exactly this law; it is sampled exactly.
-
     Args:
         accountant: ledger and noise.
         scores: one-dimensional, at least one; sensitive.
@@ -374,7 +373,18 @@ def select_max(
         OptionError: an argument is out of its range.
         SensitivityError: a score is NaN.
 
-    Source: McSherry and Talwar 2007; Cesar and Rogers 2021 for the zCDP constant.
+    Guarantee:
+        Relation: ``relation``, that of the sensitivity. Sensitivity: every single score moves by at
+        most ``sensitivity``, the integers v_i by at most d. Event:
+        ``ExponentialMechanismEvent(epsilon)``: epsilon-DP and epsilon^2/8-zCDP. Public: the number
+        of scores, grid, sensitivity, pad. Proof: with scale >= 2d/epsilon, log P[i] / P'[i] = (v_i
+        - v'_i)/scale - log(normaliser ratio); the first term ranges over [-d, d]/scale, so the
+        log-ratio ranges over an interval of length 2d/scale <= epsilon (bounded range) that holds
+        0, since both are distributions. Adding Gumbel noise of the same scale and taking the
+        maximum has exactly this law; it is sampled exactly.
+
+    Source:
+        McSherry and Talwar 2007; Cesar and Rogers 2021 for the zCDP constant.
     """
     array = exact_values(scores)
     if array.ndim != 1 or array.size == 0:

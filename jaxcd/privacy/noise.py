@@ -12,8 +12,9 @@ fresh :class:`NoiseSampler`, the state of one run.
 * discrete Gaussian of parameter sigma: P[X = k] proportional to exp(-k^2 / (2 sigma^2));
 * geometric of scale s (one-sided): P[X = k] proportional to exp(-k/s), k = 0, 1, 2, ...
 
-Source: Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy (exact
-samplers, used through OpenDP).
+Source:
+    Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy (exact samplers,
+    used through OpenDP).
 """
 
 from __future__ import annotations
@@ -107,9 +108,18 @@ class SecureNoise(NoiseSource):
     """Exact integer noise from the operating system's entropy: the default, and the only noise fit
     for release.
 
-    **Guarantee.** Discrete Laplace and Gaussian draws, and Gumbel maxima, are exact in distribution
-    (OpenDP's samplers on integers and rationals, no floating point); the others are derived from
-    them, or from ``os.urandom``, exactly. There is no seed, and nothing to reproduce.
+    Guarantee:
+        Discrete Laplace and Gaussian draws, and Gumbel maxima, are exact in distribution (OpenDP's
+        samplers on integers and rationals, no floating point); the others are derived from them, or
+        from ``os.urandom``, exactly. There is no seed, and nothing to reproduce.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(500, key=jax.random.key(0))
+        >>> noise = jaxcd.privacy.SecureNoise()
+        >>> bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise)
+        >>> bought.cost.proven
+        True
     """
 
     @property
@@ -124,11 +134,12 @@ class SecureNoise(NoiseSource):
 
 @dataclass(frozen=True)
 class SimulatedNoise(NoiseSource):
-    """Reproducible noise from a key, for experiments and tests; a result made with it must not be
-    released.
+    """Reproducible noise from a key, for experiments and tests only: it protects nobody.
 
-    Who has the key has the noise, and takes it off. Samplers started from the same key draw the
-    same numbers in the same order of calls, independently for each ledger index. The distributions
+    A result made with it must not be released, and says so.
+
+    Who has the key has the noise, and takes it off.  Samplers started from the same key draw the
+    same numbers in the same order of calls, independently for each ledger index.  The distributions
     are those of :class:`SecureNoise` to double precision.
 
     Args:
@@ -136,6 +147,17 @@ class SimulatedNoise(NoiseSource):
 
     Raises:
         OptionError: ``key`` is not a single typed key.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(500, key=jax.random.key(0))
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> bought = [
+        ...     jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise)
+        ...     for _ in range(2)
+        ... ]
+        >>> (bought[0].values == bought[1].values).all().item(), bought[0].cost.proven
+        (True, False)
     """
 
     claim = GuaranteeClaim(

@@ -4,19 +4,21 @@ far from any trouble.
 Both fail with a small probability, which is charged as a :class:`jaxcd.privacy.events.FailureEvent`
 beside their pure events, to a ledger that has set a part of delta aside for failures.
 
-**Guarantee.**  Call a mechanism (e, d)-tame if, for every pair of neighbours D, D' and given the
-past, either it is e-DP between them, or both its runs are the same random output, except on an
-event that has probability at most d under each. Then for adaptively chosen tame mechanisms with sum
-e_i <= epsilon and sum d_i <= delta the whole is (epsilon, delta)-DP.  *Proof.*  Let F be the
-transcripts in which an exceptional event happens.  Under D, P[F] <= sum d_i <= delta, by the union
-bound over the (at most sum d_i) conditional probabilities.  Outside F the conditional likelihood
-ratio of each step is at most e^{e_i} (in the first case) or 1 (in the second), hence P[S \ F] <=
-e^epsilon P'[S \ F] for all S, and P[S] <= delta + e^epsilon P'[S].  The number of steps may depend
-on the past: both sums are kept by filters.  QED.  A pure mechanism is tame with d = 0;
-:mod:`jaxcd.privacy.ledger` has the case beside zCDP events.
+Guarantee:
+    Call a mechanism (e, d)-tame if, for every pair of neighbours D, D' and given the past, either
+    it is e-DP between them, or both its runs are the same random output, except on an event that
+    has probability at most d under each. Then for adaptively chosen tame mechanisms with sum e_i <=
+    epsilon and sum d_i <= delta the whole is (epsilon, delta)-DP.  *Proof.*  Let F be the
+    transcripts in which an exceptional event happens.  Under D, P[F] <= sum d_i <= delta, by the
+    union bound over the (at most sum d_i) conditional probabilities.  Outside F the conditional
+    likelihood ratio of each step is at most e^{e_i} (in the first case) or 1 (in the second), hence
+    P[S \ F] <= e^epsilon P'[S \ F] for all S, and P[S] <= delta + e^epsilon P'[S].  The number of
+    steps may depend on the past: both sums are kept by filters.  QED.  A pure mechanism is tame
+    with d = 0; :mod:`jaxcd.privacy.ledger` has the case beside zCDP events.
 
-Source: Dwork and Lei 2009; Dwork and Roth 2014, section 7 (algorithm 13); Kusner, Sun, Sridharan,
-Weinberger 2016.
+Source:
+    Dwork and Lei 2009; Dwork and Roth 2014, section 7 (algorithm 13); Kusner, Sun, Sridharan,
+    Weinberger 2016.
 """
 
 from __future__ import annotations
@@ -108,19 +110,6 @@ def propose_test_release(
     k = :func:`stability_threshold` (epsilon, delta / 2).  The 1 is needed, because A_j counts the
     changes that leave the bin, and is 1, not 0, next to a neighbour outside.
 
-    Guarantee
-    ---------
-    Relation: ``relation``.  Sensitivity: A_j is 1-Lipschitz and 1 where a neighbour is in another
-    bin (the caller proves it; any lower bound with both properties will do).  Event: three
-    ``PureEvent(epsilon)``, always charged, and delta: together (3 epsilon, delta). Public: width,
-    epsilon, delta, labels.
-    Proof: if the values of neighbours differ by at most ``width``, the three mechanisms are
-    epsilon-DP each, and the answer follows from them.  If they differ by more, they lie in
-    different bins of both cuttings: A_1 = A_2 = 1 for both, and each test passes with probability
-    P[X >= k] <= delta / 2 for both; otherwise both give no answer.  So it is tame (module
-    docstring). A value of None (none is defined, such as the logarithm of 0) gets no answer with
-    certainty; then a neighbour with a value must have A_1 = A_2 = 1, and the same case applies.
-
     Args:
         accountant: its ledger has a part of delta for failures.
         value: sensitive; None where there is none.
@@ -138,7 +127,20 @@ def propose_test_release(
         BudgetExhausted: the budget has no room; nothing was drawn.
         OptionError: an argument is out of its range.
 
-    Source: Dwork and Lei 2009; the bins of Kusner et al. 2016.
+    Guarantee:
+        Relation: ``relation``.  Sensitivity: A_j is 1-Lipschitz and 1 where a neighbour is in
+        another bin (the caller proves it; any lower bound with both properties will do).  Event:
+        three ``PureEvent(epsilon)``, always charged, and delta: together (3 epsilon, delta).
+        Public: width, epsilon, delta, labels. Proof: if the values of neighbours differ by at most
+        ``width``, the three mechanisms are epsilon-DP each, and the answer follows from them.  If
+        they differ by more, they lie in different bins of both cuttings: A_1 = A_2 = 1 for both,
+        and each test passes with probability P[X >= k] <= delta / 2 for both; otherwise both give
+        no answer.  So it is tame (module docstring). A value of None (none is defined, such as the
+        logarithm of 0) gets no answer with certainty; then a neighbour with a value must have A_1 =
+        A_2 = 1, and the same case applies.
+
+    Source:
+        Dwork and Lei 2009; the bins of Kusner et al. 2016.
     """
     width, delta = check_positive("width", width), check_share("delta", delta)
     threshold = 1 + stability_threshold(epsilon, delta / 2)
@@ -190,13 +192,6 @@ def stable_release(
     neighbour with another value): 1-Lipschitz and 0 on unstable data sets.  Released iff
     d + X >= k, k = :func:`stability_threshold` (epsilon, delta).
 
-    Guarantee
-    ---------
-    Relation: ``relation``.  Sensitivity: 1 of the distance.  Event: ``PureEvent(epsilon)`` and
-    delta: (epsilon, delta).  Public: epsilon, delta, labels.  Proof: if neighbours have the same
-    value, the answer follows from the noisy distance.  If not, both are unstable, d = 0 for both,
-    and each releases with the same probability P[X >= k] <= delta: tame (module docstring).
-
     Args:
         accountant: its ledger has a part of delta for failures.
         value: sensitive, any number.
@@ -213,7 +208,15 @@ def stable_release(
         BudgetExhausted: the budget has no room; nothing was drawn.
         OptionError: an argument is out of its range.
 
-    Source: Dwork and Roth 2014, algorithm 13.
+    Guarantee:
+        Relation: ``relation``.  Sensitivity: 1 of the distance.  Event: ``PureEvent(epsilon)`` and
+        delta: (epsilon, delta).  Public: epsilon, delta, labels.  Proof: if neighbours have the
+        same value, the answer follows from the noisy distance.  If not, both are unstable, d = 0
+        for both, and each releases with the same probability P[X >= k] <= delta: tame (module
+        docstring).
+
+    Source:
+        Dwork and Roth 2014, algorithm 13.
     """
     threshold = stability_threshold(epsilon, check_share("delta", delta))
     check_count("distance", distance, cure="count records, 0 for an unstable data set")

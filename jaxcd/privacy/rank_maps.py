@@ -105,13 +105,15 @@ def release_rank_maps(
 ) -> RankMaps:
     r"""Releases the rank maps of numeric columns.
 
-    columns: finite reals (n,) each; sensitive.  rho: the zCDP price.  log_range: A > 0, public;
-    values beyond asinh^{-1}(A) (1490 for A = 8) are clipped.  n_levels: L in 1 .. 20.
+    Args:
+        columns: finite reals (n,) each; sensitive.
+        rho: the zCDP price.
+        log_range: A > 0, public; values beyond asinh^{-1}(A) (1490 for A = 8) are clipped.
+        n_levels: L in 1 .. 20.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n is public.  Sensitivity: sqrt(2 (L + 1) p) in L2 over integers.  Event:
-    ``ZCDPEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
+    Guarantee:
+        Relation: replace-one; n is public.  Sensitivity: sqrt(2 (L + 1) p) in L2 over integers.
+        Event: ``ZCDPEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
     """
     n_samples = len(columns[0])
     exact = np.concatenate(

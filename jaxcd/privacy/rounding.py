@@ -74,6 +74,11 @@ def split(total: float, weights: Sequence[float]) -> tuple[float, ...]:
 
     Raises:
         OptionError: ``total`` or a weight is not positive and finite, or there are no weights.
+
+    Example:
+        >>> from jaxcd.privacy import split
+        >>> split(1.0, [3.0, 1.0])
+        (0.75, 0.25)
     """
     whole = Fraction(check_positive("total", total))
     if len(weights) == 0:

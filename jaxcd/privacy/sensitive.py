@@ -76,7 +76,8 @@ class Sensitive:
     def expose(self) -> Any:
         """The array itself, where no privacy was asked for.
 
-        Raises PrivacyError in a private run: a mechanism must release it.
+        Raises:
+            PrivacyError: in a private run: a mechanism must release it.
         """
         if not self._open:
             raise PrivacyError(

@@ -357,7 +357,8 @@ def dp_event(rows: Iterable[Mapping[str, Any]], *, group: int = 1) -> Any:
     """The events as a ``dp_accounting`` event: Gaussian noise as itself, everything else by its
     zCDP.
 
-    group: rows of one person; the event is the one that this person meets.
+    Args:
+        group: rows of one person; the event is the one that this person meets.
     """
     import dp_accounting
     from dp_accounting.dp_event import ZCDpEvent

@@ -5,8 +5,9 @@ they rest on, and below. They are computed after the run from the number of roun
 take, which depends on the data; the round in progress when the search ends is left out, so a run
 without rounds reports epsilon = 0 although its graph depends on the data (PRIVACY.md C3).
 
-Source: Wang, Pang, Song 2020, Algorithms 1 and 2, and its code; Dwork, Rothblum, Vadhan 2010 for
-the advanced composition.
+Source:
+    Wang, Pang, Song 2020, Algorithms 1 and 2, and its code; Dwork, Rothblum, Vadhan 2010 for the
+    advanced composition.
 """
 
 from __future__ import annotations
@@ -49,9 +50,12 @@ class SievePrices:
     r"""Priv-PC's scales in p-value units, and its subsample, for epsilon a round, one half each for
     sieve and examination.
 
-    rate: q in [1/20, 1], the least sqrt(1/q) / ln(1 + (e^(epsilon/2) - 1) / q).  subsample_size:
-    floor(n q). threshold_scale: 2 S / (sqrt(q) ln(1 + (e^(epsilon/2) - 1) / q)).  query_scale:
-    twice that.  examine_scale: 2 S / epsilon.
+    Args:
+        rate: q in [1/20, 1], the least sqrt(1/q) / ln(1 + (e^(epsilon/2) - 1) / q).
+        subsample_size: floor(n q).
+        threshold_scale: 2 S / (sqrt(q) ln(1 + (e^(epsilon/2) - 1) / q)).
+        query_scale: twice that.
+        examine_scale: 2 S / epsilon.
     """
 
     rate: float

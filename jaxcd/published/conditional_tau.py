@@ -20,8 +20,9 @@ under which it nearly always is: no finite epsilon holds (PRIVACY.md B1).
 The authors' code moreover overflows int64 in its variance for skewed columns at n near 100,000, and
 drops such strata; that is not imitated here.
 
-Source: Wang, Pang, Song 2020, *Towards practical differentially private causal graph discovery*,
-section 5.3, and its code.
+Source:
+    Wang, Pang, Song 2020, *Towards practical differentially private causal graph discovery*,
+    section 5.3, and its code.
 """
 
 from __future__ import annotations
@@ -218,12 +219,13 @@ class ConditionalTau(DiscreteTest):
     log(alpha) - log(p), NaN where p is. Columns: categorical or ordinal, in the order of their
     levels.
 
-    Guarantee
-    ---------
-    None: its sensitivity is near the whole range of p, and NaN admits no bound at all (module
-    docstring); mechanisms refuse it.  :class:`jaxcd.KendallTau` is the statistic that replaces it.
+    Guarantee:
+        None: its sensitivity is near the whole range of p, and NaN admits no bound at all (module
+        docstring); mechanisms refuse it.  :class:`jaxcd.KendallTau` is the statistic that replaces
+        it.
 
-    Source: Wang, Pang, Song 2020, section 5.3, and its code.
+    Source:
+        Wang, Pang, Song 2020, section 5.3, and its code.
     """
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:

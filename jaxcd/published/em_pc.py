@@ -25,9 +25,10 @@ number t*, whatever was drawn, so that orientation reads sets of other pairs.
 
 :class:`jaxcd.ExponentialSelect` is what holds.
 
-Source: Xu, Yuan, Wu 2017, *Differential privacy preserving causal graph discovery*; Wang, Pang,
-Song 2020, *Towards practical differentially private causal graph discovery*, which names it EM-PC,
-and its code.
+Source:
+    Xu, Yuan, Wu 2017, *Differential privacy preserving causal graph discovery*; Wang, Pang, Song
+    2020, *Towards practical differentially private causal graph discovery*, which names it EM-PC,
+    and its code.
 """
 
 from __future__ import annotations
@@ -251,21 +252,30 @@ def em_pc(
     The total after k visits is sqrt(2 k ln(1 / delta)) epsilon + k epsilon (e^epsilon - 1), as the
     code has it.
 
-    data: discrete columns.  epsilon: positive, a visit.  alpha: the level of the G tests,
-    0 < alpha < 1.  delta: in (0, 1), of the total. key: a typed key: the noise.  max_level: the
-    largest conditioning set, or None; sets with fewer than ten records a degree of freedom are not
-    asked, for which the code takes "independent" without looking, or ends with an error.
+    Args:
+        data: discrete columns.
+        epsilon: positive, a visit.
+        alpha: the level of the G tests, 0 < alpha < 1.
+        delta: in (0, 1), of the total.
+        key: a typed key: the noise.
+        max_level: the largest conditioning set, or None; sets with fewer than ten records a degree
+            of freedom are not asked, for which the code takes "independent" without looking, or
+            ends with an error.
 
-    Returns the result; ``cost`` holds the total that the paper claims, with ``proven`` False and
-    the reason; ``separating_sets`` what orientation read, which belongs to other pairs (module
-    docstring); ``info`` the number of tests and of visits.
+    Returns:
+        The result; ``cost`` holds the total that the paper claims, with ``proven`` False and the
+        reason; ``separating_sets`` what orientation read, which belongs to other pairs (module
+        docstring); ``info`` the number of tests and of visits.
 
-    Guarantee
-    ---------
-    None (module docstring).  :class:`jaxcd.ExponentialSelect` is what holds.
+    Raises:
+        OptionError: an argument does not fit.
+        DomainError: an argument does not fit.
 
-    Raises OptionError or DomainError where an argument does not fit.
-    Source: Xu, Yuan, Wu 2017; Wang, Pang, Song 2020, code.
+    Guarantee:
+        None (module docstring).  :class:`jaxcd.ExponentialSelect` is what holds.
+
+    Source:
+        Xu, Yuan, Wu 2017; Wang, Pang, Song 2020, code.
     """
     _check(epsilon=epsilon, alpha=alpha, delta=delta, bias=0.0, max_level=max_level)
     search = _Search(

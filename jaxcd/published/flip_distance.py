@@ -15,7 +15,8 @@ only, one at a time by the largest step, and where it gets stuck it ends at n - 
 With f(x) = x ln x and g(x) = f(x) - f(x - 1), taking a record out of cell (a, b, k) changes G by
 -2 (g(n_abk) - g(n_a.k) - g(n_.bk) + g(n_..k)): only its own stratum has to be looked at again.
 
-Source: Xu, Yuan, Wu 2017, for the utility; Wang, Pang, Song 2020, code, for the search.
+Source:
+    Xu, Yuan, Wu 2017, for the utility; Wang, Pang, Song 2020, code, for the search.
 """
 
 from __future__ import annotations
@@ -65,8 +66,11 @@ def greedy_flip_distance(table: np.ndarray, *, critical: float, g: list[float]) 
     """u of one table: plus (independent) or minus (dependent) the records taken out before one more
     would flip the test.
 
-    table: counts, integers (K, A, B).  critical: G*, the largest G that is independent.  g:
-    :func:`increments` of at least the number of records.  Ties go to the first cell, strata first.
+    Args:
+        table: counts, integers (K, A, B).
+        critical: G*, the largest G that is independent.
+        g: :func:`increments` of at least the number of records.  Ties go to the first cell, strata
+            first.
     """
     value, n_samples = g_statistic(table), int(table.sum())
     sign = 1 if value < critical else -1

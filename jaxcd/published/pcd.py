@@ -51,8 +51,11 @@ _REASON = (
 class PCDRun(DecisionRun):
     """Algorithm 1's answers, one candidate after the other.
 
-    columns: the prepared test.  alpha: the level.  epsilon: of a noisy answer.  stream: of the
-    noise, one draw a noisy answer.
+    Args:
+        columns: the prepared test.
+        alpha: the level.
+        epsilon: of a noisy answer.
+        stream: of the noise, one draw a noisy answer.
     """
 
     def __init__(
@@ -130,23 +133,32 @@ def pcd(
     :mod:`jaxcd.published.pcd_bounds` and :mod:`jaxcd.published.pcd_rcit`.  That the order of the
     search is PC's original one is a reconstruction.
 
-    data: numeric (or ordinal) columns, at least 4 rows.  epsilon: positive, of each noisy answer.
-    alpha: the level, 0 < alpha < 1. key: a typed key: permutations and noise.  max_level: the
-    largest conditioning set, or None; with the paper's penalty few edges go, so on many variables a
-    limit is needed.  n_permutations: k.  penalty: lambda > 0 of (lambda / 2) |w|^2 + mean squared
-    error. bandwidth: of the residuals' kernels, for columns in [-1, 1]; None for the median
-    heuristic.  stable: the stable order.
+    Args:
+        data: numeric (or ordinal) columns, at least 4 rows.
+        epsilon: positive, of each noisy answer.
+        alpha: the level, 0 < alpha < 1.
+        key: a typed key: permutations and noise.
+        max_level: the largest conditioning set, or None; with the paper's penalty few edges go, so
+            on many variables a limit is needed.
+        n_permutations: k.
+        penalty: lambda > 0 of (lambda / 2) |w|^2 + mean squared error.
+        bandwidth: of the residuals' kernels, for columns in [-1, 1]; None for the median heuristic.
+        stable: the stable order.
 
-    Returns the result; ``cost`` holds the running total that the paper claims, with ``proven``
-    False and the reason; ``info`` the number of tests and of noisy answers.
+    Returns:
+        The result; ``cost`` holds the running total that the paper claims, with ``proven`` False
+        and the reason; ``info`` the number of tests and of noisy answers.
 
-    Guarantee
-    ---------
-    None (module docstring; PRIVACY.md F1, G).  :class:`jaxcd.StratifiedRanks` under any proved
-    mechanism is what holds.
+    Raises:
+        OptionError: an argument does not fit.
+        DomainError: an argument does not fit.
 
-    Raises OptionError or DomainError where an argument does not fit.
-    Source: Zhang et al. 2023, Algorithm 1.
+    Guarantee:
+        None (module docstring; PRIVACY.md F1, G).  :class:`jaxcd.StratifiedRanks` under any proved
+        mechanism is what holds.
+
+    Source:
+        Zhang et al. 2023, Algorithm 1.
     """
     check_alpha(alpha)
     if not 0 < epsilon < np.inf:

@@ -34,8 +34,9 @@ Reconstructed:
   that for each of the two kernels is that number.  That Delta_R is equation (3) alone, with Kusner
   et al.'s bound where there is no residual, follows from Theorem 2 being stated for all records.
 
-Source: Zhang, Xia, Ren, Guan, Zhou 2023, *Differentially private nonlinear causal discovery from
-numerical data*; Kusner, Sun, Sridharan, Weinberger 2016, *Private causal inference*.
+Source:
+    Zhang, Xia, Ren, Guan, Zhou 2023, *Differentially private nonlinear causal discovery from
+    numerical data*; Kusner, Sun, Sridharan, Weinberger 2016, *Private causal inference*.
 """
 
 from __future__ import annotations
@@ -65,9 +66,12 @@ def claimed_residual_hsic_sensitivity(
     """Equation (3), (m / (m - 1))^2 4 r^2 (1 / delta_x^2 + 1 / delta_y^2) with r = 8 / (m
     lambda^{3/2}).
 
-    n_samples: m.  bandwidth_x, bandwidth_y: of the residuals' kernels, for targets in [-1, 1].
-    penalty: lambda. For equal bandwidths and lambda = 1 it is 512 / (delta^2 (m - 1)^2).  Refuted:
-    the true change is of order 1 / m (PRIVACY.md F1).
+    Args:
+        n_samples: m.
+        bandwidth_x: of the residuals' kernels, for targets in [-1, 1].
+        bandwidth_y: as ``bandwidth_x``.
+        penalty: lambda. For equal bandwidths and lambda = 1 it is 512 / (delta^2 (m - 1)^2).
+            Refuted: the true change is of order 1 / m (PRIVACY.md F1).
     """
     residual = claimed_residual_sensitivity(n_samples, penalty=penalty)
     factor = (n_samples / (n_samples - 1)) ** 2
@@ -113,8 +117,11 @@ class PermutationEvidence:
 def deletion_probability(evidence: PermutationEvidence, *, alpha: float, epsilon: float) -> float:
     """The probability, over the noise, that Algorithm 1 removes the edge.
 
-    evidence: of the test.  alpha: the level.  epsilon: positive, of the test.
-    Exactly 0 where B < alpha: next to a positive probability no epsilon holds (PRIVACY.md G).
+    Args:
+        evidence: of the test.
+        alpha: the level.
+        epsilon: positive, of the test. Exactly 0 where B < alpha: next to a positive probability no
+            epsilon holds (PRIVACY.md G).
     """
     if not evidence.is_noisy(alpha):
         return 0.0

@@ -25,7 +25,8 @@ distance is that of at most 1000 rows (for one column it is exact).  Where the m
 the positive distances is taken.  That the columns are scaled by their smallest and largest value,
 where no bounds are declared, is a reconstruction: the paper's bounds are for |x| <= 1.
 
-Source: Zhang et al. 2023.
+Source:
+    Zhang et al. 2023.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def median_gap(values: np.ndarray) -> float:
     """The median of |v_i - v_j|, i < j (the lower one), in O(n log n); of the positive ones where
     it is 0; 1 for a constant.
 
-    values: (n,), n >= 2.  Found by bisection over the gap, to 2^-60 of the range.
+    Args:
+        values: (n,), n >= 2.  Found by bisection over the gap, to 2^-60 of the range.
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     n = len(ordered)
@@ -151,8 +153,9 @@ class PublishedColumns(PreparedTest):
     """Columns in [-1, 1], the permutations, and the caches: one factor for each Z, one residual for
     each (target, Z).
 
-    values: (m, d), rows in random order.  permutations: integers (k, m); x_i is compared with
-    y_permutation(i).
+    Args:
+        values: (m, d), rows in random order.
+        permutations: integers (k, m); x_i is compared with y_permutation(i).
     """
 
     def __init__(
@@ -258,13 +261,18 @@ class PublishedRCIT(CITest):
     r"""PCD's test without its noise: HSIC_b of ridge residuals at a fixed lambda, p = share of
     permuted statistics >= T_0.
 
-    n_permutations: k >= 1.  penalty: lambda > 0.  bandwidth: of the residuals' kernels, for columns
-    in [-1, 1]; None for the median heuristic, as published.  Columns: numeric, or ordinal by their
-    level codes. The p-value may be 0; the margin is alpha - p.  Sensitivity: none stated;
-    mechanisms refuse it.
+    Columns: numeric, or ordinal by their level codes. The p-value may be 0; the margin is alpha -
+    p.  Sensitivity: none stated; mechanisms refuse it.
 
-    Source: Zhang et al. 2023; what differs and what is reconstructed is said in
-    :mod:`jaxcd.published.pcd_rcit`.
+    Args:
+        n_permutations: k >= 1.
+        penalty: lambda > 0.
+        bandwidth: of the residuals' kernels, for columns in [-1, 1]; None for the median heuristic,
+            as published.
+
+    Source:
+        Zhang et al. 2023; what differs and what is reconstructed is said in
+        :mod:`jaxcd.published.pcd_rcit`.
     """
 
     n_permutations: int = 100

@@ -66,8 +66,10 @@ _EXAMINED_CELLS = 512
 class _Round:
     """One threshold, and its queries' noise.
 
-    evaluate: answers queries on the round's rows.  confirm: whether a candidate that passed is
-    separated; it is told which queries come next, since one call answers several.
+    Args:
+        evaluate: answers queries on the round's rows.
+        confirm: whether a candidate that passed is separated; it is told which queries come next,
+            since one call answers several.
     """
 
     evaluate: Callable[[list[Query]], Evaluation]
@@ -200,20 +202,28 @@ def priv_pc(
     separates where p(all) + Lap(2 S / epsilon) >= alpha, with S and sigma of
     :class:`jaxcd.published.accounting.SievePrices`.
 
-    data: discrete columns, in the order of their levels.  epsilon: positive, a round, half of it
-    for each part. alpha: the level, 0 < alpha < 1; 0.1 is that of the paper's experiments.  delta:
-    in (0, 1), of the total.  bias: by how much the sieve's threshold is lower than alpha.  key: a
-    typed key: noise and subsamples.  max_level: the largest conditioning set, or None.
+    Args:
+        data: discrete columns, in the order of their levels.
+        epsilon: positive, a round, half of it for each part.
+        alpha: the level, 0 < alpha < 1; 0.1 is that of the paper's experiments.
+        delta: in (0, 1), of the total.
+        bias: by how much the sieve's threshold is lower than alpha.
+        key: a typed key: noise and subsamples.
+        max_level: the largest conditioning set, or None.
 
-    Returns the result; ``cost`` holds the total that the paper claims, with ``proven`` False and
-    the reason; ``info`` the number of tests (sieved and examined) and of rounds.
+    Returns:
+        The result; ``cost`` holds the total that the paper claims, with ``proven`` False and the
+        reason; ``info`` the number of tests (sieved and examined) and of rounds.
 
-    Guarantee
-    ---------
-    None (module docstrings; PRIVACY.md B1, C3).  :class:`jaxcd.SieveAndExamine` is what holds.
+    Raises:
+        OptionError: an argument does not fit.
+        DomainError: an argument does not fit.
 
-    Raises OptionError or DomainError where an argument does not fit.
-    Source: Wang, Pang, Song 2020, Algorithm 2, and its code.
+    Guarantee:
+        None (module docstrings; PRIVACY.md B1, C3).  :class:`jaxcd.SieveAndExamine` is what holds.
+
+    Source:
+        Wang, Pang, Song 2020, Algorithm 2, and its code.
     """
     _check(epsilon=epsilon, alpha=alpha, delta=delta, bias=bias, max_level=max_level)
     stream_of = _streams(key)
@@ -279,19 +289,27 @@ def svt_pc(
     the first round and, a fault that is kept, alpha + N(0, (2 S / epsilon)^2) in the later ones;
     S = Phi(6 / sqrt(n)) - 1/2.
 
-    data: discrete columns, in the order of their levels.  epsilon: positive, a round.  alpha: the
-    level, 0 < alpha < 1. delta: in (0, 1), of the total.  key: a typed key: the noise.  max_level:
-    the largest conditioning set, or None.
+    Args:
+        data: discrete columns, in the order of their levels.
+        epsilon: positive, a round.
+        alpha: the level, 0 < alpha < 1.
+        delta: in (0, 1), of the total.
+        key: a typed key: the noise.
+        max_level: the largest conditioning set, or None.
 
-    Returns the result; ``cost`` holds the total that the paper claims, with ``proven`` False and
-    the reason; ``info`` the number of tests and of rounds.
+    Returns:
+        The result; ``cost`` holds the total that the paper claims, with ``proven`` False and the
+        reason; ``info`` the number of tests and of rounds.
 
-    Guarantee
-    ---------
-    None (module docstrings; PRIVACY.md B1, C3).  :class:`jaxcd.SparseVector` is what holds.
+    Raises:
+        OptionError: an argument does not fit.
+        DomainError: an argument does not fit.
 
-    Raises OptionError or DomainError where an argument does not fit.
-    Source: Wang, Pang, Song 2020, Algorithm 1 without subsampling, and its code.
+    Guarantee:
+        None (module docstrings; PRIVACY.md B1, C3).  :class:`jaxcd.SparseVector` is what holds.
+
+    Source:
+        Wang, Pang, Song 2020, Algorithm 1 without subsampling, and its code.
     """
     _check(epsilon=epsilon, alpha=alpha, delta=delta, bias=0.0, max_level=max_level)
     stream_of = _streams(key)

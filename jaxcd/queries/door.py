@@ -59,7 +59,11 @@ class Door:
 
     @property
     def domain(self) -> Domain:
-        """The declared domain.  Raises OptionError where there is no data (an Oracle)."""
+        """The declared domain.
+
+        Raises:
+            OptionError: there is no data (an Oracle).
+        """
         if self._domain is None:
             raise OptionError("data is None, and has no domain; give a Dataset")
         return self._domain
@@ -91,8 +95,9 @@ class Door:
     ) -> PreparedTest:
         """The test on these rows; where it buys its preparation, by the accountant.
 
-        Raises BudgetExhausted where that does not fit, OptionError for a test that a release does
-        not answer.
+        Raises:
+            BudgetExhausted: that does not fit.
+            OptionError: for a test that a release does not answer.
         """
         if self._source is not None:
             return self._source.prepare_test(test, key=key)

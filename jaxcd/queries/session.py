@@ -81,7 +81,8 @@ class Session:
     def open(self, accountant: Accountant | None) -> None:
         """Lets a test that buys its preparation pay for it; the others need no opening.
 
-        Raises BudgetExhausted where it does not fit.
+        Raises:
+            BudgetExhausted: it does not fit.
         """
         if self._opened is None:
             prepared = self._door.prepare(self.test, key=self._key, accountant=accountant)
@@ -129,7 +130,8 @@ class Session:
     def sensitivity(self, n_samples: int | None = None) -> Sensitivity:
         """The sensitivity of a margin computed on ``n_samples`` rows (default: all of them).
 
-        Raises SensitivityError where the test has no proved bound.
+        Raises:
+            SensitivityError: the test has no proved bound.
         """
         bound = self.test.margin_sensitivity(
             alpha=self.alpha, n_samples=n_samples or self.n_samples, relation=self.relation
@@ -169,7 +171,8 @@ class Session:
         """The statistic and its k permuted versions, in the margin's units, float64 (n_queries,
         1 + k).
 
-        Raises OptionError where the test has no permutation null.
+        Raises:
+            OptionError: the test has no permutation null.
         """
         prepared = self._prepared
         if not isinstance(prepared, PreparedPermutationTest):
@@ -189,7 +192,8 @@ class Session:
     def evaluate(self, queries: Sequence[Query]) -> Evaluation:
         """Statistics, log p-values and margins in plain numbers, for runs without privacy.
 
-        Raises PrivacyError in a private run.
+        Raises:
+            PrivacyError: in a private run.
         """
         if self.private:
             raise PrivacyError(
@@ -208,7 +212,8 @@ class Session:
     def view_cardinalities(self) -> tuple[int, ...]:
         """Number of codes of each column of the test's discrete view (public).
 
-        Raises DomainError where the test has none.
+        Raises:
+            DomainError: the test has none.
         """
         domain = self.domain
         cardinalities = None if domain is None else self.test.view_cardinalities(domain)

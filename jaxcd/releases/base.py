@@ -59,8 +59,13 @@ _READ = (1, 2)
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """noise: standard deviation of the noise on a released number, in records.  smallest_share:
-    three times that as a share of the rows: less is noise.  words: the same in a sentence."""
+    """How large the noise of a release would be.
+
+    Args:
+        noise: standard deviation of the noise on a released number, in records.
+        smallest_share: three times that as a share of the rows: less is noise.
+        words: the same in a sentence.
+    """
 
     noise: float
     smallest_share: float
@@ -99,7 +104,10 @@ class ReleaseKind(abc.ABC):
     def check(self, domain: Domain, n_samples: int) -> None:
         """Refuses, from public facts, what this kind cannot cover.
 
-        Raises DomainError, DataError or OptionError.
+        Raises:
+            DomainError: it does not take the columns.
+            DataError: there are too few rows.
+            OptionError: an option does not fit the domain.
         """
 
     @abc.abstractmethod
@@ -204,11 +212,32 @@ def check_kind(release: Any, kind: str) -> Any:
 
 
 class Release(StatisticsSource):
-    """Noisy statistics that were paid for; public.
+    """Noisy statistics that were paid for once, and can be published and analysed for ever.
 
-    domain: the declared columns.  n_samples: the number of rows (public).  cost: the guarantee,
-    that is the budget fixed in advance.  spent: what the events charged add up to.  charges: the
-    ledger's rows, one an event; empty without privacy, and for files of version 1.
+    :func:`jaxcd.release` makes one, :func:`jaxcd.search` finds a graph in it, and ``save`` and
+    ``Release.load`` keep it in a file.
+
+    Attributes:
+        domain: the declared columns.
+        n_samples: the number of rows (public).
+        cost: the guarantee, that is the budget fixed in advance.
+        spent: what the events charged add up to.
+        charges: the ledger's rows, one an event; empty without privacy, and for files of version 1.
+        bought: the options it was bought with; None where an older file does not record them.
+
+    Example:
+        >>> import jax, jaxcd, pathlib, tempfile
+        >>> data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
+        >>> bought = jaxcd.release(
+        ...     data,
+        ...     jaxcd.Histogram(),
+        ...     budget=jaxcd.Budget(1.0),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "cancer.npz")
+        >>> _ = bought.save(path)
+        >>> jaxcd.Release.load(path).cost.epsilon
+        1.0
     """
 
     kind: ClassVar[str]
@@ -284,7 +313,8 @@ class Release(StatisticsSource):
     def prepare_score(self, score: Any, *, max_parents: int | None = None) -> LocalScore:
         """The score on this release, its noise in the penalty or taken off before.
 
-        Raises OptionError, naming the scores that this kind answers, for another.
+        Raises:
+            OptionError: naming the scores that this kind answers, for another.
         """
         answered = self.scores()
         if type(score) not in answered:
@@ -300,8 +330,10 @@ class Release(StatisticsSource):
         return answered[type(score)](score, max_parents)
 
     def default_score(self) -> GraphScore:
-        """The score that :func:`jaxcd.search` maximises.  Raises OptionError where this kind has
-        none.
+        """The score that :func:`jaxcd.search` maximises.
+
+        Raises:
+            OptionError: this kind has none.
         """
         raise OptionError(
             f"bought: a {type(self).__name__} has no score of its own; search it by tests"
@@ -313,8 +345,12 @@ class Release(StatisticsSource):
         """Fresh releases by keys, from the model of a DAG that is fitted to this one: the
         parametric bootstrap.
 
-        adjacency: bool (d, d), a DAG.  kind: the options of the purchase, where the release does
-        not record them. Raises OptionError where this kind cannot be drawn again.
+        Args:
+            adjacency: bool (d, d), a DAG.
+            kind: the options of the purchase, where the release does not record them.
+
+        Raises:
+            OptionError: this kind cannot be drawn again.
         """
         raise OptionError(f"release: a {type(self).__name__} cannot be drawn again")
 
@@ -327,7 +363,8 @@ class Release(StatisticsSource):
     def prepare_test(self, test: CITest, *, key: jax.Array | None = None) -> PreparedTest:
         """The test on this release, its noise in the null; ``key`` is not used.
 
-        Raises OptionError, naming the tests that this kind answers, for another.
+        Raises:
+            OptionError: naming the tests that this kind answers, for another.
         """
         answered = self.tests()
         if type(test) not in answered:
@@ -340,7 +377,8 @@ class Release(StatisticsSource):
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses names that are not the release's, in its order.
 
-        Raises DomainError, which says which are missing, unknown, or out of order.
+        Raises:
+            DomainError: they do not fit; it says which are missing, unknown, or out of order.
         """
         given = tuple(names)
         if given == self.names:
@@ -416,7 +454,10 @@ class Release(StatisticsSource):
         the path.
 
         An existing file is replaced, in one step: what goes wrong while writing leaves it as it
-        was.  Raises OptionError where the folder does not exist.
+        was.
+
+        Raises:
+            OptionError: the folder does not exist.
         """
         path = Path(path)
         if path.is_dir() or not path.absolute().parent.is_dir():
@@ -458,10 +499,13 @@ class Release(StatisticsSource):
     def load(cls, path: str | Path, *, names: Iterable[str] | None = None) -> Any:
         """Reads a release; ``Release.load`` takes any kind, a subclass its own only.
 
-        names: the variables that it should be of, in order; None takes any.
+        Args:
+            names: the variables that it should be of, in order; None takes any.
 
-        Raises DataError where there is no such file, FormatError where it is none of ours, of a
-        newer version, of another kind, or incomplete, DomainError where it is of other variables.
+        Raises:
+            DataError: there is no such file.
+            FormatError: it is none of ours, of a newer version, of another kind, or incomplete.
+            DomainError: it is of other variables.
         """
         path = Path(path)
         if not path.is_file():

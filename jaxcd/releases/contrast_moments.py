@@ -29,8 +29,11 @@ class ContrastMoments:
     """Noisy contrast moments; public.
 
     means[j]: noisy sum_i phi_j, float64 (k_j - 1,).  products[j, l], j < l: noisy sum_i phi_j
-    phi_l^T. sigma: standard deviation of the noise on each entry of the products; mean_sigma: on
-    each entry of the means.
+    phi_l^T.
+
+    Args:
+        sigma: standard deviation of the noise on each entry of the products; mean_sigma: on each
+            entry of the means.
     """
 
     n_samples: int
@@ -61,7 +64,10 @@ class ContrastMoments:
 
         V = tr A tr B / n + sigma^2 d + s^2 (|m_x / n|^2 d_y + |m_y / n|^2 d_x),  W = |A|_F |B|_F /
         n + sigma^2 sqrt(d) + s^2 (|m_x / n|^2 sqrt(d_y) + |m_y / n|^2 sqrt(d_x)), with A, B the
-        scatters, d = d_x d_y, d_j = k_j - 1, s = mean_sigma. Source: PRIVACY.md N.7.
+        scatters, d = d_x d_y, d_j = k_j - 1, s = mean_sigma.
+
+        Source:
+            PRIVACY.md N.7.
         """
         a, b, n = self.scatter(x), self.scatter(y), self.n_samples
         dx, dy = len(self.means[x]), len(self.means[y])
@@ -186,16 +192,18 @@ def release_contrast_moments(
 ) -> ContrastMoments:
     r"""Releases the contrast moments of all columns.
 
-    rho: the zCDP price, positive.  mean_weight: w > 0; a larger w makes the margins more and the
-    products less precise.
+    Args:
+        rho: the zCDP price, positive.
+        mean_weight: w > 0; a larger w makes the margins more and the products less precise.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and the declared levels are public.  Sensitivity:
-    :func:`jaxcd.ops.moments.contrast_sensitivity` (L2, over all entries).  Event:
-    ``ZCDPEvent(rho)``.  Proof: there, and :func:`jaxcd.privacy.gaussian`.
+    Raises:
+        BudgetExhausted: rho does not fit.
+        DomainError: a column is numeric.
 
-    Raises BudgetExhausted where rho does not fit, DomainError where a column is numeric.
+    Guarantee:
+        Relation: replace-one; n and the declared levels are public.  Sensitivity:
+        :func:`jaxcd.ops.moments.contrast_sensitivity` (L2, over all entries).  Event:
+        ``ZCDPEvent(rho)``.  Proof: there, and :func:`jaxcd.privacy.gaussian`.
     """
     cardinalities = session.view_cardinalities
     pairs = list(combinations(range(len(cardinalities)), 2))

@@ -7,8 +7,9 @@ simulated noise is right here.  A fresh release is bought from the drawn rows th
 as the first, with the same budget and options, so that all that made the first uncertain (sampling,
 noise, rounds that depend on one another) is drawn anew.
 
-Source: Efron and Tibshirani 1993, chapter 6, for the parametric bootstrap; Friedman, Goldszmidt,
-Wyner 1999 for graphs.
+Source:
+    Efron and Tibshirani 1993, chapter 6, for the parametric bootstrap; Friedman, Goldszmidt, Wyner
+    1999 for graphs.
 """
 
 from __future__ import annotations
@@ -61,12 +62,14 @@ def release_again(
 ) -> Release:
     """Buys from other rows what ``release`` is, with its budget.
 
-    data: rows that may be known to everybody, such as :meth:`FittedModel.sample` gives.  kind: the
-    options it was bought with.
+    Args:
+        data: rows that may be known to everybody, such as :meth:`FittedModel.sample` gives.
+        kind: the options it was bought with.
 
-    Raises OptionError where the fresh release is less or more precise than the first: ``kind`` is
-    not what it was bought with.  Options that change no noise that can be compared (some of
-    marginals) pass unnoticed.
+    Raises:
+        OptionError: the fresh release is less or more precise than the first: ``kind`` is not what
+            it was bought with.  Options that change no noise that can be compared (some of
+            marginals) pass unnoticed.
     """
     cost = release.cost
     rows = cost.max_rows_per_person

@@ -40,8 +40,9 @@ def check_folder(folder: str | Path, *, force: bool = False) -> Path:
     """Returns the folder as a path if a report can be written there; called before a run, so that
     no budget is spent.
 
-    Raises OptionError where the folder exists and ``force`` is False, where it or a parent is a
-    file, or where a parent cannot be written to.
+    Raises:
+        OptionError: the folder exists and ``force`` is False, where it or a parent is a file, or
+            where a parent cannot be written to.
     """
     path = Path(folder)
     if path.is_dir() and not force:

@@ -34,8 +34,12 @@ def report_page(
 ) -> str:
     """The text of report.html.
 
-    graph, privacy: the contents of graph.json and privacy.json.  ledger: the ledger's rows, equal
-    ones together, with their ``count``.  picture: a PNG.  scores: F1s against the truth, or None.
+    Args:
+        graph: the contents of graph.json and privacy.json.
+        privacy: as ``graph``.
+        ledger: the ledger's rows, equal ones together, with their ``count``.
+        picture: a PNG.
+        scores: F1s against the truth, or None.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 

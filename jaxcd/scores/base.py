@@ -107,7 +107,8 @@ class GraphScore(abc.ABC):
     def total(self, adjacency: np.ndarray) -> float:
         """The score of one DAG, bool (d, d).
 
-        Raises GraphError where the shape is wrong.
+        Raises:
+            GraphError: the shape is wrong.
         """
         array = np.asarray(adjacency, dtype=bool)
         d = len(self.names)
@@ -123,8 +124,10 @@ class GraphScore(abc.ABC):
 class FamilyTable:
     """All families of one node and their scores.
 
-    node: its position.  families: the parent sets, sorted tuples of positions; the first is empty.
-    scores: float64 (F,), nats.
+    Args:
+        node: its position.
+        families: the parent sets, sorted tuples of positions; the first is empty.
+        scores: float64 (F,), nats.
     """
 
     node: int
@@ -250,7 +253,8 @@ def strongest(strength: np.ndarray, n_candidates: int) -> tuple[tuple[int, ...],
     """For each node the sorted positions of the ``n_candidates`` others (or all) with the largest
     entries in its row; the first of equals.
 
-    strength: float64 (d, d), on the diagonal less than everywhere else.
+    Args:
+        strength: float64 (d, d), on the diagonal less than everywhere else.
     """
     best = np.argsort(-strength, axis=1, kind="stable")[:, : min(n_candidates, len(strength) - 1)]
     return tuple(tuple(sorted(row.tolist())) for row in best)

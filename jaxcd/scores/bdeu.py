@@ -14,7 +14,8 @@ so that it is score-equivalent: reversing a covered arc permutes the terms.
 Exact counts are not private.  On data this score is the reference of a run without privacy; on
 counts that were computed from a release it is post-processing.
 
-Source: Buntine 1991; Heckerman, Geiger, Chickering 1995.
+Source:
+    Buntine 1991; Heckerman, Geiger, Chickering 1995.
 """
 
 from __future__ import annotations
@@ -37,10 +38,14 @@ __all__ = ["BDeuScore"]
 class BDeuScore(BatchedScore):
     """BDeu from the counts of sets of columns.
 
-    names: the variables.  counts: their counts; any not negative numbers.  equivalent_sample_size:
-    a, positive, in records. max_parents: the largest number of parents that a search tries.
+    Args:
+        names: the variables.
+        counts: their counts; any not negative numbers.
+        equivalent_sample_size: a, positive, in records.
+        max_parents: the largest number of parents that a search tries.
 
-    Raises OptionError where an option is out of its range.
+    Raises:
+        OptionError: an option is out of its range.
     """
 
     def __init__(
@@ -67,7 +72,8 @@ class BDeuScore(BatchedScore):
     ) -> BDeuScore:
         """BDeu of exact counts: not private, for runs without privacy.
 
-        Raises DomainError where a column is numeric.
+        Raises:
+            DomainError: a column is numeric.
         """
         return cls(
             data.names,

@@ -17,8 +17,8 @@ sub-matrix of a Wishart matrix's inverse has fewer.
 Exact moments are not private.  On data this score is the reference of a run without privacy; on
 moments that were computed from a release it is post-processing.
 
-Source: Geiger and Heckerman 2002; Kuipers, Moffa, Heckerman 2014, who correct the power of |T| and
-|R|.
+Source:
+    Geiger and Heckerman 2002; Kuipers, Moffa, Heckerman 2014, who correct the power of |T| and |R|.
 """
 
 from __future__ import annotations
@@ -47,13 +47,18 @@ class BGeScore(BatchedScore):
     """BGe from the mean and the covariance of the columns; made by :meth:`of_data` or of any
     moments.
 
-    names: the d variables.  mean: (d,).  covariance: (d, d), that of the rows with denominator n,
-    positive semidefinite. n_samples: n, at least 1.  alpha_mu: the weight of the prior mean in
-    rows, positive.  alpha_w: the Wishart's degrees of freedom, above d + 1; None for
-    d + alpha_mu + 1.  max_parents: the largest number of parents that a search tries.
+    Args:
+        names: the d variables.
+        mean: (d,).
+        covariance: (d, d), that of the rows with denominator n, positive semidefinite.
+        n_samples: n, at least 1.
+        alpha_mu: the weight of the prior mean in rows, positive.
+        alpha_w: the Wishart's degrees of freedom, above d + 1; None for d + alpha_mu + 1.
+        max_parents: the largest number of parents that a search tries.
 
-    Raises OptionError where an option is out of its range, DataError where the moments are not
-    finite or of another shape.
+    Raises:
+        OptionError: an option is out of its range.
+        DataError: the moments are not finite or of another shape.
     """
 
     def __init__(
@@ -114,11 +119,13 @@ class BGeScore(BatchedScore):
     ) -> BGeScore:
         """BGe of numeric columns: not private, for runs without privacy.
 
-        standardised: whether columns are first shifted and scaled to mean 0 and variance 1, so that
-        the score does not depend on their units: the prior variances are all equal.  A constant
-        column keeps its unit.
+        Args:
+            standardised: whether columns are first shifted and scaled to mean 0 and variance 1, so
+                that the score does not depend on their units: the prior variances are all equal.  A
+                constant column keeps its unit.
 
-        Raises DomainError, naming the column, where one is not numeric.
+        Raises:
+            DomainError: naming the column, where one is not numeric.
         """
         values = np.column_stack([data.values(name) for name in data.names])
         # A constant column is moved to 0, as standardising does: no rounding of a mean is taken for
@@ -168,12 +175,17 @@ class BGe(ScoreConfig):
     """The log marginal likelihood of numeric columns under a normal-Wishart prior
     (:class:`jaxcd.scores.BGeScore`).
 
-    alpha_mu: the weight of the prior mean in rows, positive.  alpha_w: the Wishart's degrees of
-    freedom, above the number of columns + 1; None for the number of columns + alpha_mu + 1.
-    standardised: whether columns are first scaled to variance 1.
+    Args:
+        alpha_mu: the weight of the prior mean in rows, positive.
+        alpha_w: the Wishart's degrees of freedom, above the number of columns + 1; None for the
+            number of columns + alpha_mu + 1.
+        standardised: whether columns are first scaled to variance 1.
 
-    Raises OptionError where an option is out of its range.
-    Source: Geiger and Heckerman 2002; Kuipers, Moffa, Heckerman 2014.
+    Raises:
+        OptionError: an option is out of its range.
+
+    Source:
+        Geiger and Heckerman 2002; Kuipers, Moffa, Heckerman 2014.
     """
 
     alpha_mu: float = 1.0

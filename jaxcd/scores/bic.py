@@ -9,7 +9,8 @@ with r the numbers of levels.  It is score-equivalent: Markov equivalent DAGs ha
 Exact counts are not private.  On data this score is the reference of a run without privacy; on a
 table that was computed from a release it is post-processing.
 
-Source: Schwarz 1978; Heckerman, Geiger, Chickering 1995 for score equivalence.
+Source:
+    Schwarz 1978; Heckerman, Geiger, Chickering 1995 for score equivalence.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ class BICScore(BatchedScore):
     """BIC from the counts of sets of columns; made by :meth:`of_data`, :meth:`of_table` or from any
     :class:`Counts`.
 
-    names: the variables.  counts: their counts; n of the penalty is the number of rows these stand
-    for. max_parents: the largest number of parents that a search tries.  penalty: a factor of the
-    BIC's, from 0.
+    Args:
+        names: the variables.
+        counts: their counts; n of the penalty is the number of rows these stand for.
+        max_parents: the largest number of parents that a search tries.
+        penalty: a factor of the BIC's, from 0.
 
-    Raises OptionError where an option is out of its range.
+    Raises:
+        OptionError: an option is out of its range.
     """
 
     def __init__(
@@ -57,7 +61,8 @@ class BICScore(BatchedScore):
     def of_data(cls, data: Dataset, *, max_parents: int = 3, penalty: float = 1.0) -> BICScore:
         """BIC of exact counts: not private, for runs without privacy.
 
-        Raises DomainError where a column is numeric.
+        Raises:
+            DomainError: a column is numeric.
         """
         return cls(data.names, DataCounts(data), max_parents=max_parents, penalty=penalty)
 
@@ -73,7 +78,8 @@ class BICScore(BatchedScore):
     ) -> BICScore:
         """BIC of a joint table, one axis a variable, not negative: for expected or denoised counts.
 
-        Raises DataError where an entry is negative or not finite.
+        Raises:
+            DataError: an entry is negative or not finite.
         """
         return cls(
             names, TableCounts(table, n_samples=n_samples), max_parents=max_parents, penalty=penalty

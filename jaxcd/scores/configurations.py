@@ -48,28 +48,46 @@ class ScoreConfig(abc.ABC):
     ) -> LocalScore:
         """The score on a data set, which is not private, or on a release, which has paid.
 
-        max_parents: the largest number of parents that a search tries; None for no limit but the
-        release's own. Raises OptionError where the score cannot be had from such a release,
-        DomainError where it does not take the columns.
+        Args:
+            max_parents: the largest number of parents that a search tries; None for no limit but
+                the release's own.
+
+        Raises:
+            OptionError: the score cannot be had from such a release.
+            DomainError: it does not take the columns.
         """
 
 
 @dataclass(frozen=True)
 class BIC(ScoreConfig):
-    r"""The Bayesian information criterion: maximised log likelihood less (penalty_discount / 2)
-    log(n) for each free parameter.
+    r"""The Bayesian information criterion of a graph, for discrete or numeric columns.
+
+        BIC = maximised log likelihood - (c / 2) log(n) (number of free parameters)
 
     Discrete columns: multinomial (:class:`jaxcd.scores.BICScore`).  Numeric columns: linear and
     normal (:class:`jaxcd.scores.GaussianDataScore`).  A histogram: the multinomial one on the
-    denoised table.  Marginals: the set score, which has the noise's own price
-    (:class:`jaxcd.releases.SetScore`).  Second moments: the normal one of the effective number of
+    denoised table. Marginals: the set score, which has the noise's own price
+    (:class:`jaxcd.releases.SetScore`). Second moments: the normal one of the effective number of
     rows, at twice the penalty (:class:`jaxcd.releases.GaussianScore`).
 
-    penalty_discount: c > 0, a factor of the penalty; above 1 for fewer edges.  For marginals it
-    must be 1.
+    Args:
+        penalty_discount: c, a positive factor of the penalty; above 1 for fewer edges.  For
+            marginals it must be 1.
 
-    Raises OptionError where it is out of its range.
-    Source: Schwarz 1978.
+    Raises:
+        OptionError: it is out of its range.
+
+    Source:
+        Schwarz 1978.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
+        >>> for discount in 1.0, 20.0:
+        ...     run = jaxcd.ges(data, score=jaxcd.BIC(discount), budget=jaxcd.NO_PRIVACY)
+        ...     print(discount, run.graph.n_edges)
+        1.0 4
+        20.0 2
     """
 
     penalty_discount: float = 1.0
@@ -92,15 +110,29 @@ class BIC(ScoreConfig):
 
 @dataclass(frozen=True)
 class BDeu(ScoreConfig):
-    """The log marginal likelihood of discrete columns under a uniform Dirichlet prior
-    (:class:`jaxcd.scores.BDeuScore`).
+    """The log marginal likelihood of discrete columns under a uniform Dirichlet prior.
 
-    Takes discrete data, and a histogram (on the denoised table).
+    It takes discrete data (:class:`jaxcd.scores.BDeuScore`), and a histogram, on the denoised
+    table.
 
-    equivalent_sample_size: the weight of the prior, positive, in records.
+    Args:
+        equivalent_sample_size: the weight of the prior, positive, in records.
 
-    Raises OptionError where it is out of its range.
-    Source: Heckerman, Geiger, Chickering 1995.
+    Raises:
+        OptionError: it is out of its range.
+
+    Source:
+        Heckerman, Geiger, Chickering 1995.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
+        >>> run = jaxcd.exact_search(data, score=jaxcd.BDeu(), budget=jaxcd.NO_PRIVACY)
+        >>> print(run.graph)
+        Pollution --> Cancer
+        Smoker --> Cancer
+        Cancer --> Xray
+        Cancer --> Dyspnoea
     """
 
     equivalent_sample_size: float = 10.0

@@ -56,7 +56,8 @@ class Counts(abc.ABC):
 class DataCounts(Counts):
     """Exact counts of a data set, by bit masks in batches; not private.
 
-    Raises DomainError where a column is numeric.
+    Raises:
+        DomainError: a column is numeric.
     """
 
     def __init__(self, data: Dataset) -> None:
@@ -126,8 +127,11 @@ class DataCounts(Counts):
 class TableCounts(Counts):
     """Sums of a joint table, one axis a variable: for expected or denoised counts.
 
-    n_samples: how many rows it stands for.  Raises DataError where an entry is negative or not
-    finite.
+    Args:
+        n_samples: how many rows it stands for.
+
+    Raises:
+        DataError: an entry is negative or not finite.
     """
 
     def __init__(self, table: np.ndarray, *, n_samples: int) -> None:
@@ -153,9 +157,11 @@ def denoised_counts(values: np.ndarray, *, scale: float, n_samples: int) -> Tabl
     """The counts of a noisy joint table after cells that noise alone explains are emptied;
     post-processing.
 
-    values: one axis a variable, of any sign.  scale: b of the noise.  A noise of scale b alone
-    passes c b in one of 2 e^c cells, so that b log(cells / 2) is passed by about one empty cell of
-    all; what is left is projected onto tables of n_samples rows.
+    Args:
+        values: one axis a variable, of any sign.
+        scale: b of the noise.  A noise of scale b alone passes c b in one of 2 e^c cells, so that b
+            log(cells / 2) is passed by about one empty cell of all; what is left is projected onto
+            tables of n_samples rows.
     """
     noisy = np.asarray(values, dtype=np.float64)
     cut = scale * math.log(max(noisy.size / 2, 1.0))
@@ -169,8 +175,10 @@ def denoised_counts(values: np.ndarray, *, scale: float, n_samples: int) -> Tabl
 class CountedSets:
     """A function g of sets of columns that is a sum over cells; every set is counted once.
 
-    counts: of what.  term: the summands of many cells; term(counts, cells) with the counts of
-    cells, and for each of them the number of cells of its table, both float64 (K,).
+    Args:
+        counts: of what.
+        term: the summands of many cells; term(counts, cells) with the counts of cells, and for each
+            of them the number of cells of its table, both float64 (K,).
     """
 
     def __init__(

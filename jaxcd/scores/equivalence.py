@@ -14,7 +14,11 @@ __all__ = ["equivalence_keys"]
 def equivalence_keys(adjacencies: np.ndarray) -> list[bytes]:
     """Keys of DAGs on the same variables.
 
-    adjacencies: bool (G, d, d), acyclic.  Returns G keys, equal iff the DAGs are Markov equivalent.
+    Args:
+        adjacencies: bool (G, d, d), acyclic.
+
+    Returns:
+        G keys, equal iff the DAGs are Markov equivalent.
     """
     skeleton = adjacencies | adjacencies.transpose(0, 2, 1)
     d = adjacencies.shape[1]

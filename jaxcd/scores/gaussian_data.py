@@ -7,7 +7,8 @@ all graphs share.  It is score-equivalent: log Var(v | P) is a difference of log
 Exact correlations are not private: this score is the reference of a run without privacy.  On a
 release of second moments :class:`jaxcd.scores.GaussianScore` takes its place.
 
-Source: Schwarz 1978; Geiger and Heckerman 1994 for normal networks.
+Source:
+    Schwarz 1978; Geiger and Heckerman 1994 for normal networks.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ _RIDGE = 1e-12
 class GaussianDataScore(BatchedScore):
     """BIC of normal columns from exact correlations; not private.
 
-    data: numeric columns.  max_parents: the largest number of parents that a search tries.
-    penalty: times the BIC's, positive.
+    Args:
+        data: numeric columns.
+        max_parents: the largest number of parents that a search tries.
+        penalty: times the BIC's, positive.
 
-    Raises OptionError where an option is out of its range, DomainError, naming the column, where
-    one is not numeric.
+    Raises:
+        OptionError: an option is out of its range.
+        DomainError: naming the column, where one is not numeric.
     """
 
     def __init__(self, data: Dataset, *, max_parents: int = 6, penalty: float = 1.0) -> None:
@@ -67,7 +71,8 @@ def log_conditional_variances(
 ) -> np.ndarray:
     """log Var(v | P) for many parent sets P of one node v, float64 (len(families),).
 
-    correlation: positive definite, float64 (d, d).
+    Args:
+        correlation: positive definite, float64 (d, d).
     """
     logs = np.empty(len(families))
     sizes = np.array([len(family) for family in families])

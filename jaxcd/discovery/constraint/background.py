@@ -27,9 +27,11 @@ def search_space(
 ) -> SearchSpace:
     """What a search knows before it asks.
 
-    latent: whether there may be latent variables; then two columns of which neither causes the
-    other may still be joined, by ``<->``, and only without them is a pair that is forbidden both
-    ways never joined.  rank: as for :class:`SearchSpace`.
+    Args:
+        latent: whether there may be latent variables; then two columns of which neither causes the
+            other may still be joined, by ``<->``, and only without them is a pair that is forbidden
+            both ways never joined.
+        rank: as for :class:`SearchSpace`.
     """
     if knowledge is None:
         return SearchSpace(rank)
@@ -63,8 +65,9 @@ class KnownMarks(NamedTuple):
 def known_marks(knowledge: Knowledge | None, graph: MixedGraph, *, latent: bool) -> KnownMarks:
     """The marks that the knowledge writes on the edges of a graph.
 
-    latent: whether an arrowhead leaves the other end of its edge open (PAG), or makes it a tail
-    (CPDAG).
+    Args:
+        latent: whether an arrowhead leaves the other end of its edge open (PAG), or makes it a tail
+            (CPDAG).
     """
     if knowledge is None:
         nothing = np.zeros(graph.marks.shape, dtype=bool)

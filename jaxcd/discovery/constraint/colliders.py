@@ -56,9 +56,11 @@ class ColliderRule(enum.Enum):
 class Judgement:
     """What the orientation step reads.
 
-    separating_sets: for each separated pair the members of its separating set; under a rule that
-    asks, those that count as members by the rule.  ambiguous: triples (x, z, y) of which it is not
-    known whether z is a member. unfaithful: those among them that are unshielded.
+    Args:
+        separating_sets: for each separated pair the members of its separating set; under a rule
+            that asks, those that count as members by the rule.
+        ambiguous: triples (x, z, y) of which it is not known whether z is a member.
+        unfaithful: those among them that are unshielded.
     """
 
     separating_sets: Mapping[frozenset[str], tuple[str, ...]]
@@ -86,11 +88,13 @@ def judge_triples(
 ) -> Judgement:
     """Judges every unshielded triple of a skeleton.
 
-    graph: the skeleton as a mixed graph, whatever its marks.  rule: how.  max_level: the largest
-    set that a rule asks for. A triple whose ends were separated by no known set is ambiguous, and
-    so is a would-be collider for which the decider sees no support in what it has released.  Where
-    a rule that asks finds no set of neighbours, or the budget is exhausted, the set that separated
-    the pair decides.
+    Args:
+        graph: the skeleton as a mixed graph, whatever its marks.
+        rule: how.
+        max_level: the largest set that a rule asks for. A triple whose ends were separated by no
+            known set is ambiguous, and so is a would-be collider for which the decider sees no
+            support in what it has released.  Where a rule that asks finds no set of neighbours, or
+            the budget is exhausted, the set that separated the pair decides.
     """
     names = session.names
     index = {name: i for i, name in enumerate(names)}

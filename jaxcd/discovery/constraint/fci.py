@@ -61,56 +61,92 @@ def fci(
     knowledge: Knowledge | None = None,
     progress: Progress = False,
 ) -> DiscoveryResult:
-    """The FCI algorithm: PC's skeleton, a second pass over Possible-D-SEP, then the rules R0 to
-    R10.
+    """The FCI algorithm, for data with hidden common causes: a PAG by tests.
 
-    1. The skeleton by sets of neighbours, as in PC.  2. Its colliders (R0).  3. In the graph that
-    results, for every edge x - y that is left, the subsets of Possible-D-SEP(x) and of
-    Possible-D-SEP(y) that lie on paths between x and y and were not asked before, by size;
-    Possible-D-SEP is that of the pass's start throughout.  4. All marks are forgotten; R0 with all
-    separating sets, then R1 to R10.
-
-    data, test, decider, budget, key, noise, progress: as for :func:`jaxcd.pc`; every decider serves
-    both passes under one ledger. max_level: the largest conditioning set of both passes.  This is
-    the *anytime* limit: with it the graph may have edges, and circles, too many, but in the large
-    sample limit what its arrowheads and tails say of ancestors stays true (Spirtes 2001).
-    max_path_length: the largest number of edges of the paths that Possible-D-SEP and R4, R5, R9 and
-    R10 look for; a limit may leave edges and circles that a longer path would have removed, and
-    with edges too many an arrowhead may be wrong. stable: whether answers of one level leave each
-    other alone (in the first pass; in the second they always do). possible_d_sep: False leaves out
-    step 3.  Then edges stay that only sets other than neighbours remove, and R0 and the rules that
-    rest on such an edge may be wrong even with true independences: the result is the PAG if no such
-    edge is there. selection_bias: False takes it that there are no selection variables, and leaves
-    out R5 to R7.
-    colliders: how unshielded triples (and the members of separating sets that R4 reads) are judged
-    in step 4. knowledge: what is known before; public.  A forbidden direction or a tier writes one
-    arrowhead and nothing else (the pair is asked all the same: a latent variable may join the two);
-    a required edge is not asked, kept, and oriented.  Knowledge wins over the data: a collider that
-    contradicts it is not written.  Separating sets hold no column of a tier later than both ends.
-
-    Returns a DiscoveryResult whose graph is a PAG and whose ``separating_sets`` hold every pair
-    that is not adjacent. ``info["rule_counts"]``: marks written by each rule;
-    ``info["ambiguous_triples"]``: unshielded triples that were taken neither for colliders nor for
-    non-colliders; ``info["knowledge_conflicts"]``: those on which data and knowledge differ.
+    1. The skeleton by sets of neighbours, as in PC. 2. Its colliders (R0). 3. In the graph that
+    results, for every edge x - y that is left, the subsets of Possible-D-SEP(x)
+       and of Possible-D-SEP(y) that lie on paths between x and y and were not asked before, by
+       size; Possible-D-SEP is that of the pass's start throughout.
+    4. All marks are forgotten; R0 with all separating sets, then R1 to R10.
 
     The answer does not depend on the order of the columns (where the decider's answers do not):
     what must come first in some order is taken in the order of the names, and the rules write all
     they find at once.
 
-    Guarantee
-    ---------
-    On a release: that of the release, because everything here is post-processing of it.  On a
-    Dataset: Relation: that of the budget (replace-one by default); public: n, the domain, all
-    arguments.  The search sees only the decider's answers: which sets the second pass asks for
-    follows from released answers, the rules ask nothing, so graph and separating sets are
-    post-processing of charged events, and the ledger's filter makes the whole, both passes,
-    (epsilon, delta)-DP of the budget.  ``cost.proven`` is False with simulated noise.  Proof:
-    :mod:`jaxcd.privacy.ledger`.
+    Args:
+        data: a Dataset, a release, or None with an Oracle, as for :func:`jaxcd.pc`.
+        test: a conditional independence test.
+        decider: how answers are given, as for :func:`jaxcd.pc`; it serves both passes under one
+            ledger.
+        budget: the total (epsilon, delta), fixed here, or NO_PRIVACY; left out with a release.
+        key: a typed key for tests that draw permutations (None for the others).
+        noise: None for secure noise from the operating system, or SimulatedNoise(key) for
+            experiments.
+        ledger: a LedgerFile (or Ledger) that every event is charged to as well.
+        max_level: the largest conditioning set of both passes, from 0; None for no limit.  This is
+            the *anytime* limit: with it the graph may have edges, and circles, too many, but in the
+            large sample limit what its arrowheads and tails say of ancestors stays true (Spirtes
+            2001).
+        max_path_length: the largest number of edges of the paths that Possible-D-SEP and R4, R5, R9
+            and R10 look for; a limit may leave edges and circles that a longer path would have
+            removed, and with edges too many an arrowhead may be wrong.
+        stable: whether answers of one level leave each other alone (in the first pass; in the
+            second they always do).
+        possible_d_sep: False leaves out step 3.  Then edges stay that only sets other than
+            neighbours remove, and R0 and the rules that rest on such an edge may be wrong even with
+            true independences: the result is the PAG if no such edge is there.
+        selection_bias: False takes it that there are no selection variables, and leaves out R5 to
+            R7.
+        colliders: how unshielded triples (and the members of separating sets that R4 reads) are
+            judged in step 4.
+        knowledge: what is known before; public.  A forbidden direction or a tier writes one
+            arrowhead and nothing else (the pair is asked all the same: a latent variable may join
+            the two); a required edge is not asked, kept, and oriented.  Knowledge wins over the
+            data: a collider that contradicts it is not written.  Separating sets hold no column of
+            a tier later than both ends.
+        progress: True prints a line a level; a function is called with each LevelRecord.
 
-    Raises OptionError, DomainError, PrivacyError or SensitivityError, before anything is charged,
-    where arguments do not fit. Source: Spirtes, Meek, Richardson 1999; Spirtes, Glymour, Scheines
-    2000, section 6.7; Zhang 2008; Spirtes 2001 (anytime); Colombo et al. 2012, Annals of Statistics
-    40 (what leaving out step 3 costs).
+    Returns:
+        A DiscoveryResult whose graph is a PAG and whose ``separating_sets`` hold every pair that is
+        not adjacent.  ``info["rule_counts"]``: marks written by each rule;
+        ``info["ambiguous_triples"]``: unshielded triples that were taken neither for colliders nor
+        for non-colliders; ``info["knowledge_conflicts"]``: those on which data and knowledge
+        differ.
+
+    Raises:
+        OptionError: an argument is out of its range, before anything is charged.
+        DomainError: the test does not take the columns, or the domain is not declared.
+        PrivacyError: the decider fits no budget, or the budget is missing.
+        SensitivityError: the test has no bounded sensitivity, and the run is private.
+
+    Guarantee:
+        On a release: that of the release, because everything here is post-processing of it.  On a
+        Dataset: Relation: that of the budget (replace-one by default); public: n, the domain, all
+        arguments.  Sensitivity and events: those of the test and the decider.  The search sees only
+        the decider's answers: which sets the second pass asks for follows from released answers,
+        the rules ask nothing, so graph and separating sets are post-processing of charged events,
+        and the ledger's filter makes the whole, both passes, (epsilon, delta)-DP of the budget.
+        ``cost.proven`` is False with simulated noise.  Proof: :mod:`jaxcd.privacy.ledger`.
+
+    Source:
+        Spirtes, Meek, Richardson 1999; Spirtes, Glymour, Scheines 2000, section 6.7; Zhang 2008;
+        Spirtes 2001 (anytime); Colombo et al. 2012, Annals of Statistics 40 (what leaving out step
+        3 costs).
+
+    Example:
+        >>> import jaxcd, networkx as nx
+        >>> dag = nx.DiGraph([("a", "b"), ("hidden", "b"), ("hidden", "c"), ("d", "c")])
+        >>> run = jaxcd.fci(
+        ...     None,
+        ...     test=jaxcd.Oracle(dag, latent=("hidden",)),
+        ...     decider=jaxcd.Threshold(),
+        ...     budget=jaxcd.NO_PRIVACY,
+        ...     key=None,
+        ... )
+        >>> print(run.graph)
+        a o-> b
+        b <-> c
+        d o-> c
     """
     check_max_path_length(max_path_length)
     for argument, value in (("possible_d_sep", possible_d_sep), ("selection_bias", selection_bias)):
@@ -190,8 +226,10 @@ def _on_paths_between(space: SearchSpace, skeleton: Skeleton) -> SearchSpace:
     These are the columns of the edge's biconnected component.  No separating set is missed: of a
     set Z that separates x and y let Z' be the part on paths between them.  A path that is open
     given Z' has no non-collider in Z', so none in Z, and each of its colliders has a descendant in
-    Z' and so in Z: it is open given Z, too.  Source: the path variant of FCI in Colombo et al.
-    2012.
+    Z' and so in Z: it is open given Z, too.
+
+    Source:
+        the path variant of FCI in Colombo et al. 2012.
     """
     allowed = {}
     for component in nx.biconnected_components(nx.from_numpy_array(skeleton.adjacency)):

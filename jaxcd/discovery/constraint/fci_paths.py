@@ -42,10 +42,12 @@ def row_masks(wanted: np.ndarray) -> list[int]:
 class UncoveredPaths:
     """Uncovered paths whose steps are all of one kind.
 
-    steps: per node the mask of nodes that may come next.  apart: per node the mask of nodes not
-    adjacent to it (itself not among them). ambiguous: triples (u, v, w), in both directions, that
-    are not known to be non-colliders and that no path may pass. max_length: the largest number of
-    edges; None for no limit.
+    Args:
+        steps: per node the mask of nodes that may come next.
+        apart: per node the mask of nodes not adjacent to it (itself not among them).
+        ambiguous: triples (u, v, w), in both directions, that are not known to be non-colliders and
+            that no path may pass.
+        max_length: the largest number of edges; None for no limit.
     """
 
     def __init__(
@@ -175,8 +177,12 @@ def discriminating_ends(
     the path and a parent of gamma. The conditions concern single nodes and edges only, and theta is
     the one node not adjacent to gamma, so every walk is a path.
 
-    marks: int8 (d, d).  max_length: the largest number of edges, at least 3 to find any; None for
-    no limit. Returns positions, ascending.
+    Args:
+        marks: int8 (d, d).
+        max_length: the largest number of edges, at least 3 to find any; None for no limit.
+
+    Returns:
+        positions, ascending.
     """
     arrow, tail = marks == Mark.ARROW, marks == Mark.TAIL
     is_parent = arrow[:, gamma] & tail[gamma]

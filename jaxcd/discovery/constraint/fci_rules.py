@@ -37,10 +37,12 @@ __all__ = ["COLLIDERS", "RULES", "STAGES", "Evidence", "FCIRule"]
 class Evidence:
     """What the rules read beside the marks.
 
-    separating_sets: for each pair (x < y) of positions the set that separated it.  ambiguous:
-    triples (x, z, y) of which it is not known whether z is in a set that separates x and y; (y, z,
-    x) is the same.  max_path_length: the largest number of edges of the paths in R4, R5, R9 and
-    R10; None for no limit.
+    Args:
+        separating_sets: for each pair (x < y) of positions the set that separated it.
+        ambiguous: triples (x, z, y) of which it is not known whether z is in a set that separates x
+            and y; (y, z, x) is the same.
+        max_path_length: the largest number of edges of the paths in R4, R5, R9 and R10; None for no
+            limit.
     """
 
     separating_sets: Mapping[tuple[int, int], Collection[int]]
@@ -79,8 +81,10 @@ class _Writes:
 class FCIRule:
     """One rule.
 
-    name: R0, ..., R10.  pattern: the rule in words.  Called with marks, int8 (d, d), and evidence,
-    it returns the new marks.
+    Args:
+        name: R0, ..., R10.
+        pattern: the rule in words.  Called with marks, int8 (d, d), and evidence, it returns the
+            new marks.
     """
 
     name: str

@@ -70,21 +70,37 @@ def orient_pag(
     permuting the names permutes the result whatever the separating sets are.  A mark that was
     written is never overwritten.
 
-    skeleton: any graph; its marks are not looked at.
-    separating_sets: for each pair that is not adjacent the set that separated it.  Triples across a
-    pair without one are taken neither for colliders nor for non-colliders.
-    ambiguous: triples (a, b, c) of which it is not known whether b is in the set that separates a
-    and c. selection_bias: False leaves out R5 to R7, which orient nothing where there are no
-    selection variables. max_path_length: the largest number of edges of the paths in R4, R5, R9 and
-    R10; None, the default, for no limit.  With a limit marks may be missing; none becomes wrong.
-    knowledge: what is known before; see :class:`Knowledge` for what it says about a PAG.  A
-    collider of the separating sets that contradicts it is not written, and is listed.
+    Args:
+        skeleton: any graph; its marks are not looked at.
+        separating_sets: for each pair that is not adjacent the set that separated it.  Triples
+            across a pair without one are taken neither for colliders nor for non-colliders.
+        ambiguous: triples (a, b, c) of which it is not known whether b is in the set that separates
+            a and c.
+        selection_bias: False leaves out R5 to R7, which orient nothing where there are no selection
+            variables.
+        max_path_length: the largest number of edges of the paths in R4, R5, R9 and R10; None, the
+            default, for no limit.  With a limit marks may be missing; none becomes wrong.
+        knowledge: what is known before; see :class:`Knowledge` for what it says about a PAG.  A
+            collider of the separating sets that contradicts it is not written, and is listed.
 
-    Returns an OrientedPag.  Raises GraphError for unknown names or malformed triples, OptionError
-    for other malformed arguments.
+    Returns:
+        An OrientedPag.
 
-    Source: Zhang 2008, Artificial Intelligence 172, section 4: sound and complete for a skeleton
-    and separating sets that are those of a MAG.
+    Raises:
+        GraphError: for unknown names or malformed triples.
+        OptionError: for other malformed arguments.
+
+    Source:
+        Zhang 2008, Artificial Intelligence 172, section 4: sound and complete for a skeleton and
+        separating sets that are those of a MAG.
+
+    Example:
+        >>> from jaxcd.discovery import orient_pag
+        >>> from jaxcd.graphs import MixedGraph
+        >>> skeleton = MixedGraph.from_edges(["a", "b", "c"], ["a o-o b", "b o-o c"])
+        >>> print(orient_pag(skeleton, separating_sets={frozenset({"a", "c"}): ()}).graph)
+        a o-> b
+        c o-> b
     """
     check_max_path_length(max_path_length)
     if not isinstance(selection_bias, bool):
@@ -169,11 +185,25 @@ def mag_to_pag(mag: MixedGraph) -> MixedGraph:
     (from which a path without an arrowhead pointing back leads to x or y), so that the separating
     sets are read off the graph and the rules R0 to R10 do the rest.
 
-    mag: a MixedGraph with edges ``-->``, ``<->`` and ``---``, ancestral and maximal.
-    Returns the PAG over the same names.  Raises GraphError where ``mag`` is no MAG.
+    Args:
+        mag: a MixedGraph with edges ``-->``, ``<->`` and ``---``, ancestral and maximal.
 
-    Source: Richardson and Spirtes 2002, Annals of Statistics 30 (pairwise Markov property of
-    maximal ancestral graphs); Zhang 2008 (rules).
+    Returns:
+        The PAG over the same names.
+
+    Raises:
+        GraphError: ``mag`` is no MAG.
+
+    Source:
+        Richardson and Spirtes 2002, Annals of Statistics 30 (pairwise Markov property of maximal
+        ancestral graphs); Zhang 2008 (rules).
+
+    Example:
+        >>> from jaxcd.discovery import mag_to_pag
+        >>> from jaxcd.graphs import MixedGraph
+        >>> print(mag_to_pag(MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "c --> b"])))
+        a o-> b
+        c o-> b
     """
     if not is_mag(mag):
         raise GraphError("mag is not ancestral and maximal; make one with jaxcd.graphs.dag_to_mag")
@@ -201,10 +231,25 @@ def dag_to_pag(
     """The PAG of a DAG with latent and selection variables: what FCI finds with infinitely many
     faithful samples.
 
-    dag: a networkx DiGraph without cycles.  latent: nodes that are not observed.  selected: nodes
-    that are conditioned on. Returns the PAG over the other nodes, in the DAG's node order.  Raises
-    as :func:`jaxcd.graphs.ancestral.dag_to_mag`.
+    Args:
+        dag: a networkx DiGraph without cycles.
+        latent: nodes that are not observed.
+        selected: nodes that are conditioned on.
 
-    Source: Richardson and Spirtes 2002 (MAG of a DAG); Zhang 2008 (PAG of a MAG).
+    Returns:
+        The PAG over the other nodes, in the DAG's node order.  Raises as
+        :func:`jaxcd.graphs.ancestral.dag_to_mag`.
+
+    Source:
+        Richardson and Spirtes 2002 (MAG of a DAG); Zhang 2008 (PAG of a MAG).
+
+    Example:
+        >>> import networkx as nx
+        >>> from jaxcd.discovery import dag_to_pag
+        >>> dag = nx.DiGraph([("a", "b"), ("hidden", "b"), ("hidden", "c"), ("d", "c")])
+        >>> print(dag_to_pag(dag, latent=["hidden"]))
+        a o-> b
+        b <-> c
+        d o-> c
     """
     return mag_to_pag(dag_to_mag(dag, latent=tuple(latent), selected=tuple(selected)))

@@ -58,40 +58,74 @@ def pc(
 ) -> DiscoveryResult:
     """The PC algorithm: skeleton level by level, then colliders, then Meek's rules.
 
-    data: a Dataset, a release, or None with an Oracle.  test: a conditional independence test.
-    decider: how answers are given. On a release, which has been paid for, the test has the
-    release's noise in its null (``Release.tests`` lists those it answers), the decider is
-    Threshold, a query whose table was not bought counts as dependent, and the result carries the
-    release's cost. budget: the total (epsilon, delta), fixed here, or NO_PRIVACY; required with a
-    Dataset, left out with a release.  key: a typed key for tests that draw permutations (None for
-    the others).  noise: None for secure noise from the operating system, or SimulatedNoise(key) for
-    experiments.  ledger: a LedgerFile (or Ledger) that every event is charged to as well, so that
-    many runs share one total.  max_level: the largest conditioning set.  stable: whether answers of
-    one level leave each other alone. colliders, conflicts: how colliders are judged, and what
-    becomes of an edge with two arrowheads. knowledge: what is known before; public.  A pair that is
-    forbidden both ways is not joined and not asked, and a pair with a required edge is joined and
-    not asked; a forbidden direction orients its edge the other way.  Knowledge wins over the data:
-    a collider that contradicts it is not written.  Separating sets hold no column of a tier later
-    than both ends. progress: True prints a line a level; a function is called with each
-    LevelRecord.
+    On a release, which has been paid for, the test has the release's noise in its null
+    (``Release.tests`` lists those it answers), the decider is Threshold, a query whose table was
+    not bought counts as dependent, and the result carries the release's cost.
 
-    Returns a DiscoveryResult.  ``separating_sets`` holds every pair that is not joined, but for
-    those that the knowledge keeps apart: the triples across these are ambiguous.
-    ``info["ambiguous_triples"]``: unshielded triples that were taken neither for colliders nor for
-    non-colliders; ``info["knowledge_conflicts"]``: those on which data and knowledge differ.
+    Args:
+        data: a Dataset, a release, or None with an Oracle.
+        test: a conditional independence test.
+        decider: how answers are given, and what they cost.
+        budget: the total (epsilon, delta), fixed here, or NO_PRIVACY; required with a Dataset, left
+            out with a release.
+        key: a typed key for tests that draw permutations (None for the others).
+        noise: None for secure noise from the operating system, or SimulatedNoise(key) for
+            experiments.
+        ledger: a LedgerFile (or Ledger) that every event is charged to as well, so that many runs
+            share one total.
+        max_level: the largest conditioning set, from 0; None for no limit.
+        stable: whether answers of one level leave each other alone.
+        colliders: how colliders are judged.
+        conflicts: what becomes of an edge with two arrowheads.
+        knowledge: what is known before; public.  A pair that is forbidden both ways is not joined
+            and not asked, and a pair with a required edge is joined and not asked; a forbidden
+            direction orients its edge the other way.  Knowledge wins over the data: a collider that
+            contradicts it is not written.  Separating sets hold no column of a tier later than both
+            ends.
+        progress: True prints a line a level; a function is called with each LevelRecord.
 
-    Guarantee
-    ---------
-    On a release: that of the release, because everything here is post-processing of it.  On a
-    Dataset: Relation: that of the budget (replace-one by default); public: n, the domain, all
-    arguments.  The search sees only the decider's answers, so graph and separating sets are
-    post-processing of charged events, and the ledger's filter makes the whole (epsilon, delta)-DP
-    of the budget.  ``cost.proven`` is False with simulated noise.  Proof:
-    :mod:`jaxcd.privacy.ledger`.
+    Returns:
+        A DiscoveryResult.  ``separating_sets`` holds every pair that is not joined, but for those
+        that the knowledge keeps apart: the triples across these are ambiguous.
+        ``info["ambiguous_triples"]``: unshielded triples that were taken neither for colliders nor
+        for non-colliders; ``info["knowledge_conflicts"]``: those on which data and knowledge
+        differ.
 
-    Raises OptionError, DomainError, PrivacyError or SensitivityError, before anything is charged,
-    where arguments do not fit. Source: Spirtes, Glymour, Scheines 2000, section 5.4.2; Colombo and
-    Maathuis 2014; Meek 1995.
+    Raises:
+        OptionError: an argument is out of its range, before anything is charged.
+        DomainError: the test does not take the columns, or the domain is not declared.
+        PrivacyError: the decider fits no budget, or the budget is missing.
+        SensitivityError: the test has no bounded sensitivity, and the run is private.
+
+    Guarantee:
+        On a release: that of the release, because everything here is post-processing of it.  On a
+        Dataset: Relation: that of the budget (replace-one by default); public: n, the domain, all
+        arguments.  Sensitivity and events: those of the test and the decider.  The search sees only
+        the decider's answers, so graph and separating sets are post-processing of charged events,
+        and the ledger's filter makes the whole (epsilon, delta)-DP of the budget.  ``cost.proven``
+        is False with simulated noise.  Proof: :mod:`jaxcd.privacy.ledger`.
+
+    Source:
+        Spirtes, Glymour, Scheines 2000, section 5.4.2; Colombo and Maathuis 2014; Meek 1995.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(100_000, key=jax.random.key(0))
+        >>> run = jaxcd.pc(
+        ...     data,
+        ...     test=jaxcd.CovarianceNorm(),
+        ...     decider=jaxcd.LevelwiseGaussian(),
+        ...     budget=jaxcd.Budget(1.0, 1e-6),
+        ...     key=None,
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> print(run.graph)
+        asia --> tub
+        tub --- either
+        smoke --- lung
+        smoke --- bronc
+        lung --> either
+        bronc --- dysp
     """
     check_conflicts(conflicts)
     search = ConstraintSearch(

@@ -35,10 +35,13 @@ _Waiting = tuple[Question, list[int]]
 class SearchSpace:
     """What is known of a search before it asks.
 
-    rank: for each column its place in the order in which columns are taken; default: as they stand.
-    absent: pairs (x < y) that are not joined, and never asked.  kept: pairs (x < y) that are
-    joined, and never asked. allowed: for each pair (x < y) the columns that a separating set of the
-    two may hold; default: all others.
+    Args:
+        rank: for each column its place in the order in which columns are taken; default: as they
+            stand.
+        absent: pairs (x < y) that are not joined, and never asked.
+        kept: pairs (x < y) that are joined, and never asked.
+        allowed: for each pair (x < y) the columns that a separating set of the two may hold;
+            default: all others.
     """
 
     rank: tuple[int, ...] | None = None
@@ -60,7 +63,8 @@ class Skeleton:
     """An undirected graph on 0, ..., d - 1 that loses edges, and the set that separated each lost
     pair.
 
-    absent: pairs that are not joined to begin with; no set is known that separates them.
+    Args:
+        absent: pairs that are not joined to begin with; no set is known that separates them.
     """
 
     def __init__(self, n_variables: int, *, absent: Iterable[Pair] = ()) -> None:
@@ -164,8 +168,9 @@ class _Frontier(Frontier):
 class _StableFrontier(_Frontier):
     """Each unordered pair once, candidates from pools that no answer of the level changes.
 
-    pools: for each column the separators to try; default: its neighbours at the level's start.
-    With given pools nothing is asked that was asked before.
+    Args:
+        pools: for each column the separators to try; default: its neighbours at the level's start.
+            With given pools nothing is asked that was asked before.
     """
 
     stable = True
@@ -262,11 +267,15 @@ def search_skeleton(
 ) -> Skeleton:
     """PC's skeleton by the answers of a decider.
 
-    admissible: whether a query may be asked (public).  max_level: the largest |S|, or None.
-    report: called after each level with (level, pairs asked, pairs separated).  space: what is
-    known before (default: nothing).  another_pass_follows: whether :func:`search_pools` is called
-    afterwards, told to the decider.  skeleton: of all pairs, to be worked on in place; None for a
-    new one. Stops when no pair has enough neighbours, or when the budget is exhausted.
+    Args:
+        admissible: whether a query may be asked (public).
+        max_level: the largest |S|, or None.
+        report: called after each level with (level, pairs asked, pairs separated).
+        space: what is known before (default: nothing).
+        another_pass_follows: whether :func:`search_pools` is called afterwards, told to the
+            decider.
+        skeleton: of all pairs, to be worked on in place; None for a new one. Stops when no pair has
+            enough neighbours, or when the budget is exhausted.
     """
     space = space or SearchSpace()
     skeleton = Skeleton(n_variables, absent=space.absent) if skeleton is None else skeleton
@@ -299,9 +308,10 @@ def search_pools(
     """A second pass: asks each pair that is still joined for the sets out of ``pools[x]`` and
     ``pools[y]`` not asked before.
 
-    pools: for each column the candidates, which no answer changes; public.  The other arguments as
-    for :func:`search_skeleton`. Removes the pairs that are separated from the skeleton; ends after
-    the largest level, or when the budget is exhausted.
+    Args:
+        pools: for each column the candidates, which no answer changes; public.  The other arguments
+            as for :func:`search_skeleton`. Removes the pairs that are separated from the skeleton;
+            ends after the largest level, or when the budget is exhausted.
     """
     largest = max(map(len, pools), default=0)
     for level in range((largest if max_level is None else min(max_level, largest)) + 1):

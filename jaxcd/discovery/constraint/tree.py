@@ -27,9 +27,10 @@ batch have the L2 sensitivity Delta sqrt(N) (differences are halved).  As the no
 under faithfulness the result is PC's: grow keeps every true edge, and shrink is PC on a superset of
 the skeleton.
 
-Source: PRIVACY.md section O, whose orientation step is refined here (it leaves undirected what the
-release cannot show, and buys a number for every dependent triple), and whose shrink step asks about
-bridges and removes them; NONLINEAR.md section 1 for the numeric form.
+Source:
+    PRIVACY.md section O, whose orientation step is refined here (it leaves undirected what the
+    release cannot show, and buys a number for every dependent triple), and whose shrink step asks
+    about bridges and removes them; NONLINEAR.md section 1 for the numeric form.
 """
 
 from __future__ import annotations
@@ -199,25 +200,59 @@ def tree_pc(
     options: TreeOptions | None = None,
     conflicts: ConflictRule = ConflictRule.UNDIRECTED,
 ) -> DiscoveryResult:
-    r"""Tree-guided private PC.
+    r"""PC guided by a tree: the graph in four private batches of questions.
 
-    data: a Dataset whose columns the test sees as codes (discrete columns, or numeric ones with
-    StratifiedRanks). test: a test of bounded sensitivity: CovarianceNorm, PooledCovariance,
-    KendallTau, StratifiedRanks. budget: the total, with delta > 0, or NO_PRIVACY.  key, noise,
-    ledger, conflicts: as for :func:`jaxcd.pc`.  options: public constants. Returns a
-    DiscoveryResult; ``separating_sets`` holds, for the ends of each unshielded triple, the middles
-    that are not colliders.
+    Level 0 buys noisy moments of all pairs, whose maximum spanning forest is nearly all edges
+    already. Three more batches ask which edges to add, which to remove, and which colliders there
+    are (:mod:`jaxcd.discovery.constraint.tree`).
 
-    Guarantee
-    ---------
-    Relation: replace-one; n, the domain and the options are public.  Events: a ``ZCDPEvent`` for
-    the release and one for each of at most three batches, through the ledger's filter; candidates
-    and batch sizes depend on released numbers only, and all the rest is post-processing: the run is
-    (epsilon, delta)-DP of the budget.
-    Proof: :mod:`jaxcd.decisions.tree_guided`.
+    Args:
+        data: a Dataset whose columns the test sees as codes (discrete columns, or numeric ones with
+            StratifiedRanks).
+        test: a test of bounded sensitivity: CovarianceNorm, PooledCovariance, KendallTau,
+            StratifiedRanks.
+        budget: the total, with delta > 0, or NO_PRIVACY.
+        key: as for :func:`jaxcd.pc`.
+        noise: as for :func:`jaxcd.pc`.
+        ledger: as for :func:`jaxcd.pc`.
+        options: public constants; None for the usual ones.
+        conflicts: what becomes of an edge with two arrowheads, as for :func:`jaxcd.pc`.
 
-    Raises OptionError, DomainError, PrivacyError or SensitivityError, before anything is charged,
-    where arguments do not fit.
+    Returns:
+        A DiscoveryResult; ``separating_sets`` holds, for the ends of each unshielded triple, the
+        middles that are not colliders.
+
+    Raises:
+        OptionError: an argument is out of its range, or the budget has no delta.
+        DomainError: the test does not take the columns, or the domain is not declared.
+        PrivacyError: the budget is neither a Budget nor NO_PRIVACY.
+        SensitivityError: the test has no bounded sensitivity.
+
+    Guarantee:
+        Relation: replace-one; n, the domain and the options are public.  Sensitivity: that of the
+        moments, and Delta sqrt(N) in L2 for a batch of N margins.  Events: a ``ZCDPEvent`` for the
+        release and one for each of at most three batches, through the ledger's filter; candidates
+        and batch sizes depend on released numbers only, and all the rest is post-processing: the
+        run is (epsilon, delta)-DP of the budget.  Proof: :mod:`jaxcd.decisions.tree_guided`.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(100_000, key=jax.random.key(0))
+        >>> run = jaxcd.tree_pc(
+        ...     data,
+        ...     test=jaxcd.CovarianceNorm(),
+        ...     budget=jaxcd.Budget(1.0, 1e-6),
+        ...     key=None,
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> print(run.graph)
+        asia --- tub
+        tub --> either
+        smoke --- lung
+        smoke --- bronc
+        lung --> either
+        bronc --- dysp
+        either --> xray
     """
     options = options or TreeOptions()
     check_arguments(test, budget, key, noise)

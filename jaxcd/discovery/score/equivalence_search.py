@@ -7,8 +7,9 @@ that no such move improves a parent may also be exchanged for another node: wher
 determines another, adding the right parent before the wrong one is dropped would cost far more than
 either graph.
 
-Source: Chickering 1995 for covered arcs, whose turning leads from member to member; Glover 1989 for
-tabu search.
+Source:
+    Chickering 1995 for covered arcs, whose turning leads from member to member; Glover 1989 for
+    tabu search.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ __all__ = ["EquivalenceSearch", "class_members", "equivalence_search", "neighbou
 class EquivalenceSearch:
     """What was found.
 
-    adjacency: a DAG of the best class, bool (d, d).  score: its score, nats.  n_classes: how many
-    classes were scored.
+    Args:
+        adjacency: a DAG of the best class, bool (d, d).
+        score: its score, nats.
+        n_classes: how many classes were scored.
     """
 
     adjacency: np.ndarray
@@ -165,8 +168,9 @@ def neighbours(
     """One DAG of each class one move away from a member of the DAG's class, bool (m, d, d); the
     class itself is not among them.
 
-    exchanges: False for the classes one arc added, deleted or turned away; True for those where a
-    node has one of its parents exchanged for another node.
+    Args:
+        exchanges: False for the classes one arc added, deleted or turned away; True for those where
+            a node has one of its parents exchanged for another node.
     """
     d = len(adjacency)
     members = class_members(adjacency, max_members=max_members)

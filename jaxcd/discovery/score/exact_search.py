@@ -8,7 +8,8 @@ DAG on S is
 and taking the sinks off one after the other gives the DAG.  Time and memory grow as d 2^d: up to
 about 20 variables.
 
-Source: Koivisto and Sood 2004; Silander and Myllymaki 2006.
+Source:
+    Koivisto and Sood 2004; Silander and Myllymaki 2006.
 """
 
 from __future__ import annotations

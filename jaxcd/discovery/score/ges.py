@@ -13,8 +13,9 @@ are listed once and kept until an edge at the node, or at one of its neighbours,
 scores are computed in batches and never twice.  Only the condition on paths depends on the whole
 graph, and it is asked of the best moves only.
 
-Source: Chickering 2002; Hauser and Buehlmann 2012; Ramsey et al. 2017 for what need not be
-evaluated again; Glover 1989 for tabu search.
+Source:
+    Chickering 2002; Hauser and Buehlmann 2012; Ramsey et al. 2017 for what need not be evaluated
+    again; Glover 1989 for tabu search.
 """
 
 from __future__ import annotations
@@ -64,9 +65,13 @@ def _place(move: Move) -> tuple[int, int, int, int]:
 class GreedySearch:
     """What the search found.
 
-    graph: the CPDAG.  score: of the class, in nats.  n_steps: moves made, of each kind.
-    n_families: local scores computed. trace: the score after each move; it never falls before the
-    first local optimum.  n_climbed: how many moves led to that.
+    Args:
+        graph: the CPDAG.
+        score: of the class, in nats.
+        n_steps: moves made, of each kind.
+        n_families: local scores computed.
+        trace: the score after each move; it never falls before the first local optimum.
+        n_climbed: how many moves led to that.
     """
 
     graph: MixedGraph
@@ -248,11 +253,16 @@ def greedy_equivalence_search(
     """The equivalence class that greedy equivalence search ends in; deterministic, and
     post-processing of the score.
 
-    score: a sum over nodes, equal for Markov equivalent DAGs.  Only pairs are joined of which one
-    is a candidate of the other. max_parents: the most parents of a node; None for the score's own.
-    turning, patience, effect_edges_only: as for :func:`ges`.
+    Args:
+        score: a sum over nodes, equal for Markov equivalent DAGs.  Only pairs are joined of which
+            one is a candidate of the other.
+        max_parents: the most parents of a node; None for the score's own.
+        turning: as for :func:`ges`.
+        patience: as ``turning``.
+        effect_edges_only: as ``turning``.
 
-    Raises OptionError where an argument is not of its kind.
+    Raises:
+        OptionError: an argument is not of its kind.
     """
     if not isinstance(score, LocalScore):
         raise OptionError(
@@ -297,34 +307,52 @@ def ges(
     patience: int = 40,
     effect_edges_only: bool = False,
 ) -> DiscoveryResult:
-    """Greedy equivalence search: the Markov equivalence class of the highest score that changes of
-    single arcs lead to.
+    """Greedy equivalence search: the class of DAGs with the highest score that single changes lead
+    to.
 
-    data: a Dataset, without privacy, or a release, which has been paid for.  score: ``BIC()`` or
-    ``BDeu()``. A histogram is searched on its denoised table, where a small budget makes edges out
-    of noise (5,000 independent rows of 3^5 cells: 7 of 10 at epsilon .1); :func:`jaxcd.search`,
-    whose score has the noise in it, finds none of these and more of the true ones. budget:
-    NO_PRIVACY with a Dataset, left out with a release.  key: not used; nothing is drawn.
-    max_parents: the most parents of a node, from 0; None for no limit but the release's own.
-    turning: True repeats inserting, deleting and turning until none gains (Hauser and Buehlmann
-    2012); False inserts once and deletes once (Chickering 2002).
-    patience: so many moves in a row, to the best classes not yet visited, may fail to improve on
-    the best before the search ends; 0 stops at the first local optimum, as the papers do.
-    effect_edges_only: inserts only between columns whose edge gains in the empty graph, the
-    shortcut of FGES (Ramsey et al. 2017): quicker with many columns, but a pair that is dependent
-    only given others is never joined by itself.
+    It moves from one Markov equivalence class to the next by inserting, deleting or turning one
+    arc.  A histogram is searched on its denoised table, where a small budget makes edges out of
+    noise (5,000 independent rows of 3^5 cells: 7 of 10 at epsilon .1); :func:`jaxcd.search`, whose
+    score has the noise in it, finds none of these and more of the true ones.
 
-    Returns the CPDAG with its cost.  ``info``: ``score`` of the found class in nats, ``n_families``
-    local scores computed, the numbers of moves ``n_inserted``, ``n_deleted`` and ``n_turned``, and
-    the settings.
+    Args:
+        data: a Dataset, without privacy, or a release, which has been paid for.
+        score: ``BIC()`` or ``BDeu()``.
+        budget: NO_PRIVACY with a Dataset, left out with a release.
+        key: not used; nothing is drawn.
+        max_parents: the most parents of a node, from 0; None for no limit but the release's own.
+        turning: True repeats inserting, deleting and turning until none gains (Hauser and Buehlmann
+            2012); False inserts once and deletes once (Chickering 2002).
+        patience: so many moves in a row, to the best classes not yet visited, may fail to improve
+            on the best before the search ends; 0 stops at the first local optimum, as the papers
+            do.
+        effect_edges_only: inserts only between columns whose edge gains in the empty graph, the
+            shortcut of FGES (Ramsey et al. 2017): quicker with many columns, but a pair that is
+            dependent only given others is never joined by itself.
 
-    Guarantee
-    ---------
-    On a release that of the release: the search is post-processing.  On a Dataset none, and a
-    private budget is refused.
+    Returns:
+        The CPDAG with its cost.  ``info``: ``score`` of the found class in nats, ``n_families``
+        local scores computed, the numbers of moves ``n_inserted``, ``n_deleted`` and ``n_turned``,
+        and the settings.
 
-    Raises OptionError, DomainError or PrivacyError where arguments do not fit.
-    Source: Chickering 2002; Hauser and Buehlmann 2012; Ramsey et al. 2017.
+    Raises:
+        OptionError: an argument is out of its range.
+        DomainError: the score does not take the columns.
+        PrivacyError: the budget is not NO_PRIVACY.
+
+    Guarantee:
+        On a release that of the release: the search is post-processing.  On a Dataset none, and a
+        private budget is refused.
+
+    Source:
+        Chickering 2002; Hauser and Buehlmann 2012; Ramsey et al. 2017.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
+        >>> run = jaxcd.ges(data, budget=jaxcd.NO_PRIVACY)
+        >>> run.graph.n_edges, run.graph.parents("dysp")
+        (8, ('bronc', 'either'))
     """
     check_scored(data, score, budget, key, max_parents)
     searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)

@@ -14,8 +14,9 @@ neighbours of y (joined to it by undirected edges), and changes one arc between 
 The conditions are those under which such a DAG exists, so that the change of the score is a
 difference of a few local scores and is known before anything is built.
 
-Source: Chickering 2002 (insert, delete); Hauser and Buehlmann 2012 (turn); Dor and Tarsi 1992 and
-Chickering 1995 for the DAG of a class and back.
+Source:
+    Chickering 2002 (insert, delete); Hauser and Buehlmann 2012 (turn); Dor and Tarsi 1992 and
+    Chickering 1995 for the DAG of a class and back.
 """
 
 from __future__ import annotations
@@ -121,8 +122,9 @@ def moves_into(
     """The moves of a kind at the arcs into y that pass every condition but that on paths
     (:func:`is_open`).
 
-    others: the tails x that may be tried, bits; -1 for all.  max_parents: the most parents that y
-    may have afterwards.
+    Args:
+        others: the tails x that may be tried, bits; -1 for all.
+        max_parents: the most parents that y may have afterwards.
     """
     adjacent = [graph.adjacent(v) for v in range(len(graph.parents))]
     around, fixed = graph.neighbours[y], graph.parents[y]

@@ -13,7 +13,8 @@ smallest association so far is kept.
 Hill climbing.  From the empty DAG, the best arc added, deleted or turned among pairs that may be
 joined, to no DAG seen lately; it ends when so many moves in a row have not improved on the best.
 
-Source: Tsamardinos, Brown, Aliferis 2006.
+Source:
+    Tsamardinos, Brown, Aliferis 2006.
 """
 
 from __future__ import annotations
@@ -66,29 +67,45 @@ def mmhc(
     max_conditioning: int | None = None,
     patience: int = 15,
 ) -> DiscoveryResult:
-    """Max-min hill climbing: tests say which pairs may be joined, a greedy search which arcs make
-    the score largest.
+    """Max-min hill climbing: tests say which pairs may be joined, a greedy search which arcs score
+    best.
 
-    data: a Dataset, without privacy, or a release, which has been paid for.  score: ``BDeu()``, or
-    ``BIC()``, which numeric columns need. test: None for the G test of discrete columns and
-    Fisher's z of others; on a release one that it answers.  alpha: its level. budget: NO_PRIVACY
-    with a Dataset, left out with a release.  key: a typed key for tests that draw permutations.
-    max_parents: the most parents of a node, from 0; None for no limit but the release's own.
-    max_conditioning: the most columns that a test conditions on; None for no limit.  A discrete
-    table with less than five rows a cell is not tested, and its pair counts as dependent. patience:
-    so many moves in a row may fail to improve on the best DAG before the search ends.
+    Args:
+        data: a Dataset, without privacy, or a release, which has been paid for.
+        score: ``BDeu()``, or ``BIC()``, which numeric columns need.
+        test: None for the G test of discrete columns and Fisher's z of others; on a release one
+            that it answers.
+        alpha: the level of the test, 0 < alpha < 1.
+        budget: NO_PRIVACY with a Dataset, left out with a release.
+        key: a typed key for tests that draw permutations.
+        max_parents: the most parents of a node, from 0; None for no limit but the release's own.
+        max_conditioning: the most columns that a test conditions on; None for no limit.  A discrete
+            table with less than five rows a cell is not tested, and its pair counts as dependent.
+        patience: so many moves in a row may fail to improve on the best DAG before the search ends.
 
-    Returns the CPDAG of the DAG that was found, with its cost.  ``info``: its ``score`` in nats,
-    ``n_candidate_edges`` that the tests left, ``n_tests``, ``n_families`` local scores computed,
-    and the settings.
+    Returns:
+        The CPDAG of the DAG that was found, with its cost.  ``info``: its ``score`` in nats,
+        ``n_candidate_edges`` that the tests left, ``n_tests``, ``n_families`` local scores
+        computed, and the settings.
 
-    Guarantee
-    ---------
-    On a release that of the release: everything here is post-processing.  On a Dataset none, and a
-    private budget is refused.
+    Raises:
+        OptionError: an argument is out of its range.
+        DomainError: the test or the score does not take the columns.
+        PrivacyError: the budget is not NO_PRIVACY.
 
-    Raises OptionError, DomainError or PrivacyError where arguments do not fit.
-    Source: Tsamardinos, Brown, Aliferis 2006.
+    Guarantee:
+        On a release that of the release: everything here is post-processing.  On a Dataset none,
+        and a private budget is refused.
+
+    Source:
+        Tsamardinos, Brown, Aliferis 2006.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
+        >>> run = jaxcd.mmhc(data, budget=jaxcd.NO_PRIVACY)
+        >>> run.graph.n_edges, run.info["n_candidate_edges"]
+        (6, 6)
     """
     check_scored(data, score, budget, key, max_parents)
     for argument, value, least in (
@@ -134,8 +151,9 @@ def max_min_parents_children(
     """The pairs of which each is in the other's set of parents and children: symmetric, bool (d,
     d).
 
-    session: without privacy.  max_conditioning: the most columns of a conditioning set; None for no
-    limit.
+    Args:
+        session: without privacy.
+        max_conditioning: the most columns of a conditioning set; None for no limit.
     """
     d = session.n_variables
     most = d - 2 if max_conditioning is None else max_conditioning
@@ -253,9 +271,11 @@ def climb_hills(
 ) -> tuple[tuple[int, ...], float]:
     """A DAG of a high score: the parents of each node as bits, and its score in nats.
 
-    cache: of the score.  joinable: the pairs that may be joined, symmetric, bool (d, d).
-    max_parents: the most parents of a node. patience: so many moves in a row may fail to improve on
-    the best.
+    Args:
+        cache: of the score.
+        joinable: the pairs that may be joined, symmetric, bool (d, d).
+        max_parents: the most parents of a node.
+        patience: so many moves in a row may fail to improve on the best.
     """
     d = len(joinable)
     allowed = [sum(1 << x for x in np.flatnonzero(row).tolist()) for row in joinable]

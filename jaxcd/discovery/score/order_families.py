@@ -5,7 +5,8 @@ Each node has candidates H; its families are S and S + {u}, S a subset of H, u a
 parent.  Sums of exp(score) over the subsets of every set of candidates come from one pass over the
 bits (in logarithms), for S alone and with each u.
 
-Source: Kuipers, Suter, Moffa 2022.
+Source:
+    Kuipers, Suter, Moffa 2022.
 """
 
 from __future__ import annotations
@@ -172,7 +173,9 @@ def linear_extensions(adjacency: np.ndarray) -> int:
     most 16.
 
     Counted by last nodes: f(S) = sum of f(S - v) over the v in S without children in S.
-    Raises OptionError where d is larger.
+
+    Raises:
+        OptionError: d is larger.
     """
     d = len(adjacency)
     if d > MOST_COUNTED:

@@ -22,8 +22,9 @@ graph of d nodes d! times, a complete one once.  That prior (:attr:`StructurePri
 is not uniform over DAGs, nor equal for equivalent ones. :attr:`StructurePrior.UNIFORM` corrects it:
 a DAG is drawn from each order that is kept and weighs 1 / L(G).
 
-Source: Friedman and Koller 2003; Kuipers, Suter, Moffa 2022 (candidates, one parent beyond);
-Kuipers and Moffa 2017 (moves); Ellis and Wong 2008 (weights).
+Source:
+    Friedman and Koller 2003; Kuipers, Suter, Moffa 2022 (candidates, one parent beyond); Kuipers
+    and Moffa 2017 (moves); Ellis and Wong 2008 (weights).
 """
 
 from __future__ import annotations
@@ -82,14 +83,20 @@ class StructurePrior(enum.Enum):
 class OrderPosterior:
     """What the chains saw; given a score of a release, post-processing of it.
 
-    names: the d variables.  edges: float64 (d, d), the posterior probability of i -> j.  dag,
-    score: the best DAG seen and its score in nats. cpdag: its equivalence class.  acceptance: the
-    share of the steps of each kind that changed the order.  trace: log R of the kept orders, in
-    nats, (n_chains, n_kept).  chain_edges: ``edges`` of each chain, (n_chains, d, d).  candidates:
-    bool (d, d), whether i is a candidate parent of j in the end.  n_expansions: how often
-    candidates were added.  left_out: arcs of the best DAG that found no room among the candidates.
-    effective_samples: how many equally weighted draws the kept orders are worth under the prior's
-    weights (not counting that they are correlated).
+    Args:
+        names: the d variables.
+        edges: float64 (d, d), the posterior probability of i -> j.
+        dag: the best DAG seen and its score in nats.
+        score: as ``dag``.
+        cpdag: its equivalence class.
+        acceptance: the share of the steps of each kind that changed the order.
+        trace: log R of the kept orders, in nats, (n_chains, n_kept).
+        chain_edges: ``edges`` of each chain, (n_chains, d, d).
+        candidates: bool (d, d), whether i is a candidate parent of j in the end.
+        n_expansions: how often candidates were added.
+        left_out: arcs of the best DAG that found no room among the candidates.
+        effective_samples: how many equally weighted draws the kept orders are worth under the
+            prior's weights (not counting that they are correlated).
     """
 
     names: tuple[str, ...]
@@ -262,7 +269,8 @@ def sample_orders(
     Raises:
         OptionError: an argument is out of its range.
 
-    Source: module docstring.
+    Source:
+        module docstring.
     """
     if not isinstance(score, LocalScore):
         raise OptionError(

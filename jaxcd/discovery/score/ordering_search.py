@@ -37,9 +37,12 @@ _WIDE_CLIMBS = 30_000  # climbs times nodes where there are more: minutes
 class OrderingResult:
     """What the search found.
 
-    adjacency: bool (d, d), [i, j] for i -> j.  score: in nats.  order: positions, parents first.
-    n_reached: how many restarts, which are independent, ended at this score; few of many say that
-    the search may have missed.
+    Args:
+        adjacency: bool (d, d), [i, j] for i -> j.
+        score: in nats.
+        order: positions, parents first.
+        n_reached: how many restarts, which are independent, ended at this score; few of many say
+            that the search may have missed.
     """
 
     adjacency: np.ndarray
@@ -52,9 +55,11 @@ class OrderingResult:
 class _BestFamilies:
     """For each node and subset of its candidates the best family inside it.
 
-    scores, chosen: (d, 2^m): the score, and the family as bits over the candidates.  bits[x, v]:
-    the bit of x among the candidates of v, 0 where it is none.  tie: what totals may differ by and
-    count as equal.
+    Args:
+        scores: (d, 2^m): the score, and the family as bits over the candidates.  bits[x, v]: the
+            bit of x among the candidates of v, 0 where it is none.
+        chosen: as ``scores``.
+        tie: what totals may differ by and count as equal.
     """
 
     candidates: tuple[tuple[int, ...], ...]
@@ -223,6 +228,9 @@ def ordering_search(
 ) -> OrderingResult:
     """The best DAG found by climbing over orderings from many starts; post-processing of the score.
 
+    Above 100 variables restarts and rounds are at most so many that climbs times variables stay
+    below 30,000.
+
     Args:
         score: a sum of local scores, with at most 16 candidate parents a node.
         restarts: orderings that climb at once, at least 1.
@@ -230,14 +238,12 @@ def ordering_search(
             after random insertions.
         seed: of the public randomness of the search, a whole number from 0.
 
-    Above 100 variables restarts and rounds are at most so many that climbs times variables stay
-    below 30,000.
-
     Raises:
         OptionError: an argument is out of its range.
 
-    Source: Teyssier and Koller 2005; best insertions as in Scanagatta et al. 2015; node by node as
-        in Andrews et al. 2023.
+    Source:
+        Teyssier and Koller 2005; best insertions as in Scanagatta et al. 2015; node by node as in
+        Andrews et al. 2023.
     """
     for argument, value, least in (
         ("restarts", restarts, 1),

@@ -136,24 +136,42 @@ def exact_search(
     key: jax.Array | None = None,
     max_parents: int | None = None,
 ) -> DiscoveryResult | np.ndarray:
-    """The equivalence class of the highest score of all, by dynamic programming over subsets; up to
-    about 20 variables.
+    """The equivalence class of the highest score of all, for up to about 20 variables.
 
-    data: a Dataset, without privacy; a release, which has been paid for; or a LocalScore itself,
-    without further arguments: then the best DAG is returned as a bool adjacency (d, d)
-    (:func:`jaxcd.discovery.score.exact_search.exact_search`). score: ``BIC()`` or ``BDeu()``.
-    budget: NO_PRIVACY with a Dataset, left out with a release.  key: not used; nothing is drawn.
-    max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above, or
-    the release's own.
+    Dynamic programming over subsets of the variables compares all DAGs.
 
-    Returns the CPDAG with its cost.  ``info["score"]``: its score in nats.
+    Args:
+        data: a Dataset, without privacy; a release, which has been paid for; or a LocalScore
+            itself, without further arguments.
+        score: ``BIC()`` or ``BDeu()``.
+        budget: NO_PRIVACY with a Dataset, left out with a release.
+        key: not used; nothing is drawn.
+        max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above,
+            or the release's own.
 
-    Guarantee
-    ---------
-    On a release that of the release: the search is post-processing.  On a Dataset none.
+    Returns:
+        The CPDAG with its cost; ``info["score"]`` is its score in nats.  Of a LocalScore the best
+        DAG as a bool adjacency (d, d) (:func:`jaxcd.discovery.score.exact_search.exact_search`).
 
-    Raises OptionError, DomainError or PrivacyError where arguments do not fit, and OptionError
-    above 22 variables. Source: Koivisto and Sood 2004; Silander and Myllymaki 2006.
+    Raises:
+        OptionError: an argument is out of its range, or there are more than 22 variables.
+        DomainError: the score does not take the columns.
+        PrivacyError: the budget is not NO_PRIVACY.
+
+    Guarantee:
+        On a release that of the release: the search is post-processing.  On a Dataset none.
+
+    Source:
+        Koivisto and Sood 2004; Silander and Myllymaki 2006.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("earthquake").sample(50_000, key=jax.random.key(0))
+        >>> print(jaxcd.exact_search(data, budget=jaxcd.NO_PRIVACY).graph)
+        Burglary --> Alarm
+        Earthquake --> Alarm
+        Alarm --> JohnCalls
+        Alarm --> MaryCalls
     """
     if isinstance(data, LocalScore):
         return exact_search_on(data)
@@ -182,36 +200,58 @@ def order_mcmc(
     prior: StructurePrior = StructurePrior.ORDER_MODULAR,
     max_candidates: int = 12,
 ) -> DiscoveryResult:
-    """Posterior probabilities of arcs, by Markov chain Monte Carlo over orders of the variables,
-    and the class of the best DAG on the way.
+    """Posterior probabilities of arcs, by Markov chain Monte Carlo over orders of the variables.
 
-    P(i -> j | data) = sum over orders and DAGs of exp(score) prior / sum of all, estimated from the
-    orders that the chains visit.
+        P(i -> j | data) = sum over orders and DAGs with i -> j of exp(score) prior / sum of all
 
-    data: a Dataset, without privacy, or a release, which has been paid for.  score: ``BDeu()``, a
-    log marginal likelihood; with ``BIC()``, which numeric columns need, exp(score) is an
-    approximation of one.
-    budget: NO_PRIVACY with a Dataset, left out with a release.  key: a typed key, required: the
-    chains are random. max_parents: the most parents of a node; None for no limit up to 10 variables
-    and 4 above, or the release's own. n_steps, burn_in, thin, n_chains: moves of each chain that
-    count, from 1; moves before them, from 0; one order in so many is kept; independent chains.
-    prior: over DAGs.  max_candidates: the most candidate parents of a node, 1 to 16; one more may
-    come from outside.
+    is estimated from the orders that the chains visit, and the class of the best DAG on the way is
+    kept.
 
-    Returns a result whose ``graph`` is the CPDAG of the best DAG seen and whose ``confidence``
-    holds the posterior: ``confidence.directed[i, j]`` is that of i -> j, ``confidence.adjacency``
-    of either, and ``confidence.undirected`` is zero, a DAG having directions only.  ``info``:
-    ``score`` of that DAG in nats; ``disagreement``, the largest difference between two chains in
-    the probability of an arc (large: take more steps); ``effective_samples``, ``acceptance``,
-    ``n_expansions``, ``left_out`` as in :class:`jaxcd.discovery.OrderPosterior`; and the settings.
+    Args:
+        data: a Dataset, without privacy, or a release, which has been paid for.
+        score: ``BDeu()``, a log marginal likelihood; with ``BIC()``, which numeric columns need,
+            exp(score) is an approximation of one.
+        budget: NO_PRIVACY with a Dataset, left out with a release.
+        key: a typed key, required: the chains are random.
+        max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above,
+            or the release's own.
+        n_steps: the moves of each chain that count, from 1.
+        burn_in: the moves before them, from 0.
+        thin: one order in so many is kept, from 1.
+        n_chains: the number of independent chains, from 1.
+        prior: over DAGs, a :class:`jaxcd.discovery.StructurePrior`.
+        max_candidates: the most candidate parents of a node, 1 to 16; one more may come from
+            outside.
 
-    Guarantee
-    ---------
-    On a release that of the release: the chains are post-processing of its score.  On a Dataset
-    none, and a private budget is refused.
+    Returns:
+        A result whose ``graph`` is the CPDAG of the best DAG seen and whose ``confidence`` holds
+        the posterior: ``confidence.directed[i, j]`` is that of i -> j, ``confidence.adjacency`` of
+        either, and ``confidence.undirected`` is zero, a DAG having directions only.  ``info``:
+        ``score`` of that DAG in nats; ``disagreement``, the largest difference between two chains
+        in the probability of an arc (large: take more steps); ``effective_samples``,
+        ``acceptance``, ``n_expansions``, ``left_out`` as in
+        :class:`jaxcd.discovery.OrderPosterior`; and the settings.
 
-    Raises OptionError, DomainError or PrivacyError where arguments do not fit.
-    Source: Friedman and Koller 2003; Kuipers, Suter, Moffa 2022.
+    Raises:
+        OptionError: an argument is out of its range, or there is no key.
+        DomainError: the score does not take the columns.
+        PrivacyError: the budget is not NO_PRIVACY.
+
+    Guarantee:
+        On a release that of the release: the chains are post-processing of its score.  On a Dataset
+        none, and a private budget is refused.
+
+    Source:
+        Friedman and Koller 2003; Kuipers, Suter, Moffa 2022.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(5_000, key=jax.random.key(0))
+        >>> run = jaxcd.order_mcmc(
+        ...     data, budget=jaxcd.NO_PRIVACY, key=jax.random.key(1), n_steps=500, burn_in=100
+        ... )
+        >>> run.confidence.of("Smoker", "Cancer").adjacent > 0.9
+        True
     """
     check_scored(data, score, budget, key, max_parents)
     if key is None:

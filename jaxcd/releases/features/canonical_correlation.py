@@ -4,7 +4,8 @@ noise.
 Post-processing of :class:`jaxcd.releases.features.feature_covariances.ReleasedFeatures`, whose
 docstring says what additive features can see.
 
-Source: Bach and Jordan 2002 for canonical correlations of features as a measure of dependence.
+Source:
+    Bach and Jordan 2002 for canonical correlations of features as a measure of dependence.
 """
 
 from __future__ import annotations
@@ -110,8 +111,8 @@ class _PreparedFeatures(PreparedTest):
 @final
 @dataclass(frozen=True)
 class CanonicalCorrelation(CITest):
-    r"""Partial canonical correlations of the features of x and y given those of Z, from a
-    :class:`ReleasedFeatures`.
+    r"""Partial canonical correlations of the features of x and y given those of Z, on a release of
+    Features.
 
     With S the released covariance, A = S_xy - S_xZ S_ZZ^{-1} S_Zy what an additive regression on Z
     leaves, and V_x, V_y what it leaves of the features' own covariances,
@@ -126,14 +127,31 @@ class CanonicalCorrelation(CITest):
     variance (Satterthwaite 1946), after ``effect^2`` has been taken off: what smooth features and
     additive regressions leave of Z.
 
-    effect: the root of the sum of squared canonical correlations that does not count as dependence,
-    in [0, 1).  Margin: log(alpha) - log(p-value). Statistic: T less its mean under independence.
-    The release has paid: the decider is ``Threshold``, and level 0.01 with at most two conditioning
-    variables is usual.  It has no sensitivity: mechanisms refuse it.  Covariances are taken for
-    those of independent residuals: heavily unequal conditional variances make it liberal.
+    Statistic: T less its mean under independence.  Margin: log(alpha) - log(p-value).  The release
+    has paid: run it with ``Threshold``, without a budget.  It has no sensitivity: mechanisms refuse
+    it. Covariances are taken for those of independent residuals: heavily unequal conditional
+    variances make it liberal.
 
-    Raises OptionError where effect is out of its range and, when prepared, for other data than such
-    a release.
+    Args:
+        effect: the root of the sum of squared canonical correlations that does not count as
+            dependence, in [0, 1).
+
+    Raises:
+        OptionError: effect is out of its range, or the data is no such release.
+
+    Example:
+        >>> import jax, jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).normal(size=20_000)
+        >>> y = x**2 + np.random.default_rng(1).normal(size=20_000)
+        >>> domain = jaxcd.Domain({"x": jaxcd.Numeric(), "y": jaxcd.Numeric()})
+        >>> bought = jaxcd.release(
+        ...     jaxcd.Dataset.from_array(np.column_stack([x, y]), domain=domain),
+        ...     jaxcd.Features(),
+        ...     budget=jaxcd.Budget(1.0, 1e-6),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> jaxcd.ci_test(bought, "x", "y", test=jaxcd.CanonicalCorrelation()).independent
+        False
     """
 
     claim = GuaranteeClaim(

@@ -37,7 +37,8 @@ sin(z_1 + z_2), what is left depends on the parents' interaction, and no number 
 source of errors for conditional tests that privacy has nothing to do with.  Use
 :class:`jaxcd.StratifiedRanks` there.
 
-Source: PRIVACY.md K4, whose bound is lowered here; Rahimi and Recht 2007 for explicit features.
+Source:
+    PRIVACY.md K4, whose bound is lowered here; Rahimi and Recht 2007 for explicit features.
 """
 
 from __future__ import annotations
@@ -89,8 +90,10 @@ def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.n
     """phi(u), float64 (n, r), rows of length one: k^{-decay} cos(pi k u), k = 1 .. r, over their
     length.
 
-    ranks: u in [0, 1], (n,).  n_features: r, at least 2 (of two cosines one is never zero).  decay:
-    from 0; larger ones give more of the length to the smooth features.
+    Args:
+        ranks: u in [0, 1], (n,).
+        n_features: r, at least 2 (of two cosines one is never zero).
+        decay: from 0; larger ones give more of the length to the smooth features.
     """
     k = np.arange(1, n_features + 1)
     waves = np.cos(math.pi * np.multiply.outer(ranks, k)) * k**-decay
@@ -102,8 +105,9 @@ def feature_sensitivity(sizes: tuple[int, ...], *, anchor: float) -> float:
     """L2 sensitivity (replace-one) of the packed moments, rounding counted: sum over columns of
     (1 + sqrt(r_j) 2^-16)^2, plus a^2.
 
-    sizes: r_j, the number of features of each column; 0 for a column with one level, which has
-    none.
+    Args:
+        sizes: r_j, the number of features of each column; 0 for a column with one level, which has
+            none.
     """
     lengths = math.fsum((1 + math.sqrt(r) * _GRID / 2) ** 2 for r in sizes if r > 0)
     return (lengths + anchor**2) * (1 + 2.0**-40)
@@ -112,25 +116,45 @@ def feature_sensitivity(sizes: tuple[int, ...], *, anchor: float) -> float:
 @final
 @dataclass(frozen=True)
 class Features(ReleaseKind):
-    """The choice of feature covariances, for :func:`jaxcd.release`: columns of any kind, additive
-    models.
+    """Noisy covariances of features of every column, for additive models of columns of any kind.
 
-    n_features: cosines of a numeric column, 2 to 32; None chooses 2 to 6 by the public facts
-    (:meth:`chosen`).  decay: see :func:`cosine_features`, from 0 to 4.  rank_share: the budget's
-    share (in zCDP) that buys the rank maps, in (0, 1).  anchor: scale of the constant, in (0, 2];
-    the noise on means is that on covariances divided by it.
+    A numeric column gives cosines of its private ranks, a discrete one contrasts of its levels.  A
+    column needs no bounds: ranks have none.  Without bounds numbers beyond 1490 are clipped, and
+    near 0 they are told apart by 0.008; with bounds, by a 2048th of their distance.
 
-    Raises OptionError where an option is out of its range.  A column needs no bounds: ranks have
-    none.  Without bounds numbers beyond 1490 are clipped, and near 0 they are told apart by 0.008;
-    with bounds, by a 2048th of their distance.
+    Args:
+        n_features: cosines of a numeric column, 2 to 32; None chooses 2 to 6 by the public facts
+            (:meth:`chosen`).
+        decay: see :func:`cosine_features`, from 0 to 4.
+        rank_share: the budget's share (in zCDP) that buys the rank maps, between 0 and 1.
+        anchor: scale of the constant, in (0, 2]; the noise on means is that on covariances divided
+            by it.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n, the declared domain and the options are public, and the number of
-    features follows from these and the budget.  Sensitivity: that of the rank maps of the numeric
-    columns, and then, the maps being public, p + a^2 in L2 (:func:`feature_sensitivity`).  Events:
-    one ``ZCDPEvent`` each; their sizes are fixed before the data is read.  Proof: module docstring,
-    :mod:`jaxcd.privacy.rank_maps`, :func:`jaxcd.privacy.gaussian`.
+    Raises:
+        OptionError: an option is out of its range.
+
+    Guarantee:
+        Relation: replace-one; n, the declared domain and the options are public, and the number of
+        features follows from these and the budget.  Sensitivity: that of the rank maps of the
+        numeric columns, and then, the maps being public, p + a^2 in L2
+        (:func:`feature_sensitivity`).  Events: one ``ZCDPEvent`` each; their sizes are fixed before
+        the data is read.  Proof: the docstring of
+        :mod:`jaxcd.releases.features.feature_covariances`, :mod:`jaxcd.privacy.rank_maps`,
+        :func:`jaxcd.privacy.gaussian`.
+
+    Example:
+        >>> import jax, jaxcd, numpy as np
+        >>> group = np.random.default_rng(0).integers(2, size=20_000)
+        >>> value = group + np.random.default_rng(1).normal(size=20_000)
+        >>> domain = jaxcd.Domain({"group": jaxcd.Categorical((0, 1)), "value": jaxcd.Numeric()})
+        >>> bought = jaxcd.release(
+        ...     jaxcd.Dataset.from_array(np.column_stack([group, value]), domain=domain),
+        ...     jaxcd.Features(),
+        ...     budget=jaxcd.Budget(1.0, 1e-6),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> print(jaxcd.search(bought).graph)
+        group --- value
     """
 
     claim = GuaranteeClaim(
@@ -196,7 +220,10 @@ class Features(ReleaseKind):
         n at most 1/2 (the module's docstring) and fewer features than rows, else 2; as they are
         where ``n_features`` is given.
 
-        domain, n_samples: public.  rho: what buys the covariances, in zCDP.
+        Args:
+            domain: public.
+            n_samples: as ``domain``.
+            rho: what buys the covariances, in zCDP.
         """
         if self.n_features is not None:
             return self
@@ -243,12 +270,21 @@ class Features(ReleaseKind):
 class ReleasedFeatures(Release):
     """Noisy feature moments; public.
 
-    domain: the declared columns.  n_samples: n (public).  sizes: the number of features of each
-    column. moments: float64 (1 + D, 1 + D), D the sum of the sizes: the sum over rows of f f^T, f =
-    (anchor, features).  sigma: standard deviation of its noise off the diagonal (sqrt 2 times that
-    on it); 0 without privacy.  anchor: a, positive. cost, spent, charges: as in :class:`Release`.
+    Args:
+        domain: the declared columns.
+        n_samples: n (public).
+        sizes: the number of features of each column.
+        moments: float64 (1 + D, 1 + D), D the sum of the sizes: the sum over rows of f f^T, f =
+            (anchor, features).
+        sigma: standard deviation of its noise off the diagonal (sqrt 2 times that on it); 0 without
+            privacy.
+        anchor: a, positive.
+        cost: as in :class:`Release`.
+        spent: as ``cost``.
+        charges: as ``cost``.
 
-    Raises OptionError where the parts do not fit together.
+    Raises:
+        OptionError: the parts do not fit together.
     """
 
     domain: Domain

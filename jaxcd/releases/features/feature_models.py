@@ -14,7 +14,8 @@ a covariance from the Wishart law of n rows, and noise of the size of the first'
 does with shapes that sums of features cannot have, and the noise of the rank maps, are not drawn
 anew.
 
-Source: Efron and Tibshirani 1993, chapter 6.
+Source:
+    Efron and Tibshirani 1993, chapter 6.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ __all__ = ["FeatureModel", "fit_features"]
 class FeatureModel:
     """Jointly normal features whose covariance obeys a DAG.
 
-    release: the one it was fitted to.  covariance: Sigma, float64 (D, D), positive definite.
+    Args:
+        release: the one it was fitted to.
+        covariance: Sigma, float64 (D, D), positive definite.
     """
 
     release: Any

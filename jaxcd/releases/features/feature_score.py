@@ -38,12 +38,16 @@ class FeatureScore(BatchedScore):
     """BIC of jointly normal features on a release, with a price on every edge; score-equivalent,
     and free (the module's docstring).
 
-    release: the covariances.  penalty: times the BIC's, positive.  effect: the canonical
-    correlation that an edge must be worth, in [0, 1).  max_parents: the largest number of parents a
-    search should try.  n_candidates: the possible parents of a node are that many others with the
-    largest partial canonical correlations given all the rest.
+    Args:
+        release: the covariances.
+        penalty: times the BIC's, positive.
+        effect: the canonical correlation that an edge must be worth, in [0, 1).
+        max_parents: the largest number of parents a search should try.
+        n_candidates: the possible parents of a node are that many others with the largest partial
+            canonical correlations given all the rest.
 
-    Raises OptionError where an option is out of its range.
+    Raises:
+        OptionError: an option is out of its range.
     """
 
     def __init__(

@@ -35,10 +35,10 @@ def bought_units(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rough centres and positive scales of all columns, float64 (p,) each, in the columns' units.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n and declared bounds are public.  Sensitivity: sqrt(2 p) in L2, over
-    integers.  Event: ``ZCDPEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
+    Guarantee:
+        Relation: replace-one; n and declared bounds are public.  Sensitivity: sqrt(2 p) in L2, over
+        integers.  Event: ``ZCDPEvent(rho)``. Proof: module docstring,
+        :func:`jaxcd.privacy.gaussian`.
     """
     domain, n_samples = door.domain, door.n_samples
     edges = [_edges(domain[name]) for name in domain.names]

@@ -5,7 +5,8 @@ correlations and N their *effective* number of rows: noise that is nearly that o
 makes the sample smaller.  It is score-equivalent (log Var(v | P) is a difference of log
 determinants), and becomes the BIC of the data as tilt and noise vanish.
 
-Source: Schwarz 1978; Geiger and Heckerman 1994 for normal networks.
+Source:
+    Schwarz 1978; Geiger and Heckerman 1994 for normal networks.
 """
 
 from __future__ import annotations
@@ -27,12 +28,16 @@ __all__ = ["GaussianScore"]
 class GaussianScore(BatchedScore):
     """BIC of normal columns on a release; post-processing, free.
 
-    release: second moments.  max_parents: the largest number of parents a search should try.
-    n_candidates: the possible parents of a node are that many others with the largest partial
-    correlations given all the rest: under faithfulness those not zero are its Markov blanket.
-    penalty: times the BIC's, positive; 1.5 to 6 do alike, 1 adds edges where noise dominates.
+    Args:
+        release: second moments.
+        max_parents: the largest number of parents a search should try.
+        n_candidates: the possible parents of a node are that many others with the largest partial
+            correlations given all the rest: under faithfulness those not zero are its Markov
+            blanket.
+        penalty: times the BIC's, positive; 1.5 to 6 do alike, 1 adds edges where noise dominates.
 
-    Raises OptionError where an option is out of its range.
+    Raises:
+        OptionError: an option is out of its range.
     """
 
     def __init__(

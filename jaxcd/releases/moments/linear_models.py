@@ -23,8 +23,12 @@ __all__ = ["LinearGaussianModel", "fit_linear_gaussian"]
 class LinearGaussianModel(FittedModel):
     """Jointly normal columns x = mean + W^T (x - mean) + e along a DAG.
 
-    domain: numeric columns.  mean: (p,).  weights: W, (p, p), zero where there is no arc i -> j.
-    spreads: standard deviations of e, (p,).  order: a topological order.
+    Args:
+        domain: numeric columns.
+        mean: (p,).
+        weights: W, (p, p), zero where there is no arc i -> j.
+        spreads: standard deviations of e, (p,).
+        order: a topological order.
     """
 
     domain: Domain
@@ -61,7 +65,8 @@ def fit_linear_gaussian(release: Any, adjacency: np.ndarray) -> LinearGaussianMo
     """The linear Gaussian model of a DAG that has the released mean, variances and regressions of
     every node on its parents.
 
-    adjacency: bool (p, p), a DAG.
+    Args:
+        adjacency: bool (p, p), a DAG.
     """
     scale = np.sqrt(np.diag(release.covariance))
     correlation = release.correlation

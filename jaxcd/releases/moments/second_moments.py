@@ -71,23 +71,39 @@ def _is_number(value: Any) -> bool:
 @final
 @dataclass(frozen=True)
 class SecondMoments(ReleaseKind):
-    """The choice of second moments of numeric columns, for :func:`jaxcd.release`.
+    """Noisy means and covariances of numeric columns, for linear models.
 
-    centres, scales: for each column a public guess of its mean and of its standard deviation
-    (positive), in its units; a guess taken from the data voids the guarantee.  Both None: bought
-    with a share of the budget.
-    shares: the budget's (zCDP) shares of the rounds, positive; they are normalised.
-    scale_share: the share that buys centres and scales where none are given, in (0, 1).
+    Args:
+        centres: for each column a public guess of its mean, in its units; a guess taken from the
+            data voids the guarantee.  None, with ``scales`` None: bought with a share of the
+            budget.
+        scales: for each column a public guess of its standard deviation, positive, in its units.
+        shares: the budget's (zCDP) shares of the rounds, positive; they are normalised.
+        scale_share: the share that buys centres and scales where none are given, between 0 and 1.
 
-    Raises OptionError where an option is out of its range.
+    Raises:
+        OptionError: an option is out of its range.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n, the declared domain and the options are public.  Sensitivity: exp(s
-    c^2 - 1) / s in L2, s the round's rate, c = 1 (:mod:`jaxcd.ops.tilted_moments`).  Events: one
-    ``ZCDPEvent`` a round, and one for the rank maps where centres and scales are bought; their
-    number and sizes are fixed before the data is read.
-    Proof: there, module docstring, :func:`jaxcd.privacy.gaussian`.
+    Guarantee:
+        Relation: replace-one; n, the declared domain and the options are public.  Sensitivity:
+        exp(s c^2 - 1) / s in L2, s the round's rate, c = 1 (:mod:`jaxcd.ops.tilted_moments`).
+        Events: one ``ZCDPEvent`` a round, and one for the rank maps where centres and scales are
+        bought; their number and sizes are fixed before the data is read.  Proof: there, the
+        docstring of :mod:`jaxcd.releases.moments.second_moments`, :func:`jaxcd.privacy.gaussian`.
+
+    Example:
+        >>> import jax, jaxcd, numpy as np
+        >>> x = np.random.default_rng(0).normal(size=20_000)
+        >>> y = x + np.random.default_rng(1).normal(size=20_000)
+        >>> domain = jaxcd.Domain({"x": jaxcd.Numeric(-10, 10), "y": jaxcd.Numeric(-10, 10)})
+        >>> bought = jaxcd.release(
+        ...     jaxcd.Dataset.from_array(np.column_stack([x, y]), domain=domain),
+        ...     jaxcd.SecondMoments(),
+        ...     budget=jaxcd.Budget(1.0, 1e-6),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> print(jaxcd.search(bought).graph)
+        x --- y
     """
 
     claim = GuaranteeClaim(
@@ -141,8 +157,9 @@ class SecondMoments(ReleaseKind):
     def check(self, domain: Domain, n_samples: int = 1) -> None:
         """Refuses a domain, which is public, that this release cannot cover.
 
-        Raises DomainError where a column is not numeric, OptionError where centres or scales are of
-        other columns.
+        Raises:
+            DomainError: a column is not numeric.
+            OptionError: centres or scales are of other columns.
         """
         others = [name for name in domain.names if not isinstance(domain[name], Numeric)]
         if others:
@@ -190,13 +207,20 @@ class SecondMoments(ReleaseKind):
 class ReleasedSecondMoments(Release):
     """Noisy tilted second moments of y = L^{-1} (x - m); public.
 
-    domain: the declared columns, all numeric.  n_samples: the number of rows n (public).
-    moments: float64 (p + 1, p + 1), the sum over rows of g g^T.  sigma: standard deviation of its
-    noise off the diagonal (sqrt 2 times that on it); 0 without privacy.  rate: s, positive.
-    location: m, (p,), and factor: L, (p, p), invertible, in the columns' units.  cost,
-    spent, charges: as in :class:`Release`.
+    Args:
+        domain: the declared columns, all numeric.
+        n_samples: the number of rows n (public).
+        moments: float64 (p + 1, p + 1), the sum over rows of g g^T.
+        sigma: standard deviation of its noise off the diagonal (sqrt 2 times that on it); 0 without
+            privacy.
+        rate: s, positive.
+        location: m, (p,), and factor: L, (p, p), invertible, in the columns' units.
+        cost: as in :class:`Release`.
+        spent: as ``cost``.
+        charges: as ``cost``.
 
-    Raises OptionError where the parts do not fit together.
+    Raises:
+        OptionError: the parts do not fit together.
     """
 
     domain: Domain
@@ -334,7 +358,8 @@ class ReleasedSecondMoments(Release):
     def _recorded(self) -> SecondMoments:
         """The options as far as the charges tell, for files of earlier editions.
 
-        Raises OptionError where centres and scales were public: those are not in the charges.
+        Raises:
+            OptionError: centres and scales were public: those are not in the charges.
         """
         if not self.charges:
             return SecondMoments()

@@ -8,7 +8,10 @@ which maximises sum_c N^_c log mu_c - mu_c among the tables with sum mu = n, so 
 never falls.
 
 Every third step is extrapolated (the squared iterative method), and kept only where the likelihood
-has not fallen. Source: Dempster, Laird, Rubin 1977; Varadhan and Roland 2008.
+has not fallen.
+
+Source:
+    Dempster, Laird, Rubin 1977; Varadhan and Roland 2008.
 """
 
 from __future__ import annotations
@@ -42,10 +45,13 @@ _SLACK = 2.0
 class Fits:
     """Maximum likelihood fits of G graphs.
 
-    log_likelihood: float64 (G,), nats.  counts: E[N | y] at the fit, float64 (G, K).  means: mu,
-    float64 (G, K). n_steps: steps of expectation-maximisation, int64 (G,).
-    slack: what more steps may still add to the log likelihood, float64 (G,): 0 where a fit is
-    finished, an estimate where it was given up.
+    Args:
+        log_likelihood: float64 (G,), nats.
+        counts: E[N | y] at the fit, float64 (G, K).
+        means: mu, float64 (G, K).
+        n_steps: steps of expectation-maximisation, int64 (G,).
+        slack: what more steps may still add to the log likelihood, float64 (G,): 0 where a fit is
+            finished, an estimate where it was given up.
     """
 
     log_likelihood: np.ndarray
@@ -59,7 +65,10 @@ class Fits:
 class NoisyTable:
     """A joint table y of K cells with its noise, and the fits of DAGs to it.
 
-    values: y, one axis a variable.  n_samples: n.  scale: b of the noise, 0 for none.
+    Args:
+        values: y, one axis a variable.
+        n_samples: n.
+        scale: b of the noise, 0 for none.
     """
 
     def __init__(self, values: np.ndarray, *, n_samples: int, scale: float) -> None:
@@ -227,8 +236,10 @@ class _Families:
     """Where each cell of each graph falls in the tables of its families, which stand one after the
     other in one vector.
 
-    places: intp (G, d, K).  rows: intp (size,), the parent configuration of each entry.  levels:
-    the node's number of levels.
+    Args:
+        places: intp (G, d, K).
+        rows: intp (size,), the parent configuration of each entry.
+        levels: the node's number of levels.
     """
 
     places: np.ndarray

@@ -23,8 +23,10 @@ __all__ = ["CellModel", "TableModel", "fit_tables"]
 class CellModel(FittedModel):
     """Probabilities of all cells of a joint domain.
 
-    domain: discrete columns.  weights: float64 (cells,), in row-major order, non-negative,
-    proportional to the probabilities.
+    Args:
+        domain: discrete columns.
+        weights: float64 (cells,), in row-major order, non-negative, proportional to the
+            probabilities.
     """
 
     domain: Domain
@@ -45,7 +47,9 @@ class CellModel(FittedModel):
 class TableModel(FittedModel):
     """A Bayesian network over the levels of a domain.
 
-    domain: discrete columns.  network: the same names, levels and order, all categorical.
+    Args:
+        domain: discrete columns.
+        network: the same names, levels and order, all categorical.
     """
 
     domain: Domain
@@ -62,9 +66,11 @@ def fit_tables(release: Any, adjacency: np.ndarray) -> TableModel:
     """The conditional tables of a DAG on released marginals: P(v | parents) of the nearest
     non-negative table of each family.
 
-    adjacency: bool (d, d), a DAG.  A row of parents with no mass is uniform.
+    Args:
+        adjacency: bool (d, d), a DAG.  A row of parents with no mass is uniform.
 
-    Raises OptionError where a family's table was not measured.
+    Raises:
+        OptionError: a family's table was not measured.
     """
     names, parents, tables = release.names, {}, {}
     for v, name in enumerate(names):

@@ -51,21 +51,35 @@ class Histogram(ReleaseKind):
     """The joint histogram of all columns, y = N + discrete Laplace noise of scale 2 / epsilon on
     every cell.
 
-    max_cells: the largest joint domain that is accepted; noise falls on every cell, so large
-    domains waste the budget.
+    Args:
+        max_cells: the largest joint domain that is accepted; noise falls on every cell, so large
+            domains waste the budget.
 
-    Raises OptionError where it is not a whole number from 1.
+    Raises:
+        OptionError: it is not a whole number from 1.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n, the declared levels and the options are public. Sensitivity: L1 2 over
-    all cells together, in exact integers. Event: ``PureEvent(epsilon)`` with the budget's epsilon
-    (delta is not used), the only one, fixed before the data is read. Proof: one replaced row moves
-    one count down and one up by 1, so the probabilities of any y, proportional to
-    exp(-|y - N|_1 / b) with b >= 2 / epsilon, differ by a factor of at most exp(2 / b) <=
-    exp(epsilon) (:func:`jaxcd.privacy.laplace`).
+    Guarantee:
+        Relation: replace-one; n, the declared levels and the options are public. Sensitivity: L1 2
+        over all cells together, in exact integers. Event: ``PureEvent(epsilon)`` with the budget's
+        epsilon (delta is not used), the only one, fixed before the data is read. Proof: one
+        replaced row moves one count down and one up by 1, so the probabilities of any y,
+        proportional to exp(-|y - N|_1 / b) with b >= 2 / epsilon, differ by a factor of at most
+        exp(2 / b) <= exp(epsilon) (:func:`jaxcd.privacy.laplace`).
 
-    Source: Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009 for integers.
+    Source:
+        Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009 for integers.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
+        >>> bought = jaxcd.release(
+        ...     data,
+        ...     jaxcd.Histogram(),
+        ...     budget=jaxcd.Budget(1.0),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> bought.values.shape, bought.scale, int(bought.values.sum())
+        ((2, 2, 2, 2, 2), 2.0, 19987)
     """
 
     claim = GuaranteeClaim(
@@ -87,7 +101,8 @@ class Histogram(ReleaseKind):
     def check(self, domain: Domain, n_samples: int = 1) -> None:
         """Refuses a domain, which is public, that this release cannot cover.
 
-        Raises DomainError where a column is numeric or the joint domain is too large.
+        Raises:
+            DomainError: a column is numeric or the joint domain is too large.
         """
         numeric = [name for name in domain.names if not domain[name].is_discrete]
         if numeric:
@@ -150,13 +165,18 @@ class Histogram(ReleaseKind):
 class ReleasedHistogram(Release):
     """A noisy joint histogram; public.
 
-    domain: the declared columns, all discrete.  n_samples: the number of rows n (public).
-    values: y, int64, one axis a column; unbiased, and possibly negative.
-    scale: b of the discrete Laplace noise on each cell; 0 without privacy.  Variance of the noise:
-    2 q / (1 - q)^2 with q = exp(-1/b), which is 2 b^2 - 1/6 for large b.
-    cost, spent, charges: as in :class:`Release`.
+    Args:
+        domain: the declared columns, all discrete.
+        n_samples: the number of rows n (public).
+        values: y, int64, one axis a column; unbiased, and possibly negative.
+        scale: b of the discrete Laplace noise on each cell; 0 without privacy.  Variance of the
+            noise: 2 q / (1 - q)^2 with q = exp(-1/b), which is 2 b^2 - 1/6 for large b.
+        cost: as in :class:`Release`.
+        spent: as ``cost``.
+        charges: as ``cost``.
 
-    Raises OptionError where the parts do not fit together.
+    Raises:
+        OptionError: the parts do not fit together.
     """
 
     domain: Domain

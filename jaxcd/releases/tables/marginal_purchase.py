@@ -103,8 +103,9 @@ class Purchase:
         """Releases the interactions, or the tables in their place, times their weights, and adds
         what was learnt to what is known.
 
-        sensitivity: in L2 for a price in rho, in L1 for one in epsilon, of all that is released
-        here.
+        Args:
+            sensitivity: in L2 for a price in rho, in L1 for one in epsilon, of all that is released
+                here.
         """
         sets = [s for s in weights if min(self.cardinalities[j] for j in s) > 1]
         for s in weights:

@@ -10,8 +10,10 @@ the deviance of a Poisson variable shifted until its variance E + v is right; th
 G^2 without noise, and sum (O - E)^2 / v where noise is all.  *Mediators.*  If k separates i and j,
 P_ij = sum over k of P_ik P_kj / P_k, which pairs of columns alone can refute:
 :func:`mediation_statistic`.  *Triangles.*  Once triples are released, a pair is dropped that a
-common neighbour explains.  Source: RELEASES.md section 2; Chow and Liu 1968 and Margolin et al.
-2006 for triangles.
+common neighbour explains.
+
+Source:
+    RELEASES.md section 2; Chow and Liu 1968 and Margolin et al. 2006 for triangles.
 """
 
 from __future__ import annotations
@@ -63,8 +65,11 @@ def shifted_deviance(
 ) -> np.ndarray:
     """2 sum (O + v) log((O + v) / (E + v)) - (O - E) over the cells of each table.
 
-    observed, expected: tables in records, (..., a, b); expected positive.  variance: v >= 0 of the
-    noise on a cell, (...). A noisy cell below -v counts as -v: no count can have been lower.
+    Args:
+        observed: tables in records, (..., a, b); expected positive.
+        expected: as ``observed``.
+        variance: v >= 0 of the noise on a cell, (...). A noisy cell below -v counts as -v: no count
+            can have been lower.
     """
     v = np.asarray(variance, dtype=np.float64)[..., None, None]
     shifted = np.maximum(observed + v, 1e-9)
@@ -285,8 +290,9 @@ def allocate(
     x_U = max(lambda sqrt(a_U / m_U) - 1 / v_U, 0), with v_U the variance known so far and lambda
     found by bisection.
 
-    Returns the precisions of the interactions of at least two columns (all 1 for infinite rho),
-    zeros left out.
+    Returns:
+        The precisions of the interactions of at least two columns (all 1 for infinite rho), zeros
+        left out.
     """
     worth = _worth(families, cardinalities)
     if math.isinf(rho) or not worth:
@@ -367,11 +373,12 @@ def largest_sum(terms: Iterable[tuple[Columns, np.ndarray]]) -> float:
     """The largest sum of terms over all choices of changed columns, or a little more; never more
     than the sum of the largest.
 
-    terms: columns (sorted) and what they add, float64 (2,) * number of columns.  The columns are
-    eliminated one by one (Bertele and Brioschi 1972): the terms that hold a column are added up,
-    and their largest over its two values is a term in the others.  Where that has more than 14
-    columns it is taken in parts (Dechter and Rish 2003): the largest sum is at most the sum of the
-    largest.
+    Args:
+        terms: columns (sorted) and what they add, float64 (2,) * number of columns.  The columns
+            are eliminated one by one (Bertele and Brioschi 1972): the terms that hold a column are
+            added up, and their largest over its two values is a term in the others.  Where that has
+            more than 14 columns it is taken in parts (Dechter and Rish 2003): the largest sum is at
+            most the sum of the largest.
     """
     factors: dict[Columns, np.ndarray] = {}
     holding_of: defaultdict[int, set[Columns]] = defaultdict(set)

@@ -72,32 +72,54 @@ _LEAST_COUNTED = 2.0
 @final
 @dataclass(frozen=True)
 class Marginals(ReleaseKind):
-    """The public constants of a release of marginals, for :func:`jaxcd.release`.
+    """Noisy marginal tables of the columns that depend on each other, bought in three rounds.
 
-    shares: weights of the three rounds in rho, or with delta = 0 in epsilon.  dependence_alpha:
-    level of the test of dependence.  mediation_alpha: a mediator explains a pair unless its p-value
-    is below this.  max_candidates: most candidates of a column in a round.  max_parents: largest
-    families of round 3 (under Gaussian noise).  max_cells: tables of three and more columns have at
-    most this share of n cells (in larger ones sampling alone leaves nothing to see).  least_cell:
-    the average cell of tables of four and more columns is at least so many sigma of round 1 (under
-    Gaussian noise; or noise would leave nothing to see, and cost the others their precision).
-    inflation_cap: see :class:`jaxcd.releases.tables.set_function.SetFunction`.
+    For discrete data with many columns.  Round 1 measures all pairs, and rounds 2 and 3 larger
+    tables of columns that what was released shows to be dependent.
 
-    Raises OptionError where a constant is out of its range.
+    Args:
+        shares: positive weights of the three rounds in rho, or with delta = 0 in epsilon.
+        dependence_alpha: level of the test of dependence, between 0 and 1.
+        mediation_alpha: a mediator explains a pair unless its p-value is below this, between 0 and
+            1.
+        max_candidates: most candidates of a column in a round, 1 to 8.
+        max_parents: largest families of round 3 (under Gaussian noise), 1 to 5.
+        max_cells: tables of three and more columns have at most this share of n cells, between 0
+            and 1 (in larger ones sampling alone leaves nothing to see).
+        least_cell: the average cell of tables of four and more columns is at least so many sigma of
+            round 1, positive (under Gaussian noise; or noise would leave nothing to see, and cost
+            the others their precision).
+        inflation_cap: positive; see :class:`jaxcd.releases.tables.set_function.SetFunction`.
 
-    Guarantee
-    ---------
-    Relation: replace-one; n, the declared levels and the options are public.  With delta > 0: L2
-    sensitivity, of round 1 :func:`jaxcd.ops.moments.contrast_sensitivity` with weight 1, of rounds
-    2 and 3 :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`; at most three
-    ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1 sensitivity, of
-    round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of rounds 2 and 3 twice
-    the number of tables; at most three ``PureEvent``, whose epsilons add up to the budget's.  A
-    round without anything to ask is not charged.  Sets and weights depend on released numbers only,
-    so this is adaptive composition under the ledger's filter.
-    Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and :func:`jaxcd.privacy.laplace`.
+    Raises:
+        OptionError: a constant is out of its range.
 
-    Source: Efron and Stein 1981; Xiao, He, Zhang, Kifer 2023 for noise on interactions.
+    Guarantee:
+        Relation: replace-one; n, the declared levels and the options are public.  With delta > 0:
+        L2 sensitivity, of round 1 :func:`jaxcd.ops.moments.contrast_sensitivity` with weight 1, of
+        rounds 2 and 3 :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.
+        Event: at most three ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta
+        = 0: L1 sensitivity, of round 1
+        :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of rounds 2 and 3 twice the
+        number of tables; at most three ``PureEvent``, whose epsilons add up to the budget's.  A
+        round without anything to ask is not charged.  Sets and weights depend on released numbers
+        only, so this is adaptive composition under the ledger's filter.  Proof: the docstrings
+        named, :func:`jaxcd.privacy.gaussian` and :func:`jaxcd.privacy.laplace`.
+
+    Source:
+        Efron and Stein 1981; Xiao, He, Zhang, Kifer 2023 for noise on interactions.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
+        >>> bought = jaxcd.release(
+        ...     data,
+        ...     jaxcd.Marginals(),
+        ...     budget=jaxcd.Budget(1.0, 1e-6),
+        ...     noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        ... )
+        >>> len(bought.charges), bought.spent.epsilon <= bought.cost.epsilon
+        (3, True)
     """
 
     claim = GuaranteeClaim(
@@ -178,15 +200,21 @@ class Marginals(ReleaseKind):
 class ReleasedMarginals(Release):
     """Noisy interactions of columns; public.
 
-    domain: the declared columns, all discrete.  n_samples: n (public).
-    interactions: for each measured set of columns (sorted positions) R_S, float64 (k_j - 1 for
-    each), in records. variances: the variance of the independent noise on every entry of R_S; 0
-    without privacy.
-    candidates: for each column its possible neighbours, sorted.  cost, spent, charges: as in
-    :class:`Release`. noise: the law of the noise.  Laplace noise on a table reaches its
-    interactions as sums of independent draws, uncorrelated and of equal variance.
+    Args:
+        domain: the declared columns, all discrete.
+        n_samples: n (public).
+        interactions: for each measured set of columns (sorted positions) R_S, float64 (k_j - 1 for
+            each), in records.
+        variances: the variance of the independent noise on every entry of R_S; 0 without privacy.
+        candidates: for each column its possible neighbours, sorted.
+        cost: as in :class:`Release`.
+        spent: as ``cost``.
+        charges: as ``cost``.
+        noise: the law of the noise.  Laplace noise on a table reaches its interactions as sums of
+            independent draws, uncorrelated and of equal variance.
 
-    Raises OptionError where the parts do not fit together.
+    Raises:
+        OptionError: the parts do not fit together.
     """
 
     domain: Domain
@@ -239,7 +267,8 @@ class ReleasedMarginals(Release):
         """The table of counts of the columns (sorted positions), float64: unbiased, and possibly
         negative.
 
-        Raises OptionError where it was not measured.
+        Raises:
+            OptionError: it was not measured.
         """
         if not self.is_measured(columns):
             names = [self.names[j] for j in columns]

@@ -37,8 +37,11 @@ _PENALTIES = (1.0, 3.0, 10.0)
 class MeasurementErrorScore(GraphScore):
     """The measurement-error BIC of a released histogram; every equivalence class is fitted once.
 
-    release: the histogram.  max_parents: the largest number of parents that a search tries.
-    tolerance: a fit is finished when three steps of expectation-maximisation gain less, in nats.
+    Args:
+        release: the histogram.
+        max_parents: the largest number of parents that a search tries.
+        tolerance: a fit is finished when three steps of expectation-maximisation gain less, in
+            nats.
     """
 
     def __init__(self, release: Release, *, max_parents: int = 3, tolerance: float = 1e-3) -> None:

@@ -141,8 +141,10 @@ class TabulatedCounts:
     """:func:`noisy_count` for fixed y and many mu: cubic splines in sqrt(mu) about each y, and the
     exact value elsewhere.
 
-    y: whole numbers, float64 (K,).  scale: b of the noise, positive.
-    The log likelihood of a cell is right to about 1e-4: good enough to climb by, not to report.
+    Args:
+        y: whole numbers, float64 (K,).
+        scale: b of the noise, positive. The log likelihood of a cell is right to about 1e-4: good
+            enough to climb by, not to report.
     """
 
     def __init__(self, y: np.ndarray, scale: float) -> None:

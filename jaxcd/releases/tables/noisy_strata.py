@@ -51,10 +51,11 @@ _STEPS = 12
 class NoisyStrata:
     """The noisy strata of queries of one shape; public.
 
-    tables: float64 (..., K, A, B), in records, unbiased and possibly negative.
-    variance: u of the noise on each cell, in squared records, float64 (...,).
-    covariance: float64 (..., K A B, K A B), that of the noise on all cells; None where cells are
-    uncorrelated.
+    Args:
+        tables: float64 (..., K, A, B), in records, unbiased and possibly negative.
+        variance: u of the noise on each cell, in squared records, float64 (...,).
+        covariance: float64 (..., K A B, K A B), that of the noise on all cells; None where cells
+            are uncorrelated.
     """
 
     tables: np.ndarray
@@ -134,7 +135,8 @@ def histogram_strata(release: Any, query: Query) -> NoisyStrata:
 def marginal_strata(release: Any, query: Query) -> NoisyStrata:
     """The strata of a query in released marginals, which must have measured its columns.
 
-    Raises OptionError where they were not measured.
+    Raises:
+        OptionError: they were not measured.
     """
     kept = (*query.given, query.x, query.y)
     columns = tuple(sorted(kept))

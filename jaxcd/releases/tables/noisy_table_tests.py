@@ -66,7 +66,11 @@ def noisy_chi_square(strata: NoisyStrata, *, deviance: bool) -> tuple[np.ndarray
     """The statistic and its degrees of freedom, float64 (...,); 0 and 0 where the tables say
     nothing.
 
-    deviance: G, not Pearson's.  Source: module docstring; Satterthwaite 1946; PRIVACY.md K1.
+    Args:
+        deviance: G, not Pearson's.
+
+    Source:
+        module docstring; Satterthwaite 1946; PRIVACY.md K1.
     """
     fit = fit_independence(strata)
     expected = fit.expected
@@ -131,8 +135,10 @@ def _null_moments(
 
 
 def noisy_kendall(strata: NoisyStrata) -> np.ndarray:
-    """Kendall's z, about standard normal under independence, float64 (...,).  Source: module
-    docstring; Kendall 1938; Korn 1984.
+    """Kendall's z, about standard normal under independence, float64 (...,).
+
+    Source:
+        module docstring; Kendall 1938; Korn 1984.
     """
     y = strata.tables
     k, a, b = y.shape[-3:]
@@ -194,9 +200,11 @@ def _between(strata: NoisyStrata) -> np.ndarray:
 class PreparedNoisyTables(PreparedTest):
     """A test on the strata of a release.
 
-    cardinalities: the number of levels of each column.  strata: the noisy table of a query.
-    measured: whether there is one. statistic: the statistics of stacked queries, with their log
-    p-values.
+    Args:
+        cardinalities: the number of levels of each column.
+        strata: the noisy table of a query.
+        measured: whether there is one.
+        statistic: the statistics of stacked queries, with their log p-values.
     """
 
     def __init__(

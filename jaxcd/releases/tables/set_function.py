@@ -47,8 +47,9 @@ class SetTerms:
 class SetFunction:
     """h, # and w of the sets of columns whose interactions are known, each computed once.
 
-    cap: the largest inflation of one cell.  An empty cell with noise s adds at most about s log s
-    to 2 h, so that the delta method, v / t, overstates what a nearly empty cell can do.
+    Args:
+        cap: the largest inflation of one cell.  An empty cell with noise s adds at most about s log
+            s to 2 h, so that the delta method, v / t, overstates what a nearly empty cell can do.
     """
 
     def __init__(self, release: Any, *, cap: float) -> None:

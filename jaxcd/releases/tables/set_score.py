@@ -33,10 +33,14 @@ __all__ = ["SetScore"]
 class SetScore(LocalScore):
     """The penalised likelihood of a release of marginals; score-equivalent.
 
-    release: the marginals.  max_parents: most parents a search tries.  noise_price: b >= 0.
-    inflation_cap: as in :class:`jaxcd.releases.SetFunction`.
+    Args:
+        release: the marginals.
+        max_parents: most parents a search tries.
+        noise_price: b >= 0.
+        inflation_cap: as in :class:`jaxcd.releases.SetFunction`.
 
-    Raises OptionError where an argument is not of its kind or out of range.
+    Raises:
+        OptionError: an argument is not of its kind or out of range.
     """
 
     def __init__(
@@ -90,7 +94,8 @@ class SetScore(LocalScore):
     def value(self, columns: tuple[int, ...]) -> float:
         """The set function at a set of columns (sorted positions), in nats.
 
-        Raises OptionError where its table was not measured.
+        Raises:
+            OptionError: its table was not measured.
         """
         return self._values.value(
             columns, cell_price=self._cell_price, noise_price=float(self._price)
