@@ -65,8 +65,9 @@ def plan(
 
     For the deciders that pay by the answer the noise is that of one answer when the budget is
     divided among all of them.  For LevelwiseGaussian it is that of the first level after the
-    release with all pairs still open, for the tree-guided search that of the questions whether to add an edge
-    with all pairs open: the worst case.  The smallest margin that is seen with probability 0.95 is
+    release with all pairs still open, for the tree-guided search that of the questions whether to
+    add an edge with all pairs open: the worst case.  The smallest margin that is seen with
+    probability 0.95 is
 
         (kappa + 1.645) noise
 
