@@ -20,7 +20,6 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from statistics import median
 from typing import Any
 
@@ -115,8 +114,7 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
     """One row a size and a number of conditioning columns."""
     for n in chosen.sizes:
         for level in chosen.levels:
-            entries = {"n_samples": n, "level": level, "n_data_sets": chosen.runs}
-            yield entries, partial(measure, n, level, chosen.runs, chosen.index)
+            yield (n, level, chosen.runs), measure, n, level, chosen.runs, chosen.index
 
 
 def _ends(rate: str) -> Column:

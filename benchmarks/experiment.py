@@ -292,7 +292,7 @@ class Record:
         self, path: Path, *, key: Sequence[str], settings: Mapping[str, Any], resume: bool
     ) -> None:
         self.path = path
-        self._key = tuple(key)
+        self.key = tuple(key)
         self._content: dict[str, Any] = {
             "environments": [],
             "settings": dict(settings),
@@ -366,7 +366,7 @@ class Record:
         self._content["left_out"] = [
             entry for entry in self.left_out if self._of(entry) != self._of(entries)
         ]
-        named = {name: entries[name] for name in self._key if name in entries}
+        named = {name: entries[name] for name in self.key if name in entries}
         self.left_out.append({**named, "reason": reason})
         self.write()
 
@@ -389,7 +389,7 @@ class Record:
         beside.replace(self.path)
 
     def _of(self, entries: Mapping[str, Any]) -> tuple[Any, ...]:
-        values = (entries.get(name) for name in self._key)
+        values = (entries.get(name) for name in self.key)
         return tuple(tuple(value) if isinstance(value, list) else value for value in values)
 
     def _put(self, row: Row) -> None:
@@ -604,9 +604,9 @@ class LeftOut(Exception):
     """A row that is not measured; the message is the reason."""
 
 
-#: The entries that name a row, or the rows that one measure gives, and the measure: of the further
-#: entries, or of several rows with theirs.
-Job = tuple[dict[str, Any], Callable[[], "Mapping[str, Any] | Sequence[Mapping[str, Any]]"]]
+#: The values of the key, in its order; a function that measures the further entries; its arguments.
+#: A function may also give several rows, with those entries of the key whose values are not there.
+Job = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -703,11 +703,12 @@ def measured(
     say: Callable[[str], None] = print,
 ) -> Iterator[Row]:
     """Runs the jobs that the record lacks; yields every row, the known ones too."""
-    for entries, measure in jobs:
+    for values, measure, *arguments in jobs:
+        entries = dict(zip(record.key, values, strict=False))
         found = [row for row in record.rows if row.like(**entries) and known(row)]
         if not found:
             try:
-                measures = measure()
+                measures = measure(*arguments)
             except (LeftOut, jaxcd.errors.JaxcdError) as error:
                 kind = "" if isinstance(error, LeftOut) else f"{type(error).__name__}: "
                 record.leave_out(entries, f"{kind}{error}")

@@ -23,7 +23,6 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from statistics import median
 from typing import Any
 
@@ -165,10 +164,7 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
                 data = [model.sample(n, bins=bins) for model in models]
                 for epsilon in chosen.epsilons if bins else (*chosen.epsilons, None):
                     values = (p, n, method, epsilon, chosen.models)
-                    yield (
-                        dict(zip(KEY, values, strict=True)),
-                        partial(measure, models, data, epsilon),
-                    )
+                    yield dict(zip(KEY, values, strict=True)), measure, models, data, epsilon
 
 
 KEY = ("n_nodes", "n_samples", "method", "epsilon", "n_models")

@@ -214,8 +214,7 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
     """The rows of every size and number of conditioning columns."""
     for n in chosen.sizes:
         for level in chosen.levels:
-            entries = {"n_samples": n, "level": level, "n_data_sets": chosen.runs}
-            yield entries, partial(measure, n, level, chosen.runs, chosen.epsilon)
+            yield (n, level, chosen.runs), measure, n, level, chosen.runs, chosen.epsilon
 
 
 def asked(row: Mapping[str, Any]) -> str:
@@ -228,7 +227,7 @@ def asked(row: Mapping[str, Any]) -> str:
 EXPERIMENT = Experiment(
     "pcd_figure1",
     __doc__,
-    ("n_samples", "level", "method", "epsilon", "n_data_sets"),
+    ("n_samples", "level", "n_data_sets", "method", "epsilon"),
     jobs,
     columns=(
         Column("method"),

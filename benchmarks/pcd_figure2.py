@@ -95,7 +95,6 @@ def rows_of(
     pcd_level: int,
 ) -> Iterator[Job]:
     """Every row of one structure and size."""
-    entries = {"structure": structure, "n_samples": data[0].n_samples, "n_runs": chosen.runs}
     methods: list[tuple[str, float | None, int, Callable[[int], Run]]] = [
         (NON_PRIVATE, None, RCIT_LEVEL, non_private),
         *(
@@ -105,8 +104,8 @@ def rows_of(
     ]
     for method, epsilon, usual, made in methods:
         level = usual if chosen.max_level is None else chosen.max_level
-        named = {**entries, "method": method, "epsilon": epsilon, "max_level": level}
-        yield named, partial(measure, made(level), data, truths)
+        values = structure, data[0].n_samples, method, epsilon, level, chosen.runs
+        yield values, measure, made(level), data, truths
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from functools import partial
 from statistics import median
 from typing import Any
 
@@ -145,9 +144,13 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
                         values = (name, n, method, epsilon, n_models)
                         yield (
                             dict(zip(KEY, values, strict=True)),
-                            partial(
-                                measure, network.dag, truth, n, METHODS[method], epsilon, n_models
-                            ),
+                            measure,
+                            network.dag,
+                            truth,
+                            n,
+                            METHODS[method],
+                            epsilon,
+                            n_models,
                         )
 
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from functools import partial
 from statistics import median
 from typing import Any
 
@@ -108,10 +107,7 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
         found.append((f"linear Gaussian, {p}", gaussian_source(p, n), *moments))
         for name, source, kind, budget in found:
             values = (name, type(kind).__name__, n, budget.epsilon, budget.delta, chosen.runs)
-            yield (
-                dict(zip(KEY, values, strict=True)),
-                partial(measure, source, kind, budget, chosen.runs),
-            )
+            yield dict(zip(KEY, values, strict=True)), measure, source, kind, budget, chosen.runs
 
 
 EXPERIMENT = Experiment(
