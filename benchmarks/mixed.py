@@ -164,7 +164,7 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
                 data = [model.sample(n, bins=bins) for model in models]
                 for epsilon in chosen.epsilons if bins else (*chosen.epsilons, None):
                     values = (p, n, method, epsilon, chosen.models)
-                    yield dict(zip(KEY, values, strict=True)), measure, models, data, epsilon
+                    yield values, measure, models, data, epsilon
 
 
 KEY = ("n_nodes", "n_samples", "method", "epsilon", "n_models")

@@ -268,14 +268,7 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
             for method in methods:
                 for epsilon in prices:
                     values = (case.label, method.label, epsilon, chosen.runs)
-                    yield (
-                        dict(zip(KEY, values, strict=True)),
-                        measure,
-                        bench,
-                        method,
-                        epsilon,
-                        compilations,
-                    )
+                    yield (values, measure, bench, method, epsilon, compilations)
         picture(bench, chosen.out.with_suffix(""), chosen.epsilon)
 
 

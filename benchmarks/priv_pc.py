@@ -234,7 +234,7 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
             for method in methods:
                 for epsilon in prices:
                     values = (name, method.label, epsilon, chosen.runs)
-                    yield dict(zip(KEY, values, strict=True)), measure, bench, method, epsilon
+                    yield values, measure, bench, method, epsilon
 
 
 def _asked(row: Row) -> str | None:

@@ -143,7 +143,7 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
                     for epsilon in (chosen.epsilon or epsilons) if method in PRIVATE else [None]:
                         values = (name, n, method, epsilon, n_models)
                         yield (
-                            dict(zip(KEY, values, strict=True)),
+                            values,
                             measure,
                             network.dag,
                             truth,

@@ -17,7 +17,6 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import jax
@@ -46,7 +45,7 @@ PERMUTATIONS = 100
 
 
 def measure(
-    network: jaxcd.data.BayesianNetwork, *, n: int, run: int, max_level: int | None
+    network: jaxcd.data.BayesianNetwork, n: int, run: int, max_level: int | None
 ) -> dict[str, Any]:
     """One model, one data set, one search.  levels: (level, pairs asked, pairs separated, seconds
     since the start).
@@ -93,11 +92,7 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
     for name, network in load_networks(chosen.networks, chosen.data).items():
         for run in range(chosen.runs):
             print(f"{name}, {len(network.names)} variables, {chosen.rows:,} rows, run {run}")
-            entries = {"structure": name, "n_samples": chosen.rows, "run": run}
-            yield (
-                entries,
-                partial(measure, network, n=chosen.rows, run=run, max_level=chosen.max_level),
-            )
+            yield (name, chosen.rows, run), measure, network, chosen.rows, run, chosen.max_level
 
 
 COUNTS = ("n_tests", "n_residuals", "n_factorisations")

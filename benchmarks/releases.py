@@ -107,7 +107,7 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
         found.append((f"linear Gaussian, {p}", gaussian_source(p, n), *moments))
         for name, source, kind, budget in found:
             values = (name, type(kind).__name__, n, budget.epsilon, budget.delta, chosen.runs)
-            yield dict(zip(KEY, values, strict=True)), measure, source, kind, budget, chosen.runs
+            yield values, measure, source, kind, budget, chosen.runs
 
 
 EXPERIMENT = Experiment(

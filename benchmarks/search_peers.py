@@ -163,7 +163,7 @@ def measure(match: Match, n_runs: int) -> dict[str, Any]:
     """Both searches once for their graphs, ours again for its time.  score_difference: ours minus
     theirs, nats; None where theirs has no DAG in its class.
     """
-    if importlib.util.find_spec(MODULES[match.package]) is None:
+    if importlib.util.find_spec(MODULES.get(match.package, match.package)) is None:
         raise LeftOut(f"pip install {match.package}")
     case = match.case
     with Clock() as first:
