@@ -34,7 +34,9 @@ from benchmarks.experiment import (
     Job,
     Option,
     Record,
+    columns_of,
     counts,
+    kept,
     key,
     one_count,
 )
@@ -126,16 +128,14 @@ EXPERIMENT = Experiment(
     __doc__,
     ("n_samples", "level", "n_data_sets"),
     jobs,
-    columns=(
-        Column("test"),
-        Column("n", "n_samples", ","),
+    columns=columns_of(
+        "test; n=n_samples:,",
         Column("|Z|", "level", "d"),
-        Column("type I", "type_1", ".3f"),
+        "type I=type_1:.3f",
         _ends("type_1"),
-        Column("power", "power", ".3f"),
+        "power:.3f",
         _ends("power"),
-        Column("0.02-0.09", "verdict"),
-        Column("seconds", "seconds_per_test", ".3f"),
+        "0.02-0.09=verdict; seconds=seconds_per_test:.3f",
     ),
     title=lambda row: f"alpha = {ALPHA}: {row.n_data_sets} data sets of each kind",
     options=(
@@ -144,13 +144,9 @@ EXPERIMENT = Experiment(
         one_count("--runs", "data sets of each kind", 200, 10),
         Option("--index", "of the conditioning columns", "sum", choices=("sum", "mean")),
     ),
-    settings=lambda chosen: {
-        "alpha": ALPHA,
-        "wanted": list(WANTED),
-        "index": chosen.index,
-        "rcit": repr(jaxcd.RCIT()),
-        "hsic": repr(jaxcd.HSIC()),
-    },
+    settings=kept(
+        "index", alpha=ALPHA, wanted=list(WANTED), rcit=repr(jaxcd.RCIT()), hsic=repr(jaxcd.HSIC())
+    ),
 )
 
 main = EXPERIMENT.main

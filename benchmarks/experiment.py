@@ -480,6 +480,11 @@ def _words(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
+def kept(*options: str, **constants: Any) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    """The settings of an experiment: chosen options by name, and constants."""
+    return lambda chosen: {**{name: getattr(chosen, name) for name in options}, **constants}
+
+
 def data_option(holds: str, needed: str | None = None) -> Option:
     """``--data``, else the environment variable JAXCD_DATA."""
     return Option("--data", f"folder with {holds}, else JAXCD_DATA", kind=Path, needed=needed)
@@ -544,6 +549,25 @@ class Column:
         return format(value, self.form) + (
             "" if error is None else f" ({format(error, self.form)})"
         )
+
+
+def columns_of(*parts: str | Column) -> tuple[Column, ...]:
+    """Columns, several in a text: ``head=entry:form``, separated by semicolons.
+
+    Without an entry it has the name of the head.  A plus after the entry: with its standard error.
+    What follows a bar stands for None.
+    """
+    found: list[Column] = []
+    for part in parts:
+        if isinstance(part, Column):
+            found.append(part)
+            continue
+        for text in part.split("; "):
+            shown, _, none = text.partition("|")
+            named, _, form = shown.partition(":")
+            head, _, entry = named.partition("=")
+            found.append(Column(head, (entry or head).rstrip("+"), form, entry[-1:] == "+", none))
+    return tuple(found)
 
 
 def table_of(

@@ -34,7 +34,16 @@ import numpy as np
 from rich.console import Console
 
 import jaxcd
-from benchmarks.experiment import Column, Experiment, Job, Option, Record, one_count, table_of
+from benchmarks.experiment import (
+    Column,
+    Experiment,
+    Job,
+    Option,
+    Record,
+    columns_of,
+    one_count,
+    table_of,
+)
 from jaxcd.discovery import fci
 from jaxcd.graphs import DSeparation, MixedGraph, from_causal_learn
 from tests.discovery import fci_cases, pag_reference
@@ -340,13 +349,10 @@ EXPERIMENT = Experiment(
     __doc__,
     ("method", "graphs"),
     jobs,
-    columns=(
-        Column("method"),
-        Column("graphs"),
-        Column("n", "n_graphs", "d"),
-        Column("mismatches", "mismatches", "d"),
+    columns=columns_of(
+        "method; graphs; n=n_graphs:d; mismatches:d",
         *(Column(name.replace("_", " "), name, "d") for name in COUNTS),
-        Column("s", "seconds", ".2f"),
+        "s=seconds:.2f",
         _milliseconds("median_seconds"),
         _milliseconds("maximum_seconds"),
     ),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.table import Table
 
-from benchmarks.experiment import Column, Row, panels, save_picture, table_of
+from benchmarks.experiment import Column, Row, columns_of, panels, save_picture, table_of
 from benchmarks.frontier_methods import Regime
 
 if TYPE_CHECKING:
@@ -169,12 +169,10 @@ def left_out_table(left_out: Sequence[Mapping[str, Any]]) -> Table:
         named = dict(zip(("network", "rows", "method", "reason"), group, strict=True))
         line = lines.setdefault(group, {**named, "epsilons": []})
         line["epsilons"] += [] if entry["epsilon"] is None else [f"{entry['epsilon']:g}"]
-    columns = (
-        Column("network"),
-        Column("rows", "rows", ","),
-        Column("method"),
+    columns = columns_of(
+        "network; rows:,; method",
         Column("epsilon", lambda line: ", ".join(line.epsilons)),
-        Column("reason"),
+        "reason",
     )
     return table_of(lines.values(), columns, "left out")
 

@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 import jaxcd
-from benchmarks.experiment import Column, LeftOut, best
+from benchmarks.experiment import Column, LeftOut, best, columns_of
 from jaxcd.citests import CITest, Query
 
 PERMUTATIONS = 100
@@ -146,13 +146,10 @@ def measure(match: Match, n: int) -> dict[str, Any]:
     }
 
 
-PEER_COLUMNS = (
+PEER_COLUMNS = columns_of(
     Column("peer", lambda row: f"{row.what} {row.version}"),
-    Column("rows", "n_samples", ","),
+    "rows=n_samples:,",
     Column("|Z|", "n_given", "d"),
-    Column("peer", "seconds", ".3f"),
-    Column("ours", "our_seconds", ".4f"),
-    Column("ratio", "ratio", ".0f"),
-    Column("p-value", "pvalue", ".3f"),
-    Column("our p-value", "our_pvalue", ".3f"),
+    "peer=seconds:.3f; ours=our_seconds:.4f; ratio:.0f; p-value=pvalue:.3f; "
+    "our p-value=our_pvalue:.3f",
 )

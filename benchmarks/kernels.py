@@ -46,6 +46,7 @@ from benchmarks.experiment import (
     Record,
     Row,
     best,
+    columns_of,
     counts,
     panels,
     save_picture,
@@ -250,16 +251,11 @@ def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, 
     return {"errors": found, "exponents": slopes}
 
 
-COLUMNS = (
-    Column("what"),
-    Column("rows", "n_samples", ","),
-    Column("seconds", "seconds", ".4f"),
-    Column("Gop 32", "giga_operations_float32", ".3g"),
-    Column("Gop 64", "giga_operations_float64", ".3g"),
-    Column("GB", "giga_bytes", ".3g"),
-    Column("limit", "limit", ".4f"),
+COLUMNS = columns_of(
+    "what; rows=n_samples:,; seconds:.4f; Gop 32=giga_operations_float32:.3g; "
+    "Gop 64=giga_operations_float64:.3g; GB=giga_bytes:.3g; limit:.4f",
     Column("of limit", lambda row: row.limit / row.seconds, ".0%"),
-    Column("GiB so far", "peak_memory_gib", ".2f"),
+    "GiB so far=peak_memory_gib:.2f",
 )
 
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.experiment import Column, Experiment, Job, Record, Row, panels, save_picture
+from benchmarks.experiment import Experiment, Job, Record, Row, columns_of, panels, save_picture
 from benchmarks.kusner_table2 import differences, options, pairs_of, settings
 from benchmarks.pairs import SCORES
 from jaxcd.pairwise.anm_scores import Protect
@@ -116,13 +116,8 @@ EXPERIMENT = Experiment(
     __doc__,
     KEY,
     jobs,
-    columns=(
-        Column("figure"),
-        Column("score"),
-        Column("rows", "protect"),
-        Column("lambda", "penalty", "g"),
-        Column("epsilon", "epsilon", "g", none="no noise"),
-        Column("P[right]", "right", ".3f"),
+    columns=columns_of(
+        "figure; score; rows=protect; lambda=penalty:g; epsilon:g|no noise; P[right]=right:.3f"
     ),
     options=options(3),
     settings=settings,

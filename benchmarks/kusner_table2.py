@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.experiment import Clock, Column, Experiment, Job, Option, Record, one_count
+from benchmarks.experiment import Clock, Experiment, Job, Option, Record, columns_of, one_count
 from benchmarks.pairs import PAIRS, SCORES, exact_anm, thinned
 from jaxcd.pairwise import CausePair, tuebingen
 from jaxcd.pairwise.anm_release import error_probability
@@ -158,12 +158,7 @@ EXPERIMENT = Experiment(
     __doc__,
     ("score", "release", "epsilon"),
     jobs,
-    columns=(
-        Column("score"),
-        Column("release", "release", none="no privacy"),
-        Column("epsilon", "epsilon", "g"),
-        Column("P[right]", "right", ".3f"),
-    ),
+    columns=columns_of("score; release|no privacy; epsilon:g; P[right]=right:.3f"),
     options=options(10),
     settings=settings,
 )

@@ -37,6 +37,7 @@ from benchmarks.experiment import (
     Option,
     Record,
     Row,
+    columns_of,
     counts,
     key,
     mean,
@@ -211,10 +212,8 @@ def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, 
         named = {name: line[name] for name in KEY[:3]}
         by_size = {str(row.n_samples): row.skeleton_f1 for row in record.rows if row.like(**named)}
         lines.append({**line, **by_size})
-    columns = (
-        Column("method"),
-        Column("mechanism"),
-        Column("epsilon", "epsilon", "g"),
+    columns = columns_of(
+        "method; mechanism; epsilon:g",
         *(Column(f"{n:,}", str(n), ".3f") for n in sizes),
         Column(
             "people needed",

@@ -39,7 +39,9 @@ from benchmarks.experiment import (
     Job,
     Record,
     Row,
+    columns_of,
     data_option,
+    kept,
     key,
     mean,
     means,
@@ -216,16 +218,11 @@ Reports = Callable[[], list[tuple[jaxcd.Dataset, local.LocalGuarantee | None]]]
 
 
 QUICK = ["PC, Fisher z", "GES, Gaussian BIC", "MMHC, Fisher z"]
-COLUMNS = (
-    Column("at equal", "level"),
-    Column("value", "value", ".4g"),
-    Column("mechanism"),
+COLUMNS = columns_of(
+    "at equal=level; value:.4g; mechanism",
     Column("IBU", lambda line: "yes" if line.ibu else ""),
-    Column("epsilon_LDP", "epsilon_ldp", ".4g"),
-    Column("d-privacy", "d_privacy", ".4g"),
-    Column("skeleton F1", "skeleton_f1", ".3f"),
-    Column("arc F1", "arc_f1", ".3f"),
-    Column("SHD", "shd", ".2f"),
+    "epsilon_LDP=epsilon_ldp:.4g; d-privacy=d_privacy:.4g; "
+    "skeleton F1=skeleton_f1:.3f; arc F1=arc_f1:.3f; SHD=shd:.2f",
 )
 
 
@@ -243,12 +240,7 @@ EXPERIMENT = Experiment(
         one_count("--bins", "of every numeric column", 10),
         one_count("--runs", "draws of noise (and of random models) of each row", 5, 2),
     ),
-    settings=lambda chosen: {
-        "first_data": FIRST_DATA,
-        "first_noise": FIRST_NOISE,
-        "rows": chosen.rows,
-        "bins": chosen.bins,
-    },
+    settings=kept("rows", "bins", first_data=FIRST_DATA, first_noise=FIRST_NOISE),
     finish=finish,
     draw=draw,
 )

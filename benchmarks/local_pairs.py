@@ -37,6 +37,7 @@ from benchmarks.experiment import (
     Job,
     Record,
     Row,
+    columns_of,
     data_option,
     names,
     one_count,
@@ -203,16 +204,10 @@ EXPERIMENT = Experiment(
     __doc__,
     KEY,
     jobs,
-    columns=(
-        Column("method"),
-        Column("at equal", "level"),
-        Column("value", "value", "g"),
-        Column("mechanism"),
-        Column("accuracy", "accuracy", ".3f"),
+    columns=columns_of(
+        "method; at equal=level; value:g; mechanism; accuracy:.3f",
         Column("95% interval", lambda row: f"{row.lower:.3f} to {row.upper:.3f}"),
-        Column("undecided", "undecided", "d"),
-        Column("no mechanism", "no_mechanism", "d"),
-        Column("refused", "refused", "d"),
+        "undecided:d; no mechanism=no_mechanism:d; refused:d",
     ),
     options=(
         data_option("cause_effect_pairs", "no pairs: give --data FOLDER or set JAXCD_DATA"),

@@ -34,10 +34,10 @@ import pandas as pd
 import jaxcd
 from benchmarks.experiment import (
     Clock,
-    Column,
     Experiment,
     Job,
     Record,
+    columns_of,
     counts,
     means,
     numbers,
@@ -175,14 +175,9 @@ EXPERIMENT = Experiment(
     __doc__,
     KEY,
     jobs,
-    columns=(
-        Column("columns", "n_nodes", "d"),
-        Column("rows", "n_samples", ","),
-        Column("method"),
-        Column("epsilon", "epsilon", "g", none="no privacy"),
-        Column("arc F1 (se)", "arc_f1", ".3f", error=True),
-        Column("skeleton F1 (se)", "skeleton_f1", ".3f", error=True),
-        Column("seconds", "seconds", ".2f"),
+    columns=columns_of(
+        "columns=n_nodes:d; rows=n_samples:,; method; epsilon:g|no privacy; "
+        "arc F1 (se)=arc_f1+:.3f; skeleton F1 (se)=skeleton_f1+:.3f; seconds:.2f"
     ),
     options=(
         counts("--nodes", "columns", [10, 20], [6]),

@@ -44,7 +44,9 @@ from benchmarks.experiment import (
     Record,
     Row,
     best,
+    columns_of,
     data_option,
+    kept,
     mean,
     names,
     one_count,
@@ -443,14 +445,10 @@ EXPERIMENT = Experiment(
     __doc__,
     ("collection", "method", "data", "epsilon"),
     jobs,
-    columns=(
-        Column("data"),
-        Column("method"),
-        Column("epsilon", "epsilon", "g"),
-        Column("accuracy", "accuracy", ".3f"),
+    columns=columns_of(
+        "data; method; epsilon:g; accuracy:.3f",
         Column("95 % interval", lambda row: f"{row.lower:.2f} to {row.upper:.2f}"),
-        Column("area", "area", ".3f"),
-        Column("seconds", "seconds", ".2f"),
+        "area:.3f; seconds:.2f",
     ),
     options=(
         PAIRS,
@@ -458,11 +456,9 @@ EXPERIMENT = Experiment(
         names("--methods", "only methods whose label contains one of these words"),
         Option("--peer-pairs", "pairs for causal-learn's ANM, 0 for none", 5, 1, kind=int),
     ),
-    settings=lambda chosen: {
-        "rows": chosen.rows,
-        "draws": DRAWS,
-        "bounds": "the pair's own range rounded outwards: measures the noise only",
-    },
+    settings=kept(
+        "rows", draws=DRAWS, bounds="the pair's own range rounded outwards: measures the noise only"
+    ),
     draw=plot,
 )
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import jaxcd
-from benchmarks.experiment import Clock, Column, Experiment, Job, Record
+from benchmarks.experiment import Clock, Column, Experiment, Job, Record, columns_of
 from benchmarks.pairs import PAIRS, unscored
 from jaxcd.pairwise import (
     CausePair,
@@ -209,15 +209,11 @@ EXPERIMENT = Experiment(
     __doc__,
     ("method", "collection", "source"),
     jobs,
-    columns=(
-        Column("method"),
+    columns=columns_of(
+        "method",
         Column("pairs", lambda row: f"{row.collection} ({row.n_pairs})"),
-        Column("published", "published", ".3f"),
-        Column("ours", "ours", ".4f"),
-        Column("difference", "difference", "+.3f"),
-        Column("cdt decides alike", "same", "d"),
-        Column("s, ours", "seconds", ".2f"),
-        Column("s, cdt", "peer_seconds", ".1f"),
+        "published:.3f; ours:.4f; difference:+.3f; cdt decides alike=same:d; "
+        "s, ours=seconds:.2f; s, cdt=peer_seconds:.1f",
     ),
     options=(PAIRS,),
 )

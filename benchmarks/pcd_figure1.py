@@ -38,7 +38,9 @@ from benchmarks.experiment import (
     Option,
     Record,
     Row,
+    columns_of,
     counts,
+    kept,
     mean,
     numbers,
     one_count,
@@ -229,12 +231,10 @@ EXPERIMENT = Experiment(
     __doc__,
     ("n_samples", "level", "n_data_sets", "method", "epsilon"),
     jobs,
-    columns=(
-        Column("method"),
+    columns=columns_of(
+        "method",
         Column("epsilon", asked),
-        Column("type I", "type_1", ".3f"),
-        Column("type II", "type_2", ".3f"),
-        Column("seconds", "seconds_per_test", ".3f"),
+        "type I=type_1:.3f; type II=type_2:.3f; seconds=seconds_per_test:.3f",
     ),
     title=lambda row: (
         f"n = {row.n_samples}, |Z| = {row.level}: {row.n_data_sets} data sets of each kind"
@@ -245,13 +245,13 @@ EXPERIMENT = Experiment(
         numbers("--epsilon", "of one noisy answer", EPSILONS),
         one_count("--runs", "data sets of each kind", 100, 10),
     ),
-    settings=lambda chosen: {
-        "alpha": ALPHA,
-        "runs": chosen.runs,
-        "n_permutations": 100,
-        "penalty": 1.0,
-        "cuts": {str(n): cut for n, cut in CUTS.items()},
-    },
+    settings=kept(
+        "runs",
+        alpha=ALPHA,
+        n_permutations=100,
+        penalty=1.0,
+        cuts={str(n): cut for n, cut in CUTS.items()},
+    ),
     draw=plot,
 )
 

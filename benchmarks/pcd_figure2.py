@@ -33,8 +33,10 @@ from benchmarks.experiment import (
     Job,
     Record,
     Row,
+    columns_of,
     counts,
     data_option,
+    kept,
     key,
     max_level,
     mean,
@@ -171,20 +173,12 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
 KEY = ("structure", "n_samples", "method", "epsilon", "max_level", "n_runs")
 
 
-COLUMNS = (
-    Column("method"),
-    Column("n", "n_samples", "d"),
-    Column("epsilon", "epsilon", "g"),
+COLUMNS = columns_of(
+    "method; n=n_samples:d; epsilon:g",
     Column("total ?", lambda row: None if row.epsilon is None else row.total_epsilon, ".3g"),
-    Column("arcs P", "arc_precision", ".2f"),
-    Column("R", "arc_recall", ".2f"),
-    Column("F1 (se)", "arc_f1", ".2f", error=True),
-    Column("skeleton P", "skeleton_precision", ".2f"),
-    Column("R", "skeleton_recall", ".2f"),
-    Column("F1", "skeleton_f1", ".2f"),
-    Column("tests", "n_tests", ".0f"),
-    Column("noisy", "n_noisy", ".0f"),
-    Column("seconds", "seconds", ".2f"),
+    "arcs P=arc_precision:.2f; R=arc_recall:.2f; F1 (se)=arc_f1+:.2f; "
+    "skeleton P=skeleton_precision:.2f; R=skeleton_recall:.2f; F1=skeleton_f1:.2f; "
+    "tests=n_tests:.0f; noisy=n_noisy:.0f; seconds:.2f",
 )
 
 
@@ -207,7 +201,7 @@ EXPERIMENT = Experiment(
         numbers("--epsilon", "of one noisy answer", EPSILONS, (1.0,)),
         max_level(quick=1),
     ),
-    settings=lambda chosen: {**SETTINGS, "runs": chosen.runs},
+    settings=kept("runs", **SETTINGS),
     draw=plot,
 )
 

@@ -26,6 +26,7 @@ from benchmarks.experiment import (
     Option,
     Record,
     data_option,
+    kept,
     max_level,
     numbers,
     one_count,
@@ -84,7 +85,7 @@ EXPERIMENT = Experiment(
         max_level(quick=1),
         Option("--scale", "of the values", "log", choices=("log", "raw")),
     ),
-    settings=lambda chosen: {**SETTINGS, "runs": chosen.runs, "scale": chosen.scale},
+    settings=kept("runs", "scale", **SETTINGS),
     check=missing,
 )
 

@@ -36,6 +36,8 @@ from benchmarks.experiment import (
     Job,
     Record,
     Row,
+    columns_of,
+    kept,
     mean,
     means,
     names,
@@ -315,16 +317,10 @@ EXPERIMENT = Experiment(
     __doc__,
     KEY,
     jobs,
-    columns=(
-        Column("method"),
-        Column("epsilon", "epsilon", "g"),
-        Column("spent", "largest_spent", ".3g"),
-        Column("skeleton (se)", "skeleton_f1", ".2f", error=True),
-        Column("marks (se)", "mark_f1", ".2f", error=True),
-        Column("directed (se)", "orientation_f1", ".2f", error=True),
-        Column("seconds", "seconds", ".3f"),
-        Column("longest", "longest_seconds", ".2f"),
-        Column("cpu", "processor_seconds", ".2f"),
+    columns=columns_of(
+        "method; epsilon:g; spent=largest_spent:.3g; skeleton (se)=skeleton_f1+:.2f; "
+        "marks (se)=mark_f1+:.2f; directed (se)=orientation_f1+:.2f; seconds:.3f; "
+        "longest=longest_seconds:.2f; cpu=processor_seconds:.2f",
         Column("exhausted", lambda row: row.epsilon and row.exhausted, ".0%"),
     ),
     title=lambda row: f"{row.case}: means of {row.n_runs} runs\n{REASONS[row.case]}",
@@ -334,13 +330,7 @@ EXPERIMENT = Experiment(
         one_count("--runs", "runs of each row", 20, 2),
         numbers("--epsilon", "totals", EPSILONS, (1.0, 8.0)),
     ),
-    settings=lambda chosen: {
-        "rows": chosen.rows,
-        "runs": chosen.runs,
-        "delta": DELTA,
-        "reference": REFERENCE,
-        "close": CLOSE,
-    },
+    settings=kept("rows", "runs", delta=DELTA, reference=REFERENCE, close=CLOSE),
     finish=finish,
     draw=plot,
 )

@@ -32,7 +32,9 @@ from benchmarks.experiment import (
     Job,
     Record,
     Row,
+    columns_of,
     data_option,
+    kept,
     mean,
     means,
     names,
@@ -257,15 +259,12 @@ EXPERIMENT = Experiment(
     __doc__,
     KEY,
     jobs,
-    columns=(
-        Column("method"),
+    columns=columns_of(
+        "method",
         Column("epsilon", _asked),
         Column("total", _total),
-        Column("arc F1 (se)", "arc_f1", ".2f", error=True),
-        Column("vs PC", "arc_f1_non_private", ".2f"),
-        Column("skeleton", "skeleton_f1", ".2f"),
-        Column("tests", "n_tests", ".0f"),
-        Column("seconds", "seconds", ".3f"),
+        "arc F1 (se)=arc_f1+:.2f; vs PC=arc_f1_non_private:.2f; skeleton=skeleton_f1:.2f; "
+        "tests=n_tests:.0f; seconds:.3f",
         Column("exhausted", lambda row: row.exhausted if row.proven else None, ".0%"),
     ),
     title=lambda row: f"{row.network}: means of {row.n_runs} runs",
@@ -279,12 +278,7 @@ EXPERIMENT = Experiment(
         numbers("--epsilon", "totals of the proved mechanisms", EPSILONS, (1.0, 4.0)),
         numbers("--per-round", "epsilon a round, published methods", PER_ROUND, (1.0,)),
     ),
-    settings=lambda chosen: {
-        "rows": chosen.rows,
-        "runs": chosen.runs,
-        "delta": DELTA,
-        "published_delta": PUBLISHED_DELTA,
-    },
+    settings=kept("rows", "runs", delta=DELTA, published_delta=PUBLISHED_DELTA),
     draw=plot,
 )
 

@@ -27,13 +27,14 @@ import jax
 import jaxcd
 from benchmarks.experiment import (
     Clock,
-    Column,
     Experiment,
     Job,
     Option,
     Record,
+    columns_of,
     counts,
     data_option,
+    kept,
     key,
     means,
     names,
@@ -162,12 +163,9 @@ EXPERIMENT = Experiment(
     __doc__,
     KEY,
     jobs,
-    columns=(
-        Column("method"),
-        Column("epsilon", "epsilon", "g", none="-"),
-        Column("arc F1 (se)", "arc_f1", ".3f", error=True),
-        Column("skeleton F1 (se)", "skeleton_f1", ".3f", error=True),
-        Column("seconds", "seconds", ".2f"),
+    columns=columns_of(
+        "method; epsilon:g|-; arc F1 (se)=arc_f1+:.3f; skeleton F1 (se)=skeleton_f1+:.3f; "
+        "seconds:.2f"
     ),
     title=lambda row: f"{row.network}, n = {row.n_samples:,}, {row.n_models} models",
     options=(
@@ -178,7 +176,7 @@ EXPERIMENT = Experiment(
         one_count("--models", "models of each row"),
         Option("--no-rcit", "leave out the kernel test without privacy, the slowest", flag=True),
     ),
-    settings=lambda chosen: {"delta": DELTA},
+    settings=kept(delta=DELTA),
 )
 
 main = EXPERIMENT.main

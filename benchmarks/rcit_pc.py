@@ -29,7 +29,9 @@ from benchmarks.experiment import (
     Experiment,
     Job,
     Record,
+    columns_of,
     data_option,
+    kept,
     key,
     max_level,
     names,
@@ -103,17 +105,11 @@ EXPERIMENT = Experiment(
     __doc__,
     ("structure", "n_samples", "run"),
     jobs,
-    columns=(
-        Column("structure"),
-        Column("d", "n_variables", "d"),
-        Column("n", "n_samples", ","),
-        Column("run", "run", "d"),
+    columns=columns_of(
+        "structure; d=n_variables:d; n=n_samples:,; run:d",
         *(Column(name.removeprefix("n_"), name, ",", none="-") for name in COUNTS),
-        Column("programs", "n_compiled", "d"),
-        Column("seconds", "seconds", ".1f"),
-        Column("processor s", "processor_seconds", ".1f"),
-        Column("arc F1", "arc_f1", ".2f"),
-        Column("skeleton F1", "skeleton_f1", ".2f"),
+        "programs=n_compiled:d; seconds:.1f; processor s=processor_seconds:.1f; "
+        "arc F1=arc_f1:.2f; skeleton F1=skeleton_f1:.2f",
     ),
     title=f"PC with RCIT, {PERMUTATIONS} permutations, alpha = {ALPHA}, no privacy",
     options=(
@@ -123,11 +119,7 @@ EXPERIMENT = Experiment(
         one_count("--runs", "models", 1),
         max_level(),
     ),
-    settings=lambda chosen: {
-        "alpha": ALPHA,
-        "n_permutations": PERMUTATIONS,
-        "max_level": chosen.max_level,
-    },
+    settings=kept("max_level", alpha=ALPHA, n_permutations=PERMUTATIONS),
 )
 
 main = EXPERIMENT.main

@@ -30,12 +30,13 @@ import jaxcd
 from benchmarks.experiment import (
     RESULTS,
     Clock,
-    Column,
     Experiment,
     Job,
     Option,
     Record,
+    columns_of,
     counts,
+    kept,
     key,
     means,
     one_count,
@@ -107,25 +108,18 @@ EXPERIMENT = Experiment(
     __doc__,
     ("relations", "n_samples", "method", "n_models"),
     jobs,
-    columns=(
-        Column("relations"),
-        Column("rows", "n_samples", ","),
-        Column("method"),
-        Column("arc F1 (se)", "arc_f1", ".3f", error=True),
-        Column("skeleton F1 (se)", "skeleton_f1", ".3f", error=True),
-        Column("seconds", "seconds", ".2f"),
+    columns=columns_of(
+        "relations; rows=n_samples:,; method; arc F1 (se)=arc_f1+:.3f; "
+        "skeleton F1 (se)=skeleton_f1+:.3f; seconds:.2f"
     ),
     options=(
         Option("--measure", "run the comparison of numeric columns first", flag=True),
         counts("--sizes", "records", [3_000, 10_000, 50_000], [3_000]),
         one_count("--models", "models of each row", 8, 2),
     ),
-    settings=lambda chosen: {
-        "epsilon": BUDGET.epsilon,
-        "delta": BUDGET.delta,
-        "first_model": FIRST_MODEL,
-        "first_noise": FIRST_NOISE,
-    },
+    settings=kept(
+        epsilon=BUDGET.epsilon, delta=BUDGET.delta, first_model=FIRST_MODEL, first_noise=FIRST_NOISE
+    ),
 )
 
 

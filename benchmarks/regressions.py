@@ -42,6 +42,7 @@ from benchmarks.experiment import (
     Option,
     Record,
     Row,
+    columns_of,
     names,
     read_rows,
     table_of,
@@ -269,13 +270,10 @@ def compare(before: Sequence[Row], now: Sequence[Row]) -> list[dict[str, Any]]:
     return lines
 
 
-COLUMNS = (
-    Column("what"),
-    Column("kind"),
-    Column("committed", "committed", ".3f"),
-    Column("now", "now", ".3f"),
+COLUMNS = columns_of(
+    "what; kind; committed:.3f; now:.3f",
     Column("tolerance", lambda line: f"{'' if line.kind == 'F1' else 'x '}{line.tolerance:g}"),
-    Column("differs"),
+    "differs",
 )
 
 

@@ -28,10 +28,10 @@ from typing import Any
 import jaxcd
 from benchmarks.experiment import (
     Clock,
-    Column,
     Experiment,
     Job,
     Record,
+    columns_of,
     counts,
     data_option,
     key,
@@ -115,16 +115,10 @@ EXPERIMENT = Experiment(
     __doc__,
     KEY,
     jobs,
-    columns=(
-        Column("data", "name"),
-        Column("release"),
-        Column("rows", "n_samples", ","),
-        Column("epsilon", "epsilon", "g"),
-        Column("delta", "delta", "g"),
-        Column("arc F1 (se)", "arc_f1", ".3f", error=True),
-        Column("skeleton F1", "skeleton_f1", ".3f"),
-        Column("truth higher", "truth_higher", ".2f"),
-        Column("seconds", "seconds", ".2f"),
+    columns=columns_of(
+        "data=name; release; rows=n_samples:,; epsilon:g; delta:g; "
+        "arc F1 (se)=arc_f1+:.3f; skeleton F1=skeleton_f1:.3f; "
+        "truth higher=truth_higher:.2f; seconds:.2f"
     ),
     options=(
         data_option("networks/*.bif"),

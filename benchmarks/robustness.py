@@ -40,7 +40,9 @@ from benchmarks.experiment import (
     Job,
     Record,
     Row,
+    columns_of,
     data_option,
+    kept,
     key,
     mean,
     names,
@@ -367,14 +369,11 @@ def _values(entry: Row) -> str:
     return ", ".join(f"{part:g}" for part in several)
 
 
-COLUMNS = (
-    Column("release"),
-    Column("constant"),
-    Column("mean", "mean_loss", "+.3f"),
-    Column("largest (se)", "largest_loss", "+.3f", error=True),
+COLUMNS = columns_of(
+    "release; constant; mean=mean_loss:+.3f; largest (se)=largest_loss+:+.3f",
     Column("at", _values),
     Column("on", lambda entry: f"{entry.case}, {entry.n_samples:,}"),
-    Column("largest gain", "largest_gain", "+.3f"),
+    "largest gain=largest_gain:+.3f",
 )
 
 
@@ -393,13 +392,9 @@ EXPERIMENT = Experiment(
         one_count("--rows", "records", 100_000, 5_000),
         one_count("--runs", "runs of each row", 5, 1),
     ),
-    settings=lambda chosen: {
-        "epsilon": EPSILON,
-        "delta": DELTA,
-        "runs": chosen.runs,
-        "first_data": FIRST_DATA,
-        "first_noise": FIRST_NOISE,
-    },
+    settings=kept(
+        "runs", epsilon=EPSILON, delta=DELTA, first_data=FIRST_DATA, first_noise=FIRST_NOISE
+    ),
     finish=finish,
 )
 

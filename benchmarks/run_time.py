@@ -29,8 +29,10 @@ from benchmarks.experiment import (
     Record,
     Row,
     best,
+    columns_of,
     data_option,
     environment,
+    kept,
     mean,
     names,
     one_count,
@@ -214,15 +216,13 @@ def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, 
     return {"load_average_at_end": environment()["load_average"]}
 
 
-_TIMES = (
-    Column("network"),
-    Column("method"),
-    Column("tests", "n_tests", ".0f"),
+_TIMES = columns_of(
+    "network; method; tests=n_tests:.0f",
     Column("min s", lambda row: row.timing["minimum"], ".3f"),
     Column("median s", lambda row: row.timing["median"], ".3f"),
     Column("cpu s", lambda row: min(row.timing["processor_runs"]), ".3f"),
     Column("compile s", lambda row: row.timing["compilation"], ".1f"),
-    Column("compiled", "compilations", "d"),
+    "compiled=compilations:d",
 )
 
 
@@ -273,7 +273,7 @@ EXPERIMENT = Experiment(
         one_count("--rows", "records", 100_000, 10_000),
         one_count("--runs", "runs of each row", 7, 3),
     ),
-    settings=lambda chosen: {"rows": chosen.rows, "epsilon_per_round": 1.0},
+    settings=kept("rows", epsilon_per_round=1.0),
     finish=finish,
 )
 

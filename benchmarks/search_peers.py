@@ -36,6 +36,7 @@ from benchmarks.experiment import (
     LeftOut,
     Record,
     best,
+    columns_of,
     counts,
     data_option,
     one_count,
@@ -209,18 +210,11 @@ EXPERIMENT = Experiment(
     __doc__,
     KEY,
     jobs,
-    columns=(
-        Column("case"),
-        Column("rows", "n_samples", ","),
-        Column("ours", "search"),
+    columns=columns_of(
+        "case; rows=n_samples:,; ours=search",
         Column("peer", lambda row: f"{row.peer} {row.version}"),
-        Column("first", "first_seconds", ".2f"),
-        Column("again", "seconds", ".3f"),
-        Column("peer", "peer_seconds", ".2f"),
-        Column("ratio", "ratio", ".1f"),
-        Column("score, ours - peer", "score_difference", "+.1f", none="no DAG"),
-        Column("SHD", "shd", "d"),
-        Column("peer", "peer_shd", "d"),
+        "first=first_seconds:.2f; again=seconds:.3f; peer=peer_seconds:.2f; ratio:.1f; "
+        "score, ours - peer=score_difference:+.1f|no DAG; SHD=shd:d; peer=peer_shd:d",
     ),
     title="searches by score beside other packages, same data and score",
     options=(
