@@ -27,31 +27,15 @@ import jax
 from scipy import stats
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Column,
-    Experiment,
-    Job,
-    Option,
-    Record,
-    columns_of,
-    counts,
-    kept,
-    key,
-    one_count,
-)
+from benchmarks import experiment as ex
 from benchmarks.pcd_figure1 import model
 from jaxcd.citests import CITest, Query
 from jaxcd.data.structural import SingleIndex, StructuralModel
 
 ALPHA = 0.05
-
 WANTED = (0.02, 0.09)
-
 SIZES = (500, 2_000, 10_000)
-
 LEVELS = (0, 1, 3, 5)
-
 #: other data sets than those on which the tests' defaults were chosen
 FIRST_KEY = 70_000
 
@@ -92,10 +76,10 @@ def measure(n: int, level: int, n_runs: int, index: str) -> dict[str, Any]:
     hits, seconds = [0, 0], []
     for dependent in (False, True):
         for run in range(n_runs):
-            model_key, sample_key, test_key = jax.random.split(key(FIRST_KEY, run, n, level), 3)
+            model_key, sample_key, test_key = jax.random.split(ex.key(FIRST_KEY, run, n, level), 3)
             drawn = model(level, dependent=dependent, key=model_key)
             data = (mean_index(drawn) if index == "mean" else drawn).sample(n, key=sample_key)
-            with Clock() as clock:
+            with ex.Clock() as clock:
                 prepared = test.prepare(data, key=test_key)
                 answer = prepared.evaluate(query.given, [query], alpha=ALPHA)
             seconds.append(clock.seconds)
@@ -112,25 +96,25 @@ def measure(n: int, level: int, n_runs: int, index: str) -> dict[str, Any]:
     }
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """One row a size and a number of conditioning columns."""
     for n in chosen.sizes:
         for level in chosen.levels:
             yield (n, level, chosen.runs), measure, n, level, chosen.runs, chosen.index
 
 
-def _ends(rate: str) -> Column:
-    return Column("95%", lambda row: "{:.3f}-{:.3f}".format(*row[f"{rate}_interval"]))
+def _ends(rate: str) -> ex.Column:
+    return ex.Column("95%", lambda row: "{:.3f}-{:.3f}".format(*row[f"{rate}_interval"]))
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "calibration",
     __doc__,
     ("n_samples", "level", "n_data_sets"),
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "test; n=n_samples:,",
-        Column("|Z|", "level", "d"),
+        ex.Column("|Z|", "level", "d"),
         "type I=type_1:.3f",
         _ends("type_1"),
         "power:.3f",
@@ -139,16 +123,15 @@ EXPERIMENT = Experiment(
     ),
     title=lambda row: f"alpha = {ALPHA}: {row.n_data_sets} data sets of each kind",
     options=(
-        counts("--sizes", "records", SIZES, (300,)),
-        Option("--levels", "conditioning columns", LEVELS, (0, 1, 3), int, True, range(9)),
-        one_count("--runs", "data sets of each kind", 200, 10),
-        Option("--index", "of the conditioning columns", "sum", choices=("sum", "mean")),
+        ex.counts("--sizes", "records", SIZES, (300,)),
+        ex.Option("--levels", "conditioning columns", LEVELS, (0, 1, 3), int, True, range(9)),
+        ex.one_count("--runs", "data sets of each kind", 200, 10),
+        ex.Option("--index", "of the conditioning columns", "sum", choices=("sum", "mean")),
     ),
-    settings=kept(
+    settings=ex.kept(
         "index", alpha=ALPHA, wanted=list(WANTED), rcit=repr(jaxcd.RCIT()), hsic=repr(jaxcd.HSIC())
     ),
 )
-
 main = EXPERIMENT.main
 
 

@@ -34,27 +34,15 @@ import numpy as np
 from rich.console import Console
 
 import jaxcd
-from benchmarks.experiment import (
-    Column,
-    Experiment,
-    Job,
-    Option,
-    Record,
-    columns_of,
-    one_count,
-    table_of,
-)
+from benchmarks import experiment as ex
 from jaxcd.discovery import fci
 from jaxcd.graphs import DSeparation, MixedGraph, from_causal_learn
 from tests.discovery import fci_cases, pag_reference
 from tests.discovery.fci_cases import Case
 
 CORES = (*fci_cases.POSSIBLE_D_SEP, *(core for _, core in fci_cases.RULES))
-
 RULES = tuple(f"R{k}" for k in range(11))
-
 SECONDS_A_RUN = 60.0  # a peer that takes longer on a graph has failed there
-
 Run = Callable[[Case], tuple[MixedGraph, dict[str, int]]]
 
 
@@ -267,7 +255,7 @@ def rule_counts(outcomes: Sequence[Outcome]) -> tuple[Counter[str], Counter[str]
     return marks, graphs
 
 
-def measure(chosen: Namespace, record: Record) -> list[dict[str, Any]]:
+def measure(chosen: Namespace, record: ex.Record) -> list[dict[str, Any]]:
     """The lines of the table; writes every mismatch, and prints ours."""
     methods: dict[str, Run] = {"jaxcd": run_jaxcd}
     peer = None if chosen.no_peer else causal_learn()
@@ -316,18 +304,18 @@ def measure(chosen: Namespace, record: Record) -> list[dict[str, Any]]:
     ]
 
 
-def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
     """The uses of the rules."""
     rules = json.loads(record.path.read_text())["rules"]
     lines = [
         {"": name, **{rule: rules[rule][name] for rule in RULES}} for name in ("graphs", "marks")
     ]
-    columns = [Column(""), *(Column(rule, rule, "d") for rule in RULES)]
-    console.print(table_of(lines, columns, "Rules of jaxcd's FCI"))
+    columns = [ex.Column(""), *(ex.Column(rule, rule, "d") for rule in RULES)]
+    console.print(ex.table_of(lines, columns, "Rules of jaxcd's FCI"))
     return {}
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """All graphs at once: their lines are sums."""
     yield (), measure, chosen, record
 
@@ -336,32 +324,30 @@ def _max_observed(chosen: Namespace) -> int:
     return 7 if chosen.quick else 12
 
 
-def _milliseconds(name: str) -> Column:
+def _milliseconds(name: str) -> ex.Column:
     head = f"{name.split('_')[0]} ms"
-    return Column(head, lambda line: 1e3 * (line[name] or 0), ".1f")
+    return ex.Column(head, lambda line: 1e3 * (line[name] or 0), ".1f")
 
 
 COUNTS = ("skeleton", "wrong_marks", "missing_marks", "changed_by_order", "failed")
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "fci_oracle",
     __doc__,
     ("method", "graphs"),
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "method; graphs; n=n_graphs:d; mismatches:d",
-        *(Column(name.replace("_", " "), name, "d") for name in COUNTS),
+        *(ex.Column(name.replace("_", " "), name, "d") for name in COUNTS),
         "s=seconds:.2f",
         _milliseconds("median_seconds"),
         _milliseconds("maximum_seconds"),
     ),
     title="Graphs that differ from the truth (by kind of error), and time",
     options=(
-        Option("--seed", "of the graphs", 0, kind=int),
-        one_count("--graphs", "number of graphs; with --quick of at most 7 nodes", 2000, 60),
-        one_count("--limit", "steps of one search for another member", 5_000),
-        Option("--no-peer", "without causal-learn", flag=True),
+        ex.Option("--seed", "of the graphs", 0, kind=int),
+        ex.one_count("--graphs", "number of graphs; with --quick of at most 7 nodes", 2000, 60),
+        ex.one_count("--limit", "steps of one search for another member", 5_000),
+        ex.Option("--no-peer", "without causal-learn", flag=True),
     ),
     settings=lambda chosen: {
         "seed": chosen.seed,
@@ -370,8 +356,6 @@ EXPERIMENT = Experiment(
     },
     finish=finish,
 )
-
-
 main = EXPERIMENT.main
 
 

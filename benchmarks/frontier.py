@@ -41,26 +41,8 @@ import numpy as np
 from rich.console import Console
 
 import jaxcd
+from benchmarks import experiment as ex
 from benchmarks import frontier_pictures, priv_pc
-from benchmarks.experiment import (
-    Clock,
-    Experiment,
-    Job,
-    LeftOut,
-    Option,
-    Record,
-    Row,
-    counts,
-    data_option,
-    key,
-    mean,
-    means,
-    names,
-    numbers,
-    one_count,
-    positive,
-    scores,
-)
 from benchmarks.frontier_methods import (
     DELTA,
     DISCRETE,
@@ -74,14 +56,10 @@ from benchmarks.frontier_methods import (
 from benchmarks.sources import BIF_ENDINGS, BUILT_IN, FROM_FILE, GAUSSIAN
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-
 PER_ROUND = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-
 #: of the data sets, and of their noise; no constant of a method was chosen on these
 FIRST_DATA, FIRST_NOISE = 310_000, 410_000
-
 KEY = ("network", "n_samples", "method", "regime", "epsilon")
-
 SETTINGS = {
     "delta": DELTA,
     "published_delta": priv_pc.PUBLISHED_DELTA,
@@ -90,7 +68,7 @@ SETTINGS = {
 }
 
 
-class TooSlow(LeftOut):
+class TooSlow(ex.LeftOut):
     """A row that does not fit in its time; the message says by how much."""
 
 
@@ -166,8 +144,8 @@ def measure(
     seconds = []
     for r, (data, _) in enumerate(samples.pairs):
         for draw in range(n_draws):
-            with Clock() as clock:
-                result = method.run(data, epsilon, key(FIRST_NOISE, r, draw))
+            with ex.Clock() as clock:
+                result = method.run(data, epsilon, ex.key(FIRST_NOISE, r, draw))
             if proved and (
                 epsilon is None or not max(result.spent.epsilon, result.cost.epsilon) <= epsilon
             ):
@@ -180,17 +158,17 @@ def measure(
             allowance.take(seconds[-1], compiles=len(seconds) == 1)
             allowance.check(n_runs - len(seconds))
     truths = [truth for _, truth in samples.pairs for _ in range(n_draws)]
-    found = scores([result.graph for result in results], truths)
+    found = ex.scores([result.graph for result in results], truths)
     return {
-        "total_epsilon": mean(result.cost.epsilon for result in results),
+        "total_epsilon": ex.mean(result.cost.epsilon for result in results),
         "delta": results[0].cost.delta if method.regime.is_private else None,
         # Simulated noise voids every guarantee; this says whether the same run with secure noise
         # has one.
         "proven": proved or method.regime is Regime.NO_DATA,
         "reference": method.reference,
-        **means(found),
+        **ex.means(found),
         **{f"{name}_noise": _within(values, n_draws) for name, values in found.items()},
-        "exhausted": mean(result.exhausted for result in results),
+        "exhausted": ex.mean(result.exhausted for result in results),
         "seconds": median(seconds),
         "total_seconds": sum(seconds),
         "n_data": len(samples.pairs),
@@ -205,7 +183,7 @@ def _within(values: Sequence[float], n_draws: int) -> float | None:
     return math.sqrt(float(np.reshape(values, (-1, n_draws)).var(axis=1, ddof=1).mean()))
 
 
-def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
     """The summary of all rows of a file."""
     summary = frontier_pictures.summarise(record.rows)
     for table in frontier_pictures.summary_tables(summary):
@@ -215,7 +193,7 @@ def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, 
     return {"close": frontier_pictures.CLOSE, "summary": summary}
 
 
-def case_jobs(case: Case, chosen: Namespace, record: Record) -> Iterator[Job]:
+def case_jobs(case: Case, chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every row of a case; what cannot or may not be run says why."""
     samples = Samples(case, chosen.runs)
     for method in methods_of(case, chosen.methods):
@@ -241,16 +219,16 @@ def case_jobs(case: Case, chosen: Namespace, record: Record) -> Iterator[Job]:
 
 
 def _refuse(reason: str) -> dict[str, Any]:
-    raise LeftOut(reason)
+    raise ex.LeftOut(reason)
 
 
-def _enough(row: Row, chosen: Namespace) -> bool:
+def _enough(row: ex.Row, chosen: Namespace) -> bool:
     """Whether a known row has as many runs as are wanted."""
     draws = chosen.draws if Regime(row.regime).is_private else 1
     return row.n_data >= chosen.runs and row.n_draws >= draws
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every row of every case; with ``--merge`` the rows of other files instead."""
     for path in chosen.merge or ():
         record.take(path)
@@ -278,25 +256,25 @@ def check(chosen: Namespace) -> str | None:
 
 
 _QUICK = ["SparseVector, Cov", "Levelwise", "Histogram", "Marginals", "Moments", "Priv-PC"]
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "frontier",
     __doc__,
     KEY,
     jobs,
     options=(
-        data_option("networks/*.bif"),
-        names("--networks", "names or BIF files; all by default", quick=["cancer", "gaussian-5"]),
-        counts("--rows", "records", [1_000, 10_000, 100_000], [5_000]),
-        one_count("--runs", "data sets of each row", 5, 2),
-        one_count("--draws", "draws of noise for each data set", 2, 1),
-        numbers("--epsilons", "totals of the proved methods", EPSILONS, [1.0, 10.0]),
-        numbers("--per-round", "epsilon a round, published methods", PER_ROUND, [1.0]),
-        names("--methods", "words of labels; those without privacy run always", quick=_QUICK),
-        Option("--slow", "seconds of a run from which on --limit counts", 2.0, kind=positive),
-        Option("--limit", "seconds of a slow method on one case", 600.0, kind=positive),
-        Option("--merge", "result files to join; nothing is run", kind=Path, several=True),
+        ex.data_option("networks/*.bif"),
+        ex.names(
+            "--networks", "names or BIF files; all by default", quick=["cancer", "gaussian-5"]
+        ),
+        ex.counts("--rows", "records", [1_000, 10_000, 100_000], [5_000]),
+        ex.one_count("--runs", "data sets of each row", 5, 2),
+        ex.one_count("--draws", "draws of noise for each data set", 2, 1),
+        ex.numbers("--epsilons", "totals of the proved methods", EPSILONS, [1.0, 10.0]),
+        ex.numbers("--per-round", "epsilon a round, published methods", PER_ROUND, [1.0]),
+        ex.names("--methods", "words of labels; those without privacy run always", quick=_QUICK),
+        ex.Option("--slow", "seconds of a run from which on --limit counts", 2.0, kind=ex.positive),
+        ex.Option("--limit", "seconds of a slow method on one case", 600.0, kind=ex.positive),
+        ex.Option("--merge", "result files to join; nothing is run", kind=Path, several=True),
     ),
     settings=lambda chosen: SETTINGS,
     check=check,
@@ -305,8 +283,6 @@ EXPERIMENT = Experiment(
     draw=lambda rows, path: frontier_pictures.draw(rows, frontier_pictures.summarise(rows), path),
     width=170,
 )
-
-
 main = EXPERIMENT.main
 
 

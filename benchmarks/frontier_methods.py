@@ -39,13 +39,9 @@ from jaxcd.releases import release_second_moments
 from jaxcd.scores import BICScore, LocalScore
 
 DELTA = 1e-6
-
 MOST_HISTOGRAM_CELLS = 4_096
-
 _MOST_EXACT = 20
-
 _N_CANDIDATES = 10
-
 _N_CHOICES = 3
 
 
@@ -235,7 +231,6 @@ def _small(case: Case) -> str | None:
 
 
 _NO_DATA = Method("complete graph", Regime.NO_DATA, _guess)
-
 DISCRETE: tuple[Method, ...] = (
     _NO_DATA,
     Method("best BIC", Regime.NO_PRIVACY, _bic, reference=True),
@@ -259,7 +254,6 @@ DISCRETE: tuple[Method, ...] = (
     Method("Marginals", Regime.PURE, _release(jaxcd.Marginals(), 0.0)),
     Method("Marginals", Regime.APPROXIMATE, _release(jaxcd.Marginals(), DELTA)),
 )
-
 NUMERIC: tuple[Method, ...] = (
     _NO_DATA,
     Method("best Gaussian score", Regime.NO_PRIVACY, _moments, reference=True),

@@ -10,21 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.table import Table
 
-from benchmarks.experiment import Column, Row, columns_of, panels, save_picture, table_of
+from benchmarks import experiment as ex
 from benchmarks.frontier_methods import Regime
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Rows = Sequence[Row]
-
+Rows = Sequence[ex.Row]
 CLOSE = 0.05  # of no privacy
-
 SCORES = {"arc_f1": "arc F1", "skeleton_f1": "skeleton F1"}
-
 #: published totals beyond are not drawn
 MOST_DRAWN = 300.0
-
 _REGIMES = {
     Regime.PURE.value: "pure epsilon",
     Regime.APPROXIMATE.value: "(epsilon, 1e-6)",
@@ -115,7 +111,7 @@ def case_table(rows: Rows, name: str, n: int) -> Table:
     here = [row for row in rows if row.like(network=name, n_samples=n)]
     fixed = (Regime.PURE.value, Regime.APPROXIMATE.value)
     totals = sorted({row["epsilon"] for row in here if row["regime"] in fixed})
-    f1 = Column("", "arc_f1", ".2f", error=True)
+    f1 = ex.Column("", "arc_f1", ".2f", error=True)
     lines = []
     for line in _lines(here).values():
         last = line[-1]
@@ -130,9 +126,9 @@ def case_table(rows: Rows, name: str, n: int) -> Table:
         skeleton, seconds = f"{last['skeleton_f1']:.2f}", f"{last['seconds']:.2f}"
         lines.append({"method": _name(last), **shown, "skeleton": skeleton, "seconds": seconds})
     heads = ("method", *(f"{total:g}" for total in totals), "skeleton", "seconds")
-    return table_of(
+    return ex.table_of(
         lines,
-        [Column(head) for head in heads],
+        [ex.Column(head) for head in heads],
         f"{name}, {n:,} rows: arc F1 (standard error) at total epsilon; skeleton F1 and seconds at "
         "the last",
     )
@@ -152,8 +148,8 @@ def summary_tables(summary: Sequence[Mapping[str, Any]]) -> list[Table]:
             f"{n:,} rows: total epsilon from which on arc F1 / skeleton F1 stay within {CLOSE} of "
             "no privacy (-: not reached)"
         )
-        columns = [Column(name) for name in dict.fromkeys(("method", *lines[""]))]
-        tables.append(table_of(lines.values(), columns, title))
+        columns = [ex.Column(name) for name in dict.fromkeys(("method", *lines[""]))]
+        tables.append(ex.table_of(lines.values(), columns, title))
     return tables
 
 
@@ -169,20 +165,20 @@ def left_out_table(left_out: Sequence[Mapping[str, Any]]) -> Table:
         named = dict(zip(("network", "rows", "method", "reason"), group, strict=True))
         line = lines.setdefault(group, {**named, "epsilons": []})
         line["epsilons"] += [] if entry["epsilon"] is None else [f"{entry['epsilon']:g}"]
-    columns = columns_of(
+    columns = ex.columns_of(
         "network; rows:,; method",
-        Column("epsilon", lambda line: ", ".join(line.epsilons)),
+        ex.Column("epsilon", lambda line: ", ".join(line.epsilons)),
         "reason",
     )
-    return table_of(lines.values(), columns, "left out")
+    return ex.table_of(lines.values(), columns, "left out")
 
 
 def draw(rows: Rows, summary: Sequence[Mapping[str, Any]], path: Path) -> None:
     """A picture for each network, and one of the summary, in files beside ``path``."""
     for name in dict.fromkeys(row["network"] for row in rows):
-        save_picture(network_figure(rows, name), path.with_name(f"{path.stem}_{name}.png"))
+        ex.save_picture(network_figure(rows, name), path.with_name(f"{path.stem}_{name}.png"))
     if summary:
-        save_picture(summary_figure(summary), path.with_suffix(".png"))
+        ex.save_picture(summary_figure(summary), path.with_suffix(".png"))
 
 
 def network_figure(rows: Rows, name: str) -> Figure:
@@ -199,7 +195,9 @@ def network_figure(rows: Rows, name: str) -> Figure:
     ex_post = [row["method"] for row in here if row["regime"] == Regime.EX_POST.value]
     published = list(dict.fromkeys(ex_post))
     width = 3.6 * max(len(sizes), 2) / max(len(sizes), 1)
-    figure, axes = panels(len(kinds), len(sizes), width=width, height=2.7, sharex=True, sharey=True)
+    figure, axes = ex.panels(
+        len(kinds), len(sizes), width=width, height=2.7, sharex=True, sharey=True
+    )
     handles: dict[str, Any] = {}
     for column, n in enumerate(sizes):
         lines = _lines([row for row in here if row["n_samples"] == n])
@@ -241,7 +239,7 @@ def summary_figure(summary: Sequence[Mapping[str, Any]]) -> Figure:
         place = lines.index(line), cases.index(case)
         ran[place], best[case] = True, entry["reference_arc_f1"]
         values[place] = np.nan if entry["arc_f1"] is None else entry["arc_f1"]
-    figure, axes = panels(1, 1, width=0.42 * len(cases) + 4.6, height=0.26 * len(lines) + 1.8)
+    figure, axes = ex.panels(1, 1, width=0.42 * len(cases) + 4.6, height=0.26 * len(lines) + 1.8)
     ax = axes[0, 0]
     known = values[np.isfinite(values)]
     norm = LogNorm(min(0.05, known.min(initial=0.05)), max(10.0, known.max(initial=10.0)))
@@ -267,7 +265,7 @@ def summary_figure(summary: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def _style(
-    row: Row, regime: str, methods: Sequence[str], published: Sequence[str]
+    row: ex.Row, regime: str, methods: Sequence[str], published: Sequence[str]
 ) -> tuple[str, dict[str, Any]]:
     """The label of a method's line, and how it looks in a panel of a regime; empty where it is not
     drawn.

@@ -24,11 +24,9 @@ from benchmarks.experiment import Column, LeftOut, best, columns_of
 from jaxcd.citests import CITest, Query
 
 PERMUTATIONS = 100
-
 # The shortest of so many runs; a peer has two, of seconds each, in which the noise of a shared
 # machine averages out.
 _OUR_RUNS = 20
-
 _FEW_ROWS = 60
 
 
@@ -102,8 +100,6 @@ def _rcit(label: str) -> Match:
 
 
 _HSIC = jaxcd.HSIC(n_permutations=PERMUTATIONS)
-
-
 MATCHES = (
     _rcit("KCI"),
     _rcit("RCIT"),

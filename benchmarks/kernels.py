@@ -38,32 +38,15 @@ import numpy as np
 from rich.console import Console
 
 import jaxcd
-from benchmarks.experiment import (
-    Column,
-    Experiment,
-    Job,
-    Option,
-    Record,
-    Row,
-    best,
-    columns_of,
-    counts,
-    panels,
-    save_picture,
-    table_of,
-)
+from benchmarks import experiment as ex
 from benchmarks.kernel_peers import MATCHES, PEER_COLUMNS, PERMUTATIONS, columns, dataset, measure
 from jaxcd.citests import Query
 from jaxcd.ops import double_precision, features, gram, hsic, ridge
 
 N_GIVEN = 5
-
 N_PENALTIES = 33
-
 SIZES = (1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
-
 RCIT_SIZES = (2_000, 8_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
-
 #: the exponent is fitted from here on, where the fixed cost of a call no longer shows
 FIRST_FITTED = 10_000
 
@@ -87,11 +70,11 @@ def machine(*, size: int, n_copied: int) -> Machine:
     def product(kind: str) -> float:
         a = jnp.ones((size, size), kind)
         compiled = jax.jit(lambda x: jnp.matmul(x, x, precision=jax.lax.Precision.HIGHEST))
-        return 2 * size**3 / best(lambda: np.asarray(compiled(a)[0, 0])) / 1e9
+        return 2 * size**3 / ex.best(lambda: np.asarray(compiled(a)[0, 0])) / 1e9
 
     values = jnp.ones(n_copied, jnp.float32)
     passed = jax.jit(lambda x: x + 1)
-    copy = 8 * n_copied / best(lambda: passed(values).block_until_ready()) / 1e9
+    copy = 8 * n_copied / ex.best(lambda: passed(values).block_until_ready()) / 1e9
     with double_precision():
         double = product("float64")
     return Machine(product("float32"), double, copy)
@@ -138,7 +121,7 @@ def hsic_row(n: int, speeds: Machine) -> dict[str, Any]:
         return float(hsic.hsic_shifted(phi, psi, **shifts).max())
 
     single, n_bytes = _hsic_costs(n, kernel.n_features - 1)
-    return row_of(best(run), speeds, single=single, double=0.0, n_bytes=n_bytes)
+    return row_of(ex.best(run), speeds, single=single, double=0.0, n_bytes=n_bytes)
 
 
 def rcit_row(n: int, speeds: Machine) -> dict[str, Any]:
@@ -148,7 +131,7 @@ def rcit_row(n: int, speeds: Machine) -> dict[str, Any]:
     test, query = jaxcd.RCIT(n_permutations=PERMUTATIONS), Query.of(0, 1, range(2, N_GIVEN + 2))
     data = dataset(columns(n, N_GIVEN))
     waiting = [test.prepare(data, key=jax.random.key(0)) for _ in range(4)]
-    seconds = best(lambda: waiting.pop().evaluate(query.given, [query], alpha=0.05))
+    seconds = ex.best(lambda: waiting.pop().evaluate(query.given, [query], alpha=0.05))
     n_features = features.fourier_kernel(length=10.0, bandwidth=test.bandwidth).n_features - 1
     single, n_bytes = _hsic_costs(n, n_features)
     double = 2.0 * n * test.rank * (N_GIVEN + 2.75 * test.rank + 3 * N_PENALTIES + 6)
@@ -191,7 +174,7 @@ def errors(n: int, n_residuals: int) -> dict[str, float]:
     return found
 
 
-def exponents(rows: Sequence[Row]) -> dict[str, float]:
+def exponents(rows: Sequence[ex.Row]) -> dict[str, float]:
     """The slope of log seconds in log n for each routine, from ``FIRST_FITTED`` rows on where two
     sizes are.
     """
@@ -204,10 +187,10 @@ def exponents(rows: Sequence[Row]) -> dict[str, float]:
     return found
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
+def plot(rows: Sequence[ex.Row], path: Path) -> None:
     """Seconds (solid) and limit (dotted) against n, log-log."""
     rows = [row for row in rows if not row.get("peer")]
-    figure, axes = panels(1, 1, width=5.6, height=3.4)
+    figure, axes = ex.panels(1, 1, width=5.6, height=3.4)
     ax = axes[0, 0]
     for i, (what, slope) in enumerate(exponents(rows).items()):
         line = [row for row in rows if row.what == what]
@@ -216,10 +199,10 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         ax.plot(n, [row.limit for row in line], ":", label="the machine's limit", **look)
     ax.set(xscale="log", yscale="log", xlabel="records", ylabel="seconds")
     ax.legend(fontsize=8)
-    save_picture(figure, path)
+    ex.save_picture(figure, path)
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Both tests at every size, and the peers on a fifth of their rows with ``--quick``."""
     size, copied = (512, 22) if chosen.quick else (2048, 26)
     speeds = machine(size=size, n_copied=1 << copied)
@@ -237,12 +220,16 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
         yield (match.peer, n, True), measure, match, n
 
 
-def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
     """The tables, the errors and the exponents."""
     ours, peers = ([row for row in record.rows if row.peer is is_peer] for is_peer in (False, True))
-    console.print(table_of(ours, COLUMNS, "kernel tests; limit: at the machine's measured speeds"))
+    console.print(
+        ex.table_of(ours, COLUMNS, "kernel tests; limit: at the machine's measured speeds")
+    )
     if peers:
-        console.print(table_of(peers, PEER_COLUMNS, "peers: seconds a test, same data, same run"))
+        console.print(
+            ex.table_of(peers, PEER_COLUMNS, "peers: seconds a test, same data, same run")
+        )
     found, slopes = errors(*((500, 1_000) if chosen.quick else (2_000, 4_000))), exponents(ours)
     for name, value in found.items():
         print(f"{name}: {value:.1e}")
@@ -251,28 +238,24 @@ def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, 
     return {"errors": found, "exponents": slopes}
 
 
-COLUMNS = columns_of(
+COLUMNS = ex.columns_of(
     "what; rows=n_samples:,; seconds:.4f; Gop 32=giga_operations_float32:.3g; "
     "Gop 64=giga_operations_float64:.3g; GB=giga_bytes:.3g; limit:.4f",
-    Column("of limit", lambda row: row.limit / row.seconds, ".0%"),
+    ex.Column("of limit", lambda row: row.limit / row.seconds, ".0%"),
     "GiB so far=peak_memory_gib:.2f",
 )
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "kernels",
     __doc__,
     ("what", "n_samples", "peer"),
     jobs,
     options=(
-        counts("--sizes", "records"),
-        Option("--peers", "also run the peers that are installed (minutes)", flag=True),
+        ex.counts("--sizes", "records"),
+        ex.Option("--peers", "also run the peers that are installed (minutes)", flag=True),
     ),
     finish=finish,
     draw=plot,
 )
-
-
 main = EXPERIMENT.main
 
 

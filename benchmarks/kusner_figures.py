@@ -21,25 +21,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.experiment import Experiment, Job, Record, Row, columns_of, panels, save_picture
+from benchmarks import experiment as ex
 from benchmarks.kusner_table2 import differences, options, pairs_of, settings
 from benchmarks.pairs import SCORES
 from jaxcd.pairwise.anm_scores import Protect
 
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-
 PENALTIES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-
 LAMBDA_EPSILONS = (1.0, 10.0)
-
 LAMBDA_SCORES = ("HSIC", "log IQR")
-
 KEY = ("figure", "score", "protect", "penalty", "epsilon")
 
 
-def plot_epsilon(rows: Sequence[Row], path: Path) -> None:
+def plot_epsilon(rows: Sequence[ex.Row], path: Path) -> None:
     """A line a score; dotted: without noise."""
-    figure, ((ax,),) = panels(1, 1, width=4.2, height=3.0)
+    figure, ((ax,),) = ex.panels(1, 1, width=4.2, height=3.0)
     for i, name in enumerate(SCORES):
         exact, *line = [row for row in rows if row.like(figure="epsilon", score=name)]
         xy = [row.epsilon for row in line], [row.right for row in line]
@@ -47,12 +43,12 @@ def plot_epsilon(rows: Sequence[Row], path: Path) -> None:
         ax.axhline(exact.right, color=f"C{i}", linestyle=":", linewidth=1)
     ax.set(xscale="log", xlabel="epsilon", ylabel="P[right direction]", ylim=(0, 1.03))
     ax.set_title("test half protected; dotted: no noise")
-    save_picture(figure, path, legend=2)
+    ex.save_picture(figure, path, legend=2)
 
 
-def plot_lambda(rows: Sequence[Row], path: Path) -> None:
+def plot_lambda(rows: Sequence[ex.Row], path: Path) -> None:
     """A panel a score."""
-    figure, (axes,) = panels(1, len(LAMBDA_SCORES), width=4.2, height=3.0, sharey=True)
+    figure, (axes,) = ex.panels(1, len(LAMBDA_SCORES), width=4.2, height=3.0, sharey=True)
     for ax, name in zip(axes, LAMBDA_SCORES, strict=True):
         for style, protect in (("--", Protect.TRAIN.value), ("-", Protect.BOTH.value)):
             for i, epsilon in enumerate((None, *LAMBDA_EPSILONS)):
@@ -63,7 +59,7 @@ def plot_lambda(rows: Sequence[Row], path: Path) -> None:
                 ax.plot(*xy, style, color=f"C{i}", label=f"{protect} rows, {words}")
         ax.set(xscale="log", xlabel="lambda", ylim=(0, 1.03), title=name)
     axes[0].set_ylabel("P[right direction]")
-    save_picture(figure, path, legend=2)
+    ex.save_picture(figure, path, legend=2)
 
 
 def measure(
@@ -82,7 +78,7 @@ def measure(
     return [{"epsilon": e, "right": float(share.mean())} for e, share in shares.items()]
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Four scores by epsilon; two by lambda, with the training half or all rows protected."""
     pairs = pairs_of(chosen)
     for name in SCORES:
@@ -105,26 +101,24 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
                 )
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
+def draw(rows: Sequence[ex.Row], path: Path) -> None:
     """Both figures."""
     for name, plot in (("epsilon", plot_epsilon), ("lambda", plot_lambda)):
         plot(rows, path.with_name(f"{path.stem}_{name}.png"))
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "kusner_figures",
     __doc__,
     KEY,
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "figure; score; rows=protect; lambda=penalty:g; epsilon:g|no noise; P[right]=right:.3f"
     ),
     options=options(3),
     settings=settings,
     draw=draw,
 )
-
-
 main = EXPERIMENT.main
 
 

@@ -27,16 +27,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.experiment import Clock, Experiment, Job, Option, Record, columns_of, one_count
+from benchmarks import experiment as ex
 from benchmarks.pairs import PAIRS, SCORES, exact_anm, thinned
 from jaxcd.pairwise import CausePair, tuebingen
 from jaxcd.pairwise.anm_release import error_probability
 from jaxcd.pairwise.anm_scores import AnmScore, Protect
 
 EPSILONS = (0.1, 1.0, 2.0)
-
 RELEASES = {"direction": 1, "both scores": 2}  # noises in the difference
-
 WITHOUT_SCORES = ("log IQR",)
 
 
@@ -104,7 +102,7 @@ def pairs_of(chosen: Namespace) -> list[CausePair]:
 
 def measure(pairs: Sequence[CausePair], name: str, n_splits: int) -> list[dict[str, Any]]:
     """The rows of one score: without privacy, then each release and epsilon."""
-    with Clock() as clock:
+    with ex.Clock() as clock:
         found = differences(pairs, score=SCORES[name], n_splits=n_splits)
     shares: dict[tuple[str | None, float | None], np.ndarray] = {(None, None): found.accuracy}
     for release, n_noises in RELEASES.items():
@@ -125,7 +123,7 @@ def measure(pairs: Sequence[CausePair], name: str, n_splits: int) -> list[dict[s
     ]
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """The rows of every score."""
     pairs = pairs_of(chosen)
     for name in SCORES:
@@ -143,27 +141,25 @@ def settings(chosen: Namespace) -> dict[str, Any]:
     }
 
 
-def options(splits: int) -> tuple[Option, ...]:
+def options(splits: int) -> tuple[ex.Option, ...]:
     """The options of this table and of the figures; ``splits`` is the usual number."""
     return (
         PAIRS,
-        one_count("--pairs", "the largest pairs", 10, 2),
-        one_count("--splits", "random splits", splits, 2),
-        one_count("--rows", "most records of a pair", quick=300),
+        ex.one_count("--pairs", "the largest pairs", 10, 2),
+        ex.one_count("--splits", "random splits", splits, 2),
+        ex.one_count("--rows", "most records of a pair", quick=300),
     )
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "kusner_table2",
     __doc__,
     ("score", "release", "epsilon"),
     jobs,
-    columns=columns_of("score; release|no privacy; epsilon:g; P[right]=right:.3f"),
+    columns=ex.columns_of("score; release|no privacy; epsilon:g; P[right]=right:.3f"),
     options=options(10),
     settings=settings,
 )
-
-
 main = EXPERIMENT.main
 
 

@@ -29,38 +29,16 @@ import jax
 from rich.console import Console
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Column,
-    Experiment,
-    Job,
-    Option,
-    Record,
-    Row,
-    columns_of,
-    counts,
-    key,
-    mean,
-    means,
-    numbers,
-    one_count,
-    panels,
-    save_picture,
-    table_of,
-)
+from benchmarks import experiment as ex
 from benchmarks.local_mechanisms import denoised, randomised
 from jaxcd import local, metrics
 from jaxcd.discovery.score.ges import ges
 from jaxcd.local.channel_tests import ChannelAwareChiSquare
 
 TARGET = 0.8
-
 ALPHA = 0.01
-
 FIRST_DATA, FIRST_NOISE = 510_000, 610_000
-
 KEY = ("method", "mechanism", "epsilon", "n_samples", "n_runs")
-
 SETTINGS = {
     "network": "asia",
     "alpha": ALPHA,
@@ -68,7 +46,6 @@ SETTINGS = {
     "first_data": FIRST_DATA,
     "first_noise": FIRST_NOISE,
 }
-
 MECHANISMS: dict[str, Callable[[float], local.LocalMechanism]] = {
     "k-RR": local.KaryResponse,
     "k-RR, combined": local.CombinedKaryResponse,
@@ -98,9 +75,7 @@ LOCAL: dict[str, Callable[[jaxcd.Dataset, local.LocalMechanism, jax.Array], jaxc
         ges(data, score=local.ChannelAwareBIC(mechanism), budget=jaxcd.NO_PRIVACY).graph
     ),
 }
-
 CENTRAL = "central, Histogram"
-
 PLAIN = "no privacy, PC, chi-square"
 
 
@@ -140,17 +115,17 @@ def measure(
     values: dict[str, list[float]] = {"skeleton_f1": [], "shd": []}
     seconds = []
     for run in range(runs):
-        data = network.sample(n, key=key(FIRST_DATA, run))
-        with Clock() as clock:
-            graph = search(method, mechanism, epsilon, data, key(FIRST_NOISE, run))
+        data = network.sample(n, key=ex.key(FIRST_DATA, run))
+        with ex.Clock() as clock:
+            graph = search(method, mechanism, epsilon, data, ex.key(FIRST_NOISE, run))
         seconds.append(clock.seconds)
         values["skeleton_f1"].append(float(metrics.skeleton_f1(graph, truth)))
         values["shd"].append(metrics.shd(graph, truth))
-    exact = mean(score == 1 for score in values["skeleton_f1"])
-    return {**means(values), "exact": exact, "seconds": median(seconds)}
+    exact = ex.mean(score == 1 for score in values["skeleton_f1"])
+    return {**ex.means(values), "exact": exact, "seconds": median(seconds)}
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every method, mechanism and epsilon at every size."""
     lines: list[tuple[str, str | None, float | None]] = [(PLAIN, None, None)]
     for epsilon in chosen.epsilons:
@@ -183,10 +158,10 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
+def draw(rows: Sequence[ex.Row], path: Path) -> None:
     """Skeleton F1 against people, one panel an epsilon."""
     epsilons = sorted({row.epsilon for row in rows if row.epsilon is not None})
-    figure, (axes,) = panels(1, len(epsilons), width=4.2, height=3.6, sharey=True)
+    figure, (axes,) = ex.panels(1, len(epsilons), width=4.2, height=3.6, sharey=True)
     styles = {None: "-", "k-RR": "-", "k-RR, combined": ":"}
     colours = {name: f"C{i}" for i, name in enumerate([PLAIN, CENTRAL, *LOCAL])}
     for ax, epsilon in zip(axes, epsilons, strict=False):
@@ -200,10 +175,10 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         ax.axhline(TARGET, color="0.8", linewidth=0.8)
         ax.set(xscale="log", ylim=(-0.02, 1.02), xlabel="people", title=f"epsilon = {epsilon:g}")
     axes[0].set_ylabel("skeleton F1, mean")
-    save_picture(figure, path, legend=2)
+    ex.save_picture(figure, path, legend=2)
 
 
-def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
     """Mean skeleton F1 by size, and the number of people needed."""
     summary = summarise(record.rows)
     sizes = sorted({row.n_samples for row in record.rows})
@@ -212,39 +187,35 @@ def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, 
         named = {name: line[name] for name in KEY[:3]}
         by_size = {str(row.n_samples): row.skeleton_f1 for row in record.rows if row.like(**named)}
         lines.append({**line, **by_size})
-    columns = columns_of(
+    columns = ex.columns_of(
         "method; mechanism; epsilon:g",
-        *(Column(f"{n:,}", str(n), ".3f") for n in sizes),
-        Column(
+        *(ex.Column(f"{n:,}", str(n), ".3f") for n in sizes),
+        ex.Column(
             "people needed",
             lambda line: f"{line.needed:,}" if line.needed else f"above {line.largest:,}",
         ),
     )
-    console.print(table_of(lines, columns, "Asia: mean skeleton F1 by people"))
+    console.print(ex.table_of(lines, columns, "Asia: mean skeleton F1 by people"))
     return {"summary": summary}
 
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "local_frontier",
     __doc__,
     KEY,
     jobs,
     options=(
-        Option("--data", "not used: Asia is built in", kind=Path),
-        counts("--sizes", "people", SIZES, (1_000, 10_000, 100_000)),
-        numbers("--epsilons", "of a whole record", (1.0, 8.0, 16.0, 24.0), (1.0, 16.0)),
-        one_count("--runs", "data sets of each row", 5, 2),
+        ex.Option("--data", "not used: Asia is built in", kind=Path),
+        ex.counts("--sizes", "people", SIZES, (1_000, 10_000, 100_000)),
+        ex.numbers("--epsilons", "of a whole record", (1.0, 8.0, 16.0, 24.0), (1.0, 16.0)),
+        ex.one_count("--runs", "data sets of each row", 5, 2),
     ),
     settings=lambda chosen: SETTINGS,
     finish=finish,
     draw=draw,
     width=160,
 )
-
-
 main = EXPERIMENT.main
 
 

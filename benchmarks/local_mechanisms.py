@@ -28,7 +28,6 @@ from jaxcd.local.ibu import denoised_joint, resample
 # : Steps of expectation-maximisation: the last digits of a converged estimate are not worth their
 # time, and stopping early keeps it smooth.
 IBU_STEPS = 300
-
 # : Joint tables above this many cells are not denoised here: a step would take seconds, and n rows
 # say nothing about most cells.
 IBU_CELLS = 200_000

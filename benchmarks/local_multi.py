@@ -32,25 +32,7 @@ import networkx as nx
 from rich.console import Console
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Column,
-    Experiment,
-    Job,
-    Record,
-    Row,
-    columns_of,
-    data_option,
-    kept,
-    key,
-    mean,
-    means,
-    names,
-    one_count,
-    panels,
-    save_picture,
-    table_of,
-)
+from benchmarks import experiment as ex
 from benchmarks.local_cases import CASES, SEARCHES, load
 from benchmarks.local_mechanisms import (
     KINDS,
@@ -64,7 +46,6 @@ from benchmarks.local_mechanisms import (
 from jaxcd import local, metrics
 
 FIRST_DATA, FIRST_NOISE = 710_000, 810_000
-
 KEY = ("case", "level", "value", "mechanism", "ibu", "search", "n_runs")
 
 
@@ -92,14 +73,14 @@ class Setting:
             raise AssertionError(
                 f"{mechanism} guarantees {guarantee.epsilon_ldp}, more than {self.value}"
             )
-        noise, public = jax.random.split(key(FIRST_NOISE, run))
+        noise, public = jax.random.split(ex.key(FIRST_NOISE, run))
         reported = randomised(data, mechanism, noise)
         return denoised(reported, mechanism, public) if self.ibu else reported, guarantee
 
 
-def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def summarise(rows: Sequence[ex.Row]) -> list[dict[str, Any]]:
     """Means over the searches of every case and setting."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[ex.Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in KEY[:5]), []).append(row)
     return [
@@ -109,7 +90,7 @@ def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "d_privacy": members[0].d_privacy,
             "n_searches": len(members),
             **{
-                name: mean(row[name] for row in members)
+                name: ex.mean(row[name] for row in members)
                 for name in ("skeleton_f1", "arc_f1", "shd")
             },
         }
@@ -117,11 +98,11 @@ def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
+def draw(rows: Sequence[ex.Row], path: Path) -> None:
     """Boxes of skeleton F1 over searches and runs: a row of panels a case, a panel a level."""
     cases = list(dict.fromkeys(row.case for row in rows))
     noisy = dict.fromkeys((row.level, row.value) for row in rows if row.mechanism is not None)
-    figure, axes = panels(len(cases), len(noisy), width=2.6, height=2.6, sharey=True)
+    figure, axes = ex.panels(len(cases), len(noisy), width=2.6, height=2.6, sharey=True)
     labels = [None, *(kind.label for kind in KINDS)]
     for line, case in zip(axes, cases, strict=True):
         for ax, (level, value) in zip(line, noisy, strict=False):
@@ -140,7 +121,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             ax.set(ylim=(-0.05, 1.05))
             ax.set_title(f"{case}, {level} = {value:g}", fontsize="small")
         line[0].set_ylabel("skeleton F1")
-    save_picture(figure, path)
+    ex.save_picture(figure, path)
 
 
 def measure(reports: Reports, truths: Sequence[nx.DiGraph], name: str) -> dict[str, Any]:
@@ -152,7 +133,7 @@ def measure(reports: Reports, truths: Sequence[nx.DiGraph], name: str) -> dict[s
     values: dict[str, list[float]] = {"skeleton_f1": [], "arc_f1": [], "shd": []}
     seconds = []
     for run, ((data, _), dag) in enumerate(zip(found, truths, strict=True)):
-        with Clock() as clock:
+        with ex.Clock() as clock:
             graph, truth = search.graph(data, FIRST_NOISE + run), search.truth.of(dag)
         seconds.append(clock.seconds)
         values["skeleton_f1"].append(float(metrics.skeleton_f1(graph, truth)))
@@ -163,13 +144,13 @@ def measure(reports: Reports, truths: Sequence[nx.DiGraph], name: str) -> dict[s
         "n_samples": data.n_samples,
         "epsilon_ldp": None if guarantee is None else guarantee.epsilon_ldp,
         "d_privacy": None if guarantee is None else guarantee.d_privacy,
-        **means(values),
+        **ex.means(values),
         **{f"{score}s": each for score, each in values.items()},
         "seconds": median(seconds),
     }
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every level and mechanism, without and with denoising, and every search on it."""
     settings = [Setting(Level.NONE, None, None, False)]
     for level, value in levels_of(chosen.p_max, chosen.epsilons):
@@ -186,7 +167,7 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
                 yield (*base, name, chosen.runs), measure, reports, truths, name
         title = f"{case.name}: means over searches and runs"
         lines = [line for line in summarise(record.rows) if line["case"] == case.name]
-        Console(width=170).print(table_of(lines, COLUMNS, title))
+        Console(width=170).print(ex.table_of(lines, COLUMNS, title))
         jax.clear_caches()  # the next case has other shapes
 
 
@@ -209,43 +190,37 @@ def _once(setting: Setting, samples: Sequence[jaxcd.Dataset]) -> Reports:
     return reports
 
 
-def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
     """Means over the searches."""
     return {"summary": summarise(record.rows)}
 
 
 Reports = Callable[[], list[tuple[jaxcd.Dataset, local.LocalGuarantee | None]]]
-
-
 QUICK = ["PC, Fisher z", "GES, Gaussian BIC", "MMHC, Fisher z"]
-COLUMNS = columns_of(
+COLUMNS = ex.columns_of(
     "at equal=level; value:.4g; mechanism",
-    Column("IBU", lambda line: "yes" if line.ibu else ""),
+    ex.Column("IBU", lambda line: "yes" if line.ibu else ""),
     "epsilon_LDP=epsilon_ldp:.4g; d-privacy=d_privacy:.4g; "
     "skeleton F1=skeleton_f1:.3f; arc F1=arc_f1:.3f; SHD=shd:.2f",
 )
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "local_multi",
     __doc__,
     KEY,
     jobs,
     options=(
-        data_option("sachs/ and galton/"),
-        names("--cases", "cases", CASES, CASES, ["galton", "random-5"]),
-        names("--searches", "searches", list(SEARCHES), list(SEARCHES), QUICK),
+        ex.data_option("sachs/ and galton/"),
+        ex.names("--cases", "cases", CASES, CASES, ["galton", "random-5"]),
+        ex.names("--searches", "searches", list(SEARCHES), list(SEARCHES), QUICK),
         *options(p_max=([0.05, 0.1, 0.5], [0.5]), epsilons=([5.0, 20.0, 80.0], [20.0])),
-        one_count("--rows", "records of the random models", 1_000),
-        one_count("--bins", "of every numeric column", 10),
-        one_count("--runs", "draws of noise (and of random models) of each row", 5, 2),
+        ex.one_count("--rows", "records of the random models", 1_000),
+        ex.one_count("--bins", "of every numeric column", 10),
+        ex.one_count("--runs", "draws of noise (and of random models) of each row", 5, 2),
     ),
-    settings=kept("rows", "bins", first_data=FIRST_DATA, first_noise=FIRST_NOISE),
+    settings=ex.kept("rows", "bins", first_data=FIRST_DATA, first_noise=FIRST_NOISE),
     finish=finish,
     draw=draw,
 )
-
-
 main = EXPERIMENT.main
 
 

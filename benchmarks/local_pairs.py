@@ -30,20 +30,7 @@ import jax
 import numpy as np
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Column,
-    Experiment,
-    Job,
-    Record,
-    Row,
-    columns_of,
-    data_option,
-    names,
-    one_count,
-    panels,
-    save_picture,
-)
+from benchmarks import experiment as ex
 from benchmarks.local_mechanisms import KINDS, Level, kinds_of, levels_of, options, randomised
 from jaxcd import local
 from jaxcd.pairwise import Direction, PairResult, anm, cds, igci, pair_accuracy_of, reci, tuebingen
@@ -51,11 +38,8 @@ from jaxcd.pairwise.pairs import CausePair
 from jaxcd.privacy import Accountant, Ledger
 
 FIRST_NOISE = 910_000
-
 CONTINUOUS = "continuous"
-
 KEY = ("method", "level", "value", "mechanism")
-
 METHODS: dict[str, Callable[[np.ndarray, np.ndarray, jax.Array], PairResult]] = {
     "RECI": lambda x, y, key: reci(x, y, budget=jaxcd.NO_PRIVACY),
     "IGCI": lambda x, y, key: igci(x, y, budget=jaxcd.NO_PRIVACY),
@@ -126,7 +110,7 @@ def measure(
     """
     blocks = columns()
     results, refused = [], 0
-    with Clock() as clock:
+    with ex.Clock() as clock:
         for place, block in enumerate(blocks):
             result = undecided()
             if block is not None:
@@ -149,7 +133,7 @@ def measure(
     }
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every method on the pairs as they are, in bins, and under every mechanism and level."""
     pairs = thinned(tuebingen(chosen.data).pairs[: chosen.pairs], chosen.rows)
     settings: list[tuple[str, float | None, str | None]] = [(CONTINUOUS, None, None)]
@@ -171,11 +155,11 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
             yield (name, *setting), measure, name, pairs, columns
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
+def draw(rows: Sequence[ex.Row], path: Path) -> None:
     """The interval of each method as a box, one panel a level; the line is the accuracy."""
     noisy = [(row.level, row.value) for row in rows if row.mechanism is not None]
     levels = list(dict.fromkeys(noisy)) or [(Level.NONE.value, None)]
-    figure, (axes,) = panels(1, len(levels), width=4.4, height=3.0, sharey=True)
+    figure, (axes,) = ex.panels(1, len(levels), width=4.4, height=3.0, sharey=True)
     labels = [CONTINUOUS, Level.NONE.value, *(kind.label for kind in KINDS)]
     methods = list(dict.fromkeys(row.method for row in rows))
     width = 0.8 / len(methods)
@@ -196,35 +180,33 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     for shift, method in enumerate(methods):
         axes[-1].plot([], [], color=f"C{shift}", linewidth=4, label=method)
     axes[-1].legend(fontsize="x-small")
-    save_picture(figure, path)
+    ex.save_picture(figure, path)
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "local_pairs",
     __doc__,
     KEY,
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "method; at equal=level; value:g; mechanism; accuracy:.3f",
-        Column("95% interval", lambda row: f"{row.lower:.3f} to {row.upper:.3f}"),
+        ex.Column("95% interval", lambda row: f"{row.lower:.3f} to {row.upper:.3f}"),
         "undecided:d; no mechanism=no_mechanism:d; refused:d",
     ),
     options=(
-        data_option("cause_effect_pairs", "no pairs: give --data FOLDER or set JAXCD_DATA"),
-        names("--methods", "methods", list(METHODS), list(METHODS), ["RECI", "IGCI", "CDS"]),
+        ex.data_option("cause_effect_pairs", "no pairs: give --data FOLDER or set JAXCD_DATA"),
+        ex.names("--methods", "methods", list(METHODS), list(METHODS), ["RECI", "IGCI", "CDS"]),
         *options(p_max=([0.05, 0.1, 0.5], [0.5]), epsilons=([2.0, 10.0], [5.0])),
-        one_count("--pairs", "only the first so many", 108),
-        one_count("--rows", "records of a pair, at most", 2_000, 500),
+        ex.one_count("--pairs", "only the first so many", 108),
+        ex.one_count("--rows", "records of a pair, at most", 2_000, 500),
     ),
     settings=lambda chosen: {
-        "n_pairs": chosen.pairs,
+        "n_pairs": len(tuebingen(chosen.data).pairs[: chosen.pairs]),
         "rows": chosen.rows,
         "first_noise": FIRST_NOISE,
     },
     draw=draw,
 )
-
-
 main = EXPERIMENT.main
 
 

@@ -32,28 +32,13 @@ import numpy as np
 import pandas as pd
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Experiment,
-    Job,
-    Record,
-    columns_of,
-    counts,
-    means,
-    numbers,
-    one_count,
-    scores,
-)
+from benchmarks import experiment as ex
 from jaxcd.graphs import dag_to_cpdag, random_dag
 
 FIRST_MODEL = 300
-
 DELTA = 1e-6
-
 REACH = 6.0
-
 BINS = 6
-
 SHAPES: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
     lambda v: v,
     np.sin,
@@ -144,16 +129,16 @@ def measure(
     """Means over the models; ``seconds`` the median of a run."""
     graphs, seconds = [], []
     for model, each in zip(models, data, strict=True):
-        with Clock() as clock:
+        with ex.Clock() as clock:
             graphs.append(_found(each, epsilon, model.seed))
         seconds.append(clock.seconds)
     return {
-        **means(scores(graphs, [model.cpdag() for model in models])),
+        **ex.means(ex.scores(graphs, [model.cpdag() for model in models])),
         "seconds": median(seconds),
     }
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """One row a number of nodes and records, method and epsilon; epsilon is None without
     privacy.
     """
@@ -168,25 +153,22 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
 
 
 KEY = ("n_nodes", "n_samples", "method", "epsilon", "n_models")
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "mixed",
     __doc__,
     KEY,
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "columns=n_nodes:d; rows=n_samples:,; method; epsilon:g|no privacy; "
         "arc F1 (se)=arc_f1+:.3f; skeleton F1 (se)=skeleton_f1+:.3f; seconds:.2f"
     ),
     options=(
-        counts("--nodes", "columns", [10, 20], [6]),
-        counts("--sizes", "records", [1_000, 3_000, 10_000, 100_000], [3_000]),
-        numbers("--epsilons", "totals", [0.5, 1.0, 4.0], [1.0]),
-        one_count("--models", "models of each row", 20, 2),
+        ex.counts("--nodes", "columns", [10, 20], [6]),
+        ex.counts("--sizes", "records", [1_000, 3_000, 10_000, 100_000], [3_000]),
+        ex.numbers("--epsilons", "totals", [0.5, 1.0, 4.0], [1.0]),
+        ex.one_count("--models", "models of each row", 20, 2),
     ),
 )
-
 main = EXPERIMENT.main
 
 

@@ -34,25 +34,7 @@ import jax
 import numpy as np
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Column,
-    Experiment,
-    Job,
-    LeftOut,
-    Option,
-    Record,
-    Row,
-    best,
-    columns_of,
-    data_option,
-    kept,
-    mean,
-    names,
-    one_count,
-    panels,
-    save_picture,
-)
+from benchmarks import experiment as ex
 from jaxcd.errors import JaxcdError
 from jaxcd.pairwise import (
     BoundedPolynomial,
@@ -85,22 +67,17 @@ from jaxcd.pairwise.pairs import TuebingenVersion
 from jaxcd.privacy import NO_PRIVACY, Budget, Ledger, SimulatedNoise
 
 EPSILONS = (0.5, 1.0, 2.0)
-
 #: at which the noise is far below every difference of scores
 EXACT = 1e6
-
 DRAWS = 200
-
 #: at which curves are kept
 RATES = tuple(round(0.05 * i, 2) for i in range(1, 21))
-
 SCORES: dict[str, AnmScore] = {
     "HSIC": HSICScore(),
     "Spearman": SpearmanScore(),
     "Kendall": KendallScore(),
     "log IQR": LogIQRScore(),
 }
-
 DRAWN = (
     "ANM, HSIC",
     "RECI, polynomial 3",
@@ -110,9 +87,7 @@ DRAWN = (
     "private RECI",
     "private ANM, HSIC, all rows",
 )
-
 Pairs = Sequence[CausePair]
-
 #: answers to pairs, and for private methods the scale of the Laplace noise at epsilon 1, one a pair
 Answers = tuple[list[PairResult], list[float] | None]
 
@@ -301,7 +276,7 @@ def evaluate(results: Sequence[Sequence[PairResult]], pairs: Pairs) -> dict[str,
     curves = [np.interp(RATES, found.decision_rates, found.accuracies) for found in each]
     return {
         **{
-            name: mean(getattr(found, name) for found in each)
+            name: ex.mean(getattr(found, name) for found in each)
             for name in ("accuracy", "lower", "upper", "area")
         },
         "n_pairs": each[0].n_pairs,
@@ -335,10 +310,10 @@ def thinned(pair: CausePair, rows: int | None) -> CausePair:
     return dataclasses.replace(pair, x=pair.x[kept], y=pair.y[kept])
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
+def plot(rows: Sequence[ex.Row], path: Path) -> None:
     """Accuracy against decision rate, a panel a collection."""
     sets = list(dict.fromkeys(row.data for row in rows))
-    figure, axes = panels(1, len(sets), width=3.2, height=3.2, sharey=True)
+    figure, axes = ex.panels(1, len(sets), width=3.2, height=3.2, sharey=True)
     for ax, name in zip(axes[0], sets, strict=True):
         for row in rows:
             shown = row.data == name and row.method in DRAWN and row.curve is not None
@@ -349,7 +324,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         ax.axhline(0.5, color="grey", linewidth=0.8)
         ax.set(title=name, xlabel="decision rate", ylim=(0, 1.03))
     axes[0, 0].set_ylabel("weighted accuracy")
-    save_picture(figure, path, legend=3)
+    ex.save_picture(figure, path, legend=3)
 
 
 def measure(
@@ -358,7 +333,7 @@ def measure(
     """The method's rows on a collection; on Tuebingen under both versions' weights."""
     if method.compiles:
         method.answer(pairs)
-    with Clock() as clock:
+    with ex.Clock() as clock:
         answers = method.answer(pairs)
     versions = {name: pairs}
     if name == "Tuebingen":
@@ -383,7 +358,7 @@ def measure(
 def measure_peer(pairs: list[CausePair]) -> dict[str, Any]:
     """Seconds a pair of causal-learn's ANM and of ours, in turn on the same pairs."""
     if importlib.util.find_spec("causallearn") is None:
-        raise LeftOut("causal-learn is not installed (pip install causal-learn)")
+        raise ex.LeftOut("causal-learn is not installed (pip install causal-learn)")
     from causallearn.search.FCMBased.ANM.ANM import ANM
 
     def theirs(pair: CausePair) -> Direction:
@@ -394,9 +369,9 @@ def measure_peer(pairs: list[CausePair]) -> dict[str, Any]:
         return Direction.X_TO_Y if forward > backward else Direction.Y_TO_X
 
     theirs(dataclasses.replace(pairs[0], x=pairs[0].x[:60], y=pairs[0].y[:60]))  # imports
-    with Clock() as clock:
+    with ex.Clock() as clock:
         answers = [theirs(pair) for pair in pairs]
-    ours = best(lambda: _anm(HSICScore())(pairs))
+    ours = ex.best(lambda: _anm(HSICScore())(pairs))
     return {
         "peer": "ANM (causal-learn)",
         "ours": "ANM, HSIC",
@@ -409,7 +384,7 @@ def measure_peer(pairs: list[CausePair]) -> dict[str, Any]:
     }
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every method on every collection."""
     sets = collections(chosen.data, rows=chosen.rows, quick=chosen.quick)
     others = tuebingen(chosen.data, version=TuebingenVersion.PAIRS_100).pairs
@@ -422,7 +397,7 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
     if chosen.peer_pairs > 0:
         try:
             peers.append(measure_peer(sets["SIM"][: chosen.peer_pairs]))
-        except LeftOut as reason:
+        except ex.LeftOut as reason:
             print(f"causal-learn is left out: {reason}")
     record.write(peers=peers, rates=RATES)
     for row in peers:
@@ -434,35 +409,31 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
 
 
 #: ``--data`` of all benchmarks on pairs
-PAIRS = data_option(
+PAIRS = ex.data_option(
     "cause_effect_pairs and kaggle_cause_effect",
     needed="no pairs: give --data FOLDER or set JAXCD_DATA",
 )
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "pairs",
     __doc__,
     ("collection", "method", "data", "epsilon"),
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "data; method; epsilon:g; accuracy:.3f",
-        Column("95 % interval", lambda row: f"{row.lower:.2f} to {row.upper:.2f}"),
+        ex.Column("95 % interval", lambda row: f"{row.lower:.2f} to {row.upper:.2f}"),
         "area:.3f; seconds:.2f",
     ),
     options=(
         PAIRS,
-        one_count("--rows", "most records of a pair", quick=300),
-        names("--methods", "only methods whose label contains one of these words"),
-        Option("--peer-pairs", "pairs for causal-learn's ANM, 0 for none", 5, 1, kind=int),
+        ex.one_count("--rows", "most records of a pair", quick=300),
+        ex.names("--methods", "only methods whose label contains one of these words"),
+        ex.Option("--peer-pairs", "pairs for causal-learn's ANM, 0 for none", 5, 1, kind=int),
     ),
-    settings=kept(
+    settings=ex.kept(
         "rows", draws=DRAWS, bounds="the pair's own range rounded outwards: measures the noise only"
     ),
     draw=plot,
 )
-
-
 main = EXPERIMENT.main
 
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import jaxcd
-from benchmarks.experiment import Clock, Column, Experiment, Job, Record, columns_of
+from benchmarks import experiment as ex
 from benchmarks.pairs import PAIRS, unscored
 from jaxcd.pairwise import (
     CausePair,
@@ -45,18 +45,13 @@ BROGUEIRA = (
     "Brogueira 2025, github.com/tiagobrogueira/Causal-Discovery-In-Exchangeable-Data, "
     "tables of results, with cdt's methods"
 )
-
 IMMER = (
     "Immer et al. 2023 (LOCI), github.com/aleximmer/loci, baseline_results/Tuebingen.tab: "
     "its scores under these weights"
 )
-
 ONE_RULER = "arXiv 2606.23767 (One Ruler), a re-run of RECI on the 102 scalar pairs"
-
 DISCRETE = ("pair0047", "pair0070", "pair0107")
-
 Decide = Callable[[np.ndarray, np.ndarray], Direction]
-
 Score = Callable[[np.ndarray, np.ndarray], float]
 
 
@@ -172,12 +167,12 @@ def measure(claim: Claim, pairs: Sequence[CausePair], peer: Score | None) -> dic
     alike; None without it, or where it has no such variant.
     """
     decide = METHODS[claim.method]
-    with Clock() as clock:
+    with ex.Clock() as clock:
         answers = [decide(pair.x, pair.y) for pair in pairs]
     ours = pair_accuracy_of([unscored(answer) for answer in answers], pairs).accuracy
     same, peer_seconds = None, None
     if peer is not None:
-        with Clock() as theirs:
+        with ex.Clock() as theirs:
             found = [peer_direction(peer, pair) for pair in pairs]
         peer_seconds = theirs.seconds
         same = sum(a is b for a, b in zip(answers, found, strict=True))
@@ -193,7 +188,7 @@ def measure(claim: Claim, pairs: Sequence[CausePair], peer: Score | None) -> dic
     }
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every claim; those with a difference that is expected say why."""
     sets, peers = collections(chosen.data, quick=chosen.quick), peer_scores()
     for claim in CLAIMS:
@@ -204,21 +199,19 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
     record.write(peer=f"cdt {metadata.version('cdt')}" if peers else None)
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "pairs_published",
     __doc__,
     ("method", "collection", "source"),
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "method",
-        Column("pairs", lambda row: f"{row.collection} ({row.n_pairs})"),
+        ex.Column("pairs", lambda row: f"{row.collection} ({row.n_pairs})"),
         "published:.3f; ours:.4f; difference:+.3f; cdt decides alike=same:d; "
         "s, ours=seconds:.2f; s, cdt=peer_seconds:.1f",
     ),
     options=(PAIRS,),
 )
-
-
 main = EXPERIMENT.main
 
 

@@ -30,23 +30,7 @@ import numpy as np
 from scipy import special
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Column,
-    Experiment,
-    Job,
-    Option,
-    Record,
-    Row,
-    columns_of,
-    counts,
-    kept,
-    mean,
-    numbers,
-    one_count,
-    panels,
-    save_picture,
-)
+from benchmarks import experiment as ex
 from jaxcd.citests import Query
 from jaxcd.data import structural
 from jaxcd.published.accounting import claimed_sensitivity
@@ -55,26 +39,16 @@ from jaxcd.published.pcd_rcit import PublishedRCIT
 from jaxcd.queries import Session
 
 ALPHA = 0.05
-
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
-
 SIZES = (200, 500)
-
 LEVELS = (0, 1, 3, 5)
-
 #: levels into which each conditioning column is cut for Kendall's strata, by the number of columns
 CUTS = {1: 8, 2: 4, 3: 3}
-
 PCD = "PCD's RCIT, published noise"
-
 PCD_PLAIN = "PCD's RCIT, no privacy"
-
 RCIT = "RCIT, no privacy"
-
 KENDALL = "Kendall, proved noise"
-
 KENDALL_PUBLISHED = "Kendall, Priv-PC's noise"
-
 KENDALL_PLAIN = "Kendall, no privacy"
 
 
@@ -140,10 +114,12 @@ def _rcit(data: jaxcd.Dataset, query: Query, key: jax.Array) -> Calls:
     return {(RCIT, None): float(session.evaluate([query]).margin[0] > 0)}
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
+def plot(rows: Sequence[ex.Row], path: Path) -> None:
     """Type I (solid) and type II (dashed) error against epsilon, a panel a setting."""
     sizes, levels = sorted({row.n_samples for row in rows}), sorted({row.level for row in rows})
-    figure, axes = panels(len(sizes), len(levels), width=3.4, height=3.0, sharex=True, sharey=True)
+    figure, axes = ex.panels(
+        len(sizes), len(levels), width=3.4, height=3.0, sharex=True, sharey=True
+    )
     for place, ax in np.ndenumerate(axes):
         n, level = sizes[place[0]], levels[place[1]]
         for i, method in enumerate((PCD, KENDALL, KENDALL_PUBLISHED, RCIT, PCD_PLAIN)):
@@ -162,7 +138,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         ax.set_xlabel("epsilon")
     for ax in axes[:, 0]:
         ax.set_ylabel("type I (solid), type II (dashed)")
-    save_picture(figure, path, legend=3)
+    ex.save_picture(figure, path, legend=3)
 
 
 def measure(
@@ -189,7 +165,7 @@ def measure(
             }
             found: Calls = {}
             for name, method in methods.items():
-                with Clock() as clock:
+                with ex.Clock() as clock:
                     found |= method()
                 seconds[name].append(clock.seconds)
             calls[dependent].append(found)
@@ -197,7 +173,7 @@ def measure(
     for method, epsilon in sorted(
         calls[False][0], key=lambda row: (row[1] is not None, row[0], row[1] or 0)
     ):
-        rate = [mean(c[method, epsilon] for c in calls[side][1:]) for side in (False, True)]
+        rate = [ex.mean(c[method, epsilon] for c in calls[side][1:]) for side in (False, True)]
         clocked = PCD if "PCD" in method else RCIT if method == RCIT else KENDALL
         rows.append(
             {
@@ -212,7 +188,7 @@ def measure(
     return rows
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """The rows of every size and number of conditioning columns."""
     for n in chosen.sizes:
         for level in chosen.levels:
@@ -226,26 +202,26 @@ def asked(row: Mapping[str, Any]) -> str:
     return f"{row['epsilon']:g}" + ("" if row["proven"] else " ?")
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "pcd_figure1",
     __doc__,
     ("n_samples", "level", "n_data_sets", "method", "epsilon"),
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "method",
-        Column("epsilon", asked),
+        ex.Column("epsilon", asked),
         "type I=type_1:.3f; type II=type_2:.3f; seconds=seconds_per_test:.3f",
     ),
     title=lambda row: (
         f"n = {row.n_samples}, |Z| = {row.level}: {row.n_data_sets} data sets of each kind"
     ),
     options=(
-        counts("--sizes", "records", SIZES, SIZES[:1]),
-        Option("--levels", "conditioning columns", LEVELS, (0, 1), int, True, range(9)),
-        numbers("--epsilon", "of one noisy answer", EPSILONS),
-        one_count("--runs", "data sets of each kind", 100, 10),
+        ex.counts("--sizes", "records", SIZES, SIZES[:1]),
+        ex.Option("--levels", "conditioning columns", LEVELS, (0, 1), int, True, range(9)),
+        ex.numbers("--epsilon", "of one noisy answer", EPSILONS),
+        ex.one_count("--runs", "data sets of each kind", 100, 10),
     ),
-    settings=kept(
+    settings=ex.kept(
         "runs",
         alpha=ALPHA,
         n_permutations=100,
@@ -254,8 +230,6 @@ EXPERIMENT = Experiment(
     ),
     draw=plot,
 )
-
-
 main = EXPERIMENT.main
 
 

@@ -26,44 +26,18 @@ from typing import Any
 import jax
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Column,
-    Experiment,
-    Job,
-    Record,
-    Row,
-    columns_of,
-    counts,
-    data_option,
-    kept,
-    key,
-    max_level,
-    mean,
-    means,
-    names,
-    numbers,
-    one_count,
-    panels,
-    save_picture,
-)
+from benchmarks import experiment as ex
 from benchmarks.sources import load_networks
 from jaxcd import metrics
 from jaxcd.data import structural
 from jaxcd.published.pcd import pcd
 
 NETWORKS = ("cancer", "asia", "child", "alarm")
-
 SIZES = (1000, 2000, 4000, 8000)
-
 EPSILONS = (0.1, 1.0, 10.0)
-
 RCIT_LEVEL = 3
-
 NON_PRIVATE = "PC, RCIT, no privacy"
-
 PUBLISHED = "PCD, published"
-
 Run = Callable[[jaxcd.Dataset, jax.Array], jaxcd.DiscoveryResult]
 
 
@@ -95,7 +69,7 @@ def rows_of(
     truths: Sequence[jaxcd.MixedGraph],
     chosen: Namespace,
     pcd_level: int,
-) -> Iterator[Job]:
+) -> Iterator[ex.Job]:
     """Every row of one structure and size."""
     methods: list[tuple[str, float | None, int, Callable[[int], Run]]] = [
         (NON_PRIVATE, None, RCIT_LEVEL, non_private),
@@ -110,10 +84,10 @@ def rows_of(
         yield values, measure, made(level), data, truths
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
+def plot(rows: Sequence[ex.Row], path: Path) -> None:
     """F1 over arcs (solid) and skeleton (dotted) against n, a panel a structure."""
     structures = list(dict.fromkeys(row.structure for row in rows))
-    figure, axes = panels(1, len(structures), width=3.5, height=2.8, sharey=True)
+    figure, axes = ex.panels(1, len(structures), width=3.5, height=2.8, sharey=True)
     lines = dict.fromkeys((row.method, row.epsilon) for row in rows)
     for ax, name in zip(axes[0], structures, strict=True):
         for i, (method, epsilon) in enumerate(lines):
@@ -125,7 +99,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             ax.plot(n, [row.skeleton_f1 for row in line], linestyle=":", linewidth=1, **look)
         ax.set(title=name, xscale="log", xlabel="records", ylim=(0, 1.03))
     axes[0, 0].set_ylabel("F1: arcs (solid), skeleton (dotted)")
-    save_picture(figure, path, legend=2)
+    ex.save_picture(figure, path, legend=2)
 
 
 def measure(
@@ -134,8 +108,8 @@ def measure(
     """All runs of a method.  Compilation is in the first run's time, so the median is given."""
     results, seconds = [], []
     for r, sample in enumerate(data):
-        with Clock() as clock:
-            results.append(run(sample, key(30_000, r)))
+        with ex.Clock() as clock:
+            results.append(run(sample, ex.key(30_000, r)))
         seconds.append(clock.seconds)
     pairs = list(zip((result.graph for result in results), truths, strict=True))
     values: dict[str, list[float]] = {}
@@ -150,42 +124,36 @@ def measure(
     }
     return {
         "n_samples": data[0].n_samples,
-        "total_epsilon": mean(result.cost.epsilon for result in results),
+        "total_epsilon": ex.mean(result.cost.epsilon for result in results),
         "proven": False,
-        **means(values),
-        **{name: mean(several) if several else None for name, several in infos.items()},
+        **ex.means(values),
+        **{name: ex.mean(several) if several else None for name, several in infos.items()},
         "seconds": median(seconds),
     }
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every row of every structure and size."""
     loaded = load_networks(chosen.networks, chosen.data)
     for name in (name for name in chosen.networks or NETWORKS if name in loaded):
         dag = loaded[name].dag
-        models = [structural.nonlinear_sem(dag, key=key(10_000, r)) for r in range(chosen.runs)]
+        models = [structural.nonlinear_sem(dag, key=ex.key(10_000, r)) for r in range(chosen.runs)]
         truths = [model.cpdag() for model in models]
         for n in [chosen.rows] if chosen.rows else chosen.sizes:
-            data = [model.sample(n, key=key(20_000, r)) for r, model in enumerate(models)]
+            data = [model.sample(n, key=ex.key(20_000, r)) for r, model in enumerate(models)]
             yield from rows_of(name, data, truths, chosen, 2 if len(dag) <= 8 else 1)
 
 
 KEY = ("structure", "n_samples", "method", "epsilon", "max_level", "n_runs")
-
-
-COLUMNS = columns_of(
+COLUMNS = ex.columns_of(
     "method; n=n_samples:d; epsilon:g",
-    Column("total ?", lambda row: None if row.epsilon is None else row.total_epsilon, ".3g"),
+    ex.Column("total ?", lambda row: None if row.epsilon is None else row.total_epsilon, ".3g"),
     "arcs P=arc_precision:.2f; R=arc_recall:.2f; F1 (se)=arc_f1+:.2f; "
     "skeleton P=skeleton_precision:.2f; R=skeleton_recall:.2f; F1=skeleton_f1:.2f; "
     "tests=n_tests:.0f; noisy=n_noisy:.0f; seconds:.2f",
 )
-
-
 SETTINGS = {"alpha": 0.05, "n_permutations": 100, "penalty": 1.0}
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "pcd_figure2",
     __doc__,
     KEY,
@@ -193,19 +161,17 @@ EXPERIMENT = Experiment(
     columns=COLUMNS,
     title=lambda row: f"{row.structure}, n = {row.n_samples}: means of {row.n_runs} runs",
     options=(
-        data_option("networks/*.bif"),
-        names("--networks", "structures", quick=["cancer"]),
-        one_count("--rows", "one number of records, in the place of --sizes"),
-        one_count("--runs", "models of each row", 10, 2),
-        counts("--sizes", "records", SIZES, (500,)),
-        numbers("--epsilon", "of one noisy answer", EPSILONS, (1.0,)),
-        max_level(quick=1),
+        ex.data_option("networks/*.bif"),
+        ex.names("--networks", "structures", quick=["cancer"]),
+        ex.one_count("--rows", "one number of records, in the place of --sizes"),
+        ex.one_count("--runs", "models of each row", 10, 2),
+        ex.counts("--sizes", "records", SIZES, (500,)),
+        ex.numbers("--epsilon", "of one noisy answer", EPSILONS, (1.0,)),
+        ex.max_level(quick=1),
     ),
-    settings=kept("runs", **SETTINGS),
+    settings=ex.kept("runs", **SETTINGS),
     draw=plot,
 )
-
-
 main = EXPERIMENT.main
 
 

@@ -20,24 +20,12 @@ import numpy as np
 import pandas as pd
 
 import jaxcd
-from benchmarks.experiment import (
-    Experiment,
-    Job,
-    Option,
-    Record,
-    data_option,
-    kept,
-    max_level,
-    numbers,
-    one_count,
-)
+from benchmarks import experiment as ex
 from benchmarks.pcd_figure2 import COLUMNS, KEY, SETTINGS, rows_of
 from jaxcd.graphs import dag_to_cpdag
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
-
 DATA = Path("sachs", "sachs_cd3cd28_853.csv")
-
 EDGES = Path("sachs", "sachs_edges_17_bnlearn.csv")
 
 
@@ -55,7 +43,7 @@ def load(folder: Path, *, scale: str, n_rows: int | None) -> tuple[jaxcd.Dataset
     return jaxcd.Dataset.from_frame(frame, domain=domain), dag_to_cpdag(dag)
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """The same data and truth in every run."""
     sample, truth = load(Path(chosen.data), scale=chosen.scale, n_rows=chosen.rows)
     data, truths = [sample] * chosen.runs, [truth] * chosen.runs
@@ -70,7 +58,7 @@ def missing(chosen: Namespace) -> str | None:
     return f"{' and '.join(lacking)} not found in the folder {chosen.data}; give --data FOLDER"
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "pcd_sachs",
     __doc__,
     KEY,
@@ -78,18 +66,16 @@ EXPERIMENT = Experiment(
     columns=COLUMNS,
     title=lambda row: f"Sachs, {row.n_samples} cells: means of {row.n_runs} runs",
     options=(
-        data_option("sachs/*.csv", needed="no cells: give --data FOLDER or set JAXCD_DATA"),
-        one_count("--rows", "the first cells only", quick=300),
-        one_count("--runs", "runs of each row", 10, 2),
-        numbers("--epsilon", "of one noisy answer", EPSILONS, (1.0,)),
-        max_level(quick=1),
-        Option("--scale", "of the values", "log", choices=("log", "raw")),
+        ex.data_option("sachs/*.csv", needed="no cells: give --data FOLDER or set JAXCD_DATA"),
+        ex.one_count("--rows", "the first cells only", quick=300),
+        ex.one_count("--runs", "runs of each row", 10, 2),
+        ex.numbers("--epsilon", "of one noisy answer", EPSILONS, (1.0,)),
+        ex.max_level(quick=1),
+        ex.Option("--scale", "of the values", "log", choices=("log", "raw")),
     ),
-    settings=kept("runs", "scale", **SETTINGS),
+    settings=ex.kept("runs", "scale", **SETTINGS),
     check=missing,
 )
-
-
 main = EXPERIMENT.main
 
 

@@ -28,39 +28,15 @@ import numpy as np
 from rich.console import Console
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Column,
-    Compilations,
-    Experiment,
-    Job,
-    Record,
-    Row,
-    columns_of,
-    kept,
-    mean,
-    means,
-    names,
-    numbers,
-    one_count,
-    panels,
-    save_picture,
-    scores,
-    table_of,
-)
+from benchmarks import experiment as ex
 from benchmarks.fci_cases import CASES, Case
 from benchmarks.fci_faults import hidden_smoke, print_hidden_smoke
 from jaxcd.plotting import comparison_png
 
 DELTA = 1e-6
-
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-
 CLOSE = 0.02
-
 PICTURED = 1.0  # epsilon of the pictures, or the next one that was run
-
-
 PUBLISHED_SECONDS = {"earthquake": 1.46, "cancer": 1.43, "asia": 4.59, "survey": 1.02}
 
 """Seconds a run of Priv-FCI, Varici 2022."""
@@ -118,9 +94,7 @@ NON_PRIVATE = (
     _without_privacy(jaxcd.ChiSquare(), 0.01),
     _without_privacy(jaxcd.CovarianceNorm(), 0.05),
 )
-
 REFERENCE = NON_PRIVATE[0].label
-
 PRIVATE = (
     _private("LevelwiseGaussian", lambda p: jaxcd.LevelwiseGaussian(collider_sigmas=0.0)),
     _private("ExponentialSelect", lambda p: jaxcd.ExponentialSelect()),
@@ -132,7 +106,6 @@ PRIVATE = (
     # Passes of the sieve that are not confirmed use up rounds too.
     _private("SieveAndExamine", lambda p: jaxcd.SieveAndExamine(n_rounds=_pairs(p))),
 )
-
 SCORES = {
     "skeleton_f1": "skeleton",
     "mark_f1": "edges with both marks",
@@ -140,7 +113,7 @@ SCORES = {
 }
 
 
-def reached(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def reached(rows: Sequence[ex.Row]) -> list[dict[str, Any]]:
     """For each case and private method the smallest total from which on it is within 0.02 of the
     reference, by score; else None.
     """
@@ -160,7 +133,7 @@ def reached(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return found
 
 
-def run_times(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def run_times(rows: Sequence[ex.Row]) -> list[dict[str, Any]]:
     """For each whole network and method the largest median over the totals, beside the published
     time.
     """
@@ -176,10 +149,12 @@ def run_times(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return times
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
+def plot(rows: Sequence[ex.Row], path: Path) -> None:
     """F1 against the total epsilon: a line of panels a case, one for each score."""
     cases = list(dict.fromkeys(row.case for row in rows))
-    figure, axes = panels(len(SCORES), len(cases), width=2.6, height=2.1, sharex=True, sharey=True)
+    figure, axes = ex.panels(
+        len(SCORES), len(cases), width=2.6, height=2.1, sharex=True, sharey=True
+    )
     for place, ax in np.ndenumerate(axes):
         score, case = list(SCORES)[place[0]], cases[place[1]]
         for i, method in enumerate(PRIVATE):
@@ -199,7 +174,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         column[-1].set_xlabel("total epsilon")
         column[-1].set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
         column[-1].minorticks_off()
-    save_picture(figure, path, legend=4, fontsize=9)
+    ex.save_picture(figure, path, legend=4, fontsize=9)
 
 
 def picture(bench: Bench, folder: Path, epsilons: Sequence[float]) -> None:
@@ -223,7 +198,7 @@ class Bench:
 
 
 def measure(
-    bench: Bench, method: Method, epsilon: float | None, compilations: Compilations
+    bench: Bench, method: Method, epsilon: float | None, compilations: ex.Compilations
 ) -> dict[str, Any]:
     """All runs of a method at one price.  A run that compiles is run again for its time: with the
     same noise it goes the same way.
@@ -236,7 +211,7 @@ def measure(
         n_before = -1
         while n_before < compilations.n:
             n_before = compilations.n
-            with Clock() as clock:
+            with ex.Clock() as clock:
                 result = method.run(data, epsilon, key)
         results.append(result)
         clocks.append(clock)
@@ -251,17 +226,17 @@ def measure(
         "hidden": list(bench.case.hidden),
         "largest_spent": None if epsilon is None else spent,
         "delta": None if epsilon is None else results[0].cost.delta,
-        **means(scores([result.graph for result in results], bench.truth, *SCORES)),
+        **ex.means(ex.scores([result.graph for result in results], bench.truth, *SCORES)),
         "seconds": median(clock.seconds for clock in clocks),
         "longest_seconds": max(clock.seconds for clock in clocks),
         "processor_seconds": median(clock.processor_seconds for clock in clocks),
-        "exhausted": mean(result.exhausted for result in results),
+        "exhausted": ex.mean(result.exhausted for result in results),
     }
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every row of every case, in the table's order; after them the case's picture."""
-    compilations = Compilations()
+    compilations = ex.Compilations()
     for case in CASES:
         if case.network not in chosen.networks:
             continue
@@ -274,7 +249,7 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
         picture(bench, chosen.out.with_suffix(""), chosen.epsilon)
 
 
-def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
     """From which total on a method is close, run times, and what hiding ``smoke`` does."""
     entries, times = reached(record.rows), run_times(record.rows)
     by_case: dict[str, dict[str, Any]] = {}
@@ -283,11 +258,11 @@ def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, 
         totals = ("-" if entry[score] is None else f"{entry[score]:g}" for score in SCORES)
         line = by_case.setdefault(entry["case"], {"case": entry["case"], "reference": reference})
         line[entry["method"]] = " / ".join(totals)
-    columns = [Column("case"), Column("F1 of the reference", "reference")]
-    columns += [Column(method.label) for method in PRIVATE]
+    columns = [ex.Column("case"), ex.Column("F1 of the reference", "reference")]
+    columns += [ex.Column(method.label) for method in PRIVATE]
     title = f"total epsilon from which on F1 is within {CLOSE} of {REFERENCE}"
     caption = "skeleton / marks / directed"
-    console.print(table_of(by_case.values(), columns, title, caption))
+    console.print(ex.table_of(by_case.values(), columns, title, caption))
     lines = (
         [
             {"method": label, **{entry["network"]: entry["seconds"][label] for entry in times}}
@@ -297,9 +272,9 @@ def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, 
         else []
     )
     published = {entry["network"]: entry["published"] for entry in times}
-    columns = [Column("method"), *(Column(name, name, ".3f") for name in published)]
+    columns = [ex.Column("method"), *(ex.Column(name, name, ".3f") for name in published)]
     title = "seconds a run after compilation (published: Priv-FCI, Varici 2022, another machine)"
-    console.print(table_of([{"method": "published", **published}, *lines], columns, title))
+    console.print(ex.table_of([{"method": "published", **published}, *lines], columns, title))
     more = {"reached": entries, "run_times": times}
     if "asia" in chosen.networks:
         more["hidden_smoke"] = hidden_smoke(chosen.rows, seed=20221)
@@ -310,32 +285,30 @@ def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, 
 REASONS = {case.label: case.reason for case in CASES}
 KEY = ("case", "method", "epsilon", "n_runs")
 REASONS = {case.label: case.reason for case in CASES}
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "priv_fci",
     __doc__,
     KEY,
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "method; epsilon:g; spent=largest_spent:.3g; skeleton (se)=skeleton_f1+:.2f; "
         "marks (se)=mark_f1+:.2f; directed (se)=orientation_f1+:.2f; seconds:.3f; "
         "longest=longest_seconds:.2f; cpu=processor_seconds:.2f",
-        Column("exhausted", lambda row: row.epsilon and row.exhausted, ".0%"),
+        ex.Column("exhausted", lambda row: row.epsilon and row.exhausted, ".0%"),
     ),
     title=lambda row: f"{row.case}: means of {row.n_runs} runs\n{REASONS[row.case]}",
     options=(
-        names("--networks", "networks", list(PUBLISHED_SECONDS), list(PUBLISHED_SECONDS), ["asia"]),
-        one_count("--rows", "records", 100_000, 20_000),
-        one_count("--runs", "runs of each row", 20, 2),
-        numbers("--epsilon", "totals", EPSILONS, (1.0, 8.0)),
+        ex.names(
+            "--networks", "networks", list(PUBLISHED_SECONDS), list(PUBLISHED_SECONDS), ["asia"]
+        ),
+        ex.one_count("--rows", "records", 100_000, 20_000),
+        ex.one_count("--runs", "runs of each row", 20, 2),
+        ex.numbers("--epsilon", "totals", EPSILONS, (1.0, 8.0)),
     ),
-    settings=kept("rows", "runs", delta=DELTA, reference=REFERENCE, close=CLOSE),
+    settings=ex.kept("rows", "runs", delta=DELTA, reference=REFERENCE, close=CLOSE),
     finish=finish,
     draw=plot,
 )
-
-
 main = EXPERIMENT.main
 
 

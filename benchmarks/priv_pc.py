@@ -25,37 +25,15 @@ import jax
 import numpy as np
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Column,
-    Experiment,
-    Job,
-    Record,
-    Row,
-    columns_of,
-    data_option,
-    kept,
-    mean,
-    means,
-    names,
-    numbers,
-    one_count,
-    panels,
-    save_picture,
-    scores,
-)
+from benchmarks import experiment as ex
 from benchmarks.sources import BUILT_IN, FROM_FILE, load_networks
 from jaxcd import published
 
 DELTA = 1e-6
-
 PUBLISHED_DELTA = 1e-3
-
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
-
 SEVEN = (*BUILT_IN, *FROM_FILE)
 PER_ROUND = (0.1, 0.3, 1.0, 3.0)
-
 Run = Callable[[jaxcd.Dataset, float | None, jax.Array], jaxcd.DiscoveryResult]
 
 
@@ -121,7 +99,6 @@ NON_PRIVATE = tuple(
         "PC, GTest": _without_privacy(jaxcd.GTest(), alpha=0.1, stable=False),
     }.items()
 )
-
 PUBLISHED = (
     Method(
         "Priv-PC, published", _published(published.priv_pc), "PC, ConditionalTau", published=True
@@ -129,7 +106,6 @@ PUBLISHED = (
     Method("SVT-PC, published", _published(published.svt_pc), "PC, ConditionalTau", published=True),
     Method("EM-PC, published", _published(published.em_pc), "PC, GTest", published=True),
 )
-
 MECHANISMS: tuple[tuple[jaxcd.decisions.Decider, jaxcd.citests.CITest], ...] = (
     (jaxcd.LevelwiseGaussian(), jaxcd.CovarianceNorm()),
     (jaxcd.SparseVector(), jaxcd.CovarianceNorm()),
@@ -139,19 +115,18 @@ MECHANISMS: tuple[tuple[jaxcd.decisions.Decider, jaxcd.citests.CITest], ...] = (
     (jaxcd.Scheduled(jaxcd.ExponentialSelect()), jaxcd.CovarianceNorm()),
     (jaxcd.Scheduled(jaxcd.SieveAndExamine()), jaxcd.CovarianceNorm()),
 )
-
 PRIVATE = tuple(
     Method(f"{decider.name}, {test.name}", private(decider, test), f"PC, {test.name}")
     for decider, test in MECHANISMS
 )
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
+def plot(rows: Sequence[ex.Row], path: Path) -> None:
     """F1 over arcs against the total epsilon, a panel a network."""
     networks = list(dict.fromkeys(row.network for row in rows))
     n_columns = min(4, len(networks))
     n_lines = math.ceil(len(networks) / n_columns)
-    figure, axes = panels(n_lines, n_columns, width=3.6, height=3.1, sharey=True)
+    figure, axes = ex.panels(n_lines, n_columns, width=3.6, height=3.1, sharey=True)
     for ax in axes.flat[len(networks) :]:
         ax.set_visible(False)
     for ax, name in zip(axes.flat, networks, strict=False):
@@ -168,7 +143,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
         ax.set(title=name, xscale="log", xlabel="total epsilon", ylim=(0, 1.03))
     for ax in axes[:, 0]:
         ax.set_ylabel("arc F1 against the true CPDAG")
-    save_picture(figure, path, legend=2)
+    ex.save_picture(figure, path, legend=2)
 
 
 class Bench:
@@ -187,7 +162,7 @@ class Bench:
         """The results of all runs of a method, and their seconds."""
         results, seconds = [], []
         for data, key in zip(self.data, self.noise, strict=True):
-            with Clock() as clock:
+            with ex.Clock() as clock:
                 results.append(method.run(data, epsilon, key))
             seconds.append(clock.seconds)
         if method.baseline == method.label:
@@ -211,20 +186,20 @@ def measure(bench: Bench, method: Method, epsilon: float | None) -> dict[str, An
     tests = [result.info["n_tests"] for result in results if "n_tests" in result.info]
     private = epsilon is not None
     return {
-        "total_epsilon": mean(result.cost.epsilon for result in results) if private else None,
+        "total_epsilon": ex.mean(result.cost.epsilon for result in results) if private else None,
         "delta": results[0].cost.delta if private else None,
         # Simulated noise voids every guarantee; this says whether the same run with secure noise
         # has one.
         "proven": private and not method.published,
-        **means(scores(graphs, bench.truth)),
-        "arc_f1_non_private": mean(scores(graphs, bench.baseline(method))["arc_f1"]),
-        "n_tests": mean(tests) if tests else None,
+        **ex.means(ex.scores(graphs, bench.truth)),
+        "arc_f1_non_private": ex.mean(ex.scores(graphs, bench.baseline(method))["arc_f1"]),
+        "n_tests": ex.mean(tests) if tests else None,
         "seconds": median(seconds),
-        "exhausted": mean(result.exhausted for result in results),
+        "exhausted": ex.mean(result.exhausted for result in results),
     }
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every row of every network, in the table's order."""
     for name, network in load_networks(chosen.networks, chosen.data).items():
         bench = Bench(network, chosen.rows, chosen.runs)
@@ -239,50 +214,46 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
                     yield values, measure, bench, method, epsilon
 
 
-def _asked(row: Row) -> str | None:
+def _asked(row: ex.Row) -> str | None:
     if row.epsilon is None:
         return None
     return f"{row.epsilon:g}" + ("" if row.proven else " a round")
 
 
-def _total(row: Row) -> str | None:
+def _total(row: ex.Row) -> str | None:
     if row.total_epsilon is None:
         return None
     return f"{row.total_epsilon:.3g}" + ("" if row.proven else " ?")
 
 
 KEY = ("network", "method", "epsilon", "n_runs")
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "priv_pc",
     __doc__,
     KEY,
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "method",
-        Column("epsilon", _asked),
-        Column("total", _total),
+        ex.Column("epsilon", _asked),
+        ex.Column("total", _total),
         "arc F1 (se)=arc_f1+:.2f; vs PC=arc_f1_non_private:.2f; skeleton=skeleton_f1:.2f; "
         "tests=n_tests:.0f; seconds:.3f",
-        Column("exhausted", lambda row: row.exhausted if row.proven else None, ".0%"),
+        ex.Column("exhausted", lambda row: row.exhausted if row.proven else None, ".0%"),
     ),
     title=lambda row: f"{row.network}: means of {row.n_runs} runs",
     options=(
-        data_option("networks/*.bif"),
-        names(
+        ex.data_option("networks/*.bif"),
+        ex.names(
             "--networks", "all that are there", (*BUILT_IN, *FROM_FILE), quick=["cancer", "asia"]
         ),
-        one_count("--rows", "records", 100_000, 10_000),
-        one_count("--runs", "runs of each row", 10, 2),
-        numbers("--epsilon", "totals of the proved mechanisms", EPSILONS, (1.0, 4.0)),
-        numbers("--per-round", "epsilon a round, published methods", PER_ROUND, (1.0,)),
+        ex.one_count("--rows", "records", 100_000, 10_000),
+        ex.one_count("--runs", "runs of each row", 10, 2),
+        ex.numbers("--epsilon", "totals of the proved mechanisms", EPSILONS, (1.0, 4.0)),
+        ex.numbers("--per-round", "epsilon a round, published methods", PER_ROUND, (1.0,)),
     ),
-    settings=kept("rows", "runs", delta=DELTA, published_delta=PUBLISHED_DELTA),
+    settings=ex.kept("rows", "runs", delta=DELTA, published_delta=PUBLISHED_DELTA),
     draw=plot,
 )
-
-
 main = EXPERIMENT.main
 
 

@@ -25,32 +25,14 @@ from typing import Any
 import jax
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Experiment,
-    Job,
-    Option,
-    Record,
-    columns_of,
-    counts,
-    data_option,
-    kept,
-    key,
-    means,
-    names,
-    numbers,
-    one_count,
-    scores,
-)
+from benchmarks import experiment as ex
 from benchmarks.sources import load_networks
 from jaxcd.data.structural import nonlinear_sem
 
 DELTA = 1e-6
-
 # Keys of the models reported; the constants of StratifiedRanks and TreeOptions come from the
 # specification, and were looked at here on models with other seeds only.
 FIRST_MODEL = 9000
-
 Run = Callable[[jaxcd.Dataset, float, int], jaxcd.DiscoveryResult]
 
 
@@ -84,12 +66,10 @@ def _without_privacy(test: Callable[[], jaxcd.citests.CITest], alpha: float) -> 
 
 
 PRIVATE = {"ranks, tree-guided": _private("tree"), "ranks, level-wise": _private("level-wise")}
-
 NON_PRIVATE = {
     "ranks, no privacy": _without_privacy(jaxcd.StratifiedRanks, 0.01),
     "RCIT, no privacy": _without_privacy(lambda: jaxcd.RCIT(n_permutations=100), 0.01),
 }
-
 METHODS = PRIVATE | NON_PRIVATE
 
 
@@ -101,14 +81,14 @@ def measure(
     """
     graphs, seconds = [], []
     for model in range(models):
-        model_key, data_key = jax.random.split(key(FIRST_MODEL, model))
+        model_key, data_key = jax.random.split(ex.key(FIRST_MODEL, model))
         data = nonlinear_sem(dag, key=model_key).sample(n, key=data_key)
         for _ in range(2 if model == 0 else 1):
-            with Clock() as clock:
+            with ex.Clock() as clock:
                 result = run(data, epsilon or 0.0, model)
         seconds.append(clock.seconds)
         graphs.append(result.graph)
-    return {**means(scores(graphs, truth)), "seconds": median(seconds)}
+    return {**ex.means(ex.scores(graphs, truth)), "seconds": median(seconds)}
 
 
 #: networks, rows, epsilons, models, methods
@@ -133,7 +113,7 @@ def _plan(chosen: Namespace) -> list[Block]:
     ]
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """The rows of the plan, with what was given in the place of its parts."""
     for names_of, rows, epsilons, models, methods in _plan(chosen):
         n_models = chosen.models or models
@@ -156,29 +136,26 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
 
 
 KEY = ("network", "n_samples", "method", "epsilon", "n_models")
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "private_nonlinear",
     __doc__,
     KEY,
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "method; epsilon:g|-; arc F1 (se)=arc_f1+:.3f; skeleton F1 (se)=skeleton_f1+:.3f; "
         "seconds:.2f"
     ),
     title=lambda row: f"{row.network}, n = {row.n_samples:,}, {row.n_models} models",
     options=(
-        data_option("networks/*.bif"),
-        names("--networks", "structures"),
-        counts("--rows", "records"),
-        numbers("--epsilon", "totals"),
-        one_count("--models", "models of each row"),
-        Option("--no-rcit", "leave out the kernel test without privacy, the slowest", flag=True),
+        ex.data_option("networks/*.bif"),
+        ex.names("--networks", "structures"),
+        ex.counts("--rows", "records"),
+        ex.numbers("--epsilon", "totals"),
+        ex.one_count("--models", "models of each row"),
+        ex.Option("--no-rcit", "leave out the kernel test without privacy, the slowest", flag=True),
     ),
-    settings=kept(delta=DELTA),
+    settings=ex.kept(delta=DELTA),
 )
-
 main = EXPERIMENT.main
 
 

@@ -22,27 +22,11 @@ from typing import Any
 import jax
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Column,
-    Compilations,
-    Experiment,
-    Job,
-    Record,
-    columns_of,
-    data_option,
-    kept,
-    key,
-    max_level,
-    names,
-    one_count,
-    scores,
-)
+from benchmarks import experiment as ex
 from benchmarks.sources import load_networks
 from jaxcd.data import structural
 
 ALPHA = 0.05
-
 PERMUTATIONS = 100
 
 
@@ -52,11 +36,11 @@ def measure(
     """One model, one data set, one search.  levels: (level, pairs asked, pairs separated, seconds
     since the start).
     """
-    model_key, sample_key, test_key = jax.random.split(key(40_000, run), 3)
+    model_key, sample_key, test_key = jax.random.split(ex.key(40_000, run), 3)
     model = structural.nonlinear_sem(network.dag, key=model_key)
     data = model.sample(n, key=sample_key)
     levels: list[tuple[int, int, int, float]] = []
-    compiled, start = Compilations(), time.perf_counter()
+    compiled, start = ex.Compilations(), time.perf_counter()
 
     def progress(level: jaxcd.discovery.LevelRecord) -> None:
         elapsed = time.perf_counter() - start
@@ -67,7 +51,7 @@ def measure(
             flush=True,
         )
 
-    with Clock() as clock:
+    with ex.Clock() as clock:
         result = jaxcd.pc(
             data,
             test=jaxcd.RCIT(n_permutations=PERMUTATIONS),
@@ -77,7 +61,7 @@ def measure(
             max_level=max_level,
             progress=progress,
         )
-    found = scores([result.graph], model.cpdag())
+    found = ex.scores([result.graph], model.cpdag())
     return {
         "n_variables": len(network.names),
         **{name: result.info.get(name) for name in COUNTS},
@@ -89,7 +73,7 @@ def measure(
     }
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """One row a run."""
     for name, network in load_networks(chosen.networks, chosen.data).items():
         for run in range(chosen.runs):
@@ -98,30 +82,27 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
 
 
 COUNTS = ("n_tests", "n_residuals", "n_factorisations")
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "rcit_pc",
     __doc__,
     ("structure", "n_samples", "run"),
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "structure; d=n_variables:d; n=n_samples:,; run:d",
-        *(Column(name.removeprefix("n_"), name, ",", none="-") for name in COUNTS),
+        *(ex.Column(name.removeprefix("n_"), name, ",", none="-") for name in COUNTS),
         "programs=n_compiled:d; seconds:.1f; processor s=processor_seconds:.1f; "
         "arc F1=arc_f1:.2f; skeleton F1=skeleton_f1:.2f",
     ),
     title=f"PC with RCIT, {PERMUTATIONS} permutations, alpha = {ALPHA}, no privacy",
     options=(
-        data_option("networks/*.bif"),
-        names("--networks", "structures", full=["alarm"], quick=["cancer"]),
-        one_count("--rows", "records", 8_000, 300),
-        one_count("--runs", "models", 1),
-        max_level(),
+        ex.data_option("networks/*.bif"),
+        ex.names("--networks", "structures", full=["alarm"], quick=["cancer"]),
+        ex.one_count("--rows", "records", 8_000, 300),
+        ex.one_count("--runs", "models", 1),
+        ex.max_level(),
     ),
-    settings=kept("max_level", alpha=ALPHA, n_permutations=PERMUTATIONS),
+    settings=ex.kept("max_level", alpha=ALPHA, n_permutations=PERMUTATIONS),
 )
-
 main = EXPERIMENT.main
 
 

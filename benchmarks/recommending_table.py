@@ -27,29 +27,13 @@ import jax
 import networkx as nx
 
 import jaxcd
-from benchmarks.experiment import (
-    RESULTS,
-    Clock,
-    Experiment,
-    Job,
-    Option,
-    Record,
-    columns_of,
-    counts,
-    kept,
-    key,
-    means,
-    one_count,
-    read_rows,
-    scores,
-)
+from benchmarks import experiment as ex
 from jaxcd.data import structural
 from jaxcd.graphs import dag_to_cpdag, random_dag
 
 TABLE = Path(jaxcd.__file__).parent / "advice" / "recommended.json"
 FIRST_MODEL, FIRST_NOISE = 730_000, 740_000
 BUDGET = jaxcd.Budget(1.0, 1e-6)
-
 Search = Callable[[jaxcd.Dataset, jaxcd.SimulatedNoise], jaxcd.MixedGraph]
 
 
@@ -85,16 +69,16 @@ def measure(relations: str, n: int, method: str, n_models: int) -> dict[str, Any
     for r in range(n_models):
         dag = random_dag(10, expected_degree=2.0, seed=FIRST_MODEL + r)
         dag = nx.relabel_nodes(dag, {node: f"x{node}" for node in dag})
-        model_key, data_key = jax.random.split(key(FIRST_MODEL, r))
+        model_key, data_key = jax.random.split(ex.key(FIRST_MODEL, r))
         data = MODELS[relations](dag, key=model_key).sample(n, key=data_key)
-        with Clock() as clock:
-            graphs.append(METHODS[method](data, jaxcd.SimulatedNoise(key(FIRST_NOISE, r))))
+        with ex.Clock() as clock:
+            graphs.append(METHODS[method](data, jaxcd.SimulatedNoise(ex.key(FIRST_NOISE, r))))
         seconds.append(clock.seconds)
         truths.append(dag_to_cpdag(jaxcd.MixedGraph.from_dag(dag)).reordered(data.names))
-    return {**means(scores(graphs, truths)), "seconds": median(seconds)}
+    return {**ex.means(ex.scores(graphs, truths)), "seconds": median(seconds)}
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every kind of model, number of rows and method."""
     for n in chosen.sizes:
         for relations in MODELS:
@@ -103,28 +87,25 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
                 yield values, measure, relations, n, method, chosen.models
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "recommending",
     __doc__,
     ("relations", "n_samples", "method", "n_models"),
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "relations; rows=n_samples:,; method; arc F1 (se)=arc_f1+:.3f; "
         "skeleton F1 (se)=skeleton_f1+:.3f; seconds:.2f"
     ),
     options=(
-        Option("--measure", "run the comparison of numeric columns first", flag=True),
-        counts("--sizes", "records", [3_000, 10_000, 50_000], [3_000]),
-        one_count("--models", "models of each row", 8, 2),
+        ex.Option("--measure", "run the comparison of numeric columns first", flag=True),
+        ex.counts("--sizes", "records", [3_000, 10_000, 50_000], [3_000]),
+        ex.one_count("--models", "models of each row", 8, 2),
     ),
-    settings=kept(
+    settings=ex.kept(
         epsilon=BUDGET.epsilon, delta=BUDGET.delta, first_model=FIRST_MODEL, first_noise=FIRST_NOISE
     ),
 )
-
-
 # ---- the table
-
 #: From this share of the rows on that noise hides, or below so many rows times epsilon, less than
 #: about half of the arcs were found.
 LIMITS = {
@@ -195,9 +176,9 @@ def _by_method(rows: Sequence[Mapping[str, Any]], case: Callable[..., str]) -> l
 
 def table(measured: Path) -> dict[str, Any]:
     """What recommended.json holds."""
-    frontier = read_rows(RESULTS / "frontier.json")
-    mixed = [row for row in read_rows(RESULTS / "mixed.json") if row["epsilon"] == 1.0]
-    numeric = read_rows(measured) if measured.is_file() else []
+    frontier = ex.read_rows(ex.RESULTS / "frontier.json")
+    mixed = [row for row in ex.read_rows(ex.RESULTS / "mixed.json") if row["epsilon"] == 1.0]
+    numeric = ex.read_rows(measured) if measured.is_file() else []
     large, small = ("sachs", "child", "alarm"), ("cancer", "earthquake", "survey", "asia")
     models = ("gaussian-5", "gaussian-10", "gaussian-20")
     several = (0.5, 1.0, 5.0)
@@ -246,7 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = EXPERIMENT.parse(arguments)
     if chosen.measure:
         EXPERIMENT.main(arguments)
-    committed = chosen.out == RESULTS / "recommending.json"
+    committed = chosen.out == ex.RESULTS / "recommending.json"
     path = TABLE if committed else chosen.out.with_name(TABLE.name)
     path.write_text(text(table(chosen.out)))
     print(f"wrote {path}")

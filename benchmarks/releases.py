@@ -26,34 +26,16 @@ from statistics import median
 from typing import Any
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Experiment,
-    Job,
-    Record,
-    columns_of,
-    counts,
-    data_option,
-    key,
-    mean,
-    means,
-    names,
-    one_count,
-    scores,
-)
+from benchmarks import experiment as ex
 from benchmarks.sources import Source, gaussian_source, load_networks, network_source
 from jaxcd.discovery import score_graph
 from jaxcd.discovery.released import score_subgraphs
 from jaxcd.releases import GaussianScore, MeasurementErrorScore, SetScore
 
 DELTA = 1e-6
-
 NOISE_SEED = 777
-
 MOST_CELLS = 4_096
-
 KEY = ("name", "release", "n_samples", "epsilon", "delta", "n_runs")
-
 _SCORES: dict[type, Callable[[Any, jaxcd.MixedGraph], float]] = {
     jaxcd.Histogram: lambda bought, truth: score_graph(MeasurementErrorScore(bought), truth),
     jaxcd.Marginals: lambda bought, truth: score_subgraphs(SetScore(bought), truth),
@@ -69,8 +51,8 @@ def measure(source: Source, kind: Any, budget: jaxcd.Budget, runs: int) -> dict[
     for seed in range(runs):
         data, truth = source(seed)
         for _ in range(2 if seed == 0 else 1):
-            noise = jaxcd.SimulatedNoise(key(NOISE_SEED, seed))
-            with Clock() as clock:
+            noise = jaxcd.SimulatedNoise(ex.key(NOISE_SEED, seed))
+            with ex.Clock() as clock:
                 bought = jaxcd.release(data, kind, budget=budget, noise=noise)
                 found = jaxcd.search(bought)
         if not found.spent.epsilon <= budget.epsilon:
@@ -80,13 +62,13 @@ def measure(source: Source, kind: Any, budget: jaxcd.Budget, runs: int) -> dict[
         truths.append(truth)
         higher.append(_SCORES[type(kind)](bought, truth) > found.info["score"] + 1e-6)
     return {
-        **means(scores(graphs, truths)),
-        "truth_higher": mean(higher),
+        **ex.means(ex.scores(graphs, truths)),
+        "truth_higher": ex.mean(higher),
         "seconds": median(seconds),
     }
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Data, release, number of rows and budget of every row."""
     names_of = chosen.networks or (["cancer"] if chosen.quick else None)
     p = 5 if chosen.quick else 20
@@ -110,24 +92,23 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
             yield values, measure, source, kind, budget, chosen.runs
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "releases",
     __doc__,
     KEY,
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "data=name; release; rows=n_samples:,; epsilon:g; delta:g; "
         "arc F1 (se)=arc_f1+:.3f; skeleton F1=skeleton_f1:.3f; "
         "truth higher=truth_higher:.2f; seconds:.2f"
     ),
     options=(
-        data_option("networks/*.bif"),
-        names("--networks", "default: all that are there"),
-        counts("--rows", "records", [100_000, 10_000], [5_000]),
-        one_count("--runs", "runs of each row", 10, 2),
+        ex.data_option("networks/*.bif"),
+        ex.names("--networks", "default: all that are there"),
+        ex.counts("--rows", "records", [100_000, 10_000], [5_000]),
+        ex.one_count("--runs", "runs of each row", 10, 2),
     ),
 )
-
 main = EXPERIMENT.main
 
 

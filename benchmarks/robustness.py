@@ -33,24 +33,7 @@ import numpy as np
 from rich.console import Console
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Column,
-    Experiment,
-    Job,
-    Record,
-    Row,
-    columns_of,
-    data_option,
-    kept,
-    key,
-    mean,
-    names,
-    one_count,
-    scores,
-    standard_error,
-    table_of,
-)
+from benchmarks import experiment as ex
 from benchmarks.sources import GAUSSIAN, Source, gaussian_source, load_networks, network_source
 from jaxcd.discovery import (
     pc_second_moments,
@@ -63,15 +46,10 @@ from jaxcd.releases.moments import second_moments
 from jaxcd.releases.tables import marginal_screen, measurement_error
 
 EPSILON, DELTA = 1.0, 1e-6
-
 FIRST_DATA, FIRST_NOISE = 520_000, 620_000
-
 KEY = ("release", "case", "n_samples", "constant", "value")
-
 DEFAULT = "default"
-
 FACTORS = (0.5, 2.0)
-
 Search = Callable[..., jaxcd.DiscoveryResult]
 
 
@@ -154,10 +132,8 @@ def scaled(value: Any, factor: float, least: float, most: float) -> Any:
 
 
 INFINITE = float("inf")
-
 # The package has a function of this name in its place.
 _ORDERINGS = importlib.import_module("jaxcd.discovery.score.ordering_search")
-
 STUDIES = (
     Study(
         "Histogram",
@@ -255,13 +231,13 @@ class Bench:
         graphs, seconds = [], []
         with patched(variant.patches):
             for r, (data, _) in enumerate(self.pairs):
-                noise = jaxcd.SimulatedNoise(key(FIRST_NOISE, r))
-                with Clock() as clock:
+                noise = jaxcd.SimulatedNoise(ex.key(FIRST_NOISE, r))
+                with ex.Clock() as clock:
                     bought = jaxcd.release(data, kind, budget=budget, noise=noise)
                     found = self.study.search(bought, **variant.search)
                 seconds.append(clock.seconds)
                 graphs.append(found.graph)
-        return scores(graphs, [truth for _, truth in self.pairs]), median(seconds)
+        return ex.scores(graphs, [truth for _, truth in self.pairs]), median(seconds)
 
     def measure(self, variant: Variant) -> dict[str, Any]:
         """The loss of a variant: F1 of the defaults less its own, in the same runs."""
@@ -270,11 +246,11 @@ class Bench:
         before = self.defaults[0]
         losses = {name: np.subtract(before[name], values) for name, values in found.items()}
         return {
-            "arc_f1": mean(found["arc_f1"]),
-            "skeleton_f1": mean(found["skeleton_f1"]),
-            "arc_loss": mean(losses["arc_f1"]),
-            "arc_loss_se": standard_error(losses["arc_f1"]),
-            "skeleton_loss": mean(losses["skeleton_f1"]),
+            "arc_f1": ex.mean(found["arc_f1"]),
+            "skeleton_f1": ex.mean(found["skeleton_f1"]),
+            "arc_loss": ex.mean(losses["arc_f1"]),
+            "arc_loss_se": ex.standard_error(losses["arc_f1"]),
+            "skeleton_loss": ex.mean(losses["skeleton_f1"]),
             "seconds": seconds,
             "n_runs": self.n_runs,
         }
@@ -323,7 +299,7 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     )
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every constant of every study and case; cases without a file are named and left out."""
     for study in STUDIES:
         if study.name not in chosen.releases:
@@ -356,49 +332,45 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
             )
 
 
-def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
     """The largest losses."""
     summary = summarise(record.rows)
     title = "loss in arc F1 when a constant is halved or doubled (negative: better)"
-    console.print(table_of(summary, COLUMNS, title))
+    console.print(ex.table_of(summary, COLUMNS, title))
     return {"summary": summary}
 
 
-def _values(entry: Row) -> str:
+def _values(entry: ex.Row) -> str:
     several = entry.at if isinstance(entry.at, list) else [entry.at]
     return ", ".join(f"{part:g}" for part in several)
 
 
-COLUMNS = columns_of(
+COLUMNS = ex.columns_of(
     "release; constant; mean=mean_loss:+.3f; largest (se)=largest_loss+:+.3f",
-    Column("at", _values),
-    Column("on", lambda entry: f"{entry.case}, {entry.n_samples:,}"),
+    ex.Column("at", _values),
+    ex.Column("on", lambda entry: f"{entry.case}, {entry.n_samples:,}"),
     "largest gain=largest_gain:+.3f",
 )
-
-
 NAMES = tuple(study.name for study in STUDIES)
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "robustness",
     __doc__,
     KEY,
     jobs,
     options=(
-        data_option("networks/*.bif"),
-        names("--releases", "studies", NAMES, NAMES),
-        names("--networks", "cases", sorted({case for study in STUDIES for case in study.cases})),
-        one_count("--rows", "records", 100_000, 5_000),
-        one_count("--runs", "runs of each row", 5, 1),
+        ex.data_option("networks/*.bif"),
+        ex.names("--releases", "studies", NAMES, NAMES),
+        ex.names(
+            "--networks", "cases", sorted({case for study in STUDIES for case in study.cases})
+        ),
+        ex.one_count("--rows", "records", 100_000, 5_000),
+        ex.one_count("--runs", "runs of each row", 5, 1),
     ),
-    settings=kept(
+    settings=ex.kept(
         "runs", epsilon=EPSILON, delta=DELTA, first_data=FIRST_DATA, first_noise=FIRST_NOISE
     ),
     finish=finish,
 )
-
-
 main = EXPERIMENT.main
 
 

@@ -20,25 +20,8 @@ import numpy as np
 from rich.console import Console
 
 import jaxcd
+from benchmarks import experiment as ex
 from benchmarks.counting_test import CountedTest
-from benchmarks.experiment import (
-    Column,
-    Compilations,
-    Experiment,
-    Job,
-    Record,
-    Row,
-    best,
-    columns_of,
-    data_option,
-    environment,
-    kept,
-    mean,
-    names,
-    one_count,
-    table_of,
-    timed,
-)
 from benchmarks.sources import BUILT_IN, FROM_FILE, load_networks
 from jaxcd import published
 from jaxcd.ops import contingency
@@ -55,18 +38,15 @@ AUTHORS_SECONDS = {
     "child": 63.0,
     "alarm": 70.0,
 }
-
 # What is asked for: 10 times faster on the four small networks, 20 times on the others; 5 seconds
 # without privacy.
 FACTOR = {name: 10 if name in BUILT_IN else 20 for name in AUTHORS_SECONDS}
-
 NON_PRIVATE_SECONDS = 5.0
-
 NON_PRIVATE = ("sachs", "child", "alarm")
 
 
 def non_private_time(
-    data: jaxcd.Dataset, n_runs: int, compilations: Compilations
+    data: jaxcd.Dataset, n_runs: int, compilations: ex.Compilations
 ) -> dict[str, Any]:
     """Whole runs of PC with chi-square at level 0.05 in the stable order.  cells: table cells
     counted in a run; cells_per_second: over the median.
@@ -82,7 +62,7 @@ def non_private_time(
         )
 
     before = compilations.n
-    timing, results = timed(run, n_runs)
+    timing, results = ex.timed(run, n_runs)
     n_compilations = compilations.n - before
     counted = CountedTest(jaxcd.ChiSquare())
     run(0, counted)
@@ -106,9 +86,9 @@ def _limits(masks: jax.Array) -> dict[str, float]:
     large = np.zeros(1 << 25)
     copied = np.empty_like(large)
     seconds = {
-        "and": best(lambda: np.bitwise_and(first, second, out=out), n_runs=200),
-        "popcount": best(lambda: np.bitwise_count(first, out=ones), n_runs=200),
-        "copy": best(lambda: np.copyto(copied, large), n_runs=5),
+        "and": ex.best(lambda: np.bitwise_and(first, second, out=out), n_runs=200),
+        "popcount": ex.best(lambda: np.bitwise_count(first, out=ones), n_runs=200),
+        "copy": ex.best(lambda: np.copyto(copied, large), n_runs=5),
     }
     n_bytes = {"and": 2 * first.nbytes, "popcount": first.nbytes, "copy": 2 * large.nbytes}
     return {f"{name}_bytes_per_second": n_bytes[name] / seconds[name] for name in seconds}
@@ -129,7 +109,7 @@ def core_speed(data: jaxcd.Dataset, n_cells: int) -> list[dict[str, Any]]:
     rows = []
     for depth in (2, 3, 4):
         index = rng.integers(0, masks.words.shape[0], (n_cells, depth)).astype(np.int32)
-        seconds = best(partial(contingency.cell_counts, masks.words, index))
+        seconds = ex.best(partial(contingency.cell_counts, masks.words, index))
         speed = n_cells * depth * masks.words.shape[1] * 4 / seconds
         rows.append(
             {
@@ -148,7 +128,7 @@ def published_time(
     function: Callable[..., jaxcd.DiscoveryResult],
     data: jaxcd.Dataset,
     n_runs: int,
-    compilations: Compilations,
+    compilations: ex.Compilations,
 ) -> dict[str, Any]:
     """A published method at epsilon 1 a round; run r has noise r.  ratio: authors' seconds over our
     median, ratio_of_minimum: over our minimum; None for SVT-PC, which has no reference, and where
@@ -160,12 +140,12 @@ def published_time(
         # The first run has the noise of the second, so that it compiles what that one needs.
         return function(data, epsilon=1.0, key=jax.random.key(max(r, 1)))
 
-    timing, results = timed(run, n_runs)
+    timing, results = ex.timed(run, n_runs)
     comparable = function is published.priv_pc and data.n_samples == 100_000
     authors = AUTHORS_SECONDS[name] if comparable else None
     return {
-        "n_tests": mean(result.info["n_tests"] for result in results),
-        "n_rounds": mean(result.info["n_rounds"] for result in results),
+        "n_tests": ex.mean(result.info["n_tests"] for result in results),
+        "n_rounds": ex.mean(result.info["n_rounds"] for result in results),
         "timing": timing.to_dict(),
         "compilations": compilations.n - before,
         "authors_seconds": authors,
@@ -175,9 +155,9 @@ def published_time(
     }
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Both published methods, PC without privacy, and the counting core."""
-    compilations = Compilations()
+    compilations = ex.Compilations()
     loaded = load_networks(chosen.networks, chosen.data)
     data = {name: loaded[name].sample(chosen.rows, key=jax.random.key(0)) for name in loaded}
     for name, rows in data.items():
@@ -204,80 +184,74 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
     yield ("counting core", last), core_speed, data[last], n_cells
 
 
-def _times(row: Row) -> str | None:
+def _times(row: ex.Row) -> str | None:
     return None if row.ratio is None else f"{row.ratio:.0f} ({row.ratio_of_minimum:.0f})"
 
 
-def finish(record: Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
     """A table for each part, and how busy the machine was."""
     for part, (title, columns) in TABLES.items():
         rows = [row for row in record.rows if row.part == part]
-        console.print(table_of(rows, columns, title))
-    return {"load_average_at_end": environment()["load_average"]}
+        console.print(ex.table_of(rows, columns, title))
+    return {"load_average_at_end": ex.environment()["load_average"]}
 
 
-_TIMES = columns_of(
+_TIMES = ex.columns_of(
     "network; method; tests=n_tests:.0f",
-    Column("min s", lambda row: row.timing["minimum"], ".3f"),
-    Column("median s", lambda row: row.timing["median"], ".3f"),
-    Column("cpu s", lambda row: min(row.timing["processor_runs"]), ".3f"),
-    Column("compile s", lambda row: row.timing["compilation"], ".1f"),
+    ex.Column("min s", lambda row: row.timing["minimum"], ".3f"),
+    ex.Column("median s", lambda row: row.timing["median"], ".3f"),
+    ex.Column("cpu s", lambda row: min(row.timing["processor_runs"]), ".3f"),
+    ex.Column("compile s", lambda row: row.timing["compilation"], ".1f"),
     "compiled=compilations:d",
 )
-
-
-TABLES: dict[str, tuple[str, Sequence[Column]]] = {
+TABLES: dict[str, tuple[str, Sequence[ex.Column]]] = {
     "published": (
         "Published methods, epsilon 1 a round; times faster by the median (by the minimum)",
         (
             *_TIMES,
-            Column("rounds", "n_rounds", ".0f"),
-            Column("authors s", "authors_seconds", "g"),
-            Column("times", _times),
-            Column("asked", "factor_asked", "d"),
+            ex.Column("rounds", "n_rounds", ".0f"),
+            ex.Column("authors s", "authors_seconds", "g"),
+            ex.Column("times", _times),
+            ex.Column("asked", "factor_asked", "d"),
         ),
     ),
     "chi-square": (
         "PC without privacy, ChiSquare",
         (
             *_TIMES,
-            Column("limit s", "limit_seconds", "g"),
-            Column("cells", "cells", ","),
-            Column("cells a second", "cells_per_second", ",.0f"),
+            ex.Column("limit s", "limit_seconds", "g"),
+            ex.Column("cells", "cells", ","),
+            ex.Column("cells a second", "cells_per_second", ",.0f"),
         ),
     ),
     "counting core": (
         "Counting by masks; bytes a second of one thread",
         (
-            Column("masks a cell", "depth", "d"),
-            Column("cells a second", "cells_per_second", ",.0f"),
-            Column("read", "bytes_per_second", ".2g"),
-            Column("of the AND's peak", "fraction_of_peak", ".0%"),
+            ex.Column("masks a cell", "depth", "d"),
+            ex.Column("cells a second", "cells_per_second", ",.0f"),
+            ex.Column("read", "bytes_per_second", ".2g"),
+            ex.Column("of the AND's peak", "fraction_of_peak", ".0%"),
             *(
-                Column(name, f"{name}_bytes_per_second", ".2g")
+                ex.Column(name, f"{name}_bytes_per_second", ".2g")
                 for name in ("and", "popcount", "copy")
             ),
         ),
     ),
 }
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "run_time",
     __doc__,
     ("part", "network", "method", "n_runs", "depth"),
     jobs,
     options=(
-        data_option("networks/*.bif"),
-        names("--networks", "networks", (*BUILT_IN, *FROM_FILE), quick=["cancer", "asia"]),
-        one_count("--rows", "records", 100_000, 10_000),
-        one_count("--runs", "runs of each row", 7, 3),
+        ex.data_option("networks/*.bif"),
+        ex.names("--networks", "networks", (*BUILT_IN, *FROM_FILE), quick=["cancer", "asia"]),
+        ex.one_count("--rows", "records", 100_000, 10_000),
+        ex.one_count("--runs", "runs of each row", 7, 3),
     ),
-    settings=kept("rows", epsilon_per_round=1.0),
+    settings=ex.kept("rows", epsilon_per_round=1.0),
     finish=finish,
 )
-
-
 main = EXPERIMENT.main
 
 

@@ -28,19 +28,7 @@ import networkx as nx
 import numpy as np
 
 import jaxcd
-from benchmarks.experiment import (
-    Clock,
-    Column,
-    Experiment,
-    Job,
-    LeftOut,
-    Record,
-    best,
-    columns_of,
-    counts,
-    data_option,
-    one_count,
-)
+from benchmarks import experiment as ex
 from benchmarks.sources import load_networks
 from jaxcd import metrics, networks
 from jaxcd.discovery import score_graph
@@ -48,9 +36,7 @@ from jaxcd.graphs import dag_to_cpdag, from_causal_learn, random_dag
 
 #: of the data sets; no constant of a search was chosen on these
 FIRST_DATA = 520_000
-
 NO_PRIVACY = jaxcd.NO_PRIVACY
-
 Find = Callable[[jaxcd.Dataset], jaxcd.MixedGraph]
 
 
@@ -165,12 +151,12 @@ def measure(match: Match, n_runs: int) -> dict[str, Any]:
     theirs, nats; None where theirs has no DAG in its class.
     """
     if importlib.util.find_spec(MODULES.get(match.package, match.package)) is None:
-        raise LeftOut(f"pip install {match.package}")
+        raise ex.LeftOut(f"pip install {match.package}")
     case = match.case
-    with Clock() as first:
+    with ex.Clock() as first:
         found = match.ours(case.data)
-    seconds = best(lambda: match.ours(case.data), n_runs=n_runs, first=False)
-    with warnings.catch_warnings(), Clock() as clock:
+    seconds = ex.best(lambda: match.ours(case.data), n_runs=n_runs, first=False)
+    with warnings.catch_warnings(), ex.Clock() as clock:
         warnings.simplefilter("ignore")
         peers = match.theirs(case.data)
     scores = _score_of(case, found), _score_of(case, peers)
@@ -186,7 +172,7 @@ def measure(match: Match, n_runs: int) -> dict[str, Any]:
     }
 
 
-def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every match; Alarm only where its file is, and not with ``--quick``."""
     discrete = [("asia", networks.load("asia"))]
     if not chosen.quick:
@@ -203,29 +189,25 @@ def jobs(chosen: Namespace, record: Record) -> Iterator[Job]:
 
 
 KEY = ("case", "n_samples", "search", "peer")
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = ex.Experiment(
     "search_peers",
     __doc__,
     KEY,
     jobs,
-    columns=columns_of(
+    columns=ex.columns_of(
         "case; rows=n_samples:,; ours=search",
-        Column("peer", lambda row: f"{row.peer} {row.version}"),
+        ex.Column("peer", lambda row: f"{row.peer} {row.version}"),
         "first=first_seconds:.2f; again=seconds:.3f; peer=peer_seconds:.2f; ratio:.1f; "
         "score, ours - peer=score_difference:+.1f|no DAG; SHD=shd:d; peer=peer_shd:d",
     ),
     title="searches by score beside other packages, same data and score",
     options=(
-        data_option("networks/*.bif"),
-        one_count("--rows", "records", 10_000, 1_000),
-        one_count("--runs", "runs of ours", 3, 1),
-        counts("--nodes", "of the random graphs", [10, 20], [5]),
+        ex.data_option("networks/*.bif"),
+        ex.one_count("--rows", "records", 10_000, 1_000),
+        ex.one_count("--runs", "runs of ours", 3, 1),
+        ex.counts("--nodes", "of the random graphs", [10, 20], [5]),
     ),
 )
-
-
 main = EXPERIMENT.main
 
 

@@ -16,7 +16,6 @@ from jaxcd.graphs import dag_to_cpdag, random_dag
 
 #: a data set and the true CPDAG, for a seed
 Source = Callable[[int], tuple[jaxcd.Dataset, jaxcd.MixedGraph]]
-
 BUILT_IN = ("cancer", "earthquake", "survey", "asia")
 FROM_FILE = ("sachs", "child", "alarm")
 BIF_ENDINGS = (".bif", ".bif.gz")
