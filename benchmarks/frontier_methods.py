@@ -22,7 +22,16 @@ import jax
 import numpy as np
 
 import jaxcd
-from benchmarks import common, priv_pc
+from benchmarks import priv_pc
+from benchmarks.sources import (
+    BUILT_IN,
+    FROM_FILE,
+    GAUSSIAN,
+    Source,
+    gaussian_source,
+    load_networks,
+    network_source,
+)
 from jaxcd.discovery import exact_search, ordering_search, search_second_moments
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.privacy import PrivacyCost
@@ -31,8 +40,6 @@ from jaxcd.scores import BICScore, LocalScore
 
 DELTA = 1e-6
 MOST_HISTOGRAM_CELLS = 4_096
-GAUSSIAN = {f"gaussian-{p}": p for p in (5, 10, 20)}
-
 _MOST_EXACT = 20
 _N_CANDIDATES = 10
 _N_CHOICES = 3
@@ -61,7 +68,7 @@ class Case:
     n_samples: int
     n_columns: int
     n_cells: int | None
-    source: common.Source
+    source: Source
 
 
 @dataclass(frozen=True)
@@ -83,20 +90,18 @@ def cases(names: Sequence[str] | None, data: Any, rows: Sequence[int]) -> list[C
     """The named networks (also BIF files) and Gaussian models, or all, each at every number of
     rows; the sizes outside.
     """
-    chosen = names if names is not None else [*common.BUILT_IN, *common.FROM_FILE, *GAUSSIAN]
+    chosen = names if names is not None else [*BUILT_IN, *FROM_FILE, *GAUSSIAN]
     discrete = [name for name in chosen if name not in GAUSSIAN]
-    loaded = common.load_networks(None if names is None else discrete, data) if discrete else {}
+    loaded = load_networks(None if names is None else discrete, data) if discrete else {}
     found = []
     for n in rows:
         for name, network in loaded.items():
             cells = math.prod(k or 1 for k in network.domain.cardinalities)
-            found.append(
-                Case(name, n, len(network.names), cells, common.network_source(network, n))
-            )
+            found.append(Case(name, n, len(network.names), cells, network_source(network, n)))
         for name in chosen:
             if name in GAUSSIAN:
                 found.append(
-                    Case(name, n, GAUSSIAN[name], None, common.gaussian_source(GAUSSIAN[name], n))
+                    Case(name, n, GAUSSIAN[name], None, gaussian_source(GAUSSIAN[name], n))
                 )
     return found
 
@@ -233,7 +238,6 @@ def _small(case: Case) -> str | None:
 
 
 _NO_DATA = Method("complete graph", Regime.NO_DATA, _guess)
-
 DISCRETE: tuple[Method, ...] = (
     _NO_DATA,
     Method("best BIC", Regime.NO_PRIVACY, _bic, reference=True),
