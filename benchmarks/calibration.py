@@ -17,19 +17,17 @@ is not.  Every data set has a model of its own, and every row of the table data 
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import replace
+from statistics import median
+from typing import Any
 
 import jax
-import numpy as np
-from rich.console import Console
-from rich.table import Table
 from scipy import stats
 
 import jaxcd
-from benchmarks import common
+from benchmarks import experiment as ex
 from benchmarks.pcd_figure1 import model
 from jaxcd.citests import CITest, Query
 from jaxcd.data.structural import SingleIndex, StructuralModel
@@ -40,27 +38,6 @@ SIZES = (500, 2_000, 10_000)
 LEVELS = (0, 1, 3, 5)
 #: other data sets than those on which the tests' defaults were chosen
 FIRST_KEY = 70_000
-
-
-@dataclass(frozen=True)
-class Row:
-    """Rates of "dependent" under H0 and H1 with exact 95% intervals; seconds_per_test: the median,
-    data set to p-value.
-
-    verdict: whether type_1 is "below", "within" or "above" what is wanted; "open" from too few data
-    sets.
-    """
-
-    test: str
-    n_samples: int
-    level: int
-    type_1: float
-    type_1_interval: tuple[float, float]
-    power: float
-    power_interval: tuple[float, float]
-    verdict: str
-    n_data_sets: int
-    seconds_per_test: float
 
 
 def mean_index(drawn: StructuralModel) -> StructuralModel:
@@ -90,99 +67,72 @@ def verdict(type_1: float, n_runs: int) -> str:
     return "below" if type_1 < WANTED[0] else "above" if type_1 > WANTED[1] else "within"
 
 
-def row_of(n: int, level: int, n_runs: int, index: str) -> Row:
-    """One size and one number of conditioning columns."""
+def measure(n: int, level: int, n_runs: int, index: str) -> dict[str, Any]:
+    """Rates of "dependent" under H0 and H1 with exact 95% intervals; ``seconds_per_test``: the
+    median, data set to p-value.
+    """
     test: CITest = jaxcd.RCIT() if level else jaxcd.HSIC()
     query = Query.of(0, 1, range(2, 2 + level))
     hits, seconds = [0, 0], []
     for dependent in (False, True):
         for run in range(n_runs):
-            key = jax.random.fold_in(jax.random.fold_in(jax.random.key(FIRST_KEY + run), n), level)
-            model_key, sample_key, test_key = jax.random.split(key, 3)
+            model_key, sample_key, test_key = jax.random.split(ex.key(FIRST_KEY, run, n, level), 3)
             drawn = model(level, dependent=dependent, key=model_key)
             data = (mean_index(drawn) if index == "mean" else drawn).sample(n, key=sample_key)
-            start = time.perf_counter()
-            answer = test.prepare(data, key=test_key).evaluate(query.given, [query], alpha=ALPHA)
-            seconds.append(time.perf_counter() - start)
+            with ex.Clock() as clock:
+                prepared = test.prepare(data, key=test_key)
+                answer = prepared.evaluate(query.given, [query], alpha=ALPHA)
+            seconds.append(clock.seconds)
             hits[dependent] += bool(answer.margin[0] > 0)
     type_1 = hits[0] / n_runs
-    return Row(
-        test.name,
-        n,
-        level,
-        type_1,
-        interval(hits[0], n_runs),
-        hits[1] / n_runs,
-        interval(hits[1], n_runs),
-        verdict(type_1, n_runs),
-        n_runs,
-        float(np.median(seconds)),
-    )
-
-
-def table_of(rows: Sequence[Row], index: str) -> Table:
-    """All rows for the screen."""
-    table = Table(
-        title=f"alpha = {ALPHA}, index = {index} of Z: {rows[0].n_data_sets} data sets of each kind"
-    )
-    for i, column in enumerate(
-        ("test", "n", "|Z|", "type I", "95%", "power", "95%", "0.02-0.09", "seconds")
-    ):
-        table.add_column(column, justify="right" if i else "left", no_wrap=True)
-    for row in rows:
-        ends = [f"{low:.3f}-{high:.3f}" for low, high in (row.type_1_interval, row.power_interval)]
-        table.add_row(
-            row.test,
-            f"{row.n_samples:,}",
-            str(row.level),
-            f"{row.type_1:.3f}",
-            ends[0],
-            f"{row.power:.3f}",
-            ends[1],
-            row.verdict,
-            f"{row.seconds_per_test:.3f}",
-        )
-    return table
-
-
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = common.plain_parser(
-        "Type I error and power of RCIT and HSIC.", out=common.RESULTS / "calibration.json"
-    )
-    common.add_sizes(options)
-    common.add_levels(options)
-    options.add_argument(
-        "--runs", type=common.count, help="data sets of each kind (default: 200; 10 with --quick)"
-    )
-    options.add_argument(
-        "--index", choices=("sum", "mean"), default="sum", help="of the conditioning columns"
-    )
-    full = {"sizes": SIZES, "levels": LEVELS, "runs": 200}
-    return common.parse(
-        options, arguments, full=full, quick={"sizes": (300,), "levels": (0, 1, 3), "runs": 10}
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark, prints the table, and writes JSON after every row."""
-    chosen = _options(arguments)
-    environment = common.environment()
-    settings = {
-        "alpha": ALPHA,
-        "wanted": WANTED,
-        "index": chosen.index,
-        "rcit": repr(jaxcd.RCIT()),
-        "hsic": repr(jaxcd.HSIC()),
+    return {
+        "test": test.name,
+        "type_1": type_1,
+        "type_1_interval": interval(hits[0], n_runs),
+        "power": hits[1] / n_runs,
+        "power_interval": interval(hits[1], n_runs),
+        "verdict": verdict(type_1, n_runs),
+        "seconds_per_test": median(seconds),
     }
-    rows: list[Row] = []
+
+
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """One row a size and a number of conditioning columns."""
     for n in chosen.sizes:
         for level in chosen.levels:
-            rows.append(row_of(n, level, chosen.runs, chosen.index))
-            results = [asdict(row) for row in rows]
-            common.write_json(
-                chosen.out, {"environment": environment, "settings": settings, "results": results}
-            )
-    Console(width=120).print(table_of(rows, chosen.index))
+            yield (n, level, chosen.runs), measure, n, level, chosen.runs, chosen.index
+
+
+def _ends(rate: str) -> ex.Column:
+    return ex.Column("95%", lambda row: "{:.3f}-{:.3f}".format(*row[f"{rate}_interval"]))
+
+
+EXPERIMENT = ex.Experiment(
+    "calibration",
+    __doc__,
+    ("n_samples", "level", "n_data_sets"),
+    jobs,
+    columns=ex.columns_of(
+        "test; n=n_samples:,",
+        ex.Column("|Z|", "level", "d"),
+        "type I=type_1:.3f",
+        _ends("type_1"),
+        "power:.3f",
+        _ends("power"),
+        "0.02-0.09=verdict; seconds=seconds_per_test:.3f",
+    ),
+    title=lambda row: f"alpha = {ALPHA}: {row.n_data_sets} data sets of each kind",
+    options=(
+        ex.counts("--sizes", "records", SIZES, (300,)),
+        ex.Option("--levels", "conditioning columns", LEVELS, (0, 1, 3), int, True, range(9)),
+        ex.one_count("--runs", "data sets of each kind", 200, 10),
+        ex.Option("--index", "of the conditioning columns", "sum", choices=("sum", "mean")),
+    ),
+    settings=ex.kept(
+        "index", alpha=ALPHA, wanted=list(WANTED), rcit=repr(jaxcd.RCIT()), hsic=repr(jaxcd.HSIC())
+    ),
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

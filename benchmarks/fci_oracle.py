@@ -18,24 +18,23 @@ processor time, of one run a graph.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
+import json
 import signal
 import statistics
 import time
+from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 import jaxcd
-from benchmarks import common
+from benchmarks import experiment as ex
 from jaxcd.discovery import fci
 from jaxcd.graphs import DSeparation, MixedGraph, from_causal_learn
 from tests.discovery import fci_cases, pag_reference
@@ -44,7 +43,6 @@ from tests.discovery.fci_cases import Case
 CORES = (*fci_cases.POSSIBLE_D_SEP, *(core for _, core in fci_cases.RULES))
 RULES = tuple(f"R{k}" for k in range(11))
 SECONDS_A_RUN = 60.0  # a peer that takes longer on a graph has failed there
-
 Run = Callable[[Case], tuple[MixedGraph, dict[str, int]]]
 
 
@@ -247,47 +245,6 @@ def summary(method: str, group: str, outcomes: Sequence[Outcome]) -> dict[str, A
     }
 
 
-def tables(lines: Sequence[dict[str, Any]], outcomes: Sequence[Outcome]) -> Iterator[Table]:
-    """For the screen: mismatches and times; uses of the rules."""
-    table = Table(title="Graphs that differ from the truth (by kind of error), and time")
-    headings = (
-        "mismatches",
-        "skeleton",
-        "wrong mark",
-        "missing mark",
-        "changed by order",
-        "failed",
-        "s",
-        "median ms",
-        "max ms",
-    )
-    for column in ("method", "graphs", "n", *headings):
-        table.add_column(column, justify="left" if column in ("method", "graphs") else "right")
-    for line in lines:
-        counts = (
-            "n_graphs",
-            "mismatches",
-            "skeleton",
-            "wrong_marks",
-            "missing_marks",
-            "changed_by_order",
-            "failed",
-        )
-        times = (
-            f"{line['seconds']:.2f}",
-            *(f"{1e3 * (line[k] or 0):.1f}" for k in ("median_seconds", "maximum_seconds")),
-        )
-        table.add_row(line["method"], line["graphs"], *(str(line[name]) for name in counts), *times)
-    yield table
-    table = Table(title="Rules of jaxcd's FCI")
-    for column in ("", *RULES):
-        table.add_column(column, justify="left" if not column else "right")
-    marks, graphs = rule_counts(outcomes)
-    table.add_row("graphs", *(str(graphs[rule]) for rule in RULES))
-    table.add_row("marks", *(str(marks[rule]) for rule in RULES))
-    yield table
-
-
 def rule_counts(outcomes: Sequence[Outcome]) -> tuple[Counter[str], Counter[str]]:
     """Marks that each rule wrote, and graphs in which it wrote one."""
     marks: Counter[str] = Counter()
@@ -298,60 +255,22 @@ def rule_counts(outcomes: Sequence[Outcome]) -> tuple[Counter[str], Counter[str]
     return marks, graphs
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = argparse.ArgumentParser(
-        description="FCI with a perfect oracle against the PAG by definition.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    options.add_argument(
-        "--quick", action="store_true", help="60 graphs of at most 7 observed nodes"
-    )
-    options.add_argument("--seed", type=int, default=0, help="of the graphs")
-    options.add_argument(
-        "--graphs", type=common.count, help="number of graphs (default: 2000; 60 with --quick)"
-    )
-    options.add_argument(
-        "--limit", type=common.count, default=5_000, help="steps of one search for another member"
-    )
-    options.add_argument("--no-peer", action="store_true", help="without causal-learn")
-    options.add_argument(
-        "--out",
-        type=Path,
-        help="JSON file to write (default: results/fci_oracle.json; none if quick)",
-    )
-    chosen = options.parse_args(arguments)
-    if chosen.out is None and not chosen.quick:
-        chosen.out = common.RESULTS / "fci_oracle.json"
-    chosen.graphs = chosen.graphs or (60 if chosen.quick else 2000)
-    return chosen
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark, prints its tables and every mismatch of ours, and writes JSON."""
-    chosen = _options(arguments)
-    console = Console(width=150)
+def measure(chosen: Namespace, record: ex.Record) -> list[dict[str, Any]]:
+    """The lines of the table; writes every mismatch, and prints ours."""
     methods: dict[str, Run] = {"jaxcd": run_jaxcd}
     peer = None if chosen.no_peer else causal_learn()
     if peer is not None:
         methods["causal-learn"] = peer[1]
     elif not chosen.no_peer:
-        console.print("causal-learn is not installed: jaxcd alone")
+        print("causal-learn is not installed: jaxcd alone")
     for run in methods.values():
         run(CORES[0])  # what is loaded at the first call is not timed
-    settings = {
-        "seed": chosen.seed,
-        "limit": chosen.limit,
-        "max_observed": 7 if chosen.quick else 12,
-    }
-    environment = common.environment()
-    environment["versions"]["causal-learn"] = None if peer is None else peer[0]
     outcomes: dict[str, list[Outcome]] = {name: [] for name in methods}
     selected, known, observed, mismatches = [], [], Counter[int](), []
-    start = time.perf_counter()
     for source, is_known, found in sweep(
         methods,
         n_graphs=chosen.graphs,
-        max_observed=settings["max_observed"],
+        max_observed=_max_observed(chosen),
         seed=chosen.seed,
         limit=chosen.limit,
     ):
@@ -363,35 +282,81 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if item.correct is False or item.changed_by_order:
                 mismatches.append({"case": str(source), **asdict(item)})
                 if item.method == "jaxcd":
-                    console.print(f"mismatch: {source}: {item}")
+                    print(f"mismatch: {source}: {item}")
+    print(f"{sum(known)} of {len(known)} PAGs known by definition")
+    marks, graphs = rule_counts(outcomes["jaxcd"])
+    record.write(
+        peer=None if peer is None else f"causal-learn {peer[0]}",
+        n_known=sum(known),
+        n_observed={str(n): observed[n] for n in sorted(observed)},
+        rules={rule: {"graphs": graphs[rule], "marks": marks[rule]} for rule in RULES},
+        mismatches=mismatches,
+    )
     groups = {
         "all": [True] * len(selected),
         "no selection": [not value for value in selected],
         "selection": selected,
     }
-    lines = [
+    return [
         summary(name, group, [item for item, inside in zip(items, members, strict=True) if inside])
         for name, items in outcomes.items()
         for group, members in groups.items()
     ]
-    for table in tables(lines, outcomes["jaxcd"]):
-        console.print(table)
-    console.print(
-        f"{sum(known)} of {len(known)} PAGs known by definition; "
-        f"{time.perf_counter() - start:.0f} s in all"
-    )
-    if chosen.out is not None:
-        marks, graphs = rule_counts(outcomes["jaxcd"])
-        content = {
-            "environment": environment,
-            "settings": settings,
-            "n_known": sum(known),
-            "n_observed": {str(n): observed[n] for n in sorted(observed)},
-            "results": lines,
-            "rules": {rule: {"graphs": graphs[rule], "marks": marks[rule]} for rule in RULES},
-            "mismatches": mismatches,
-        }
-        common.write_json(chosen.out, content)
+
+
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+    """The uses of the rules."""
+    rules = json.loads(record.path.read_text())["rules"]
+    lines = [
+        {"": name, **{rule: rules[rule][name] for rule in RULES}} for name in ("graphs", "marks")
+    ]
+    columns = [ex.Column(""), *(ex.Column(rule, rule, "d") for rule in RULES)]
+    console.print(ex.table_of(lines, columns, "Rules of jaxcd's FCI"))
+    return {}
+
+
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """All graphs at once: their lines are sums."""
+    yield (), measure, chosen, record
+
+
+def _max_observed(chosen: Namespace) -> int:
+    return 7 if chosen.quick else 12
+
+
+def _milliseconds(name: str) -> ex.Column:
+    head = f"{name.split('_')[0]} ms"
+    return ex.Column(head, lambda line: 1e3 * (line[name] or 0), ".1f")
+
+
+COUNTS = ("skeleton", "wrong_marks", "missing_marks", "changed_by_order", "failed")
+EXPERIMENT = ex.Experiment(
+    "fci_oracle",
+    __doc__,
+    ("method", "graphs"),
+    jobs,
+    columns=ex.columns_of(
+        "method; graphs; n=n_graphs:d; mismatches:d",
+        *(ex.Column(name.replace("_", " "), name, "d") for name in COUNTS),
+        "s=seconds:.2f",
+        _milliseconds("median_seconds"),
+        _milliseconds("maximum_seconds"),
+    ),
+    title="Graphs that differ from the truth (by kind of error), and time",
+    options=(
+        ex.Option("--seed", "of the graphs", 0, kind=int),
+        ex.one_count("--graphs", "number of graphs; with --quick of at most 7 nodes", 2000, 60),
+        ex.one_count("--limit", "steps of one search for another member", 5_000),
+        ex.Option("--no-peer", "without causal-learn", flag=True),
+    ),
+    settings=lambda chosen: {
+        "seed": chosen.seed,
+        "limit": chosen.limit,
+        "max_observed": _max_observed(chosen),
+    },
+    finish=finish,
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

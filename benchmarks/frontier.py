@@ -27,22 +27,22 @@ each network, and one of the summary.
 
 from __future__ import annotations
 
-import argparse
 import math
-import os
-import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import jax
 import numpy as np
 from rich.console import Console
 
 import jaxcd
-from benchmarks import common, frontier_pictures, priv_pc
+from benchmarks import experiment as ex
+from benchmarks import frontier_pictures, priv_pc
 from benchmarks.frontier_methods import (
     DELTA,
     DISCRETE,
@@ -53,7 +53,7 @@ from benchmarks.frontier_methods import (
     cases,
     methods_of,
 )
-from jaxcd import metrics
+from benchmarks.sources import BIF_ENDINGS, BUILT_IN, FROM_FILE, GAUSSIAN
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 PER_ROUND = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -68,38 +68,7 @@ SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """One method at one price on one case.  epsilon: what was asked: a total, or of a round where
-    ``regime`` is "ex post".
-
-    *_noise: the standard deviation over the draws for the same data; None for one draw.  exhausted:
-    the share of runs whose budget ran dry.  total_seconds: of all runs, with compilation.
-    """
-
-    network: str
-    n_samples: int
-    method: str
-    regime: str
-    epsilon: float | None
-    total_epsilon: float | None
-    delta: float | None
-    proven: bool
-    reference: bool
-    arc_f1: float
-    arc_f1_sd: float
-    arc_f1_noise: float | None
-    skeleton_f1: float
-    skeleton_f1_sd: float
-    skeleton_f1_noise: float | None
-    exhausted: float
-    seconds: float
-    total_seconds: float
-    n_data: int
-    n_draws: int
-
-
-class TooSlow(Exception):
+class TooSlow(ex.LeftOut):
     """A row that does not fit in its time; the message says by how much."""
 
 
@@ -157,62 +126,54 @@ def measure(
     samples: Samples,
     n_draws: int,
     allowance: Allowance,
-) -> Row:
-    """All runs of a method at one price.
+) -> dict[str, Any]:
+    """All runs of a method at one price.  epsilon: what was asked: a total, or of a round where
+    the regime is "ex post".
+
+    *_noise: the standard deviation over the draws for the same data; None for one draw.  exhausted:
+    the share of runs whose budget ran dry.  total_seconds: of all runs, with compilation.
 
     Raises TooSlow where they do not fit in the allowance, and what the method raises;
     AssertionError if it overspends.
     """
     n_draws = n_draws if method.regime.is_private else 1
     n_runs = len(samples.pairs) * n_draws
+    proved = method.regime in (Regime.PURE, Regime.APPROXIMATE)
     allowance.check(n_runs)
     results: list[jaxcd.DiscoveryResult] = []
-    arcs, skeletons, seconds = [], [], []
-    for r, (data, truth) in enumerate(samples.pairs):
+    seconds = []
+    for r, (data, _) in enumerate(samples.pairs):
         for draw in range(n_draws):
-            key = jax.random.fold_in(jax.random.key(FIRST_NOISE + r), draw)
-            start = time.perf_counter()
-            result = method.run(data, epsilon, key)
-            seconds.append(time.perf_counter() - start)
-            proved = method.regime in (Regime.PURE, Regime.APPROXIMATE)
-            if proved and not (
-                epsilon is not None
-                and result.spent.epsilon <= epsilon
-                and result.cost.epsilon <= epsilon
+            with ex.Clock() as clock:
+                result = method.run(data, epsilon, ex.key(FIRST_NOISE, r, draw))
+            if proved and (
+                epsilon is None or not max(result.spent.epsilon, result.cost.epsilon) <= epsilon
             ):
                 raise AssertionError(
                     f"{method.label} on {case.name}: spent {result.spent}, promised "
                     f"{result.cost}, of epsilon {epsilon}"
                 )
             results.append(result)
-            arcs.append(float(metrics.arc_f1(result.graph, truth)))
-            skeletons.append(float(metrics.skeleton_f1(result.graph, truth)))
+            seconds.append(clock.seconds)
             allowance.take(seconds[-1], compiles=len(seconds) == 1)
             allowance.check(n_runs - len(seconds))
-    return Row(
-        case.name,
-        case.n_samples,
-        method.label,
-        method.regime.value,
-        epsilon,
-        total_epsilon=statistics.mean(result.cost.epsilon for result in results),
-        delta=results[0].cost.delta if method.regime.is_private else None,
+    truths = [truth for _, truth in samples.pairs for _ in range(n_draws)]
+    found = ex.scores([result.graph for result in results], truths)
+    return {
+        "total_epsilon": ex.mean(result.cost.epsilon for result in results),
+        "delta": results[0].cost.delta if method.regime.is_private else None,
         # Simulated noise voids every guarantee; this says whether the same run with secure noise
         # has one.
-        proven=method.regime in (Regime.PURE, Regime.APPROXIMATE, Regime.NO_DATA),
-        reference=method.reference,
-        arc_f1=statistics.mean(arcs),
-        arc_f1_sd=statistics.pstdev(arcs),
-        arc_f1_noise=_within(arcs, n_draws),
-        skeleton_f1=statistics.mean(skeletons),
-        skeleton_f1_sd=statistics.pstdev(skeletons),
-        skeleton_f1_noise=_within(skeletons, n_draws),
-        exhausted=statistics.mean(result.exhausted for result in results),
-        seconds=statistics.median(seconds),
-        total_seconds=sum(seconds),
-        n_data=len(samples.pairs),
-        n_draws=n_draws,
-    )
+        "proven": proved or method.regime is Regime.NO_DATA,
+        "reference": method.reference,
+        **ex.means(found),
+        **{f"{name}_noise": _within(values, n_draws) for name, values in found.items()},
+        "exhausted": ex.mean(result.exhausted for result in results),
+        "seconds": median(seconds),
+        "total_seconds": sum(seconds),
+        "n_data": len(samples.pairs),
+        "n_draws": n_draws,
+    }
 
 
 def _within(values: Sequence[float], n_draws: int) -> float | None:
@@ -222,181 +183,107 @@ def _within(values: Sequence[float], n_draws: int) -> float | None:
     return math.sqrt(float(np.reshape(values, (-1, n_draws)).var(axis=1, ddof=1).mean()))
 
 
-def run_case(
-    case: Case, chosen: argparse.Namespace, record: common.Record, say: Callable[[str], None]
-) -> None:
-    """Every row of a case that the record lacks; what cannot or may not be run is left out with the
-    reason.
-    """
-    samples = Samples(case, chosen.runs)
-    for method in methods_of(case, chosen.methods):
-        prices = (
-            {Regime.EX_POST: chosen.per_round}.get(method.regime, chosen.epsilons)
-            if method.regime.is_private
-            else [None]
-        )
-        smaller = [
-            row
-            for row in record.rows
-            if (row["network"], row["method"], row["regime"])
-            == (case.name, method.label, method.regime.value)
-            and row["n_samples"] < case.n_samples
-        ]
-        allowance = Allowance(
-            chosen.slow, chosen.limit, last=max((row["seconds"] for row in smaller), default=None)
-        )
-        refusal = method.refuses(case)
-        for epsilon in prices:
-            entries = dict(
-                zip(
-                    KEY,
-                    (case.name, case.n_samples, method.label, method.regime.value, epsilon),
-                    strict=True,
-                )
-            )
-            known = record.find(entries)
-            if (
-                known is not None
-                and known["n_data"] >= chosen.runs
-                and (known["n_draws"] >= chosen.draws or not method.regime.is_private)
-            ):
-                allowance.spent, allowance.last = (
-                    allowance.spent + known["total_seconds"],
-                    known["seconds"],
-                )
-                continue
-            if refusal is not None:
-                record.leave_out(entries, refusal)
-                continue
-            try:
-                row = measure(case, method, epsilon, samples, chosen.draws, allowance)
-            except (TooSlow, jaxcd.errors.JaxcdError) as error:
-                reason = (
-                    str(error) if isinstance(error, TooSlow) else f"{type(error).__name__}: {error}"
-                )
-                record.leave_out(entries, reason)
-                say(
-                    f"{case.name}, {case.n_samples:,} rows, {method.label} at {epsilon}: left "
-                    f"out, {reason}"
-                )
-            else:
-                record.add(asdict(row))
-    jax.clear_caches()  # the next case has other shapes
-
-
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = common.plain_parser(__doc__.splitlines()[0], out=common.RESULTS / "frontier.json")
-    options.add_argument(
-        "--data", type=Path, default=os.environ.get("JAXCD_DATA"), help="folder with networks/*.bif"
-    )
-    options.add_argument(
-        "--networks",
-        nargs="+",
-        help="names, BIF files, gaussian-5, gaussian-10, gaussian-20; default: all",
-    )
-    options.add_argument("--rows", type=common.count, nargs="+", help="records")
-    options.add_argument("--runs", type=common.count, help="data sets of each row")
-    options.add_argument("--draws", type=common.count, help="draws of noise for each data set")
-    options.add_argument(
-        "--epsilons", type=common.positive, nargs="+", help="totals of the proved methods"
-    )
-    options.add_argument(
-        "--per-round", type=common.positive, nargs="+", help="epsilon a round, published methods"
-    )
-    options.add_argument(
-        "--methods",
-        nargs="+",
-        help="only those whose label holds one of these words, and those without privacy",
-    )
-    options.add_argument(
-        "--slow",
-        type=common.positive,
-        default=2.0,
-        help="seconds of a run from which on --limit counts",
-    )
-    options.add_argument(
-        "--limit",
-        type=common.positive,
-        default=600.0,
-        help="seconds of a slow method on one network and size",
-    )
-    options.add_argument(
-        "--merge", type=Path, nargs="+", help="result files to join into --out; nothing is run"
-    )
-    common.add_resume(options)
-    chosen = common.parse(
-        options,
-        arguments,
-        full={
-            "rows": [1_000, 10_000, 100_000],
-            "runs": 5,
-            "draws": 2,
-            "epsilons": list(EPSILONS),
-            "per_round": list(PER_ROUND),
-        },
-        quick={
-            "networks": ["cancer", "gaussian-5"],
-            "rows": [5_000],
-            "runs": 2,
-            "draws": 1,
-            "epsilons": [1.0, 10.0],
-            "per_round": [1.0],
-            "methods": [
-                "SparseVector, Cov",
-                "Levelwise",
-                "Histogram",
-                "Marginals",
-                "Moments",
-                "Priv-PC",
-            ],
-        },
-    )
-    chosen.rows = sorted(set(chosen.rows))
-    known = {*common.BUILT_IN, *common.FROM_FILE, *(f"gaussian-{p}" for p in (5, 10, 20))}
-    for name in chosen.networks or ():
-        if name not in known and not name.endswith(common.BIF_ENDINGS):
-            options.error(
-                f"--networks: {name} is none of {', '.join(sorted(known))}, and no BIF file"
-            )
-    labels = [method.label for method in (*DISCRETE, *NUMERIC)]
-    for word in chosen.methods or ():
-        if not any(word.lower() in label.lower() for label in labels):
-            options.error(
-                f"--methods: no method has {word!r} in its name; they are "
-                f"{'; '.join(dict.fromkeys(labels))}"
-            )
-    for path in chosen.merge or ():
-        if not path.is_file():
-            options.error(f"--merge: {path} is no file")
-    return chosen
-
-
-def finish(record: common.Record, console: Console) -> Mapping[str, Path]:
-    """Summary and pictures of all rows of a file."""
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+    """The summary of all rows of a file."""
     summary = frontier_pictures.summarise(record.rows)
-    record.write(close=frontier_pictures.CLOSE, summary=summary)
     for table in frontier_pictures.summary_tables(summary):
         console.print(table)
     if record.left_out:
         console.print(frontier_pictures.left_out_table(record.left_out))
-    written = frontier_pictures.draw(record.rows, summary, record.path)
-    print(f"wrote {record.path}")
-    return written
+    return {"close": frontier_pictures.CLOSE, "summary": summary}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark, prints a table a case as it goes, and writes JSON and pictures."""
-    chosen = _options(arguments)
-    console = Console(width=170)
-    record = common.Record(chosen.out, key=KEY, settings=SETTINGS, resume=chosen.resume)
+def case_jobs(case: Case, chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """Every row of a case; what cannot or may not be run says why."""
+    samples = Samples(case, chosen.runs)
+    for method in methods_of(case, chosen.methods):
+        prices = {Regime.EX_POST: chosen.per_round}.get(method.regime, chosen.epsilons)
+        line = {"network": case.name, "method": method.label, "regime": method.regime.value}
+        smaller = [
+            row.seconds
+            for row in record.rows
+            if row.like(**line) and row.n_samples < case.n_samples
+        ]
+        allowance = Allowance(chosen.slow, chosen.limit, last=max(smaller, default=None))
+        refusal = method.refuses(case)
+        for epsilon in prices if method.regime.is_private else [None]:
+            values = case.name, case.n_samples, method.label, method.regime.value, epsilon
+            known = record.find(dict(zip(KEY, values, strict=True)))
+            if known is not None and _enough(known, chosen):
+                allowance.spent += known.total_seconds
+                allowance.last = known.seconds
+            if refusal is not None:
+                yield values, _refuse, refusal
+            else:
+                yield values, measure, case, method, epsilon, samples, chosen.draws, allowance
+
+
+def _refuse(reason: str) -> dict[str, Any]:
+    raise ex.LeftOut(reason)
+
+
+def _enough(row: ex.Row, chosen: Namespace) -> bool:
+    """Whether a known row has as many runs as are wanted."""
+    draws = chosen.draws if Regime(row.regime).is_private else 1
+    return row.n_data >= chosen.runs and row.n_draws >= draws
+
+
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """Every row of every case; with ``--merge`` the rows of other files instead."""
+    for path in chosen.merge or ():
+        record.take(path)
     if chosen.merge:
-        for path in chosen.merge:
-            record.take(path)
-    else:
-        for case in cases(chosen.networks, chosen.data, chosen.rows):
-            run_case(case, chosen, record, console.print)
-            console.print(frontier_pictures.case_table(record.rows, case.name, case.n_samples))
-    finish(record, console)
+        return
+    for case in cases(chosen.networks, chosen.data, chosen.rows):
+        yield from case_jobs(case, chosen, record)
+        jax.clear_caches()  # the next case has other shapes
+        table = frontier_pictures.case_table(record.rows, case.name, case.n_samples)
+        Console(width=170).print(table)
+
+
+def check(chosen: Namespace) -> str | None:
+    """What is wrong with the options."""
+    known = {*BUILT_IN, *FROM_FILE, *GAUSSIAN}
+    for name in chosen.networks or ():
+        if name not in known and not name.endswith(BIF_ENDINGS):
+            return f"--networks: {name} is none of {', '.join(sorted(known))}, and no BIF file"
+    labels = list(dict.fromkeys(method.label for method in (*DISCRETE, *NUMERIC)))
+    for word in chosen.methods or ():
+        if not any(word.lower() in label.lower() for label in labels):
+            return f"--methods: no method has {word!r} in its name; they are {'; '.join(labels)}"
+    lacking = [path for path in chosen.merge or () if not path.is_file()]
+    return f"--merge: {lacking[0]} is no file" if lacking else None
+
+
+_QUICK = ["SparseVector, Cov", "Levelwise", "Histogram", "Marginals", "Moments", "Priv-PC"]
+EXPERIMENT = ex.Experiment(
+    "frontier",
+    __doc__,
+    KEY,
+    jobs,
+    options=(
+        ex.data_option("networks/*.bif"),
+        ex.names(
+            "--networks", "names or BIF files; all by default", quick=["cancer", "gaussian-5"]
+        ),
+        ex.counts("--rows", "records", [1_000, 10_000, 100_000], [5_000]),
+        ex.one_count("--runs", "data sets of each row", 5, 2),
+        ex.one_count("--draws", "draws of noise for each data set", 2, 1),
+        ex.numbers("--epsilons", "totals of the proved methods", EPSILONS, [1.0, 10.0]),
+        ex.numbers("--per-round", "epsilon a round, published methods", PER_ROUND, [1.0]),
+        ex.names("--methods", "words of labels; those without privacy run always", quick=_QUICK),
+        ex.Option("--slow", "seconds of a run from which on --limit counts", 2.0, kind=ex.positive),
+        ex.Option("--limit", "seconds of a slow method on one case", 600.0, kind=ex.positive),
+        ex.Option("--merge", "result files to join; nothing is run", kind=Path, several=True),
+    ),
+    settings=lambda chosen: SETTINGS,
+    check=check,
+    known=_enough,
+    finish=finish,
+    draw=lambda rows, path: frontier_pictures.draw(rows, frontier_pictures.summarise(rows), path),
+    width=170,
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

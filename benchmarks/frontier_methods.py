@@ -22,8 +22,17 @@ import jax
 import numpy as np
 
 import jaxcd
-from benchmarks import common, priv_pc
-from jaxcd.discovery import exact_search, ordering_search, pc_second_moments, search_second_moments
+from benchmarks import priv_pc
+from benchmarks.sources import (
+    BUILT_IN,
+    FROM_FILE,
+    GAUSSIAN,
+    Source,
+    gaussian_source,
+    load_networks,
+    network_source,
+)
+from jaxcd.discovery import exact_search, ordering_search, search_second_moments
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.privacy import PrivacyCost
 from jaxcd.releases import SecondMoments
@@ -31,8 +40,6 @@ from jaxcd.scores import BICScore, LocalScore
 
 DELTA = 1e-6
 MOST_HISTOGRAM_CELLS = 4_096
-GAUSSIAN = {f"gaussian-{p}": p for p in (5, 10, 20)}
-
 _MOST_EXACT = 20
 _N_CANDIDATES = 10
 _N_CHOICES = 3
@@ -61,7 +68,7 @@ class Case:
     n_samples: int
     n_columns: int
     n_cells: int | None
-    source: common.Source
+    source: Source
 
 
 @dataclass(frozen=True)
@@ -83,20 +90,18 @@ def cases(names: Sequence[str] | None, data: Any, rows: Sequence[int]) -> list[C
     """The named networks (also BIF files) and Gaussian models, or all, each at every number of
     rows; the sizes outside.
     """
-    chosen = names if names is not None else [*common.BUILT_IN, *common.FROM_FILE, *GAUSSIAN]
+    chosen = names if names is not None else [*BUILT_IN, *FROM_FILE, *GAUSSIAN]
     discrete = [name for name in chosen if name not in GAUSSIAN]
-    loaded = common.load_networks(None if names is None else discrete, data) if discrete else {}
+    loaded = load_networks(None if names is None else discrete, data) if discrete else {}
     found = []
     for n in rows:
         for name, network in loaded.items():
             cells = math.prod(k or 1 for k in network.domain.cardinalities)
-            found.append(
-                Case(name, n, len(network.names), cells, common.network_source(network, n))
-            )
+            found.append(Case(name, n, len(network.names), cells, network_source(network, n)))
         for name in chosen:
             if name in GAUSSIAN:
                 found.append(
-                    Case(name, n, GAUSSIAN[name], None, common.gaussian_source(GAUSSIAN[name], n))
+                    Case(name, n, GAUSSIAN[name], None, gaussian_source(GAUSSIAN[name], n))
                 )
     return found
 
@@ -198,17 +203,24 @@ def _tree(test: jaxcd.citests.CITest) -> priv_pc.Run:
     return run
 
 
+def pc_moments(
+    bought: jaxcd.Release, *, alpha: float = 0.01, max_level: int = 3
+) -> jaxcd.DiscoveryResult:
+    """PC by Fisher's z on released moments."""
+    decider = jaxcd.Threshold(alpha)
+    return jaxcd.pc(bought, test=jaxcd.FisherZ(), decider=decider, key=None, max_level=max_level)
+
+
 def _pc_moments(
     data: jaxcd.Dataset, epsilon: float | None, key: jax.Array
 ) -> jaxcd.DiscoveryResult:
     noise = jaxcd.SimulatedNoise(key)
-    return pc_second_moments(
-        SecondMoments().release(data, budget=_budget(epsilon, DELTA), noise=noise)
-    )
+    bought = SecondMoments().release(data, budget=_budget(epsilon, DELTA), noise=noise)
+    return pc_moments(bought)
 
 
 def _fisher_z(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
-    decider = jaxcd.Threshold(alpha=0.01)  # the level of pc_second_moments
+    decider = jaxcd.Threshold(alpha=0.01)  # the level of pc_moments
     return jaxcd.pc(data, test=jaxcd.FisherZ(), decider=decider, budget=jaxcd.NO_PRIVACY, key=key)
 
 
@@ -226,7 +238,6 @@ def _small(case: Case) -> str | None:
 
 
 _NO_DATA = Method("complete graph", Regime.NO_DATA, _guess)
-
 DISCRETE: tuple[Method, ...] = (
     _NO_DATA,
     Method("best BIC", Regime.NO_PRIVACY, _bic, reference=True),

@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.table import Table
 
-from benchmarks import common
+from benchmarks import experiment as ex
 from benchmarks.frontier_methods import Regime
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Rows = Sequence[Mapping[str, Any]]
-
+Rows = Sequence[ex.Row]
 CLOSE = 0.05  # of no privacy
 SCORES = {"arc_f1": "arc F1", "skeleton_f1": "skeleton F1"}
 #: published totals beyond are not drawn
 MOST_DRAWN = 300.0
-
 _REGIMES = {
     Regime.PURE.value: "pure epsilon",
     Regime.APPROXIMATE.value: "(epsilon, 1e-6)",
@@ -109,72 +107,49 @@ def _reached(line: Rows, score: str, reference: float) -> float | None:
 
 
 def case_table(rows: Rows, name: str, n: int) -> Table:
-    """Arc F1 (and its standard deviation) of every method of a case, against the total."""
-    here = [row for row in rows if (row["network"], row["n_samples"]) == (name, n)]
-    totals = sorted(
-        {
-            row["epsilon"]
-            for row in here
-            if row["regime"] in (Regime.PURE.value, Regime.APPROXIMATE.value)
-        }
-    )
-    table = Table(
-        title=f"{name}, {n:,} rows: arc F1 (standard deviation) at total epsilon; skeleton F1 and "
-        "seconds at the last"
-    )
-    for column in ("method", *(f"{total:g}" for total in totals), "skeleton", "seconds"):
-        table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
+    """Arc F1 (and its standard error) of every method of a case, against the total."""
+    here = [row for row in rows if row.like(network=name, n_samples=n)]
+    fixed = (Regime.PURE.value, Regime.APPROXIMATE.value)
+    totals = sorted({row["epsilon"] for row in here if row["regime"] in fixed})
+    f1 = ex.Column("", "arc_f1", ".2f", error=True)
+    lines = []
     for line in _lines(here).values():
         last = line[-1]
         if last["regime"] == Regime.EX_POST.value:
-            cells = (
-                [f"{row['arc_f1']:.2f} at {_total(row):.3g}" for row in line[-len(totals) :]]
-                if totals
-                else []
-            )
+            cells = [f"{row['arc_f1']:.2f} at {_total(row):.3g}" for row in line[-len(totals) :]]
         elif Regime(last["regime"]).is_private:
-            by_total = {
-                row["epsilon"]: f"{row['arc_f1']:.2f} ({row['arc_f1_sd']:.2f})" for row in line
-            }
+            by_total = {row["epsilon"]: f1.cell(row) for row in line}
             cells = [by_total.get(total, "") for total in totals]
         else:
-            cells = [f"{last['arc_f1']:.2f} ({last['arc_f1_sd']:.2f})"][: len(totals)]
-        cells += [""] * (len(totals) - len(cells))
-        table.add_row(_name(last), *cells, f"{last['skeleton_f1']:.2f}", f"{last['seconds']:.2f}")
-    return table
+            cells = [f1.cell(last)]
+        shown = dict(zip((f"{total:g}" for total in totals), cells, strict=False))
+        skeleton, seconds = f"{last['skeleton_f1']:.2f}", f"{last['seconds']:.2f}"
+        lines.append({"method": _name(last), **shown, "skeleton": skeleton, "seconds": seconds})
+    heads = ("method", *(f"{total:g}" for total in totals), "skeleton", "seconds")
+    return ex.table_of(
+        lines,
+        [ex.Column(head) for head in heads],
+        f"{name}, {n:,} rows: arc F1 (standard error) at total epsilon; skeleton F1 and seconds at "
+        "the last",
+    )
 
 
-def summary_tables(summary: Rows) -> list[Table]:
+def summary_tables(summary: Sequence[Mapping[str, Any]]) -> list[Table]:
     """One table a number of rows: the smallest total epsilon for arc and for skeleton F1."""
     tables = []
     for n in sorted({entry["n_samples"] for entry in summary}):
-        here = [entry for entry in summary if entry["n_samples"] == n]
-        names = list(dict.fromkeys(entry["network"] for entry in here))
-        table = Table(
-            title=f"{n:,} rows: total epsilon from which on arc F1 / skeleton F1 stay within "
-            f"{CLOSE} of no privacy (-: not reached)"
+        lines: dict[str, dict[str, str]] = {"": {"method": "F1 without privacy"}}
+        for entry in (entry for entry in summary if entry["n_samples"] == n):
+            network, method = entry["network"], _name(entry)
+            lines[""][network] = " / ".join(f"{entry[f'reference_{s}']:.2f}" for s in SCORES)
+            line = lines.setdefault(method, {"method": method})
+            line[network] = " / ".join(_price(entry[score]) for score in SCORES)
+        title = (
+            f"{n:,} rows: total epsilon from which on arc F1 / skeleton F1 stay within {CLOSE} of "
+            "no privacy (-: not reached)"
         )
-        table.add_column("method", no_wrap=True)
-        for name in names:
-            table.add_column(name, justify="right", no_wrap=True)
-        first = {name: next(entry for entry in here if entry["network"] == name) for name in names}
-        values = (
-            f"{first[name]['reference_arc_f1']:.2f} / {first[name]['reference_skeleton_f1']:.2f}"
-            for name in names
-        )
-        table.add_row("F1 without privacy", *values, end_section=True)
-        for method, regime in dict.fromkeys((entry["method"], entry["regime"]) for entry in here):
-            found = {
-                entry["network"]: entry
-                for entry in here
-                if (entry["method"], entry["regime"]) == (method, regime)
-            }
-            cells = [
-                " / ".join(_price(found[name][score]) for score in SCORES) if name in found else ""
-                for name in names
-            ]
-            table.add_row(_name({"method": method, "regime": regime}), *cells)
-        tables.append(table)
+        columns = [ex.Column(name) for name in dict.fromkeys(("method", *lines[""]))]
+        tables.append(ex.table_of(lines.values(), columns, title))
     return tables
 
 
@@ -182,46 +157,28 @@ def _price(total: float | None) -> str:
     return "-" if total is None else f"{total:.3g}"
 
 
-def left_out_table(left_out: Rows) -> Table:
+def left_out_table(left_out: Sequence[Mapping[str, Any]]) -> Table:
     """What was not run, and why."""
-    table = Table(title="left out")
-    for column in ("network", "rows", "method", "epsilon", "reason"):
-        table.add_column(column, no_wrap=column != "reason")
-    grouped: dict[tuple[Any, ...], list[Any]] = {}
+    lines: dict[tuple[Any, ...], dict[str, Any]] = {}
     for entry in left_out:
-        grouped.setdefault(
-            (entry["network"], entry["n_samples"], _name(entry), entry["reason"]), []
-        ).append(entry["epsilon"])
-    for (name, n, method, reason), epsilons in grouped.items():
-        prices = [f"{epsilon:g}" for epsilon in epsilons if epsilon is not None]
-        table.add_row(name, f"{n:,}", method, ", ".join(prices), reason)
-    return table
+        group = entry["network"], entry["n_samples"], _name(entry), entry["reason"]
+        named = dict(zip(("network", "rows", "method", "reason"), group, strict=True))
+        line = lines.setdefault(group, {**named, "epsilons": []})
+        line["epsilons"] += [] if entry["epsilon"] is None else [f"{entry['epsilon']:g}"]
+    columns = ex.columns_of(
+        "network; rows:,; method",
+        ex.Column("epsilon", lambda line: ", ".join(line.epsilons)),
+        "reason",
+    )
+    return ex.table_of(lines.values(), columns, "left out")
 
 
-def draw(rows: Rows, summary: Rows, path: Path) -> dict[str, Path]:
-    """A picture for each network, and one of the summary, in files beside ``path``; which is
-    where.
-    """
-    written = {}
+def draw(rows: Rows, summary: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """A picture for each network, and one of the summary, in files beside ``path``."""
     for name in dict.fromkeys(row["network"] for row in rows):
-        written[name] = _save(network_figure(rows, name), path.with_name(f"{path.stem}_{name}.png"))
+        ex.save_picture(network_figure(rows, name), path.with_name(f"{path.stem}_{name}.png"))
     if summary:
-        written["summary"] = _save(summary_figure(summary), path.with_suffix(".png"))
-    return written
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    common.save_picture(figure, path)
-    return path
-
-
-def _figure(width: float, height: float) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+        ex.save_picture(summary_figure(summary), path.with_suffix(".png"))
 
 
 def network_figure(rows: Rows, name: str) -> Figure:
@@ -232,70 +189,40 @@ def network_figure(rows: Rows, name: str) -> Figure:
     sizes = sorted({row["n_samples"] for row in here})
     regimes = [regime for regime in _REGIMES if any(row["regime"] == regime for row in here)]
     regimes = [regime for regime in regimes if regime != Regime.EX_POST.value] or regimes
-    panels = [(score, regime) for score in SCORES for regime in regimes]
+    kinds = [(score, regime) for score in SCORES for regime in regimes]
     # One colour a method, whatever its regime and panel.
     methods = list(dict.fromkeys(row["method"] for row in here if row["regime"] in regimes))
-    published = list(
-        dict.fromkeys(row["method"] for row in here if row["regime"] == Regime.EX_POST.value)
+    ex_post = [row["method"] for row in here if row["regime"] == Regime.EX_POST.value]
+    published = list(dict.fromkeys(ex_post))
+    width = 3.6 * max(len(sizes), 2) / max(len(sizes), 1)
+    figure, axes = ex.panels(
+        len(kinds), len(sizes), width=width, height=2.7, sharex=True, sharey=True
     )
-    figure = _figure(3.6 * max(len(sizes), 2) + 0.4, 2.7 * max(len(panels), 1) + 1.5)
-    axes = figure.subplots(max(len(panels), 1), len(sizes), squeeze=False, sharex=True, sharey=True)
     handles: dict[str, Any] = {}
     for column, n in enumerate(sizes):
         lines = _lines([row for row in here if row["n_samples"] == n])
-        for place, (score, regime) in enumerate(panels):
+        for place, (score, regime) in enumerate(kinds):
             ax = axes[place, column]
-            for (method, own), line in lines.items():
+            for (_, own), line in lines.items():
                 points = [(_total(row), row[score]) for row in line if _total(row) <= MOST_DRAWN]
-                if own == regime:
-                    style: dict[str, Any] = {
-                        "color": f"C{methods.index(method) % 10}",
-                        "marker": "o",
-                        "markersize": 3.5,
-                    }
-                    style["linestyle"] = "-" if methods.index(method) < 10 else "--"
-                    handles[method] = ax.plot(
-                        *np.reshape(points, (-1, 2)).T, label=method, **style
-                    )[0]
-                elif own == Regime.EX_POST.value:
-                    style = {
-                        "color": "0.45",
-                        "marker": "x+*"[published.index(method) % 3],
-                        "linestyle": ":",
-                        "linewidth": 1,
-                    }
-                    label = f"{method} (total {_REGIMES[own]})"
-                    handles[label] = ax.plot(*np.reshape(points, (-1, 2)).T, label=label, **style)[
-                        0
-                    ]
-                elif not Regime(own).is_private and (
-                    line[0]["reference"] or own == Regime.NO_DATA.value
-                ):
-                    dashes = (0, (5, 2)) if line[0]["reference"] else (0, (1, 1))
-                    colour = "k" if line[0]["reference"] else "0.7"
-                    label = f"{method}, {own}"
-                    width = 1.4 if method.startswith("best") else 0.9
-                    handles[label] = ax.axhline(
-                        line[0][score], color=colour, linestyle=dashes, linewidth=width, label=label
-                    )
+                xy = np.reshape(points, (-1, 2)).T
+                label, style = _style(line[0], regime, methods, published)
+                if own in (regime, Regime.EX_POST.value):
+                    (handles[label],) = ax.plot(*xy, label=label, **style)
+                elif style:
+                    handles[label] = ax.axhline(line[0][score], label=label, **style)
             ax.set(xscale="log", ylim=(-0.03, 1.03))
             ax.grid(alpha=0.25, linewidth=0.5)
             if column == 0:
                 ax.set_ylabel(f"{SCORES[score]}, {_REGIMES[regime]}")
-    for column, n in enumerate(sizes):
         axes[0, column].set_title(f"{name}, {n:,} rows", fontsize=10)
         axes[-1, column].set_xlabel("total epsilon")
-    figure.legend(
-        handles.values(),
-        handles.keys(),
-        loc="outside lower center",
-        ncols=2 if len(sizes) < 3 else 3,
-        fontsize=8,
-    )
+    where = {"loc": "outside lower center", "ncols": 2 if len(sizes) < 3 else 3}
+    figure.legend(handles.values(), handles.keys(), fontsize=8, **where)
     return figure
 
 
-def summary_figure(summary: Rows) -> Figure:
+def summary_figure(summary: Sequence[Mapping[str, Any]]) -> Figure:
     """The smallest total epsilon within ``CLOSE`` of no privacy (arc F1) of every method (a line)
     on every case (a column).
     """
@@ -303,46 +230,31 @@ def summary_figure(summary: Rows) -> Figure:
 
     cases = _cases(summary)
     lines = list(dict.fromkeys((entry["regime"], entry["method"]) for entry in summary))
-    order = list(_REGIMES)
-    lines.sort(key=lambda line: order.index(line[0]))
+    lines.sort(key=lambda line: list(_REGIMES).index(line[0]))
     values = np.full((len(lines), len(cases)), np.nan)
     ran = np.zeros(values.shape, dtype=bool)
+    best = {}
     for entry in summary:
-        place = (
-            lines.index((entry["regime"], entry["method"])),
-            cases.index((entry["network"], entry["n_samples"])),
-        )
-        ran[place] = True
-        if entry["arc_f1"] is not None:
-            values[place] = entry["arc_f1"]
-    figure = _figure(0.42 * len(cases) + 5.0, 0.26 * len(lines) + 2.8)
-    ax = figure.subplots()
+        line, case = (entry["regime"], entry["method"]), (entry["network"], entry["n_samples"])
+        place = lines.index(line), cases.index(case)
+        ran[place], best[case] = True, entry["reference_arc_f1"]
+        values[place] = np.nan if entry["arc_f1"] is None else entry["arc_f1"]
+    figure, axes = ex.panels(1, 1, width=0.42 * len(cases) + 4.6, height=0.26 * len(lines) + 1.8)
+    ax = axes[0, 0]
     known = values[np.isfinite(values)]
     norm = LogNorm(min(0.05, known.min(initial=0.05)), max(10.0, known.max(initial=10.0)))
     ax.imshow(np.where(ran, 0.9, 1.0), cmap="gray", vmin=0, vmax=1, aspect="auto")
     image = ax.imshow(values, cmap="viridis_r", norm=norm, aspect="auto")
     for i, j in np.argwhere(ran):
         value = values[i, j]
-        dark = bool(np.isfinite(value)) and norm(value) > 0.55
-        ax.text(
-            j,
-            i,
-            "-" if np.isnan(value) else f"{value:.2g}",
-            ha="center",
-            va="center",
-            fontsize=7,
-            color="w" if dark else "k",
-        )
-    best = {(entry["network"], entry["n_samples"]): entry["reference_arc_f1"] for entry in summary}
+        look = {"color": "w" if np.isfinite(value) and norm(value) > 0.55 else "k", "fontsize": 7}
+        text = "-" if np.isnan(value) else f"{value:.2g}"
+        ax.text(j, i, text, ha="center", va="center", **look)
     labels = [f"{name}, {n:,} ({best[name, n]:.2f})" for name, n in cases]
-    ax.set_xticks(
-        range(len(cases)), labels, rotation=60, ha="right", rotation_mode="anchor", fontsize=7
-    )
-    ax.set_yticks(
-        range(len(lines)),
-        [_name({"method": method, "regime": regime}) for regime, method in lines],
-        fontsize=8,
-    )
+    turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor", "fontsize": 7}
+    ax.set_xticks(range(len(cases)), labels, **turned)
+    labels = [_name({"method": method, "regime": regime}) for regime, method in lines]
+    ax.set_yticks(range(len(lines)), labels, fontsize=8)
     figure.suptitle(
         f"total epsilon from which on arc F1 stays within {CLOSE} of no privacy\n(whose F1 is in "
         "brackets; -: not reached)",
@@ -350,3 +262,27 @@ def summary_figure(summary: Rows) -> Figure:
     )
     figure.colorbar(image, ax=ax, label="total epsilon", shrink=0.8)
     return figure
+
+
+def _style(
+    row: ex.Row, regime: str, methods: Sequence[str], published: Sequence[str]
+) -> tuple[str, dict[str, Any]]:
+    """The label of a method's line, and how it looks in a panel of a regime; empty where it is not
+    drawn.
+    """
+    method, own = row["method"], row["regime"]
+    if own == regime:
+        place = methods.index(method)
+        dashes = "-" if place < 10 else "--"
+        look = {"color": f"C{place % 10}", "marker": "o", "markersize": 3.5, "linestyle": dashes}
+        return method, look
+    if own == Regime.EX_POST.value:
+        marker = "x+*"[published.index(method) % 3]
+        look = {"color": "0.45", "marker": marker, "linestyle": ":", "linewidth": 1}
+        return f"{method} (total {_REGIMES[own]})", look
+    if row["reference"]:
+        width = 1.4 if method.startswith("best") else 0.9
+        return f"{method}, {own}", {"color": "k", "linestyle": (0, (5, 2)), "linewidth": width}
+    if own == Regime.NO_DATA.value:
+        return f"{method}, {own}", {"color": "0.7", "linestyle": (0, (1, 1)), "linewidth": 0.9}
+    return method, {}

@@ -18,10 +18,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from rich.table import Table
 
 import jaxcd
-from benchmarks import common
+from benchmarks.experiment import Column, LeftOut, best, columns_of
 from jaxcd.citests import CITest, Query
 
 PERMUTATIONS = 100
@@ -29,22 +28,6 @@ PERMUTATIONS = 100
 # machine averages out.
 _OUR_RUNS = 20
 _FEW_ROWS = 60
-
-
-@dataclass(frozen=True)
-class PeerRow:
-    """Seconds of a peer and of ours on the same data; pvalue and our_pvalue show that both ran."""
-
-    peer: str
-    version: str
-    ours: str
-    n_samples: int
-    n_given: int
-    seconds: float
-    our_seconds: float
-    ratio: float
-    pvalue: float
-    our_pvalue: float
 
 
 def columns(n: int, n_given: int) -> np.ndarray:
@@ -93,7 +76,7 @@ def _dcor() -> Peer:
 
 
 @dataclass(frozen=True)
-class _Match:
+class Match:
     """A peer and the test of ours that answers the same question."""
 
     label: str
@@ -104,40 +87,31 @@ class _Match:
     n_samples: int
     n_given: int
 
+    @property
+    def peer(self) -> str:
+        """The package and its test."""
+        return f"{self.package} {self.label}"
 
-_MATCHES = (
-    _Match(
-        "KCI",
-        "causal-learn",
-        "causallearn",
-        lambda: _causal_learn("kci"),
-        jaxcd.RCIT(n_permutations=PERMUTATIONS),
-        2000,
-        5,
-    ),
-    _Match(
-        "RCIT",
-        "causal-learn",
-        "causallearn",
-        lambda: _causal_learn("rcit"),
-        jaxcd.RCIT(n_permutations=PERMUTATIONS),
-        2000,
-        5,
-    ),
-    _Match("Hsic", "hyppo", "hyppo", _hyppo, jaxcd.HSIC(n_permutations=PERMUTATIONS), 1000, 0),
-    _Match(
-        "distance covariance",
-        "dcor",
-        "dcor",
-        _dcor,
-        jaxcd.HSIC(n_permutations=PERMUTATIONS),
-        1000,
-        0,
-    ),
+
+def _rcit(label: str) -> Match:
+    test = jaxcd.RCIT(n_permutations=PERMUTATIONS)
+    load = lambda: _causal_learn(label.lower())  # noqa: E731
+    return Match(label, "causal-learn", "causallearn", load, test, 2000, 5)
+
+
+_HSIC = jaxcd.HSIC(n_permutations=PERMUTATIONS)
+MATCHES = (
+    _rcit("KCI"),
+    _rcit("RCIT"),
+    Match("Hsic", "hyppo", "hyppo", _hyppo, _HSIC, 1000, 0),
+    Match("distance covariance", "dcor", "dcor", _dcor, _HSIC, 1000, 0),
 )
 
 
-def _row(match: _Match, n: int) -> PeerRow:
+def measure(match: Match, n: int) -> dict[str, Any]:
+    """Seconds of a peer and of ours on the same data; pvalue and our_pvalue show that both ran."""
+    if importlib.util.find_spec(match.module) is None:
+        raise LeftOut(f"pip install {match.package}")
     values = columns(n, match.n_given)
     data, query = dataset(values), Query.of(0, 1, range(2, match.n_given + 2))
     answers: dict[str, Any] = {}
@@ -151,52 +125,27 @@ def _row(match: _Match, n: int) -> PeerRow:
     def theirs() -> None:
         answers["theirs"] = peer(values)
 
-    our_seconds = common.best(ours, n_runs=_OUR_RUNS)
+    our_seconds = best(ours, n_runs=_OUR_RUNS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         peer(columns(_FEW_ROWS, match.n_given))
-        seconds = common.best(theirs, n_runs=2, first=False)
-    return PeerRow(
-        f"{match.package} {match.label}",
-        importlib.metadata.version(match.package),
-        repr(match.test),
-        n,
-        match.n_given,
-        seconds,
-        our_seconds,
-        seconds / our_seconds,
-        answers["theirs"],
-        float(np.exp(answers["ours"].log_pvalue[0])),
-    )
+        seconds = best(theirs, n_runs=2, first=False)
+    return {
+        "version": importlib.metadata.version(match.package),
+        "ours": repr(match.test),
+        "n_given": match.n_given,
+        "seconds": seconds,
+        "our_seconds": our_seconds,
+        "ratio": seconds / our_seconds,
+        "pvalue": answers["theirs"],
+        "our_pvalue": float(np.exp(answers["ours"].log_pvalue[0])),
+    }
 
 
-def peer_rows(*, quick: bool) -> list[PeerRow]:
-    """Every peer that is installed, on a fifth of the rows where ``quick``."""
-    rows = []
-    for match in _MATCHES:
-        if importlib.util.find_spec(match.module) is None:
-            print(f"{match.package} {match.label} is left out: pip install {match.package}")
-            continue
-        rows.append(_row(match, match.n_samples // (5 if quick else 1)))
-    return rows
-
-
-def peer_table(rows: list[PeerRow]) -> Table:
-    """The rows for the screen."""
-    table = Table(title="peers: seconds a test, same data, same run")
-    for i, column in enumerate(
-        ("peer", "rows", "|Z|", "peer", "ours", "ratio", "p-value", "our p-value")
-    ):
-        table.add_column(column, justify="right" if i else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            f"{row.peer} {row.version}",
-            f"{row.n_samples:,}",
-            str(row.n_given),
-            f"{row.seconds:.3f}",
-            f"{row.our_seconds:.4f}",
-            f"{row.ratio:.0f}",
-            f"{row.pvalue:.3f}",
-            f"{row.our_pvalue:.3f}",
-        )
-    return table
+PEER_COLUMNS = columns_of(
+    Column("peer", lambda row: f"{row.what} {row.version}"),
+    "rows=n_samples:,",
+    Column("|Z|", "n_given", "d"),
+    "peer=seconds:.3f; ours=our_seconds:.4f; ratio:.0f; p-value=pvalue:.3f; "
+    "our p-value=our_pvalue:.3f",
+)

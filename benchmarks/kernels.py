@@ -26,23 +26,23 @@ are installed (:mod:`benchmarks.kernel_peers`).  Runs on a GPU where JAX has one
 from __future__ import annotations
 
 import resource
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 import jaxcd
-from benchmarks import common
-from benchmarks.kernel_peers import PERMUTATIONS, columns, dataset, peer_rows, peer_table
+from benchmarks import experiment as ex
+from benchmarks.kernel_peers import MATCHES, PEER_COLUMNS, PERMUTATIONS, columns, dataset, measure
 from jaxcd.citests import Query
 from jaxcd.ops import double_precision, features, gram, hsic, ridge
 
-OUT = common.RESULTS / "kernels.json"
 N_GIVEN = 5
 N_PENALTIES = 33
 SIZES = (1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -62,24 +62,6 @@ class Machine:
     copy: float
 
 
-@dataclass(frozen=True)
-class Row:
-    """One measurement.  seconds: after compilation, the best of the runs.  limit: seconds at the
-    machine's measured speeds.
-
-    giga_operations, giga_bytes: by formula.  peak_memory_gib: of the process so far.
-    """
-
-    what: str
-    n_samples: int
-    seconds: float
-    giga_operations_float32: float
-    giga_operations_float64: float
-    giga_bytes: float
-    limit: float
-    peak_memory_gib: float
-
-
 def machine(*, size: int, n_copied: int) -> Machine:
     """Speeds of size x size products at full precision and of passing over n_copied float32
     numbers.
@@ -88,30 +70,33 @@ def machine(*, size: int, n_copied: int) -> Machine:
     def product(kind: str) -> float:
         a = jnp.ones((size, size), kind)
         compiled = jax.jit(lambda x: jnp.matmul(x, x, precision=jax.lax.Precision.HIGHEST))
-        return 2 * size**3 / common.best(lambda: np.asarray(compiled(a)[0, 0])) / 1e9
+        return 2 * size**3 / ex.best(lambda: np.asarray(compiled(a)[0, 0])) / 1e9
 
     values = jnp.ones(n_copied, jnp.float32)
     passed = jax.jit(lambda x: x + 1)
-    copy = 8 * n_copied / common.best(lambda: passed(values).block_until_ready()) / 1e9
+    copy = 8 * n_copied / ex.best(lambda: passed(values).block_until_ready()) / 1e9
     with double_precision():
         double = product("float64")
     return Machine(product("float32"), double, copy)
 
 
 def row_of(
-    what: str,
-    n: int,
-    seconds: float,
-    speeds: Machine,
-    *,
-    single: float,
-    double: float,
-    n_bytes: float,
-) -> Row:
-    """A row with its limit."""
+    seconds: float, speeds: Machine, *, single: float, double: float, n_bytes: float
+) -> dict[str, Any]:
+    """One measurement with its limit.  seconds: after compilation, the best of the runs.  limit:
+    seconds at the machine's measured speeds.
+
+    giga_operations, giga_bytes: by formula.  peak_memory_gib: of the process so far.
+    """
     limit = max(single / speeds.float32 + double / speeds.float64, n_bytes / speeds.copy) / 1e9
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return Row(what, n, seconds, single / 1e9, double / 1e9, n_bytes / 1e9, limit, memory)
+    return {
+        "seconds": seconds,
+        "giga_operations_float32": single / 1e9,
+        "giga_operations_float64": double / 1e9,
+        "giga_bytes": n_bytes / 1e9,
+        "limit": limit,
+        "peak_memory_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    }
 
 
 def _hsic_costs(n: int, n_features: int) -> tuple[float, float]:
@@ -124,51 +109,34 @@ def _hsic_costs(n: int, n_features: int) -> tuple[float, float]:
     ), 32.0 * n * n_features + 24.0 * n * kept
 
 
-def hsic_row(n: int, speeds: Machine) -> Row:
+def hsic_row(n: int, speeds: Machine) -> dict[str, Any]:
     """HSIC and its null on two columns, features included."""
     values = jnp.asarray(columns(n, 0)[:, :2], jnp.float32)
     kernel = features.fourier_kernel(length=10.0, bandwidth=1.0)
+    shifts = {"first": -PERMUTATIONS // 2, "count": PERMUTATIONS + 1}
 
     def run() -> float:
         both = (hsic.centred_features(jnp.clip(values[:, j], -5, 5), kernel) for j in (0, 1))
         phi, psi = (hsic.leading_features(part) for part in both)
-        return float(
-            hsic.hsic_shifted(phi, psi, first=-PERMUTATIONS // 2, count=PERMUTATIONS + 1).max()
-        )
+        return float(hsic.hsic_shifted(phi, psi, **shifts).max())
 
-    seconds = common.best(run)
     single, n_bytes = _hsic_costs(n, kernel.n_features - 1)
-    return row_of(
-        f"HSIC, {PERMUTATIONS} permutations",
-        n,
-        seconds,
-        speeds,
-        single=single,
-        double=0.0,
-        n_bytes=n_bytes,
-    )
+    return row_of(ex.best(run), speeds, single=single, double=0.0, n_bytes=n_bytes)
 
 
-def rcit_row(n: int, speeds: Machine) -> Row:
+def rcit_row(n: int, speeds: Machine) -> dict[str, Any]:
     """One RCIT: factorisation, two residuals, HSIC and null; a fresh prepared test each time,
     preparation not timed.
     """
     test, query = jaxcd.RCIT(n_permutations=PERMUTATIONS), Query.of(0, 1, range(2, N_GIVEN + 2))
     data = dataset(columns(n, N_GIVEN))
     waiting = [test.prepare(data, key=jax.random.key(0)) for _ in range(4)]
-    seconds = common.best(lambda: waiting.pop().evaluate(query.given, [query], alpha=0.05))
+    seconds = ex.best(lambda: waiting.pop().evaluate(query.given, [query], alpha=0.05))
     n_features = features.fourier_kernel(length=10.0, bandwidth=test.bandwidth).n_features - 1
     single, n_bytes = _hsic_costs(n, n_features)
     double = 2.0 * n * test.rank * (N_GIVEN + 2.75 * test.rank + 3 * N_PENALTIES + 6)
-    return row_of(
-        f"RCIT, |Z| = {N_GIVEN}, {PERMUTATIONS} permutations",
-        n,
-        seconds,
-        speeds,
-        single=single,
-        double=double,
-        n_bytes=n_bytes + 88.0 * n * test.rank,
-    )
+    n_bytes += 88.0 * n * test.rank
+    return row_of(seconds, speeds, single=single, double=double, n_bytes=n_bytes)
 
 
 def errors(n: int, n_residuals: int) -> dict[str, float]:
@@ -206,7 +174,7 @@ def errors(n: int, n_residuals: int) -> dict[str, float]:
     return found
 
 
-def exponents(rows: Sequence[Row]) -> dict[str, float]:
+def exponents(rows: Sequence[ex.Row]) -> dict[str, float]:
     """The slope of log seconds in log n for each routine, from ``FIRST_FITTED`` rows on where two
     sizes are.
     """
@@ -219,98 +187,76 @@ def exponents(rows: Sequence[Row]) -> dict[str, float]:
     return found
 
 
-def plot(rows: Sequence[Row], slopes: dict[str, float], path: Path) -> None:
+def plot(rows: Sequence[ex.Row], path: Path) -> None:
     """Seconds (solid) and limit (dotted) against n, log-log."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.0, 4.4), layout="constrained")
-    FigureCanvasAgg(figure)
-    ax = figure.subplots()
-    for i, (what, slope) in enumerate(slopes.items()):
+    rows = [row for row in rows if not row.get("peer")]
+    figure, axes = ex.panels(1, 1, width=5.6, height=3.4)
+    ax = axes[0, 0]
+    for i, (what, slope) in enumerate(exponents(rows).items()):
         line = [row for row in rows if row.what == what]
-        n = [row.n_samples for row in line]
-        ax.plot(
-            n,
-            [row.seconds for row in line],
-            color=f"C{i}",
-            marker="o",
-            markersize=4,
-            label=f"{what}: n^{slope:.2f}",
-        )
-        ax.plot(
-            n,
-            [row.limit for row in line],
-            color=f"C{i}",
-            linestyle=":",
-            label="the machine's limit",
-        )
+        n, look = [row.n_samples for row in line], {"color": f"C{i}"}
+        ax.plot(n, [row.seconds for row in line], "o-", label=f"{what}: n^{slope:.2f}", **look)
+        ax.plot(n, [row.limit for row in line], ":", label="the machine's limit", **look)
     ax.set(xscale="log", yscale="log", xlabel="records", ylabel="seconds")
     ax.legend(fontsize=8)
-    common.save_picture(figure, path)
+    ex.save_picture(figure, path)
 
 
-def table_of(rows: Sequence[Row], speeds: Machine) -> Table:
-    """The rows for the screen."""
-    table = Table(
-        title=f"product {speeds.float32:.0f} (float32) and {speeds.float64:.0f} (float64) Gop/s, "
-        f"copy {speeds.copy:.0f} GB/s"
-    )
-    for i, column in enumerate(
-        ("what", "rows", "seconds", "Gop 32", "Gop 64", "GB", "limit", "of limit", "GiB so far")
-    ):
-        table.add_column(column, justify="right" if i else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            row.what,
-            f"{row.n_samples:,}",
-            f"{row.seconds:.4f}",
-            f"{row.giga_operations_float32:.3g}",
-            f"{row.giga_operations_float64:.3g}",
-            f"{row.giga_bytes:.3g}",
-            f"{row.limit:.4f}",
-            f"{row.limit / row.seconds:.0%}",
-            f"{row.peak_memory_gib:.2f}",
-        )
-    return table
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark, prints tables, and writes JSON and PNG."""
-    options = common.plain_parser("Kernel tests against n.", out=OUT)
-    common.add_sizes(options)
-    options.add_argument(
-        "--peers", action="store_true", help="also run the peers that are installed (minutes)"
-    )
-    full = {"sizes": None}
-    chosen = common.parse(options, arguments, full=full, quick=full)
-    sizes = chosen.sizes or ((1_000, 10_000) if chosen.quick else SIZES)
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """Both tests at every size, and the peers on a fifth of their rows with ``--quick``."""
+    size, copied = (512, 22) if chosen.quick else (2048, 26)
+    speeds = machine(size=size, n_copied=1 << copied)
+    record.write(machine=asdict(speeds))
+    hsic_sizes = chosen.sizes or ((1_000, 10_000) if chosen.quick else SIZES)
     rcit_sizes = chosen.sizes or ((1_000, 4_000) if chosen.quick else RCIT_SIZES)
-    console = Console(width=150)
-    speeds = machine(size=512 if chosen.quick else 2048, n_copied=1 << (22 if chosen.quick else 26))
-    rows = [hsic_row(n, speeds) for n in sizes] + [rcit_row(n, speeds) for n in rcit_sizes]
-    console.print(table_of(rows, speeds))
-    slopes = exponents(rows)
-    found = errors(*((500, 1_000) if chosen.quick else (2_000, 4_000)))
+    for what, measured, sizes in (
+        (f"HSIC, {PERMUTATIONS} permutations", hsic_row, hsic_sizes),
+        (f"RCIT, |Z| = {N_GIVEN}, {PERMUTATIONS} permutations", rcit_row, rcit_sizes),
+    ):
+        for n in sizes:
+            yield (what, n, False), measured, n, speeds
+    for match in MATCHES if chosen.peers else ():
+        n = match.n_samples // (5 if chosen.quick else 1)
+        yield (match.peer, n, True), measure, match, n
+
+
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+    """The tables, the errors and the exponents."""
+    ours, peers = ([row for row in record.rows if row.peer is is_peer] for is_peer in (False, True))
+    console.print(
+        ex.table_of(ours, COLUMNS, "kernel tests; limit: at the machine's measured speeds")
+    )
+    if peers:
+        console.print(
+            ex.table_of(peers, PEER_COLUMNS, "peers: seconds a test, same data, same run")
+        )
+    found, slopes = errors(*((500, 1_000) if chosen.quick else (2_000, 4_000))), exponents(ours)
     for name, value in found.items():
         print(f"{name}: {value:.1e}")
     for name, value in slopes.items():
         print(f"exponent in n of {name}: {value:.2f}")
-    peers = peer_rows(quick=chosen.quick) if chosen.peers else []
-    if peers:
-        console.print(peer_table(peers))
-    common.write_json(
-        chosen.out,
-        {
-            "environment": common.environment(),
-            "machine": asdict(speeds),
-            "errors": found,
-            "exponents": slopes,
-            "rows": [asdict(row) for row in rows],
-            "peers": [asdict(row) for row in peers],
-        },
-    )
-    plot(rows, slopes, chosen.out.with_suffix(".png"))
+    return {"errors": found, "exponents": slopes}
+
+
+COLUMNS = ex.columns_of(
+    "what; rows=n_samples:,; seconds:.4f; Gop 32=giga_operations_float32:.3g; "
+    "Gop 64=giga_operations_float64:.3g; GB=giga_bytes:.3g; limit:.4f",
+    ex.Column("of limit", lambda row: row.limit / row.seconds, ".0%"),
+    "GiB so far=peak_memory_gib:.2f",
+)
+EXPERIMENT = ex.Experiment(
+    "kernels",
+    __doc__,
+    ("what", "n_samples", "peer"),
+    jobs,
+    options=(
+        ex.counts("--sizes", "records"),
+        ex.Option("--peers", "also run the peers that are installed (minutes)", flag=True),
+    ),
+    finish=finish,
+    draw=plot,
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

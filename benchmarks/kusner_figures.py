@@ -16,12 +16,13 @@ Three files: NAME.json, NAME_epsilon.png and NAME_lambda.png.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import common
-from benchmarks.kusner_table2 import begin, differences, options_of
+from benchmarks import experiment as ex
+from benchmarks.kusner_table2 import differences, options, pairs_of, settings
 from benchmarks.pairs import SCORES
 from jaxcd.pairwise.anm_scores import Protect
 
@@ -32,128 +33,93 @@ LAMBDA_SCORES = ("HSIC", "log IQR")
 KEY = ("figure", "score", "protect", "penalty", "epsilon")
 
 
-def rows_by_epsilon(pairs: Sequence[Any], name: str, *, n_splits: int) -> list[dict[str, Any]]:
-    """One row an epsilon, and one without noise."""
-    found = differences(pairs, score=SCORES[name], n_splits=n_splits)
-    base = {"figure": "epsilon", "score": name, "protect": Protect.TEST.value, "penalty": None}
-    rows: list[dict[str, Any]] = [{**base, "epsilon": None, "right": float(found.accuracy.mean())}]
-    return rows + [
-        {**base, "epsilon": epsilon, "right": float(found.probability(epsilon).mean())}
-        for epsilon in EPSILONS
-    ]
-
-
-def rows_by_lambda(
-    pairs: Sequence[Any], name: str, protect: Protect, penalty: float, *, n_splits: int
-) -> list[dict[str, Any]]:
-    """One row an epsilon, and one without noise, of one lambda."""
-    found = differences(
-        pairs, score=SCORES[name], n_splits=n_splits, protect=protect, penalty=penalty
-    )
-    base = {"figure": "lambda", "score": name, "protect": protect.value, "penalty": penalty}
-    rows: list[dict[str, Any]] = [{**base, "epsilon": None, "right": float(found.accuracy.mean())}]
-    return rows + [
-        {**base, "epsilon": epsilon, "right": float(found.probability(epsilon).mean())}
-        for epsilon in LAMBDA_EPSILONS
-    ]
-
-
-def plot_epsilon(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def plot_epsilon(rows: Sequence[ex.Row], path: Path) -> None:
     """A line a score; dotted: without noise."""
-    figure, (ax,) = _figure(1)
+    figure, ((ax,),) = ex.panels(1, 1, width=4.2, height=3.0)
     for i, name in enumerate(SCORES):
-        line = [row for row in rows if (row["figure"], row["score"]) == ("epsilon", name)]
-        ax.plot(
-            [row["epsilon"] for row in line[1:]],
-            [row["right"] for row in line[1:]],
-            "o-",
-            markersize=3,
-            color=f"C{i}",
-            label=name,
-        )
-        ax.axhline(line[0]["right"], color=f"C{i}", linestyle=":", linewidth=1)
-    ax.set(
-        xscale="log",
-        xlabel="epsilon",
-        ylabel="P[right direction]",
-        ylim=(0, 1.03),
-        title="test half protected; dotted: no noise",
-    )
-    _save(figure, path)
+        exact, *line = [row for row in rows if row.like(figure="epsilon", score=name)]
+        xy = [row.epsilon for row in line], [row.right for row in line]
+        ax.plot(*xy, "o-", markersize=3, color=f"C{i}", label=name)
+        ax.axhline(exact.right, color=f"C{i}", linestyle=":", linewidth=1)
+    ax.set(xscale="log", xlabel="epsilon", ylabel="P[right direction]", ylim=(0, 1.03))
+    ax.set_title("test half protected; dotted: no noise")
+    ex.save_picture(figure, path, legend=2)
 
 
-def plot_lambda(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def plot_lambda(rows: Sequence[ex.Row], path: Path) -> None:
     """A panel a score."""
-    figure, axes = _figure(len(LAMBDA_SCORES))
+    figure, (axes,) = ex.panels(1, len(LAMBDA_SCORES), width=4.2, height=3.0, sharey=True)
     for ax, name in zip(axes, LAMBDA_SCORES, strict=True):
         for style, protect in (("--", Protect.TRAIN.value), ("-", Protect.BOTH.value)):
             for i, epsilon in enumerate((None, *LAMBDA_EPSILONS)):
-                line = [
-                    row
-                    for row in rows
-                    if all(
-                        row[k] == v for k, v in zip(KEY, ("lambda", name, protect), strict=False)
-                    )
-                ]
-                line = [row for row in line if row["epsilon"] == epsilon]
+                wanted = {"figure": "lambda", "score": name, "protect": protect, "epsilon": epsilon}
+                line = [row for row in rows if row.like(**wanted)]
+                xy = [row.penalty for row in line], [row.right for row in line]
                 words = "no noise" if epsilon is None else f"epsilon = {epsilon:g}"
-                label = f"{protect} rows, {words}"
-                ax.plot(
-                    [row["penalty"] for row in line],
-                    [row["right"] for row in line],
-                    style,
-                    color=f"C{i}",
-                    label=label,
-                )
+                ax.plot(*xy, style, color=f"C{i}", label=f"{protect} rows, {words}")
         ax.set(xscale="log", xlabel="lambda", ylim=(0, 1.03), title=name)
     axes[0].set_ylabel("P[right direction]")
-    _save(figure, path)
+    ex.save_picture(figure, path, legend=2)
 
 
-def _figure(n_panels: int) -> tuple[Any, Any]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.2 * n_panels + 0.4, 4.0), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots(1, n_panels, squeeze=False, sharey=True).flat
-
-
-def _save(figure: Any, path: Path) -> None:
-    figure.legend(
-        *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8
+def measure(
+    pairs: Sequence[Any],
+    name: str,
+    epsilons: Sequence[float],
+    n_splits: int,
+    protect: Protect = Protect.TEST,
+    penalty: float | None = None,
+) -> list[dict[str, Any]]:
+    """One row an epsilon, and one without noise."""
+    found = differences(
+        pairs, score=SCORES[name], n_splits=n_splits, protect=protect, penalty=penalty
     )
-    common.save_picture(figure, path)
+    shares = {None: found.accuracy, **{e: found.probability(e) for e in epsilons}}
+    return [{"epsilon": e, "right": float(share.mean())} for e, share in shares.items()]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark."""
-    options = options_of(__doc__.splitlines()[0], "kusner_figures")
-    chosen, pairs, record = begin(options, arguments, splits=3, key=KEY)
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """Four scores by epsilon; two by lambda, with the training half or all rows protected."""
+    pairs = pairs_of(chosen)
     for name in SCORES:
-        for row in rows_by_epsilon(pairs, name, n_splits=chosen.splits):
-            record.add(row)
+        values = "epsilon", name, Protect.TEST.value, None
+        yield values, measure, pairs, name, EPSILONS, chosen.splits
     for name in LAMBDA_SCORES:
         for protect in (Protect.TRAIN, Protect.BOTH):
             # Where all rows both train and test there is no split to repeat.
-            n_splits = 1 if protect is Protect.BOTH else chosen.splits
+            splits = 1 if protect is Protect.BOTH else chosen.splits
             for penalty in PENALTIES[::4] if chosen.quick else PENALTIES:
-                for row in rows_by_lambda(pairs, name, protect, penalty, n_splits=n_splits):
-                    record.add(row)
-    for row in record.rows:
-        if row["epsilon"] is not None:
-            of = (
-                f"lambda = {row['penalty']:g}, {row['protect']} rows"
-                if row["figure"] == "lambda"
-                else f"{row['protect']} rows"
-            )
-            print(
-                f"{row['score']:<9} epsilon = {row['epsilon']:<5g} {of:<28} P[right] = "
-                f"{row['right']:.3f}"
-            )
-    print(f"wrote {chosen.out}")
+                yield (
+                    ("lambda", name, protect.value, penalty),
+                    measure,
+                    pairs,
+                    name,
+                    LAMBDA_EPSILONS,
+                    splits,
+                    protect,
+                    penalty,
+                )
+
+
+def draw(rows: Sequence[ex.Row], path: Path) -> None:
+    """Both figures."""
     for name, plot in (("epsilon", plot_epsilon), ("lambda", plot_lambda)):
-        plot(record.rows, chosen.out.with_name(f"{chosen.out.stem}_{name}.png"))
+        plot(rows, path.with_name(f"{path.stem}_{name}.png"))
+
+
+EXPERIMENT = ex.Experiment(
+    "kusner_figures",
+    __doc__,
+    KEY,
+    jobs,
+    columns=ex.columns_of(
+        "figure; score; rows=protect; lambda=penalty:g; epsilon:g|no noise; P[right]=right:.3f"
+    ),
+    options=options(3),
+    settings=settings,
+    draw=draw,
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

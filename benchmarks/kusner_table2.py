@@ -19,19 +19,16 @@ in for public bounds: this measures the noise only.
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
-from benchmarks import common
-from benchmarks.pairs import SCORES, data_option, exact_anm, thinned
+from benchmarks import experiment as ex
+from benchmarks.pairs import PAIRS, SCORES, exact_anm, thinned
 from jaxcd.pairwise import CausePair, tuebingen
 from jaxcd.pairwise.anm_release import error_probability
 from jaxcd.pairwise.anm_scores import AnmScore, Protect
@@ -95,125 +92,75 @@ def largest_pairs(data: Path, *, n_pairs: int, rows: int | None) -> list[CausePa
     return [thinned(pair, rows) for pair in ordered[:n_pairs]]
 
 
-def rows_of(pairs: Sequence[CausePair], name: str, *, n_splits: int) -> list[dict[str, Any]]:
+def pairs_of(chosen: Namespace) -> list[CausePair]:
+    """The scalar Tuebingen pairs with the most records, the largest first; with ``--rows`` a random
+    part of each.
+    """
+    ordered = sorted(tuebingen(chosen.data).pairs, key=lambda pair: -pair.n)
+    return [thinned(pair, chosen.rows) for pair in ordered[: chosen.pairs]]
+
+
+def measure(pairs: Sequence[CausePair], name: str, n_splits: int) -> list[dict[str, Any]]:
     """The rows of one score: without privacy, then each release and epsilon."""
-    start = time.perf_counter()
-    found = differences(pairs, score=SCORES[name], n_splits=n_splits)
-    base = {
-        "score": name,
-        "n_pairs": len(pairs),
-        "n_splits": n_splits,
-        "seconds": time.perf_counter() - start,
-    }
-    rows = [
-        {
-            **base,
-            "release": None,
-            "epsilon": None,
-            "right": float(found.accuracy.mean()),
-            "by_pair": found.accuracy.tolist(),
-        }
-    ]
+    with ex.Clock() as clock:
+        found = differences(pairs, score=SCORES[name], n_splits=n_splits)
+    shares: dict[tuple[str | None, float | None], np.ndarray] = {(None, None): found.accuracy}
     for release, n_noises in RELEASES.items():
         if release == "direction" or name not in WITHOUT_SCORES:
             for epsilon in EPSILONS:
-                right = found.probability(epsilon, n_noises=n_noises)
-                rows.append(
-                    {
-                        **base,
-                        "release": release,
-                        "epsilon": epsilon,
-                        "right": float(right.mean()),
-                        "by_pair": right.tolist(),
-                    }
-                )
-    return rows
+                shares[release, epsilon] = found.probability(epsilon, n_noises=n_noises)
+    return [
+        {
+            "release": release,
+            "epsilon": epsilon,
+            "n_pairs": len(pairs),
+            "n_splits": n_splits,
+            "seconds": clock.seconds,
+            "right": float(share.mean()),
+            "by_pair": share.tolist(),
+        }
+        for (release, epsilon), share in shares.items()
+    ]
 
 
-def show(rows: Sequence[dict[str, Any]]) -> None:
-    """One line a score and release."""
-    table = Table(
-        "score", "release", "no privacy", *(f"epsilon = {epsilon:g}" for epsilon in EPSILONS)
-    )
-    exact = {row["score"]: row["right"] for row in rows if row["release"] is None}
-    for name, accuracy in exact.items():
-        for release in RELEASES:
-            line = {
-                row["epsilon"]: row["right"]
-                for row in rows
-                if (row["score"], row["release"]) == (name, release)
-            }
-            if line:
-                table.add_row(
-                    name,
-                    release,
-                    f"{accuracy:.3f}",
-                    *(f"{line[epsilon]:.3f}" for epsilon in EPSILONS),
-                )
-    Console(width=110).print(table)
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """The rows of every score."""
+    pairs = pairs_of(chosen)
+    for name in SCORES:
+        yield (name,), measure, pairs, name, chosen.splits
 
 
-def options_of(description: str, name: str) -> argparse.ArgumentParser:
-    """The options of this table and of the figures."""
-    options = common.plain_parser(description, out=common.RESULTS / f"{name}.json")
-    data_option(options)
-    options.add_argument(
-        "--pairs", type=common.count, help="the largest pairs (default: 10; 2 with --quick)"
-    )
-    options.add_argument(
-        "--splits",
-        type=common.count,
-        help="random splits (default: 10 in the table, 3 in the figures; 2 with --quick)",
-    )
-    options.add_argument(
-        "--rows", type=common.count, help="most records of a pair (default: all; 300 with --quick)"
-    )
-    return options
-
-
-def begin(
-    options: argparse.ArgumentParser,
-    arguments: Sequence[str] | None,
-    *,
-    splits: int,
-    key: tuple[str, ...],
-) -> tuple[argparse.Namespace, list[CausePair], common.Record]:
-    """The chosen options, the pairs, and the empty record; ``splits`` is the usual number, ``key``
-    tells the rows apart.
-    """
-    chosen = common.parse(
-        options,
-        arguments,
-        full={"pairs": 10, "splits": splits},
-        quick={"pairs": 2, "splits": 2, "rows": 300},
-    )
-    if chosen.data is None:
-        options.error("no pairs: give --data FOLDER or set JAXCD_DATA")
-    pairs = largest_pairs(Path(chosen.data), n_pairs=chosen.pairs, rows=chosen.rows)
-    settings = {
+def settings(chosen: Namespace) -> dict[str, Any]:
+    """What the rows have in common, also those of the figures."""
+    pairs = pairs_of(chosen)
+    return {
         "pairs": [pair.name for pair in pairs],
         "records": [pair.n for pair in pairs],
         "n_splits": chosen.splits,
         "bounds": "the pair's own range rounded outwards: measures the noise only",
     }
-    return chosen, pairs, common.Record(chosen.out, key=key, settings=settings, resume=False)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark."""
-    options = options_of(__doc__.splitlines()[0], "kusner_table2")
-    chosen, pairs, record = begin(
-        options, arguments, splits=10, key=("score", "release", "epsilon")
+def options(splits: int) -> tuple[ex.Option, ...]:
+    """The options of this table and of the figures; ``splits`` is the usual number."""
+    return (
+        PAIRS,
+        ex.one_count("--pairs", "the largest pairs", 10, 2),
+        ex.one_count("--splits", "random splits", splits, 2),
+        ex.one_count("--rows", "most records of a pair", quick=300),
     )
-    for name in SCORES:
-        for row in rows_of(pairs, name, n_splits=chosen.splits):
-            record.add(row)
-    print(
-        f"{len(pairs)} pairs of {min(pair.n for pair in pairs):,} to "
-        f"{max(pair.n for pair in pairs):,} records, {chosen.splits} splits"
-    )
-    show(record.rows)
-    print(f"wrote {chosen.out}")
+
+
+EXPERIMENT = ex.Experiment(
+    "kusner_table2",
+    __doc__,
+    ("score", "release", "epsilon"),
+    jobs,
+    columns=ex.columns_of("score; release|no privacy; epsilon:g; P[right]=right:.3f"),
+    options=options(10),
+    settings=settings,
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

@@ -19,20 +19,17 @@ gives the smallest size from which on the mean skeleton F1 of all sizes reaches 
 
 from __future__ import annotations
 
-import argparse
-import statistics
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import jax
 from rich.console import Console
-from rich.table import Table
 
 import jaxcd
-from benchmarks import common
+from benchmarks import experiment as ex
 from benchmarks.local_mechanisms import denoised, randomised
 from jaxcd import local, metrics
 from jaxcd.discovery.score.ges import ges
@@ -49,8 +46,6 @@ SETTINGS = {
     "first_data": FIRST_DATA,
     "first_noise": FIRST_NOISE,
 }
-OUT = Path(__file__).parent / "results" / "local_frontier.json"
-
 MECHANISMS: dict[str, Callable[[float], local.LocalMechanism]] = {
     "k-RR": local.KaryResponse,
     "k-RR, combined": local.CombinedKaryResponse,
@@ -84,24 +79,6 @@ CENTRAL = "central, Histogram"
 PLAIN = "no privacy, PC, chi-square"
 
 
-@dataclass(frozen=True)
-class Row:
-    """One method at one epsilon and size; exact: the share of runs that found the true skeleton;
-    seconds: the median of a run.
-    """
-
-    method: str
-    mechanism: str | None
-    epsilon: float | None
-    n_samples: int
-    skeleton_f1: float
-    skeleton_f1_sd: float
-    shd: float
-    exact: float
-    seconds: float
-    n_runs: int
-
-
 def search(
     method: str, mechanism: str | None, epsilon: float | None, data: jaxcd.Dataset, key: jax.Array
 ) -> jaxcd.MixedGraph:
@@ -127,175 +104,119 @@ def search(
     return LOCAL[method](randomised(data, chosen, noise), chosen, public)
 
 
-def measure(method: str, mechanism: str | None, epsilon: float | None, n: int, runs: int) -> Row:
-    """``runs`` data sets, each with noise of its own."""
+def measure(
+    method: str, mechanism: str | None, epsilon: float | None, n: int, runs: int
+) -> dict[str, Any]:
+    """``runs`` data sets, each with noise of its own.  exact: the share of runs that found the true
+    skeleton; seconds: the median of a run.
+    """
     network = jaxcd.networks.load("asia")
     truth = network.cpdag()
-    scores, distances, seconds = [], [], []
+    values: dict[str, list[float]] = {"skeleton_f1": [], "shd": []}
+    seconds = []
     for run in range(runs):
-        data = network.sample(n, key=jax.random.key(FIRST_DATA + run))
-        start = time.perf_counter()
-        graph = search(method, mechanism, epsilon, data, jax.random.key(FIRST_NOISE + run))
-        seconds.append(time.perf_counter() - start)
-        scores.append(float(metrics.skeleton_f1(graph, truth)))
-        distances.append(metrics.shd(graph, truth))
-    return Row(
-        method,
-        mechanism,
-        epsilon,
-        n,
-        statistics.mean(scores),
-        statistics.pstdev(scores),
-        statistics.mean(distances),
-        statistics.mean(float(score == 1) for score in scores),
-        statistics.median(seconds),
-        runs,
-    )
+        data = network.sample(n, key=ex.key(FIRST_DATA, run))
+        with ex.Clock() as clock:
+            graph = search(method, mechanism, epsilon, data, ex.key(FIRST_NOISE, run))
+        seconds.append(clock.seconds)
+        values["skeleton_f1"].append(float(metrics.skeleton_f1(graph, truth)))
+        values["shd"].append(metrics.shd(graph, truth))
+    exact = ex.mean(score == 1 for score in values["skeleton_f1"])
+    return {**ex.means(values), "exact": exact, "seconds": median(seconds)}
 
 
-def jobs(epsilons: Sequence[float]) -> list[tuple[str, str | None, float | None]]:
-    """Method, mechanism and epsilon of every line of the table."""
-    found: list[tuple[str, str | None, float | None]] = [(PLAIN, None, None)]
-    for epsilon in epsilons:
-        found.append((CENTRAL, None, epsilon))
-        found += [(method, mechanism, epsilon) for mechanism in MECHANISMS for method in LOCAL]
-    return found
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """Every method, mechanism and epsilon at every size."""
+    lines: list[tuple[str, str | None, float | None]] = [(PLAIN, None, None)]
+    for epsilon in chosen.epsilons:
+        lines.append((CENTRAL, None, epsilon))
+        lines += [(method, mechanism, epsilon) for mechanism in MECHANISMS for method in LOCAL]
+    for n in chosen.sizes:
+        for line in lines:
+            yield (*line, n, chosen.runs), measure, *line, n, chosen.runs
+        jax.clear_caches()  # the next size has other shapes
+        print(f"{n:,} people: done")
 
 
-def summarise(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def summarise(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """For every method, mechanism and epsilon the smallest size from which on the mean skeleton F1
     is at least TARGET; None: never.
     """
+    by_line: dict[tuple[Any, ...], dict[int, float]] = {}
+    for row in rows:
+        sizes = by_line.setdefault(tuple(row[name] for name in KEY[:3]), {})
+        sizes[row["n_samples"]] = row["skeleton_f1"]
     found = []
-    for line in dict.fromkeys((row["method"], row["mechanism"], row["epsilon"]) for row in rows):
-        sizes = {
-            row["n_samples"]: row["skeleton_f1"]
-            for row in rows
-            if (row["method"], row["mechanism"], row["epsilon"]) == line
-        }
+    for line, sizes in by_line.items():
         needed = None
         for n in sorted(sizes, reverse=True):
             if not sizes[n] >= TARGET:
                 break
             needed = n
-        found.append(
-            {
-                "method": line[0],
-                "mechanism": line[1],
-                "epsilon": line[2],
-                "needed": needed,
-                "largest": max(sizes),
-            }
-        )
+        named = dict(zip(KEY, line, strict=False))
+        found.append({**named, "needed": needed, "largest": max(sizes)})
     return found
 
 
-def tables(rows: Sequence[dict[str, Any]], summary: Sequence[dict[str, Any]]) -> Table:
-    """Mean skeleton F1 by size, and the number of people needed."""
-    sizes = sorted({row["n_samples"] for row in rows})
-    table = Table(
-        "method",
-        "mechanism",
-        "epsilon",
-        *(f"{n:,}" for n in sizes),
-        "people needed",
-        title="Asia: mean skeleton F1 by people",
-    )
-    for line in summary:
-        by_size = {
-            row["n_samples"]: f"{row['skeleton_f1']:.3f}"
-            for row in rows
-            if all(row[name] == line[name] for name in ("method", "mechanism", "epsilon"))
-        }
-        needed = (
-            f"{line['needed']:,}" if line["needed"] is not None else f"above {line['largest']:,}"
-        )
-        epsilon = "" if line["epsilon"] is None else f"{line['epsilon']:g}"
-        table.add_row(
-            line["method"],
-            line["mechanism"] or "",
-            epsilon,
-            *(by_size.get(n, "") for n in sizes),
-            needed,
-        )
-    return table
-
-
-def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
+def draw(rows: Sequence[ex.Row], path: Path) -> None:
     """Skeleton F1 against people, one panel an epsilon."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    epsilons = sorted({row["epsilon"] for row in rows if row["epsilon"] is not None})
-    figure = Figure(figsize=(4.2 * max(len(epsilons), 1), 4.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(1, max(len(epsilons), 1), sharey=True, squeeze=False)[0]
+    epsilons = sorted({row.epsilon for row in rows if row.epsilon is not None})
+    figure, (axes,) = ex.panels(1, len(epsilons), width=4.2, height=3.6, sharey=True)
     styles = {None: "-", "k-RR": "-", "k-RR, combined": ":"}
     colours = {name: f"C{i}" for i, name in enumerate([PLAIN, CENTRAL, *LOCAL])}
     for ax, epsilon in zip(axes, epsilons, strict=False):
-        shown = [row for row in rows if row["epsilon"] in (None, epsilon)]
-        for method, mechanism in dict.fromkeys((row["method"], row["mechanism"]) for row in shown):
-            line = sorted(
-                (row["n_samples"], row["skeleton_f1"])
-                for row in shown
-                if (row["method"], row["mechanism"]) == (method, mechanism)
-            )
+        shown = [row for row in rows if row.epsilon in (None, epsilon)]
+        for method, mechanism in dict.fromkeys((row.method, row.mechanism) for row in shown):
+            here = [row for row in shown if row.like(method=method, mechanism=mechanism)]
+            xy = zip(*sorted((row.n_samples, row.skeleton_f1) for row in here), strict=True)
             label = method if mechanism is None else f"{method}; {mechanism}"
-            ax.plot(
-                *zip(*line, strict=True),
-                styles[mechanism],
-                color=colours[method],
-                marker=".",
-                label=label,
-            )
+            look = {"color": colours[method], "marker": ".", "label": label}
+            ax.plot(*xy, styles[mechanism], **look)
         ax.axhline(TARGET, color="0.8", linewidth=0.8)
         ax.set(xscale="log", ylim=(-0.02, 1.02), xlabel="people", title=f"epsilon = {epsilon:g}")
     axes[0].set_ylabel("skeleton F1, mean")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize="small")
-    common.save_picture(figure, path)
+    ex.save_picture(figure, path, legend=2)
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = common.plain_parser(__doc__.splitlines()[0], out=OUT)
-    options.add_argument("--data", type=Path, default=None, help="not used: Asia is built in")
-    options.add_argument("--epsilons", type=common.positive, nargs="+", help="of a whole record")
-    options.add_argument("--runs", type=common.count, help="data sets of each row")
-    common.add_sizes(options)
-    common.add_resume(options)
-    return common.parse(
-        options,
-        arguments,
-        full={
-            "sizes": [1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000],
-            "epsilons": [1.0, 8.0, 16.0, 24.0],
-            "runs": 5,
-        },
-        quick={"sizes": [1_000, 10_000, 100_000], "epsilons": [1.0, 16.0], "runs": 2},
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark, writes JSON after every row and a picture, and prints a table."""
-    chosen = _options(arguments)
-    console = Console(width=160)
-    record = common.Record(chosen.out, key=KEY, settings=SETTINGS, resume=chosen.resume)
-    for n in chosen.sizes:
-        for method, mechanism, epsilon in jobs(chosen.epsilons):
-            if (
-                record.find(
-                    dict(zip(KEY, (method, mechanism, epsilon, n, chosen.runs), strict=True))
-                )
-                is None
-            ):
-                record.add(asdict(measure(method, mechanism, epsilon, n, chosen.runs)))
-        jax.clear_caches()  # the next size has other shapes
-        console.print(f"{n:,} people: done")
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+    """Mean skeleton F1 by size, and the number of people needed."""
     summary = summarise(record.rows)
-    record.write(summary=summary)
-    console.print(tables(record.rows, summary))
-    print(f"wrote {chosen.out}")
-    draw(record.rows, chosen.out.with_suffix(".png"))
+    sizes = sorted({row.n_samples for row in record.rows})
+    lines = []
+    for line in summary:
+        named = {name: line[name] for name in KEY[:3]}
+        by_size = {str(row.n_samples): row.skeleton_f1 for row in record.rows if row.like(**named)}
+        lines.append({**line, **by_size})
+    columns = ex.columns_of(
+        "method; mechanism; epsilon:g",
+        *(ex.Column(f"{n:,}", str(n), ".3f") for n in sizes),
+        ex.Column(
+            "people needed",
+            lambda line: f"{line.needed:,}" if line.needed else f"above {line.largest:,}",
+        ),
+    )
+    console.print(ex.table_of(lines, columns, "Asia: mean skeleton F1 by people"))
+    return {"summary": summary}
+
+
+SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+EXPERIMENT = ex.Experiment(
+    "local_frontier",
+    __doc__,
+    KEY,
+    jobs,
+    options=(
+        ex.Option("--data", "not used: Asia is built in", kind=Path),
+        ex.counts("--sizes", "people", SIZES, (1_000, 10_000, 100_000)),
+        ex.numbers("--epsilons", "of a whole record", (1.0, 8.0, 16.0, 24.0), (1.0, 16.0)),
+        ex.one_count("--runs", "data sets of each row", 5, 2),
+    ),
+    settings=lambda chosen: SETTINGS,
+    finish=finish,
+    draw=draw,
+    width=160,
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

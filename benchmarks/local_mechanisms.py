@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 import jaxcd
+from benchmarks.experiment import Option, names, numbers
 from jaxcd import local
 from jaxcd.errors import OptionError
 from jaxcd.local.channels import MAX_CHANNEL_CELLS
@@ -166,4 +167,22 @@ def as_numbers(data: jaxcd.Dataset) -> jaxcd.Dataset:
     }
     return jaxcd.Dataset.from_array(
         np.asarray(data.codes, dtype=np.float64), domain=jaxcd.Domain(bounds)
+    )
+
+
+def levels_of(p_max: Sequence[float], epsilons: Sequence[float]) -> list[tuple[Level, float]]:
+    """What is equal, and at which value."""
+    return [(Level.P_MAX, p) for p in p_max] + [(Level.EPSILON, e) for e in epsilons]
+
+
+def options(
+    *, p_max: Sequence[Sequence[float]], epsilons: Sequence[Sequence[float]]
+) -> tuple[Option, ...]:
+    """The mechanisms and the levels at which they are compared: the usual ones, and the quick
+    ones.
+    """
+    return (
+        names("--mechanisms", "all by default", [kind.label for kind in KINDS]),
+        numbers("--p-max", "probabilities of the truth, as published", *p_max),
+        numbers("--epsilons", "epsilon_LDP of a whole record", *epsilons),
     )

@@ -20,20 +20,19 @@ models with seeds 110 to 115; these have others.
 
 from __future__ import annotations
 
-import argparse
-import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
 
 import jax
 import networkx as nx
 import numpy as np
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
 
 import jaxcd
-from benchmarks import common
+from benchmarks import experiment as ex
 from jaxcd.graphs import dag_to_cpdag, random_dag
 
 FIRST_MODEL = 300
@@ -118,121 +117,59 @@ class MixedModel:
         return jaxcd.Dataset.from_frame(pd.DataFrame(columns), domain=jaxcd.Domain(domain))
 
 
-@dataclass(frozen=True)
-class Row:
-    """Means over the models; epsilon is None without privacy."""
-
-    n_nodes: int
-    n_samples: int
-    method: str
-    epsilon: float | None
-    arc_f1: float
-    arc_f1_se: float
-    skeleton_f1: float
-    skeleton_f1_se: float
-    seconds: float
-    n_models: int
-
-
 def _found(data: jaxcd.Dataset, epsilon: float | None, seed: int) -> jaxcd.MixedGraph:
     budget = jaxcd.NO_PRIVACY if epsilon is None else jaxcd.Budget(epsilon, DELTA)
     noise = None if epsilon is None else jaxcd.SimulatedNoise(jax.random.key(seed))
     return jaxcd.discover(data, budget=budget, key=None, noise=noise).graph
 
 
-def rows(
-    n_nodes: Sequence[int], sizes: Sequence[int], epsilons: Sequence[float], n_models: int
-) -> Iterator[Row]:
-    """One row a number of nodes and records, method and epsilon."""
-    for p in n_nodes:
-        models = [MixedModel.draw(p, FIRST_MODEL + i) for i in range(n_models)]
-        for n in sizes:
+def measure(
+    models: Sequence[MixedModel], data: Sequence[jaxcd.Dataset], epsilon: float | None
+) -> dict[str, Any]:
+    """Means over the models; ``seconds`` the median of a run."""
+    graphs, seconds = [], []
+    for model, each in zip(models, data, strict=True):
+        with ex.Clock() as clock:
+            graphs.append(_found(each, epsilon, model.seed))
+        seconds.append(clock.seconds)
+    return {
+        **ex.means(ex.scores(graphs, [model.cpdag() for model in models])),
+        "seconds": median(seconds),
+    }
+
+
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """One row a number of nodes and records, method and epsilon; epsilon is None without
+    privacy.
+    """
+    for p in chosen.nodes:
+        models = [MixedModel.draw(p, FIRST_MODEL + i) for i in range(chosen.models)]
+        for n in chosen.sizes:
             for method, bins in (("Features", 0), (f"{BINS} bins", BINS)):
                 data = [model.sample(n, bins=bins) for model in models]
-                for epsilon in (*epsilons, None) if not bins else epsilons:
-                    start = time.perf_counter()
-                    graphs = [
-                        _found(each, epsilon, model.seed)
-                        for each, model in zip(data, models, strict=True)
-                    ]
-                    seconds = (time.perf_counter() - start) / n_models
-                    yield _row(p, n, method, epsilon, graphs, models, seconds)
+                for epsilon in chosen.epsilons if bins else (*chosen.epsilons, None):
+                    values = (p, n, method, epsilon, chosen.models)
+                    yield values, measure, models, data, epsilon
 
 
-def _row(
-    p: int,
-    n: int,
-    method: str,
-    epsilon: float | None,
-    graphs: list[jaxcd.MixedGraph],
-    models: list[MixedModel],
-    seconds: float,
-) -> Row:
-    pairs = [(graph, model.cpdag()) for graph, model in zip(graphs, models, strict=True)]
-    arcs = np.array([jaxcd.metrics.arc_f1(*pair) for pair in pairs], dtype=float)
-    skeletons = np.array([jaxcd.metrics.skeleton_f1(*pair) for pair in pairs], dtype=float)
-    errors = [
-        float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
-        for values in (arcs, skeletons)
-    ]
-    return Row(
-        p,
-        n,
-        method,
-        epsilon,
-        float(arcs.mean()),
-        errors[0],
-        float(skeletons.mean()),
-        errors[1],
-        seconds,
-        len(models),
-    )
-
-
-def table(found: Sequence[Row]) -> Table:
-    """The rows for the screen."""
-    shown = Table("columns", "rows", "method", "epsilon", "arc F1", "skeleton F1", "seconds")
-    for row in found:
-        shown.add_row(
-            str(row.n_nodes),
-            f"{row.n_samples:,}",
-            row.method,
-            "no privacy" if row.epsilon is None else f"{row.epsilon:g}",
-            f"{row.arc_f1:.3f} ({row.arc_f1_se:.3f})",
-            f"{row.skeleton_f1:.3f} ({row.skeleton_f1_se:.3f})",
-            f"{row.seconds:.2f}",
-        )
-    return shown
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark."""
-    options: argparse.ArgumentParser = common.plain_parser(
-        __doc__.splitlines()[0], out=common.RESULTS / "mixed.json"
-    )
-    options.add_argument("--nodes", type=common.count, nargs="+", help="columns")
-    common.add_sizes(options)
-    options.add_argument("--epsilons", type=common.positive, nargs="+", help="totals")
-    options.add_argument("--models", type=common.count, help="models of each row")
-    full = {
-        "nodes": [10, 20],
-        "sizes": [1_000, 3_000, 10_000, 100_000],
-        "epsilons": [0.5, 1.0, 4.0],
-        "models": 20,
-    }
-    quick = {"nodes": [6], "sizes": [3_000], "epsilons": [1.0], "models": 2}
-    chosen = common.parse(options, arguments, full=full, quick=quick)
-    console, found = Console(), []
-    for row in rows(chosen.nodes, chosen.sizes, chosen.epsilons, chosen.models):
-        found.append(row)
-        console.print(
-            f"{row.n_nodes} columns, {row.n_samples:,} rows, {row.method}, {row.epsilon}: "
-            f"{row.arc_f1:.3f}"
-        )
-    console.print(table(found))
-    common.write_json(
-        chosen.out, {"environment": common.environment(), "rows": [asdict(row) for row in found]}
-    )
+KEY = ("n_nodes", "n_samples", "method", "epsilon", "n_models")
+EXPERIMENT = ex.Experiment(
+    "mixed",
+    __doc__,
+    KEY,
+    jobs,
+    columns=ex.columns_of(
+        "columns=n_nodes:d; rows=n_samples:,; method; epsilon:g|no privacy; "
+        "arc F1 (se)=arc_f1+:.3f; skeleton F1 (se)=skeleton_f1+:.3f; seconds:.2f"
+    ),
+    options=(
+        ex.counts("--nodes", "columns", [10, 20], [6]),
+        ex.counts("--sizes", "records", [1_000, 3_000, 10_000, 100_000], [3_000]),
+        ex.numbers("--epsilons", "totals", [0.5, 1.0, 4.0], [1.0]),
+        ex.one_count("--models", "models of each row", 20, 2),
+    ),
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

@@ -21,24 +21,20 @@ neural network needs scikit-learn, and is left out alike.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import importlib.util
-import os
-import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import jaxcd
-from benchmarks import common
+from benchmarks import experiment as ex
 from jaxcd.errors import JaxcdError
 from jaxcd.pairwise import (
     BoundedPolynomial,
@@ -91,7 +87,6 @@ DRAWN = (
     "private RECI",
     "private ANM, HSIC, all rows",
 )
-
 Pairs = Sequence[CausePair]
 #: answers to pairs, and for private methods the scale of the Laplace noise at epsilon 1, one a pair
 Answers = tuple[list[PairResult], list[float] | None]
@@ -279,12 +274,11 @@ def evaluate(results: Sequence[Sequence[PairResult]], pairs: Pairs) -> dict[str,
     """Means over several lists of answers to the same pairs; the interval too is a mean."""
     each = [pair_accuracy_of(drawn, pairs) for drawn in results]
     curves = [np.interp(RATES, found.decision_rates, found.accuracies) for found in each]
-    mean = {
-        name: float(np.mean([getattr(found, name) for found in each]))
-        for name in ("accuracy", "lower", "upper", "area")
-    }
     return {
-        **mean,
+        **{
+            name: ex.mean(getattr(found, name) for found in each)
+            for name in ("accuracy", "lower", "upper", "area")
+        },
         "n_pairs": each[0].n_pairs,
         "curve": [round(float(value), 4) for value in np.mean(curves, axis=0)],
     }
@@ -316,15 +310,31 @@ def thinned(pair: CausePair, rows: int | None) -> CausePair:
     return dataclasses.replace(pair, x=pair.x[kept], y=pair.y[kept])
 
 
-def rows_of(
-    method: Method, name: str, pairs: list[CausePair], *, other_weights: Mapping[str, float]
+def plot(rows: Sequence[ex.Row], path: Path) -> None:
+    """Accuracy against decision rate, a panel a collection."""
+    sets = list(dict.fromkeys(row.data for row in rows))
+    figure, axes = ex.panels(1, len(sets), width=3.2, height=3.2, sharey=True)
+    for ax, name in zip(axes[0], sets, strict=True):
+        for row in rows:
+            shown = row.data == name and row.method in DRAWN and row.curve is not None
+            if shown and row.epsilon in (None, 1.0):
+                words, style = ("", "-") if row.epsilon is None else (", epsilon = 1", "--")
+                look = {"color": f"C{DRAWN.index(row.method)}", "label": row.method + words}
+                ax.plot(RATES, row.curve, style, **look)
+        ax.axhline(0.5, color="grey", linewidth=0.8)
+        ax.set(title=name, xlabel="decision rate", ylim=(0, 1.03))
+    axes[0, 0].set_ylabel("weighted accuracy")
+    ex.save_picture(figure, path, legend=3)
+
+
+def measure(
+    method: Method, name: str, pairs: list[CausePair], other_weights: Mapping[str, float]
 ) -> list[dict[str, Any]]:
     """The method's rows on a collection; on Tuebingen under both versions' weights."""
     if method.compiles:
         method.answer(pairs)
-    start = time.perf_counter()
-    answers = method.answer(pairs)
-    seconds = time.perf_counter() - start
+    with ex.Clock() as clock:
+        answers = method.answer(pairs)
     versions = {name: pairs}
     if name == "Tuebingen":
         reweighted = [
@@ -334,169 +344,97 @@ def rows_of(
     rows = []
     for label, weighted in versions.items():
         for epsilon in EPSILONS if method.private else (None,):
-            rng = np.random.default_rng(7)
-            several = (
-                [answers[0]]
-                if epsilon is None
-                else [noisy(answers, epsilon=epsilon, rng=rng) for _ in range(DRAWS)]
-            )
+            several = [answers[0]]
+            if epsilon is not None:
+                rng = np.random.default_rng(7)
+                several = [noisy(answers, epsilon=epsilon, rng=rng) for _ in range(DRAWS)]
             found = evaluate(several, weighted)
             if not any(result.margin for result in answers[0]):
                 found |= {"area": None, "curve": None}  # no scores to rank by
-            rows.append(
-                {
-                    "data": label,
-                    "method": method.label,
-                    "epsilon": epsilon,
-                    **found,
-                    "seconds": seconds,
-                }
-            )
+            rows.append({"data": label, "epsilon": epsilon, **found, "seconds": clock.seconds})
     return rows
 
 
-def peer_rows(pairs: list[CausePair]) -> list[dict[str, Any]]:
+def measure_peer(pairs: list[CausePair]) -> dict[str, Any]:
     """Seconds a pair of causal-learn's ANM and of ours, in turn on the same pairs."""
     if importlib.util.find_spec("causallearn") is None:
-        print("causal-learn is left out: it is not installed (pip install causal-learn)")
-        return []
+        raise ex.LeftOut("causal-learn is not installed (pip install causal-learn)")
     from causallearn.search.FCMBased.ANM.ANM import ANM
 
     def theirs(pair: CausePair) -> Direction:
+        columns = ((c[:, None] - c.mean()) / c.std() for c in (pair.x, pair.y))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            forward, backward = ANM().cause_or_effect(
-                *((c[:, None] - c.mean()) / c.std() for c in (pair.x, pair.y))
-            )
+            forward, backward = ANM().cause_or_effect(*columns)
         return Direction.X_TO_Y if forward > backward else Direction.Y_TO_X
 
     theirs(dataclasses.replace(pairs[0], x=pairs[0].x[:60], y=pairs[0].y[:60]))  # imports
-    start = time.perf_counter()
-    answers = [theirs(pair) for pair in pairs]
-    seconds = (time.perf_counter() - start) / len(pairs)
-    ours = common.best(lambda: _anm(HSICScore())(pairs)) / len(pairs)
-    right = sum(answer is pair.direction for answer, pair in zip(answers, pairs, strict=True))
-    return [
-        {
-            "peer": "ANM (causal-learn)",
-            "ours": "ANM, HSIC",
-            "n_pairs": len(pairs),
-            "n_samples": pairs[0].n,
-            "right": right,
-            "seconds_per_pair": seconds,
-            "our_seconds_per_pair": ours,
-            "ratio": seconds / ours,
-        }
-    ]
-
-
-def show(rows: Sequence[Mapping[str, Any]], peers: Sequence[Mapping[str, Any]]) -> None:
-    """The table, a block a collection."""
-    table = Table("data", "method", "epsilon", "accuracy", "95 % interval", "area", "seconds")
-    for row in sorted(rows, key=lambda row: str(row["data"])):
-        table.add_row(
-            row["data"],
-            row["method"],
-            "" if row["epsilon"] is None else f"{row['epsilon']:g}",
-            f"{row['accuracy']:.3f}",
-            f"{row['lower']:.2f} to {row['upper']:.2f}",
-            "" if row["area"] is None else f"{row['area']:.3f}",
-            f"{row['seconds']:.2f}",
-        )
-    Console(width=120).print(table)
-    for row in peers:
-        print(
-            f"{row['peer']}: {row['seconds_per_pair']:.3g} s a pair of {row['n_samples']} rows, "
-            f"{row['right']} of {row['n_pairs']} right; "
-            f"{row['ours']}: {row['our_seconds_per_pair']:.3g} s a pair; ratio {row['ratio']:.3g}"
-        )
-
-
-def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Accuracy against decision rate, a panel a collection."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    names = list(dict.fromkeys(row["data"] for row in rows))
-    figure = Figure(figsize=(3.2 * len(names) + 0.4, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    for ax, name in zip(
-        figure.subplots(1, len(names), squeeze=False, sharey=True).flat, names, strict=True
-    ):
-        for row in rows:
-            if (
-                row["data"] == name
-                and row["method"] in DRAWN
-                and row["epsilon"] in (None, 1.0)
-                and row["curve"] is not None
-            ):
-                label = row["method"] + ("" if row["epsilon"] is None else ", epsilon = 1")
-                style = "-" if row["epsilon"] is None else "--"
-                ax.plot(
-                    RATES, row["curve"], style, color=f"C{DRAWN.index(row['method'])}", label=label
-                )
-        ax.axhline(0.5, color="grey", linewidth=0.8)
-        ax.set(title=name, xlabel="decision rate", ylim=(0, 1.03))
-    figure.axes[0].set_ylabel("weighted accuracy")
-    figure.legend(
-        *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8
-    )
-    common.save_picture(figure, path)
-
-
-def data_option(options: argparse.ArgumentParser) -> None:
-    """``--data``: where the pairs are."""
-    options.add_argument(
-        "--data",
-        type=Path,
-        default=os.environ.get("JAXCD_DATA"),
-        help="folder with cause_effect_pairs and kaggle_cause_effect",
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark."""
-    options = common.plain_parser(__doc__.splitlines()[0], out=common.RESULTS / "pairs.json")
-    data_option(options)
-    options.add_argument(
-        "--rows", type=common.count, help="most records of a pair (default: all; 300 with --quick)"
-    )
-    options.add_argument(
-        "--methods", nargs="+", help="only methods whose label contains one of these words"
-    )
-    options.add_argument(
-        "--peer-pairs",
-        type=int,
-        help="pairs for causal-learn's ANM, 0 for none (default: 5; 1 with --quick)",
-    )
-    chosen = common.parse(
-        options, arguments, full={"peer_pairs": 5}, quick={"rows": 300, "peer_pairs": 1}
-    )
-    if chosen.data is None:
-        options.error("no pairs: give --data FOLDER or set JAXCD_DATA")
-    sets = collections(Path(chosen.data), rows=chosen.rows, quick=chosen.quick)
-    weights = {
-        pair.name: pair.weight
-        for pair in tuebingen(Path(chosen.data), version=TuebingenVersion.PAIRS_100).pairs
+    with ex.Clock() as clock:
+        answers = [theirs(pair) for pair in pairs]
+    ours = ex.best(lambda: _anm(HSICScore())(pairs))
+    return {
+        "peer": "ANM (causal-learn)",
+        "ours": "ANM, HSIC",
+        "n_pairs": len(pairs),
+        "n_samples": pairs[0].n,
+        "right": sum(answer is pair.direction for answer, pair in zip(answers, pairs, strict=True)),
+        "seconds_per_pair": clock.seconds / len(pairs),
+        "our_seconds_per_pair": ours / len(pairs),
+        "ratio": clock.seconds / ours,
     }
-    settings = {
-        "rows": chosen.rows,
-        "draws": DRAWS,
-        "bounds": "the pair's own range rounded outwards: measures the noise only",
-    }
-    record = common.Record(
-        chosen.out, key=("data", "method", "epsilon"), settings=settings, resume=False
-    )
+
+
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """Every method on every collection."""
+    sets = collections(chosen.data, rows=chosen.rows, quick=chosen.quick)
+    others = tuebingen(chosen.data, version=TuebingenVersion.PAIRS_100).pairs
+    weights = {pair.name: pair.weight for pair in others}
     for method in methods(quick=chosen.quick):
         if chosen.methods is None or any(word in method.label for word in chosen.methods):
             for name, pairs in sets.items():
-                for row in rows_of(method, name, pairs, other_weights=weights):
-                    record.add(row)
-    peers = peer_rows(sets["SIM"][: chosen.peer_pairs]) if chosen.peer_pairs > 0 else []
+                yield (name, method.label), measure, method, name, pairs, weights
+    peers = []
+    if chosen.peer_pairs > 0:
+        try:
+            peers.append(measure_peer(sets["SIM"][: chosen.peer_pairs]))
+        except ex.LeftOut as reason:
+            print(f"causal-learn is left out: {reason}")
     record.write(peers=peers, rates=RATES)
-    show(record.rows, peers)
-    print(f"wrote {chosen.out}")
-    plot(record.rows, chosen.out.with_suffix(".png"))
+    for row in peers:
+        print(
+            f"{row['peer']}: {row['seconds_per_pair']:.3g} s a pair of {row['n_samples']} rows, "
+            f"{row['right']} of {row['n_pairs']} right; {row['ours']}: "
+            f"{row['our_seconds_per_pair']:.3g} s a pair; ratio {row['ratio']:.3g}"
+        )
+
+
+#: ``--data`` of all benchmarks on pairs
+PAIRS = ex.data_option(
+    "cause_effect_pairs and kaggle_cause_effect",
+    needed="no pairs: give --data FOLDER or set JAXCD_DATA",
+)
+EXPERIMENT = ex.Experiment(
+    "pairs",
+    __doc__,
+    ("collection", "method", "data", "epsilon"),
+    jobs,
+    columns=ex.columns_of(
+        "data; method; epsilon:g; accuracy:.3f",
+        ex.Column("95 % interval", lambda row: f"{row.lower:.2f} to {row.upper:.2f}"),
+        "area:.3f; seconds:.2f",
+    ),
+    options=(
+        PAIRS,
+        ex.one_count("--rows", "most records of a pair", quick=300),
+        ex.names("--methods", "only methods whose label contains one of these words"),
+        ex.Option("--peer-pairs", "pairs for causal-learn's ANM, 0 for none", 5, 1, kind=int),
+    ),
+    settings=ex.kept(
+        "rows", draws=DRAWS, bounds="the pair's own range rounded outwards: measures the noise only"
+    ),
+    draw=plot,
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

@@ -15,21 +15,19 @@ be imported.
 
 from __future__ import annotations
 
-import argparse
-import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import jaxcd
-from benchmarks import common
-from benchmarks.pairs import data_option, unscored
+from benchmarks import experiment as ex
+from benchmarks.pairs import PAIRS, unscored
 from jaxcd.pairwise import (
     CausePair,
     Direction,
@@ -53,7 +51,6 @@ IMMER = (
 )
 ONE_RULER = "arXiv 2606.23767 (One Ruler), a re-run of RECI on the 102 scalar pairs"
 DISCRETE = ("pair0047", "pair0070", "pair0107")
-
 Decide = Callable[[np.ndarray, np.ndarray], Direction]
 Score = Callable[[np.ndarray, np.ndarray], float]
 
@@ -125,25 +122,6 @@ METHODS: dict[str, Decide] = {
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """A claim beside ours.  same: pairs on which the peer decides alike; None without it, or where
-    it has no such variant.
-    """
-
-    method: str
-    collection: str
-    n_pairs: int
-    published: float
-    ours: float
-    difference: float
-    source: str
-    why: str
-    same: int | None
-    seconds: float
-    peer_seconds: float | None
-
-
 def collections(data: Path, *, quick: bool) -> dict[str, list[CausePair]]:
     """The pairs of each collection, the first 12 with ``quick``."""
     scalar = tuebingen(data).pairs
@@ -184,80 +162,57 @@ def peer_direction(score: Score, pair: CausePair) -> Direction:
     )
 
 
-def measure(claim: Claim, pairs: Sequence[CausePair], peer: Score | None) -> Row:
-    """Our answers to the claim's pairs, and the peer's."""
+def measure(claim: Claim, pairs: Sequence[CausePair], peer: Score | None) -> dict[str, Any]:
+    """Our answers to the claim's pairs, and the peer's.  same: pairs on which the peer decides
+    alike; None without it, or where it has no such variant.
+    """
     decide = METHODS[claim.method]
-    start = time.perf_counter()
-    answers = [decide(pair.x, pair.y) for pair in pairs]
-    seconds = time.perf_counter() - start
+    with ex.Clock() as clock:
+        answers = [decide(pair.x, pair.y) for pair in pairs]
     ours = pair_accuracy_of([unscored(answer) for answer in answers], pairs).accuracy
     same, peer_seconds = None, None
     if peer is not None:
-        start = time.perf_counter()
-        theirs = [peer_direction(peer, pair) for pair in pairs]
-        peer_seconds = time.perf_counter() - start
-        same = sum(a is b for a, b in zip(answers, theirs, strict=True))
-    return Row(
-        claim.method,
-        claim.collection,
-        len(pairs),
-        claim.accuracy,
-        ours,
-        ours - claim.accuracy,
-        claim.source,
-        claim.why,
-        same,
-        seconds,
-        peer_seconds,
-    )
+        with ex.Clock() as theirs:
+            found = [peer_direction(peer, pair) for pair in pairs]
+        peer_seconds = theirs.seconds
+        same = sum(a is b for a, b in zip(answers, found, strict=True))
+    return {
+        "n_pairs": len(pairs),
+        "published": claim.accuracy,
+        "ours": ours,
+        "difference": ours - claim.accuracy,
+        "why": claim.why,
+        "same": same,
+        "seconds": clock.seconds,
+        "peer_seconds": peer_seconds,
+    }
 
 
-def table(rows: Sequence[Row]) -> Table:
-    """The rows for the screen."""
-    shown = Table(
-        "method",
-        "pairs",
-        "published",
-        "ours",
-        "difference",
-        "cdt decides alike",
-        "s, ours",
-        "s, cdt",
-    )
-    for row in rows:
-        shown.add_row(
-            row.method,
-            f"{row.collection} ({row.n_pairs})",
-            f"{row.published:.3f}",
-            f"{row.ours:.4f}",
-            f"{row.difference:+.3f}",
-            "" if row.same is None else f"{row.same} of {row.n_pairs}",
-            f"{row.seconds:.2f}",
-            "" if row.peer_seconds is None else f"{row.peer_seconds:.1f}",
-        )
-    return shown
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark."""
-    options: argparse.ArgumentParser = common.plain_parser(
-        __doc__.splitlines()[0], out=common.RESULTS / "pairs_published.json"
-    )
-    data_option(options)
-    chosen = options.parse_args(arguments)
-    if chosen.data is None:
-        options.error("no pairs: give --data FOLDER or set JAXCD_DATA")
-    sets, peers = collections(Path(chosen.data), quick=chosen.quick), peer_scores()
-    rows = [measure(claim, sets[claim.collection], peers.get(claim.method)) for claim in CLAIMS]
-    Console(width=120).print(table(rows))
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """Every claim; those with a difference that is expected say why."""
+    sets, peers = collections(chosen.data, quick=chosen.quick), peer_scores()
     for claim in CLAIMS:
+        pairs, peer = sets[claim.collection], peers.get(claim.method)
+        yield (claim.method, claim.collection, claim.source), measure, claim, pairs, peer
         if claim.why:
             print(f"{claim.method} on {claim.collection}: {claim.why}")
-    peer = f"cdt {metadata.version('cdt')}" if peers else None
-    common.write_json(
-        chosen.out,
-        {"environment": common.environment(), "peer": peer, "rows": [asdict(row) for row in rows]},
-    )
+    record.write(peer=f"cdt {metadata.version('cdt')}" if peers else None)
+
+
+EXPERIMENT = ex.Experiment(
+    "pairs_published",
+    __doc__,
+    ("method", "collection", "source"),
+    jobs,
+    columns=ex.columns_of(
+        "method",
+        ex.Column("pairs", lambda row: f"{row.collection} ({row.n_pairs})"),
+        "published:.3f; ours:.4f; difference:+.3f; cdt decides alike=same:d; "
+        "s, ours=seconds:.2f; s, cdt=peer_seconds:.1f",
+    ),
+    options=(PAIRS,),
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

@@ -16,22 +16,21 @@ noise that Priv-PC puts on its p-value, and without.
 
 from __future__ import annotations
 
-import argparse
 import math
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 import jax
 import networkx as nx
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from scipy import special
 
 import jaxcd
-from benchmarks import common
+from benchmarks import experiment as ex
 from jaxcd.citests import Query
 from jaxcd.data import structural
 from jaxcd.published.accounting import claimed_sensitivity
@@ -45,30 +44,12 @@ SIZES = (200, 500)
 LEVELS = (0, 1, 3, 5)
 #: levels into which each conditioning column is cut for Kendall's strata, by the number of columns
 CUTS = {1: 8, 2: 4, 3: 3}
-
 PCD = "PCD's RCIT, published noise"
 PCD_PLAIN = "PCD's RCIT, no privacy"
 RCIT = "RCIT, no privacy"
 KENDALL = "Kendall, proved noise"
 KENDALL_PUBLISHED = "Kendall, Priv-PC's noise"
 KENDALL_PLAIN = "Kendall, no privacy"
-
-
-@dataclass(frozen=True)
-class Row:
-    """Errors of one method.  epsilon: of the one test, None without privacy.  proven: whether that
-    epsilon holds.
-    """
-
-    n_samples: int
-    level: int
-    method: str
-    epsilon: float | None
-    proven: bool
-    type_1: float
-    type_2: float
-    n_data_sets: int
-    seconds_per_test: float
 
 
 def model(level: int, *, dependent: bool, key: jax.Array) -> structural.StructuralModel:
@@ -133,163 +114,123 @@ def _rcit(data: jaxcd.Dataset, query: Query, key: jax.Array) -> Calls:
     return {(RCIT, None): float(session.evaluate([query]).margin[0] > 0)}
 
 
-def rows_of(n_samples: int, level: int, n_runs: int, epsilons: Sequence[float]) -> Iterator[Row]:
-    """Every row of one size and one number of conditioning columns; the first data set is also run
-    once before, to compile.
-    """
-    calls: dict[bool, list[Calls]] = {False: [], True: []}
-    seconds: dict[str, list[float]] = {PCD: [], RCIT: [], KENDALL: []}
-    for dependent in (False, True):
-        for run in (0, *range(n_runs)):
-            key, sample_key, test_key = (
-                jax.random.key(seed) for seed in (run, 10_000 + run, 20_000 + run)
-            )
-            data = model(level, dependent=dependent, key=key).sample(n_samples, key=sample_key)
-            query = Query.of(0, 1, range(2, 2 + level))
-            found: Calls = {}
-            for name in seconds:
-                start = time.perf_counter()
-                if name == PCD:
-                    found |= _pcd(data, query, epsilons, test_key)
-                elif name == RCIT:
-                    found |= _rcit(data, query, test_key)
-                else:
-                    found |= _kendall(data, query, epsilons)
-                seconds[name].append(time.perf_counter() - start)
-            calls[dependent].append(found)
-    for method, epsilon in sorted(
-        calls[False][0], key=lambda row: (row[1] is not None, row[0], row[1] or 0)
-    ):
-        rate = {
-            side: float(np.mean([c[method, epsilon] for c in calls[side][1:]]))
-            for side in (False, True)
-        }
-        clock = PCD if "PCD" in method else RCIT if method == RCIT else KENDALL
-        yield Row(
-            n_samples,
-            level,
-            method,
-            epsilon,
-            method == KENDALL,
-            rate[False],
-            1 - rate[True],
-            n_runs,
-            float(np.median(seconds[clock])),
-        )
-
-
-def table_of(rows: Sequence[Row]) -> Table:
-    """The rows of one setting for the screen."""
-    table = Table(
-        title=f"n = {rows[0].n_samples}, |Z| = {rows[0].level}: {rows[0].n_data_sets} data sets "
-        "of each kind"
-    )
-    for column in ("method", "epsilon", "type I", "type II", "seconds"):
-        table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
-    for row in rows:
-        epsilon = "" if row.epsilon is None else f"{row.epsilon:g}" + ("" if row.proven else " ?")
-        table.add_row(
-            row.method,
-            epsilon,
-            f"{row.type_1:.3f}",
-            f"{row.type_2:.3f}",
-            f"{row.seconds_per_test:.3f}",
-        )
-    return table
-
-
-def plot(rows: Sequence[Row], path: Any) -> None:
+def plot(rows: Sequence[ex.Row], path: Path) -> None:
     """Type I (solid) and type II (dashed) error against epsilon, a panel a setting."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     sizes, levels = sorted({row.n_samples for row in rows}), sorted({row.level for row in rows})
-    figure = Figure(figsize=(3.4 * len(levels) + 0.4, 3.0 * len(sizes) + 1.0), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(len(sizes), len(levels), squeeze=False, sharex=True, sharey=True)
-    for ax, (n, level) in zip(
-        axes.flat, ((n, level) for n in sizes for level in levels), strict=True
-    ):
-        here = [row for row in rows if (row.n_samples, row.level) == (n, level)]
+    figure, axes = ex.panels(
+        len(sizes), len(levels), width=3.4, height=3.0, sharex=True, sharey=True
+    )
+    for place, ax in np.ndenumerate(axes):
+        n, level = sizes[place[0]], levels[place[1]]
         for i, method in enumerate((PCD, KENDALL, KENDALL_PUBLISHED, RCIT, PCD_PLAIN)):
-            line = [row for row in here if row.method == method]
-            if not line:
-                continue
-            errors = {"-": [row.type_1 for row in line], "--": [row.type_2 for row in line]}
-            for style, values in errors.items():
-                label = method if style == "-" else None
+            line = [row for row in rows if row.like(n_samples=n, level=level, method=method)]
+            for style, error in {"-": "type_1", "--": "type_2"}.items() if line else ():
+                look = {"color": f"C{i}", "linestyle": style}
+                look |= {"label": method} if style == "-" else {}
+                values = [row[error] for row in line]
                 if line[0].epsilon is None:
-                    ax.axhline(
-                        values[0],
-                        color=f"C{i}",
-                        linestyle=style,
-                        linewidth=1,
-                        alpha=0.6,
-                        label=label,
-                    )
+                    ax.axhline(values[0], linewidth=1, alpha=0.6, **look)
                 else:
-                    ax.plot(
-                        [row.epsilon for row in line],
-                        values,
-                        color=f"C{i}",
-                        linestyle=style,
-                        marker="o",
-                        markersize=3,
-                        label=label,
-                    )
+                    epsilons = [row.epsilon for row in line]
+                    ax.plot(epsilons, values, marker="o", markersize=3, **look)
         ax.set(title=f"n = {n}, |Z| = {level}", xscale="log", ylim=(-0.03, 1.03))
     for ax in axes[-1]:
         ax.set_xlabel("epsilon")
     for ax in axes[:, 0]:
         ax.set_ylabel("type I (solid), type II (dashed)")
-    figure.legend(
-        *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8
-    )
-    common.save_picture(figure, path)
+    ex.save_picture(figure, path, legend=3)
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = common.plain_parser(
-        "Errors of private tests against epsilon.", out=common.RESULTS / "pcd_figure1.json"
-    )
-    common.add_sizes(options)
-    common.add_levels(options)
-    common.add_epsilon(options)
-    options.add_argument(
-        "--runs", type=common.count, help="data sets of each kind (default: 100; 10 with --quick)"
-    )
-    full = {"sizes": SIZES, "levels": LEVELS, "epsilon": EPSILONS, "runs": 100}
-    return common.parse(
-        options,
-        arguments,
-        full=full,
-        quick={**full, "sizes": SIZES[:1], "levels": (0, 1), "runs": 10},
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark, prints a table a setting as it goes, and writes JSON and PNG."""
-    chosen = _options(arguments)
-    console = Console(width=130)
-    environment = common.environment()
-    rows: list[Row] = []
-    for n_samples in chosen.sizes:
-        for level in chosen.levels:
-            new = list(rows_of(n_samples, level, chosen.runs, chosen.epsilon))
-            console.print(table_of(new))
-            rows += new
-            settings = {
-                "alpha": ALPHA,
-                "runs": chosen.runs,
-                "n_permutations": 100,
-                "penalty": 1.0,
-                "cuts": CUTS,
-            }
-            results = [asdict(row) for row in rows]
-            common.write_json(
-                chosen.out, {"environment": environment, "settings": settings, "results": results}
+def measure(
+    n_samples: int, level: int, n_runs: int, epsilons: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Every row of one size and one number of conditioning columns; the first data set is also run
+    once before, to compile.  epsilon: of the one test, None without privacy.  proven: whether that
+    epsilon holds.
+    """
+    calls: dict[bool, list[Calls]] = {False: [], True: []}
+    seconds: dict[str, list[float]] = {PCD: [], RCIT: [], KENDALL: []}
+    for dependent in (False, True):
+        for run in (0, *range(n_runs)):
+            model_key, sample_key, test_key = (
+                jax.random.key(seed) for seed in (run, 10_000 + run, 20_000 + run)
             )
-    plot(rows, chosen.out.with_suffix(".png"))
+            drawn = model(level, dependent=dependent, key=model_key)
+            data = drawn.sample(n_samples, key=sample_key)
+            query = Query.of(0, 1, range(2, 2 + level))
+            methods = {
+                PCD: partial(_pcd, data, query, epsilons, test_key),
+                RCIT: partial(_rcit, data, query, test_key),
+                KENDALL: partial(_kendall, data, query, epsilons),
+            }
+            found: Calls = {}
+            for name, method in methods.items():
+                with ex.Clock() as clock:
+                    found |= method()
+                seconds[name].append(clock.seconds)
+            calls[dependent].append(found)
+    rows = []
+    for method, epsilon in sorted(
+        calls[False][0], key=lambda row: (row[1] is not None, row[0], row[1] or 0)
+    ):
+        rate = [ex.mean(c[method, epsilon] for c in calls[side][1:]) for side in (False, True)]
+        clocked = PCD if "PCD" in method else RCIT if method == RCIT else KENDALL
+        rows.append(
+            {
+                "method": method,
+                "epsilon": epsilon,
+                "proven": method == KENDALL,
+                "type_1": rate[0],
+                "type_2": 1 - rate[1],
+                "seconds_per_test": median(seconds[clocked]),
+            }
+        )
+    return rows
+
+
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """The rows of every size and number of conditioning columns."""
+    for n in chosen.sizes:
+        for level in chosen.levels:
+            yield (n, level, chosen.runs), measure, n, level, chosen.runs, chosen.epsilon
+
+
+def asked(row: Mapping[str, Any]) -> str:
+    """The epsilon of a row; with a question mark where it is not proved."""
+    if row["epsilon"] is None:
+        return ""
+    return f"{row['epsilon']:g}" + ("" if row["proven"] else " ?")
+
+
+EXPERIMENT = ex.Experiment(
+    "pcd_figure1",
+    __doc__,
+    ("n_samples", "level", "n_data_sets", "method", "epsilon"),
+    jobs,
+    columns=ex.columns_of(
+        "method",
+        ex.Column("epsilon", asked),
+        "type I=type_1:.3f; type II=type_2:.3f; seconds=seconds_per_test:.3f",
+    ),
+    title=lambda row: (
+        f"n = {row.n_samples}, |Z| = {row.level}: {row.n_data_sets} data sets of each kind"
+    ),
+    options=(
+        ex.counts("--sizes", "records", SIZES, SIZES[:1]),
+        ex.Option("--levels", "conditioning columns", LEVELS, (0, 1), int, True, range(9)),
+        ex.numbers("--epsilon", "of one noisy answer", EPSILONS),
+        ex.one_count("--runs", "data sets of each kind", 100, 10),
+    ),
+    settings=ex.kept(
+        "runs",
+        alpha=ALPHA,
+        n_permutations=100,
+        penalty=1.0,
+        cuts={str(n): cut for n, cut in CUTS.items()},
+    ),
+    draw=plot,
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

@@ -11,28 +11,17 @@ noise, not in data.  Values have heavy right tails, so their logarithm is taken 
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pandas as pd
-from rich.console import Console
 
 import jaxcd
-from benchmarks import common
-from benchmarks.pcd_figure2 import (
-    NON_PRIVATE,
-    PUBLISHED,
-    Row,
-    non_private,
-    published,
-    row_of,
-    table_of,
-)
+from benchmarks import experiment as ex
+from benchmarks.pcd_figure2 import COLUMNS, KEY, SETTINGS, rows_of
 from jaxcd.graphs import dag_to_cpdag
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -54,69 +43,40 @@ def load(folder: Path, *, scale: str, n_rows: int | None) -> tuple[jaxcd.Dataset
     return jaxcd.Dataset.from_frame(frame, domain=domain), dag_to_cpdag(dag)
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = common.parser("PCD on the Sachs data.", out=common.RESULTS / "pcd_sachs.json")
-    common.add_epsilon(options)
-    common.add_max_level(options)
-    options.add_argument("--scale", choices=("log", "raw"), default="log", help="of the values")
-    full = {"rows": None, "epsilon": EPSILONS, "runs": 10, "max_level": None}
-    chosen = common.parse(
-        options,
-        arguments,
-        full=full,
-        quick={"rows": 300, "epsilon": (1.0,), "runs": 2, "max_level": 1},
-    )
-    missing = [
-        str(path)
-        for path in (DATA, EDGES)
-        if chosen.data is None or not (Path(chosen.data) / path).is_file()
-    ]
-    if missing:
-        sys.exit(
-            f"{' and '.join(missing)} not found in the folder {chosen.data}; give --data FOLDER "
-            "or set JAXCD_DATA"
-        )
-    return chosen
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark, prints the table and writes JSON."""
-    chosen = _options(arguments)
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """The same data and truth in every run."""
     sample, truth = load(Path(chosen.data), scale=chosen.scale, n_rows=chosen.rows)
     data, truths = [sample] * chosen.runs, [truth] * chosen.runs
-    rows: list[Row] = []
-    level = 3 if chosen.max_level is None else chosen.max_level
-    rows.append(
-        row_of(
-            "sachs data",
-            NON_PRIVATE,
-            non_private(level),
-            data,
-            truths,
-            epsilon=None,
-            max_level=level,
-        )
-    )
-    level = 2 if chosen.max_level is None else chosen.max_level
-    for epsilon in chosen.epsilon:
-        run = published(epsilon, level)
-        rows.append(
-            row_of("sachs data", PUBLISHED, run, data, truths, epsilon=epsilon, max_level=level)
-        )
-    Console(width=150).print(
-        table_of(f"Sachs, {sample.n_samples} cells, {chosen.scale} scale", rows)
-    )
-    settings = {
-        "runs": chosen.runs,
-        "scale": chosen.scale,
-        "alpha": 0.05,
-        "n_permutations": 100,
-        "penalty": 1.0,
-    }
-    results = [asdict(row) for row in rows]
-    common.write_json(
-        chosen.out, {"environment": common.environment(), "settings": settings, "results": results}
-    )
+    yield from rows_of("sachs data", data, truths, chosen, 2)
+
+
+def missing(chosen: Namespace) -> str | None:
+    """What to do where there are no cells."""
+    lacking = [str(path) for path in (DATA, EDGES) if not (chosen.data / path).is_file()]
+    if not lacking:
+        return None
+    return f"{' and '.join(lacking)} not found in the folder {chosen.data}; give --data FOLDER"
+
+
+EXPERIMENT = ex.Experiment(
+    "pcd_sachs",
+    __doc__,
+    KEY,
+    jobs,
+    columns=COLUMNS,
+    title=lambda row: f"Sachs, {row.n_samples} cells: means of {row.n_runs} runs",
+    options=(
+        ex.data_option("sachs/*.csv", needed="no cells: give --data FOLDER or set JAXCD_DATA"),
+        ex.one_count("--rows", "the first cells only", quick=300),
+        ex.one_count("--runs", "runs of each row", 10, 2),
+        ex.numbers("--epsilon", "of one noisy answer", EPSILONS, (1.0,)),
+        ex.max_level(quick=1),
+        ex.Option("--scale", "of the values", "log", choices=("log", "raw")),
+    ),
+    settings=ex.kept("runs", "scale", **SETTINGS),
+    check=missing,
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

@@ -16,34 +16,29 @@ true PAG for every case.
 
 from __future__ import annotations
 
-import argparse
-import statistics
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import jax
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 import jaxcd
-from benchmarks import common
+from benchmarks import experiment as ex
 from benchmarks.fci_cases import CASES, Case
 from benchmarks.fci_faults import hidden_smoke, print_hidden_smoke
-from jaxcd import metrics
 from jaxcd.plotting import comparison_png
 
 DELTA = 1e-6
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-QUICK_EPSILONS = (1.0, 8.0)
 CLOSE = 0.02
 PICTURED = 1.0  # epsilon of the pictures, or the next one that was run
-
-
 PUBLISHED_SECONDS = {"earthquake": 1.46, "cancer": 1.43, "asia": 4.59, "survey": 1.02}
+
 """Seconds a run of Priv-FCI, Varici 2022."""
 
 Run = Callable[[jaxcd.Dataset, float | None, jax.Array], jaxcd.DiscoveryResult]
@@ -112,206 +107,39 @@ PRIVATE = (
     _private("SieveAndExamine", lambda p: jaxcd.SieveAndExamine(n_rounds=_pairs(p))),
 )
 SCORES = {
-    "skeleton_f1": metrics.skeleton_f1,
-    "mark_f1": metrics.mark_f1,
-    "orientation_f1": metrics.orientation_f1,
+    "skeleton_f1": "skeleton",
+    "mark_f1": "edges with both marks",
+    "orientation_f1": "directed edges",
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """Means over the runs, standard deviations where so named.  largest_spent: of all runs.
-    seconds, processor_seconds: medians; the second, summed over threads, is what a run needs where
-    other programs share the machine."""
-
-    case: str
-    network: str
-    hidden: tuple[str, ...]
-    method: str
-    epsilon: float | None
-    largest_spent: float | None
-    delta: float | None
-    skeleton_f1: float
-    skeleton_f1_sd: float
-    mark_f1: float
-    mark_f1_sd: float
-    orientation_f1: float
-    seconds: float
-    longest_seconds: float
-    processor_seconds: float
-    exhausted: float
-    n_runs: int
-
-
-def _timed(
-    method: Method, data: jaxcd.Dataset, epsilon: float | None, key: jax.Array
-) -> tuple[jaxcd.DiscoveryResult, tuple[float, float]]:
-    """A result, and its seconds: by the clock, and of the processor."""
-    start, processor_start = time.perf_counter(), time.process_time()
-    result = method.run(data, epsilon, key)
-    return result, (time.perf_counter() - start, time.process_time() - processor_start)
-
-
-class _Bench:
-    """One case: its data sets, its rows, and for every row its first graph."""
-
-    def __init__(
-        self, case: Case, n_samples: int, n_runs: int, compilations: common.Compilations
-    ) -> None:
-        self.case = case
-        self.compilations = compilations
-        self.truth = case.truth()
-        self.data = [
-            case.sample(n_samples, key) for key in jax.random.split(jax.random.key(20221), n_runs)
-        ]
-        self.noise = list(jax.random.split(jax.random.key(7411), n_runs))
-        self.first: dict[tuple[str, float | None], jaxcd.MixedGraph] = {}
-
-    def row(self, method: Method, epsilon: float | None) -> Row:
-        """All runs of a method at one price.  A run that compiles is run again for its time: with
-        the same noise it goes the same way.
-        """
-        results, times = [], []
-        for data, key in zip(self.data, self.noise, strict=True):
-            before = self.compilations.n
-            result, elapsed = _timed(method, data, epsilon, key)
-            if self.compilations.n > before:
-                result, elapsed = _timed(method, data, epsilon, key)
-            results.append(result)
-            times.append(elapsed)
-        seconds, processor_seconds = zip(*times, strict=True)
-        spent = max(result.spent.epsilon for result in results)
-        if (
-            epsilon is not None
-            and not max(spent, *(result.cost.epsilon for result in results)) <= epsilon
-        ):
-            raise AssertionError(
-                f"{method.label} on {self.case.label}: more than the total {epsilon:g} was spent"
-            )
-        graphs = [result.graph for result in results]
-        self.first[method.label, epsilon] = graphs[0]
-        scores = {
-            name: [float(score(graph, self.truth)) for graph in graphs]
-            for name, score in SCORES.items()
-        }
-        return Row(
-            case=self.case.label,
-            network=self.case.network,
-            hidden=self.case.hidden,
-            method=method.label,
-            epsilon=epsilon,
-            largest_spent=None if epsilon is None else spent,
-            delta=None if epsilon is None else results[0].cost.delta,
-            **{name: statistics.mean(values) for name, values in scores.items()},
-            **{
-                f"{name}_sd": statistics.pstdev(scores[name]) for name in ("skeleton_f1", "mark_f1")
-            },
-            seconds=statistics.median(seconds),
-            longest_seconds=max(seconds),
-            processor_seconds=statistics.median(processor_seconds),
-            exhausted=statistics.mean(result.exhausted for result in results),
-            n_runs=len(results),
-        )
-
-    def rows(self, epsilons: Sequence[float]) -> Iterator[Row]:
-        """Every row, in the table's order."""
-        for method in NON_PRIVATE:
-            yield self.row(method, None)
-        for method in PRIVATE:
-            for epsilon in epsilons:
-                yield self.row(method, epsilon)
-
-
-def table_of(case: Case, rows: Sequence[Row]) -> Table:
-    """A case's rows for the screen."""
-    table = Table(title=f"{case.label}: means of {rows[0].n_runs} runs", caption=case.reason)
-    for column in (
-        "method",
-        "epsilon",
-        "spent",
-        "skeleton",
-        "+-",
-        "marks",
-        "+-",
-        "directed",
-        "seconds",
-        "longest",
-        "cpu",
-        "exhausted",
-    ):
-        table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
-    for row in rows:
-        private = row.epsilon is not None
-        table.add_row(
-            row.method,
-            f"{row.epsilon:g}" if private else "",
-            f"{row.largest_spent:.3g}" if private else "",
-            f"{row.skeleton_f1:.2f}",
-            f"{row.skeleton_f1_sd:.2f}",
-            f"{row.mark_f1:.2f}",
-            f"{row.mark_f1_sd:.2f}",
-            f"{row.orientation_f1:.2f}",
-            f"{row.seconds:.3f}",
-            f"{row.longest_seconds:.2f}",
-            f"{row.processor_seconds:.2f}",
-            f"{row.exhausted:.0%}" if private else "",
-        )
-    return table
-
-
-def reached(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def reached(rows: Sequence[ex.Row]) -> list[dict[str, Any]]:
     """For each case and private method the smallest total from which on it is within 0.02 of the
     reference, by score; else None.
     """
     found = []
     for case in dict.fromkeys(row.case for row in rows):
-        here = [row for row in rows if row.case == case]
-        reference = next(row for row in here if row.method == REFERENCE)
+        reference = next(row for row in rows if row.like(case=case, method=REFERENCE))
         for method in PRIVATE:
-            line = sorted(
-                (row for row in here if row.method == method.label),
-                key=lambda row: row.epsilon or 0.0,
-            )
+            line = [row for row in rows if row.like(case=case, method=method.label)]
+            line.sort(key=lambda row: row.epsilon)
             entry: dict[str, Any] = {"case": case, "method": method.label}
-            entry["reference"] = {score: getattr(reference, score) for score in SCORES}
+            entry["reference"] = {score: reference[score] for score in SCORES}
             for score in SCORES:
-                close = [getattr(row, score) >= getattr(reference, score) - CLOSE for row in line]
+                close = [row[score] >= reference[score] - CLOSE for row in line]
                 first = next((i for i in range(len(close)) if all(close[i:])), None)
                 entry[score] = None if first is None else line[first].epsilon
             found.append(entry)
     return found
 
 
-def reached_table(entries: Sequence[dict[str, Any]]) -> Table:
-    """``reached`` for the screen: skeleton, marks, directed."""
-    table = Table(
-        title=f"total epsilon from which on F1 is within {CLOSE} of {REFERENCE}: skeleton / marks "
-        "/ directed"
-    )
-    table.add_column("case")
-    table.add_column("F1 of the reference", justify="right")
-    for method in PRIVATE:
-        table.add_column(method.label, justify="right")
-    for case in dict.fromkeys(entry["case"] for entry in entries):
-        here = [entry for entry in entries if entry["case"] == case]
-        cells = [
-            " / ".join("-" if entry[score] is None else f"{entry[score]:g}" for score in SCORES)
-            for entry in here
-        ]
-        table.add_row(
-            case, " / ".join(f"{value:.2f}" for value in here[0]["reference"].values()), *cells
-        )
-    return table
-
-
-def run_times(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def run_times(rows: Sequence[ex.Row]) -> list[dict[str, Any]]:
     """For each whole network and method the largest median over the totals, beside the published
     time.
     """
-    whole = [row for row in rows if not row.hidden]
     times = []
     for network, published in PUBLISHED_SECONDS.items():
-        here = [row for row in whole if row.network == network]
+        here = [row for row in rows if row.network == network and not row.hidden]
         if here:
             seconds = {
                 m.label: max(row.seconds for row in here if row.method == m.label)
@@ -321,135 +149,167 @@ def run_times(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return times
 
 
-def run_time_table(times: Sequence[dict[str, Any]]) -> Table:
-    """``run_times`` for the screen."""
-    table = Table(
-        title="seconds a run after compilation (published: Priv-FCI, Varici 2022, another machine)"
-    )
-    table.add_column("method")
-    for entry in times:
-        table.add_column(entry["network"], justify="right")
-    table.add_row("published", *(f"{entry['published']:g}" for entry in times), end_section=True)
-    for method in times[0]["seconds"]:
-        table.add_row(method, *(f"{entry['seconds'][method]:.3f}" for entry in times))
-    return table
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
+def plot(rows: Sequence[ex.Row], path: Path) -> None:
     """F1 against the total epsilon: a line of panels a case, one for each score."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     cases = list(dict.fromkeys(row.case for row in rows))
-    figure = Figure(figsize=(2.6 * len(cases) + 0.6, 7.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(len(SCORES), len(cases), squeeze=False, sharex=True, sharey=True)
-    titles = {
-        "skeleton_f1": "skeleton",
-        "mark_f1": "edges with both marks",
-        "orientation_f1": "directed edges",
-    }
-    for column, case in enumerate(cases):
-        here = [row for row in rows if row.case == case]
-        for line, score in enumerate(SCORES):
-            ax = axes[line, column]
-            for i, method in enumerate(PRIVATE):
-                points = [
-                    (row.epsilon, getattr(row, score)) for row in here if row.method == method.label
-                ]
-                ax.plot(
-                    *np.array(points, dtype=float).T,
-                    color=f"C{i}",
-                    marker="o",
-                    markersize=3,
-                    label=method.label,
-                )
-            for method, style in zip(NON_PRIVATE, ("-", "--", ":"), strict=True):
-                value = next(getattr(row, score) for row in here if row.method == method.label)
-                ax.axhline(value, color="0.4", linewidth=1, linestyle=style, label=method.label)
-            ax.set(xscale="log", ylim=(-0.03, 1.03))
-            if column == 0:
-                ax.set_ylabel(f"F1, {titles[score]}")
-        axes[0, column].set_title(case.replace(" without ", "\nwithout "), fontsize=10)
-        axes[-1, column].set_xlabel("total epsilon")
-        epsilons = sorted({row.epsilon for row in here if row.epsilon is not None})
-        axes[-1, column].set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-        axes[-1, column].minorticks_off()
-    figure.legend(
-        *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9
+    figure, axes = ex.panels(
+        len(SCORES), len(cases), width=2.6, height=2.1, sharex=True, sharey=True
     )
-    common.save_picture(figure, path)
+    for place, ax in np.ndenumerate(axes):
+        score, case = list(SCORES)[place[0]], cases[place[1]]
+        for i, method in enumerate(PRIVATE):
+            line = [row for row in rows if row.like(case=case, method=method.label)]
+            xy = [row.epsilon for row in line], [row[score] for row in line]
+            ax.plot(*xy, color=f"C{i}", marker="o", markersize=3, label=method.label)
+        for method, style in zip(NON_PRIVATE, ("-", "--", ":"), strict=True):
+            row = next(row for row in rows if row.like(case=case, method=method.label))
+            look = {"color": "0.4", "linewidth": 1, "linestyle": style}
+            ax.axhline(row[score], label=method.label, **look)
+        ax.set(xscale="log", ylim=(-0.03, 1.03))
+    for line, words in zip(axes, SCORES.values(), strict=True):
+        line[0].set_ylabel(f"F1, {words}")
+    epsilons = sorted({row.epsilon for row in rows if row.epsilon is not None})
+    for column, case in zip(axes.T, cases, strict=True):
+        column[0].set_title(case.replace(" without ", "\nwithout "), fontsize=10)
+        column[-1].set_xlabel("total epsilon")
+        column[-1].set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+        column[-1].minorticks_off()
+    ex.save_picture(figure, path, legend=4, fontsize=9)
 
 
-def picture(bench: _Bench, folder: Path, epsilons: Sequence[float]) -> None:
+def picture(bench: Bench, folder: Path, epsilons: Sequence[float]) -> None:
     """The first run's graph of the first private method beside the true PAG."""
     epsilon = next((epsilon for epsilon in epsilons if epsilon >= PICTURED), epsilons[-1])
     folder.mkdir(parents=True, exist_ok=True)
-    method = PRIVATE[0].label
+    graph = PRIVATE[0].run(bench.data[0], epsilon, bench.noise[0]).graph
     path = folder / f"{'_'.join((bench.case.network, *bench.case.hidden))}.png"
-    titles = (f"{method}, epsilon = {epsilon:g}", "the true PAG")
-    path.write_bytes(
-        comparison_png(bench.first[method, epsilon], bench.truth, titles=titles, dpi=110)
-    )
+    titles = (f"{PRIVATE[0].label}, epsilon = {epsilon:g}", "the true PAG")
+    path.write_bytes(comparison_png(graph, bench.truth, titles=titles, dpi=110))
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = common.plain_parser(
-        "Private FCI on four networks.", out=common.RESULTS / "priv_fci.json"
-    )
-    networks = list(PUBLISHED_SECONDS)
-    options.add_argument(
-        "--networks", nargs="+", choices=networks, help="default: all four; asia with --quick"
-    )
-    options.add_argument("--rows", type=common.count, help="records")
-    options.add_argument("--runs", type=common.count, help="runs of each row")
-    options.add_argument("--epsilon", type=common.positive, nargs="+", help="totals")
-    return common.parse(
-        options,
-        arguments,
-        full={"networks": networks, "rows": 100_000, "runs": 20, "epsilon": list(EPSILONS)},
-        quick={"networks": ["asia"], "rows": 20_000, "runs": 2, "epsilon": list(QUICK_EPSILONS)},
-    )
+class Bench:
+    """One case: its data sets and their noise."""
+
+    def __init__(self, case: Case, n_samples: int, n_runs: int) -> None:
+        self.case, self.truth = case, case.truth()
+        keys = jax.random.split(jax.random.key(20221), n_runs)
+        self.data = [case.sample(n_samples, key) for key in keys]
+        self.noise = list(jax.random.split(jax.random.key(7411), n_runs))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark, prints a table a case as it goes, and writes JSON and pictures."""
-    chosen = _options(arguments)
-    console = Console(width=150)
-    rows: list[Row] = []
-    environment = common.environment()
-    content: dict[str, Any] = {}
-    compilations = common.Compilations()
+def measure(
+    bench: Bench, method: Method, epsilon: float | None, compilations: ex.Compilations
+) -> dict[str, Any]:
+    """All runs of a method at one price.  A run that compiles is run again for its time: with the
+    same noise it goes the same way.
+
+    largest_spent: of all runs.  seconds, processor_seconds: medians; the second, summed over
+    threads, is what a run needs where other programs share the machine.
+    """
+    results, clocks = [], []
+    for data, key in zip(bench.data, bench.noise, strict=True):
+        n_before = -1
+        while n_before < compilations.n:
+            n_before = compilations.n
+            with ex.Clock() as clock:
+                result = method.run(data, epsilon, key)
+        results.append(result)
+        clocks.append(clock)
+    spent = max(result.spent.epsilon for result in results)
+    largest = max(spent, *(result.cost.epsilon for result in results))
+    if epsilon is not None and not largest <= epsilon:
+        raise AssertionError(
+            f"{method.label} on {bench.case.label}: more than the total {epsilon:g} was spent"
+        )
+    return {
+        "network": bench.case.network,
+        "hidden": list(bench.case.hidden),
+        "largest_spent": None if epsilon is None else spent,
+        "delta": None if epsilon is None else results[0].cost.delta,
+        **ex.means(ex.scores([result.graph for result in results], bench.truth, *SCORES)),
+        "seconds": median(clock.seconds for clock in clocks),
+        "longest_seconds": max(clock.seconds for clock in clocks),
+        "processor_seconds": median(clock.processor_seconds for clock in clocks),
+        "exhausted": ex.mean(result.exhausted for result in results),
+    }
+
+
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """Every row of every case, in the table's order; after them the case's picture."""
+    compilations = ex.Compilations()
     for case in CASES:
         if case.network not in chosen.networks:
             continue
-        bench = _Bench(case, chosen.rows, chosen.runs, compilations)
-        new = list(bench.rows(chosen.epsilon))
-        console.print(table_of(case, new))
-        rows += new
-        content = {
-            "environment": environment,
-            "settings": {
-                "rows": chosen.rows,
-                "runs": chosen.runs,
-                "delta": DELTA,
-                "reference": REFERENCE,
-                "close": CLOSE,
-            },
-            "results": [asdict(row) for row in rows],
-            "reached": reached(rows),
-            "run_times": run_times(rows),
-        }
-        # after each case: a long run that is cut short leaves what it has
-        common.write_json(chosen.out, content)
+        bench = Bench(case, chosen.rows, chosen.runs)
+        for methods, prices in ((NON_PRIVATE, [None]), (PRIVATE, chosen.epsilon)):
+            for method in methods:
+                for epsilon in prices:
+                    values = (case.label, method.label, epsilon, chosen.runs)
+                    yield (values, measure, bench, method, epsilon, compilations)
         picture(bench, chosen.out.with_suffix(""), chosen.epsilon)
-    console.print(reached_table(content["reached"]))
-    console.print(run_time_table(content["run_times"]))
-    plot(rows, chosen.out.with_suffix(".png"))
+
+
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+    """From which total on a method is close, run times, and what hiding ``smoke`` does."""
+    entries, times = reached(record.rows), run_times(record.rows)
+    by_case: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        reference = " / ".join(f"{value:.2f}" for value in entry["reference"].values())
+        totals = ("-" if entry[score] is None else f"{entry[score]:g}" for score in SCORES)
+        line = by_case.setdefault(entry["case"], {"case": entry["case"], "reference": reference})
+        line[entry["method"]] = " / ".join(totals)
+    columns = [ex.Column("case"), ex.Column("F1 of the reference", "reference")]
+    columns += [ex.Column(method.label) for method in PRIVATE]
+    title = f"total epsilon from which on F1 is within {CLOSE} of {REFERENCE}"
+    caption = "skeleton / marks / directed"
+    console.print(ex.table_of(by_case.values(), columns, title, caption))
+    lines = (
+        [
+            {"method": label, **{entry["network"]: entry["seconds"][label] for entry in times}}
+            for label in times[0]["seconds"]
+        ]
+        if times
+        else []
+    )
+    published = {entry["network"]: entry["published"] for entry in times}
+    columns = [ex.Column("method"), *(ex.Column(name, name, ".3f") for name in published)]
+    title = "seconds a run after compilation (published: Priv-FCI, Varici 2022, another machine)"
+    console.print(ex.table_of([{"method": "published", **published}, *lines], columns, title))
+    more = {"reached": entries, "run_times": times}
     if "asia" in chosen.networks:
-        content["hidden_smoke"] = hidden_smoke(chosen.rows, seed=20221)
-        print_hidden_smoke(content["hidden_smoke"], console)
-        common.write_json(chosen.out, content)
+        more["hidden_smoke"] = hidden_smoke(chosen.rows, seed=20221)
+        print_hidden_smoke(more["hidden_smoke"], console)
+    return more
+
+
+REASONS = {case.label: case.reason for case in CASES}
+KEY = ("case", "method", "epsilon", "n_runs")
+REASONS = {case.label: case.reason for case in CASES}
+EXPERIMENT = ex.Experiment(
+    "priv_fci",
+    __doc__,
+    KEY,
+    jobs,
+    columns=ex.columns_of(
+        "method; epsilon:g; spent=largest_spent:.3g; skeleton (se)=skeleton_f1+:.2f; "
+        "marks (se)=mark_f1+:.2f; directed (se)=orientation_f1+:.2f; seconds:.3f; "
+        "longest=longest_seconds:.2f; cpu=processor_seconds:.2f",
+        ex.Column("exhausted", lambda row: row.epsilon and row.exhausted, ".0%"),
+    ),
+    title=lambda row: f"{row.case}: means of {row.n_runs} runs\n{REASONS[row.case]}",
+    options=(
+        ex.names(
+            "--networks", "networks", list(PUBLISHED_SECONDS), list(PUBLISHED_SECONDS), ["asia"]
+        ),
+        ex.one_count("--rows", "records", 100_000, 20_000),
+        ex.one_count("--runs", "runs of each row", 20, 2),
+        ex.numbers("--epsilon", "totals", EPSILONS, (1.0, 8.0)),
+    ),
+    settings=ex.kept("rows", "runs", delta=DELTA, reference=REFERENCE, close=CLOSE),
+    finish=finish,
+    draw=plot,
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

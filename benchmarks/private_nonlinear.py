@@ -17,45 +17,23 @@ keys than those on which the constants were chosen.
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from statistics import median
+from typing import Any
 
 import jax
-import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import jaxcd
-from benchmarks import common
-from jaxcd import metrics
+from benchmarks import experiment as ex
+from benchmarks.sources import load_networks
 from jaxcd.data.structural import nonlinear_sem
 
 DELTA = 1e-6
 # Keys of the models reported; the constants of StratifiedRanks and TreeOptions come from the
 # specification, and were looked at here on models with other seeds only.
 FIRST_MODEL = 9000
-OUT = Path(__file__).parent / "results" / "private_nonlinear.json"
-
 Run = Callable[[jaxcd.Dataset, float, int], jaxcd.DiscoveryResult]
-
-
-@dataclass(frozen=True)
-class Row:
-    """Means over the models; epsilon is None without privacy."""
-
-    network: str
-    n_samples: int
-    method: str
-    epsilon: float | None
-    arc_f1: float
-    arc_f1_se: float
-    skeleton_f1: float
-    skeleton_f1_se: float
-    seconds: float
-    n_models: int
 
 
 def _private(search: str) -> Run:
@@ -96,147 +74,89 @@ METHODS = PRIVATE | NON_PRIVATE
 
 
 def measure(
-    network: str,
-    dag: object,
-    truth: jaxcd.MixedGraph,
-    n: int,
-    method: str,
-    run: Run,
-    epsilon: float | None,
-    models: int,
-) -> Row:
+    dag: object, truth: jaxcd.MixedGraph, n: int, run: Run, epsilon: float | None, models: int
+) -> dict[str, Any]:
     """One row: ``models`` models, one data set and one noise draw each; the first is run twice, to
     compile.
     """
-    arcs, skeletons, seconds = [], [], []
+    graphs, seconds = [], []
     for model in range(models):
-        key = jax.random.key(FIRST_MODEL + model)
-        model_key, data_key = jax.random.split(key)
+        model_key, data_key = jax.random.split(ex.key(FIRST_MODEL, model))
         data = nonlinear_sem(dag, key=model_key).sample(n, key=data_key)
-        for attempt in range(2 if model == 0 else 1):
-            start = time.perf_counter()
-            result = run(data, epsilon or 0.0, model)
-            elapsed = time.perf_counter() - start
-            del attempt
-        seconds.append(elapsed)
-        arcs.append(float(metrics.arc_f1(result.graph, truth)))
-        skeletons.append(float(metrics.skeleton_f1(result.graph, truth)))
-    error = lambda values: float(np.std(values) / np.sqrt(len(values)))  # noqa: E731
-    return Row(
-        network,
-        n,
-        method,
-        epsilon,
-        float(np.mean(arcs)),
-        error(arcs),
-        float(np.mean(skeletons)),
-        error(skeletons),
-        float(np.median(seconds)),
-        models,
-    )
-
-
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument(
-        "--quick", action="store_true", help="cancer, 5,000 rows, two models: under a minute"
-    )
-    options.add_argument("--data", type=Path, default=None, help="folder with networks/*.bif")
-    options.add_argument("--networks", nargs="+", default=None)
-    options.add_argument("--rows", type=common.count, nargs="+", default=None)
-    options.add_argument("--epsilon", type=common.positive, nargs="+", default=None)
-    options.add_argument("--models", type=common.count, default=None)
-    options.add_argument(
-        "--full",
-        action="store_true",
-        help="more budgets and structures, and a million rows: about 20 minutes",
-    )
-    options.add_argument(
-        "--no-rcit",
-        action="store_true",
-        help="leave out the kernel test without privacy, the slowest row",
-    )
-    options.add_argument("--out", type=Path, default=OUT)
-    return options.parse_args(arguments)
+        for _ in range(2 if model == 0 else 1):
+            with ex.Clock() as clock:
+                result = run(data, epsilon or 0.0, model)
+        seconds.append(clock.seconds)
+        graphs.append(result.graph)
+    return {**ex.means(ex.scores(graphs, truth)), "seconds": median(seconds)}
 
 
 #: networks, rows, epsilons, models, methods
 Block = tuple[list[str], list[int], list[float], int, list[str]]
 
 
-def _plan(options: argparse.Namespace) -> list[Block]:
+def _plan(chosen: Namespace) -> list[Block]:
     """What is run: one block, or with ``--full`` several."""
-    with_rcit = [m for m in METHODS if not (options.no_rcit and m.startswith("RCIT"))]
-    tree = ["ranks, tree-guided"]
-    if options.quick:
-        blocks = [(["cancer"], [5_000], [1.0], 2, with_rcit)]
-    elif options.full:
-        blocks = [
-            (
-                ["cancer", "asia"],
-                [20_000, 100_000],
-                [0.5, 1.0, 2.0, 4.0, 8.0],
-                20,
-                [*tree, "ranks, no privacy"],
-            ),
-            (["cancer", "asia"], [20_000], [1.0], 10, ["ranks, level-wise", "RCIT, no privacy"]),
-            (["child", "alarm"], [100_000], [0.5, 1.0, 4.0], 5, tree),
-            (["cancer", "asia"], [1_000_000], [0.5, 1.0], 5, tree),
-            (["child", "alarm"], [1_000_000], [1.0], 1, tree),
-        ]
-    else:
-        blocks = [(["cancer", "asia"], [20_000, 100_000], [0.5, 1.0, 4.0], 10, with_rcit)]
+    with_rcit = [m for m in METHODS if not (chosen.no_rcit and m.startswith("RCIT"))]
+    tree, small, large = ["ranks, tree-guided"], ["cancer", "asia"], ["child", "alarm"]
+    if chosen.quick:
+        return [(["cancer"], [5_000], [1.0], 2, with_rcit)]
+    if not chosen.full:
+        return [(small, [20_000, 100_000], [0.5, 1.0, 4.0], 10, with_rcit)]
+    several = [0.5, 1.0, 2.0, 4.0, 8.0]
     return [
-        (
-            options.networks or names,
-            options.rows or rows,
-            options.epsilon or epsilons,
-            options.models or models,
-            methods,
-        )
-        for names, rows, epsilons, models, methods in blocks
+        (small, [20_000, 100_000], several, 20, [*tree, "ranks, no privacy"]),
+        (small, [20_000], [1.0], 10, ["ranks, level-wise", "RCIT, no privacy"]),
+        (large, [100_000], [0.5, 1.0, 4.0], 5, tree),
+        (small, [1_000_000], [0.5, 1.0], 5, tree),
+        (large, [1_000_000], [1.0], 1, tree),
     ]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark."""
-    options = _options(arguments)
-    console = Console()
-    rows: list[Row] = []
-    for names, rows_of, epsilons, models, methods in _plan(options):
-        for name, network in common.load_networks(names, options.data).items():
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """The rows of the plan, with what was given in the place of its parts."""
+    for names_of, rows, epsilons, models, methods in _plan(chosen):
+        n_models = chosen.models or models
+        for name, network in load_networks(chosen.networks or names_of, chosen.data).items():
             truth = network.cpdag()
-            for n in rows_of:
-                table = Table(
-                    "method",
-                    "epsilon",
-                    "arc F1",
-                    "skeleton F1",
-                    "seconds",
-                    title=f"{name}, n = {n:,}, {models} models",
-                )
+            for n in chosen.rows or rows:
                 for method in methods:
-                    for epsilon in epsilons if method in PRIVATE else [None]:
-                        row = measure(
-                            name, network.dag, truth, n, method, METHODS[method], epsilon, models
+                    for epsilon in (chosen.epsilon or epsilons) if method in PRIVATE else [None]:
+                        values = (name, n, method, epsilon, n_models)
+                        yield (
+                            values,
+                            measure,
+                            network.dag,
+                            truth,
+                            n,
+                            METHODS[method],
+                            epsilon,
+                            n_models,
                         )
-                        rows.append(row)
-                        table.add_row(
-                            method,
-                            "-" if epsilon is None else f"{epsilon:g}",
-                            f"{row.arc_f1:.3f} ({row.arc_f1_se:.3f})",
-                            f"{row.skeleton_f1:.3f} ({row.skeleton_f1_se:.3f})",
-                            f"{row.seconds:.2f}",
-                        )
-                console.print(table)
-    common.write_json(
-        options.out,
-        {
-            "environment": common.environment(),
-            "delta": DELTA,
-            "rows": [asdict(row) for row in rows],
-        },
-    )
+
+
+KEY = ("network", "n_samples", "method", "epsilon", "n_models")
+EXPERIMENT = ex.Experiment(
+    "private_nonlinear",
+    __doc__,
+    KEY,
+    jobs,
+    columns=ex.columns_of(
+        "method; epsilon:g|-; arc F1 (se)=arc_f1+:.3f; skeleton F1 (se)=skeleton_f1+:.3f; "
+        "seconds:.2f"
+    ),
+    title=lambda row: f"{row.network}, n = {row.n_samples:,}, {row.n_models} models",
+    options=(
+        ex.data_option("networks/*.bif"),
+        ex.names("--networks", "structures"),
+        ex.counts("--rows", "records"),
+        ex.numbers("--epsilon", "totals"),
+        ex.one_count("--models", "models of each row"),
+        ex.Option("--no-rcit", "leave out the kernel test without privacy, the slowest", flag=True),
+    ),
+    settings=ex.kept(delta=DELTA),
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

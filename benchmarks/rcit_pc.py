@@ -14,167 +14,96 @@ compile what the first did not.
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import Any
 
 import jax
-from rich.console import Console
-from rich.table import Table
 
 import jaxcd
-from benchmarks import common
-from jaxcd import metrics
+from benchmarks import experiment as ex
+from benchmarks.sources import load_networks
 from jaxcd.data import structural
 
 ALPHA = 0.05
 PERMUTATIONS = 100
 
 
-@dataclass(frozen=True)
-class Row:
-    """One run.  levels: (level, pairs asked, pairs separated, seconds since the start)."""
-
-    structure: str
-    n_variables: int
-    n_samples: int
-    run: int
-    n_tests: int
-    n_residuals: int | None
-    n_factorisations: int | None
-    n_compiled: int
-    seconds: float
-    processor_seconds: float
-    levels: tuple[tuple[int, int, int, float], ...]
-    arc_f1: float
-    skeleton_f1: float
-
-
-def row_of(
-    name: str,
-    network: jaxcd.data.BayesianNetwork,
-    *,
-    n: int,
-    run: int,
-    max_level: int | None,
-    compiled: common.Compilations,
-) -> Row:
-    """One model, one data set, one search."""
-    model_key, sample_key, test_key = jax.random.split(jax.random.key(40_000 + run), 3)
+def measure(
+    network: jaxcd.data.BayesianNetwork, n: int, run: int, max_level: int | None
+) -> dict[str, Any]:
+    """One model, one data set, one search.  levels: (level, pairs asked, pairs separated, seconds
+    since the start).
+    """
+    model_key, sample_key, test_key = jax.random.split(ex.key(40_000, run), 3)
     model = structural.nonlinear_sem(network.dag, key=model_key)
     data = model.sample(n, key=sample_key)
     levels: list[tuple[int, int, int, float]] = []
-    before, start, processor_start = compiled.n, time.perf_counter(), time.process_time()
+    compiled, start = ex.Compilations(), time.perf_counter()
 
-    def progress(record: jaxcd.discovery.LevelRecord) -> None:
-        levels.append(
-            (record.level, record.n_asked, record.n_separated, time.perf_counter() - start)
-        )
+    def progress(level: jaxcd.discovery.LevelRecord) -> None:
+        elapsed = time.perf_counter() - start
+        levels.append((level.level, level.n_asked, level.n_separated, elapsed))
         print(
-            f"  level {record.level}: {record.n_asked} pairs asked, {record.n_separated} "
-            f"separated, {levels[-1][-1]:.1f} s",
+            f"  level {level.level}: {level.n_asked} pairs asked, {level.n_separated} "
+            f"separated, {elapsed:.1f} s",
             flush=True,
         )
 
-    result = jaxcd.pc(
-        data,
-        test=jaxcd.RCIT(n_permutations=PERMUTATIONS),
-        decider=jaxcd.Threshold(alpha=ALPHA),
-        budget=jaxcd.NO_PRIVACY,
-        key=test_key,
-        max_level=max_level,
-        progress=progress,
-    )
-    seconds, processor_seconds = time.perf_counter() - start, time.process_time() - processor_start
-    truth = model.cpdag()
-    return Row(
-        name,
-        len(network.names),
-        n,
-        run,
-        result.info["n_tests"],
-        result.info.get("n_residuals"),
-        result.info.get("n_factorisations"),
-        compiled.n - before,
-        seconds,
-        processor_seconds,
-        tuple(levels),
-        float(metrics.arc_f1(result.graph, truth)),
-        float(metrics.skeleton_f1(result.graph, truth)),
-    )
-
-
-def table_of(rows: Sequence[Row]) -> Table:
-    """All runs for the screen."""
-    table = Table(title=f"PC with RCIT, {PERMUTATIONS} permutations, alpha = {ALPHA}, no privacy")
-    heads = (
-        "structure",
-        "d",
-        "n",
-        "run",
-        "tests",
-        "residuals",
-        "factors",
-        "programs",
-        "seconds",
-        "processor s",
-        "arc F1",
-        "skeleton F1",
-    )
-    for i, column in enumerate(heads):
-        table.add_column(column, justify="right" if i else "left", no_wrap=True)
-    for row in rows:
-        counts = [
-            "-" if count is None else f"{count:,}"
-            for count in (row.n_tests, row.n_residuals, row.n_factorisations)
-        ]
-        table.add_row(
-            row.structure,
-            str(row.n_variables),
-            f"{row.n_samples:,}",
-            str(row.run),
-            *counts,
-            str(row.n_compiled),
-            f"{row.seconds:.1f}",
-            f"{row.processor_seconds:.1f}",
-            f"{row.arc_f1:.2f}",
-            f"{row.skeleton_f1:.2f}",
+    with ex.Clock() as clock:
+        result = jaxcd.pc(
+            data,
+            test=jaxcd.RCIT(n_permutations=PERMUTATIONS),
+            decider=jaxcd.Threshold(alpha=ALPHA),
+            budget=jaxcd.NO_PRIVACY,
+            key=test_key,
+            max_level=max_level,
+            progress=progress,
         )
-    return table
+    found = ex.scores([result.graph], model.cpdag())
+    return {
+        "n_variables": len(network.names),
+        **{name: result.info.get(name) for name in COUNTS},
+        "n_compiled": compiled.n,
+        "seconds": clock.seconds,
+        "processor_seconds": clock.processor_seconds,
+        "levels": levels,
+        **{name: values[0] for name, values in found.items()},
+    }
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = common.parser("The whole of PC with RCIT.", out=common.RESULTS / "rcit_pc.json")
-    common.add_max_level(options)
-    full = {"networks": ["alarm"], "rows": 8_000, "runs": 1, "max_level": None}
-    return common.parse(
-        options,
-        arguments,
-        full=full,
-        quick={"networks": ["cancer"], "rows": 300, "runs": 1, "max_level": None},
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark, prints the table and writes JSON after every run."""
-    chosen = _options(arguments)
-    environment = common.environment()
-    compiled = common.Compilations()
-    settings = {"alpha": ALPHA, "n_permutations": PERMUTATIONS, "max_level": chosen.max_level}
-    rows: list[Row] = []
-    for name, network in common.load_networks(chosen.networks, chosen.data).items():
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """One row a run."""
+    for name, network in load_networks(chosen.networks, chosen.data).items():
         for run in range(chosen.runs):
             print(f"{name}, {len(network.names)} variables, {chosen.rows:,} rows, run {run}")
-            new = row_of(
-                name, network, n=chosen.rows, run=run, max_level=chosen.max_level, compiled=compiled
-            )
-            rows.append(new)
-            results = [asdict(row) for row in rows]
-            common.write_json(
-                chosen.out, {"environment": environment, "settings": settings, "results": results}
-            )
-    Console(width=140).print(table_of(rows))
+            yield (name, chosen.rows, run), measure, network, chosen.rows, run, chosen.max_level
+
+
+COUNTS = ("n_tests", "n_residuals", "n_factorisations")
+EXPERIMENT = ex.Experiment(
+    "rcit_pc",
+    __doc__,
+    ("structure", "n_samples", "run"),
+    jobs,
+    columns=ex.columns_of(
+        "structure; d=n_variables:d; n=n_samples:,; run:d",
+        *(ex.Column(name.removeprefix("n_"), name, ",", none="-") for name in COUNTS),
+        "programs=n_compiled:d; seconds:.1f; processor s=processor_seconds:.1f; "
+        "arc F1=arc_f1:.2f; skeleton F1=skeleton_f1:.2f",
+    ),
+    title=f"PC with RCIT, {PERMUTATIONS} permutations, alpha = {ALPHA}, no privacy",
+    options=(
+        ex.data_option("networks/*.bif"),
+        ex.names("--networks", "structures", full=["alarm"], quick=["cancer"]),
+        ex.one_count("--rows", "records", 8_000, 300),
+        ex.one_count("--runs", "models", 1),
+        ex.max_level(),
+    ),
+    settings=ex.kept("max_level", alpha=ALPHA, n_permutations=PERMUTATIONS),
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

@@ -19,33 +19,24 @@ cases, and the largest.  The file is written after every row; ``--resume`` goes 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
-import os
-import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from statistics import median
 from types import ModuleType
 from typing import Any
 
-import jax
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 import jaxcd
-from benchmarks import common
-from jaxcd import metrics
-from jaxcd.discovery import (
-    pc_second_moments,
-    released,
-    search_histogram,
-    search_marginals,
-    search_second_moments,
-)
+from benchmarks import experiment as ex
+from benchmarks import frontier_methods
+from benchmarks.sources import GAUSSIAN, Source, gaussian_source, load_networks, network_source
+from jaxcd.discovery import released, search_histogram, search_marginals, search_second_moments
 from jaxcd.releases.moments import second_moments
 from jaxcd.releases.tables import marginal_screen, measurement_error
 
@@ -54,7 +45,6 @@ FIRST_DATA, FIRST_NOISE = 520_000, 620_000
 KEY = ("release", "case", "n_samples", "constant", "value")
 DEFAULT = "default"
 FACTORS = (0.5, 2.0)
-
 Search = Callable[..., jaxcd.DiscoveryResult]
 
 
@@ -200,7 +190,7 @@ STUDIES = (
         "SecondMoments, PC",
         jaxcd.SecondMoments(),
         DELTA,
-        pc_second_moments,
+        frontier_methods.pc_moments,
         ("gaussian-10", "gaussian-20"),
         {},
         (),
@@ -210,35 +200,13 @@ STUDIES = (
 )
 
 
-@dataclass(frozen=True)
-class Row:
-    """One constant at one value on one case.  loss: F1 of the defaults less that of the variant, in
-    the same runs; *_se: its standard error, None for one run.  seconds: the median of release and
-    search."""
-
-    release: str
-    case: str
-    n_samples: int
-    constant: str
-    value: Any
-    arc_f1: float
-    skeleton_f1: float
-    arc_loss: float
-    arc_loss_se: float | None
-    skeleton_loss: float
-    seconds: float
-    n_runs: int
-
-
 class Bench:
     """One case of a study: its data sets, drawn when asked for, and what the defaults find in
     them.
     """
 
-    def __init__(
-        self, study: Study, case: str, source: common.Source, n_samples: int, n_runs: int
-    ) -> None:
-        self.study, self.case, self.n_samples, self.n_runs = study, case, n_samples, n_runs
+    def __init__(self, study: Study, source: Source, n_runs: int) -> None:
+        self.study, self.n_runs = study, n_runs
         self._source = source
 
     @cached_property
@@ -247,57 +215,40 @@ class Bench:
         return [self._source(FIRST_DATA + r) for r in range(self.n_runs)]
 
     @cached_property
-    def defaults(self) -> np.ndarray:
-        """Arc and skeleton F1 of the defaults, (R, 2)."""
-        return self.scores(next(self.study.variants()))[0]
+    def defaults(self) -> tuple[dict[str, list[float]], float]:
+        """What :meth:`scores` gives for the defaults."""
+        return self.scores(Variant(DEFAULT, None, {}, {}))
 
-    def scores(self, variant: Variant) -> tuple[np.ndarray, float]:
-        """Arc and skeleton F1 of every run, (R, 2), and the median seconds."""
+    def scores(self, variant: Variant) -> tuple[dict[str, list[float]], float]:
+        """Arc and skeleton F1 of every run, and the median seconds."""
         kind = replace(self.study.kind, **variant.release)
         budget = jaxcd.Budget(EPSILON, self.study.delta)
-        scores, seconds = [], []
+        graphs, seconds = [], []
         with patched(variant.patches):
-            for r, (data, truth) in enumerate(self.pairs):
-                start = time.perf_counter()
-                noise = jaxcd.SimulatedNoise(jax.random.key(FIRST_NOISE + r))
-                found = self.study.search(
-                    jaxcd.release(data, kind, budget=budget, noise=noise), **variant.search
-                )
-                seconds.append(time.perf_counter() - start)
-                scores.append(
-                    [
-                        float(metrics.arc_f1(found.graph, truth)),
-                        float(metrics.skeleton_f1(found.graph, truth)),
-                    ]
-                )
-        return np.array(scores), float(np.median(seconds))
+            for r, (data, _) in enumerate(self.pairs):
+                noise = jaxcd.SimulatedNoise(ex.key(FIRST_NOISE, r))
+                with ex.Clock() as clock:
+                    bought = jaxcd.release(data, kind, budget=budget, noise=noise)
+                    found = self.study.search(bought, **variant.search)
+                seconds.append(clock.seconds)
+                graphs.append(found.graph)
+        return ex.scores(graphs, [truth for _, truth in self.pairs]), median(seconds)
 
-    def row(self, variant: Variant) -> Row:
-        """The loss of a variant."""
-        scores, seconds = self.scores(variant)
-        if variant.constant == DEFAULT:
-            self.__dict__["defaults"] = scores
-        losses = self.defaults - scores
-        error = float(losses[:, 0].std(ddof=1) / np.sqrt(self.n_runs)) if self.n_runs > 1 else None
-        (arc, skeleton), (arc_loss, skeleton_loss) = (
-            scores.mean(axis=0).tolist(),
-            losses.mean(axis=0).tolist(),
-        )
-        value = list(variant.value) if isinstance(variant.value, tuple) else variant.value
-        return Row(
-            self.study.name,
-            self.case,
-            self.n_samples,
-            variant.constant,
-            value,
-            arc,
-            skeleton,
-            arc_loss,
-            error,
-            skeleton_loss,
-            seconds,
-            self.n_runs,
-        )
+    def measure(self, variant: Variant) -> dict[str, Any]:
+        """The loss of a variant: F1 of the defaults less its own, in the same runs."""
+        default = variant.constant == DEFAULT
+        found, seconds = self.defaults if default else self.scores(variant)
+        before = self.defaults[0]
+        losses = {name: np.subtract(before[name], values) for name, values in found.items()}
+        return {
+            "arc_f1": ex.mean(found["arc_f1"]),
+            "skeleton_f1": ex.mean(found["skeleton_f1"]),
+            "arc_loss": ex.mean(losses["arc_f1"]),
+            "arc_loss_se": ex.standard_error(losses["arc_f1"]),
+            "skeleton_loss": ex.mean(losses["skeleton_f1"]),
+            "seconds": seconds,
+            "n_runs": self.n_runs,
+        }
 
 
 @contextlib.contextmanager
@@ -343,115 +294,79 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     )
 
 
-def summary_table(summary: Sequence[Mapping[str, Any]]) -> Table:
-    """``summarise`` for the screen."""
-    table = Table(title="loss in arc F1 when a constant is halved or doubled (negative: better)")
-    for column in ("release", "constant", "mean", "largest (se)", "at", "on", "largest gain"):
-        table.add_column(
-            column,
-            justify="left" if column in ("release", "constant", "on") else "right",
-            no_wrap=True,
-        )
-    for entry in summary:
-        error = "" if entry["largest_loss_se"] is None else f" ({entry['largest_loss_se']:.3f})"
-        value = entry["at"]
-        table.add_row(
-            entry["release"],
-            entry["constant"],
-            f"{entry['mean_loss']:+.3f}",
-            f"{entry['largest_loss']:+.3f}{error}",
-            ", ".join(f"{part:g}" for part in (value if isinstance(value, list) else [value])),
-            f"{entry['case']}, {entry['n_samples']:,}",
-            f"{entry['largest_gain']:+.3f}",
-        )
-    return table
-
-
-def _benches(chosen: argparse.Namespace) -> Iterator[Bench]:
-    gaussian = {f"gaussian-{p}": p for p in (5, 10, 20)}
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """Every constant of every study and case; cases without a file are named and left out."""
     for study in STUDIES:
         if study.name not in chosen.releases:
             continue
+        wanted = study.cases
         if chosen.quick:
-            cases = tuple(
-                {"Histogram": ["cancer"], "Marginals": ["cancer"]}.get(study.name, ["gaussian-5"])
-            )
-        else:
-            cases = tuple(
-                case for case in study.cases if chosen.networks is None or case in chosen.networks
-            )
-        discrete = [case for case in cases if case not in gaussian]
-        # those without a file are named and left out
-        if chosen.networks is None and not chosen.quick:
-            there = common.load_networks(None, chosen.data)
-            networks = {name: there[name] for name in discrete if name in there}
-        else:
-            networks = common.load_networks(discrete, chosen.data) if discrete else {}
-        for case in cases:
-            if case in gaussian:
-                yield Bench(
-                    study,
-                    case,
-                    common.gaussian_source(gaussian[case], chosen.rows),
-                    chosen.rows,
-                    chosen.runs,
-                )
+            wanted = ("cancer",) if study.name in ("Histogram", "Marginals") else ("gaussian-5",)
+        elif chosen.networks is not None:
+            wanted = tuple(case for case in wanted if case in chosen.networks)
+        discrete = [case for case in wanted if case not in GAUSSIAN]
+        asked = discrete if chosen.quick or chosen.networks is not None else None
+        networks = load_networks(asked, chosen.data) if discrete else {}
+        for case in wanted:
+            if case in GAUSSIAN:
+                source = gaussian_source(GAUSSIAN[case], chosen.rows)
             elif case in networks:
-                yield Bench(
-                    study,
-                    case,
-                    common.network_source(networks[case], chosen.rows),
-                    chosen.rows,
-                    chosen.runs,
+                source = network_source(networks[case], chosen.rows)
+            else:
+                continue
+            bench = Bench(study, source, chosen.runs)
+            for variant in study.variants():
+                value = list(variant.value) if isinstance(variant.value, tuple) else variant.value
+                yield (
+                    (study.name, case, chosen.rows, variant.constant, value),
+                    bench.measure,
+                    variant,
                 )
+            print(
+                f"{study.name}, {case}, {chosen.rows:,} rows: {len(record.rows)} rows in the file"
+            )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark, prints the largest losses, and writes JSON."""
-    names = [study.name for study in STUDIES]
-    options = common.plain_parser(__doc__.splitlines()[0], out=common.RESULTS / "robustness.json")
-    options.add_argument(
-        "--data", type=Path, default=os.environ.get("JAXCD_DATA"), help="folder with networks/*.bif"
-    )
-    options.add_argument("--releases", nargs="+", choices=names, help="default: all")
-    options.add_argument(
-        "--networks",
-        nargs="+",
-        choices=sorted({case for study in STUDIES for case in study.cases}),
-        help="default: all",
-    )
-    options.add_argument("--rows", type=common.count, help="records")
-    options.add_argument("--runs", type=common.count, help="runs of each row")
-    common.add_resume(options)
-    chosen = common.parse(
-        options,
-        arguments,
-        full={"releases": names, "rows": 100_000, "runs": 5},
-        quick={"releases": names, "rows": 5_000, "runs": 1},
-    )
-    settings = {
-        "epsilon": EPSILON,
-        "delta": DELTA,
-        "runs": chosen.runs,
-        "first_data": FIRST_DATA,
-        "first_noise": FIRST_NOISE,
-    }
-    record = common.Record(chosen.out, key=KEY, settings=settings, resume=chosen.resume)
-    console = Console(width=130)
-    for bench in _benches(chosen):
-        for variant in bench.study.variants():
-            value = list(variant.value) if isinstance(variant.value, tuple) else variant.value
-            wanted = (bench.study.name, bench.case, bench.n_samples, variant.constant, value)
-            if record.find(dict(zip(KEY, wanted, strict=True))) is None:
-                record.add(asdict(bench.row(variant)))
-        console.print(
-            f"{bench.study.name}, {bench.case}, {bench.n_samples:,} rows: {len(record.rows)} rows "
-            "in the file"
-        )
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+    """The largest losses."""
     summary = summarise(record.rows)
-    record.write(summary=summary)
-    console.print(summary_table(summary))
-    print(f"wrote {chosen.out}")
+    title = "loss in arc F1 when a constant is halved or doubled (negative: better)"
+    console.print(ex.table_of(summary, COLUMNS, title))
+    return {"summary": summary}
+
+
+def _values(entry: ex.Row) -> str:
+    several = entry.at if isinstance(entry.at, list) else [entry.at]
+    return ", ".join(f"{part:g}" for part in several)
+
+
+COLUMNS = ex.columns_of(
+    "release; constant; mean=mean_loss:+.3f; largest (se)=largest_loss+:+.3f",
+    ex.Column("at", _values),
+    ex.Column("on", lambda entry: f"{entry.case}, {entry.n_samples:,}"),
+    "largest gain=largest_gain:+.3f",
+)
+NAMES = tuple(study.name for study in STUDIES)
+EXPERIMENT = ex.Experiment(
+    "robustness",
+    __doc__,
+    KEY,
+    jobs,
+    options=(
+        ex.data_option("networks/*.bif"),
+        ex.names("--releases", "studies", NAMES, NAMES),
+        ex.names(
+            "--networks", "cases", sorted({case for study in STUDIES for case in study.cases})
+        ),
+        ex.one_count("--rows", "records", 100_000, 5_000),
+        ex.one_count("--runs", "runs of each row", 5, 1),
+    ),
+    settings=ex.kept(
+        "runs", epsilon=EPSILON, delta=DELTA, first_data=FIRST_DATA, first_noise=FIRST_NOISE
+    ),
+    finish=finish,
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

@@ -10,21 +10,19 @@ are given: on a shared machine the minimum is what the program needs, the median
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 import jaxcd
-from benchmarks import common
+from benchmarks import experiment as ex
 from benchmarks.counting_test import CountedTest
+from benchmarks.sources import BUILT_IN, FROM_FILE, load_networks
 from jaxcd import published
 from jaxcd.ops import contingency
 
@@ -42,103 +40,17 @@ AUTHORS_SECONDS = {
 }
 # What is asked for: 10 times faster on the four small networks, 20 times on the others; 5 seconds
 # without privacy.
-FACTOR = {
-    "cancer": 10,
-    "earthquake": 10,
-    "survey": 10,
-    "asia": 10,
-    "sachs": 20,
-    "child": 20,
-    "alarm": 20,
-}
+FACTOR = {name: 10 if name in BUILT_IN else 20 for name in AUTHORS_SECONDS}
 NON_PRIVATE_SECONDS = 5.0
 NON_PRIVATE = ("sachs", "child", "alarm")
 
 
-@dataclass(frozen=True)
-class PublishedTime:
-    """A published method on a network.  ratio: authors' seconds over our median, ratio_of_minimum:
-    over our minimum; None for SVT-PC, which has no reference, and where the number of rows is not
-    that of the reference."""
-
-    network: str
-    method: str
-    n_tests: float
-    n_rounds: float
-    timing: dict[str, Any]
-    compilations: int
-    authors_seconds: float | None
-    ratio: float | None
-    ratio_of_minimum: float | None
-    factor_asked: int | None
-
-
-@dataclass(frozen=True)
-class NonPrivateTime:
-    """PC with chi-square on a network.  cells: table cells counted in a run; cells_per_second: over
-    the median.
-    """
-
-    network: str
-    n_tests: int
-    timing: dict[str, Any]
-    compilations: int
-    cells: int
-    cells_per_second: float
-    limit_seconds: float
-
-
-@dataclass(frozen=True)
-class CoreSpeed:
-    """Counting by masks with ``depth`` masks a cell.  fraction_of_peak: bytes of masks read a
-    second, over those that a plain AND of two arrays as large as the masks reads (both stay in the
-    processor's cache; it writes its result, which a chain of ANDs does not, so the fraction can
-    exceed one)."""
-
-    depth: int
-    cells_per_second: float
-    bytes_per_second: float
-    fraction_of_peak: float
-
-
-def published_times(
-    name: str, data: jaxcd.Dataset, n_runs: int, compilations: common.Compilations
-) -> list[PublishedTime]:
-    """Both published methods at epsilon 1 a round; run r has noise r."""
-    rows = []
-    for label, function in (("Priv-PC", published.priv_pc), ("SVT-PC", published.svt_pc)):
-        before = compilations.n
-
-        def run(
-            r: int, function: Callable[..., jaxcd.DiscoveryResult] = function
-        ) -> jaxcd.DiscoveryResult:
-            # The first run has the noise of the second, so that it compiles what that one needs.
-            return function(data, epsilon=1.0, key=jax.random.key(max(r, 1)))
-
-        timing, results = common.timed(run, n_runs)
-        comparable = label == "Priv-PC" and data.n_samples == 100_000
-        authors = AUTHORS_SECONDS[name] if comparable else None
-        rows.append(
-            PublishedTime(
-                network=name,
-                method=label,
-                n_tests=float(np.mean([result.info["n_tests"] for result in results])),
-                n_rounds=float(np.mean([result.info["n_rounds"] for result in results])),
-                timing=timing.to_dict(),
-                compilations=compilations.n - before,
-                authors_seconds=authors,
-                ratio=None if authors is None else authors / timing.median,
-                ratio_of_minimum=None if authors is None else authors / timing.minimum,
-                factor_asked=FACTOR[name] if comparable else None,
-            )
-        )
-    return rows
-
-
 def non_private_time(
-    name: str, data: jaxcd.Dataset, n_runs: int, compilations: common.Compilations
-) -> NonPrivateTime:
-    """Whole runs of PC with chi-square at level 0.05 in the stable order."""
+    data: jaxcd.Dataset, n_runs: int, compilations: ex.Compilations
+) -> dict[str, Any]:
+    """Whole runs of PC with chi-square at level 0.05 in the stable order.  cells: table cells
+    counted in a run; cells_per_second: over the median.
+    """
 
     def run(_: int, test: jaxcd.citests.CITest | None = None) -> jaxcd.DiscoveryResult:
         return jaxcd.pc(
@@ -150,29 +62,18 @@ def non_private_time(
         )
 
     before = compilations.n
-    timing, results = common.timed(run, n_runs)
+    timing, results = ex.timed(run, n_runs)
     n_compilations = compilations.n - before
     counted = CountedTest(jaxcd.ChiSquare())
     run(0, counted)
-    return NonPrivateTime(
-        network=name,
-        n_tests=results[0].info["n_tests"],
-        timing=timing.to_dict(),
-        compilations=n_compilations,
-        cells=counted.n_cells,
-        cells_per_second=counted.n_cells / timing.median,
-        limit_seconds=NON_PRIVATE_SECONDS,
-    )
-
-
-def _best_seconds(function: Callable[[], Any], n_runs: int = 7) -> float:
-    function()
-    seconds = []
-    for _ in range(n_runs):
-        start = time.perf_counter()
-        function()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+    return {
+        "n_tests": results[0].info["n_tests"],
+        "timing": timing.to_dict(),
+        "compilations": n_compilations,
+        "cells": counted.n_cells,
+        "cells_per_second": counted.n_cells / timing.median,
+        "limit_seconds": NON_PRIVATE_SECONDS,
+    }
 
 
 def _limits(masks: jax.Array) -> dict[str, float]:
@@ -180,188 +81,178 @@ def _limits(masks: jax.Array) -> dict[str, float]:
     a large copy.
     """
     first = np.asarray(masks).ravel()
-    second, out, ones = (
-        first[::-1].copy(),
-        np.empty_like(first),
-        np.empty(first.size, dtype=np.uint8),
-    )
+    second, out = first[::-1].copy(), np.empty_like(first)
+    ones = np.empty(first.size, dtype=np.uint8)
     large = np.zeros(1 << 25)
     copied = np.empty_like(large)
-    return {
-        "and_bytes_per_second": 2
-        * first.nbytes
-        / _best_seconds(lambda: np.bitwise_and(first, second, out=out), 200),
-        "popcount_bytes_per_second": first.nbytes
-        / _best_seconds(lambda: np.bitwise_count(first, out=ones), 200),
-        "copy_bytes_per_second": 2
-        * large.nbytes
-        / _best_seconds(lambda: np.copyto(copied, large), 5),
+    seconds = {
+        "and": ex.best(lambda: np.bitwise_and(first, second, out=out), n_runs=200),
+        "popcount": ex.best(lambda: np.bitwise_count(first, out=ones), n_runs=200),
+        "copy": ex.best(lambda: np.copyto(copied, large), n_runs=5),
     }
+    n_bytes = {"and": 2 * first.nbytes, "popcount": first.nbytes, "copy": 2 * large.nbytes}
+    return {f"{name}_bytes_per_second": n_bytes[name] / seconds[name] for name in seconds}
 
 
-def core_speed(
-    data: jaxcd.Dataset, n_cells: int = 65_536
-) -> tuple[list[CoreSpeed], dict[str, float]]:
-    """Cells a second of the counting core on random cells, and the machine's limits that it is
-    compared with.
+def core_speed(data: jaxcd.Dataset, n_cells: int) -> list[dict[str, Any]]:
+    """Cells a second of the counting core on random cells, with ``depth`` masks a cell, and the
+    machine's limits that it is compared with.
+
+    fraction_of_peak: bytes of masks read a second, over those that a plain AND of two arrays as
+    large as the masks reads (both stay in the processor's cache; it writes its result, which a
+    chain of ANDs does not, so the fraction can exceed one).
     """
     cards = [c for c in data.domain.cardinalities if c is not None]
     masks = contingency.pack_levels(data.codes, cards)
     limits = _limits(masks.words)
-    peak = limits["and_bytes_per_second"]
     rng = np.random.default_rng(0)
     rows = []
     for depth in (2, 3, 4):
         index = rng.integers(0, masks.words.shape[0], (n_cells, depth)).astype(np.int32)
-        seconds = _best_seconds(partial(contingency.cell_counts, masks.words, index), 3)
-        n_bytes = n_cells * depth * masks.words.shape[1] * 4
+        seconds = ex.best(partial(contingency.cell_counts, masks.words, index))
+        speed = n_cells * depth * masks.words.shape[1] * 4 / seconds
         rows.append(
-            CoreSpeed(depth, n_cells / seconds, n_bytes / seconds, n_bytes / seconds / peak)
+            {
+                "depth": depth,
+                "cells_per_second": n_cells / seconds,
+                "bytes_per_second": speed,
+                "fraction_of_peak": speed / limits["and_bytes_per_second"],
+                **limits,
+            }
         )
-    return rows, limits
+    return rows
 
 
-def _table(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
-    table = Table(title=title)
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else "left", no_wrap=True)
-    for line in lines:
-        table.add_row(*line)
-    return table
+def published_time(
+    name: str,
+    function: Callable[..., jaxcd.DiscoveryResult],
+    data: jaxcd.Dataset,
+    n_runs: int,
+    compilations: ex.Compilations,
+) -> dict[str, Any]:
+    """A published method at epsilon 1 a round; run r has noise r.  ratio: authors' seconds over our
+    median, ratio_of_minimum: over our minimum; None for SVT-PC, which has no reference, and where
+    the number of rows is not that of the reference.
+    """
+    before = compilations.n
+
+    def run(r: int) -> jaxcd.DiscoveryResult:
+        # The first run has the noise of the second, so that it compiles what that one needs.
+        return function(data, epsilon=1.0, key=jax.random.key(max(r, 1)))
+
+    timing, results = ex.timed(run, n_runs)
+    comparable = function is published.priv_pc and data.n_samples == 100_000
+    authors = AUTHORS_SECONDS[name] if comparable else None
+    return {
+        "n_tests": ex.mean(result.info["n_tests"] for result in results),
+        "n_rounds": ex.mean(result.info["n_rounds"] for result in results),
+        "timing": timing.to_dict(),
+        "compilations": compilations.n - before,
+        "authors_seconds": authors,
+        "ratio": None if authors is None else authors / timing.median,
+        "ratio_of_minimum": None if authors is None else authors / timing.minimum,
+        "factor_asked": FACTOR[name] if comparable else None,
+    }
 
 
-def _published_table(rows: Sequence[PublishedTime]) -> Table:
-    columns = (
-        "network",
-        "method",
-        "tests",
-        "rounds",
-        "min s",
-        "median s",
-        "cpu s",
-        "compile s",
-        "compiled",
-        "authors s",
-        "times",
-        "asked",
-    )
-    lines = []
-    for r in rows:
-        t = r.timing
-        times = "" if r.ratio is None else f"{r.ratio:.0f} ({r.ratio_of_minimum:.0f})"
-        lines.append(
-            (
-                r.network,
-                r.method,
-                f"{r.n_tests:.0f}",
-                f"{r.n_rounds:.0f}",
-                f"{t['minimum']:.3f}",
-                f"{t['median']:.3f}",
-                f"{min(t['processor_runs']):.3f}",
-                f"{t['compilation']:.1f}",
-                str(r.compilations),
-                "" if r.authors_seconds is None else f"{r.authors_seconds:g}",
-                times,
-                "" if r.factor_asked is None else str(r.factor_asked),
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """Both published methods, PC without privacy, and the counting core."""
+    compilations = ex.Compilations()
+    loaded = load_networks(chosen.networks, chosen.data)
+    data = {name: loaded[name].sample(chosen.rows, key=jax.random.key(0)) for name in loaded}
+    for name, rows in data.items():
+        for label, function in (("Priv-PC", published.priv_pc), ("SVT-PC", published.svt_pc)):
+            yield (
+                ("published", name, label, chosen.runs),
+                published_time,
+                name,
+                function,
+                rows,
+                chosen.runs,
+                compilations,
             )
+    for name in [name for name in data if name in NON_PRIVATE] or list(data):
+        yield (
+            ("chi-square", name, "PC, ChiSquare", chosen.runs),
+            non_private_time,
+            data[name],
+            chosen.runs,
+            compilations,
         )
-    return _table(
+    last = list(data)[-1]
+    n_cells = 4_096 if chosen.quick else 65_536
+    yield ("counting core", last), core_speed, data[last], n_cells
+
+
+def _times(row: ex.Row) -> str | None:
+    return None if row.ratio is None else f"{row.ratio:.0f} ({row.ratio_of_minimum:.0f})"
+
+
+def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
+    """A table for each part, and how busy the machine was."""
+    for part, (title, columns) in TABLES.items():
+        rows = [row for row in record.rows if row.part == part]
+        console.print(ex.table_of(rows, columns, title))
+    return {"load_average_at_end": ex.environment()["load_average"]}
+
+
+_TIMES = ex.columns_of(
+    "network; method; tests=n_tests:.0f",
+    ex.Column("min s", lambda row: row.timing["minimum"], ".3f"),
+    ex.Column("median s", lambda row: row.timing["median"], ".3f"),
+    ex.Column("cpu s", lambda row: min(row.timing["processor_runs"]), ".3f"),
+    ex.Column("compile s", lambda row: row.timing["compilation"], ".1f"),
+    "compiled=compilations:d",
+)
+TABLES: dict[str, tuple[str, Sequence[ex.Column]]] = {
+    "published": (
         "Published methods, epsilon 1 a round; times faster by the median (by the minimum)",
-        columns,
-        lines,
-    )
-
-
-def _non_private_table(rows: Sequence[NonPrivateTime]) -> Table:
-    columns = (
-        "network",
-        "tests",
-        "min s",
-        "median s",
-        "limit s",
-        "compile s",
-        "compiled",
-        "cells",
-        "cells a second",
-    )
-    lines = [
         (
-            r.network,
-            str(r.n_tests),
-            f"{r.timing['minimum']:.2f}",
-            f"{r.timing['median']:.2f}",
-            f"{r.limit_seconds:g}",
-            f"{r.timing['compilation']:.1f}",
-            str(r.compilations),
-            f"{r.cells:,}",
-            f"{r.cells_per_second:,.0f}",
-        )
-        for r in rows
-    ]
-    return _table("PC without privacy, ChiSquare", columns, lines)
-
-
-def _core_table(rows: Sequence[CoreSpeed], limits: dict[str, float]) -> Table:
-    limits_said = ", ".join(
-        f"{name.split('_')[0]} {value / 1e9:.0f} GB/s" for name, value in limits.items()
-    )
-    lines = [
+            *_TIMES,
+            ex.Column("rounds", "n_rounds", ".0f"),
+            ex.Column("authors s", "authors_seconds", "g"),
+            ex.Column("times", _times),
+            ex.Column("asked", "factor_asked", "d"),
+        ),
+    ),
+    "chi-square": (
+        "PC without privacy, ChiSquare",
         (
-            str(r.depth),
-            f"{r.cells_per_second:,.0f}",
-            f"{r.bytes_per_second / 1e9:.1f}",
-            f"{r.fraction_of_peak:.0%}",
-        )
-        for r in rows
-    ]
-    return _table(
-        f"Counting by masks; one thread: {limits_said}",
-        ("masks a cell", "cells a second", "GB/s read", "of the AND's peak"),
-        lines,
-    )
-
-
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = common.parser(
-        "Run times, beside the authors' code.", out=common.RESULTS / "run_time.json"
-    )
-    chosen = options.parse_args(arguments)
-    chosen.networks = chosen.networks or (["cancer", "asia"] if chosen.quick else None)
-    chosen.rows = chosen.rows or (10_000 if chosen.quick else 100_000)
-    chosen.runs = chosen.runs or (3 if chosen.quick else 7)
-    if chosen.quick and chosen.out == common.RESULTS / "run_time.json":
-        chosen.out = common.RESULTS / "run_time_quick.json"
-    return chosen
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark, prints its tables and writes the JSON file."""
-    chosen = _options(arguments)
-    console = Console(width=130)
-    environment = common.environment()
-    compilations = common.Compilations()
-    loaded = common.load_networks(chosen.networks, chosen.data)
-    data = {
-        name: network.sample(chosen.rows, key=jax.random.key(0)) for name, network in loaded.items()
-    }
-    published_rows = [
-        row for name in data for row in published_times(name, data[name], chosen.runs, compilations)
-    ]
-    console.print(_published_table(published_rows))
-    wanted = [name for name in data if name in NON_PRIVATE] or list(data)
-    non_private = [non_private_time(name, data[name], chosen.runs, compilations) for name in wanted]
-    console.print(_non_private_table(non_private))
-    core, limits = core_speed(data[list(data)[-1]], 4_096 if chosen.quick else 65_536)
-    console.print(_core_table(core, limits))
-    content = {
-        "environment": environment,
-        "settings": {"rows": chosen.rows, "runs": chosen.runs, "epsilon_per_round": 1.0},
-        "published": [asdict(row) for row in published_rows],
-        "non_private_chi_square": [asdict(row) for row in non_private],
-        "counting_core": {"limits": limits, "depths": [asdict(row) for row in core]},
-        "load_average_at_end": common.environment()["load_average"],
-    }
-    common.write_json(chosen.out, content)
+            *_TIMES,
+            ex.Column("limit s", "limit_seconds", "g"),
+            ex.Column("cells", "cells", ","),
+            ex.Column("cells a second", "cells_per_second", ",.0f"),
+        ),
+    ),
+    "counting core": (
+        "Counting by masks; bytes a second of one thread",
+        (
+            ex.Column("masks a cell", "depth", "d"),
+            ex.Column("cells a second", "cells_per_second", ",.0f"),
+            ex.Column("read", "bytes_per_second", ".2g"),
+            ex.Column("of the AND's peak", "fraction_of_peak", ".0%"),
+            *(
+                ex.Column(name, f"{name}_bytes_per_second", ".2g")
+                for name in ("and", "popcount", "copy")
+            ),
+        ),
+    ),
+}
+EXPERIMENT = ex.Experiment(
+    "run_time",
+    __doc__,
+    ("part", "network", "method", "n_runs", "depth"),
+    jobs,
+    options=(
+        ex.data_option("networks/*.bif"),
+        ex.names("--networks", "networks", (*BUILT_IN, *FROM_FILE), quick=["cancer", "asia"]),
+        ex.one_count("--rows", "records", 100_000, 10_000),
+        ex.one_count("--runs", "runs of each row", 7, 3),
+    ),
+    settings=ex.kept("rows", epsilon_per_round=1.0),
+    finish=finish,
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

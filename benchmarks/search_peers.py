@@ -14,26 +14,22 @@ distance to the true CPDAG.  Peers that are not installed are named and left out
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import importlib.util
-import os
-import time
 import warnings
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
 import networkx as nx
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import jaxcd
-from benchmarks import common
+from benchmarks import experiment as ex
+from benchmarks.sources import load_networks
 from jaxcd import metrics, networks
 from jaxcd.discovery import score_graph
 from jaxcd.graphs import dag_to_cpdag, from_causal_learn, random_dag
@@ -41,7 +37,6 @@ from jaxcd.graphs import dag_to_cpdag, from_causal_learn, random_dag
 #: of the data sets; no constant of a search was chosen on these
 FIRST_DATA = 520_000
 NO_PRIVACY = jaxcd.NO_PRIVACY
-
 Find = Callable[[jaxcd.Dataset], jaxcd.MixedGraph]
 
 
@@ -65,24 +60,6 @@ class Match:
     peer: str
     package: str
     theirs: Find
-
-
-@dataclass(frozen=True)
-class Row:
-    """score_difference: ours minus theirs, nats; None where theirs has no DAG in its class."""
-
-    case: str
-    n_samples: int
-    search: str
-    peer: str
-    version: str
-    first_seconds: float
-    seconds: float
-    peer_seconds: float
-    ratio: float
-    score_difference: float | None
-    shd: int
-    peer_shd: int
 
 
 def _ges(data: jaxcd.Dataset, score: Any) -> jaxcd.MixedGraph:
@@ -141,44 +118,22 @@ def matches(
     sizes: Sequence[int], n: int, discrete: Sequence[tuple[str, jaxcd.data.BayesianNetwork]]
 ) -> Iterator[Match]:
     """What is compared; a data set is drawn when its turn comes."""
+
+    def of_ges(case: Case, score: str) -> Match:
+        ours, theirs = partial(_ges, score=case.score), partial(_causal_learn, score=score)
+        return Match(case, "GES", ours, "GES", "causal-learn", theirs)
+
     for size in sizes:
-        case = _random_gaussian(size, n)
-        yield Match(
-            case,
-            "GES",
-            partial(_ges, score=case.score),
-            "GES",
-            "causal-learn",
-            partial(_causal_learn, score="local_score_BIC"),
-        )
-    case = _network(networks.load("asia"), "asia", n, jaxcd.BDeu(equivalent_sample_size=1.0))
-    yield Match(
-        case,
-        "GES",
-        partial(_ges, score=case.score),
-        "GES",
-        "causal-learn",
-        partial(_causal_learn, score="local_score_BDeu"),
-    )
+        yield of_ges(_random_gaussian(size, n), "local_score_BIC")
+    bdeu = jaxcd.BDeu(equivalent_sample_size=1.0)
+    yield of_ges(_network(networks.load("asia"), "asia", n, bdeu), "local_score_BDeu")
     for label, network in discrete:
         case = _network(network, label, n, jaxcd.BIC())
-        yield Match(
-            case,
-            "GES",
-            partial(_ges, score=case.score),
-            "hill climbing",
-            "pgmpy",
-            partial(_pgmpy, search="hill climbing"),
-        )
+        ours, theirs = partial(_ges, score=case.score), partial(_pgmpy, search="hill climbing")
+        yield Match(case, "GES", ours, "hill climbing", "pgmpy", theirs)
         if len(case.data.names) <= 10:  # pgmpy's tests of Alarm take hours
-            yield Match(
-                case,
-                "MMHC",
-                partial(_mmhc, score=case.score),
-                "MMHC",
-                "pgmpy",
-                partial(_pgmpy, search="mmhc"),
-            )
+            ours, theirs = partial(_mmhc, score=case.score), partial(_pgmpy, search="mmhc")
+            yield Match(case, "MMHC", ours, "MMHC", "pgmpy", theirs)
 
 
 MODULES = {"causal-learn": "causallearn", "pgmpy": "pgmpy"}
@@ -191,113 +146,69 @@ def _score_of(case: Case, graph: jaxcd.MixedGraph) -> float | None:
         return None
 
 
-def measure(match: Match, n_runs: int) -> Row:
-    """Both searches once for their graphs, ours again for its time."""
+def measure(match: Match, n_runs: int) -> dict[str, Any]:
+    """Both searches once for their graphs, ours again for its time.  score_difference: ours minus
+    theirs, nats; None where theirs has no DAG in its class.
+    """
+    if importlib.util.find_spec(MODULES.get(match.package, match.package)) is None:
+        raise ex.LeftOut(f"pip install {match.package}")
     case = match.case
-    start = time.perf_counter()
-    found = match.ours(case.data)
-    first = time.perf_counter() - start
-    seconds = common.best(lambda: match.ours(case.data), n_runs=n_runs, first=False)
-    with warnings.catch_warnings():
+    with ex.Clock() as first:
+        found = match.ours(case.data)
+    seconds = ex.best(lambda: match.ours(case.data), n_runs=n_runs, first=False)
+    with warnings.catch_warnings(), ex.Clock() as clock:
         warnings.simplefilter("ignore")
-        start = time.perf_counter()
         peers = match.theirs(case.data)
-        peer_seconds = time.perf_counter() - start
     scores = _score_of(case, found), _score_of(case, peers)
-    return Row(
-        case.label,
-        case.data.n_samples,
-        match.search,
-        f"{match.package} {match.peer}",
-        importlib.metadata.version(match.package),
-        first,
-        seconds,
-        peer_seconds,
-        peer_seconds / seconds,
-        None if None in scores else scores[0] - scores[1],
-        int(metrics.shd(found, case.truth)),
-        int(metrics.shd(peers, case.truth)),
-    )
+    return {
+        "version": importlib.metadata.version(match.package),
+        "first_seconds": first.seconds,
+        "seconds": seconds,
+        "peer_seconds": clock.seconds,
+        "ratio": clock.seconds / seconds,
+        "score_difference": None if None in scores else scores[0] - scores[1],
+        "shd": int(metrics.shd(found, case.truth)),
+        "peer_shd": int(metrics.shd(peers, case.truth)),
+    }
 
 
-def table(rows: Sequence[Row]) -> Table:
-    """The rows for the screen."""
-    shown = Table(title="searches by score beside other packages, same data and score")
-    for i, column in enumerate(
-        (
-            "case",
-            "rows",
-            "ours",
-            "peer",
-            "first",
-            "again",
-            "peer",
-            "ratio",
-            "score, ours - peer",
-            "SHD",
-            "peer",
-        )
-    ):
-        shown.add_column(column, justify="right" if i not in (0, 2, 3) else "left", no_wrap=True)
-    for row in rows:
-        difference = "no DAG" if row.score_difference is None else f"{row.score_difference:+.1f}"
-        shown.add_row(
-            row.case,
-            f"{row.n_samples:,}",
-            row.search,
-            f"{row.peer} {row.version}",
-            f"{row.first_seconds:.2f}",
-            f"{row.seconds:.3f}",
-            f"{row.peer_seconds:.2f}",
-            f"{row.ratio:.1f}",
-            difference,
-            str(row.shd),
-            str(row.peer_shd),
-        )
-    return shown
-
-
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    options = common.plain_parser(__doc__.splitlines()[0], out=common.RESULTS / "search_peers.json")
-    options.add_argument(
-        "--data", type=Path, default=os.environ.get("JAXCD_DATA"), help="folder with networks/*.bif"
-    )
-    options.add_argument("--rows", type=common.count, help="records")
-    options.add_argument("--runs", type=common.count, help="runs of ours")
-    options.add_argument("--nodes", type=common.count, nargs="+", help="of the random graphs")
-    full = {"rows": 10_000, "runs": 3, "nodes": [10, 20]}
-    return common.parse(
-        options, arguments, full=full, quick={"rows": 1_000, "runs": 1, "nodes": [5]}
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the benchmark, prints the rows, and writes JSON."""
-    chosen = _options(arguments)
-    console = Console()
-    rows, missing = [], set()
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """Every match; Alarm only where its file is, and not with ``--quick``."""
     discrete = [("asia", networks.load("asia"))]
     if not chosen.quick:
-        discrete += [
-            (name, found)
-            for name, found in common.load_networks(None, chosen.data).items()
-            if name == "alarm"
-        ]
+        loaded = load_networks(None, chosen.data)
+        discrete += [(name, found) for name, found in loaded.items() if name == "alarm"]
     for match in matches(chosen.nodes, chosen.rows, discrete):
-        if importlib.util.find_spec(MODULES[match.package]) is None:
-            missing.add(match.package)
-            continue
-        rows.append(measure(match, chosen.runs))
-        console.print(
-            f"{rows[-1].case}: {rows[-1].search} {rows[-1].seconds:.2f} s, {rows[-1].peer} "
-            f"{rows[-1].peer_seconds:.2f} s"
+        peer = f"{match.package} {match.peer}"
+        yield (
+            (match.case.label, match.case.data.n_samples, match.search, peer),
+            measure,
+            match,
+            chosen.runs,
         )
-    for package in sorted(missing):
-        console.print(f"{package} is left out: pip install {package}")
-    console.print(table(rows))
-    common.write_json(
-        chosen.out, {"environment": common.environment(), "rows": [asdict(row) for row in rows]}
-    )
+
+
+KEY = ("case", "n_samples", "search", "peer")
+EXPERIMENT = ex.Experiment(
+    "search_peers",
+    __doc__,
+    KEY,
+    jobs,
+    columns=ex.columns_of(
+        "case; rows=n_samples:,; ours=search",
+        ex.Column("peer", lambda row: f"{row.peer} {row.version}"),
+        "first=first_seconds:.2f; again=seconds:.3f; peer=peer_seconds:.2f; ratio:.1f; "
+        "score, ours - peer=score_difference:+.1f|no DAG; SHD=shd:d; peer=peer_shd:d",
+    ),
+    title="searches by score beside other packages, same data and score",
+    options=(
+        ex.data_option("networks/*.bif"),
+        ex.one_count("--rows", "records", 10_000, 1_000),
+        ex.one_count("--runs", "runs of ours", 3, 1),
+        ex.counts("--nodes", "of the random graphs", [10, 20], [5]),
+    ),
+)
+main = EXPERIMENT.main
 
 
 if __name__ == "__main__":

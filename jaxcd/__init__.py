@@ -32,7 +32,7 @@ _MOVED = {
     "jaxcd.pairwise": "Direction HSICScore KendallScore LogIQRScore PairResult Protect "
     "ScoreRelease SpearmanScore anm_batch",
     "jaxcd.privacy": "Ledger PrivacyCost Receipt Relation SecureNoise",
-    "jaxcd.releases": "NoisyFisherZ ReleasePlan",
+    "jaxcd.releases": "ReleasePlan",
 }
 """Names that stood here before they moved to their rooms: they work in this version, warn in the
 next, and go with the one after.

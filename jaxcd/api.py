@@ -70,7 +70,8 @@ def resolve(
     budget: Budget | NoPrivacy,
     algorithm: Algorithm = Algorithm.AUTO,
     test: CITest | None = None,
-    decider: Decider | TreeOptions | None = None,
+    decider: Decider | None = None,
+    tree: TreeOptions | None = None,
     max_level: int | None = None,
     knowledge: Knowledge | None = None,
     linear: bool = False,
@@ -78,9 +79,15 @@ def resolve(
     """What :func:`discover` will run, from public facts; arguments as there.  Refuses options that
     the algorithm does not have.
     """
-    given = {"test": test, "decider": decider, "max_level": max_level, "knowledge": knowledge}
+    given = {
+        "test": test,
+        "decider": decider,
+        "tree": tree,
+        "max_level": max_level,
+        "knowledge": knowledge,
+    }
     asked = [argument for argument, value in given.items() if value is not None]
-    if algorithm is Algorithm.AUTO and decider is not None and not isinstance(decider, Decider):
+    if algorithm is Algorithm.AUTO and tree is not None:
         algorithm = Algorithm.TREE
     if algorithm is Algorithm.AUTO and asked:
         choice = choose(domain, budget=budget, test=test, decider=decider)
@@ -104,7 +111,9 @@ def resolve(
             algorithm,
             kind,
         )
-    choice = choose(domain, budget=budget, test=test, decider=decider, algorithm=algorithm)
+    choice = choose(
+        domain, budget=budget, test=test, decider=decider, algorithm=algorithm, tree=tree
+    )
     if algorithm is Algorithm.TREE:
         for argument in ("max_level", "knowledge"):
             if argument in asked:
@@ -123,7 +132,8 @@ def discover(
     noise: NoiseSource | None = None,
     ledger: PrivacyFilter | None = None,
     test: CITest | None = None,
-    decider: Decider | TreeOptions | None = None,
+    decider: Decider | None = None,
+    tree: TreeOptions | None = None,
     algorithm: Algorithm = Algorithm.AUTO,
     linear: bool = False,
     max_level: int | None = None,
@@ -146,8 +156,8 @@ def discover(
         ledger: a LedgerFile (or Ledger) that every event is charged to as well: one total for many
             runs.
         test: a conditional independence test; None leaves the choice to :func:`choose`.
-        decider: how answers are given, or TreeOptions with ``Algorithm.TREE``; None leaves the
-            choice to :func:`choose`.
+        decider: how answers are given; None leaves the choice to :func:`choose`.
+        tree: the options of ``Algorithm.TREE``, which has its own mechanism.
         algorithm: ``Algorithm.AUTO`` follows :func:`jaxcd.recommend`, or takes PC where test,
             decider, max_level or knowledge is given.  With ``Algorithm.FCI`` the graph is a PAG.
             ``Algorithm.TREE`` takes no max_level and no knowledge, ``Algorithm.RELEASE`` none of
@@ -208,6 +218,7 @@ def discover(
         algorithm=algorithm,
         test=test,
         decider=decider,
+        tree=tree,
         max_level=max_level,
         knowledge=knowledge,
         linear=linear,
@@ -221,7 +232,7 @@ def discover(
         if n_confidence_draws > 0:
             run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws))
     elif choice.algorithm is Algorithm.TREE:
-        assert choice.test is not None and not isinstance(choice.decider, Decider)
+        assert choice.test is not None
         run = tree_pc(
             data,
             test=choice.test,
@@ -229,10 +240,10 @@ def discover(
             key=key,
             noise=noise,
             ledger=ledger,
-            options=choice.decider,
+            options=choice.tree,
         )
     else:
-        assert choice.test is not None and isinstance(choice.decider, Decider)
+        assert choice.test is not None and choice.decider is not None
         run = (fci if choice.algorithm is Algorithm.FCI else pc)(
             data,
             test=choice.test,

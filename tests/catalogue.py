@@ -1,12 +1,15 @@
 """One table of what the package offers: tests, deciders, releases, scores and searches, with what
 each can do.
 
-The contract suite (``tests/test_catalogue.py``) runs over it, and fails for a public class that is
-not in it.  A new class is one row here.
+The contract suites run over it (batching in ``queries``, the budget kept, refusals and noise in
+``decisions``, replay on neighbours and the view from outside in ``attacks``, and the rest in
+``tests/test_catalogue.py``), and ``tests/test_catalogue.py`` fails for a public class that is not
+in it.  A new class is one row here.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,25 +19,10 @@ import networkx as nx
 import numpy as np
 
 import jaxcd
-from jaxcd.releases import NoisyFisherZ
+from jaxcd.decisions import Noise
 from jaxcd.scores import ScoreConfig
 from jaxcd.scores.bge import BGe
-
-__all__ = [
-    "DECIDERS",
-    "KINDS",
-    "SCORES",
-    "SEARCHES",
-    "TESTS",
-    "DeciderRow",
-    "KindRow",
-    "ScoreRow",
-    "SearchRow",
-    "TestRow",
-    "discrete",
-    "mixed",
-    "numeric",
-]
+from tests.helpers import coded, numbers
 
 
 def discrete(n: int = 300) -> jaxcd.Dataset:
@@ -43,10 +31,9 @@ def discrete(n: int = 300) -> jaxcd.Dataset:
     a = rng.integers(0, 3, n)
     b = np.where(rng.random(n) < 0.2, rng.integers(0, 3, n), a)
     c = np.where(rng.random(n) < 0.2, rng.integers(0, 2, n), (b > 0).astype(int))
-    domain = jaxcd.Domain(
-        {"a": jaxcd.Ordinal((0, 1, 2)), "b": jaxcd.Ordinal((0, 1, 2)), "c": jaxcd.Ordinal((0, 1))}
-    )
-    return jaxcd.Dataset.from_codes(np.column_stack([a, b, c]).astype(np.int32), domain=domain)
+    levels = {"a": (0, 1, 2), "b": (0, 1, 2), "c": (0, 1)}
+    domain = jaxcd.Domain({name: jaxcd.Ordinal(part) for name, part in levels.items()})
+    return coded(np.column_stack([a, b, c]), domain)
 
 
 def numeric(n: int = 300) -> jaxcd.Dataset:
@@ -56,11 +43,7 @@ def numeric(n: int = 300) -> jaxcd.Dataset:
     b = a + 0.5 * rng.normal(size=n)
     c = b + 0.5 * rng.normal(size=n)
     columns = np.clip(np.column_stack([a, b, c]), -5, 5)
-    return jaxcd.Dataset.from_array(
-        columns,
-        names=list("abc"),
-        domain=jaxcd.Domain({name: jaxcd.Numeric(-5, 5) for name in "abc"}),
-    )
+    return jaxcd.Dataset.from_array(columns, names=list("abc"), domain=numbers("abc", -5, 5))
 
 
 def mixed(n: int = 300) -> jaxcd.Dataset:
@@ -80,62 +63,85 @@ def mixed(n: int = 300) -> jaxcd.Dataset:
 @dataclass(frozen=True)
 class TestRow:
     """test: a CI test.  data: columns that it takes, or None (a release, a graph).  private:
-    whether its sensitivity is bounded.
+    whether its sensitivity is bounded.  exact: whether an answer is the same to the last bit in
+    every batch.  restricts: whether it answers on a subset of the rows.
     """
 
     __test__ = False
 
     test: Any
-    data: Callable[[], jaxcd.Dataset] | None
+    data: Callable[..., jaxcd.Dataset] | None
     private: bool
     needs_delta: bool = False
+    exact: bool = True
+    restricts: bool = True
 
 
+RCIT = jaxcd.BoundedRCIT(n_features=20, n_permutations=19)
 TESTS = (
     TestRow(jaxcd.CovarianceNorm(), discrete, True),
     TestRow(jaxcd.PooledCovariance(), discrete, True),
     TestRow(jaxcd.KendallTau(), discrete, True),
     TestRow(jaxcd.Spearman(), discrete, True),
     TestRow(jaxcd.StratifiedRanks(strata=(6, 3)), numeric, True, needs_delta=True),
-    TestRow(jaxcd.BoundedRCIT(n_features=20, n_permutations=19), numeric, True),
+    TestRow(RCIT, numeric, True, exact=False, restricts=False),
     TestRow(jaxcd.ChiSquare(), discrete, False),
     TestRow(jaxcd.GTest(), discrete, False),
     TestRow(jaxcd.FisherZ(), numeric, False),
-    TestRow(jaxcd.HSIC(), numeric, False),
-    TestRow(jaxcd.RCIT(n_permutations=19), numeric, False),
+    TestRow(jaxcd.HSIC(), numeric, False, exact=False, restricts=False),
+    TestRow(jaxcd.RCIT(n_permutations=19), numeric, False, exact=False, restricts=False),
     TestRow(jaxcd.Oracle(nx.DiGraph([("a", "b")])), None, False),
     TestRow(jaxcd.CanonicalCorrelation(), None, False),
-    TestRow(NoisyFisherZ(), None, False),
 )
+#: from tables of discrete columns; those of bounded sensitivity; those without
+TABLE_TESTS = tuple(row.test for row in TESTS if row.data is discrete)
+MARGIN_TESTS = tuple(row.test for row in TESTS if row.data is discrete and row.private)
+FREE_TESTS = tuple(row.test for row in TESTS if row.data and not row.private)
 
 
 @dataclass(frozen=True)
 class DeciderRow:
-    """decider: and the test that it is tried with, on these data.  private: whether it fits a
-    budget.  plans: whether ``jaxcd.plan`` takes it.
+    """decider: and the tests that it is tried with, on these data.  private: whether it fits a
+    budget.  plans: whether ``jaxcd.plan`` takes it.  least_rows: how few rows its tests
+    take.
     """
 
     decider: Any
-    test: Any = jaxcd.CovarianceNorm()  # noqa: RUF009 - frozen
-    data: Callable[[], jaxcd.Dataset] = discrete
+    tests: tuple[Any, ...] = MARGIN_TESTS
+    data: Callable[..., jaxcd.Dataset] = discrete
     private: bool = True
     plans: bool = True
+    least_rows: int = 2
+
+    def __str__(self) -> str:
+        return re.sub(r"\b\w+=None(, )?|<|:[^>]*>|alpha=0.05(, )?", "", repr(self.decider))[:60]
+
+    @property
+    def test(self) -> Any:
+        return self.tests[0]
+
+    def columns(self, codes: np.ndarray, *levels: int) -> jaxcd.Dataset:
+        """Codes as the tests take them: ordered levels, or numbers."""
+        if self.data is discrete:
+            return coded(codes, *levels)
+        return jaxcd.Dataset.from_array(codes.astype(float), domain=numbers(len(levels), 0, 5))
 
 
 DECIDERS = (
     DeciderRow(jaxcd.LevelwiseGaussian()),
     DeciderRow(jaxcd.SparseVector()),
     DeciderRow(jaxcd.SieveAndExamine()),
+    DeciderRow(jaxcd.SieveAndExamine(rate=0.5)),
     DeciderRow(jaxcd.NoisyThreshold()),
-    DeciderRow(jaxcd.NoisyThreshold(noise=jaxcd.decisions.Noise.GAUSSIAN, n_queries=12)),
-    DeciderRow(
-        jaxcd.NoisyRank(n_queries=6), jaxcd.BoundedRCIT(n_features=20, n_permutations=19), numeric
-    ),
+    DeciderRow(jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN, n_queries=12)),
+    DeciderRow(jaxcd.NoisyRank(n_queries=6), (RCIT,), numeric, least_rows=4),
     DeciderRow(jaxcd.ExponentialSelect()),
     DeciderRow(jaxcd.Scheduled(jaxcd.SparseVector()), plans=False),
     DeciderRow(jaxcd.Scheduled(jaxcd.ExponentialSelect()), plans=False),
+    DeciderRow(jaxcd.Scheduled(jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN)), plans=False),
     DeciderRow(jaxcd.Threshold(), private=False, plans=False),
 )
+PRIVATE_DECIDERS = tuple(row for row in DECIDERS if row.private)
 
 
 @dataclass(frozen=True)
@@ -143,7 +149,7 @@ class KindRow:
     """kind: of release, with data that it takes, a test and the scores that its release answers."""
 
     kind: Any
-    data: Callable[[], jaxcd.Dataset]
+    data: Callable[..., jaxcd.Dataset]
     test: Any
     scores: tuple[type, ...]
     pure: bool = False
@@ -162,7 +168,7 @@ class ScoreRow:
     """score: a configuration, with data that it takes."""
 
     score: ScoreConfig
-    data: Callable[[], jaxcd.Dataset]
+    data: Callable[..., jaxcd.Dataset]
 
 
 SCORES = (

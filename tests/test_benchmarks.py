@@ -15,7 +15,7 @@ import pytest
 import jaxcd
 from benchmarks import (
     calibration,
-    common,
+    experiment,
     fci_faults,
     frontier,
     frontier_methods,
@@ -30,6 +30,7 @@ from benchmarks import (
     releases,
     robustness,
     run_time,
+    sources,
 )
 
 pytestmark = pytest.mark.slow
@@ -76,7 +77,7 @@ def test_private_rows(private_rows):
 
 
 def test_results_say_where_they_come_from(private_rows):
-    environment = private_rows[0]["environment"]
+    (environment,) = private_rows[0]["environments"]
     assert {"date", "commit", "device", "n_cores", "versions"} <= set(environment)
     assert private_rows[0]["settings"]["rows"] == 300
 
@@ -89,27 +90,30 @@ def test_run_times(tmp_path, capsys):
         ["--quick", "--rows", "300", "--runs", "2", "--networks", "cancer", "--out", str(out)]
     )
     content = json.loads(out.read_text())
-    for row in content["published"]:
+    parts = {
+        part: [row for row in content["results"] if row["part"] == part] for part in run_time.TABLES
+    }
+    for row in parts["published"]:
         assert (
             len(row["timing"]["runs"]) == 2 and row["timing"]["minimum"] <= row["timing"]["median"]
         )
         assert row["ratio"] is None  # the reference has 100,000 rows
-    (chi_square,) = content["non_private_chi_square"]
+    (chi_square,) = parts["chi-square"]
     assert chi_square["cells"] >= 40 and chi_square["compilations"] >= 1
-    assert [row["depth"] for row in content["counting_core"]["depths"]] == [2, 3, 4]
+    assert [row["depth"] for row in parts["counting core"]] == [2, 3, 4]
     assert "cancer" in capsys.readouterr().out
 
 
 def test_timing_is_apart_from_compilation():
-    timing = common.Timing(5.0, (1.0, 3.0, 2.0), (0.5, 0.5, 0.5))
+    timing = experiment.Timing(5.0, (1.0, 3.0, 2.0), (0.5, 0.5, 0.5))
     assert (timing.compilation, timing.minimum, timing.median) == (4.0, 1.0, 2.0)
 
 
 def test_a_missing_network_file_is_named(tmp_path, capsys):
     with pytest.raises(SystemExit, match="sachs"):
-        common.load_networks(["sachs"], tmp_path)
+        sources.load_networks(["sachs"], tmp_path)
     assert (
-        "alarm" not in common.load_networks(None, tmp_path)
+        "alarm" not in sources.load_networks(None, tmp_path)
         and "alarm is left out" in capsys.readouterr().err
     )
 
@@ -132,13 +136,13 @@ def test_kernels(tmp_path, capsys):
     out = tmp_path / "kernels.json"
     kernels.main(["--quick", "--sizes", "300", "600", "--out", str(out)])
     content = read(out)
-    assert [row["n_samples"] for row in content["rows"]] == [300, 600, 300, 600]
-    for row in content["rows"]:
+    assert [row["n_samples"] for row in content["results"]] == [300, 600, 300, 600]
+    for row in content["results"]:
         assert 0 < row["seconds"] and 0 < row["limit"] and row["giga_operations_float32"] > 0
     # the covariance of 2 J features, their 16 leading components, and n s^2 (k + 1) multiplications
     # and additions of those
     n_features = jaxcd.ops.features.fourier_kernel(length=10.0, bandwidth=1.0).n_features - 1
-    assert content["rows"][0]["giga_operations_float32"] == pytest.approx(
+    assert content["results"][0]["giga_operations_float32"] == pytest.approx(
         2e-9 * 300 * (2 * n_features**2 + 2 * 16 * n_features + 16**2 * 101)
     )
     assert content["errors"]["HSIC float32, leading features"] <= 1e-4
@@ -148,8 +152,8 @@ def test_kernels(tmp_path, capsys):
 
 
 def test_exponents_are_slopes():
-    def row(what: str, n: int, seconds: float) -> kernels.Row:
-        return kernels.Row(what, n, seconds, 1.0, 0.0, 1.0, 1.0, 1.0)
+    def row(what: str, n: int, seconds: float) -> experiment.Row:
+        return experiment.Row({"what": what, "n_samples": n, "seconds": seconds})
 
     # what is below 10,000 rows counts only where nothing else is there
     rows = [row("a", 1_000, 9.0), *(row("a", n, 3.0 * n**1.5) for n in (10_000, 50_000, 200_000))]
@@ -157,27 +161,31 @@ def test_exponents_are_slopes():
     assert kernels.exponents(rows) == pytest.approx({"a": 1.5, "b": 1.0})
 
 
-def test_peers_see_the_same_data(monkeypatch):
+def test_peers_see_the_same_data(tmp_path, monkeypatch):
     seen = []
 
     def peer(values):
         seen.append(values)
         return 0.25
 
-    match = kernel_peers._Match(
+    match = kernel_peers.Match(
         "mine", "numpy", "numpy", lambda: peer, jaxcd.HSIC(n_permutations=19), 200, 0
     )
-    absent = kernel_peers._Match(
+    absent = kernel_peers.Match(
         "none", "nothing", "no_such_module", lambda: peer, jaxcd.HSIC(), 200, 0
     )
-    monkeypatch.setattr(kernel_peers, "_MATCHES", (match, absent))
-    (row,) = kernel_peers.peer_rows(quick=True)
+    monkeypatch.setattr(kernels, "MATCHES", (match, absent))
+    out = tmp_path / "kernels.json"
+    kernels.main(["--quick", "--peers", "--sizes", "300", "600", "--out", str(out)])
+    content = read(out)
+    (row,) = (row for row in content["results"] if row["peer"])
     assert (
-        row.n_samples == 40
-        and row.pvalue == 0.25
-        and row.ratio == pytest.approx(row.seconds / row.our_seconds)
+        row["n_samples"] == 40
+        and row["pvalue"] == 0.25
+        and row["ratio"] == pytest.approx(row["seconds"] / row["our_seconds"])
     )
-    assert 1 / 20 <= row.our_pvalue <= 1 and (seen[-1] == kernel_peers.columns(40, 0)).all()
+    assert [entry["reason"] for entry in content["left_out"]] == ["pip install nothing"]
+    assert 1 / 20 <= row["our_pvalue"] <= 1 and (seen[-1] == kernel_peers.columns(40, 0)).all()
 
 
 def test_calibration(tmp_path):
@@ -224,11 +232,11 @@ def test_a_whole_search_says_its_work(tmp_path, capsys):
 
 
 def test_options_that_are_not_given(tmp_path):
-    full, quick = (pcd_figure2._options(words) for words in ([], ["--quick"]))
+    full, quick = (pcd_figure2.EXPERIMENT.parse(words) for words in ([], ["--quick"]))
     assert full.sizes == [1000, 2000, 4000, 8000] and full.runs == 10 and full.max_level is None
     assert (quick.networks, quick.sizes, quick.runs, quick.max_level) == (["cancer"], [500], 2, 1)
     assert (full.out.name, quick.out.name) == ("pcd_figure2.json", "pcd_figure2_quick.json")
-    chosen = pcd_figure1._options(
+    chosen = pcd_figure1.EXPERIMENT.parse(
         ["--quick", "--sizes", "70", "60", "70", "--levels", "0", "--out", str(tmp_path / "a.json")]
     )
     assert (chosen.sizes, chosen.levels, chosen.runs, chosen.out.name) == (
@@ -237,7 +245,7 @@ def test_options_that_are_not_given(tmp_path):
         10,
         "a.json",
     )
-    assert pcd_figure2._options(["--quick", "--max-level", "0"]).max_level == 0
+    assert pcd_figure2.EXPERIMENT.parse(["--quick", "--max-level", "0"]).max_level == 0
 
 
 def test_private_fci(tmp_path, capsys):
@@ -288,10 +296,9 @@ def test_there_is_something_for_fci_to_find():
 
 
 def test_when_a_method_is_close():
-    def row(method: str, epsilon: float | None, f1: float) -> priv_fci.Row:
-        return priv_fci.Row(
-            "c", "asia", (), method, epsilon, 0.0, 0.0, f1, 0.0, f1, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1
-        )
+    def row(method: str, epsilon: float | None, f1: float) -> experiment.Row:
+        scores = {"skeleton_f1": f1, "mark_f1": f1, "orientation_f1": 1.0}
+        return experiment.Row({"case": "c", "method": method, "epsilon": epsilon, **scores})
 
     label = priv_fci.PRIVATE[0].label
     line = [
@@ -424,7 +431,7 @@ def test_the_frontier(frontier_rows):
                 0 if row["regime"] == "pure" else 1e-6
             )
         assert all(
-            0 <= row[score] <= 1 and 0 <= row[f"{score}_sd"] <= 0.5
+            0 <= row[score] <= 1 and 0 <= row[f"{score}_se"] <= 0.5
             for score in ("arc_f1", "skeleton_f1")
         )
     lines = {(row["network"], row["method"], row["regime"]) for row in rows}
@@ -462,7 +469,7 @@ def test_the_frontier_goes_on_where_it_was_stopped(frontier_rows, tmp_path, monk
     out.write_text(json.dumps({**before, "results": before["results"][:-1]}))
     ran = []
     measure = frontier.measure
-    monkeypatch.setattr(frontier_pictures, "draw", lambda *rest: {})
+    monkeypatch.setattr(frontier_pictures, "draw", lambda *rest: None)
     monkeypatch.setattr(
         frontier, "measure", lambda case, *rest: ran.append(case.name) or measure(case, *rest)
     )
@@ -485,11 +492,11 @@ def test_the_frontier_goes_on_where_it_was_stopped(frontier_rows, tmp_path, monk
     )
 
 
-def frontier_case(tmp_path: Path, run, *, runs: int, limit: float) -> common.Record:
+def frontier_case(tmp_path: Path, run, *, runs: int, limit: float) -> experiment.Record:
     """The record of one method on a case of 100 rows, at epsilon 1, 2 and 3."""
     (case,) = frontier_methods.cases(["cancer"], None, [100])
     method = frontier_methods.Method("mine", frontier_methods.Regime.PURE, run)
-    chosen = frontier._options(
+    chosen = frontier.EXPERIMENT.parse(
         [
             "--quick",
             "--epsilons",
@@ -504,10 +511,11 @@ def frontier_case(tmp_path: Path, run, *, runs: int, limit: float) -> common.Rec
             str(limit),
         ]
     )
-    record = common.Record(tmp_path / "a.json", key=frontier.KEY, settings={}, resume=False)
+    record = experiment.Record(tmp_path / "a.json", key=frontier.KEY, settings={}, resume=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frontier, "methods_of", lambda case, wanted: [method])
-        frontier.run_case(case, chosen, record, lambda text: None)
+        jobs = frontier.case_jobs(case, chosen, record)
+        list(experiment.measured(jobs, record, say=lambda text: None))
     return record
 
 
@@ -575,8 +583,8 @@ def test_from_where_on_a_method_is_close():
         arc: float,
         skeleton: float,
         reference: bool = False,
-    ) -> dict:
-        return {
+    ) -> experiment.Row:
+        entries = {
             "network": "asia",
             "n_samples": 9,
             "method": method,
@@ -587,6 +595,7 @@ def test_from_where_on_a_method_is_close():
             "skeleton_f1": skeleton,
             "reference": reference,
         }
+        return experiment.Row(entries)
 
     rows = [
         row("PC", "no privacy", None, 0.7, 0.95, True),
@@ -666,8 +675,10 @@ def test_wrong_options_of_the_frontier(wrong):
 
 
 def test_a_record_keeps_what_it_has(tmp_path):
-    def record(resume: bool, **settings: int) -> common.Record:
-        return common.Record(tmp_path / "a.json", key=("x", "y"), settings=settings, resume=resume)
+    def record(resume: bool, **settings: int) -> experiment.Record:
+        return experiment.Record(
+            tmp_path / "a.json", key=("x", "y"), settings=settings, resume=resume
+        )
 
     first = record(False, n=1)
     first.add({"x": [1, 2], "y": 0.5, "f": float("inf")})

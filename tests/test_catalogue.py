@@ -33,13 +33,10 @@ from tests.catalogue import (
     TestRow,
     discrete,
 )
+from tests.helpers import simulated
 
 KEY = jax.random.key(5)
 BUDGET = jaxcd.Budget(8.0, 1e-4)
-
-
-def noise(seed: int = 0) -> jaxcd.SimulatedNoise:
-    return jaxcd.SimulatedNoise(jax.random.key(seed))
 
 
 def name_of(row: Any) -> str:
@@ -71,15 +68,16 @@ def test_every_public_class_is_in_the_table() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", [row for row in TESTS if row.data], ids=name_of)
+@pytest.mark.parametrize("row", [row for row in TESTS if row.data and not row.exact], ids=name_of)
 def test_answers_do_not_depend_on_the_batch(row: TestRow) -> None:
-    assert row.data is not None
-    prepared = row.test.prepare(row.data(), key=KEY)
+    """To rounding; the others, to the last bit, in ``tests/queries/test_queue.py``."""
+    data = row.data(100)
+    prepared = row.test.prepare(data, key=KEY)
     queries = [Query.of(0, 1, ()), Query.of(0, 2, ()), Query.of(1, 2, ()), Query.of(0, 2, (1,))]
     queries = queries[:3] if isinstance(row.test, jaxcd.HSIC) else queries
     together = Queue(prepared, alpha=0.05).evaluate(queries)
     for place, query in enumerate(queries):
-        alone = Queue(row.test.prepare(row.data(), key=KEY), alpha=0.05).evaluate([query])
+        alone = Queue(row.test.prepare(data, key=KEY), alpha=0.05).evaluate([query])
         np.testing.assert_allclose(alone.margin[0], together.margin[place], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(
             alone.log_pvalue[0], together.log_pvalue[place], rtol=1e-9, atol=1e-9
@@ -87,9 +85,21 @@ def test_answers_do_not_depend_on_the_batch(row: TestRow) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in TESTS if row.data], ids=name_of)
+def test_a_subset_of_the_rows_is_answered_or_refused(row: TestRow) -> None:
+    data, rows = row.data(), np.arange(300) % 3 > 0
+    prepared = row.test.prepare(data, key=KEY)
+    if not row.restricts:
+        with pytest.raises((OptionError, NotImplementedError)):
+            prepared.restrict(rows)
+        return
+    part = Queue(prepared.restrict(rows), alpha=0.05).evaluate([Query.of(0, 1, ())])
+    assert np.isfinite(part.margin).all() and part.log_pvalue[0] < -3
+
+
+@pytest.mark.parametrize("row", [row for row in TESTS if row.data], ids=name_of)
 def test_a_test_is_private_where_its_sensitivity_is_bounded(row: TestRow) -> None:
     assert row.data is not None
-    ask: dict[str, Any] = {"test": row.test, "key": KEY, "noise": noise()}
+    ask: dict[str, Any] = {"test": row.test, "key": KEY, "noise": simulated()}
     if not row.private:
         with pytest.raises(SensitivityError):
             jaxcd.ci_test(row.data(), "a", "b", budget=BUDGET, **ask)
@@ -112,18 +122,18 @@ def test_a_test_is_private_where_its_sensitivity_is_bounded(row: TestRow) -> Non
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", DECIDERS, ids=name_of)
+@pytest.mark.parametrize("row", DECIDERS, ids=str)
 def test_a_decider_keeps_the_budget_repeats_and_says_what_it_paid(row: DeciderRow) -> None:
     ask: dict[str, Any] = {"test": row.test, "decider": row.decider, "key": KEY, "max_level": 1}
     data = row.data()
     if not row.private:
         assert not row.decider.pays
         with pytest.raises(PrivacyError):
-            jaxcd.pc(data, budget=BUDGET, noise=noise(), **ask)
+            jaxcd.pc(data, budget=BUDGET, noise=simulated(), **ask)
         assert jaxcd.pc(data, budget=jaxcd.NO_PRIVACY, **ask).graph.names == data.names
         return
     for search in (jaxcd.pc, jaxcd.fci):
-        run, again = (search(data, budget=BUDGET, noise=noise(1), **ask) for _ in range(2))
+        run, again = (search(data, budget=BUDGET, noise=simulated(1), **ask) for _ in range(2))
         assert run.graph == again.graph and run.info == again.info
         assert (
             run.spent.epsilon <= BUDGET.epsilon * (1 + 1e-9) and run.cost.epsilon == BUDGET.epsilon
@@ -132,10 +142,18 @@ def test_a_decider_keeps_the_budget_repeats_and_says_what_it_paid(row: DeciderRo
         assert "n_tests" not in run.info
     if row.decider.needs_delta:
         with pytest.raises(OptionError, match="delta"):
-            jaxcd.pc(data, budget=jaxcd.Budget(8.0), noise=noise(), **ask)
+            jaxcd.pc(data, budget=jaxcd.Budget(8.0), noise=simulated(), **ask)
 
 
-@pytest.mark.parametrize("row", DECIDERS, ids=name_of)
+@pytest.mark.xfail(
+    strict=True, reason="Scheduled does not say that the decider inside it needs a delta"
+)
+def test_a_decider_by_level_needs_a_delta_if_the_one_inside_it_does() -> None:
+    inner = jaxcd.NoisyThreshold(noise=decisions.Noise.GAUSSIAN)
+    assert inner.needs_delta and jaxcd.Scheduled(inner).needs_delta
+
+
+@pytest.mark.parametrize("row", DECIDERS, ids=str)
 def test_planning_a_decider_reads_no_data(row: DeciderRow) -> None:
     ask: dict[str, Any] = {"test": row.test, "decider": row.decider, "budget": BUDGET}
     data = row.data()
@@ -159,7 +177,7 @@ def test_a_release_is_bought_searched_tested_redrawn_and_saved(
     row: KindRow, tmp_path: Path
 ) -> None:
     data = row.data()
-    bought = jaxcd.release(data, row.kind, budget=BUDGET, noise=noise())
+    bought = jaxcd.release(data, row.kind, budget=BUDGET, noise=simulated())
     assert (
         bought.spent.epsilon <= BUDGET.epsilon * (1 + 1e-9)
         and jaxcd.verify(bought.certificate()).holds
@@ -169,7 +187,8 @@ def test_a_release_is_bought_searched_tested_redrawn_and_saved(
     assert loaded.bought == bought.bought and type(loaded) is type(bought)
     run = jaxcd.search(bought)
     assert jaxcd.search(loaded).graph == run.graph and run.again is not None
-    assert run.cost == bought.cost
+    assert run.cost == bought.cost and run.cost.epsilon == BUDGET.epsilon
+    assert run.graph.names == data.names
     tested = jaxcd.pc(bought, test=row.test, decider=jaxcd.Threshold(0.01), key=KEY, max_level=1)
     assert (
         tested.cost == bought.cost
@@ -187,11 +206,12 @@ def test_a_release_is_bought_searched_tested_redrawn_and_saved(
                 jaxcd.ges(bought, score=score)
     if row.pure:
         assert (
-            jaxcd.release(data, row.kind, budget=jaxcd.Budget(8.0), noise=noise()).spent.delta == 0
+            jaxcd.release(data, row.kind, budget=jaxcd.Budget(8.0), noise=simulated()).spent.delta
+            == 0
         )
     else:
         with pytest.raises(OptionError, match="delta"):
-            jaxcd.release(data, row.kind, budget=jaxcd.Budget(8.0), noise=noise())
+            jaxcd.release(data, row.kind, budget=jaxcd.Budget(8.0), noise=simulated())
 
 
 # ---- scores and searches
@@ -217,7 +237,7 @@ def test_a_search_takes_data_and_releases_and_refuses_a_budget_that_it_cannot_ke
     row: SearchRow,
 ) -> None:
     data, options = discrete(600), dict(row.options)
-    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(20.0), noise=noise())
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(20.0), noise=simulated())
     options.setdefault("key", KEY)
     if row.by_score:
         with pytest.raises(PrivacyError):

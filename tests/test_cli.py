@@ -16,8 +16,10 @@ import pytest
 import jaxcd
 from jaxcd.cli import main
 from jaxcd.cli.options import DECIDERS, TESTS
+from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.report import FILES
+from tests.helpers import sampled
 
 SMALL = ["discover", "--network", "cancer", "--rows", "300", "--max-level", "1"]
 BUDGET = ["--epsilon", "1", "--delta", "1e-6"]
@@ -39,9 +41,7 @@ def as_json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 def csv(tmp_path: Path) -> Path:
     """300 rows of Cancer as a file."""
     path = tmp_path / "patients.csv"
-    jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0)).to_frame().to_csv(
-        path, index=False
-    )
+    sampled("cancer", 300).to_frame().to_csv(path, index=False)
     return path
 
 
@@ -652,7 +652,7 @@ def test_errors_of_the_system_and_of_programs(
     words = [*SMALL, *BUDGET, "--quiet"]
     monkeypatch.setattr(jaxcd, "discover", failing(OSError(28, "No space left on device", "/full")))
     assert call(capsys, *words) == (2, "", "jaxcd: No space left on device: /full\n")
-    monkeypatch.setattr(jaxcd, "discover", failing(jaxcd.errors.GraphError("two\nlines")))
+    monkeypatch.setattr(jaxcd, "discover", failing(GraphError("two\nlines")))
     assert call(capsys, *words) == (2, "", "jaxcd: two lines\n")
     monkeypatch.setattr(jaxcd, "discover", failing(KeyboardInterrupt()))
     assert call(capsys, *words) == (130, "", "jaxcd: interrupted\n")
@@ -666,18 +666,18 @@ def test_errors_of_the_system_and_of_programs(
 
 
 def test_discover_takes_an_algorithm() -> None:
-    data = jaxcd.networks.load("cancer").sample(310, key=jax.random.key(0))
+    data = sampled("cancer", 310)
     options: dict[str, Any] = {"budget": jaxcd.Budget(1.0, 1e-6), "key": None}
     assert jaxcd.discover(data, **options, algorithm=jaxcd.Algorithm.FCI).info["algorithm"] == "fci"
     tree = jaxcd.discover(
         data,
         **options,
         algorithm=jaxcd.Algorithm.TREE,
-        decider=jaxcd.decisions.TreeOptions(alpha=0.01),
+        tree=jaxcd.decisions.TreeOptions(alpha=0.01),
     )
     assert tree.info["algorithm"] == "tree-pc" and "alpha=0.01" in tree.info["options"]
     assert (
-        jaxcd.discover(data, **options, decider=jaxcd.decisions.TreeOptions(alpha=0.01)).info[
+        jaxcd.discover(data, **options, tree=jaxcd.decisions.TreeOptions(alpha=0.01)).info[
             "algorithm"
         ]
         == "tree-pc"
@@ -691,14 +691,14 @@ def test_discover_takes_an_algorithm() -> None:
         {"algorithm": jaxcd.Algorithm.TREE, "decider": jaxcd.SparseVector()},
         {"algorithm": jaxcd.Algorithm.TREE, "max_level": 1},
         {"algorithm": jaxcd.Algorithm.TREE, "knowledge": known},
-        {"algorithm": jaxcd.Algorithm.PC, "decider": jaxcd.decisions.TreeOptions()},
+        {"algorithm": jaxcd.Algorithm.PC, "tree": jaxcd.decisions.TreeOptions()},
         {"algorithm": jaxcd.Algorithm.RELEASE, "test": jaxcd.CovarianceNorm()},
         {"algorithm": jaxcd.Algorithm.RELEASE, "max_level": 1},
         {"algorithm": jaxcd.Algorithm.RELEASE, "n_confidence_draws": -1},
         {"algorithm": jaxcd.Algorithm.PC, "n_confidence_draws": 5},
         {"algorithm": jaxcd.Algorithm.PC, "release_out": "x.npz"},
     ):
-        with pytest.raises(jaxcd.errors.OptionError, match="use|drop|give"):
+        with pytest.raises(OptionError, match="use|drop|give"):
             jaxcd.discover(data, **options, **wrong)
 
 

@@ -7,7 +7,6 @@ import math
 import os
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
@@ -15,6 +14,7 @@ import jaxcd
 from jaxcd import local
 from jaxcd.cli import main
 from jaxcd.cli.privatize import MECHANISMS
+from tests.helpers import simulated
 
 LEVELS = ("low", "middle", "high")
 DOMAIN = jaxcd.Domain(
@@ -132,9 +132,7 @@ def test_simulated_noise_repeats_and_is_not_proved(
         assert not printed["guarantee"]["proved"] and not printed["secure_noise"]
     assert (folder / "a.csv").read_text() == (folder / "b.csv").read_text()
     data = local.discretise_columns(jaxcd.read_csv(folder / "people.csv", domain=DOMAIN), bins=5)
-    known = local.randomise(
-        data, local.KaryResponse(2.0), noise=jaxcd.SimulatedNoise(jax.random.key(3))
-    )
+    known = local.randomise(data, local.KaryResponse(2.0), noise=simulated(3))
     read = jaxcd.read_csv(folder / "a.csv", domain=known.domain)
     assert np.array_equal(read.codes, known.codes) and not np.array_equal(read.codes, data.codes)
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 
 import jaxcd
+from jaxcd.errors import OptionError
 from jaxcd.privacy import rho_to_epsilon
+from tests.catalogue import KINDS, KindRow
+from tests.helpers import numbers, sampled, simulated
 
 BUDGET = jaxcd.Budget(2.0, 1e-6)
 
 
 @pytest.fixture(scope="module")
 def discrete() -> jaxcd.Dataset:
-    return jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
+    return sampled("cancer", 20_000)
 
 
 @pytest.fixture(scope="module")
@@ -22,47 +24,21 @@ def numeric() -> jaxcd.Dataset:
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 20_000))
     values = np.column_stack([a, b, a + b + rng.normal(size=20_000)])
-    return jaxcd.Dataset.from_array(
-        values, domain=jaxcd.Domain({name: jaxcd.Numeric() for name in "abc"})
-    )
-
-
-@pytest.mark.parametrize(
-    "kind", [jaxcd.Histogram(), jaxcd.Marginals()], ids=["histogram", "marginals"]
-)
-def test_discrete_columns(discrete, kind, tmp_path):
-    bought = jaxcd.release(
-        discrete, kind, budget=BUDGET, noise=jaxcd.SimulatedNoise(jax.random.key(1))
-    )
-    assert bought.cost.epsilon == BUDGET.epsilon and bought.spent.epsilon <= BUDGET.epsilon
-    found = jaxcd.search(bought)
-    assert found.cost == bought.cost and found.graph.names == discrete.names
-    bought.save(tmp_path / "bought.npz")
-    assert jaxcd.search(jaxcd.Release.load(tmp_path / "bought.npz")).graph == found.graph
+    return jaxcd.Dataset.from_array(values, domain=numbers("abc"))
 
 
 def test_numeric_columns(numeric):
-    bought = jaxcd.release(
-        numeric, jaxcd.SecondMoments(), budget=BUDGET, noise=jaxcd.SimulatedNoise(jax.random.key(1))
-    )
+    bought = jaxcd.release(numeric, jaxcd.SecondMoments(), budget=BUDGET, noise=simulated(1))
     assert jaxcd.search(bought).graph == jaxcd.MixedGraph.from_edges(
         ["a", "b", "c"], ["a --> c", "b --> c"]
     )
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.SecondMoments(), jaxcd.Features()],
-    ids=lambda kind: type(kind).__name__,
-)
-@pytest.mark.parametrize(
-    "noise", [None, jaxcd.SimulatedNoise(jax.random.key(1))], ids=["secure", "simulated"]
-)
-def test_every_search_says_what_was_paid_and_whether_noise_was_secure(
-    discrete, numeric, kind, noise
-):
-    data = discrete if isinstance(kind, (jaxcd.Histogram, jaxcd.Marginals)) else numeric
-    bought = jaxcd.release(data, kind, budget=BUDGET, noise=noise)
+@pytest.mark.parametrize("row", KINDS, ids=lambda row: type(row.kind).__name__)
+@pytest.mark.parametrize("noise", [None, simulated(1)], ids=["secure", "simulated"])
+def test_every_search_says_what_was_paid_and_whether_noise_was_secure(row: KindRow, noise):
+    data = row.data(20_000)
+    bought = jaxcd.release(data, row.kind, budget=BUDGET, noise=noise)
     info = jaxcd.search(bought).info
     assert info["secure_noise"] is (noise is None) and info["budget"] == str(bought.cost)
     assert (
@@ -70,7 +46,7 @@ def test_every_search_says_what_was_paid_and_whether_noise_was_secure(
         and info["n_samples"] == 20_000
         and info["n_variables"] == len(data.names)
     )
-    rho = sum(row["rho"] for row in info["ledger"])
+    rho = sum(event["rho"] for event in info["ledger"])
     paid = (
         info["ledger"][0]["epsilon"]
         if info["ledger"][0]["mechanism"] == "Pure"
@@ -80,14 +56,14 @@ def test_every_search_says_what_was_paid_and_whether_noise_was_secure(
 
 
 def test_what_is_no_release(discrete):
-    with pytest.raises(jaxcd.errors.OptionError, match="kind = 'histogram'"):
+    with pytest.raises(OptionError, match="kind = 'histogram'"):
         jaxcd.release(discrete, "histogram", budget=BUDGET)
-    with pytest.raises(jaxcd.errors.OptionError, match="a Dataset cannot be searched"):
+    with pytest.raises(OptionError, match="a Dataset cannot be searched"):
         jaxcd.search(discrete)
 
 
 def test_discover_keeps_what_it_bought(discrete, tmp_path):
-    options = {"budget": BUDGET, "key": None, "noise": jaxcd.SimulatedNoise(jax.random.key(1))}
+    options = {"budget": BUDGET, "key": None, "noise": simulated(1)}
     file = tmp_path / "bought.npz"
     run = jaxcd.discover(discrete, **options, release_out=file, n_confidence_draws=2)
     bought = jaxcd.Release.load(file)
@@ -111,7 +87,7 @@ def test_what_could_not_be_kept_is_refused_before_it_is_bought(discrete, tmp_pat
         {"n_confidence_draws": 2, "max_level": 1},
         {"n_confidence_draws": 1.5},
     ):
-        with pytest.raises(jaxcd.errors.OptionError, match="give|drop|use"):
+        with pytest.raises(OptionError, match="give|drop|use"):
             jaxcd.discover(discrete, **options, **wrong)
     with pytest.raises(AssertionError, match="charged"):
         jaxcd.discover(discrete, **options)

@@ -10,6 +10,7 @@ import pytest
 
 import jaxcd
 from jaxcd.frozen import FrozenDict
+from tests.helpers import sampled
 
 
 def test_it_is_a_dict_that_stays():
@@ -33,10 +34,9 @@ def test_it_is_a_dict_that_stays():
 
 
 def test_results_are_frozen_inside():
-    import jax
     import numpy as np
 
-    data = jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0))
+    data = sampled("cancer", 300)
     run = jaxcd.pc(
         data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None
     )

@@ -228,11 +228,12 @@ def test_pairs(pairs_folder, tmp_path, capsys):
     assert "no mechanism" in capsys.readouterr().out
 
 
-def test_pairs_without_data_and_a_constant_pair(monkeypatch):
+def test_pairs_without_data_and_a_constant_pair(monkeypatch, capsys):
     monkeypatch.delenv("JAXCD_DATA", raising=False)
-    with pytest.raises(SystemExit, match="--data"):
+    with pytest.raises(SystemExit) as stop:
         local_pairs.main(["--quick"])
+    assert stop.value.code == 2 and "--data" in capsys.readouterr().err
     constant = CausePair("c", np.ones(50), np.arange(50.0), Direction.X_TO_Y)
-    (block,) = local_pairs.reports([constant], Level.NONE, None, None)
-    row = local_pairs.measure("RECI", "no noise", None, None, [constant], [block])
-    assert (row.refused, row.undecided, row.accuracy) == (1, 1, 0.5)
+    blocks = local_pairs.reports([constant], Level.NONE, None, None)
+    row = local_pairs.measure("RECI", [constant], lambda: blocks)
+    assert (row["refused"], row["undecided"], row["accuracy"]) == (1, 1, 0.5)

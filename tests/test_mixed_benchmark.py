@@ -48,7 +48,7 @@ def test_roots_are_independent_and_children_are_not() -> None:
 def test_main(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "mixed.json"
     mixed.main(["--quick", "--nodes", "4", "--sizes", "2000", "--out", str(out)])
-    rows = json.loads(out.read_text())["rows"]
+    rows = json.loads(out.read_text())["results"]
     assert [(row["method"], row["epsilon"]) for row in rows] == [
         ("Features", 1.0),
         ("Features", None),

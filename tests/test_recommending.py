@@ -16,6 +16,8 @@ import jaxcd
 from jaxcd.advice.planning import plan_release
 from jaxcd.advice.recommending import Method
 from jaxcd.api import Algorithm
+from jaxcd.errors import DataError, DomainError, OptionError
+from tests.helpers import simulated
 
 PURE, BOTH = jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6)
 
@@ -114,7 +116,7 @@ def test_the_call_that_is_shown_runs_and_is_what_discover_does(domain, budget, l
             for k in domain.cardinalities
         ]
         data = jaxcd.Dataset.from_array(np.stack(columns, axis=1), domain=domain)
-    noise = None if budget is jaxcd.NO_PRIVACY else jaxcd.SimulatedNoise(jax.random.key(1))
+    noise = None if budget is jaxcd.NO_PRIVACY else simulated(1)
     call = found.call.replace("budget=budget", "budget=budget, noise=noise")
     by_hand = eval(
         call, {"jaxcd": jaxcd, "data": data, "budget": budget, "noise": noise, "key": None}
@@ -193,16 +195,15 @@ def test_what_is_refused():
         {"linear": 1},
     ):
         arguments = {"domain": domain, "n_samples": 100, "budget": BOTH, **wrong}
-        with pytest.raises(jaxcd.errors.OptionError, match="give|declare|use|say"):
+        with pytest.raises(OptionError, match="give|declare|use|say"):
             jaxcd.recommend(arguments.pop("domain"), arguments.pop("n_samples"), **arguments)
     mixed = numeric(2, c=jaxcd.Categorical(("a", "b")))
     with pytest.raises(
-        jaxcd.errors.DomainError,
-        match="'c' is categorical while others are numeric.*Features.*delta > 0",
+        DomainError, match="'c' is categorical while others are numeric.*Features.*delta > 0"
     ):
         jaxcd.recommend(mixed, 100, budget=PURE)
     for linear in (False, True):
-        with pytest.raises(jaxcd.errors.DomainError, match="delta > 0"):
+        with pytest.raises(DomainError, match="delta > 0"):
             jaxcd.recommend(numeric(3), 100, budget=PURE, linear=linear)
 
 
@@ -211,25 +212,18 @@ def test_mixed_columns_have_confidence_and_no_tests(monkeypatch):
     data = jaxcd.Dataset.from_array(
         np.tile([[0.5, 1.5, 0.0], [1.0, 0.0, 1.0]], (50, 1)), domain=domain
     )
-    run = jaxcd.discover(
-        data,
-        budget=BOTH,
-        key=None,
-        n_confidence_draws=2,
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-    )
+    run = jaxcd.discover(data, budget=BOTH, key=None, n_confidence_draws=2, noise=simulated())
     assert run.confidence.n_draws == 2
     monkeypatch.setattr(jaxcd.privacy.Ledger, "charge", lambda *_: pytest.fail("charged"))
     for options in ({"test": jaxcd.StratifiedRanks()}, {"algorithm": Algorithm.FCI}):
-        with pytest.raises(jaxcd.errors.DomainError, match="categor|nominal"):
+        with pytest.raises(DomainError, match="categor|nominal"):
             jaxcd.discover(data, budget=BOTH, key=jax.random.key(0), **options)
 
 
 def test_fewer_rows_than_features_are_refused_at_once():
     domain = numeric(3, c=jaxcd.Categorical(tuple(range(40))))
     with pytest.raises(
-        jaxcd.errors.DataError,
-        match="30 rows for 45 features; give more rows than features, or fewer columns$",
+        DataError, match="30 rows for 45 features; give more rows than features, or fewer columns$"
     ):
         jaxcd.recommend(domain, 30, budget=BOTH)
 
@@ -241,9 +235,7 @@ class TestPlanOfRelease:
     def test_histogram(self, budget):
         domain = discrete(*[2] * 10)
         data = jaxcd.Dataset.from_codes(np.zeros((100, 10), dtype=np.int32), domain=domain)
-        bought = jaxcd.release(
-            data, jaxcd.Histogram(), budget=budget, noise=jaxcd.SimulatedNoise(jax.random.key(0))
-        )
+        bought = jaxcd.release(data, jaxcd.Histogram(), budget=budget, noise=simulated())
         planned = plan_release(domain, 100, kind=jaxcd.Histogram(), budget=budget)
         empty = bought.values.ravel()[1:].astype(float)
         # 1,023 cells, kurtosis of Laplace noise 6: the standard deviation is known to 3.5 %
@@ -254,9 +246,7 @@ class TestPlanOfRelease:
     def test_marginals(self, budget):
         domain = discrete(*[2, 3, 4] * 3)
         data = jaxcd.Dataset.from_codes(np.zeros((100, 9), dtype=np.int32), domain=domain)
-        bought = jaxcd.release(
-            data, jaxcd.Marginals(), budget=budget, noise=jaxcd.SimulatedNoise(jax.random.key(0))
-        )
+        bought = jaxcd.release(data, jaxcd.Marginals(), budget=budget, noise=simulated())
         planned = plan_release(domain, 100, kind=jaxcd.Marginals(), budget=budget)
         # later rounds can only sharpen what the first one released
         assert max(v for s, v in bought.variances.items() if len(s) == 2) == pytest.approx(
@@ -269,9 +259,7 @@ class TestPlanOfRelease:
         kind = jaxcd.SecondMoments(
             centres={f"x{i}": 0.0 for i in range(4)}, scales={f"x{i}": 1.0 for i in range(4)}
         )
-        bought = jaxcd.release(
-            data, kind, budget=BOTH, noise=jaxcd.SimulatedNoise(jax.random.key(0))
-        )
+        bought = jaxcd.release(data, kind, budget=BOTH, noise=simulated())
         planned = plan_release(data.domain, 20_000, kind=kind, budget=BOTH)
         # sampling alone costs 1 / n or a little more; the rest of the variance is the noise
         assert (planned.noise / 20_000) ** 2 == pytest.approx(
@@ -282,13 +270,11 @@ class TestPlanOfRelease:
     def test_features(self, n):
         rng = np.random.default_rng(0)
         data = jaxcd.Dataset.from_array(rng.normal(size=(n, 4)), domain=numeric(4))
-        bought = jaxcd.release(
-            data, jaxcd.Features(), budget=BOTH, noise=jaxcd.SimulatedNoise(jax.random.key(0))
-        )
+        bought = jaxcd.release(data, jaxcd.Features(), budget=BOTH, noise=simulated())
         planned = plan_release(data.domain, n, kind=jaxcd.Features(), budget=BOTH)
         # features of length one: a correlation is r covariances
         assert planned.noise == pytest.approx(bought.sigma * bought.sizes[0], rel=1e-9)
-        with pytest.raises(jaxcd.errors.OptionError, match="delta"):
+        with pytest.raises(OptionError, match="delta"):
             plan_release(data.domain, n, kind=jaxcd.Features(), budget=PURE)
 
     def test_words_where_noise_is_all(self):
@@ -303,9 +289,9 @@ class TestPlanOfRelease:
         )
 
     def test_what_is_refused(self):
-        with pytest.raises(jaxcd.errors.OptionError, match="no kind of release"):
+        with pytest.raises(OptionError, match="no kind of release"):
             plan_release(discrete(2, 2), 100, kind="histogram", budget=BOTH)
-        with pytest.raises(jaxcd.errors.DomainError, match="numeric"):
+        with pytest.raises(DomainError, match="numeric"):
             plan_release(numeric(2), 100, kind=jaxcd.Marginals(), budget=BOTH)
-        with pytest.raises(jaxcd.errors.OptionError, match="delta"):
+        with pytest.raises(OptionError, match="delta"):
             plan_release(numeric(2), 100, kind=jaxcd.SecondMoments(), budget=PURE)

@@ -29,11 +29,11 @@ def test_a_row_holds_both_searches_on_the_same_data_and_score(found):
     row = search_peers.measure(
         search_peers.Match(match.case, "GES", match.ours, "GES", "numpy", theirs), 1
     )
-    assert seen == [match.case.data] and row.n_samples == 400
-    assert row.ratio == pytest.approx(row.peer_seconds / row.seconds)
-    assert row.score_difference >= 0  # the graph without edges is in the class that was searched
+    assert seen == [match.case.data] and match.case.data.n_samples == 400
+    assert row["ratio"] == pytest.approx(row["peer_seconds"] / row["seconds"])
+    assert row["score_difference"] >= 0  # the graph without edges is in the class that was searched
     edges = match.case.truth.to_networkx().to_undirected().number_of_edges()
-    assert row.peer_shd == edges and row.shd <= edges
+    assert row["peer_shd"] == edges and row["shd"] <= edges
 
 
 def test_a_graph_without_a_dag_has_no_score(found):
@@ -51,4 +51,4 @@ def test_peers_that_are_not_installed_are_named(tmp_path, capsys, monkeypatch):
     search_peers.main(["--quick", "--out", str(tmp_path / "peers.json")])
     shown = capsys.readouterr().out
     assert "pip install causal-learn" in shown and "pip install pgmpy" in shown
-    assert json.loads((tmp_path / "peers.json").read_text())["rows"] == []
+    assert json.loads((tmp_path / "peers.json").read_text())["results"] == []

@@ -7,9 +7,11 @@ another.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from jaxcd.citests import CITest, CovarianceNorm, FisherZ, GTest, KendallTau, StratifiedRanks
 from jaxcd.data import Categorical, Domain, Numeric, Ordinal
@@ -75,17 +77,43 @@ class Choice:
 
     Args:
         algorithm: any but AUTO.
-        test: with ``Algorithm.TREE``, which has its own mechanism, that one's options; both None
-            with ``Algorithm.RELEASE``.
-        decider: as ``test``.
+        test: of a search by tests, else None.
+        decider: of PC and FCI, else None.
+        reasons: why, one sentence each.
         kind: of release, else None.
+        tree: the options of ``Algorithm.TREE``, which has its own mechanism, else None.
     """
 
     test: CITest | None
-    decider: Decider | TreeOptions | None
+    decider: Decider | None
     reasons: tuple[str, ...]
     algorithm: Algorithm = Algorithm.PC
     kind: Kind | None = None
+    tree: TreeOptions | None = None
+
+    @property
+    def mechanism(self) -> Decider | TreeOptions | None:
+        """What answers the questions of a search by tests; None for a release."""
+        return self.tree or self.decider
+
+    @property
+    def alpha(self) -> float | None:
+        """The level of the tests; None for a release."""
+        return None if self.mechanism is None else self.mechanism.alpha
+
+    @property
+    def needs_delta(self) -> bool:
+        """Whether the search by tests adds Gaussian noise."""
+        return self.tree is not None or (self.decider is not None and self.decider.needs_delta)
+
+    def at_level(self, alpha: float) -> Choice:
+        """The same search by tests of another level."""
+        changed: dict[str, Any] = {
+            name: dataclasses.replace(part, alpha=alpha)
+            for name, part in (("decider", self.decider), ("tree", self.tree))
+            if dataclasses.is_dataclass(part)
+        }
+        return dataclasses.replace(self, **changed)
 
 
 def n_cells(domain: Domain) -> int:
@@ -116,8 +144,9 @@ def choose(
     *,
     budget: Budget | NoPrivacy,
     test: CITest | None = None,
-    decider: Decider | TreeOptions | None = None,
+    decider: Decider | None = None,
     algorithm: Algorithm = Algorithm.PC,
+    tree: TreeOptions | None = None,
 ) -> Choice:
     """The test and the mechanism of a search for a domain and a budget; what is given stays.
 
@@ -130,12 +159,12 @@ def choose(
     Raises:
         DomainError: for numeric beside nominal columns, and for numeric columns under a budget
             without delta.
-        OptionError: for a decider with ``Algorithm.TREE``, or its options with another.
+        OptionError: for a decider with ``Algorithm.TREE``, or ``tree`` with another.
     """
-    _check_algorithm(algorithm, decider)
+    _check_algorithm(algorithm, decider, tree)
     reasons = []
     private = isinstance(budget, Budget)
-    tree = algorithm is Algorithm.TREE
+    guided = algorithm is Algorithm.TREE
     delta = budget.delta if isinstance(budget, Budget) else 0.0
     if test is not None:
         reasons.append(f"test: {test.name}, as asked")
@@ -156,7 +185,7 @@ def choose(
                 "budget with delta > 0; give one "
                 "such as 1e-6, or declare the column ordinal with public bins"
             )
-        test = StratifiedRanks() if private or tree else FisherZ()
+        test = StratifiedRanks() if private or guided else FisherZ()
         reasons.append(f"test: {test.name}, because there are numeric columns")
     elif all(
         isinstance(column, Ordinal) and column.cardinality > 2 for column in domain.columns.values()
@@ -165,7 +194,7 @@ def choose(
         reasons.append(
             "test: KendallTau, because all columns are ordered with three or more levels"
         )
-    elif private or tree:
+    elif private or guided:
         test = CovarianceNorm()
         reasons.append(
             "test: CovarianceNorm, because there are nominal or binary columns and a bounded "
@@ -176,10 +205,10 @@ def choose(
         reasons.append(
             "test: GTest, because there are nominal or binary columns and no privacy is asked for"
         )
-    if tree:
-        decider = decider or TreeOptions()
+    if guided:
+        tree = tree or TreeOptions()
         reasons.append("mechanism: TreeGuided, which is part of the tree-guided search")
-    elif isinstance(decider, Decider):
+    elif decider is not None:
         reasons.append(f"mechanism: {decider.name}, as asked")
     elif not private:
         decider = Threshold()
@@ -197,22 +226,30 @@ def choose(
             if delta == 0
             else f"mechanism: SparseVector, because {test.name} does not see the columns as codes"
         )
-    return Choice(test, decider, tuple(reasons), algorithm)
+    return Choice(test, decider, tuple(reasons), algorithm, tree=tree)
 
 
-def _check_algorithm(algorithm: Algorithm, decider: Decider | TreeOptions | None) -> None:
+def _check_algorithm(
+    algorithm: Algorithm, decider: Decider | None, tree: TreeOptions | None
+) -> None:
     if not isinstance(algorithm, Algorithm) or algorithm in (Algorithm.AUTO, Algorithm.RELEASE):
         raise OptionError(
             f"algorithm = {algorithm!r} is no search by tests; use Algorithm.PC, Algorithm.TREE "
             "or Algorithm.FCI"
         )
-    if algorithm is Algorithm.TREE and isinstance(decider, Decider):
+    if decider is not None and not isinstance(decider, Decider):
+        raise OptionError(
+            f"decider = {decider!r} is none; give one such as jaxcd.SparseVector(), or None"
+        )
+    if tree is not None and not isinstance(tree, TreeOptions):
+        raise OptionError(f"tree = {tree!r} is no TreeOptions; give such options, or None")
+    if algorithm is Algorithm.TREE and decider is not None:
         raise OptionError(
             f"decider: Algorithm.TREE has its own mechanism, and no use for {decider.name}; drop "
-            "it, or give TreeOptions"
+            "it, or give tree=TreeOptions(...)"
         )
-    if algorithm is not Algorithm.TREE and decider is not None and not isinstance(decider, Decider):
+    if algorithm is not Algorithm.TREE and tree is not None:
         raise OptionError(
-            f"decider: TreeOptions are for Algorithm.TREE, not for {algorithm.value}; give a "
+            f"tree: these options are for Algorithm.TREE, not for {algorithm.value}; give a "
             "decider, or None"
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from jaxcd.checks import is_whole
 from jaxcd.citests import CITest
@@ -52,14 +53,21 @@ class Plan:
 
 
 def plan(
-    domain: Domain, n_samples: int, *, test: CITest, decider: Decider | TreeOptions, budget: Budget
+    domain: Domain,
+    n_samples: int,
+    *,
+    test: CITest,
+    budget: Budget,
+    decider: Decider | None = None,
+    tree: TreeOptions | None = None,
 ) -> Plan:
     r"""What a private run would see: its noise, and the smallest effect that it can detect.
 
     For the deciders that pay by the answer the noise is that of one answer when the budget is
     divided among all of them.  For LevelwiseGaussian it is that of the first level after the
-    release with all pairs still open, for TreeOptions that of the questions whether to add an edge
-    with all pairs open: the worst case.  The smallest margin that is seen with probability 0.95 is
+    release with all pairs still open, for the tree-guided search that of the questions whether to
+    add an edge with all pairs open: the worst case.  The smallest margin that is seen with
+    probability 0.95 is
 
         (kappa + 1.645) noise
 
@@ -69,8 +77,9 @@ def plan(
         domain: the declared domain.
         n_samples: the public number of rows, at least 2.
         test: as for :func:`jaxcd.pc`.
-        decider: as for :func:`jaxcd.pc`, or TreeOptions for :func:`jaxcd.tree_pc`.
         budget: the total.
+        decider: as for :func:`jaxcd.pc`.
+        tree: in the place of a decider, the options of :func:`jaxcd.tree_pc`.
 
     Returns:
         The plan, with a sentence in ``words``.
@@ -94,8 +103,13 @@ def plan(
     """
     check_facts(domain, n_samples)
     _check_budget(budget)
+    if (decider is None) == (tree is None):
+        raise OptionError(
+            "decider: give a decider, or the options of tree_pc as tree=; one of them"
+        )
+    mechanism: Any = decider or tree
     bound = test.margin_sensitivity(
-        alpha=decider.alpha, n_samples=n_samples, relation=budget.relation
+        alpha=mechanism.alpha, n_samples=n_samples, relation=budget.relation
     )
     if bound is None:
         raise SensitivityError(
@@ -103,7 +117,7 @@ def plan(
             "CovarianceNorm"
         )
     ledger = Ledger(budget)
-    n_answers, noise, kappa = decider.price(
+    n_answers, noise, kappa = mechanism.price(
         ledger, n_columns=domain.n_columns, sensitivity=bound.value + 2 * bound.pad
     )
     smallest = (kappa + tails.normal_quantile(_MISS)) * noise

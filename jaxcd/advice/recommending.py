@@ -1,39 +1,11 @@
-r"""Which method for which data and budget, from public facts alone: the domain, the number of rows,
+"""Which method for which data and budget, from public facts alone: the domain, the number of rows,
 the budget.
 
-The rules stand on comparisons at (epsilon, 1e-6): mean arc F1 against the true CPDAG, 3 runs a
-field, of marginals, tree-guided PC and PC by levels (``python -m benchmarks.releases`` and
-``python -m benchmarks.priv_pc`` measure more of the same).
-
-=======  ======  ====================  ====================  ====================
-==================== rows     eps     Sachs, 11 columns     Child, 20             random, 15
-random, 25 =======  ======  ====================  ====================  ====================
-==================== 2,000    0.5     .40 .36 .36           .20 .15 .15           .12 .05 .15
-.24 .12 .14 2,000    1       .51 .52 .45           .39 .29 .36           .51 .22 .40           .47
-.26 .39 2,000    4       .63 .66 .66           .72 .57 .49           .80 .72 .73           .82 .73
-.53 10,000   0.5     .66 .67 .59           .60 .47 .47           .88 .57 .62           .73 .57 .57
-10,000   1       .77 .61 .68           .82 .63 .47           .89 .63 .66           .89 .78 .60
-10,000   4       .97 .82 .78           .96 .75 .66           .98 .71 .79           .91 .92 .75
-100,000  0.5     1.0 .85 .75           .95 .80 .63           1.0 .74 .89           .96 1.0 .77
-100,000  1       1.0 .84 .80           1.0 .90 .77           1.0 .76 .85           .99 1.0 .80
-100,000  4       1.0 .91 .91           1.0 1.0 .83           1.0 .83 .95           1.0 1.0 .90
-=======  ======  ====================  ====================  ====================
-====================
-
-On small domains, a joint histogram and marginals at epsilon 1 (2 runs; random networks): 2,000,
-10,000 and 100,000 rows of 256 cells .49 .60, .90 .84, .90 .90; of 576 cells 1.0 .68, 1.0 .84, 1.0
-1.0.  Linear Gaussian models of 20 columns (3 runs), second moments and tree-guided PC on ranks at
-epsilon 1: .60 .19 and 1.0 .77 at 2,000 and 10,000 rows.
-
-Numeric beside nominal columns (``python -m benchmarks.mixed``: additive models, mean arc F1 of 20)
-at epsilon 1 and 3,000, 10,000 and 100,000 rows: feature covariances .77 .85 .91 of 10 columns and
-.64 .83 .91 of 20; the same columns cut into 6 bins, and a histogram or marginals, .48 .64 .74 and
-.36 .64 .76.
-
-Numeric columns, random models of 10 (8 each), epsilon 1, at 3,000, 10,000 and 50,000 rows,
-features, tree-guided PC and second moments: linear .80 .88 .95, .61 .80 .85 and .98 .98 .98; random
-smooth functions of all parents .70 .77 .97, .71 .83 .89 and .72 .70 .68; functions of weighted sums
-of the parents .74 .65 .86, .51 .77 .93 and .66 .67 .66.
+The rules stand on comparisons of mean arc F1 against the true CPDAG.  They are in
+``recommended.json`` beside this module, each with the result file that it comes from;
+``python -m benchmarks.recommending_table`` writes it out of the committed results of
+``benchmarks.frontier``, ``benchmarks.mixed`` and its own.  It also holds the limits from which on a
+recommendation warns, and says that these were chosen by hand.
 
 1. Discrete columns, at most 4,096 cells together: a joint histogram.  One record moves it by 2
    whatever the number of columns is, and its score knows the noise of every cell.
@@ -44,13 +16,16 @@ of the parents .74 .65 .86, .51 .77 .93 and .66 .67 .66.
 5. Numeric beside nominal columns, delta > 0 or no privacy: covariances of features.
 6. No privacy: PC.
 
-A recommendation warns where less than about half of the arcs were found in the runs of the table.
+A recommendation warns where less than about half of the arcs were found in the runs from which the
+limits were chosen.
 """
 
 from __future__ import annotations
 
 import enum
+import json
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 
 from jaxcd.advice.choosing import (
     Algorithm,
@@ -204,15 +179,12 @@ def recommend(
     return replace(found, delta_warning=words)
 
 
+_FILE = files("jaxcd.advice").joinpath("recommended.json")
+_LIMITS = json.loads(_FILE.read_text("utf-8"))["limits"]
 # From this share of the rows on that noise hides, or below so many rows times epsilon, less than
 # about half of the arcs were found.
-_HIDDEN = {
-    Method.MARGINALS: 0.06,
-    Method.SECOND_MOMENTS: 0.15,
-    Method.TREE: 0.25,
-    Method.FEATURES: 0.19,
-}
-_LEAST_COUNT = 5_000
+_HIDDEN = {Method[name]: share for name, share in _LIMITS["hidden_share"].items()}
+_LEAST_COUNT = _LIMITS["least_rows_times_epsilon"]
 
 
 def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
@@ -347,7 +319,7 @@ def _no_tests(domain: Domain) -> Alternative:
 
 def _in_levels(steps: Choice) -> bool:
     """Whether the chosen decider is the one of the budgets with a delta, LevelwiseGaussian."""
-    return bool(getattr(steps.decider, "needs_delta", False))
+    return steps.needs_delta
 
 
 def _private_searches(domain: Domain, n_samples: int, budget: Budget) -> tuple[Alternative, ...]:
@@ -369,10 +341,11 @@ def _private_searches(domain: Domain, n_samples: int, budget: Budget) -> tuple[A
 
 
 def _smallest_share(domain: Domain, n_samples: int, choice: Choice, budget: Budget) -> float:
-    assert choice.test is not None and choice.decider is not None
-    return plan(
-        domain, n_samples, test=choice.test, decider=choice.decider, budget=budget
-    ).smallest_share
+    assert choice.test is not None
+    planned = plan(
+        domain, n_samples, test=choice.test, budget=budget, decider=choice.decider, tree=choice.tree
+    )
+    return planned.smallest_share
 
 
 def _few_rows(n_samples: int, epsilon: float) -> str | None:

@@ -166,7 +166,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "kendall-threshold",
-        "citests.ordered_columns:score_sensitivity",
+        "citests.ordered_columns:_moves",
         "(alpha / 2) / 45",
         "(alpha / 2) / 90",
         "replay: ci_test, KendallTau",

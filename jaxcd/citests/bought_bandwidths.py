@@ -31,6 +31,7 @@ import numpy as np
 from jaxcd.errors import OptionError
 from jaxcd.ops import features
 from jaxcd.privacy import Accountant, rho_to_exponential, select_max, split
+from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 
 __all__ = ["SCALE_SENSITIVITY", "BoughtBandwidths", "buy_scales", "scale_utilities"]
 
@@ -58,6 +59,12 @@ class BoughtBandwidths:
         >>> test.scales.share
         0.2
     """
+
+    claim = GuaranteeClaim(
+        "bandwidths of BoundedRCIT released by the exponential mechanism, utility sensitivity "
+        f"{SCALE_SENSITIVITY:.4g} records",
+        assumptions=PUBLIC + "; bounds and grid are public",
+    )
 
     share: float = 0.1
     grid: tuple[float, ...] = (0.125, 0.25, 0.5, 1.0, 2.0)

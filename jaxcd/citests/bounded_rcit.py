@@ -58,6 +58,7 @@ from jaxcd.data import Dataset, Numeric
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import double_precision, features, gram, hsic, ridge, tails
 from jaxcd.privacy import Accountant, Relation
+from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 
 __all__ = ["BoundedRCIT", "Null", "residual_shift", "ridge_norm"]
 
@@ -256,6 +257,12 @@ class BoundedRCIT(PermutationTest):
         >>> answer.independent, answer.margin > 0
         (False, True)
     """
+
+    claim = GuaranteeClaim(
+        f"margin sensitivity 1 in its own unit: {4 + math.sqrt(6):.3g} records for empty Z, 4 + "
+        "sqrt 6 + 4 e / sigma otherwise",
+        assumptions=PUBLIC + "; bounds, bandwidths and permutations are public",
+    )
 
     penalty: float = 0.01
     norm_bound: float = 1.0

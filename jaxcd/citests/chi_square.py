@@ -16,6 +16,7 @@ from jaxcd.citests.base import Evaluation, require_data
 from jaxcd.citests.tables import DiscreteTest, PreparedTables, discrete_cardinalities
 from jaxcd.data import Dataset
 from jaxcd.ops import association, double_precision, tails
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["ChiSquare", "GTest"]
 
@@ -69,6 +70,13 @@ class ChiSquare(_TableTest):
         (True, 0.601)
     """
 
+    claim = GuaranteeClaim(
+        "no bounded sensitivity: refused by every mechanism",
+        proof="one record in an empty row",
+        proven=False,
+        assumptions="-",
+    )
+
     _statistic = "chi_square"
 
 
@@ -93,5 +101,12 @@ class GTest(_TableTest):
         >>> answer.independent, round(answer.pvalue, 3)
         (True, 0.326)
     """
+
+    claim = GuaranteeClaim(
+        "no bounded sensitivity: refused by every mechanism",
+        proof="its range grows with log n",
+        proven=False,
+        assumptions="-",
+    )
 
     _statistic = "g"

@@ -65,6 +65,7 @@ from jaxcd.citests.tables import DiscreteTest, PreparedTables, discrete_cardinal
 from jaxcd.data import Dataset
 from jaxcd.ops import association, double_precision, tails
 from jaxcd.privacy import Relation
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["CovarianceNorm", "PooledCovariance", "critical_constant", "rounding_pad"]
 
@@ -152,6 +153,10 @@ class CovarianceNorm(_CovarianceTest):
         (False, 865)
     """
 
+    claim = GuaranteeClaim(
+        f"margin sensitivity {_BETWEEN + 3 - _BETWEEN:.4g} records, at every alpha"
+    )
+
     _pooled = False
     _between = _BETWEEN
 
@@ -186,6 +191,8 @@ class PooledCovariance(_CovarianceTest):
         >>> answer.independent, answer.margin < 0
         (True, True)
     """
+
+    claim = GuaranteeClaim(f"margin sensitivity {4.0 + 3 - _BETWEEN:.4g} records, at every alpha")
 
     _pooled = True
     _between = 4.0

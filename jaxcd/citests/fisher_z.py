@@ -12,6 +12,7 @@ from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_
 from jaxcd.data import Categorical, Dataset
 from jaxcd.errors import DomainError
 from jaxcd.ops import correlation, double_precision, tails
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["FisherZ"]
 
@@ -82,6 +83,13 @@ class FisherZ(CITest):
         [] False 11.2
         ['x1'] True -1.2
     """
+
+    claim = GuaranteeClaim(
+        "no bounded sensitivity: refused by every mechanism",
+        proof="columns are unbounded",
+        proven=False,
+        assumptions="-",
+    )
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         data = require_data(data, self.name)

@@ -47,6 +47,7 @@ import numpy as np
 
 from jaxcd.citests.base import Evaluation, PreparedTest, Sensitivity
 from jaxcd.citests.ordered_columns import (
+    SCORE_CLAIM,
     evaluation_of_score,
     prepare_ordered,
     refuse_numeric_strata,
@@ -115,6 +116,8 @@ class KendallTau(DiscreteTest):
         >>> answer.independent, answer.margin > 0
         (False, True)
     """
+
+    claim = SCORE_CLAIM
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         return prepare_ordered(

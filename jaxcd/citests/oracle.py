@@ -13,6 +13,7 @@ from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query
 from jaxcd.data import Dataset
 from jaxcd.errors import OptionError
 from jaxcd.graphs import DSeparation
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["Oracle"]
 
@@ -78,6 +79,13 @@ class Oracle(CITest):
         sprinkler --> wet
         wet --> slippery
     """
+
+    claim = GuaranteeClaim(
+        "reads no data; refused by every mechanism",
+        proof="there is nothing to protect",
+        proven=False,
+        assumptions="-",
+    )
 
     dag: nx.DiGraph
     latent: tuple = ()

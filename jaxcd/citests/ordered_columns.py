@@ -15,12 +15,14 @@ from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError
 from jaxcd.ops import tails
 from jaxcd.privacy import Relation
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = [
     "PreparedColumns",
     "evaluation_of_score",
     "prepare_ordered",
     "refuse_numeric_strata",
+    "SCORE_CLAIM",
     "score_sensitivity",
 ]
 
@@ -43,7 +45,17 @@ def score_sensitivity(
     """2 + z / 45 for the margin of :func:`evaluation_of_score`: a score that a replaced record
     moves by less than 2, and a variance that it moves by less than 4 / 9 under sqrt(max(., 100));
     None for other neighbours than replace-one."""
-    return Sensitivity(2 + tails.normal_quantile(alpha / 2) / 45, rounding_pad(n_samples), proof)
+    return Sensitivity(_moves(alpha), rounding_pad(n_samples), proof)
+
+
+def _moves(alpha: float) -> float:
+    return 2 + tails.normal_quantile(alpha / 2) / 45
+
+
+SCORE_CLAIM = GuaranteeClaim(
+    f"margin sensitivity 2 + z/45 records ({_moves(0.05):.3f} at alpha 0.05)"
+)
+"""What the tests of this score claim."""
 
 
 def _refusal(test: str, column: str) -> DomainError:

@@ -33,6 +33,7 @@ from jaxcd.data import Categorical, Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import double_precision, features, gram, hsic, ridge
 from jaxcd.ops.standardising import SPREAD_LOST, is_constant, near_one, standardised
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["HSIC", "RCIT"]
 
@@ -252,6 +253,13 @@ class HSIC(CITest):
         (False, 0.01)
     """
 
+    claim = GuaranteeClaim(
+        "no sensitivity stated: refused by every mechanism",
+        proof="its units are read off the data",
+        proven=False,
+        assumptions="-",
+    )
+
     n_permutations: int = 100
     bandwidth: float = 1.0
     dtype: str = "float32"
@@ -317,6 +325,13 @@ class RCIT(CITest):
         [] False
         ['x1'] True
     """
+
+    claim = GuaranteeClaim(
+        "no sensitivity stated: refused by every mechanism",
+        proof="penalty and units are read off the data",
+        proven=False,
+        assumptions="-",
+    )
 
     n_permutations: int = 100
     bandwidth: float = 1.0

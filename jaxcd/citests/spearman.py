@@ -55,6 +55,7 @@ import numpy as np
 from jaxcd.checks import is_whole
 from jaxcd.citests.base import Evaluation, PreparedTest, Sensitivity
 from jaxcd.citests.ordered_columns import (
+    SCORE_CLAIM,
     evaluation_of_score,
     prepare_ordered,
     refuse_numeric_strata,
@@ -131,6 +132,8 @@ class Spearman(DiscreteTest):
         >>> answer.independent, round(answer.statistic, 1)
         (False, 17.6)
     """
+
+    claim = SCORE_CLAIM
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         return prepare_ordered(

@@ -41,6 +41,7 @@ from jaxcd.data import Dataset, Domain, Numeric
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import association, double_precision, tails
 from jaxcd.privacy import Accountant, Relation, split
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.privacy.rank_maps import exact_rank, release_rank_maps
 
 __all__ = ["StratifiedRanks"]
@@ -164,6 +165,13 @@ class StratifiedRanks(CITest):
         >>> answer.independent, answer.margin > 0
         (False, True)
     """
+
+    claim = GuaranteeClaim(
+        "rank maps released under zCDP; then margin sensitivity 4 + (3 + 2.829 c) / 200 records "
+        f"({4 + (3 + 2 * math.sqrt(2) * critical_constant(0.05)) / (2 * _SMALLEST_FLOOR):.4f} at "
+        "alpha 0.05)",
+        "jaxcd.citests.stratified_ranks, jaxcd.privacy.rank_maps",
+    )
 
     value_bins: int = 4
     strata: tuple[int, ...] = (48, 16, 8)

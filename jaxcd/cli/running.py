@@ -146,15 +146,13 @@ def plan(
         )
     if asked.alpha is None:
         return choice
-    # Every decider, like the options of the tree, is a frozen dataclass with an alpha.
-    leveled: Any = dataclasses.replace(choice.decider, alpha=asked.alpha)  # type: ignore[type-var]
-    return dataclasses.replace(choice, decider=leveled)
+    return choice.at_level(asked.alpha)
 
 
 def _check_private(choice: api.Choice, budget: jaxcd.Budget, n_samples: int, alpha: float) -> None:
     """Refuses, in the words of the command line, what a private search by tests would refuse."""
     assert choice.test is not None
-    if not getattr(choice.decider, "pays", True):
+    if choice.decider is not None and not choice.decider.pays:
         raise PrivacyError(
             "--mechanism threshold compares without noise and protects nobody; use auto or "
             "another mechanism, or --no-privacy"
@@ -172,7 +170,7 @@ def _check_private(choice: api.Choice, budget: jaxcd.Budget, n_samples: int, alp
         raise OptionError(
             "--algorithm tree: its Gaussian noise needs --delta above 0; give one such as 1e-6"
         )
-    if budget.delta == 0 and getattr(choice.decider, "needs_delta", False):
+    if budget.delta == 0 and choice.needs_delta:
         raise OptionError(
             "--mechanism: Gaussian noise needs --delta above 0; give one such as 1e-6, or use "
             "--mechanism sparse-vector"
@@ -200,6 +198,7 @@ def run(
         ledger=ledger,
         test=choice.test,
         decider=choice.decider,
+        tree=choice.tree,
         algorithm=choice.algorithm,
         max_level=asked.max_level,
         knowledge=knowledge,

@@ -106,9 +106,8 @@ def show_plan(
         _line(console, label, words)
     if knowledge is not None:
         _line(console, "knowledge", f"{knowledge}, which must not come from the data")
-    if choice.decider is not None:
-        decider: Any = choice.decider
-        _line(console, "alpha", f"{decider.alpha:g}")
+    if choice.alpha is not None:
+        _line(console, "alpha", f"{choice.alpha:g}")
     if private:
         simulated = "simulated from the seed: not for release"
         _line(console, "noise", "secure, from the operating system" if noise is None else simulated)

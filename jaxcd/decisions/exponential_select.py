@@ -37,6 +37,7 @@ from jaxcd.decisions.measurements import margins_of
 from jaxcd.decisions.rounds import answer_one_by_one, check_count, equal_pure_events
 from jaxcd.errors import OptionError
 from jaxcd.privacy import Accountant, PrivacyFilter, Sensitive, rho_to_exponential, select_max
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Session
 
 __all__ = ["ExponentialSelect", "equal_selections"]
@@ -150,6 +151,12 @@ class ExponentialSelect(Decider):
         >>> run.exhausted, run.graph.n_edges
         (False, 4)
     """
+
+    claim = GuaranteeClaim(
+        "the run is (epsilon, delta)-DP of its budget; one event pays for an answer and its "
+        "separating set",
+        "jaxcd.decisions.exponential_select, jaxcd.privacy.mechanisms",
+    )
 
     alpha: float = 0.05
     n_questions: int | None = None

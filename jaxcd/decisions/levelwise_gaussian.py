@@ -22,6 +22,7 @@ from jaxcd.privacy import (
     select_max,
     split,
 )
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Session
 from jaxcd.releases import ContrastMoments, release_contrast_moments
 
@@ -260,6 +261,11 @@ class LevelwiseGaussian(Decider):
         Xray --> Cancer
         Cancer --> Dyspnoea
     """
+
+    claim = GuaranteeClaim(
+        "the run is (epsilon, delta)-DP of its budget, delta > 0",
+        "jaxcd.decisions.levelwise_gaussian, jaxcd.ops.moments",
+    )
 
     alpha: float = 0.05
     level_shares: tuple[float, ...] = (0.3, 0.4, 0.3)

@@ -63,6 +63,7 @@ from jaxcd.privacy import (
     noise_scale,
     quantise,
 )
+from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.privacy.sensitive import exact_values
 from jaxcd.queries import Session
 
@@ -211,6 +212,12 @@ class NoisyRank(Decider):
         >>> print(run.graph)
         x --- y
     """
+
+    claim = GuaranteeClaim(
+        "the run is (epsilon, delta)-DP of its budget; answers are released, noisy p-values are "
+        "not (they would cost more)",
+        assumptions=PUBLIC + "; permutations are public and drawn without the data",
+    )
 
     alpha: float = 0.05
     n_queries: int | None = None

@@ -28,6 +28,7 @@ from jaxcd.decisions.rounds import (
 )
 from jaxcd.errors import OptionError
 from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, gaussian, laplace, split
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Session
 
 __all__ = ["Noise", "NoisyThreshold"]
@@ -137,6 +138,10 @@ class NoisyThreshold(Decider):
         Cancer --> Xray
         Dyspnoea --> Cancer
     """
+
+    claim = GuaranteeClaim(
+        "the run is (epsilon, delta)-DP of its budget", "jaxcd.privacy.mechanisms"
+    )
 
     alpha: float = 0.05
     noise: Noise = Noise.LAPLACE

@@ -27,6 +27,7 @@ from typing import Any, cast
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price
 from jaxcd.errors import OptionError
 from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, split
+from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.queries import Session
 
 __all__ = ["Scheduled"]
@@ -144,6 +145,13 @@ class Scheduled(Decider):
         Cancer --> Xray
         Dyspnoea --> Cancer
     """
+
+    claim = GuaranteeClaim(
+        "the run is (epsilon, delta)-DP of its budget, and each level is within its share of what "
+        "was left of it",
+        "jaxcd.decisions.scheduled, jaxcd.privacy.ledger",
+        assumptions=PUBLIC + "; those of the decider it holds",
+    )
 
     decider: Decider
     split: tuple[float, ...] = (0.4, 0.3, 0.2, 0.1)

@@ -19,6 +19,7 @@ from jaxcd.decisions.base import (
 from jaxcd.decisions.rounds import check_count, default_rounds, equal_pure_events
 from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.privacy import AboveThreshold, Accountant, PrivacyFilter, laplace
+from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.queries import Session, Subsample
 
 __all__ = ["SieveAndExamine", "optimal_rate"]
@@ -184,6 +185,12 @@ class SieveAndExamine(Decider):
         >>> run.exhausted, run.graph.n_edges
         (False, 4)
     """
+
+    claim = GuaranteeClaim(
+        "the run is (epsilon, delta)-DP of its budget",
+        "jaxcd.privacy.above_threshold, jaxcd.privacy.conversion",
+        assumptions=PUBLIC + "; the subsample is secret",
+    )
 
     alpha: float = 0.05
     n_rounds: int | None = None

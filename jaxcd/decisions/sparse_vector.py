@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Pric
 from jaxcd.decisions.rounds import check_count, default_rounds, equal_pure_events
 from jaxcd.errors import BudgetExhausted
 from jaxcd.privacy import THRESHOLD_SHARE, AboveThreshold, Accountant, PrivacyFilter
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Session
 
 __all__ = ["SparseVector"]
@@ -46,7 +48,7 @@ class _SparseVectorRun(DecisionRun):
         except BudgetExhausted:
             self.exhausted = True
 
-    def _walk(self, frontier: Frontier, questions: list) -> None:
+    def _walk(self, frontier: Frontier, questions: list[Any]) -> None:
         asked = [queries_of(question) for question in questions]
         margins = self._session.margins([query for queries in asked for query in queries]).map(
             np.negative
@@ -118,6 +120,10 @@ class SparseVector(Decider):
         Dyspnoea --> Cancer
         Dyspnoea --> Xray
     """
+
+    claim = GuaranteeClaim(
+        "the run is (epsilon, delta)-DP of its budget", "jaxcd.privacy.above_threshold"
+    )
 
     alpha: float = 0.05
     n_rounds: int | None = None

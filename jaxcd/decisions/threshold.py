@@ -10,6 +10,7 @@ from jaxcd.citests import Query
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
 from jaxcd.errors import PrivacyError
 from jaxcd.privacy import Accountant
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Session
 
 __all__ = ["Threshold"]
@@ -28,7 +29,8 @@ class _ThresholdRun(DecisionRun):
         self._session = session
 
     def independent(self, queries: list[Query]) -> np.ndarray:
-        return self._session.margins(queries).expose() <= 0
+        found: np.ndarray = self._session.margins(queries).expose() <= 0
+        return found
 
     def _first_separating(self, questions: list[Question]) -> list[tuple[int, ...] | None]:
         """For each question its first candidate with a margin of at most zero."""
@@ -95,6 +97,13 @@ class Threshold(Decider):
         Xray --> Cancer
         Dyspnoea --> Cancer
     """
+
+    claim = GuaranteeClaim(
+        "none: compares without noise; refused under a budget",
+        proof="no noise",
+        proven=False,
+        assumptions="-",
+    )
 
     alpha: float = 0.05
 

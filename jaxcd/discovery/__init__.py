@@ -9,8 +9,6 @@ from jaxcd.discovery.constraint.pc import pc
 from jaxcd.discovery.constraint.tree import tree_pc
 from jaxcd.discovery.edge_shares import EdgeConfidence, PairConfidence
 from jaxcd.discovery.released import (
-    pc_features,
-    pc_second_moments,
     score_graph,
     search_features,
     search_histogram,
@@ -54,8 +52,6 @@ __all__ = [
     "ordering_search",
     "orient_pag",
     "pc",
-    "pc_features",
-    "pc_second_moments",
     "sample_orders",
     "score_graph",
     "search_features",

@@ -31,6 +31,7 @@ from jaxcd.discovery.released import search_release
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, consistent_extension
+from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.releases import Release, ReleaseKind
 
 __all__ = ["decision_confidence", "edge_confidence"]
@@ -38,6 +39,11 @@ __all__ = ["decision_confidence", "edge_confidence"]
 Search = Callable[[Any], DiscoveryResult]
 
 
+@claiming(
+    GuaranteeClaim(
+        "post-processing: reads released numbers only", assumptions="those of the release or run"
+    )
+)
 def edge_confidence(
     release: Release,
     run: DiscoveryResult | None = None,
@@ -139,6 +145,11 @@ def edge_confidence(
     )
 
 
+@claiming(
+    GuaranteeClaim(
+        "post-processing: reads released numbers only", assumptions="those of the release or run"
+    )
+)
 def decision_confidence(run: DiscoveryResult) -> EdgeConfidence:
     r"""How sure the adjacencies of a search by private tests are of their privacy noise, from the
     margins it released.

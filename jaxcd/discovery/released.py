@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
-from jaxcd.decisions import Threshold
-from jaxcd.discovery.constraint.pc import pc
 from jaxcd.discovery.facts import facts_of_release
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
@@ -20,11 +17,9 @@ from jaxcd.discovery.score.ordering_search import ordering_search
 from jaxcd.errors import GraphError
 from jaxcd.graphs import MixedGraph, consistent_extension, dag_to_cpdag
 from jaxcd.releases import (
-    CanonicalCorrelation,
     FeatureScore,
     GaussianScore,
     MeasurementErrorScore,
-    NoisyFisherZ,
     Release,
     ReleasedFeatures,
     ReleasedHistogram,
@@ -32,13 +27,10 @@ from jaxcd.releases import (
     ReleasedSecondMoments,
     SetScore,
 )
-from jaxcd.releases.base import check_kind
 from jaxcd.scores import GraphScore, LocalScore
 from jaxcd.scores.base import first_best, tie
 
 __all__ = [
-    "pc_features",
-    "pc_second_moments",
     "result_on_release",
     "score_graph",
     "score_subgraphs",
@@ -278,67 +270,6 @@ def search_features(
         "n_candidates": n_candidates,
     }
     return _searched(release, FeatureScore(release, **options))  # type: ignore[arg-type]
-
-
-@repeatable
-def pc_second_moments(
-    release: ReleasedSecondMoments, *, alpha: float = 0.01, max_level: int | None = 3
-) -> DiscoveryResult:
-    """PC on a release by :class:`jaxcd.FisherZ`, the noise in its null
-    (:class:`jaxcd.releases.NoisyFisherZ`); post-processing, and deterministic.
-
-    Args:
-        release: the moments; it carries the cost.
-        alpha: level of the tests, 0 < alpha < 1.
-        max_level: the largest conditioning set; None for no limit.
-
-    Returns:
-        The result of :func:`jaxcd.pc` with the release's cost.
-
-    Raises:
-        OptionError: an option is out of its range, or the release is of another kind.
-    """
-    check_kind(release, "second-moments")
-    run = pc(release, test=NoisyFisherZ(), decider=Threshold(alpha), key=None, max_level=max_level)
-    return dataclasses.replace(
-        run, info={**run.info, "effective_samples": release.effective_samples}
-    )
-
-
-@repeatable
-def pc_features(
-    release: ReleasedFeatures,
-    *,
-    alpha: float = 0.01,
-    max_level: int | None = 2,
-    effect: float = 0.06,
-) -> DiscoveryResult:
-    """PC on a release by :class:`jaxcd.releases.CanonicalCorrelation`; post-processing, and
-    deterministic.
-
-    Args:
-        release: the covariances; it carries the cost.
-        alpha: level of the tests, 0 < alpha < 1.
-        max_level: the largest conditioning set; None for no limit.
-        effect: the canonical correlation that does not count as dependence, in [0, 1).
-
-    Returns:
-        The result of :func:`jaxcd.pc` with the release's cost.
-
-    Raises:
-        OptionError: an option is out of its range, or the release is of another kind.
-    """
-    check_kind(release, "features")
-    run = pc(
-        release,
-        test=CanonicalCorrelation(effect),
-        decider=Threshold(alpha),
-        key=None,
-        max_level=max_level,
-    )
-    return dataclasses.replace(
-        run, info={**run.info, "n_features": sum(release.sizes), "noise": release.noise}
-    )
 
 
 def result_on_release(

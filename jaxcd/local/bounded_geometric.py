@@ -46,6 +46,7 @@ from jaxcd.local.base import (
 )
 from jaxcd.local.distances import decay_rates, level_counts
 from jaxcd.local.uniforms import Table, Uniforms
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["BoundedGeometric", "column_losses", "column_rates"]
 
@@ -108,6 +109,12 @@ class BoundedGeometric(ColumnwiseMechanism):
         >>> round(jaxcd.local.BoundedGeometric(p_max=0.8).guarantee(domain).epsilon_ldp, 3)
         6.931
     """
+
+    claim = GuaranteeClaim(
+        "the epsilon_ldp and the d-privacy that guarantee(domain) reports, which are none of the "
+        "published epsilon_x",
+        assumptions="levels are public and ordered",
+    )
 
     p_max: float | tuple[float, ...]
 

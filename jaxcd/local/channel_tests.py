@@ -65,6 +65,7 @@ from jaxcd.local.randomising import check_mechanism
 from jaxcd.ops import tails
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.standardising import quotient
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["ChannelAwareChiSquare", "MAX_QUERY_CELLS", "channel_chi_square"]
 
@@ -293,6 +294,11 @@ class ChannelAwareChiSquare(CITest):
         >>> answer.independent
         False
     """
+
+    claim = GuaranteeClaim(
+        "post-processing: reads randomised records",
+        assumptions="those of the mechanism that randomised them",
+    )
 
     mechanism: LocalMechanism
 

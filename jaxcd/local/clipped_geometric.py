@@ -38,6 +38,7 @@ from jaxcd.local.base import (
 )
 from jaxcd.local.bounded_geometric import drawn_columns
 from jaxcd.local.uniforms import Uniforms
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["ClippedGeometric"]
 
@@ -76,6 +77,12 @@ class ClippedGeometric(ColumnwiseMechanism):
         >>> round(jaxcd.local.ClippedGeometric(epsilon=0.5).guarantee(domain).epsilon_ldp, 6)
         2.5
     """
+
+    claim = GuaranteeClaim(
+        "the epsilon_ldp and the d-privacy that guarantee(domain) reports, which are none of the "
+        "published epsilon_x",
+        assumptions="levels are public and ordered",
+    )
 
     epsilon: float
 

@@ -58,6 +58,7 @@ from jaxcd.local.bounded_geometric import TOO_SMALL, geometric_rows
 from jaxcd.local.combined_sampling import sample_records
 from jaxcd.local.distances import Layout, decay_rates
 from jaxcd.local.uniforms import Uniforms
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["ENUMERATED_CELLS", "CombinedGeometric"]
 
@@ -95,6 +96,12 @@ class CombinedGeometric(CombinedMechanism):
         >>> round(mechanism.guarantee(domain).epsilon_ldp, 3)
         9.529
     """
+
+    claim = GuaranteeClaim(
+        "the epsilon_ldp and the d-privacy that guarantee(domain) reports, which are none of the "
+        "published epsilon_x",
+        assumptions="levels are public and ordered",
+    )
 
     p_max: float
     distance: Distance

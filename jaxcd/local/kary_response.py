@@ -40,6 +40,7 @@ from jaxcd.local.base import (
 )
 from jaxcd.local.uniforms import Uniforms
 from jaxcd.privacy import split
+from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["CombinedKaryResponse", "KaryResponse", "split_epsilon"]
 
@@ -96,6 +97,10 @@ class KaryResponse(ColumnwiseMechanism):
         >>> round(jaxcd.local.KaryResponse(epsilon=2.0).guarantee(domain).epsilon_ldp, 6)
         2.0
     """
+
+    claim = GuaranteeClaim(
+        "epsilon-local differential privacy of a whole record", assumptions="levels are public"
+    )
 
     epsilon: float
 
@@ -160,6 +165,10 @@ class CombinedKaryResponse(CombinedMechanism):
         >>> round(jaxcd.local.CombinedKaryResponse(epsilon=2.0).guarantee(domain).epsilon_ldp, 6)
         2.0
     """
+
+    claim = GuaranteeClaim(
+        "epsilon-local differential privacy of a whole record", assumptions="levels are public"
+    )
 
     epsilon: float
 

@@ -58,6 +58,7 @@ from jaxcd.privacy import (
     open_account,
     split,
 )
+from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim, claiming
 from jaxcd.privacy.propose_test_release import no_stability_budget
 
 __all__ = ["anm", "anm_batch"]
@@ -66,6 +67,16 @@ DEFAULT_PENALTY = 0.03
 """lambda where the training rows are protected."""
 
 
+@claiming(
+    GuaranteeClaim(
+        "direction or scores are (epsilon, delta)-DP of their budget, for all records or, where "
+        "asked, those of one half of the split",
+        "jaxcd.pairwise.anm_release, jaxcd.pairwise.anm_scores, jaxcd.pairwise.anm_columns",
+        assumptions=PUBLIC
+        + "; bounds and the split are public; with Protect.TEST or Protect.TRAIN the other "
+        "half is not protected",
+    )
+)
 @keeps_what_is_paid
 def anm(
     x: ArrayLike,

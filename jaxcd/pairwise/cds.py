@@ -20,10 +20,19 @@ from jaxcd.ops.standardising import standardised
 from jaxcd.pairwise._checks import check_not_private, check_pair
 from jaxcd.pairwise.result import Direction, PairResult
 from jaxcd.privacy import Budget, Ledger, NoPrivacy
+from jaxcd.privacy.claims import GuaranteeClaim, claiming
 
 __all__ = ["cds", "conditional_variability"]
 
 
+@claiming(
+    GuaranteeClaim(
+        "no bounded sensitivity: refused under a budget",
+        proof="bins are read off the data",
+        proven=False,
+        assumptions="-",
+    )
+)
 def cds(
     x: ArrayLike,
     y: ArrayLike,

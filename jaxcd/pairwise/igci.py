@@ -24,6 +24,7 @@ from jaxcd.ops.standardising import standardised
 from jaxcd.pairwise._checks import check_not_private, check_pair, min_max_scaled
 from jaxcd.pairwise.result import Direction, PairResult
 from jaxcd.privacy import Budget, Ledger, NoPrivacy
+from jaxcd.privacy.claims import GuaranteeClaim, claiming
 
 __all__ = ["Estimator", "Reference", "igci", "slope_score", "spacing_entropy"]
 
@@ -48,6 +49,14 @@ class Estimator(enum.Enum):
     SPACING = "spacing"
 
 
+@claiming(
+    GuaranteeClaim(
+        "no bounded sensitivity: refused under a budget",
+        proof="slopes and spacings are read off the data",
+        proven=False,
+        assumptions="-",
+    )
+)
 def igci(
     x: ArrayLike,
     y: ArrayLike,

@@ -55,6 +55,7 @@ from jaxcd.privacy import (
     noise_scale,
     open_account,
 )
+from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim, claiming
 from jaxcd.privacy.mechanisms import integer_sensitivity
 
 __all__ = [
@@ -184,6 +185,13 @@ def _functions(degree: int, levels: int, resolution: int) -> np.ndarray:
     return table
 
 
+@claiming(
+    GuaranteeClaim(
+        "the noisy difference of two least total losses over a finite class of functions is "
+        "epsilon-DP; direction and confidence follow",
+        assumptions=PUBLIC + "; bounds are public",
+    )
+)
 @keeps_what_is_paid
 def reci(
     x: ArrayLike,

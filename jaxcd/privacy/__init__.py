@@ -19,7 +19,7 @@ from .accountant import (
 )
 from .audit import SensitivityWitness, epsilon_lower_bound, search_sensitivity
 from .budget import NO_PRIVACY, Budget, NoPrivacy, PrivacyCost, Relation
-from .claims import PUBLIC, GuaranteeClaim
+from .claims import PUBLIC, GuaranteeClaim, claiming
 from .conversion import (
     amplified_epsilon,
     epsilon_to_rho,
@@ -71,6 +71,7 @@ __all__ = [
     "ExponentialMechanismEvent",
     "FailureEvent",
     "GuaranteeClaim",
+    "claiming",
     "Law",
     "Ledger",
     "LedgerEntry",

@@ -150,7 +150,8 @@ class Accountant:
 
     def charge(self, event: PrivacyEvent) -> int:
         """Charge the ledger and return the event's index; see :meth:`Ledger.charge`."""
-        return self._ledger.charge(event)
+        found: int = self._ledger.charge(event)
+        return found
 
     def bought(self, index: int, label: str, values: Any) -> None:
         """Keep what a mechanism released; called by mechanisms."""
@@ -168,7 +169,7 @@ class Accountant:
     def guarantee(self) -> PrivacyCost:
         """The ledger's guarantee; not proved if the noise was simulated, because who knows the key
         can take it off, nor if a class took part whose claims are not jaxcd's own."""
-        cost = self._ledger.guarantee
+        cost: PrivacyCost = self._ledger.guarantee
         if math.isinf(cost.epsilon):
             return cost
         if not self._noise.secure:

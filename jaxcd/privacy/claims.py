@@ -1,34 +1,46 @@
-"""What a class claims about privacy: one sentence, whether it is proved, what it assumes, and where
-the proof stands.
+"""What a class or a function claims about privacy: one sentence, whether it is proved, what it
+assumes, and where the proof stands.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
-__all__ = ["PUBLIC", "GuaranteeClaim"]
+__all__ = ["PUBLIC", "GuaranteeClaim", "claiming"]
 
 PUBLIC = (
     "replace-one neighbours; the number of rows, the declared domain and all options are public"
 )
 """What nearly every claim assumes."""
 
+F = TypeVar("F", bound=Callable[..., object])
+
 
 @dataclass(frozen=True)
 class GuaranteeClaim:
-    """The claim of one class, which holds it as ``claim``; :func:`jaxcd.guarantees` collects them.
+    """One claim, which its class or function holds as ``claim``; :func:`jaxcd.guarantees` collects
+    them.
 
     Args:
         claim: in a sentence.
-        proof: the module with the proof, or why there is none.
+        proof: the modules with the proof, or why there is none; empty for the module of the holder.
         proven: whether it stands on a proof.
         assumptions: what must be public, and which data sets are neighbours.
-        constant: the number that the claim rests on, such as a sensitivity; None where it depends
-            on options.
     """
 
     claim: str
-    proof: str
+    proof: str = ""
     proven: bool = True
     assumptions: str = PUBLIC
-    constant: float | None = None
+
+
+def claiming(claim: GuaranteeClaim) -> Callable[[F], F]:
+    """A function with its claim."""
+
+    def held(function: F) -> F:
+        function.claim = claim  # type: ignore[attr-defined]
+        return function
+
+    return held

@@ -23,10 +23,12 @@ Hence P = P' + rate (P1 - P1') <= (1 + rate (exp(e) - 1)) P'.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import OptionError
 from ._checks import check_nonnegative, check_positive, check_share
@@ -53,10 +55,13 @@ def _epsilon_at(log_t: np.ndarray, rho: float, log_delta: float) -> np.ndarray:
     """
     term, size = _order_term(log_t, log_delta)
     linear = rho * (1.0 + np.exp(log_t))
-    return linear + term + 16 * _MACHINE * (linear + size)
+    found: np.ndarray = linear + term + 16 * _MACHINE * (linear + size)
+    return found
 
 
-def _refine(evaluate, low: float, high: float) -> float:
+def _refine(
+    evaluate: Callable[[NDArray[np.float64]], NDArray[np.float64]], low: float, high: float
+) -> float:
     """The smallest value of ``evaluate`` over [low, high], by a grid that closes in on its best
     point.
     """

@@ -73,6 +73,7 @@ from typing import NamedTuple
 
 from ..errors import BudgetExhausted, OptionError, PrivacyError
 from .budget import Budget, NoPrivacy, PrivacyCost, Relation
+from .claims import GuaranteeClaim
 from .conversion import epsilon_to_rho, rho_to_epsilon
 from .events import ExponentialMechanismEvent, FailureEvent, PrivacyEvent, PureEvent, ZCDPEvent
 from .groups import share_of_row, share_of_row_rho
@@ -268,6 +269,13 @@ class Ledger(PrivacyFilter):
         >>> ledger.remaining_epsilon
         0.75
     """
+
+    claim = GuaranteeClaim(
+        "everything drawn under one budget is (epsilon, delta)-DP together, for adaptively chosen "
+        "events",
+        assumptions="each event bounds its mechanism; the data is reached through charged "
+        "mechanisms only",
+    )
 
     def __init__(
         self,
@@ -570,4 +578,4 @@ def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
     }
     kind = kinds[str(row["mechanism"])]
     size = float(row[{"ZCDP": "rho", "Failure": "delta"}.get(str(row["mechanism"]), "epsilon")])  # type: ignore[arg-type]
-    return kind(size, str(row["label"]), record=record)  # type: ignore[operator, return-value]
+    return kind(size, str(row["label"]), record=record)  # type: ignore[return-value]

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -114,7 +115,7 @@ def quantise(values: ArrayLike, *, grid: float) -> Integers:
     return np.clip(scaled, -float(VALUE_LIMIT), float(VALUE_LIMIT)).astype(np.int64)
 
 
-def _on_grid(array: NDArray) -> bool:
+def _on_grid(array: NDArray[Any]) -> bool:
     """Whether the dtype (a public fact) says that values are integers, and hence on every grid of
     step 2**-k, k >= 0."""
     return array.dtype.kind in "iu"

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from ..errors import OptionError
 from ._checks import check_count, check_positive
+from .claims import GuaranteeClaim
 
 NOISE_LIMIT = 2**62
 """Draws are saturated at plus and minus this number; saturated draws stay marked by being equal to
@@ -159,6 +160,13 @@ class SimulatedNoise(NoiseSource):
         (True, False)
     """
 
+    claim = GuaranteeClaim(
+        "none: whoever knows the key can take the noise off",
+        proof="for experiments, not for release",
+        proven=False,
+        assumptions="-",
+    )
+
     key: Any
 
     def __post_init__(self) -> None:
@@ -272,7 +280,8 @@ class _SecureSampler(NoiseSampler):
             keys = np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
             ordered = np.partition(keys, (m - 1, m))
             if ordered[m - 1] != ordered[m]:
-                return keys <= ordered[m - 1]
+                found: NDArray[np.bool_] = keys <= ordered[m - 1]
+                return found
 
     def gumbel_max(self, scores: Integers, scale: float, *, index: int) -> int:
         check_count("number of scores", len(scores), minimum=1)
@@ -320,7 +329,8 @@ class _SimulatedSampler(NoiseSampler):
         positions = np.searchsorted(
             cumulative, generator.random(size) * cumulative[-1], side="right"
         )
-        return support[positions].astype(np.int64)
+        found: Integers = support[positions].astype(np.int64)
+        return found
 
     def geometric(self, scale: float, size: int, *, index: int) -> Integers:
         scale, size = check_scale("scale", scale), check_count("size", size)

@@ -32,6 +32,7 @@ from ..errors import OptionError
 from ._checks import check_count, check_positive, check_share
 from .accountant import Accountant
 from .budget import Budget, NoPrivacy, Relation
+from .claims import GuaranteeClaim, claiming
 from .events import FailureEvent
 from .mechanisms import laplace
 
@@ -86,6 +87,7 @@ def _noisy_distance(
     return int(noisy)
 
 
+@claiming(GuaranteeClaim("(3 epsilon, delta), charged to an account of epsilon and one of delta"))
 def propose_test_release(
     accountant: Accountant,
     value: float | None,
@@ -173,6 +175,7 @@ def propose_test_release(
     return StableAnswer(float(noisy) if passed else None, width / epsilon)
 
 
+@claiming(GuaranteeClaim("(epsilon, delta), charged to an account of epsilon and one of delta"))
 def stable_release(
     accountant: Accountant,
     value: float,

@@ -24,7 +24,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from jaxcd.privacy.mechanisms import Accountant, gaussian
+from jaxcd.privacy.accountant import Accountant
+from jaxcd.privacy.mechanisms import gaussian
 from jaxcd.privacy.rounding import sqrt_up
 from jaxcd.privacy.sensitive import Sensitive, exact_values
 
@@ -45,7 +46,8 @@ class RankMaps:
         """u(x) in [0, 1], nondecreasing in x."""
         cumulative = self.cumulative[column]
         edges = np.linspace(-self.log_range, self.log_range, len(cumulative))
-        return np.interp(np.arcsinh(values), edges, cumulative)
+        found: np.ndarray = np.interp(np.arcsinh(values), edges, cumulative)
+        return found
 
 
 def exact_rank(values: np.ndarray) -> np.ndarray:

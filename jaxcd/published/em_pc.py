@@ -53,6 +53,7 @@ from jaxcd.discovery.constraint.skeleton import Skeleton
 from jaxcd.graphs import MixedGraph
 from jaxcd.ops import contingency
 from jaxcd.privacy import PrivacyCost, Relation
+from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.published.accounting import svt_total
 from jaxcd.published.flip_distance import g_statistic, greedy_flip_distance, increments
 from jaxcd.published.private_pc import _check, _streams
@@ -227,6 +228,15 @@ def visit(
     return drawn
 
 
+@claiming(
+    GuaranteeClaim(
+        "the paper's (epsilon, delta), computed after the run",
+        proof="its separating sets are exact maxima published without noise, its utility's "
+        "sensitivity is not one, the total depends on the data; see jaxcd.published.em_pc",
+        proven=False,
+        assumptions="-",
+    )
+)
 def em_pc(
     data: Dataset,
     *,

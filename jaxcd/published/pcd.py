@@ -32,6 +32,7 @@ from jaxcd.discovery.constraint.skeleton import search_skeleton
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import PrivacyCost, Relation, SimulatedNoise
+from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.published.pcd_rcit import PublishedColumns, PublishedRCIT
 
 __all__ = ["pcd"]
@@ -103,6 +104,15 @@ class PCDRun(DecisionRun):
         )
 
 
+@claiming(
+    GuaranteeClaim(
+        "the paper's running epsilon",
+        proof="it keeps edges without noise on one of two neighbouring data sets, so no epsilon "
+        "holds; see jaxcd.published.pcd",
+        proven=False,
+        assumptions="-",
+    )
+)
 def pcd(
     data: Dataset,
     *,

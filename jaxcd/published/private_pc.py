@@ -35,6 +35,7 @@ from jaxcd.discovery.constraint.skeleton import search_skeleton
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import NO_PRIVACY, PrivacyCost, Relation, SimulatedNoise
+from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.published.accounting import SievePrices, SVTPrices, sieve_total, svt_total
 from jaxcd.published.conditional_tau import ConditionalTau
 from jaxcd.queries import Door, Session
@@ -176,6 +177,15 @@ def _examined(session: Session, query: Query, upcoming: list[Query]) -> float:
     return float(np.exp(session.evaluate([query, *upcoming][:n_answered]).log_pvalue[0]))
 
 
+@claiming(
+    GuaranteeClaim(
+        "the paper's (epsilon, delta), computed after the run",
+        proof="its statistic has sensitivity near 1/2, is undefined on constant columns, and the "
+        "total depends on the data",
+        proven=False,
+        assumptions="-",
+    )
+)
 def priv_pc(
     data: Dataset,
     *,
@@ -254,6 +264,15 @@ def priv_pc(
     )
 
 
+@claiming(
+    GuaranteeClaim(
+        "the paper's (epsilon, delta), computed after the run",
+        proof="as published.priv_pc; moreover the threshold is refreshed with Gaussian instead of "
+        "Laplace noise",
+        proven=False,
+        assumptions="-",
+    )
+)
 def svt_pc(
     data: Dataset,
     *,

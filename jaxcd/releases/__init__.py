@@ -8,7 +8,6 @@ from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation
 from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures
 from jaxcd.releases.features.feature_score import FeatureScore
 from jaxcd.releases.moments.gaussian_score import GaussianScore
-from jaxcd.releases.moments.noisy_fisher_z import NoisyFisherZ
 from jaxcd.releases.moments.second_moments import ReleasedSecondMoments, SecondMoments
 from jaxcd.releases.tables.histogram import Histogram, ReleasedHistogram
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
@@ -27,7 +26,6 @@ __all__ = [
     "Marginals",
     "MarginalsNoise",
     "MeasurementErrorScore",
-    "NoisyFisherZ",
     "Release",
     "ReleaseKind",
     "ReleasePlan",

@@ -59,7 +59,8 @@ class ContrastMoments:
         basis = moments.contrast_basis(k)
         p = np.maximum(basis @ self.means[x] / self.n_samples + 1 / k, 0)
         p = p / p.sum()
-        return self.n_samples * basis.T @ (np.diag(p) - np.outer(p, p)) @ basis
+        found: np.ndarray = self.n_samples * basis.T @ (np.diag(p) - np.outer(p, p)) @ basis
+        return found
 
     def null_moments(self, x: int, y: int) -> tuple[float, float]:
         r"""Mean V of |C|_F^2 under independence, and W with variance 2 W^2, noise included.
@@ -153,7 +154,8 @@ class ContrastMoments:
         table = hx @ product @ hy.T + self.n_samples / (kx * ky)
         table += (hx @ self.means[x])[:, None] / ky + (hy @ self.means[y])[None, :] / kx
         table = np.maximum(table, 0)
-        return table / table.sum()
+        found: np.ndarray = table / table.sum()
+        return found
 
     def mutual_information(self, x: int, y: int) -> float:
         """Mutual information of x and y in nats, of :meth:`table`."""

@@ -26,6 +26,7 @@ from jaxcd.discovery.constraint.skeleton import search_skeleton
 from jaxcd.privacy import Accountant, Ledger, NoiseSampler, epsilon_lower_bound
 from jaxcd.privacy.conversion import amplified_epsilon
 from jaxcd.queries import Door, Session
+from tests.helpers import coded
 
 CONFIDENCE = 1 - 1e-7
 D = 4
@@ -116,7 +117,7 @@ def outcomes(
     """(separated pairs with their sets, exhausted) of many runs on one data set."""
     n_columns = codes.shape[1]
     domain = DOMAIN.select(DOMAIN.names[:n_columns])
-    data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
+    data = coded(codes, domain)
     session, sampler = Session(Door(data, budget), test, alpha=decider.alpha), Quick(seed)
     result = []
     for _ in range(runs):

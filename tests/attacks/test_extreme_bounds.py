@@ -13,6 +13,7 @@ from jaxcd import privacy
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.pairwise import BoundedPolynomial, anm, reci
 from jaxcd.pairwise.anm_scores import IQRMechanism, LogIQRScore
+from tests.helpers import sampled, simulated
 
 BUDGET = jaxcd.Budget(1.0, 1e-6)
 BOUNDS = ((-1.0, 1.0), (-1.0, 1.0))
@@ -28,7 +29,7 @@ def test_bounds_between_which_there_are_few_floats(first: float):
     values[0, 0] = first
     data = jaxcd.Dataset.from_array(values, domain=domain)
     for seed in range(60):
-        noise = jaxcd.SimulatedNoise(jax.random.key(seed))
+        noise = simulated(seed)
         bought = jaxcd.release(
             data, jaxcd.SecondMoments(), budget=jaxcd.Budget(0.1, 1e-9), noise=noise
         )
@@ -43,12 +44,7 @@ def test_bounds_farther_apart_than_a_float():
         values = np.column_stack([np.zeros(40), np.linspace(-1, 1, 40)])
         values[0, 0] = first
         data = jaxcd.Dataset.from_array(values, domain=wide)
-        bought = jaxcd.release(
-            data,
-            jaxcd.Features(n_features=2),
-            budget=BUDGET,
-            noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-        )
+        bought = jaxcd.release(data, jaxcd.Features(n_features=2), budget=BUDGET, noise=simulated())
         assert np.isfinite(bought.moments).all()
         answer = jaxcd.ci_test(
             data,
@@ -83,7 +79,7 @@ def test_a_whole_number_beyond_int64_in_a_list_is_a_number(first):
         budget=BUDGET,
         bounds=((0, 20), (0, 7)),
         regressor=BoundedPolynomial(),
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+        noise=simulated(),
     )
     assert np.isfinite(result.margin)
 
@@ -91,25 +87,14 @@ def test_a_whole_number_beyond_int64_in_a_list_is_a_number(first):
 @pytest.mark.parametrize("hidden", [False, True])
 def test_a_masked_value_does_not_show_in_a_private_run(hidden: bool):
     x = np.ma.masked_array(np.linspace(-1, 1, 20), mask=[hidden] + 19 * [False])
-    result = reci(
-        x,
-        np.linspace(-1, 1, 20) ** 2,
-        budget=BUDGET,
-        bounds=BOUNDS,
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-    )
+    result = reci(x, np.linspace(-1, 1, 20) ** 2, budget=BUDGET, bounds=BOUNDS, noise=simulated())
     assert np.isfinite(result.margin)
 
 
 @pytest.mark.parametrize("budget", [(0.001, 0.001), (0.1, 0.1), (1e-6, 1e-6)], ids=str)
 def test_a_release_that_delta_alone_covers_has_a_ledger(budget):
-    data = jaxcd.networks.load("cancer").sample(100, key=jax.random.key(0))
-    bought = jaxcd.release(
-        data,
-        jaxcd.Histogram(),
-        budget=jaxcd.Budget(*budget),
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-    )
+    data = sampled("cancer", 100)
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(*budget), noise=simulated())
     (row,) = bought.ledger
     # No less than what the noise says: a change of 2 at this scale.
     assert bought.spent.epsilon == 0 and row["rho"] >= (2 / bought.scale) ** 2 / 2 * (1 - 1e-9)

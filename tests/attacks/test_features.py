@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import math
 
-import jax
 import numpy as np
 import pytest
 from scipy import optimize
@@ -24,6 +23,7 @@ from jaxcd.releases.features.feature_covariances import (
     feature_moments,
     feature_sensitivity,
 )
+from tests.helpers import simulated
 
 
 def vectors(ranks: np.ndarray, r: int, decay: float) -> list[np.ndarray]:
@@ -116,7 +116,7 @@ def test_whole_data_sets_with_the_maps_fixed(monkeypatch: pytest.MonkeyPatch):
     for row in ([1e300, -1, 0], [-1e-300, 1, 1], [0, 0, 2], values[0]):
         rows = values.copy()
         rows[0] = row
-        noise = jaxcd.SimulatedNoise(jax.random.key(0))
+        noise = simulated()
         Features().release(
             Dataset.from_array(rows, domain=domain), budget=jaxcd.Budget(1.0, 1e-6), noise=noise
         )
@@ -209,7 +209,7 @@ def test_the_number_of_features_and_the_charges_tell_nothing_about_rows(epsilon:
         Features().release(
             Dataset.from_array(table, domain=domain),
             budget=jaxcd.Budget(epsilon, 1e-6),
-            noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+            noise=simulated(),
         )
         for table in tables
     ]

@@ -25,8 +25,10 @@ import pytest
 
 import jaxcd
 from jaxcd.cli import main
+from jaxcd.errors import DataError
 from jaxcd.privacy import SecureNoise
 from jaxcd.report import graph_json
+from tests.helpers import simulated
 
 N, ROW = 300, 117
 MIXED = jaxcd.Domain(
@@ -456,11 +458,9 @@ def test_with_secure_noise_as_well(command: str, outside: Outside, monkeypatch: 
     """The run that will be published: the sampler says that it is secure, and draws from a key."""
     kind, words = COMMANDS[command]
     words = [word for word in words if word != "--simulated-noise"]
-    sampler = type(jaxcd.SimulatedNoise(jax.random.key(0)).start())
+    sampler = type(simulated().start())
     monkeypatch.setattr(sampler, "secure", property(lambda self: True))
-    monkeypatch.setattr(
-        SecureNoise, "start", lambda self: jaxcd.SimulatedNoise(jax.random.key(0)).start()
-    )
+    monkeypatch.setattr(SecureNoise, "start", lambda self: simulated().start())
     for name, odd in (("age", "old"), ("dose", "inf"), ("stage", "5"), ("smoke", "")):
         if name in DOMAINS[kind].names:
             expected = outside.of(words, csv_of(kind, {name: read_as(command, name, odd)}))
@@ -490,18 +490,10 @@ def seen(read: Callable[[], jaxcd.Dataset]) -> dict[str, Any]:
         warnings.simplefilter("always")
         data = read()
         run = jaxcd.discover(
-            data,
-            budget=jaxcd.Budget(3.0, 1e-5),
-            key=jax.random.key(0),
-            noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+            data, budget=jaxcd.Budget(3.0, 1e-5), key=jax.random.key(0), noise=simulated(1)
         )
         kind = jaxcd.Features() if "age" in data.names else jaxcd.Histogram()
-        bought = jaxcd.release(
-            data,
-            kind,
-            budget=jaxcd.Budget(3.0, 1e-5),
-            noise=jaxcd.SimulatedNoise(jax.random.key(1)),
-        )
+        bought = jaxcd.release(data, kind, budget=jaxcd.Budget(3.0, 1e-5), noise=simulated(1))
     numbers = {
         name: value.tolist()
         for name, value in vars(bought).items()
@@ -748,7 +740,7 @@ def test_check_is_the_other_side_of_reading(outside: Outside, tmp_path: Path):
         try:
             jaxcd.read_csv(path, domain=MIXED, strict=True)
             code = 0
-        except jaxcd.errors.DataError:
+        except DataError:
             code = 1
         assert check(outside, "mixed", csv_of("mixed", cells))["code"] == code, cells
 
@@ -797,5 +789,5 @@ def test_in_python_strict_reading_names_the_row(tmp_path: Path):
     for name in MIXED.names:
         for odd in ODD[name]:
             path.write_text(csv_of("mixed", {name: odd}), encoding="utf-8")
-            with pytest.raises(jaxcd.errors.DataError, match=rf"\brow {ROW + 1}\b"):
+            with pytest.raises(DataError, match=rf"\brow {ROW + 1}\b"):
                 jaxcd.read_csv(path, domain=MIXED, strict=True)

@@ -17,15 +17,14 @@ from jaxcd.citests import Query
 from jaxcd.decisions import noisy_rank as module
 from jaxcd.privacy import GRID, Accountant, Ledger, NoiseSampler, NoiseSource, integer_sensitivity
 from jaxcd.queries import Door, Session
+from tests.helpers import numbers, simulated
 
 TEST = jaxcd.BoundedRCIT(n_permutations=19, n_features=20)
 
 
 def numeric(columns: np.ndarray) -> jaxcd.Dataset:
     names = [f"x{j}" for j in range(columns.shape[1])]
-    return jaxcd.Dataset.from_array(
-        columns, names=names, domain=jaxcd.Domain({name: jaxcd.Numeric(-1, 1) for name in names})
-    )
+    return jaxcd.Dataset.from_array(columns, names=names, domain=numbers(names, -1, 1))
 
 
 def pair(trial: int, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -205,7 +204,7 @@ def test_the_pvalue_itself_costs_more_than_epsilon():
 def test_the_published_pair_in_simulation():
     """The mechanism's own draws on the pair above agree with the integral: the answer at rank 5."""
     statistics = np.concatenate([[0.0], np.full(15, -0.5), np.full(4, 8.0)])
-    accountant = Accountant(Ledger(jaxcd.NO_PRIVACY), jaxcd.SimulatedNoise(jax.random.key(0)))
+    accountant = Accountant(Ledger(jaxcd.NO_PRIVACY), simulated())
     runs = 2000
     answers = [
         module.noisy_rank(accountant, statistics, rank=5, sensitivity=2.0, epsilon=1.0, label="x")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import gc
-import itertools
 import json
 import math
 import pickle
@@ -23,10 +22,11 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.citests import CITest, PreparedTest, Query
+from jaxcd.citests import PreparedTest, Query
 from jaxcd.citests.tables import PreparedTables
 from jaxcd.cli import main
-from jaxcd.decisions import Decider, DecisionRun, Noise
+from jaxcd.decisions import DecisionRun
+from jaxcd.errors import DomainError, OptionError
 from jaxcd.privacy import (
     AboveThreshold,
     Accountant,
@@ -37,8 +37,11 @@ from jaxcd.privacy import (
     Sensitive,
 )
 from jaxcd.queries import Queue, Session
+from tests.catalogue import MARGIN_TESTS, PRIVATE_DECIDERS, DeciderRow, discrete
+from tests.helpers import coded, numbers, simulated
 
 FAR = 2**60
+KEY = jax.random.key(2)
 
 
 class _Drowning(NoiseSampler):
@@ -53,7 +56,8 @@ class _Drowning(NoiseSampler):
         return True
 
     def _signs(self, size: int) -> np.ndarray:
-        return np.where(self._rng.random(size) < 0.5, -4 * FAR, 4 * FAR)
+        signs = np.where(self._rng.random(size) < 0.5, -4 * FAR, 4 * FAR)
+        return signs + self._rng.permutation(size) * 2**50  # no two of a vector are alike
 
     def discrete_laplace(self, scale: float, size: int, *, index: int) -> np.ndarray:
         return self._signs(size)
@@ -184,16 +188,6 @@ def test_screens_and_files_do_not_depend_on_the_data(
         assert "<b>&" not in page and "&lt;b&gt;&amp;" in page
 
 
-DECIDERS = [
-    jaxcd.SparseVector(),
-    jaxcd.SieveAndExamine(rate=0.5),
-    jaxcd.SieveAndExamine(rate=1.0),
-    jaxcd.NoisyThreshold(n_queries=20),
-    jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN, n_queries=20),
-    jaxcd.LevelwiseGaussian(),
-]
-
-
 def reachable(root: Any) -> list[Any]:
     """Every object that a result holds on to, without the code of the program."""
     seen: dict[int, Any] = {}
@@ -209,25 +203,23 @@ def reachable(root: Any) -> list[Any]:
     return list(seen.values())
 
 
-@pytest.mark.parametrize("decider", DECIDERS, ids=lambda decider: f"{decider.name}")
-def test_results_hold_on_to_no_data(decider: Decider):
+@pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
+def test_results_hold_on_to_no_data(row: DeciderRow):
     """Nothing that has seen the data is reachable from a result, and no array of the data's
     length.
     """
     n = 67
-    codes = np.random.default_rng(1).integers(0, 2, (n, 4)).astype(np.int32)
-    domain = jaxcd.Domain([(f"v{j}", jaxcd.Categorical((0, 1))) for j in range(4)])
-    data = jaxcd.Dataset.from_codes(codes, domain=domain)
-    options: dict[str, Any] = {
-        "test": jaxcd.CovarianceNorm(),
-        "budget": jaxcd.Budget(3.0, 1e-3),
-        "key": None,
-    }
-    for result in (
-        jaxcd.pc(data, decider=decider, **options),
-        jaxcd.tree_pc(data, **options),
+    data = row.columns(np.random.default_rng(1).integers(0, 2, (n, 4)), 2, 2, 2, 2)
+    options: dict[str, Any] = {"test": row.test, "budget": jaxcd.Budget(3.0, 1e-3), "key": KEY}
+    results = [
+        jaxcd.pc(
+            data, decider=row.decider, **options, max_level=None if row.data is discrete else 1
+        ),
         jaxcd.ci_test(data, "v0", "v1", **options),
-    ):
+    ]
+    if row.data is discrete:
+        results.append(jaxcd.tree_pc(data, **options))
+    for result in results:
         held = reachable(result)
         insiders = (
             jaxcd.Dataset,
@@ -298,27 +290,27 @@ def test_degenerate_data_end_normally_and_in_silence(n: int, levels: tuple[int, 
     )
     if kind == "apart":
         codes[-1] = [k - 1 for k in levels]
-    domain = jaxcd.Domain(
-        [(f"v{j}", jaxcd.Categorical(tuple(range(k)))) for j, k in enumerate(levels)]
-    )
-    data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
-    tests: list[CITest] = [jaxcd.CovarianceNorm(), jaxcd.PooledCovariance(), jaxcd.KendallTau()]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         # of public numbers: delta and the number of rows
         warnings.simplefilter("ignore", jaxcd.errors.PrivacyWarning)
-        for test, decider in zip(itertools.cycle(tests), DECIDERS, strict=False):
+        for place, row in enumerate(PRIVATE_DECIDERS):
+            data, test = row.columns(codes, *levels), row.tests[place % len(row.tests)]
+            if n < row.least_rows:
+                continue
             for budget in (jaxcd.Budget(1e-6, 1e-6), jaxcd.Budget(1e4, 0.5)):
                 result = jaxcd.pc(
                     data,
                     test=test,
-                    decider=decider,
+                    decider=row.decider,
                     budget=budget,
-                    key=None,
-                    noise=jaxcd.SimulatedNoise(jax.random.key(n)),
+                    key=KEY,
+                    noise=simulated(n),
+                    max_level=None if row.data is discrete else 1,
                 )
                 assert result.spent.epsilon <= budget.epsilon
-        for test in tests:
+        for test in MARGIN_TESTS:
+            data = coded(codes, *levels)
             result = jaxcd.ci_test(data, "v0", "v1", test=test, budget=jaxcd.Budget(1.0), key=None)
             assert (
                 math.isfinite(result.margin) and result.statistic is None and result.pvalue is None
@@ -331,26 +323,20 @@ def test_only_the_number_of_answers_shows_in_the_ledger():
     """
     rows = []
     for codes in tables().values():
-        domain = jaxcd.Domain(
-            [
-                (name, jaxcd.Categorical(tuple(range(k))))
-                for name, k in zip(NAMES, LEVELS, strict=True)
-            ]
-        )
-        data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
-        for seed, decider in enumerate(DECIDERS):
+        for seed, row in enumerate(PRIVATE_DECIDERS):
             result = jaxcd.pc(
-                data,
-                test=jaxcd.PooledCovariance(),
-                decider=decider,
+                row.columns(codes, *LEVELS),
+                test=row.tests[1 % len(row.tests)],
+                decider=row.decider,
                 budget=jaxcd.Budget(1.0, 1e-3),
-                key=None,
+                key=KEY,
                 noise=Drowning(seed),
+                max_level=None if row.data is discrete else 1,
             )
             rows.append(
                 (seed, result.info["ledger"], result.spent, result.exhausted, result.info["levels"])
             )
-    for seed in range(len(DECIDERS)):
+    for seed in range(len(PRIVATE_DECIDERS)):
         first, *others = [row for row in rows if row[0] == seed]
         assert all(row == first for row in others)
 
@@ -359,9 +345,7 @@ def test_kendall_on_numeric_columns_is_refused_before_the_budget_is_spent():
     rng = np.random.default_rng(0)
     column = rng.random((200, 1))
     data = jaxcd.Dataset.from_array(
-        np.tile(column, (1, 3)),
-        names=["a", "b", "c"],
-        domain=jaxcd.Domain([(c, jaxcd.Numeric(0, 1)) for c in "abc"]),
+        np.tile(column, (1, 3)), names=["a", "b", "c"], domain=numbers("abc", 0, 1)
     )
     charged: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -376,9 +360,9 @@ def test_kendall_on_numeric_columns_is_refused_before_the_budget_is_spent():
                 decider=jaxcd.SparseVector(),
                 budget=jaxcd.Budget(50.0),
                 key=None,
-                noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+                noise=simulated(),
             )
-        except (jaxcd.errors.DomainError, jaxcd.errors.OptionError):
+        except (DomainError, OptionError):
             if charged:
                 raise
 
@@ -414,7 +398,7 @@ def test_no_level_makes_an_error_depend_on_the_data():
     mixed = np.stack([np.arange(20) % 2, np.arange(20) // 2 % 2], axis=1)
     for codes in (mixed, np.zeros((20, 2), dtype=int)):
         try:
-            data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
+            data = coded(codes, domain)
             jaxcd.ci_test(
                 data,
                 "a",
@@ -424,14 +408,14 @@ def test_no_level_makes_an_error_depend_on_the_data():
                 key=None,
                 alpha=5e-324,
             )
-        except jaxcd.errors.OptionError:
+        except OptionError:
             assert codes is mixed  # a refusal must meet the first data set already
             return
 
 
 def test_a_sieve_over_a_test_without_subsets_is_refused_before_the_budget_is_spent():
     rng = np.random.default_rng(0)
-    domain = jaxcd.Domain([(c, jaxcd.Numeric(-1, 1)) for c in "ab"])
+    domain = numbers("ab", -1, 1)
     data = jaxcd.Dataset.from_array(rng.uniform(-1, 1, (30, 2)), names=["a", "b"], domain=domain)
     charged: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -446,25 +430,19 @@ def test_a_sieve_over_a_test_without_subsets_is_refused_before_the_budget_is_spe
                 decider=jaxcd.SieveAndExamine(rate=0.5),
                 budget=jaxcd.Budget(1.0),
                 key=jax.random.key(0),
-                noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+                noise=simulated(),
             )
-        except (jaxcd.errors.DomainError, jaxcd.errors.OptionError):
+        except (DomainError, OptionError):
             if charged:
                 raise
 
 
 def test_a_single_private_test_on_ranks():
     rng = np.random.default_rng(0)
-    domain = jaxcd.Domain([(c, jaxcd.Numeric(-1, 1)) for c in "ab"])
+    domain = numbers("ab", -1, 1)
     data = jaxcd.Dataset.from_array(rng.uniform(-1, 1, (300, 2)), names=["a", "b"], domain=domain)
     budget = jaxcd.Budget(1.0, 1e-6)
     result = jaxcd.ci_test(
-        data,
-        "a",
-        "b",
-        test=jaxcd.StratifiedRanks(),
-        budget=budget,
-        key=None,
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+        data, "a", "b", test=jaxcd.StratifiedRanks(), budget=budget, key=None, noise=simulated()
     )
     assert math.isfinite(result.margin)

@@ -4,13 +4,13 @@ and an audit of the answer.
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 
 from jaxcd.pairwise import Direction
 from jaxcd.pairwise.reci import BoundedPolynomial, Polynomial, reci
-from jaxcd.privacy import Budget, SimulatedNoise, epsilon_lower_bound
+from jaxcd.privacy import Budget, epsilon_lower_bound
+from tests.helpers import simulated
 
 UNIT = ((0.0, 1.0), (0.0, 1.0))
 METHODS = [
@@ -95,7 +95,7 @@ def test_what_is_charged_is_what_the_search_could_not_exceed(monkeypatch: pytest
     for corner in ((1.0, 0.0), (0.0, 1.0)):
         records = np.zeros((500, 2))
         records[0] = corner
-        reci(*records.T, budget=Budget(0.7), bounds=UNIT, noise=SimulatedNoise(jax.random.key(0)))
+        reci(*records.T, budget=Budget(0.7), bounds=UNIT, noise=simulated())
     (first, charged, epsilon), (second, same, _) = seen
     assert charged == same == 2 * BoundedPolynomial().ceiling and epsilon == 0.7
     assert 0.8 * charged <= abs(first - second) <= charged
@@ -130,7 +130,7 @@ def test_audit_of_the_direction():
                 budget=budget,
                 bounds=UNIT,
                 regressor=method,
-                noise=SimulatedNoise(jax.random.key(2 * run + side)),
+                noise=simulated(2 * run + side),
             ).direction
             for run in range(runs)
         ]

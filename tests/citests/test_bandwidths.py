@@ -14,19 +14,21 @@ import jaxcd
 from jaxcd.citests import Query
 from jaxcd.citests.bought_bandwidths import SCALE_SENSITIVITY, buy_scales, scale_utilities
 from jaxcd.citests.bounded_rcit import residual_shift
-from jaxcd.privacy import Accountant, Budget, Ledger, Relation, SimulatedNoise
+from jaxcd.errors import DomainError, OptionError
+from jaxcd.privacy import Accountant, Budget, Ledger, Relation
+from tests.helpers import numbers, simulated
 
 CHOICE = jaxcd.citests.BoughtBandwidths()
 
 
 def numeric(columns: np.ndarray, bound: float = 1.0) -> jaxcd.Dataset:
     names = [f"x{j}" for j in range(columns.shape[1])]
-    domain = jaxcd.Domain({name: jaxcd.Numeric(-bound, bound) for name in names})
+    domain = numbers(names, -bound, bound)
     return jaxcd.Dataset.from_array(columns, names=names, domain=domain, clip=True)
 
 
 def accountant(epsilon: float, delta: float = 1e-6, seed: int = 0) -> Accountant:
-    return Accountant(Ledger(Budget(epsilon, delta)), SimulatedNoise(jax.random.key(seed)))
+    return Accountant(Ledger(Budget(epsilon, delta)), simulated(seed))
 
 
 def test_utilities_are_those_of_the_gram_matrix():
@@ -110,7 +112,7 @@ def test_a_private_run_buys_first_and_keeps_the_budget(decider):
         decider=decider,
         budget=Budget(1.0, 1e-6),
         key=jax.random.key(0),
-        noise=SimulatedNoise(jax.random.key(1)),
+        noise=simulated(1),
         max_level=1,
     )
     labels = [row["label"] for row in run.info["ledger"]]
@@ -197,9 +199,9 @@ def test_analytic_null_at_any_level():
         assert bound == pytest.approx(
             math.sqrt(6) + 4 * math.sqrt(5) * jaxcd_quantile(alpha) / math.sqrt(300), abs=1e-4
         )
-    with pytest.raises(jaxcd.errors.OptionError, match="analytic null"):
+    with pytest.raises(OptionError, match="analytic null"):
         jaxcd.ci_test(data, "x0", "x1", alpha=0.3, **options)
-    with pytest.raises(jaxcd.errors.OptionError, match="analytic null"):
+    with pytest.raises(OptionError, match="analytic null"):
         test.margin_sensitivity(alpha=0.3, n_samples=300, relation=Relation.REPLACE_ONE)
 
 
@@ -219,11 +221,11 @@ def test_refusals_come_before_any_charge(monkeypatch: pytest.MonkeyPatch):
         domain=jaxcd.Domain({"x0": jaxcd.Numeric(), "x1": jaxcd.Numeric()}),
     )
     options = dict(test=test, budget=Budget(1.0))
-    with pytest.raises(jaxcd.errors.DomainError, match="public bounds"):
+    with pytest.raises(DomainError, match="public bounds"):
         jaxcd.ci_test(unbounded, "x0", "x1", key=jax.random.key(0), **options)
-    with pytest.raises(jaxcd.errors.OptionError, match="key"):
+    with pytest.raises(OptionError, match="key"):
         jaxcd.ci_test(data, "x0", "x1", key=None, **options)
-    with pytest.raises(jaxcd.errors.OptionError, match="n_permutations"):
+    with pytest.raises(OptionError, match="n_permutations"):
         jaxcd.ci_test(data, "x0", "x1", alpha=0.001, key=jax.random.key(0), **options)
     for bad in (
         {"share": 0.0},
@@ -237,7 +239,7 @@ def test_refusals_come_before_any_charge(monkeypatch: pytest.MonkeyPatch):
         {"grid": (1.0, -1.0)},
         {"grid": (1.0, math.nan)},
     ):
-        with pytest.raises(jaxcd.errors.OptionError, match=next(iter(bad))):
+        with pytest.raises(OptionError, match=next(iter(bad))):
             jaxcd.citests.BoughtBandwidths(**bad)
-    with pytest.raises(jaxcd.errors.OptionError, match="scales"):
+    with pytest.raises(OptionError, match="scales"):
         jaxcd.BoundedRCIT(scales=0.5)

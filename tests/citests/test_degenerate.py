@@ -9,27 +9,15 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.citests import (
-    ChiSquare,
-    CITest,
-    CovarianceNorm,
-    FisherZ,
-    GTest,
-    KendallTau,
-    PooledCovariance,
-    Query,
-)
+from jaxcd.citests import CITest, FisherZ, KendallTau, Query, Spearman
 from jaxcd.queries import Queue
+from tests.catalogue import TABLE_TESTS
+from tests.helpers import coded, numbers
 
-DISCRETE = [ChiSquare(), GTest(), CovarianceNorm(), PooledCovariance(), KendallTau()]
 QUERIES = [
     Query(x, y, given)
     for x, y, given in [(0, 1, ()), (0, 2, ()), (1, 2, (0,)), (2, 3, (0, 1)), (0, 1, (2, 3))]
 ]
-
-
-def ordinal(levels: tuple[int, ...]) -> jaxcd.Domain:
-    return jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels)})
 
 
 CASES = {
@@ -43,10 +31,10 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("test", DISCRETE, ids=lambda test: test.name)
+@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
 def test_discrete(test: CITest, case: str):
     codes, levels = CASES[case]
-    data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=ordinal(levels))
+    data = coded(codes, *levels)
     queue = Queue(test.prepare(data), alpha=0.05)
     result = queue.evaluate(QUERIES)
     for value in result:
@@ -62,9 +50,7 @@ def test_fisher_z(n: int):
     rng = np.random.default_rng(n)
     values = rng.normal(size=(n, 4))
     values[:, 3] = 2.5
-    data = jaxcd.Dataset.from_array(
-        values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(4)})
-    )
+    data = jaxcd.Dataset.from_array(values, domain=numbers(4))
     prepared = FisherZ().prepare(data)
     for size in range(3):
         for x, y, *given in itertools.permutations(range(4), 2 + size):
@@ -79,28 +65,28 @@ def test_fisher_z(n: int):
                 np.testing.assert_allclose(result.statistic, 0, atol=1e-6)
 
 
-def test_kendall_of_constant_numeric_columns():
+@pytest.mark.parametrize("test", [KendallTau(), Spearman()], ids=lambda test: test.name)
+def test_ranks_of_constant_numeric_columns(test: CITest):
     values = np.column_stack([np.full(30, 1.5), np.arange(30.0), np.zeros(30)])
     domain = jaxcd.Domain(
         {"c": jaxcd.Numeric(0, 2), "x": jaxcd.Numeric(0, 30), "z": jaxcd.Ordinal((0, 1))}
     )
-    queue = Queue(KendallTau().prepare(jaxcd.Dataset.from_array(values, domain=domain)), alpha=0.05)
+    queue = Queue(test.prepare(jaxcd.Dataset.from_array(values, domain=domain)), alpha=0.05)
     result = queue.evaluate([Query(0, 1), Query(0, 1, (2,)), Query(0, 2), Query(1, 2)])
     for value in result:
         assert np.isfinite(value).all()
     assert (result.margin < 0).all() and not result.statistic.any()
+    assert not result.log_pvalue.any()
 
 
-@pytest.mark.parametrize(
-    "test", [GTest(), PooledCovariance(), KendallTau()], ids=lambda test: test.name
-)
+@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
 def test_unused_levels_do_not_matter(test: CITest):
     """Declaring levels that never occur pads the tables and changes nothing."""
     codes = np.random.default_rng(0).integers(0, 2, (500, 4)).astype(np.int32)
     codes[:, 1] |= codes[:, 0]
     results = []
     for levels in ((2, 2, 2, 2), (3, 2, 5, 4)):
-        data = jaxcd.Dataset.from_codes(codes, domain=ordinal(levels))
+        data = coded(codes, *levels)
         results.append(Queue(test.prepare(data), alpha=0.05).evaluate(QUERIES))
     for first, second in zip(*results, strict=True):
         np.testing.assert_allclose(first, second, rtol=1e-10, atol=1e-10)
@@ -114,13 +100,11 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize(
-    "test", [ChiSquare(), CovarianceNorm(), KendallTau()], ids=lambda test: test.name
-)
+@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
 def test_callers_configuration_does_not_matter(test: CITest, setting: str):
     """Bit for bit the same, whatever the caller has set in JAX."""
     codes = np.random.default_rng(1).integers(0, 3, (400, 4)).astype(np.int32)
-    data = jaxcd.Dataset.from_codes(codes, domain=ordinal((3, 3, 3, 3)))
+    data = coded(codes, 3, 3, 3, 3)
     queries = [Query(0, 1), Query(1, 2, (0,)), Query(0, 3, (2,))]
     plain = Queue(test.prepare(data), alpha=0.05).evaluate(queries)
     with SETTINGS[setting]():
@@ -129,9 +113,9 @@ def test_callers_configuration_does_not_matter(test: CITest, setting: str):
         np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("test", DISCRETE, ids=lambda test: test.name)
+@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
 def test_conditioning_sets_that_are_too_large_are_inadmissible_not_fatal(test: CITest):
-    data = jaxcd.Dataset.from_codes(np.zeros((10, 12), dtype=np.int32), domain=ordinal((60,) * 12))
+    data = coded(np.zeros((10, 12)), *[60] * 12)
     prepared = test.prepare(data)
     assert prepared.admissible(Query(0, 1))
     assert not prepared.admissible(Query(0, 1, tuple(range(2, 12))))

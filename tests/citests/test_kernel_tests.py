@@ -11,6 +11,7 @@ import pytest
 import jaxcd
 from jaxcd.citests import Query
 from jaxcd.citests.bounded_rcit import residual_shift, ridge_norm
+from jaxcd.errors import DomainError, OptionError, SensitivityError
 from jaxcd.privacy import Relation
 
 
@@ -164,7 +165,7 @@ def test_sensitivities_are_stated_where_they_hold():
 
 def test_bad_input_is_refused_before_a_charge():
     data = numeric(np.random.default_rng(0).normal(size=(20, 2)))
-    with pytest.raises(jaxcd.errors.DomainError, match="public bounds"):
+    with pytest.raises(DomainError, match="public bounds"):
         jaxcd.ci_test(
             data,
             "x0",
@@ -173,13 +174,13 @@ def test_bad_input_is_refused_before_a_charge():
             budget=jaxcd.Budget(1.0),
             key=jax.random.key(0),
         )
-    with pytest.raises(jaxcd.errors.SensitivityError):
+    with pytest.raises(SensitivityError):
         jaxcd.ci_test(
             data, "x0", "x1", test=jaxcd.RCIT(), budget=jaxcd.Budget(1.0), key=jax.random.key(0)
         )
-    with pytest.raises(jaxcd.errors.OptionError, match="key"):
+    with pytest.raises(OptionError, match="key"):
         jaxcd.ci_test(data, "x0", "x1", test=jaxcd.RCIT(), budget=jaxcd.NO_PRIVACY, key=None)
-    with pytest.raises(jaxcd.errors.OptionError, match="n_permutations"):
+    with pytest.raises(OptionError, match="n_permutations"):
         jaxcd.ci_test(
             data,
             "x0",
@@ -188,7 +189,7 @@ def test_bad_input_is_refused_before_a_charge():
             budget=jaxcd.NO_PRIVACY,
             key=jax.random.key(0),
         )
-    with pytest.raises(jaxcd.errors.DomainError, match="4 rows"):
+    with pytest.raises(DomainError, match="4 rows"):
         jaxcd.ci_test(
             data.__class__.from_array(
                 [[1.0, 2.0], [2.0, 1.0]],
@@ -206,5 +207,5 @@ def test_bad_input_is_refused_before_a_charge():
         {"norm_bound": math.nan},
         {"n_permutations": 0},
     ):
-        with pytest.raises(jaxcd.errors.OptionError, match=next(iter(options))):
+        with pytest.raises(OptionError, match=next(iter(options))):
             jaxcd.BoundedRCIT(**options)

@@ -13,33 +13,27 @@ import math
 import numpy as np
 import pytest
 
-import jaxcd
 from jaxcd.citests import CITest, CovarianceNorm, KendallTau, PooledCovariance, Query
 from jaxcd.privacy import search_sensitivity
 from jaxcd.queries import Queue
+from tests.catalogue import MARGIN_TESTS
+from tests.helpers import coded, levelled, stated
 
-TESTS = [CovarianceNorm(), PooledCovariance(), KendallTau()]
 #: what the search has to reach, as a share of the bound
-REACHED = {"CovarianceNorm": 1 / 2, "PooledCovariance": 1 / 2, "KendallTau": 1 / 2}
+REACHED = 1 / 2
 ALPHA = 0.05
 
 
 def bound(test: CITest, n: int, alpha: float = ALPHA) -> float:
-    stated = test.margin_sensitivity(
-        alpha=alpha, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE
-    )
-    assert stated is not None
-    return stated.value
+    return stated(test, n, alpha).value
 
 
 def evaluate(test: CITest, rows: np.ndarray, levels: tuple[int, int, int], alpha: float = ALPHA):
     """Margins and statistics of groups of columns.  rows: (n, groups, 3)."""
     groups = rows.shape[1]
-    domain = jaxcd.Domain(
-        {f"c{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels * groups)}
-    )
+    domain = levelled(*(levels * groups), name="c")
     codes = rows.reshape(len(rows), -1).astype(np.int32)
-    prepared = test.prepare(jaxcd.Dataset.from_codes(codes, domain=domain))
+    prepared = test.prepare(coded(codes, domain))
     given = (lambda g: (3 * g + 2,)) if levels[2] > 1 else lambda g: ()
     queries = [Query(3 * g, 3 * g + 1, given(g)) for g in range(groups)]
     return Queue(prepared, alpha=alpha).evaluate(queries)
@@ -105,7 +99,7 @@ def climb(
     return float(best.max())
 
 
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
+@pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
 def test_search_over_neighbours(test: CITest):
     reached = 0.0
     for n, levels, steps in (
@@ -118,10 +112,10 @@ def test_search_over_neighbours(test: CITest):
         found = climb(test, n=n, levels=levels, steps=steps, groups=24, seed=n)
         assert found <= bound(test, n)
         reached = max(reached, found)
-    assert reached >= REACHED[test.name] * bound(test, 300)
+    assert reached >= REACHED * bound(test, 300)
 
 
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
+@pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
 def test_independent_search(test: CITest):
     """The general search of the privacy package, on tiny data sets."""
 
@@ -277,7 +271,7 @@ def test_published_statistic_would_fail_here():
 
 
 @pytest.mark.parametrize("alpha", [0.001, 0.01, 0.3, 0.9])
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
+@pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
 def test_bound_holds_at_every_alpha(test: CITest, alpha: float):
     rng = np.random.default_rng(int(alpha * 1000))
     reached = 0.0
@@ -329,9 +323,5 @@ def test_rounding_stays_within_the_pad():
             w += squares[0] * squares[1] / size**2
         c = mpmath.mpf(2) * mpmath.erfinv(mpmath.mpf(1) - mpmath.mpf("0.05")) ** 2 - 1
         exact = mpmath.sqrt(total) - mpmath.sqrt(v + c * mpmath.sqrt(w))
-        stated = CovarianceNorm().margin_sensitivity(
-            alpha=0.05, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE
-        )
-        assert stated is not None
         computed = margins(CovarianceNorm(), rows[:, None, :], (3, 2, 4))[0]
-        assert abs(float(mpmath.mpf(float(computed)) - exact)) <= stated.pad
+        assert abs(float(mpmath.mpf(float(computed)) - exact)) <= stated(CovarianceNorm(), n).pad

@@ -23,11 +23,14 @@ from jaxcd.citests import (
     Oracle,
     PooledCovariance,
     Query,
+    Spearman,
 )
 from jaxcd.errors import DomainError, OptionError
+from tests.catalogue import TABLE_TESTS, TESTS
+from tests.helpers import levelled, numbers
 
 LEVELS = (2, 3, 2, 4)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
+DOMAIN = levelled(*LEVELS)
 QUERIES = (Query(0, 1), Query(1, 3, (0,)), Query(0, 2, (1, 3)), Query(1, 2))
 ALPHAS = st.sampled_from([0.001, 0.01, 0.05, 0.2, 0.5, 0.9])
 
@@ -214,14 +217,15 @@ def test_kendall_of_numeric_columns(seed: int, alpha: float, query: Query):
     check_kendall(KendallTau(), data, query, alpha, ranks)
 
 
-def test_kendall_refuses_numeric_conditioning():
+@pytest.mark.parametrize("test", [KendallTau(), Spearman()])
+def test_ranks_refuse_numeric_conditioning(test: CITest):
     domain = jaxcd.Domain(
         {"x": jaxcd.Numeric(0, 1), "y": jaxcd.Numeric(0, 1), "z": jaxcd.Numeric(0, 1)}
     )
     data = jaxcd.Dataset.from_array(np.random.default_rng(0).random((30, 3)), domain=domain)
-    assert math.isfinite(one(KendallTau(), data, Query(0, 1), 0.05)[2])
+    assert math.isfinite(one(test, data, Query(0, 1), 0.05)[2])
     with pytest.raises(DomainError, match="'z'"):
-        one(KendallTau(), data, Query(0, 1, (2,)), 0.05)
+        one(test, data, Query(0, 1, (2,)), 0.05)
 
 
 @settings(max_examples=20, deadline=None)
@@ -234,9 +238,7 @@ def test_kendall_refuses_numeric_conditioning():
 def test_fisher_z(seed: int, alpha: float, given: tuple[int, ...], n: int):
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(n, 5)) @ rng.normal(size=(5, 5))
-    data = jaxcd.Dataset.from_array(
-        values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(5)})
-    )
+    data = jaxcd.Dataset.from_array(values, domain=numbers(5))
     statistic, log_pvalue, margin = one(FisherZ(), data, Query(0, 1, given), alpha)
     design = np.column_stack([np.ones(n), values[:, list(given)]])
     left, right = (
@@ -256,7 +258,7 @@ def test_pvalues_below_the_smallest_float():
         np.stack([codes, codes], 1),
         domain=jaxcd.Domain({name: jaxcd.Ordinal((0, 1)) for name in "ab"}),
     )
-    for test in (ChiSquare(), GTest(), KendallTau(), CovarianceNorm(), PooledCovariance()):
+    for test in TABLE_TESTS:
         _, log_pvalue, margin = one(test, data, Query(0, 1), 0.05)
         assert -1e6 < log_pvalue < -2000 and 0 < margin < math.inf
     _, log_pvalue, _ = one(ChiSquare(), data, Query(0, 1), 0.05)
@@ -266,9 +268,7 @@ def test_pvalues_below_the_smallest_float():
         )
 
 
-@pytest.mark.parametrize(
-    "test", [ChiSquare(), GTest(), CovarianceNorm(), PooledCovariance(), KendallTau()]
-)
+@pytest.mark.parametrize("test", TABLE_TESTS)
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_margin_and_pvalue_agree_on_the_decision(test: CITest, seed: int):
@@ -284,9 +284,7 @@ def test_margin_and_pvalue_agree_on_the_decision(test: CITest, seed: int):
             assert margin > 0
 
 
-@pytest.mark.parametrize(
-    "test", [ChiSquare(), GTest(), FisherZ(), Oracle(jaxcd.networks.load("asia").dag)]
-)
+@pytest.mark.parametrize("test", [row.test for row in TESTS if not row.private])
 @pytest.mark.parametrize("relation", jaxcd.privacy.Relation)
 def test_tests_without_a_bound_say_so(test: CITest, relation: jaxcd.privacy.Relation):
     assert test.margin_sensitivity(alpha=0.05, n_samples=1000, relation=relation) is None
@@ -299,6 +297,7 @@ def test_stated_sensitivities(alpha: float):
         (CovarianceNorm(), 3.0),
         (PooledCovariance(), 4 + (3 - 2 * math.sqrt(2))),
         (KendallTau(), 2 + z / 45),
+        (Spearman(), 2 + z / 45),
     ):
         stated = test.margin_sensitivity(
             alpha=alpha, n_samples=1000, relation=jaxcd.privacy.Relation.REPLACE_ONE
@@ -307,7 +306,7 @@ def test_stated_sensitivities(alpha: float):
         assert 0 < stated.pad < 1e-3
 
 
-@pytest.mark.parametrize("test", [ChiSquare(), GTest(), CovarianceNorm(), PooledCovariance()])
+@pytest.mark.parametrize("test", sorted(set(TABLE_TESTS) - {KendallTau(), Spearman()}, key=repr))
 def test_discrete_tests_refuse_numeric_columns_by_name(test: CITest):
     domain = jaxcd.Domain({"fine": jaxcd.Categorical((0, 1)), "weight": jaxcd.Numeric(0, 1)})
     data = jaxcd.Dataset.from_array([[0, 0.5], [1, 0.25]], domain=domain)
@@ -324,9 +323,7 @@ def test_fisher_z_refuses_nominal_columns_by_name():
         FisherZ().prepare(data)
 
 
-@pytest.mark.parametrize(
-    "test", [ChiSquare(), GTest(), CovarianceNorm(), PooledCovariance(), KendallTau(), FisherZ()]
-)
+@pytest.mark.parametrize("test", [row.test for row in TESTS if row.data])
 def test_a_missing_data_set_is_refused(test: CITest):
     with pytest.raises(OptionError):
         test.prepare(None)

@@ -12,9 +12,10 @@ import pytest
 import jaxcd
 from jaxcd.citests import Query
 from jaxcd.decisions.measurements import PROJECTION_SENSITIVITY
+from tests.helpers import coded, levelled, numbers
 
 LEVELS = (3, 2, 4, 2)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
+DOMAIN = levelled(*LEVELS)
 
 
 def covariance(codes: np.ndarray, x: int, y: int, given: tuple[int, ...]) -> np.ndarray:
@@ -28,9 +29,7 @@ def covariance(codes: np.ndarray, x: int, y: int, given: tuple[int, ...]) -> np.
 
 
 def prepared(codes: np.ndarray):
-    return jaxcd.CovarianceNorm().prepare(
-        jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=DOMAIN)
-    )
+    return jaxcd.CovarianceNorm().prepare(coded(codes, DOMAIN))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -83,7 +82,7 @@ def test_the_bound_is_nearly_reached():
 def test_numeric_columns_go_by_their_codes():
     rng = np.random.default_rng(1)
     values = rng.normal(size=(200, 3))
-    domain = jaxcd.Domain({name: jaxcd.Numeric() for name in "abc"})
+    domain = numbers("abc")
     test = jaxcd.StratifiedRanks().prepare(jaxcd.Dataset.from_array(values, domain=domain))
     ((matrix),) = test.pooled_covariances([Query.of(0, 1, (2,))])
     assert matrix.shape == (4, 4)

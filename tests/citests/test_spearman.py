@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 
-import jax
 import numpy as np
 import pytest
 from scipy import stats
@@ -13,16 +12,17 @@ from scipy import stats
 import jaxcd
 from jaxcd.citests import Query
 from jaxcd.citests.spearman import spearman_rho_sensitivity
+from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import spearman
 from jaxcd.queries import Queue
+from tests.citests.test_margin_sensitivity import evaluate
+from tests.helpers import coded, numbers, simulated, stated
 
-RELATION = jaxcd.privacy.Relation.REPLACE_ONE
+TEST = jaxcd.Spearman()
 
 
 def bound(n: int, alpha: float = 0.05) -> float:
-    stated = jaxcd.Spearman().margin_sensitivity(alpha=alpha, n_samples=n, relation=RELATION)
-    assert stated is not None
-    return stated.value
+    return stated(TEST, n, alpha).value
 
 
 def product(x: np.ndarray, y: np.ndarray) -> int:
@@ -80,49 +80,6 @@ def test_search_for_a_larger_change_of_rho():
         assert 3 * (max(ends) - min(ends)) / (n**3 - n) <= spearman_rho_sensitivity(n) + 1e-12
 
 
-def margins(rows: np.ndarray, levels: tuple[int, ...], alpha: float = 0.05) -> np.ndarray:
-    """rows: (n, groups, 3) -> (groups,)."""
-    groups = rows.shape[1]
-    domain = jaxcd.Domain(
-        {f"c{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels * groups)}
-    )
-    data = jaxcd.Dataset.from_codes(rows.reshape(len(rows), -1).astype(np.int32), domain=domain)
-    queue = Queue(jaxcd.Spearman().prepare(data), alpha=alpha)
-    return queue.evaluate([Query(3 * g, 3 * g + 1, (3 * g + 2,)) for g in range(groups)]).margin
-
-
-@pytest.mark.parametrize("n, levels", [(12, (4, 4, 2)), (300, (3, 3, 2)), (2500, (5, 4, 3))])
-def test_margins_of_neighbours(n: int, levels: tuple[int, ...]):
-    """Hill climbing in many groups of columns at once."""
-    rng = np.random.default_rng(n)
-    groups = 24
-    draw = [rng.choice(k, (n, groups), p=rng.dirichlet(np.full(k, 0.4))) for k in levels]
-    rows = np.stack(draw, axis=-1)
-    rows[:, ::3, 1] = rows[:, ::3, 0] * (levels[1] - 1) // (levels[0] - 1)
-    other = np.stack([rng.integers(0, k, groups) for k in levels], axis=-1)
-    best = np.zeros(groups)
-    for _ in range(25):
-        proposal, record = rows.copy(), other.copy()
-        for g in range(groups):
-            fresh = [rng.integers(k) for k in levels]
-            if rng.random() < 0.4:
-                record[g] = fresh
-            else:
-                size = int(2 ** rng.uniform(0, math.log2(n)))
-                proposal[rng.integers(0, n, size), g] = fresh
-        neighbour = proposal.copy()
-        neighbour[0] = record
-        value = np.abs(margins(proposal, levels) - margins(neighbour, levels))
-        better = value >= best
-        rows[:, better], other[better], best[better] = (
-            proposal[:, better],
-            record[better],
-            value[better],
-        )
-    assert best.max() <= bound(n)
-    assert best.max() > 0.9
-
-
 @pytest.mark.parametrize("n", [100, 2000, 50_000])
 def test_the_family_that_reaches_two(n: int):
     """Nearly all tied at (1, 1), one at (0, 0), the record from (2, 2) to (2, 0): E goes from about
@@ -139,7 +96,8 @@ def test_the_family_that_reaches_two(n: int):
         x, y = data[:, 0, 0].astype(float), data[:, 0, 1].astype(float)
         part = spearman.rank_products(x, y)
         statistics.append(score(n, int(part.product[0])))
-    change = abs(margins(rows, (3, 3, 1)) - margins(neighbour, (3, 3, 1)))[0]
+    first, second = (evaluate(TEST, part, (3, 3, 1)).margin[0] for part in (rows, neighbour))
+    change = abs(first - second)
     assert abs(statistics[0] - statistics[1]) < 2 and change <= bound(n)
     assert n < 2000 or (abs(statistics[0] - statistics[1]) > 1.95 and change > 1.95)
 
@@ -180,8 +138,8 @@ def test_level_and_power_given_a_common_cause(numeric: bool):
                     "y": jaxcd.Ordinal(tuple(range(10))),
                     "z": jaxcd.Ordinal((0, 1, 2)),
                 }
-                data = jaxcd.Dataset.from_codes(codes, domain=jaxcd.Domain(columns))
-            answer = Queue(jaxcd.Spearman().prepare(data), alpha=0.05).evaluate([Query(0, 1, (2,))])
+                data = coded(codes, jaxcd.Domain(columns))
+            answer = Queue(TEST.prepare(data), alpha=0.05).evaluate([Query(0, 1, (2,))])
             count += float(answer.log_pvalue[0]) <= math.log(0.05)
         rejected.append(count)
     # Binomial(80, 0.05) exceeds 12 with probability 2e-4.
@@ -195,38 +153,19 @@ def test_the_statistic_without_conditioning_is_the_normal_score_of_rho():
     y = 0.02 * x + rng.normal(size=20_000)
     domain = jaxcd.Domain({"x": jaxcd.Numeric(), "y": jaxcd.Numeric()})
     data = jaxcd.Dataset.from_array(np.column_stack([x, y]), domain=domain)
-    answer = jaxcd.ci_test(data, "x", "y", test=jaxcd.Spearman(), budget=jaxcd.NO_PRIVACY, key=None)
+    answer = jaxcd.ci_test(data, "x", "y", test=TEST, budget=jaxcd.NO_PRIVACY, key=None)
     assert answer.statistic == pytest.approx(
         stats.spearmanr(x, y).statistic * math.sqrt(19_999), rel=0.02
     )
 
 
-def test_degenerate_data_have_defined_results():
-    columns = {"c": jaxcd.Numeric(), "x": jaxcd.Numeric(), "z": jaxcd.Ordinal((0, 1))}
-    values = np.column_stack([np.full(30, 1.5), np.arange(30.0), np.zeros(30)])
-    queue = Queue(
-        jaxcd.Spearman().prepare(jaxcd.Dataset.from_array(values, domain=jaxcd.Domain(columns))),
-        alpha=0.05,
-    )
-    result = queue.evaluate([Query(0, 1), Query(0, 1, (2,)), Query(0, 2), Query(1, 2)])
-    assert all(np.isfinite(part).all() for part in result)
-    assert not result.statistic.any() and (result.margin < 0).all() and not result.log_pvalue.any()
-
-
 def test_numeric_conditioning_is_refused_before_a_charge():
     rng = np.random.default_rng(0)
-    data = jaxcd.Dataset.from_array(
-        rng.normal(size=(50, 3)),
-        domain=jaxcd.Domain({name: jaxcd.Numeric() for name in ("a", "b", "c")}),
-    )
-    options = dict(
-        test=jaxcd.Spearman(), decider=jaxcd.SparseVector(), budget=jaxcd.Budget(1.0), key=None
-    )
-    with pytest.raises(
-        jaxcd.errors.DomainError, match="Spearman cannot condition on the numeric column 'a'"
-    ):
+    data = jaxcd.Dataset.from_array(rng.normal(size=(50, 3)), domain=numbers(("a", "b", "c")))
+    options = dict(test=TEST, decider=jaxcd.SparseVector(), budget=jaxcd.Budget(1.0), key=None)
+    with pytest.raises(DomainError, match="Spearman cannot condition on the numeric column 'a'"):
         jaxcd.pc(data, **options)
-    run = jaxcd.pc(data, max_level=0, noise=jaxcd.SimulatedNoise(jax.random.key(0)), **options)
+    run = jaxcd.pc(data, max_level=0, noise=simulated(), **options)
     assert run.cost.epsilon == 1.0 and run.spent.epsilon <= 1.0
 
 
@@ -235,8 +174,8 @@ def test_restriction_to_rows():
     values = rng.normal(size=(60, 2))
     domain = jaxcd.Domain({"x": jaxcd.Numeric(), "y": jaxcd.Numeric()})
     rows = rng.random(60) < 0.5
-    part = jaxcd.Spearman().prepare(jaxcd.Dataset.from_array(values, domain=domain)).restrict(rows)
-    whole = jaxcd.Spearman().prepare(jaxcd.Dataset.from_array(values[rows], domain=domain))
+    part = TEST.prepare(jaxcd.Dataset.from_array(values, domain=domain)).restrict(rows)
+    whole = TEST.prepare(jaxcd.Dataset.from_array(values[rows], domain=domain))
     query = Query(0, 1)
     assert (
         part.evaluate("columns", [query], alpha=0.05).margin
@@ -246,5 +185,5 @@ def test_restriction_to_rows():
 
 def test_rho_sensitivity_refuses_nonsense():
     for n in (1, 0, -3, 2.5, True, math.nan):
-        with pytest.raises(jaxcd.errors.OptionError, match="n_samples"):
+        with pytest.raises(OptionError, match="n_samples"):
             spearman_rho_sensitivity(n)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 
-import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,27 +13,25 @@ from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd.citests import Query
-from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, Relation, SimulatedNoise
+from jaxcd.errors import OptionError
+from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, Relation
 from jaxcd.privacy.rank_maps import (
     _differences,
     exact_rank,
     rank_map_sensitivity,
     release_rank_maps,
 )
+from tests.helpers import numbers, simulated
 
 
 def numeric(*columns: np.ndarray) -> jaxcd.Dataset:
     names = [f"x{i}" for i in range(len(columns))]
-    return jaxcd.Dataset.from_array(
-        np.column_stack(columns),
-        names=names,
-        domain=jaxcd.Domain({name: jaxcd.Numeric() for name in names}),
-    )
+    return jaxcd.Dataset.from_array(np.column_stack(columns), names=names, domain=numbers(names))
 
 
 def accountant(epsilon: float | None, seed: int = 0) -> Accountant:
     budget = NO_PRIVACY if epsilon is None else Budget(epsilon, 1e-6)
-    return Accountant(Ledger(budget), SimulatedNoise(jax.random.key(seed)))
+    return Accountant(Ledger(budget), simulated(seed))
 
 
 @settings(deadline=None, max_examples=60)
@@ -140,7 +137,7 @@ def test_private_runs_pay_for_the_maps_first_and_stay_within_the_budget(search):
         test=jaxcd.StratifiedRanks(),
         budget=Budget(1.0, 1e-6),
         key=None,
-        noise=SimulatedNoise(jax.random.key(1)),
+        noise=simulated(1),
         **options,
     )
     assert run.info["ledger"][0]["label"] == "rank maps"
@@ -150,7 +147,7 @@ def test_private_runs_pay_for_the_maps_first_and_stay_within_the_budget(search):
 
 def test_a_budget_without_delta_is_refused_before_a_charge():
     data = numeric(np.arange(10.0), np.arange(10.0))
-    with pytest.raises(jaxcd.errors.OptionError, match="delta"):
+    with pytest.raises(OptionError, match="delta"):
         jaxcd.pc(
             data,
             test=jaxcd.StratifiedRanks(),

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal, read_csv
 from jaxcd.errors import DataError, DomainError
+from tests.helpers import coded
 
 DOMAIN = Domain(
     {
@@ -81,9 +82,9 @@ def test_masked_arrays_and_codes() -> None:
     domain = Domain({"a": Categorical((0, 1)), "b": Ordinal((0, 1, 2))})
     masked = np.ma.masked_array([[1, 2], [1, 0]], mask=[[0, 1], [1, 0]])
     assert Dataset.from_array(masked, domain=domain).codes.tolist() == [[1, 1], [0, 0]]
-    assert Dataset.from_codes(masked, domain=domain).codes.tolist() == [[1, 1], [0, 0]]
+    assert coded(masked, domain).codes.tolist() == [[1, 1], [0, 0]]
     odd = np.array([[1, -1], [2**33, 2], [-5, 3]])
-    assert Dataset.from_codes(odd, domain=domain).codes.tolist() == [[1, 1], [0, 2], [0, 1]]
+    assert coded(odd, domain).codes.tolist() == [[1, 1], [0, 2], [0, 1]]
     with pytest.raises(DataError, match="code"):
         Dataset.from_codes(odd[:, ::-1], domain=domain, strict=True)
 

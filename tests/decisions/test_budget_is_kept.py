@@ -17,23 +17,14 @@ from scipy.optimize import minimize_scalar
 
 import jaxcd
 from jaxcd.decisions import Noise
+from jaxcd.privacy import Ledger
+from tests.catalogue import MARGIN_TESTS, PRIVATE_DECIDERS, DeciderRow, discrete
+from tests.helpers import coded, dependent, independent, simulated
 
+KEY = jax.random.key(0)
 LEVELS = (2, 3, 2, 4, 3)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
 D = len(LEVELS)
 SIZES = (40, 500)  # few different numbers of rows: few compilations
-TESTS = (jaxcd.CovarianceNorm(), jaxcd.PooledCovariance(), jaxcd.KendallTau())
-
-
-def dataset(seed: int, n: int) -> jaxcd.Dataset:
-    rng = np.random.default_rng(seed)
-    codes = np.zeros((n, D), dtype=np.int32)
-    for j, k in enumerate(LEVELS):
-        parents = codes[:, rng.permutation(j)[:2]].sum(1) if j else np.zeros(n, dtype=np.int64)
-        codes[:, j] = np.where(
-            rng.random(n) < rng.choice([0, 0.5, 1]), parents % k, rng.integers(0, k, n)
-        )
-    return jaxcd.Dataset.from_codes(codes, domain=DOMAIN)
 
 
 def converted(rho: float, delta: float) -> float:
@@ -55,69 +46,87 @@ def converted(rho: float, delta: float) -> float:
     return max(0.0, float(best.fun))
 
 
-deciders = st.one_of(
-    st.builds(
-        jaxcd.NoisyThreshold,
-        noise=st.just(Noise.LAPLACE),
-        n_queries=st.sampled_from([None, 1, 7, 1000]),
-    ),
-    st.builds(
-        jaxcd.NoisyThreshold,
-        noise=st.just(Noise.GAUSSIAN),
-        n_queries=st.sampled_from([None, 1, 7, 1000]),
-    ),
-    st.builds(
-        jaxcd.SparseVector,
-        alpha=st.sampled_from([0.01, 0.05, 0.5]),
-        n_rounds=st.sampled_from([None, 1, 3, 40]),
-    ),
-    st.builds(
-        jaxcd.SieveAndExamine,
-        n_rounds=st.sampled_from([None, 1, 3, 40]),
-        rate=st.sampled_from([None, 0.5, 1.0]),
-    ),
-    st.builds(
-        jaxcd.LevelwiseGaussian,
-        level_shares=st.sampled_from([(0.3, 0.4, 0.3), (1.0,), (0.01, 5.0), (1.0, 1.0, 1.0, 1.0)]),
-        selection_share=st.sampled_from([0.05, 0.2, 0.9]),
-        mean_weight=st.sampled_from([0.3, 1.0, 4.0]),
-    ),
+COUNTS = st.sampled_from([None, 1, 7, 1000])
+ROUNDS = st.sampled_from([None, 1, 3, 40])
+INNER = (
+    jaxcd.NoisyThreshold(),
+    jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN),
+    jaxcd.NoisyThreshold(n_queries=3),
+    jaxcd.SparseVector(),
+    jaxcd.SparseVector(n_rounds=2),
+    jaxcd.SieveAndExamine(rate=0.5),
+    jaxcd.ExponentialSelect(),
+    jaxcd.ExponentialSelect(n_questions=4),
 )
+SPLITS = st.sampled_from([(1.0,), (0.3, 0.4, 0.3), (1.0, 5.0), (1.0, 1.0, 1.0, 1.0)])
+FAMILIES: list[tuple[Any, dict]] = [
+    (jaxcd.NoisyThreshold, {"noise": st.just(Noise.LAPLACE), "n_queries": COUNTS}),
+    (jaxcd.NoisyThreshold, {"noise": st.just(Noise.GAUSSIAN), "n_queries": COUNTS}),
+    (jaxcd.SparseVector, {"alpha": st.sampled_from([0.01, 0.05, 0.5]), "n_rounds": ROUNDS}),
+    (jaxcd.SieveAndExamine, {"n_rounds": ROUNDS, "rate": st.sampled_from([None, 0.5, 1.0])}),
+    (
+        jaxcd.LevelwiseGaussian,
+        {
+            "level_shares": SPLITS,
+            "selection_share": st.sampled_from([0.05, 0.2, 0.9]),
+            "mean_weight": st.sampled_from([0.3, 1.0, 4.0]),
+        },
+    ),
+    (
+        jaxcd.ExponentialSelect,
+        {"n_questions": COUNTS, "keep_prior": st.sampled_from([0.1, 0.5, 0.9])},
+    ),
+    (jaxcd.NoisyRank, {"n_queries": COUNTS}),
+    (
+        jaxcd.Scheduled,
+        {
+            "decider": st.sampled_from(INNER),
+            "split": SPLITS,
+            "later_pass_share": st.sampled_from([0.01, 0.15, 0.9]),
+        },
+    ),
+]
 
 
-def needs_delta(decider: Any) -> bool:
-    return (
-        isinstance(decider, jaxcd.LevelwiseGaussian)
-        or getattr(decider, "noise", None) is Noise.GAUSSIAN
-    )
+def test_every_decider_has_a_family():
+    classes = {type(row.decider) for row in PRIVATE_DECIDERS}
+    assert {family for family, _ in FAMILIES} == classes
 
 
-@settings(max_examples=45, deadline=None)
+@pytest.mark.parametrize(("family", "options"), FAMILIES, ids=lambda part: str(part)[:30])
+@settings(max_examples=12, deadline=None)
 @given(
-    decider=deciders,
-    test=st.sampled_from(TESTS),
+    data=st.data(),
     epsilon=st.floats(-3, 2).map(lambda x: 10.0**x),
     delta=st.sampled_from([0.0, 1e-12, 1e-6, 1e-2]),
     seed=st.integers(0, 10_000),
     n=st.sampled_from(SIZES),
     max_level=st.sampled_from([0, 1, None]),
+    stable=st.booleans(),
+    door=st.sampled_from([jaxcd.pc, jaxcd.fci]),
     colliders=st.sampled_from(jaxcd.discovery.ColliderRule),
 )
-def test_no_run_exceeds_its_budget(decider, test, epsilon, delta, seed, n, max_level, colliders):
-    if needs_delta(decider):
+def test_no_run_exceeds_its_budget(
+    family, options, data, epsilon, delta, seed, n, max_level, stable, door, colliders
+):
+    decider = data.draw(st.builds(family, **options))
+    row = next(row for row in PRIVATE_DECIDERS if isinstance(row.decider, family))
+    if getattr(decider, "decider", decider).needs_delta:
         delta = delta or 1e-9
-    if not isinstance(decider, jaxcd.NoisyThreshold):  # the others do not answer single questions
-        colliders = jaxcd.discovery.ColliderRule.SEPARATING_SET
+    options = {"stable": stable or decider.needs_stable}
+    if decider.answers_queries and door is jaxcd.pc:  # the others do not answer single questions
+        options["colliders"] = colliders
+    codes = dependent(seed, n, *LEVELS).codes
     budget = jaxcd.Budget(epsilon, delta)
-    result = jaxcd.pc(
-        dataset(seed, n),
-        test=test,
+    result = door(
+        row.columns(codes, *LEVELS),
+        test=data.draw(st.sampled_from(row.tests)),
         decider=decider,
         budget=budget,
-        key=None,
-        noise=jaxcd.SimulatedNoise(jax.random.key(seed)),
-        max_level=max_level,
-        colliders=colliders,
+        key=KEY,
+        noise=simulated(seed),
+        max_level=max_level if row.data is discrete else max_level and 1,
+        **options,
     )
     assert result.cost.epsilon <= epsilon and result.cost.delta <= delta
     assert result.cost.relation is budget.relation
@@ -134,6 +143,10 @@ def test_no_run_exceeds_its_budget(decider, test, epsilon, delta, seed, n, max_l
     composed = min(pure, converted(rho, delta) if delta else math.inf)
     assert composed <= epsilon * (1 + 1e-9)
     assert result.spent.epsilon >= composed * (1 - 1e-6)  # and is not understated
+    assert pure <= epsilon * (1 + 1e-12) or rho <= Ledger(budget).rho_limit * (1 + 1e-12)
+    if isinstance(decider, jaxcd.Scheduled):
+        asked = [record.level for record in result.info["levels"] if record.n_asked]
+        assert all(level < len(decider.split) for level in asked)
     # whatever was not paid for keeps its edge
     names = result.graph.names
     for a, b in itertools.combinations(names, 2):
@@ -154,12 +167,12 @@ def test_the_table_composed_by_another_library(decider, delta: float):
     from dp_accounting.rdp import RdpAccountant
 
     result = jaxcd.pc(
-        dataset(1, 500),
+        dependent(1, 500, *LEVELS),
         test=jaxcd.CovarianceNorm(),
         decider=decider,
         budget=jaxcd.Budget(2.0, delta),
         key=None,
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+        noise=simulated(),
     )
     assert result.info["ledger"]
     accountant = RdpAccountant(orders=list(np.geomspace(1.01, 4000, 600)))
@@ -178,6 +191,7 @@ def test_the_table_composed_by_another_library(decider, delta: float):
         (jaxcd.NoisyThreshold(n_queries=3, noise=Noise.GAUSSIAN), 3),
         (jaxcd.SparseVector(n_rounds=1), 1),
         (jaxcd.SieveAndExamine(n_rounds=1), 1),
+        (jaxcd.ExponentialSelect(n_questions=2), 2),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
@@ -185,15 +199,13 @@ def test_exhausted_runs_end_normally_and_say_so(decider, removable: int):
     """Independent columns and a large budget: all ten pairs would be separated, but only a few are
     paid for.
     """
-    rng = np.random.default_rng(0)
-    codes = np.stack([rng.integers(0, k, 500) for k in LEVELS], axis=1).astype(np.int32)
     result = jaxcd.pc(
-        jaxcd.Dataset.from_codes(codes, domain=DOMAIN),
+        independent(500, *LEVELS),
         test=jaxcd.CovarianceNorm(),
         decider=decider,
         budget=jaxcd.Budget(50.0, 1e-6),
         key=None,
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+        noise=simulated(),
     )
     assert result.exhausted
     assert "exhausted" in str(result)
@@ -204,31 +216,35 @@ def test_exhausted_runs_end_normally_and_say_so(decider, removable: int):
 
 def test_runs_with_enough_say_nothing_of_the_kind():
     result = jaxcd.pc(
-        dataset(0, 500),
+        dependent(0, 500, *LEVELS),
         test=jaxcd.CovarianceNorm(),
         decider=jaxcd.NoisyThreshold(n_queries=100_000),
         budget=jaxcd.Budget(50.0),
         key=None,
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+        noise=simulated(),
         max_level=1,
     )
     assert not result.exhausted and "exhausted" not in str(result)
 
 
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
+@pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
 def test_single_tests_keep_their_budget_too(test):
     answer = jaxcd.ci_test(
-        dataset(0, 500), "v0", "v1", given=("v2",), test=test, budget=jaxcd.Budget(0.5), key=None
+        dependent(0, 500, *LEVELS),
+        "v0",
+        "v1",
+        given=("v2",),
+        test=test,
+        budget=jaxcd.Budget(0.5),
+        key=None,
     )
     assert answer.cost.epsilon <= 0.5 and answer.cost.delta == 0 and answer.cost.proven
     assert answer.statistic is None and answer.pvalue is None and answer.log_pvalue is None
     assert answer.independent == (answer.margin <= 0)
 
 
-@pytest.mark.parametrize(
-    "decider", [jaxcd.SparseVector(), jaxcd.NoisyThreshold(), jaxcd.SieveAndExamine(rate=0.5)]
-)
-def test_a_generous_budget_gives_the_graph_without_privacy(decider):
+@pytest.mark.parametrize("row", [row for row in PRIVATE_DECIDERS if row.data is discrete], ids=str)
+def test_a_generous_budget_gives_the_graph_without_privacy(row: DeciderRow):
     """Clear dependences, and a budget so large that the noise is far below every margin."""
     rng = np.random.default_rng(0)
     n = 20_000
@@ -236,14 +252,13 @@ def test_a_generous_budget_gives_the_graph_without_privacy(decider):
     b = np.where(rng.random(n) < 0.6, a, rng.integers(0, 2, n))
     d = np.where(rng.random(n) < 0.6, c, rng.integers(0, 2, n))
     domain = jaxcd.Domain({name: jaxcd.Ordinal((0, 1)) for name in "abcde"})
-    data = jaxcd.Dataset.from_codes(np.stack([a, b, c, d, e], 1).astype(np.int32), domain=domain)
-    options = {"test": jaxcd.CovarianceNorm(), "key": None}
     private = jaxcd.pc(
-        data,
-        decider=decider,
-        budget=jaxcd.Budget(1e4),
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-        **options,
+        coded(np.stack([a, b, c, d, e], 1), domain),
+        test=row.test,
+        decider=row.decider,
+        budget=jaxcd.Budget(1e4, 1e-6),
+        key=None,
+        noise=simulated(),
     )
     edges = {frozenset((edge.a, edge.b)) for edge in private.graph.edges()}
     if private.exhausted:

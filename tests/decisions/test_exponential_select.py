@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 from scipy import special
@@ -16,17 +15,17 @@ import jaxcd
 from jaxcd.citests import Query
 from jaxcd.decisions import Frontier, Question
 from jaxcd.decisions.exponential_select import equal_selections
-from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.privacy import GRID, Accountant, ExponentialMechanismEvent, Ledger, NoiseSampler
 from jaxcd.queries import Door, Session
+from tests.helpers import coded, levelled, sampled, simulated
 
 LEVELS = (2, 3, 2, 2)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
+DOMAIN = levelled(*LEVELS)
 TEST = jaxcd.CovarianceNorm()
 
 
 def dataset(codes: np.ndarray, domain: jaxcd.Domain = DOMAIN) -> jaxcd.Dataset:
-    return jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
+    return coded(codes, domain)
 
 
 def dependent_codes(seed: int, n: int, levels: tuple[int, ...] = LEVELS) -> np.ndarray:
@@ -158,16 +157,14 @@ def test_separated_by_the_set_that_was_drawn_and_under_its_own_pair():
     """
     for trial in range(6):
         codes = dependent_codes(trial, 300, (2, 3, 2, 2, 2, 3))
-        domain = jaxcd.Domain(
-            {f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate((2, 3, 2, 2, 2, 3))}
-        )
+        domain = levelled(2, 3, 2, 2, 2, 3)
         result = jaxcd.pc(
             dataset(codes, domain),
             test=TEST,
             decider=jaxcd.ExponentialSelect(keep_prior=0.7),
             budget=jaxcd.Budget(30.0),
             key=None,
-            noise=jaxcd.SimulatedNoise(jax.random.key(trial)),
+            noise=simulated(trial),
         )
         levels = [record.n_separated for record in result.info["levels"]]
         assert sorted(len(given) for given in result.separating_sets.values()) == [
@@ -180,7 +177,7 @@ def test_separated_by_the_set_that_was_drawn_and_under_its_own_pair():
 
 @pytest.mark.parametrize("stable", [True, False])
 def test_without_privacy_it_is_the_threshold(stable: bool):
-    data = jaxcd.networks.load("asia").sample(3000, key=jax.random.key(1))
+    data = sampled("asia", 3000, 1)
     options: dict[str, Any] = {
         "test": TEST,
         "budget": jaxcd.NO_PRIVACY,
@@ -217,7 +214,7 @@ def test_the_set_with_the_smallest_margin_is_the_likeliest():
     session = Session(
         Door(dataset(np.stack([a, b, c, d], 1), domain), jaxcd.Budget(5.0)), TEST, alpha=0.05
     )
-    accountant = Accountant(Ledger(jaxcd.Budget(5.0)), jaxcd.SimulatedNoise(jax.random.key(0)))
+    accountant = Accountant(Ledger(jaxcd.Budget(5.0)), simulated())
     frontier = OneLevel([QUESTION])
     jaxcd.ExponentialSelect(n_questions=1).start(session, accountant).answer(frontier)
     assert frontier.answers == [(2, 3)]
@@ -233,57 +230,3 @@ def test_prices_fill_the_budget_and_no_more(budget: jaxcd.Budget):
         assert not ledger.can_afford(ExponentialMechanismEvent(price, "x"))
         rho = 8 * (ledger.rho_limit / n_events)
         assert price == pytest.approx(max(2.0 / n_events, math.sqrt(rho)), rel=1e-9)
-
-
-def test_when_the_budget_is_dry_edges_stay():
-    rng = np.random.default_rng(0)
-    codes = np.stack([rng.integers(0, k, 500) for k in LEVELS], axis=1)
-    result = jaxcd.pc(
-        dataset(codes),
-        test=TEST,
-        decider=jaxcd.ExponentialSelect(n_questions=2),
-        budget=jaxcd.Budget(50.0),
-        key=None,
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-    )
-    assert result.exhausted and len(result.separating_sets) == 2 and result.graph.n_edges == 4
-    assert result.spent.epsilon <= 50.0
-
-
-def test_a_generous_budget_gives_the_graph_without_privacy():
-    data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
-    options: dict[str, Any] = {"test": TEST, "key": None}
-    private = jaxcd.pc(
-        data,
-        decider=jaxcd.ExponentialSelect(),
-        budget=jaxcd.Budget(1e4),
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-        **options,
-    )
-    plain = jaxcd.pc(data, decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, **options)
-    assert (private.graph.adjacency == plain.graph.adjacency).all() and not private.exhausted
-
-
-def test_options():
-    for value in (0, -1, 1.5, True, "3", math.nan):
-        with pytest.raises(OptionError, match="n_questions"):
-            jaxcd.ExponentialSelect(n_questions=value)
-    for value in (0.0, 1.0, -0.1, math.nan, math.inf, "1"):
-        with pytest.raises(OptionError, match="keep_prior"):
-            jaxcd.ExponentialSelect(keep_prior=value)
-    with pytest.raises(OptionError, match="alpha"):
-        jaxcd.ExponentialSelect(alpha=math.nan)
-
-
-def test_refused_before_a_charge(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Ledger, "charge", lambda *_: pytest.fail("charged"))
-    data = dataset(dependent_codes(0, 60))
-    options: dict[str, Any] = {
-        "decider": jaxcd.ExponentialSelect(),
-        "budget": jaxcd.Budget(1.0),
-        "key": None,
-    }
-    with pytest.raises(SensitivityError, match="GTest"):
-        jaxcd.pc(data, test=jaxcd.GTest(), **options)
-    with pytest.raises(OptionError, match="colliders"):
-        jaxcd.pc(data, test=TEST, colliders=jaxcd.discovery.ColliderRule.MAJORITY, **options)

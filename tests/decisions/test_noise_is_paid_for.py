@@ -9,30 +9,19 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import jax
-import numpy as np
 import pytest
 
 import jaxcd
 from jaxcd.decisions import Noise
 from jaxcd.ops.moments import contrast_sensitivity
 from jaxcd.privacy import GRID, VECTOR_GRID, Ledger, NoiseSampler, NoiseSource
+from tests.catalogue import MARGIN_TESTS, PRIVATE_DECIDERS, DeciderRow
+from tests.helpers import dependent, simulated, stated
 
 LEVELS = (2, 3, 2, 4, 3)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
-TESTS = (jaxcd.CovarianceNorm(), jaxcd.PooledCovariance(), jaxcd.KendallTau())
-
-
-def dataset(seed: int, n: int) -> jaxcd.Dataset:
-    rng = np.random.default_rng(seed)
-    codes = np.zeros((n, len(LEVELS)), dtype=np.int32)
-    for j, k in enumerate(LEVELS):
-        parents = codes[:, rng.permutation(j)[:2]].sum(1) if j else np.zeros(n, dtype=np.int64)
-        codes[:, j] = np.where(
-            rng.random(n) < rng.choice([0, 0.5, 1]), parents % k, rng.integers(0, k, n)
-        )
-    return jaxcd.Dataset.from_codes(codes, domain=DOMAIN)
 
 
 class Recorder(NoiseSource):
@@ -40,7 +29,7 @@ class Recorder(NoiseSource):
 
     def __init__(self, seed: int = 0) -> None:
         self.draws: list[tuple[str, float, int, int]] = []
-        self._inner = jaxcd.SimulatedNoise(jax.random.key(seed))
+        self._inner = simulated(seed)
 
     @property
     def secure(self) -> bool:
@@ -82,11 +71,12 @@ class RecordingSampler(NoiseSampler):
 def recorded(
     monkeypatch: pytest.MonkeyPatch,
     decider,
-    test=TESTS[0],
+    test,
     *,
-    n: int = 500,
+    data: jaxcd.Dataset | None = None,
     epsilon: float = 2.0,
     seed: int = 0,
+    **options,
 ):
     """A run with the draws of each ledger row; asserts that nothing is drawn under an index before
     its charge.
@@ -103,12 +93,13 @@ def recorded(
 
     monkeypatch.setattr(Ledger, "charge", charge)
     result = jaxcd.pc(
-        dataset(seed, n),
+        data or dependent(seed, 500, *LEVELS),
         test=test,
         decider=decider,
         budget=jaxcd.Budget(epsilon, 1e-6),
-        key=None,
+        key=jax.random.key(1),
         noise=recorder,
+        **options,
     )
     assert {draw[3] for draw in recorder.draws} <= set(charged)
     rows = result.info["ledger"]
@@ -117,30 +108,15 @@ def recorded(
 
 
 def delta_of(test, n: int) -> float:
-    stated = test.margin_sensitivity(
-        alpha=0.05, n_samples=n, relation=jaxcd.privacy.Relation.REPLACE_ONE
-    )
-    assert stated is not None
-    return stated.value + 2 * stated.pad
+    bound = stated(test, n)
+    return bound.value + 2 * bound.pad
 
 
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
-def test_noise_of_laplace_thresholds(monkeypatch, test):
-    _, rows = recorded(monkeypatch, jaxcd.NoisyThreshold(n_queries=15), test)
-    assert len(rows) >= 10
-    for row, draws in rows:
-        assert [(method, size) for method, _, size in draws] == [("laplace", 1)]
-        assert delta_of(test, 500) / (draws[0][1] * GRID) <= row["epsilon"]
-
-
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
-def test_noise_of_gaussian_thresholds(monkeypatch, test):
-    _, rows = recorded(monkeypatch, jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN, n_queries=15), test)
-    assert len(rows) >= 10
-    for row, draws in rows:
-        assert [(method, size) for method, _, size in draws] == [("gaussian", 1)]
-        steps = max(GRID, VECTOR_GRID) * draws[0][1]
-        assert delta_of(test, 500) ** 2 / (2 * steps**2) <= row["rho"]
+@pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
+def test_nothing_is_drawn_before_it_is_charged(monkeypatch, row: DeciderRow):
+    """``recorded`` asserts it."""
+    _, rows = recorded(monkeypatch, row.decider, row.test, data=row.data(), max_level=1)
+    assert rows and any(draws for _, draws in rows)
 
 
 def above_threshold_epsilon(draws: list[tuple[str, float, int]], sensitivity: float) -> float:
@@ -155,19 +131,45 @@ def above_threshold_epsilon(draws: list[tuple[str, float, int]], sensitivity: fl
     return cost
 
 
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
-def test_noise_of_the_sparse_vector(monkeypatch, test):
-    result, rows = recorded(monkeypatch, jaxcd.SparseVector(n_rounds=4), test)
-    assert 1 <= len(rows) <= 4
+#: decider, and how many events it has at least and at most
+PRICED: list[tuple[Any, int, int]] = [
+    (jaxcd.NoisyThreshold(n_queries=15), 10, 15),
+    (jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN, n_queries=15), 10, 15),
+    (jaxcd.SparseVector(n_rounds=4), 1, 4),
+    (jaxcd.ExponentialSelect(n_questions=15), 10, 15),
+    (jaxcd.Scheduled(jaxcd.NoisyThreshold()), 10, 1000),
+    (jaxcd.Scheduled(jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN)), 10, 1000),
+    (jaxcd.Scheduled(jaxcd.SparseVector(n_rounds=4)), 1, 16),
+    (jaxcd.Scheduled(jaxcd.ExponentialSelect()), 10, 1000),
+]
+
+
+@pytest.mark.parametrize(("decider", "least", "most"), PRICED)
+@pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
+def test_noise_of_one_answer(monkeypatch, test, decider, least: int, most: int):
+    """Thresholds with either noise, rounds of the sparse vector, selections; by level and not."""
+    result, rows = recorded(monkeypatch, decider, test)
+    bound, kind = delta_of(test, 500), getattr(decider, "decider", decider)
+    assert least <= len(rows) <= most
     for row, draws in rows:
-        assert above_threshold_epsilon(draws, delta_of(test, 500)) <= row["epsilon"]
-    assert len(result.separating_sets) <= 4
+        if isinstance(kind, jaxcd.SparseVector):
+            assert above_threshold_epsilon(draws, bound) <= row["epsilon"]
+            continue
+        ((method, scale, size),) = draws
+        if isinstance(kind, jaxcd.ExponentialSelect):
+            assert method == "gumbel" and 2 * bound / (scale * GRID) <= row["epsilon"]
+        elif kind.noise is Noise.LAPLACE:
+            assert (method, size) == ("laplace", 1) and bound / (scale * GRID) <= row["epsilon"]
+        else:
+            steps = max(GRID, VECTOR_GRID) * scale
+            assert (method, size) == ("gaussian", 1) and bound**2 / (2 * steps**2) <= row["rho"]
+    assert len(result.separating_sets) <= most
 
 
 @pytest.mark.parametrize("rate", [0.3, 1.0])
 def test_noise_of_sieve_and_examine(monkeypatch, rate: float):
     """Every sieve draws a threshold and a subset of its own; examinations are on the full data."""
-    test = TESTS[0]
+    test = MARGIN_TESTS[0]
     n_sieves = n_examinations = 0
     for seed in range(3):
         with monkeypatch.context() as patch:
@@ -199,7 +201,7 @@ def test_noise_of_sieve_and_examine(monkeypatch, rate: float):
     assert n_sieves >= 4 and n_examinations >= 3
 
 
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
+@pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
 def test_noise_of_levelwise_gaussian(monkeypatch, test):
     rows = []
     for seed in range(4):
@@ -233,7 +235,7 @@ def test_noise_of_levelwise_gaussian(monkeypatch, test):
         assert 2 * sensitivity / (scale * GRID) <= row["epsilon"]
 
 
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
+@pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
 def test_noise_of_tree_guided_pc(test):
     """The release, then whole batches: N margins, or halves of differences of two margins, at Delta
     sqrt(N).
@@ -242,7 +244,11 @@ def test_noise_of_tree_guided_pc(test):
     for seed in range(6):
         recorder = Recorder(seed)
         result = jaxcd.tree_pc(
-            dataset(seed, 500), test=test, budget=jaxcd.Budget(8.0, 1e-6), key=None, noise=recorder
+            dependent(seed, 500, *LEVELS),
+            test=test,
+            budget=jaxcd.Budget(8.0, 1e-6),
+            key=None,
+            noise=recorder,
         )
         assert result.cost.epsilon == 8.0 and result.spent.epsilon <= 8.0 and not result.cost.proven
         rows = result.info["ledger"]

@@ -17,8 +17,10 @@ from scipy import stats
 import jaxcd
 from jaxcd.citests import Query, critical_rank
 from jaxcd.decisions.noisy_rank import critical_noise, noisy_rank
-from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, NoiseSampler, SimulatedNoise
+from jaxcd.errors import BudgetExhausted, OptionError, SensitivityError
+from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, NoiseSampler
 from jaxcd.queries import Door, Session
+from tests.helpers import numbers, simulated
 
 TEST = jaxcd.BoundedRCIT(n_permutations=19, n_features=20)
 
@@ -45,7 +47,7 @@ class Quick(NoiseSampler):
 
 def numeric(columns: np.ndarray) -> jaxcd.Dataset:
     names = [f"x{j}" for j in range(columns.shape[1])]
-    domain = jaxcd.Domain({name: jaxcd.Numeric(-1, 1) for name in names})
+    domain = numbers(names, -1, 1)
     return jaxcd.Dataset.from_array(columns, names=names, domain=domain, clip=True)
 
 
@@ -108,7 +110,7 @@ def test_a_private_search_pays_for_every_answer_and_finds_what_is_strong():
         decider=jaxcd.NoisyRank(n_queries=6),
         budget=Budget(6.0),
         key=jax.random.key(0),
-        noise=SimulatedNoise(jax.random.key(1)),
+        noise=simulated(1),
         max_level=0,
         colliders=jaxcd.discovery.ColliderRule.MAJORITY,
     )
@@ -127,7 +129,7 @@ def test_when_the_budget_is_dry_edges_stay():
         decider=jaxcd.NoisyRank(n_queries=2),
         budget=Budget(1.0),
         key=jax.random.key(0),
-        noise=SimulatedNoise(jax.random.key(5)),
+        noise=simulated(5),
         max_level=0,
     )
     assert run.exhausted and len(run.info["ledger"]) == 2 and len(run.separating_sets) <= 2
@@ -155,7 +157,7 @@ def test_every_draw_is_charged_before_it_is_made_and_as_large_as_the_price():
             epsilon=0.25,
             label="x",
         )
-    with pytest.raises(jaxcd.errors.BudgetExhausted):
+    with pytest.raises(BudgetExhausted):
         noisy_rank(
             Accountant(ledger, sampler),
             np.arange(20.0),
@@ -189,7 +191,7 @@ def test_tests_that_do_not_fit_are_refused_before_a_charge(
 ):
     monkeypatch.setattr(Ledger, "charge", lambda *_: pytest.fail("charged"))
     data = numeric(np.random.default_rng(0).uniform(-1, 1, (30, 3)))
-    with pytest.raises(jaxcd.errors.OptionError, match=case.match):
+    with pytest.raises(OptionError, match=case.match):
         jaxcd.pc(
             data,
             test=case.test,
@@ -198,18 +200,13 @@ def test_tests_that_do_not_fit_are_refused_before_a_charge(
             key=jax.random.key(0),
         )
     session = Session(Door(data, NO_PRIVACY), jaxcd.FisherZ(), alpha=0.05)
-    with pytest.raises(jaxcd.errors.OptionError, match="permutation null"):
+    with pytest.raises(OptionError, match="permutation null"):
         session.permuted_statistics([Query(0, 1)])
 
 
 def test_options():
-    for value in (0, -1, 1.5, True, "3"):
-        with pytest.raises(jaxcd.errors.OptionError, match="n_queries"):
-            jaxcd.NoisyRank(n_queries=value)
-    with pytest.raises(jaxcd.errors.OptionError, match="alpha"):
-        jaxcd.NoisyRank(alpha=math.nan)
     for rank in (0, 20):
-        with pytest.raises(jaxcd.errors.OptionError, match="rank"):
+        with pytest.raises(OptionError, match="rank"):
             noisy_rank(
                 Accountant(Ledger(NO_PRIVACY)),
                 np.zeros(20),
@@ -218,7 +215,7 @@ def test_options():
                 epsilon=1.0,
                 label="x",
             )
-    with pytest.raises(jaxcd.errors.SensitivityError, match="NaN"):
+    with pytest.raises(SensitivityError, match="NaN"):
         noisy_rank(
             Accountant(Ledger(NO_PRIVACY)),
             np.full(20, math.nan),
@@ -230,7 +227,7 @@ def test_options():
 
 
 def test_the_plan_knows_it():
-    domain = jaxcd.Domain({name: jaxcd.Numeric(-1, 1) for name in "abc"})
+    domain = numbers("abc", -1, 1)
     plan = jaxcd.plan(
         domain, 10_000, test=TEST, decider=jaxcd.NoisyRank(n_queries=10), budget=Budget(1.0)
     )

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.decisions import Noise
+from tests.catalogue import PRIVATE_DECIDERS, DeciderRow, discrete
+from tests.helpers import coded, levelled, simulated
 
+KEY = jax.random.key(0)
 LEVELS = (2, 3, 2, 4, 1)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
-DECIDERS = (
-    jaxcd.NoisyThreshold(),
-    jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN),
-    jaxcd.SparseVector(),
-    jaxcd.SieveAndExamine(),
-    jaxcd.SieveAndExamine(rate=0.5),
-    jaxcd.LevelwiseGaussian(),
-)
-TESTS = (jaxcd.CovarianceNorm(), jaxcd.PooledCovariance(), jaxcd.KendallTau())
+DOMAIN = levelled(*LEVELS)
 
 
 def constant(n: int) -> np.ndarray:
@@ -52,98 +47,83 @@ ROWS = {
 }
 
 
-def run(
-    codes: np.ndarray,
-    decider,
-    test=TESTS[0],
-    *,
-    seed: int | None = 0,
-    epsilon: float = 1.0,
-    **options,
-):
-    noise = None if seed is None else jaxcd.SimulatedNoise(jax.random.key(seed))
+def run(codes: np.ndarray, row: DeciderRow, test: Any = None, *, seed: int | None = 0):
     return jaxcd.pc(
-        jaxcd.Dataset.from_codes(codes, domain=options.pop("domain", DOMAIN)),
-        test=test,
-        decider=decider,
-        budget=jaxcd.Budget(epsilon, 1e-6),
-        key=None,
-        noise=noise,
-        **options,
+        row.columns(codes, *LEVELS),
+        test=test or row.test,
+        decider=row.decider,
+        budget=jaxcd.Budget(1.0, 1e-6),
+        key=KEY,
+        noise=None if seed is None else simulated(seed),
+        max_level=None if row.data is discrete else 1,
     )
 
 
 @pytest.mark.parametrize("n", [2, 40])
 @pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("decider", DECIDERS, ids=str)
-def test_degenerate_data_under_every_decider(decider, rows: str, n: int):
+@pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
+def test_degenerate_data_under_every_decider(row: DeciderRow, rows: str, n: int):
     """No error, no warning (they are errors here), and one guarantee, whatever the records are."""
-    for test in TESTS:
-        result = run(ROWS[rows](n), decider, test)
+    for test in row.tests:
+        result = run(ROWS[rows](max(n, row.least_rows)), row, test)
         assert result.graph.names == DOMAIN.names
         assert result.cost.epsilon == 1.0 and result.spent.epsilon <= 1.0
 
 
-@pytest.mark.parametrize("decider", DECIDERS, ids=str)
-def test_public_facts_are_the_same_for_all_records(decider):
+@pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
+def test_public_facts_are_the_same_for_all_records(row: DeciderRow):
     """Kinds of events, their prices and their order before the first answer depend on the domain
     and n only.
     """
-    first = [run(rows(40), decider).info["ledger"][0] for rows in ROWS.values()]
-    assert all(row == first[0] for row in first)
+    first = [run(rows(40), row).info["ledger"][0] for rows in ROWS.values()]
+    assert all(event == first[0] for event in first)
 
 
-@pytest.mark.parametrize("decider", DECIDERS, ids=str)
-def test_reproducible_from_the_key(decider):
+@pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
+def test_reproducible_from_the_key(row: DeciderRow):
     codes = (np.random.default_rng(0).random((300, 5)) * LEVELS).astype(np.int32)
     for seed in (1, 2):
-        a, b = run(codes, decider, seed=seed), run(codes, decider, seed=seed)
+        a, b = run(codes, row, seed=seed), run(codes, row, seed=seed)
         assert a.graph == b.graph and a.separating_sets == b.separating_sets
         assert a.info["ledger"] == b.info["ledger"] and a.spent == b.spent
 
 
-def test_simulated_results_are_marked():
-    codes = one_varies(40)
-    for decider in DECIDERS:
-        simulated = run(codes, decider)
-        assert not simulated.cost.proven and not simulated.info["secure_noise"]
-        assert "simulated" in simulated.cost.reason.lower() and "NOT proved" in str(simulated)
-    secure = run(codes, jaxcd.SparseVector(), seed=None)
+@pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
+def test_results_say_whether_their_noise_was_simulated(row: DeciderRow):
+    marked, secure = (run(one_varies(40), row, seed=seed) for seed in (0, None))
+    assert not marked.cost.proven and not marked.info["secure_noise"]
+    assert "simulated" in marked.cost.reason.lower() and "NOT proved" in str(marked)
     assert secure.cost.proven and secure.info["secure_noise"]
-    single = jaxcd.ci_test(
-        jaxcd.Dataset.from_codes(codes, domain=DOMAIN),
-        "v0",
-        "v1",
-        test=TESTS[0],
-        budget=jaxcd.Budget(1.0),
-        key=None,
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-    )
-    assert not single.cost.proven
+    options = {"test": row.test, "budget": jaxcd.Budget(1.0), "key": KEY}
+    data = row.columns(one_varies(40), *LEVELS)
+    for noise in (simulated(), None):
+        assert jaxcd.ci_test(data, "v0", "v1", noise=noise, **options).cost.proven == (not noise)
+
+
+def fair_coins(decider: Any, seed: int | None, columns: np.ndarray) -> jaxcd.DiscoveryResult:
+    """A tiny budget: every marginal answer is close to a fair coin."""
+    options = {"test": jaxcd.CovarianceNorm(), "decider": decider, "key": None, "max_level": 0}
+    noise = None if seed is None else simulated(seed)
+    data = coded(columns, *[2] * columns.shape[1])
+    return jaxcd.pc(data, budget=jaxcd.Budget(1e-3, 1e-6), noise=noise, **options)
+
+
+TWELVE = np.random.default_rng(0).integers(0, 2, (50, 12))
+EVERY_PAIR = jaxcd.NoisyThreshold(n_queries=66)
 
 
 def test_two_secure_runs_differ():
-    """Twelve columns and a tiny budget: each of the 66 marginal answers is close to a fair coin, so
-    two runs agree with probability below 2^-60.
+    """Twelve columns: each of the 66 marginal answers is close to a fair coin, so two runs agree
+    with probability below 2^-60.
     """
-    codes = np.random.default_rng(0).integers(0, 2, (50, 12)).astype(np.int32)
-    domain = jaxcd.Domain({f"b{j}": jaxcd.Ordinal((0, 1)) for j in range(12)})
-    decider = jaxcd.NoisyThreshold(n_queries=66)
-    results = [
-        run(codes, decider, seed=None, epsilon=1e-3, domain=domain, max_level=0) for _ in range(2)
-    ]
+    results = [fair_coins(EVERY_PAIR, None, TWELVE) for _ in range(2)]
     assert results[0].graph != results[1].graph
     kept = [result.graph.n_edges for result in results]
     assert all(5 < count < 61 for count in kept)  # 66 fair coins: outside with probability 1e-12
 
 
 def test_two_simulated_keys_differ():
-    codes = np.random.default_rng(0).integers(0, 2, (50, 12)).astype(np.int32)
-    domain = jaxcd.Domain({f"b{j}": jaxcd.Ordinal((0, 1)) for j in range(12)})
-    decider = jaxcd.NoisyThreshold(n_queries=66)
-    one, two = (
-        run(codes, decider, seed=s, epsilon=1e-3, domain=domain, max_level=0).graph for s in (1, 2)
-    )
+    one, two = (fair_coins(EVERY_PAIR, seed, TWELVE).graph for seed in (1, 2))
     assert one != two
 
 
@@ -151,23 +131,19 @@ def test_noise_is_not_tied_to_the_query():
     """Two identical columns pairs get different noise: equal margins, answers that differ in some
     run.
     """
-    codes = np.random.default_rng(0).integers(0, 2, (50, 1)).repeat(8, axis=1).astype(np.int32)
-    domain = jaxcd.Domain({f"b{j}": jaxcd.Ordinal((0, 1)) for j in range(8)})
-    graph = run(
-        codes, jaxcd.NoisyThreshold(n_queries=28), seed=3, epsilon=1e-3, domain=domain, max_level=0
-    ).graph
-    assert 0 < graph.n_edges < 28
+    copies = np.random.default_rng(0).integers(0, 2, (50, 1)).repeat(8, axis=1)
+    assert 0 < fair_coins(jaxcd.NoisyThreshold(n_queries=28), 3, copies).graph.n_edges < 28
 
 
 def test_the_key_for_tests_is_not_the_key_for_noise():
     codes = np.random.default_rng(0).integers(0, 2, (50, 5)).astype(np.int32)
     domain = jaxcd.Domain({f"b{j}": jaxcd.Ordinal((0, 1)) for j in range(5)})
-    data = jaxcd.Dataset.from_codes(codes, domain=domain)
+    data = coded(codes, domain)
     options = {
-        "test": TESTS[0],
+        "test": jaxcd.CovarianceNorm(),
         "decider": jaxcd.NoisyThreshold(),
         "budget": jaxcd.Budget(0.01),
-        "noise": jaxcd.SimulatedNoise(jax.random.key(9)),
+        "noise": simulated(9),
     }
     assert (
         jaxcd.pc(data, key=jax.random.key(0), **options).graph
@@ -178,9 +154,7 @@ def test_the_key_for_tests_is_not_the_key_for_noise():
 def test_discover_under_every_kind_of_budget():
     data = jaxcd.Dataset.from_codes(one_varies(60), domain=DOMAIN)
     for budget in (jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6), jaxcd.NO_PRIVACY):
-        result = jaxcd.discover(
-            data, budget=budget, key=None, noise=jaxcd.SimulatedNoise(jax.random.key(0))
-        )
+        result = jaxcd.discover(data, budget=budget, key=None, noise=simulated())
         assert result.info["reasons"]
         if budget is not jaxcd.NO_PRIVACY:
             assert result.cost.epsilon == 1.0 and result.cost.delta == budget.delta

@@ -9,27 +9,29 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.decisions import Noise
 from jaxcd.errors import DomainError, JaxcdError, OptionError, PrivacyError, SensitivityError
 from jaxcd.privacy import Ledger
+from tests.catalogue import (
+    DECIDERS,
+    FREE_TESTS,
+    MARGIN_TESTS,
+    PRIVATE_DECIDERS,
+    DeciderRow,
+    discrete,
+)
+from tests.helpers import coded, levelled, numbers
 
 LEVELS = (2, 3, 2, 4)
 CODES = (np.random.default_rng(0).random((60, 4)) * LEVELS).astype(np.int32)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
-DATA = jaxcd.Dataset.from_codes(CODES, domain=DOMAIN)
+DOMAIN = levelled(*LEVELS)
+DATA = coded(CODES, DOMAIN)
 NUMERIC = jaxcd.Dataset.from_array(
-    np.random.default_rng(1).random((60, 3)),
-    domain=jaxcd.Domain({name: jaxcd.Numeric(0, 1) for name in "xyz"}),
+    np.random.default_rng(1).random((60, 3)), domain=numbers("xyz", 0, 1)
 )
+KEY = jax.random.key(0)
 BUDGET = jaxcd.Budget(1.0, 1e-6)
 PURE = jaxcd.Budget(1.0)
-PRIVATE = (
-    jaxcd.NoisyThreshold(),
-    jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN),
-    jaxcd.SparseVector(),
-    jaxcd.SieveAndExamine(),
-    jaxcd.LevelwiseGaussian(),
-)
+ROWS = pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
 
 
 @pytest.fixture
@@ -42,15 +44,15 @@ def uncharged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ledger, "charge", charge)
 
 
-def private(**options):
-    defaults = {
-        "data": DATA,
-        "test": jaxcd.CovarianceNorm(),
-        "decider": jaxcd.NoisyThreshold(),
-        "budget": BUDGET,
-    }
-    merged = {**defaults, "key": None, **options}
+def private(row: DeciderRow = DECIDERS[4], **options):
+    defaults = {"data": row.data(), "test": row.test, "decider": row.decider, "budget": BUDGET}
+    merged = {**defaults, "key": KEY, **options}
     return jaxcd.pc(merged.pop("data"), **merged)
+
+
+def first_of(error: type[Exception], row: DeciderRow) -> tuple[type[Exception], ...]:
+    """The noisy rank may say first that the test has no permutation null."""
+    return (error,) if row.data is discrete else (error, OptionError)
 
 
 @pytest.mark.usefixtures("uncharged")
@@ -60,53 +62,57 @@ class TestBeforeAnyCharge:
             with pytest.raises(PrivacyError, match="Threshold"):
                 private(decider=jaxcd.Threshold(), budget=budget)
 
-    @pytest.mark.parametrize("decider", PRIVATE, ids=str)
-    @pytest.mark.parametrize(
-        "test", [jaxcd.ChiSquare(), jaxcd.GTest(), jaxcd.FisherZ()], ids=lambda test: test.name
-    )
-    def test_tests_without_bounded_sensitivity(self, decider, test):
-        with pytest.raises(SensitivityError, match=test.name):
-            private(test=test, decider=decider)
+    @ROWS
+    @pytest.mark.parametrize("test", FREE_TESTS, ids=lambda test: test.name)
+    def test_tests_without_bounded_sensitivity(self, row: DeciderRow, test):
+        level = 0 if isinstance(test, jaxcd.HSIC) else None
+        with pytest.raises(first_of(SensitivityError, row), match=test.name):
+            private(test=test, decider=row.decider, max_level=level)
 
-    @pytest.mark.parametrize("decider", PRIVATE, ids=str)
-    def test_inferred_domains(self, decider):
+    @ROWS
+    def test_inferred_domains(self, row: DeciderRow):
         frame = jaxcd.Dataset.from_array(CODES)
         with pytest.raises(PrivacyError, match="(?i)declar"):
-            private(data=frame, decider=decider)
+            private(data=frame, test=row.test, decider=row.decider)
 
-    def test_gaussian_noise_needs_delta(self):
-        for decider in (jaxcd.LevelwiseGaussian(), jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN)):
-            with pytest.raises(OptionError, match="delta"):
-                private(decider=decider, budget=PURE)
+    @ROWS
+    def test_gaussian_noise_needs_delta(self, row: DeciderRow):
+        if not getattr(row.decider, "decider", row.decider).needs_delta:
+            pytest.raises(AssertionError, private, row, budget=PURE)  # charged: it is accepted
+            return
+        with pytest.raises(OptionError, match="delta"):
+            private(row, budget=PURE)
 
-    def test_levelwise_needs_the_stable_order(self):
+    @ROWS
+    def test_the_stable_order_where_a_whole_level_is_answered_at_once(self, row: DeciderRow):
+        if not row.decider.needs_stable:
+            pytest.raises(AssertionError, private, row, stable=False)
+            return
         with pytest.raises(OptionError, match="stable"):
-            private(decider=jaxcd.LevelwiseGaussian(), stable=False)
+            private(row, stable=False)
 
-    def test_levelwise_needs_discrete_columns(self):
-        with pytest.raises(DomainError):
-            private(data=NUMERIC, test=jaxcd.KendallTau(), decider=jaxcd.LevelwiseGaussian())
+    @pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
+    @ROWS
+    def test_discrete_tests_on_numeric_columns(self, row: DeciderRow, test):
+        with pytest.raises(first_of(DomainError, row)):
+            private(data=NUMERIC, test=test, decider=row.decider)
 
-    @pytest.mark.parametrize(
-        "test", [jaxcd.CovarianceNorm(), jaxcd.PooledCovariance()], ids=lambda test: test.name
-    )
-    @pytest.mark.parametrize("decider", PRIVATE, ids=str)
-    def test_discrete_tests_on_numeric_columns(self, decider, test):
-        with pytest.raises(DomainError):
-            private(data=NUMERIC, test=test, decider=decider)
-
-    @pytest.mark.parametrize("decider", PRIVATE, ids=str)
-    def test_oracles_have_no_privacy(self, decider):
+    @ROWS
+    def test_oracles_have_no_privacy(self, row: DeciderRow):
         oracle = jaxcd.Oracle(jaxcd.networks.load("cancer").dag)
         with pytest.raises((PrivacyError, OptionError)):
-            private(data=None, test=oracle, decider=decider)
+            private(data=None, test=oracle, decider=row.decider)
 
-    @pytest.mark.parametrize("decider", [jaxcd.SparseVector(), jaxcd.SieveAndExamine()], ids=str)
-    def test_the_majority_rule_where_single_questions_have_no_answer(self, decider):
-        with pytest.raises(OptionError):
-            private(decider=decider, colliders=jaxcd.discovery.ColliderRule.MAJORITY)
+    @ROWS
+    def test_the_majority_rule_where_single_questions_have_no_answer(self, row: DeciderRow):
+        majority = jaxcd.discovery.ColliderRule.MAJORITY
+        if row.decider.answers_queries:
+            pytest.raises(AssertionError, private, row, colliders=majority)
+            return
+        with pytest.raises(OptionError, match="colliders"):
+            private(row, colliders=majority)
 
-    @pytest.mark.parametrize("decider", PRIVATE, ids=str)
+    @ROWS
     @pytest.mark.parametrize(
         "options",
         [
@@ -119,14 +125,9 @@ class TestBeforeAnyCharge:
         ],
         ids=str,
     )
-    def test_malformed_arguments(self, decider, options):
+    def test_malformed_arguments(self, row: DeciderRow, options):
         with pytest.raises(OptionError):
-            private(decider=decider, **options)
-
-    @pytest.mark.parametrize("decider", [PRIVATE[0], PRIVATE[2], PRIVATE[3]], ids=str)
-    def test_numeric_conditioning_sets_of_kendall(self, decider):
-        with pytest.raises(DomainError):
-            private(data=NUMERIC, test=jaxcd.KendallTau(), decider=decider)
+            private(row, **options)
 
     def test_single_tests(self):
         options = {"budget": BUDGET, "key": None}
@@ -158,14 +159,7 @@ class TestBeforeAnyCharge:
 
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, 1.5, math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize(
-    "decider",
-    [
-        jaxcd.Threshold,
-        jaxcd.NoisyThreshold,
-        jaxcd.SparseVector,
-        jaxcd.SieveAndExamine,
-        jaxcd.LevelwiseGaussian,
-    ],
+    "decider", {type(row.decider): 0 for row in DECIDERS if not hasattr(row.decider, "decider")}
 )
 def test_alpha_is_a_probability(decider, alpha):
     with pytest.raises(OptionError, match="alpha"):
@@ -187,6 +181,9 @@ def test_alpha_is_a_probability(decider, alpha):
         ),
         (jaxcd.LevelwiseGaussian, "selection_share", (0, 1, -1, math.nan, 1.5)),
         (jaxcd.LevelwiseGaussian, "mean_weight", (0, -1, math.nan, math.inf)),
+        (jaxcd.ExponentialSelect, "n_questions", (0, -1, 1.5, math.nan, "3", True)),
+        (jaxcd.ExponentialSelect, "keep_prior", (0.0, 1.0, -0.1, math.nan, math.inf, "1")),
+        (jaxcd.NoisyRank, "n_queries", (0, -1, 1.5, math.nan, "3", True)),
     ],
 )
 def test_options_of_deciders(decider, name, values):
@@ -216,13 +213,13 @@ def test_refusals_are_jaxcd_errors_of_plain_words():
         assert len(str(caught.value)) > 40 and "\n" not in str(caught.value).strip()
 
 
-@pytest.mark.parametrize("decider", PRIVATE, ids=str)
-def test_allowed_without_privacy_or_refused_in_words(decider):
+@ROWS
+def test_allowed_without_privacy_or_refused_in_words(row: DeciderRow):
     """A private decider with NO_PRIVACY either answers without noise, or says that it needs a
     budget.
     """
     try:
-        result = private(decider=decider, budget=jaxcd.NO_PRIVACY)
+        result = private(row, budget=jaxcd.NO_PRIVACY)
     except JaxcdError:
         return
     assert result.cost.epsilon == math.inf and not result.cost.proven

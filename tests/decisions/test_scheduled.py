@@ -8,60 +8,29 @@ import math
 import pickle
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd.decisions import Frontier, Noise, Question
 from jaxcd.discovery import SearchPass, fci
-from jaxcd.errors import OptionError, PrivacyError, SensitivityError
+from jaxcd.errors import BudgetExhausted, OptionError, PrivacyError, SensitivityError
 from jaxcd.privacy import Accountant, Ledger, LedgerPart
 from jaxcd.queries import Door, Session
+from tests.helpers import coded, dependent, independent, numbers, simulated
 
 LEVELS = (2, 3, 2, 4, 3)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
-D = len(LEVELS)
-TESTS = (jaxcd.CovarianceNorm(), jaxcd.KendallTau())
-INNER: tuple[Any, ...] = (
-    jaxcd.NoisyThreshold(),
-    jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN),
-    jaxcd.NoisyThreshold(n_queries=3),
-    jaxcd.SparseVector(),
-    jaxcd.SparseVector(n_rounds=2),
-    jaxcd.SieveAndExamine(rate=0.5),
-    jaxcd.ExponentialSelect(),
-    jaxcd.ExponentialSelect(n_questions=4),
-)
-
-
-def dataset(seed: int, n: int) -> jaxcd.Dataset:
-    rng = np.random.default_rng(seed)
-    codes = np.zeros((n, D), dtype=np.int32)
-    for j, k in enumerate(LEVELS):
-        parents = codes[:, rng.permutation(j)[:2]].sum(1) if j else np.zeros(n, dtype=np.int64)
-        codes[:, j] = np.where(
-            rng.random(n) < rng.choice([0, 0.5, 1]), parents % k, rng.integers(0, k, n)
-        )
-    return jaxcd.Dataset.from_codes(codes, domain=DOMAIN)
-
-
-def independent(n: int = 500) -> jaxcd.Dataset:
-    rng = np.random.default_rng(0)
-    codes = np.stack([rng.integers(0, k, n) for k in LEVELS], axis=1).astype(np.int32)
-    return jaxcd.Dataset.from_codes(codes, domain=DOMAIN)
+TEST = jaxcd.CovarianceNorm()
 
 
 def private(door: Any = jaxcd.pc, **options: Any) -> jaxcd.DiscoveryResult:
     defaults = {
-        "data": dataset(0, 200),
-        "test": TESTS[0],
+        "data": dependent(0, 200, *LEVELS),
+        "test": TEST,
         "budget": jaxcd.Budget(2.0, 1e-6),
         "key": None,
     }
-    merged = {**defaults, "noise": jaxcd.SimulatedNoise(jax.random.key(0)), **options}
+    merged = {**defaults, "noise": simulated(), **options}
     return door(merged.pop("data"), **merged)
 
 
@@ -89,8 +58,8 @@ def charged_by_frontier(
 ) -> tuple[list[list[Any]], Any, Ledger]:
     """The events charged for each frontier, the run, and the ledger."""
     ledger = Ledger(budget)
-    session = Session(Door(dataset(1, 200), budget), TESTS[0], alpha=decider.alpha)
-    run = decider.start(session, Accountant(ledger, jaxcd.SimulatedNoise(jax.random.key(3))))
+    session = Session(Door(dependent(1, 200, *LEVELS), budget), TEST, alpha=decider.alpha)
+    run = decider.start(session, Accountant(ledger, simulated(3)))
     events = []
     for frontier in frontiers:
         before = len(ledger.entries)
@@ -105,42 +74,6 @@ PAIRS = [
     Question(1, 3, ((0,),)),
     Question(2, 3, ((4,),)),
 ]
-
-
-# Totals
-
-
-@settings(max_examples=20, deadline=None)
-@given(
-    inner=st.sampled_from(INNER),
-    split=st.sampled_from([(1.0,), (0.4, 0.3, 0.2, 0.1), (0.01, 5.0), (1, 1, 1)]),
-    later=st.sampled_from([0.01, 0.15, 0.9]),
-    door=st.sampled_from([jaxcd.pc, fci]),
-    test=st.sampled_from(TESTS),
-    epsilon=st.floats(-3, 2).map(lambda x: 10.0**x),
-    delta=st.sampled_from([0.0, 1e-12, 1e-6, 1e-2]),
-    seed=st.integers(0, 10_000),
-    stable=st.booleans(),
-)
-def test_no_run_exceeds_its_budget(inner, split, later, door, test, epsilon, delta, seed, stable):
-    if getattr(inner, "noise", None) is Noise.GAUSSIAN:
-        delta = delta or 1e-9
-    result = private(
-        door,
-        data=dataset(seed, 60),
-        test=test,
-        decider=jaxcd.Scheduled(inner, split=split, later_pass_share=later),
-        budget=jaxcd.Budget(epsilon, delta),
-        noise=jaxcd.SimulatedNoise(jax.random.key(seed)),
-        stable=stable,
-    )
-    assert result.cost.epsilon <= epsilon and result.spent.epsilon <= epsilon
-    rows = result.info["ledger"]
-    pure = math.fsum(math.inf if row["epsilon"] is None else row["epsilon"] for row in rows)
-    rho = math.fsum(row["rho"] for row in rows)
-    limit = Ledger(jaxcd.Budget(epsilon, delta)).rho_limit
-    assert pure <= epsilon * (1 + 1e-12) or rho <= limit * (1 + 1e-12)
-    assert all(record.level < len(split) for record in result.info["levels"] if record.n_asked)
 
 
 # The split is what is charged
@@ -230,14 +163,14 @@ def test_fci_spends_on_both_passes():
         [np.digitize(values[name] / values[name].std(), [-0.5, 0.5]) for name in "ABCDE"], axis=1
     )
     domain = jaxcd.Domain({name: jaxcd.Ordinal((0, 1, 2)) for name in "ABCDE"})
-    data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
+    data = coded(codes, domain)
     split, later = (0.5, 0.3, 0.2), 0.3
     result = private(
         fci,
         data=data,
         decider=jaxcd.Scheduled(jaxcd.NoisyThreshold(), split=split, later_pass_share=later),
         budget=jaxcd.Budget(1000.0),
-        noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+        noise=simulated(1),
     )
     second = [
         record
@@ -261,7 +194,7 @@ def test_fci_spends_on_both_passes():
 
 def test_levels_after_the_last_are_not_asked():
     result = private(
-        data=independent(),
+        data=independent(500, *LEVELS),
         decider=jaxcd.Scheduled(jaxcd.SparseVector(), split=(1.0,)),
         budget=jaxcd.Budget(1e-3),
     )
@@ -275,7 +208,11 @@ def test_levels_after_the_last_are_not_asked():
     [jaxcd.NoisyThreshold(), jaxcd.SparseVector(), jaxcd.ExponentialSelect()],
     ids=lambda d: d.name,
 )
-@pytest.mark.parametrize("data", [independent(), dataset(2, 500)], ids=["independent", "dependent"])
+@pytest.mark.parametrize(
+    "data",
+    [independent(500, *LEVELS), dependent(2, 500, *LEVELS)],
+    ids=["independent", "dependent"],
+)
 def test_counts_that_follow_from_the_level_never_run_dry(
     inner: Any, data: jaxcd.Dataset, stable: bool, monkeypatch: pytest.MonkeyPatch
 ):
@@ -286,31 +223,24 @@ def test_counts_that_follow_from_the_level_never_run_dry(
     def watched(self: Any, event: Any) -> int:
         try:
             return charge(self, event)
-        except jaxcd.errors.BudgetExhausted as error:
+        except BudgetExhausted as error:
             refused.append(str(error))
             raise
 
     monkeypatch.setattr(LedgerPart, "charge", watched)
     for seed in range(4):
-        private(
-            data=data,
-            decider=jaxcd.Scheduled(inner),
-            stable=stable,
-            noise=jaxcd.SimulatedNoise(jax.random.key(seed)),
-        )
+        private(data=data, decider=jaxcd.Scheduled(inner), stable=stable, noise=simulated(seed))
     assert refused == []
 
 
 def test_a_dry_level_keeps_its_edges_and_the_next_one_goes_on():
     """One round a level, independent columns, a large budget: one pair a level is separated."""
     decider = jaxcd.Scheduled(jaxcd.SparseVector(n_rounds=1), split=(1.0, 1.0, 1.0))
-    result = private(data=independent(), decider=decider, budget=jaxcd.Budget(90.0))
+    result = private(data=independent(500, *LEVELS), decider=decider, budget=jaxcd.Budget(90.0))
     assert sorted(len(given) for given in result.separating_sets.values()) == [0, 1, 2]
     assert [row["epsilon"] for row in result.info["ledger"]] == pytest.approx([30.0] * 3)
-    session = Session(Door(independent(), jaxcd.Budget(90.0)), TESTS[0], alpha=0.05)
-    run = decider.start(
-        session, Accountant(Ledger(jaxcd.Budget(90.0)), jaxcd.SimulatedNoise(jax.random.key(0)))
-    )
+    session = Session(Door(independent(500, *LEVELS), jaxcd.Budget(90.0)), TEST, alpha=0.05)
+    run = decider.start(session, Accountant(Ledger(jaxcd.Budget(90.0)), simulated()))
     run.answer(ByLevel(0, [Question(0, 1, ((),)), Question(0, 2, ((),))]))
     assert run.unanswered and not run.exhausted
 
@@ -344,7 +274,7 @@ def test_without_privacy_it_is_the_inner_decider(inner: Any):
 
 def test_a_bought_preparation_comes_first_and_out_of_the_whole():
     rng = np.random.default_rng(0)
-    domain = jaxcd.Domain({name: jaxcd.Numeric(-4, 4) for name in "abcd"})
+    domain = numbers("abcd", -4, 4)
     data = jaxcd.Dataset.from_array(
         np.clip(rng.normal(size=(400, 4)), -4, 4), names=list("abcd"), domain=domain
     )
@@ -425,12 +355,11 @@ def test_refused_before_a_charge(monkeypatch: pytest.MonkeyPatch):
         )
     with pytest.raises(PrivacyError, match="(?i)declar"):
         private(
-            data=jaxcd.Dataset.from_array(np.array(dataset(0, 60).codes)),
+            data=jaxcd.Dataset.from_array(np.array(dependent(0, 60, *LEVELS).codes)),
             decider=jaxcd.Scheduled(jaxcd.SparseVector()),
         )
     numeric = jaxcd.Dataset.from_array(
-        np.random.default_rng(0).uniform(-1, 1, (60, 3)),
-        domain=jaxcd.Domain({name: jaxcd.Numeric(-1, 1) for name in "abc"}),
+        np.random.default_rng(0).uniform(-1, 1, (60, 3)), domain=numbers("abc", -1, 1)
     )
     # A test that buys its preparation, under a decider that cannot use it.
     with pytest.raises(OptionError, match="permutation null"):

@@ -35,13 +35,10 @@ from jaxcd.releases import release_contrast_moments
 from jaxcd.releases.moments.linear_models import fit_linear_gaussian
 from jaxcd.releases.redrawing import release_again
 from jaxcd.releases.tables.fitted_tables import CellModel, fit_tables
+from tests.helpers import numbers, sampled, simulated
 
 NETWORK = jaxcd.networks.load("cancer")
 BUDGET = jaxcd.Budget(1.0, 1e-6)
-
-
-def noise(seed: int) -> jaxcd.SimulatedNoise:
-    return jaxcd.SimulatedNoise(jax.random.key(seed))
 
 
 def gaussian_data(
@@ -149,7 +146,7 @@ def test_tables_without_noise_are_the_conditional_frequencies(discrete: jaxcd.Da
 def test_the_linear_model_has_the_released_moments_of_every_family(seed: int) -> None:
     """Exactly, by solving x = W^T x + e; and the rows scatter about it."""
     data, _ = gaussian_data(seed % 5)
-    bought = jaxcd.release(data, jaxcd.SecondMoments(), budget=BUDGET, noise=noise(seed))
+    bought = jaxcd.release(data, jaxcd.SecondMoments(), budget=BUDGET, noise=simulated(seed))
     order = np.random.default_rng(seed).permutation(4)
     adjacency = np.zeros((4, 4), dtype=bool)  # complete: then the whole covariance must come back
     for i, j in itertools.combinations(range(4), 2):
@@ -172,9 +169,9 @@ def test_the_linear_model_has_the_released_moments_of_every_family(seed: int) ->
 
 def test_bounds_of_columns_hold_in_drawn_rows() -> None:
     data, _ = gaussian_data(0)
-    domain = jaxcd.Domain({name: jaxcd.Numeric(-1.0, 1.5) for name in data.names})
+    domain = numbers(data.names, -1.0, 1.5)
     clipped = jaxcd.Dataset.from_array(data.numeric, domain=domain, clip=True)
-    bought = jaxcd.release(clipped, jaxcd.SecondMoments(), budget=BUDGET, noise=noise(0))
+    bought = jaxcd.release(clipped, jaxcd.SecondMoments(), budget=BUDGET, noise=simulated())
     rows = fit_linear_gaussian(bought, np.zeros((4, 4), dtype=bool)).sample(
         5000, key=jax.random.key(0)
     )
@@ -187,24 +184,27 @@ def test_a_release_is_bought_again_as_it_was(discrete: jaxcd.Dataset) -> None:
         (jaxcd.Histogram(), BUDGET),
         (jaxcd.Marginals(), BUDGET),
     ):
-        bought = jaxcd.release(discrete, kind, budget=budget, noise=noise(1))
-        fresh = release_again(bought, discrete, kind=bought.bought, noise=noise(2))
+        bought = jaxcd.release(discrete, kind, budget=budget, noise=simulated(1))
+        fresh = release_again(bought, discrete, kind=bought.bought, noise=simulated(2))
         assert type(fresh) is type(bought) and fresh.cost.epsilon == bought.cost.epsilon
     other = jaxcd.Marginals(shares=(0.2, 0.4, 0.4))
     with pytest.raises(OptionError, match="kind"):
-        release_again(bought, discrete, kind=other, noise=noise(2))
+        release_again(bought, discrete, kind=other, noise=simulated(2))
     data, _ = gaussian_data(0)
     moments = jaxcd.release(
-        data, jaxcd.SecondMoments(shares=(0.3, 0.7), scale_share=0.2), budget=BUDGET, noise=noise(1)
+        data,
+        jaxcd.SecondMoments(shares=(0.3, 0.7), scale_share=0.2),
+        budget=BUDGET,
+        noise=simulated(1),
     )
-    fresh = release_again(moments, data, kind=moments.bought, noise=noise(2))
+    fresh = release_again(moments, data, kind=moments.bought, noise=simulated(2))
     assert [row["label"] for row in fresh.charges] == [row["label"] for row in moments.charges]
     np.testing.assert_allclose(
         [row["rho"] for row in fresh.charges], [row["rho"] for row in moments.charges], rtol=1e-6
     )
     units = {name: 1.0 for name in data.names}
     public = jaxcd.release(
-        data, jaxcd.SecondMoments(centres=units, scales=units), budget=BUDGET, noise=noise(1)
+        data, jaxcd.SecondMoments(centres=units, scales=units), budget=BUDGET, noise=simulated(1)
     )
     assert public.bought == jaxcd.SecondMoments(centres=units, scales=units)
     empty = np.zeros((4, 4), dtype=bool)
@@ -222,7 +222,7 @@ def test_the_options_of_a_purchase_are_in_its_file(discrete: jaxcd.Dataset, tmp_
         (data, jaxcd.SecondMoments(centres=units, scales=units, shares=(0.4, 0.6))),
         (data, jaxcd.Features(n_features=3)),
     ):
-        bought = jaxcd.release(rows, kind, budget=BUDGET, noise=noise(1))
+        bought = jaxcd.release(rows, kind, budget=BUDGET, noise=simulated(1))
         assert (
             jaxcd.Release.load(bought.save(tmp_path / "bought.npz")).bought == bought.bought == kind
         )
@@ -233,7 +233,9 @@ def test_the_options_of_a_purchase_are_in_its_file(discrete: jaxcd.Dataset, tmp_
 
 
 def test_shares_add_up_and_repeat(discrete: jaxcd.Dataset) -> None:
-    bought = jaxcd.release(discrete, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise(3))
+    bought = jaxcd.release(
+        discrete, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=simulated(3)
+    )
     run = jaxcd.search(bought)
     first = edge_confidence(bought, run, n_draws=4, seed=7)
     again = edge_confidence(bought, n_draws=4, seed=7)  # searches by itself
@@ -306,7 +308,7 @@ def test_features_are_drawn_without_rows() -> None:
         jaxcd.Dataset.from_array(columns, domain=domain),
         jaxcd.Features(),
         budget=BUDGET,
-        noise=noise(0),
+        noise=simulated(),
     )
     run = jaxcd.search(bought)
     found = edge_confidence(bought, run, n_draws=8)
@@ -323,7 +325,9 @@ def test_features_are_drawn_without_rows() -> None:
 
 
 def test_every_search_on_a_release_can_be_repeated(discrete: jaxcd.Dataset) -> None:
-    bought = jaxcd.release(discrete, jaxcd.Histogram(), budget=jaxcd.Budget(4.0), noise=noise(3))
+    bought = jaxcd.release(
+        discrete, jaxcd.Histogram(), budget=jaxcd.Budget(4.0), noise=simulated(3)
+    )
     chi_square = {
         "test": jaxcd.ChiSquare(),
         "decider": jaxcd.Threshold(0.01),
@@ -351,7 +355,7 @@ def test_probable_edges_are_more_often_true() -> None:
     for seed in range(24):
         data, truth = gaussian_data(seed, n_variables=5, n_samples=500)
         bought = jaxcd.release(
-            data, jaxcd.SecondMoments(), budget=jaxcd.Budget(2.0, 1e-6), noise=noise(seed)
+            data, jaxcd.SecondMoments(), budget=jaxcd.Budget(2.0, 1e-6), noise=simulated(seed)
         )
         run = search_second_moments(bought, penalty=1.0)
         found = edge_confidence(bought, run, n_draws=6, seed=seed)
@@ -392,11 +396,11 @@ def test_decisions_have_the_normal_probabilities() -> None:
 
 def test_the_levelwise_run_keeps_what_it_released() -> None:
     """Every decision about a pair follows from its row, and only noisy numbers are kept."""
-    data = jaxcd.networks.load("asia").sample(20_000, key=jax.random.key(0))
+    data = sampled("asia", 20_000)
     session = Session(Door(data, BUDGET), CovarianceNorm(), alpha=0.05)
     runs = []
     for seed in (0, 1):
-        run = LevelwiseGaussian().start(session, Accountant(Ledger(BUDGET), noise(seed)))
+        run = LevelwiseGaussian().start(session, Accountant(Ledger(BUDGET), simulated(seed)))
         skeleton = search_skeleton(
             run,
             8,
@@ -418,13 +422,13 @@ def test_the_levelwise_run_keeps_what_it_released() -> None:
 
 
 def test_the_deviation_of_a_norm_is_that_of_repeated_releases() -> None:
-    data = jaxcd.networks.load("survey").sample(5000, key=jax.random.key(0))
+    data = sampled("survey", 5000)
     session = Session(Door(data, BUDGET), CovarianceNorm(), alpha=0.05)
     names = session.names
     x, y = sorted((names.index("E"), names.index("R")))
     norms, deviations = [], []
     for seed in range(200):
-        accountant = Accountant(Ledger(jaxcd.Budget(1e6, 1e-6)), noise(seed))
+        accountant = Accountant(Ledger(jaxcd.Budget(1e6, 1e-6)), simulated(seed))
         moments = release_contrast_moments(
             session, accountant, rho=0.5, mean_weight=0.3, label="moments"
         )

@@ -18,10 +18,11 @@ from jaxcd.discovery.score.exact_search import exact_search
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.metrics import arc_f1
-from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
+from jaxcd.privacy import NO_PRIVACY, Budget
 from jaxcd.releases import Histogram, MeasurementErrorScore, Release
 from jaxcd.scores import BICScore, GraphScore
 from jaxcd.scores.equivalence import equivalence_keys
+from tests.helpers import simulated
 
 
 def all_dags(d: int) -> np.ndarray:
@@ -143,9 +144,7 @@ def test_options_are_checked():
 
 def buy(name: str, *, epsilon: float, seed: int, n: int = 100_000):
     data = networks.load(name).sample(n, key=jax.random.key(seed))
-    return Histogram().release(
-        data, budget=Budget(epsilon), noise=SimulatedNoise(jax.random.key(seed))
-    )
+    return Histogram().release(data, budget=Budget(epsilon), noise=simulated(seed))
 
 
 @pytest.mark.parametrize(
@@ -219,7 +218,5 @@ def test_one_level_columns_do_no_harm():
     data = jaxcd.Dataset.from_codes(
         np.stack([a, np.zeros_like(a), b], axis=1).astype(np.int32), domain=domain
     )
-    run = search_histogram(
-        Histogram().release(data, budget=Budget(1.0), noise=SimulatedNoise(jax.random.key(0)))
-    )
+    run = search_histogram(Histogram().release(data, budget=Budget(1.0), noise=simulated()))
     assert run.graph == MixedGraph.from_edges(data.names, ["a --- b"])

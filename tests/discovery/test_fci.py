@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import itertools
 
-import jax
 import networkx as nx
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from jaxcd.discovery import DiscoveryResult, SearchPass, dag_to_pag, fci
 from jaxcd.discovery.constraint.search import ConstraintSearch
 from jaxcd.errors import OptionError
 from jaxcd.graphs import DSeparation, random_dag
+from tests.helpers import coded, levelled, simulated
 
 # x and y have the neighbours b and c, which do not separate them: given b the path x <- M -> b <- a
 # -> c ... is open, and given c its mirror image.  Only {a, b, c} does, and a is no neighbour of x
@@ -213,7 +213,7 @@ def test_the_rules_ask_nothing(monkeypatch: pytest.MonkeyPatch):
 # --------------------------------------------------------------------------------------------------
 
 LEVELS = (2, 3, 2, 3, 2, 2)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
+DOMAIN = levelled(*LEVELS)
 
 
 def dataset(seed: int, n: int = 400) -> jaxcd.Dataset:
@@ -225,7 +225,7 @@ def dataset(seed: int, n: int = 400) -> jaxcd.Dataset:
         codes[:, j] = np.where(
             rng.random(n) < rng.uniform(0.2, 0.7), parents % k, rng.integers(0, k, n)
         )
-    return jaxcd.Dataset.from_codes(codes, domain=DOMAIN)
+    return coded(codes, DOMAIN)
 
 
 @settings(max_examples=12, deadline=None)
@@ -328,6 +328,9 @@ def hidden_separator_data(n: int = 20_000) -> jaxcd.Dataset:
 
 
 DECIDERS = [
+    jaxcd.ExponentialSelect(alpha=1e-3, n_questions=60),
+    jaxcd.Scheduled(jaxcd.ExponentialSelect(alpha=1e-3)),
+    jaxcd.Scheduled(jaxcd.NoisyThreshold(alpha=1e-3)),
     jaxcd.NoisyThreshold(alpha=1e-3),
     jaxcd.SparseVector(alpha=1e-3, n_rounds=5),
     jaxcd.SieveAndExamine(alpha=1e-3, n_rounds=8),
@@ -346,7 +349,7 @@ def test_every_decider_serves_both_passes_under_one_ledger(decider):
         decider=decider,
         budget=budget,
         key=None,
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
+        noise=simulated(),
     )
     assert result.graph == dag_to_pag(HIDDEN_SEPARATOR, latent=["L", "M"]).reordered(
         result.graph.names
@@ -366,12 +369,7 @@ def test_levelwise_gaussian_holds_back_for_the_second_pass():
         "key": None,
     }
     both, one = (
-        fci(
-            hidden_separator_data(),
-            noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-            possible_d_sep=second,
-            **options,
-        )
+        fci(hidden_separator_data(), noise=simulated(), possible_d_sep=second, **options)
         for second in (True, False)
     )
     total = jaxcd.privacy.Ledger(options["budget"]).remaining_rho
@@ -398,7 +396,7 @@ def test_a_small_budget_is_never_exceeded():
             decider=decider,
             budget=budget,
             key=None,
-            noise=jaxcd.SimulatedNoise(jax.random.key(seed)),
+            noise=simulated(seed),
         )
         assert result.spent.epsilon <= result.cost.epsilon == 0.5
     assert result.exhausted  # three answers are not enough for anything

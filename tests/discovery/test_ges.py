@@ -31,6 +31,7 @@ from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.releases import MeasurementErrorScore
 from jaxcd.scores import BIC, BDeu, BDeuScore, BICScore
+from tests.helpers import numbers, simulated
 
 NONE = jaxcd.NO_PRIVACY
 Parents = tuple[int, ...]
@@ -267,7 +268,7 @@ def test_numeric_columns():
 def test_releases_are_searched_at_their_own_cost():
     network = jaxcd.networks.load("cancer")
     data = network.sample(50_000, key=jax.random.key(0))
-    noise = jaxcd.SimulatedNoise(jax.random.key(1))
+    noise = simulated(1)
     for kind in (jaxcd.Histogram(), jaxcd.Marginals()):
         bought = jaxcd.release(data, kind, budget=jaxcd.Budget(2.0, 1e-6), noise=noise)
         for run in (ges(bought), exact_search(bought)):
@@ -285,13 +286,10 @@ def test_second_moments_are_searched():
     dag = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d")])
     model = jaxcd.data.structural.linear_gaussian_sem(dag, key=jax.random.key(4))
     values = model.sample(50_000, key=jax.random.key(5))
-    domain = jaxcd.Domain([(name, jaxcd.Numeric(-20.0, 20.0)) for name in values.names])
+    domain = numbers(values.names, -20.0, 20.0)
     data = jaxcd.Dataset.from_frame(values.to_frame(), domain=domain, clip=True)
     bought = jaxcd.release(
-        data,
-        jaxcd.SecondMoments(),
-        budget=jaxcd.Budget(2.0, 1e-6),
-        noise=jaxcd.SimulatedNoise(jax.random.key(6)),
+        data, jaxcd.SecondMoments(), budget=jaxcd.Budget(2.0, 1e-6), noise=simulated(6)
     )
     run = ges(bought)
     assert run.graph == dag_to_cpdag(dag).reordered(run.graph.names) and run.cost == bought.cost

@@ -21,6 +21,7 @@ from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.queries import Door, Session
 from jaxcd.scores import BIC, BICScore, LocalScore
+from tests.helpers import sampled, simulated
 
 NONE = jaxcd.NO_PRIVACY
 
@@ -125,12 +126,7 @@ def test_numeric_columns():
 def test_a_release_is_searched_at_its_own_cost():
     network = jaxcd.networks.load("cancer")
     data = network.sample(100_000, key=jax.random.key(0))
-    bought = jaxcd.release(
-        data,
-        jaxcd.Histogram(),
-        budget=jaxcd.Budget(2.0),
-        noise=jaxcd.SimulatedNoise(jax.random.key(1)),
-    )
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(2.0), noise=simulated(1))
     run = mmhc(bought)
     assert run.cost == bought.cost and run.spent == bought.spent
     assert jaxcd.metrics.skeleton_f1(run.graph, network.cpdag()) >= 0.75
@@ -143,7 +139,7 @@ def test_the_skeleton_of_alarm(data_folder: Path):
 
 
 def test_refusals():
-    data = jaxcd.networks.load("cancer").sample(100, key=jax.random.key(0))
+    data = sampled("cancer", 100)
     with pytest.raises(PrivacyError, match="buy a release"):
         mmhc(data, budget=jaxcd.Budget(1.0))
     with pytest.raises(PrivacyError, match="released by mechanisms only"):

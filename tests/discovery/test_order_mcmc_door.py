@@ -15,9 +15,11 @@ from scipy.special import logsumexp
 import jaxcd
 from jaxcd.discovery import OrderPosterior, StructurePrior
 from jaxcd.discovery.score.order_mcmc import sample_orders
+from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.scores import LocalScore
 from jaxcd.scores.bge import BGe
+from tests.helpers import simulated
 
 NONE = jaxcd.NO_PRIVACY
 QUICK = {"n_steps": 400, "burn_in": 100}
@@ -136,7 +138,7 @@ def test_many_columns_have_few_parents():
 def test_a_release_is_searched_at_its_own_cost(tmp_path):
     network = jaxcd.networks.load("cancer")
     data = network.sample(200_000, key=jax.random.key(0))
-    noise = jaxcd.SimulatedNoise(jax.random.key(1))
+    noise = simulated(1)
     bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(4.0), noise=noise)
     run = jaxcd.order_mcmc(bought, key=jax.random.key(2), **QUICK)
     assert (
@@ -168,18 +170,18 @@ def test_a_release_is_searched_at_its_own_cost(tmp_path):
 )
 def test_wrong_arguments(wrong: dict, match: str):
     arguments = {"budget": NONE, "key": jax.random.key(0), **QUICK} | wrong
-    with pytest.raises(jaxcd.errors.OptionError, match=match):
+    with pytest.raises(OptionError, match=match):
         jaxcd.order_mcmc(four_columns(20), **arguments)
 
 
 def test_other_refusals():
     data, key = four_columns(20), jax.random.key(0)
-    with pytest.raises(jaxcd.errors.PrivacyError, match="buy a release"):
+    with pytest.raises(PrivacyError, match="buy a release"):
         jaxcd.order_mcmc(data, budget=jaxcd.Budget(1.0), key=key)
-    with pytest.raises(jaxcd.errors.OptionError, match="neither a Dataset nor a Release"):
+    with pytest.raises(OptionError, match="neither a Dataset nor a Release"):
         jaxcd.order_mcmc(np.zeros((3, 3)), budget=NONE, key=key)
     bought = jaxcd.release(
         data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=jaxcd.SimulatedNoise(key)
     )
-    with pytest.raises(jaxcd.errors.OptionError, match="has been paid for"):
+    with pytest.raises(OptionError, match="has been paid for"):
         jaxcd.order_mcmc(bought, budget=jaxcd.Budget(1.0), key=key)

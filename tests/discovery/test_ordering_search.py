@@ -17,9 +17,10 @@ from jaxcd.discovery.released import score_graph, score_subgraphs, search_margin
 from jaxcd.discovery.score.exact_search import exact_search
 from jaxcd.discovery.score.ordering_search import _BestFamilies, _insert, ordering_search
 from jaxcd.errors import OptionError
-from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
+from jaxcd.privacy import NO_PRIVACY, Budget
 from jaxcd.releases import Histogram, Marginals, SetScore
 from jaxcd.scores import BICScore, LocalScore
+from tests.helpers import simulated
 
 
 class RandomScore(LocalScore):
@@ -159,9 +160,7 @@ def test_without_privacy_the_whole_is_bic_on_the_candidates(survey):
 
 def test_a_release_is_searched_at_its_price(survey):
     network, data = survey
-    release = Marginals().release(
-        data, budget=Budget(2.0, 1e-6), noise=SimulatedNoise(jax.random.key(1))
-    )
+    release = Marginals().release(data, budget=Budget(2.0, 1e-6), noise=simulated(1))
     found = search_marginals(release)
     assert found.cost == release.cost and found.spent == release.spent and not found.exhausted
     assert jaxcd.metrics.skeleton_f1(found.graph, network.cpdag()) > 0.6

@@ -14,16 +14,11 @@ from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd.errors import JaxcdError, OptionError
+from tests.catalogue import TABLE_TESTS
+from tests.helpers import coded, levelled, numbers
 
 LEVELS = (2, 3, 2, 3, 2, 4)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
-TESTS = (
-    jaxcd.ChiSquare(),
-    jaxcd.GTest(),
-    jaxcd.CovarianceNorm(),
-    jaxcd.PooledCovariance(),
-    jaxcd.KendallTau(),
-)
+DOMAIN = levelled(*LEVELS)
 
 
 def dataset(seed: int, n: int = 400) -> jaxcd.Dataset:
@@ -39,7 +34,7 @@ def dataset(seed: int, n: int = 400) -> jaxcd.Dataset:
         )
     if seed % 3 == 0:
         codes[:, 4] = codes[:, 2]
-    return jaxcd.Dataset.from_codes(codes, domain=DOMAIN)
+    return coded(codes, DOMAIN)
 
 
 def plain(data: jaxcd.Dataset, test: jaxcd.citests.CITest, **options) -> jaxcd.DiscoveryResult:
@@ -48,7 +43,7 @@ def plain(data: jaxcd.Dataset, test: jaxcd.citests.CITest, **options) -> jaxcd.D
     )
 
 
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
+@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10_000), order=st.permutations(range(len(LEVELS))))
 def test_stable_skeleton_does_not_depend_on_column_order(test, seed: int, order: list[int]):
@@ -84,18 +79,16 @@ def test_numeric_columns(seed: int, order: list[int]):
     values[:, 1] += values[:, 0]
     values[:, 2] += 0.2 * values[:, 1]
     values[:, 4] = values[:, 3]  # exact copies
-    data = jaxcd.Dataset.from_array(
-        values, domain=jaxcd.Domain({f"v{j}": jaxcd.Numeric() for j in range(5)})
-    )
+    data = jaxcd.Dataset.from_array(values, domain=numbers(5))
     first, second = plain(data, jaxcd.FisherZ()), plain(data.permuted(order), jaxcd.FisherZ())
     assert second.graph.skeleton().reordered(data.names) == first.graph.skeleton()
 
 
-@pytest.mark.parametrize("test", [jaxcd.GTest(), jaxcd.KendallTau()], ids=lambda test: test.name)
+@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
 def test_order_of_rows_does_not_matter(test):
     data = dataset(5)
     order = np.random.default_rng(0).permutation(400)
-    again = jaxcd.Dataset.from_codes(data.codes[order], domain=DOMAIN)
+    again = coded(data.codes[order], DOMAIN)
     first, second = plain(data, test), plain(again, test)
     assert first.graph == second.graph and first.separating_sets == second.separating_sets
 

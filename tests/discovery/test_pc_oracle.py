@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-import jax
 import networkx as nx
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 import jaxcd
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, d_separated, dag_to_cpdag, random_dag
+from tests.helpers import sampled
 
 NETWORKS = ("cancer", "earthquake", "asia", "survey", "sachs", "child", "alarm")
 
@@ -171,7 +171,7 @@ def test_latent_nodes_are_not_columns():
 
 def test_oracle_with_data_or_without_is_told_apart():
     dag = jaxcd.networks.load("cancer").dag
-    data = jaxcd.networks.load("cancer").sample(50, key=jax.random.key(0))
+    data = sampled("cancer", 50)
     options = {"decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
     with pytest.raises(OptionError):
         jaxcd.pc(data, test=jaxcd.Oracle(dag), **options)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import jax
 import networkx as nx
 import numpy as np
 import pytest
 
 import jaxcd
 from jaxcd import MixedGraph
+from jaxcd.errors import OptionError
+from tests.helpers import coded, simulated
 
 BINARY = jaxcd.Categorical(("no", "yes"))
 BUDGET = jaxcd.Budget(4.0, 1e-6)
@@ -25,7 +26,7 @@ def sample(n: int, edges: dict[str, tuple[str, ...]], strength: float, seed: int
         value = np.maximum.reduce([columns[p] for p in parents]) if parents else coin
         columns[name] = np.where(rng.random(n) < strength, value, coin)
     codes = np.column_stack(list(columns.values())).astype(np.int32)
-    return jaxcd.Dataset.from_codes(codes, domain=jaxcd.Domain({name: BINARY for name in edges}))
+    return coded(codes, jaxcd.Domain({name: BINARY for name in edges}))
 
 
 def run(data: jaxcd.Dataset, seed: int = 0, **options: float) -> jaxcd.DiscoveryResult:
@@ -34,7 +35,7 @@ def run(data: jaxcd.Dataset, seed: int = 0, **options: float) -> jaxcd.Discovery
         test=jaxcd.CovarianceNorm(),
         budget=BUDGET,
         key=None,
-        noise=jaxcd.SimulatedNoise(jax.random.key(seed)),
+        noise=simulated(seed),
         options=jaxcd.decisions.TreeOptions(**options),
     )
 
@@ -143,5 +144,5 @@ def test_without_tolerance_for_false_colliders_only_the_release_shows_them():
 
 
 def test_a_negative_tolerance_is_refused():
-    with pytest.raises(jaxcd.errors.OptionError, match="false_colliders"):
+    with pytest.raises(OptionError, match="false_colliders"):
         jaxcd.decisions.TreeOptions(false_colliders=-0.1)

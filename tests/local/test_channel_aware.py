@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import math
 
-import jax
 import networkx as nx
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from scipy import stats
 import jaxcd
 from jaxcd.citests import Query
 from jaxcd.data import Categorical, Dataset, Domain, Numeric
+from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.local import (
     BoundedGeometric,
     CombinedGeometric,
@@ -27,6 +27,7 @@ from jaxcd.local import (
     randomise,
 )
 from jaxcd.local.channel_tests import ChannelAwareChiSquare, _linear, _quadratic, channel_chi_square
+from tests.helpers import coded, levelled, simulated
 
 
 def response(k: int, epsilon: float) -> np.ndarray:
@@ -51,7 +52,7 @@ def independent(
 
 
 def domain(*cardinalities: int) -> Domain:
-    return Domain({f"c{j}": Categorical(tuple(range(k))) for j, k in enumerate(cardinalities)})
+    return levelled(*cardinalities, name="c", kind=Categorical)
 
 
 @pytest.mark.parametrize("shape", [(1, 2, 2), (1, 3, 4), (4, 2, 3), (9, 3, 3)])
@@ -169,7 +170,7 @@ def test_a_chain_is_found_where_the_naive_test_adds_an_edge(mechanism):
     b = np.where(rng.random(n) < 0.75, a, rng.integers(3, size=n))
     c = np.where(rng.random(n) < 0.75, b, rng.integers(3, size=n)) % 2
     data = Dataset.from_codes(np.column_stack([a, b, c]), domain=domain(3, 3, 2))
-    noisy = randomise(data, mechanism, noise=jaxcd.SimulatedNoise(jax.random.key(0)))
+    noisy = randomise(data, mechanism, noise=simulated())
     chain = nx.Graph([("c0", "c1"), ("c1", "c2")])
     runs = [
         jaxcd.pc(
@@ -192,9 +193,7 @@ def test_queries_in_batches_are_the_tables_one_by_one():
     codes[:, 2] = (codes[:, 1] + codes[:, 2]) % 3
     declared = domain(2, 4, 3, 2)
     for mechanism in (BoundedGeometric(0.6), CombinedKaryResponse(5.0)):
-        prepared = ChannelAwareChiSquare(mechanism).prepare(
-            Dataset.from_codes(codes, domain=declared)
-        )
+        prepared = ChannelAwareChiSquare(mechanism).prepare(coded(codes, declared))
         queries = [
             Query.of(x, y, z)
             for x, y in ((0, 3), (1, 2), (2, 3))
@@ -241,7 +240,7 @@ def test_degenerate_tables_have_an_answer():
             )
     assert channel_chi_square(np.zeros((4, 2, 3)), blur)[0] == 0
     codes = np.zeros((10, 3), dtype=np.int32)
-    data = Dataset.from_codes(codes, domain=domain(2, 1, 3))
+    data = coded(codes, domain(2, 1, 3))
     run = jaxcd.pc(
         data,
         test=ChannelAwareChiSquare(KaryResponse(1.0)),
@@ -253,21 +252,21 @@ def test_degenerate_tables_have_an_answer():
 
 
 def test_refusals():
-    with pytest.raises(jaxcd.errors.OptionError, match="mechanism"):
+    with pytest.raises(OptionError, match="mechanism"):
         ChannelAwareChiSquare("k-rr")
-    with pytest.raises(jaxcd.errors.DomainError, match="CombinedGeometric"):
+    with pytest.raises(DomainError, match="CombinedGeometric"):
         ChannelAwareChiSquare(CombinedGeometric(0.4, distance=Distance.EUCLIDEAN))
     test = ChannelAwareChiSquare(KaryResponse(1.0))
     numeric = Dataset.from_array(
         np.zeros((5, 2)), domain=Domain({"a": Numeric(0, 1), "b": Numeric(0, 1)})
     )
-    with pytest.raises(jaxcd.errors.DomainError, match="'a'"):
+    with pytest.raises(DomainError, match="'a'"):
         test.prepare(numeric)
     codes = np.zeros((5, 2), dtype=np.int32)
     undeclared = Domain(domain(2, 2).columns, declared=False)
-    with pytest.raises(jaxcd.errors.PrivacyError, match="domain"):
-        test.prepare(Dataset.from_codes(codes, domain=undeclared))
-    with pytest.raises(jaxcd.errors.OptionError):
+    with pytest.raises(PrivacyError, match="domain"):
+        test.prepare(coded(codes, undeclared))
+    with pytest.raises(OptionError):
         test.prepare(None)
     wide = test.prepare(
         Dataset.from_codes(np.zeros((5, 7), dtype=np.int32), domain=domain(*[4] * 7))

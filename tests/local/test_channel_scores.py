@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 import jaxcd
 from jaxcd.data import Categorical, Dataset, Domain, Numeric
+from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.local import (
     BoundedGeometric,
@@ -36,6 +37,7 @@ from jaxcd.local.base import ColumnwiseMechanism, LocalGuarantee, checked_cardin
 from jaxcd.local.channel_scores import MAX_FAMILY_CELLS, ChannelScore, continued_xlogx
 from jaxcd.local.uniforms import Uniforms
 from jaxcd.scores import BICScore
+from tests.helpers import coded, levelled, simulated
 
 NONE = jaxcd.NO_PRIVACY
 
@@ -60,7 +62,7 @@ class Honest(ColumnwiseMechanism):
 
 
 def domain(*cardinalities: int) -> Domain:
-    return Domain({f"c{j}": Categorical(tuple(range(k))) for j, k in enumerate(cardinalities)})
+    return levelled(*cardinalities, name="c", kind=Categorical)
 
 
 def drawn(n: int, *cardinalities: int, seed: int = 0) -> Dataset:
@@ -111,9 +113,7 @@ def test_without_noise_it_is_bic_empty_cells_and_all(n: int):
 
 
 def test_equivalent_dags_have_equal_totals_and_others_have_not():
-    data = randomise(
-        drawn(3000, 2, 3, 2), KaryResponse(4.0), noise=jaxcd.SimulatedNoise(jax.random.key(0))
-    )
+    data = randomise(drawn(3000, 2, 3, 2), KaryResponse(4.0), noise=simulated())
     score = ChannelAwareBIC(KaryResponse(4.0)).prepare(data)
     totals: dict[bytes, list[float]] = {}
     for a in dags(3):
@@ -132,9 +132,7 @@ def test_reversing_a_covered_edge_changes_nothing(seed: int, epsilon: float, n: 
     rng = np.random.default_rng(seed)
     cardinalities = tuple(rng.integers(1, 4, size=4).tolist())
     codes = np.column_stack([rng.integers(k, size=n) for k in cardinalities]).astype(np.int32)
-    score = ChannelAwareBIC(KaryResponse(epsilon)).prepare(
-        Dataset.from_codes(codes, domain=domain(*cardinalities))
-    )
+    score = ChannelAwareBIC(KaryResponse(epsilon)).prepare(coded(codes, domain(*cardinalities)))
     forward = score.local(0, (2, 3)) + score.local(1, (0, 2, 3))
     backward = score.local(1, (2, 3)) + score.local(0, (1, 2, 3))
     assert math.isfinite(forward) and forward == pytest.approx(backward, rel=1e-9, abs=1e-6)
@@ -224,7 +222,7 @@ def test_a_single_column_by_hand(epsilon: float, n: int, share: float):
     # the second has one level
     codes = np.column_stack([np.arange(n) >= round(share * n), np.zeros(n)]).astype(np.int32)
     score = ChannelAwareBIC(KaryResponse(epsilon), penalty_discount=1.5).prepare(
-        Dataset.from_codes(codes, domain=domain(2, 1))
+        coded(codes, domain(2, 1))
     )
     keep = math.tanh(epsilon / 2)
     estimate = (share - (1 - keep) / 2) / keep
@@ -284,11 +282,7 @@ def test_with_enough_records_the_best_class_is_the_true_one(mechanism, arcs):
 def test_searches_take_it_as_any_score():
     network = jaxcd.networks.load("cancer")
     mechanism = KaryResponse(30.0)
-    data = randomise(
-        network.sample(300_000, key=jax.random.key(0)),
-        mechanism,
-        noise=jaxcd.SimulatedNoise(jax.random.key(1)),
-    )
+    data = randomise(network.sample(300_000, key=jax.random.key(0)), mechanism, noise=simulated(1))
     score = ChannelAwareBIC(mechanism)
     runs = [
         jaxcd.exact_search(data, score=score, budget=NONE),
@@ -322,7 +316,7 @@ def test_degenerate_reports_have_a_score():
     for epsilon in (0.001, 1.0, 700.0):
         mechanism = KaryResponse(epsilon)
         for codes in (np.zeros((10, 3)), np.eye(3)[[0, 1, 1]], np.ones((2, 3)) * [1, 0, 2]):
-            data = Dataset.from_codes(codes.astype(np.int32), domain=domain(2, 2, 3))
+            data = coded(codes, domain(2, 2, 3))
             score = ChannelAwareBIC(mechanism).prepare(data)
             assert all(np.isfinite(score.table(v).scores).all() for v in range(3))
     constant = Dataset.from_codes(np.zeros((10, 3), dtype=np.int32), domain=domain(2, 1, 3))
@@ -342,37 +336,32 @@ def test_families_with_too_many_cells_are_never_chosen():
     assert 40**4 > MAX_FAMILY_CELLS
     assert score.local(0, (1, 2, 3)) == -math.inf
     assert math.isfinite(score.local(0, (1,)))
-    with pytest.raises(jaxcd.errors.DomainError, match="columns"):
+    with pytest.raises(DomainError, match="columns"):
         score.value((0, 1, 2, 3))
 
 
 def test_refusals():
-    with pytest.raises(jaxcd.errors.OptionError, match="mechanism"):
+    with pytest.raises(OptionError, match="mechanism"):
         ChannelAwareBIC("k-rr")
-    with pytest.raises(jaxcd.errors.DomainError, match="CombinedGeometric"):
+    with pytest.raises(DomainError, match="CombinedGeometric"):
         ChannelAwareBIC(CombinedGeometric(0.4, distance=Distance.EUCLIDEAN))
     for wrong in (0.0, -1.0, math.nan, math.inf, True):
-        with pytest.raises(jaxcd.errors.OptionError, match="penalty_discount"):
+        with pytest.raises(OptionError, match="penalty_discount"):
             ChannelAwareBIC(KaryResponse(1.0), penalty_discount=wrong)
     config = ChannelAwareBIC(KaryResponse(1.0))
     numeric = Dataset.from_array(
         np.zeros((5, 2)), domain=Domain({"a": Numeric(0, 1), "b": Numeric(0, 1)})
     )
-    with pytest.raises(jaxcd.errors.DomainError, match="'a'"):
+    with pytest.raises(DomainError, match="'a'"):
         config.prepare(numeric)
     codes = np.zeros((5, 2), dtype=np.int32)
-    with pytest.raises(jaxcd.errors.PrivacyError, match="domain"):
+    with pytest.raises(PrivacyError, match="domain"):
         config.prepare(
             Dataset.from_codes(codes, domain=Domain(domain(2, 2).columns, declared=False))
         )
-    declared = Dataset.from_codes(codes, domain=domain(2, 2))
-    with pytest.raises(jaxcd.errors.OptionError, match="max_parents"):
+    declared = coded(codes, domain(2, 2))
+    with pytest.raises(OptionError, match="max_parents"):
         config.prepare(declared, max_parents=-1)
-    bought = jaxcd.release(
-        declared,
-        jaxcd.Histogram(),
-        budget=jaxcd.Budget(1.0),
-        noise=jaxcd.SimulatedNoise(jax.random.key(0)),
-    )
-    with pytest.raises(jaxcd.errors.OptionError, match="randomise"):
+    bought = jaxcd.release(declared, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=simulated())
+    with pytest.raises(OptionError, match="randomise"):
         jaxcd.exact_search(bought, score=config)

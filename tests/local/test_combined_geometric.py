@@ -4,14 +4,13 @@ import itertools
 import math
 from collections import Counter
 
-import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from jaxcd.data import Dataset, Domain, Ordinal
+from jaxcd.data import Dataset, Domain
 from jaxcd.local import (
     BoundedGeometric,
     CombinedGeometric,
@@ -22,17 +21,13 @@ from jaxcd.local import (
     randomise,
 )
 from jaxcd.local.distances import Layout, decay_rates
-from jaxcd.privacy import SimulatedNoise
+from tests.helpers import coded, levelled, simulated
 
 SMALL = st.lists(st.integers(1, 5), min_size=1, max_size=3)
 
 
 def ordinal(*cardinalities: int) -> Domain:
-    return Domain({f"x{i}": Ordinal(tuple(range(k))) for i, k in enumerate(cardinalities)})
-
-
-def simulated(seed: int) -> SimulatedNoise:
-    return SimulatedNoise(jax.random.key(seed))
+    return levelled(*cardinalities, name="x")
 
 
 def step_index(distance: Distance, x, y) -> int:
@@ -151,8 +146,7 @@ def goodness_of_fit(mechanism, cardinalities, *, repeats, noise):
     truth = np.random.default_rng(9).permutation(np.repeat(np.arange(len(matrix)), repeats))
     codes = np.stack(np.unravel_index(truth, cardinalities), axis=1)
     out = np.ravel_multi_index(
-        tuple(randomise(Dataset.from_codes(codes, domain=domain), mechanism, noise=noise).codes.T),
-        cardinalities,
+        tuple(randomise(coded(codes, domain), mechanism, noise=noise).codes.T), cardinalities
     )
     observed = np.zeros(matrix.shape)
     np.add.at(observed, (truth, out), 1)

@@ -26,6 +26,7 @@ from jaxcd.local.bounded_geometric import column_rates
 from jaxcd.local.combined_geometric import combined_d_privacy, combined_epsilon
 from jaxcd.local.distances import Layout
 from jaxcd.privacy import Relation
+from tests.helpers import levelled
 
 KINDS = [
     (KaryResponse, None),
@@ -37,7 +38,7 @@ KINDS += [(CombinedGeometric, distance) for distance in Distance]
 
 
 def ordinal(*cardinalities: int) -> Domain:
-    return Domain({f"x{i}": Ordinal(tuple(range(k))) for i, k in enumerate(cardinalities)})
+    return levelled(*cardinalities, name="x")
 
 
 def brute_force(matrix, cardinalities, distance):

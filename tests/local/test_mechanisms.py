@@ -5,7 +5,6 @@ import math
 from decimal import Decimal, getcontext
 from fractions import Fraction
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,7 +30,8 @@ from jaxcd.local import (
 )
 from jaxcd.local.kary_response import kept
 from jaxcd.local.uniforms import Table, Uniforms
-from jaxcd.privacy import SecureNoise, SimulatedNoise
+from jaxcd.privacy import SecureNoise
+from tests.helpers import simulated
 
 BY_COLUMN = [
     KaryResponse(3.0),
@@ -45,10 +45,6 @@ def ordinal(*cardinalities: int, declared: bool = True) -> Domain:
     return Domain(
         {f"x{i}": Ordinal(tuple(range(k))) for i, k in enumerate(cardinalities)}, declared=declared
     )
-
-
-def simulated(seed: int) -> SimulatedNoise:
-    return SimulatedNoise(jax.random.key(seed))
 
 
 def every_cell(cardinalities, repeats: int) -> Dataset:
@@ -93,7 +89,7 @@ def test_uniforms_are_uniform(noise):
 
 
 def test_words_of_zeros_go_on_to_the_next_word(monkeypatch):
-    uniforms = Uniforms(simulated(0))
+    uniforms = Uniforms(simulated())
     words = iter(
         [
             np.array([0, 4], np.uint64),
@@ -107,7 +103,7 @@ def test_words_of_zeros_go_on_to_the_next_word(monkeypatch):
 
 def test_tables_keep_the_relative_precision_of_small_probabilities(monkeypatch):
     table = Table(np.array([[0.5, 3e-40, 0.5, 0.0, 1e-40]]))
-    uniforms = Uniforms(simulated(0))
+    uniforms = Uniforms(simulated())
     for u, outcome in [
         (0.99e-40, 4),
         (1.01e-40, 1),
@@ -411,7 +407,7 @@ def test_files_hold_the_randomised_rows_and_the_guarantee(tmp_path):
         with pytest.raises(OptionError, match="exists; give another name"):
             privatize(data, mechanism, **arguments)
     assert not privatize(
-        data, mechanism, out=out, guarantee_out=promise, noise=simulated(0), force=True
+        data, mechanism, out=out, guarantee_out=promise, noise=simulated(), force=True
     ).proved
     assert json.loads(promise.read_text())["secure_noise"] is False
 

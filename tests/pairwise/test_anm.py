@@ -30,12 +30,13 @@ from jaxcd.pairwise.anm_scores import (
     SpearmanScore,
 )
 from jaxcd.pairwise.result import Direction
-from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
+from jaxcd.privacy import NO_PRIVACY, Budget
+from tests.helpers import simulated
 
 KEY = jax.random.key(11)
 BOUNDS = ((-3.0, 3.0), (-3.0, 3.0))
 SCORES = [HSICScore(), SpearmanScore(), KendallScore(), LogIQRScore()]
-SIMULATED = SimulatedNoise(jax.random.key(1))
+SIMULATED = simulated(1)
 
 
 def cubic(seed: int, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -292,7 +293,7 @@ def runs(gap: float, release: ScoreRelease, n_runs: int, seed: int) -> list:
     epsilon = 1.
     """
     plan = Plan(20, 10, 10, False, Protect.TEST, 0.1, 1.0)
-    run = PrivateRun(release, Budget(1.0), SimulatedNoise(jax.random.key(seed)).start(), plan, {})
+    run = PrivateRun(release, Budget(1.0), simulated(seed).start(), plan, {})
     pair = (columns(), columns())
     return [private_result(KendallScore(), run, pair, (0.3, 0.3 + gap)) for _ in range(n_runs)]
 
@@ -332,7 +333,7 @@ def test_confidence_is_calibrated_under_a_flat_prior(release):
     """
     rng = np.random.default_rng(6)
     plan = Plan(20, 10, 10, False, Protect.TEST, 0.1, 1.0)
-    run = PrivateRun(release, Budget(1.0), SimulatedNoise(jax.random.key(7)).start(), plan, {})
+    run = PrivateRun(release, Budget(1.0), simulated(7).start(), plan, {})
     pair = (columns(), columns())
     stated, agreed = [], []
     for gap in rng.uniform(-8, 8, 1500):

@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import math
 
-import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,7 +24,8 @@ from jaxcd.pairwise.reci import (
     _confidence,
     reci,
 )
-from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
+from jaxcd.privacy import NO_PRIVACY, Budget
+from tests.helpers import simulated
 
 REGRESSORS = [
     Polynomial(),
@@ -43,10 +43,6 @@ def cubic(seed: int, n: int = 400) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1, 1, n)
     return x, x**3 - 0.7 * x + 0.03 * rng.normal(size=n)
-
-
-def simulated(seed: int) -> SimulatedNoise:
-    return SimulatedNoise(jax.random.key(seed))
 
 
 def test_polynomial_is_numpy_polyfit():
@@ -244,7 +240,7 @@ def test_confidence_is_the_share_of_right_signs_among_equal_margins():
 def test_private_run_is_total(x: np.ndarray):
     y = np.linspace(0, 1, 50)
     for a, b in ((x, y), (y, x), (x, x)):
-        result = reci(a, b, budget=Budget(1.0), bounds=UNIT, noise=simulated(0))
+        result = reci(a, b, budget=Budget(1.0), bounds=UNIT, noise=simulated())
         assert math.isfinite(result.margin) and 0 < result.confidence <= 1
 
 
@@ -253,7 +249,7 @@ def test_nan_is_the_middle_of_the_bounds():
     with_nan, middle = y.copy(), y.copy()
     with_nan[3], middle[3] = np.nan, 0.5
     a, b = (
-        reci(x, y, budget=Budget(1.0), bounds=UNIT, noise=simulated(0)).margin
+        reci(x, y, budget=Budget(1.0), bounds=UNIT, noise=simulated()).margin
         for x in (with_nan, middle)
     )
     assert a == b

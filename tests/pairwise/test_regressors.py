@@ -8,7 +8,6 @@ import importlib
 import importlib.util
 import sys
 
-import jax
 import numpy as np
 import pytest
 from scipy import optimize
@@ -25,7 +24,8 @@ from jaxcd.pairwise import (
     reci,
     regressors,
 )
-from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
+from jaxcd.privacy import NO_PRIVACY, Budget
+from tests.helpers import simulated
 
 # The function of the same name hides the module on the package.
 RECI = importlib.import_module("jaxcd.pairwise.reci")
@@ -209,13 +209,7 @@ def test_refused_with_a_budget_before_any_charge(
     with pytest.raises(
         SensitivityError, match=rf"regressor = {type(regressor).__name__}\(.*BoundedPolynomial"
     ) as refusal:
-        reci(
-            *cubed(0),
-            budget=Budget(1.0),
-            bounds=UNIT,
-            regressor=regressor,
-            noise=SimulatedNoise(jax.random.key(0)),
-        )
+        reci(*cubed(0), budget=Budget(1.0), bounds=UNIT, regressor=regressor, noise=simulated())
     assert "\n" not in str(refusal.value)
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 from itertools import product
 
-import jax
 import numpy as np
 import pytest
 from scipy import stats
@@ -16,19 +15,19 @@ from jaxcd.privacy import (
     Ledger,
     PureEvent,
     SecureNoise,
-    SimulatedNoise,
     ThresholdNoise,
     amplified_epsilon,
 )
 from jaxcd.privacy.above_threshold import draw_unbounded
 from jaxcd.privacy.noise import NOISE_LIMIT
+from tests.helpers import simulated
 
 KINDS = list(ThresholdNoise)
 LENGTH = 2  # queries in the enumeration
 
 
 def room(noise=None, epsilon=1e6):
-    return Accountant(Ledger(Budget(epsilon)), noise or SimulatedNoise(jax.random.key(5)))
+    return Accountant(Ledger(Budget(epsilon)), noise or simulated(5))
 
 
 def integers(accountant, *, d, epsilon, kind, **options):
@@ -111,9 +110,7 @@ def test_enumeration_sees_too_little_noise():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "source", [SecureNoise(), SimulatedNoise(jax.random.key(8))], ids=["secure", "simulated"]
-)
+@pytest.mark.parametrize("source", [SecureNoise(), simulated(8)], ids=["secure", "simulated"])
 def test_law_of_the_answers(kind, source):
     queries, n_runs = np.array([-2, 1, 0]), 1500
     accountant = room(source)

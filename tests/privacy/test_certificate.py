@@ -28,15 +28,16 @@ from scipy.optimize import minimize_scalar
 import jaxcd
 from jaxcd import local
 from jaxcd.cli import main
-from jaxcd.errors import FormatError, PrivacyError
+from jaxcd.errors import DataError, FormatError, PrivacyError
 from jaxcd.pairwise.anm_scores import IQRMechanism
 from jaxcd.privacy import conversion, mechanisms
 from jaxcd.privacy import ledger as ledgers
 from jaxcd.privacy.certificate import certificate_digest
+from tests.helpers import levelled, numbers, simulated
 
 LEVELS = (2, 3, 2, 3)
-DISCRETE = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
-NUMERIC = jaxcd.Domain({name: jaxcd.Numeric(-1, 1) for name in "abc"})
+DISCRETE = levelled(*LEVELS)
+NUMERIC = numbers("abc", -1, 1)
 UNIT = ((-1.0, 1.0), (-1.0, 1.0))
 PURE, MIXED = jaxcd.Budget(2.0), jaxcd.Budget(4.0, 1e-4)
 THREE_ROWS = jaxcd.Budget(4.0, 1e-4, max_rows_per_person=3)
@@ -61,7 +62,7 @@ def discrete() -> jaxcd.Dataset:
 
 
 @functools.cache
-def numbers(n: int = 200) -> np.ndarray:
+def cubic(n: int = 200) -> np.ndarray:
     rng = np.random.default_rng(1)
     a = rng.uniform(-1, 1, n)
     return np.stack(
@@ -70,15 +71,11 @@ def numbers(n: int = 200) -> np.ndarray:
 
 
 def numeric() -> jaxcd.Dataset:
-    return jaxcd.Dataset.from_array(numbers(), domain=NUMERIC)
+    return jaxcd.Dataset.from_array(cubic(), domain=NUMERIC)
 
 
 def options(budget: jaxcd.Budget = MIXED) -> dict[str, Any]:
-    return {
-        "budget": budget,
-        "key": jax.random.key(3),
-        "noise": jaxcd.SimulatedNoise(jax.random.key(7)),
-    }
+    return {"budget": budget, "key": jax.random.key(3), "noise": simulated(7)}
 
 
 def by_tests(decider: Any, door: Any = jaxcd.pc, budget: jaxcd.Budget = MIXED) -> Any:
@@ -96,12 +93,7 @@ def bought(kind: Any, budget: jaxcd.Budget = MIXED) -> Any:
 
 def pair(door: Any, budget: jaxcd.Budget = PURE, **more: Any) -> Any:
     return lambda: door(
-        numbers()[:, 0],
-        numbers()[:, 1],
-        bounds=UNIT,
-        budget=budget,
-        noise=options()["noise"],
-        **more,
+        cubic()[:, 0], cubic()[:, 1], bounds=UNIT, budget=budget, noise=options()["noise"], **more
     )
 
 
@@ -302,11 +294,11 @@ def test_a_saved_report_has_it(tmp_path: Path):
 
 
 def test_methods_without_privacy_have_nothing_to_verify():
-    run = jaxcd.igci(*numbers().T[:2], budget=jaxcd.NO_PRIVACY)
+    run = jaxcd.igci(*cubic().T[:2], budget=jaxcd.NO_PRIVACY)
     with pytest.raises(FormatError, match="no privacy"):
         jaxcd.verify(json.loads(json.dumps(run.certificate(), allow_nan=False)))
     with pytest.raises(PrivacyError):
-        jaxcd.igci(*numbers().T[:2], budget=PURE)
+        jaxcd.igci(*cubic().T[:2], budget=PURE)
 
 
 @pytest.mark.parametrize("kind", LOCAL, ids=lambda kind: kind.__name__)
@@ -394,7 +386,7 @@ def test_what_the_commands_write_can_be_verified(
     np.savetxt(table, codes(), fmt="%d", delimiter=",", header="v0,v1,v2,v3", comments="")
     DISCRETE.write(domain)
     pairs = tmp_path / "pair.csv"
-    np.savetxt(pairs, numbers()[:, :2], delimiter=",", header="x,y", comments="")
+    np.savetxt(pairs, cubic()[:, :2], delimiter=",", header="x,y", comments="")
     commands = {
         "report/privacy.json": [
             "discover",
@@ -966,7 +958,7 @@ def test_numbers_of_any_size_are_a_verdict(entry: str, value: float, tmp_path: P
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(jaxcd.errors.DataError):
+    with pytest.raises(DataError):
         jaxcd.verify(tmp_path / "nothing.json")
     refused_by_command(tmp_path / "nothing.json", capsys)
     refused_by_command(tmp_path, capsys)

@@ -11,10 +11,11 @@ import pytest
 import jaxcd
 from jaxcd.errors import PrivacyWarning
 from jaxcd.pairwise import LogIQRScore, anm
+from tests.helpers import sampled, simulated
 
 N = 200
-DATA = jaxcd.networks.load("cancer").sample(N, key=jax.random.key(0))
-NOISE = jaxcd.SimulatedNoise(jax.random.key(1))
+DATA = sampled("cancer", N)
+NOISE = simulated(1)
 
 RUNS = {
     "pc": lambda budget: jaxcd.pc(

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
@@ -34,17 +33,14 @@ from jaxcd.privacy import (
     rho_to_epsilon,
 )
 from jaxcd.privacy.ledger import Limits
+from tests.helpers import sampled, simulated
 
 NAME = "people 2026-11"
 
 
-def noise(seed: int = 0) -> jaxcd.SimulatedNoise:
-    return jaxcd.SimulatedNoise(jax.random.key(seed))
-
-
 @pytest.fixture(scope="module")
 def people() -> jaxcd.Dataset:
-    data = jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0))
+    data = sampled("cancer", 300)
     return data.select(data.names[:3])
 
 
@@ -552,7 +548,7 @@ def forbid_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     def drawn(*_: object, **__: object) -> None:
         raise AssertionError("noise was drawn")
 
-    sampler = type(noise().start())
+    sampler = type(simulated().start())
     for method in ("discrete_laplace", "discrete_gaussian", "geometric", "subset", "gumbel_max"):
         monkeypatch.setattr(sampler, method, drawn)
 
@@ -563,7 +559,7 @@ def test_several_analyses_add_up_under_one_total(people, path, monkeypatch):
     """
     total = made(path, budget=Budget(2.0))
     x, y = np.random.default_rng(0).uniform(size=(2, 300))
-    options = {"budget": Budget(0.25), "noise": noise(), "ledger": total}
+    options = {"budget": Budget(0.25), "noise": simulated(), "ledger": total}
     costs = [
         jaxcd.discover(people, key=None, **options).spent,
         jaxcd.discover(people, key=None, decider=jaxcd.SparseVector(), **options).spent,
@@ -598,16 +594,16 @@ def test_several_analyses_add_up_under_one_total(people, path, monkeypatch):
         lambda **more: jaxcd.reci(x, y, bounds=((0.0, 1.0), (0.0, 1.0)), **more),
     ):
         with pytest.raises((OptionError, BudgetExhausted), match="^ledger: ") as caught:
-            run(budget=Budget(0.75), noise=noise(), ledger=total)
+            run(budget=Budget(0.75), noise=simulated(), ledger=total)
         assert jaxcd.receipt_of(caught.value) is None
         with pytest.raises(AssertionError, match="noise was drawn"):  # so the refusal came first
-            run(budget=Budget(0.75), noise=noise())
+            run(budget=Budget(0.75), noise=simulated())
     assert path.read_bytes() == content
 
 
 def test_gaussian_analyses_add_up_in_rho(people, path):
     total = made(path, budget=Budget(4.0, 1e-6))
-    options = {"budget": Budget(1.0, 1e-7), "noise": noise(), "ledger": total}
+    options = {"budget": Budget(1.0, 1e-7), "noise": simulated(), "ledger": total}
     runs = [
         jaxcd.discover(people, key=None, algorithm=jaxcd.Algorithm.PC, **options),
         jaxcd.discover(people, key=None, algorithm=jaxcd.Algorithm.FCI, **options),
@@ -642,7 +638,7 @@ def test_200_releases_of_a_tenth_under_a_total_of_one(delta, people, path):
         content = path.read_bytes()
         try:
             jaxcd.release(
-                people, jaxcd.Histogram(), budget=Budget(0.1), noise=noise(i), ledger=total
+                people, jaxcd.Histogram(), budget=Budget(0.1), noise=simulated(i), ledger=total
             )
         except (OptionError, BudgetExhausted):
             assert path.read_bytes() == content
@@ -674,7 +670,7 @@ def test_a_release_is_searched_again_at_no_charge(people, path, tmp_path):
         people,
         budget=Budget(1.0),
         key=None,
-        noise=noise(),
+        noise=simulated(),
         ledger=total,
         release_out=tmp_path / "bought.npz",
     )
@@ -702,8 +698,8 @@ def test_jaxcd_ledger_shows_what_was_spent(people, path, capsys):
     code, out, err = call(capsys, "ledger", str(path), "--data-set", NAME, "--epsilon", "2")
     assert (code, err) == (0, "") and path.exists()
     total = LedgerFile(path, data_set=NAME, budget=Budget(2.0))
-    jaxcd.release(people, jaxcd.Histogram(), budget=Budget(0.5), noise=noise(), ledger=total)
-    jaxcd.release(people, jaxcd.Marginals(), budget=Budget(0.25), noise=noise(), ledger=total)
+    jaxcd.release(people, jaxcd.Histogram(), budget=Budget(0.5), noise=simulated(), ledger=total)
+    jaxcd.release(people, jaxcd.Marginals(), budget=Budget(0.25), noise=simulated(), ledger=total)
     total.charge(PureEvent(0.125))
     content = path.read_bytes()
     code, out, err = call(capsys, "ledger", str(path))

@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,7 +20,6 @@ from jaxcd.privacy import (
     PureEvent,
     Relation,
     SecureNoise,
-    SimulatedNoise,
     ZCDPEvent,
     gaussian,
     gaussian_sigma,
@@ -33,8 +31,9 @@ from jaxcd.privacy import (
 )
 from jaxcd.privacy.mechanisms import VALUE_LIMIT
 from jaxcd.privacy.noise import NOISE_LIMIT, NoiseSampler
+from tests.helpers import simulated
 
-SEED = SimulatedNoise(jax.random.key(11))
+SEED = simulated(11)
 
 
 class RecordingNoise(NoiseSampler):
@@ -371,8 +370,8 @@ def test_no_privacy_adds_no_noise():
 def test_accountant():
     assert Accountant(Ledger(Budget(1.0))).noise.secure
     assert Accountant(Ledger(Budget(1.0)), SecureNoise()).guarantee.proven
-    simulated = Accountant(Ledger(Budget(1.0)), SEED)
-    assert not simulated.guarantee.proven and "simulated" in simulated.guarantee.reason
+    marked = Accountant(Ledger(Budget(1.0)), SEED)
+    assert not marked.guarantee.proven and "simulated" in marked.guarantee.reason
     outputs = [
         laplace(Accountant(Ledger(Budget(1.0)), SEED), 0.0, sensitivity=1.0, epsilon=0.5, label="x")
         for _ in "ab"

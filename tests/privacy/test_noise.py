@@ -12,8 +12,9 @@ from jaxcd.errors import OptionError
 from jaxcd.privacy import SecureNoise, SimulatedNoise
 from jaxcd.privacy import noise as noise_module
 from jaxcd.privacy.noise import NOISE_LIMIT, SCALE_LIMIT
+from tests.helpers import simulated
 
-SOURCES = {"secure": SecureNoise(), "simulated": SimulatedNoise(jax.random.key(7))}
+SOURCES = {"secure": SecureNoise(), "simulated": simulated(7)}
 
 
 @pytest.fixture(params=SOURCES)
@@ -144,7 +145,7 @@ def everything(sampler, index):
 
 
 def test_simulated_noise_is_reproducible():
-    source = SimulatedNoise(jax.random.key(3))
+    source = simulated(3)
     assert not source.secure and not source.start().secure
     first, second = source.start(), source.start()
     np.testing.assert_array_equal(everything(first, 4), everything(second, 4))
@@ -153,9 +154,7 @@ def test_simulated_noise_is_reproducible():
     everything(third, 1)
     np.testing.assert_array_equal(everything(third, 4), everything(source.start(), 4))
     assert (everything(source.start(), 4) != everything(source.start(), 5))[:15].all()
-    assert (
-        everything(source.start(), 4) != everything(SimulatedNoise(jax.random.key(4)).start(), 4)
-    )[:15].all()
+    assert (everything(source.start(), 4) != everything(simulated(4).start(), 4))[:15].all()
     assert (first.geometric(1e6, 5, index=4) != second.discrete_laplace(1e6, 5, index=4)).any()
     again = source.start()
     assert (everything(again, 0) != everything(again, 0))[:15].all()
@@ -163,7 +162,7 @@ def test_simulated_noise_is_reproducible():
 
 @pytest.mark.parametrize("name", ["geometric", "discrete_laplace"])
 def test_simulated_noise_does_not_depend_on_blocks(name):
-    source = SimulatedNoise(jax.random.key(3))
+    source = simulated(3)
     whole = getattr(source.start(), name)(50.0, 100, index=2)
     sampler = source.start()
     parts = [getattr(sampler, name)(50.0, size, index=2) for size in (1, 60, 39)]
@@ -180,10 +179,8 @@ def test_simulated_noise_wants_one_typed_key():
     ):
         with pytest.raises(OptionError, match="key"):
             SimulatedNoise(bad)
-    other = SimulatedNoise(jax.random.key(3, impl="rbg")).start()
-    assert (everything(other, 4) != everything(SimulatedNoise(jax.random.key(3)).start(), 4))[
-        :15
-    ].all()
+    other = simulated(3, impl="rbg").start()
+    assert (everything(other, 4) != everything(simulated(3).start(), 4))[:15].all()
 
 
 def test_draws_are_saturated(monkeypatch):

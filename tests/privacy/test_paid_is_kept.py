@@ -24,29 +24,24 @@ import pytest
 
 import jaxcd
 from jaxcd.cli import main
-from jaxcd.errors import BudgetExhausted, DomainError, OptionError
+from jaxcd.errors import BudgetExhausted, DomainError, JaxcdError, OptionError
 from jaxcd.privacy import Budget, Ledger, LedgerFile, PureEvent, receipt_of
+from tests.helpers import numbers, sampled, simulated
 
 PACKAGE = str(Path(jaxcd.__file__).parent)
 ERRORS = (RuntimeError, KeyboardInterrupt, MemoryError)
 
 
-def noise() -> jaxcd.SimulatedNoise:
-    return jaxcd.SimulatedNoise(jax.random.key(1))
-
-
 @pytest.fixture(scope="module")
 def discrete() -> jaxcd.Dataset:
-    data = jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0))
+    data = sampled("cancer", 300)
     return data.select(data.names[:3])
 
 
 @pytest.fixture(scope="module")
 def numeric() -> jaxcd.Dataset:
     values = np.random.default_rng(0).normal(size=(300, 3))
-    return jaxcd.Dataset.from_array(
-        values, domain=jaxcd.Domain({name: jaxcd.Numeric() for name in "abc"})
-    )
+    return jaxcd.Dataset.from_array(values, domain=numbers("abc"))
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +130,7 @@ def doors(discrete, numeric, mixed) -> dict[str, tuple[Budget, Callable[[Ledger]
     both, pure = Budget(1.0, 1e-6), Budget(1.0)
     x, y = np.random.default_rng(0).uniform(size=(2, 300))
     bounds = ((0.0, 1.0), (0.0, 1.0))
-    options = {"budget": both, "key": None, "noise": noise()}
+    options = {"budget": both, "key": None, "noise": simulated()}
     test = jaxcd.CovarianceNorm()
     return {
         "discover, a histogram": (
@@ -167,23 +162,36 @@ def doors(discrete, numeric, mixed) -> dict[str, tuple[Budget, Callable[[Ledger]
         "release, marginals": (
             both,
             lambda total: jaxcd.release(
-                discrete, jaxcd.Marginals(), budget=both, noise=noise(), ledger=total
+                discrete, jaxcd.Marginals(), budget=both, noise=simulated(), ledger=total
             ),
         ),
         "ci_test": (
             pure,
             lambda total: jaxcd.ci_test(
-                discrete, *discrete.names[:2], test=test, budget=pure, noise=noise(), ledger=total
+                discrete,
+                *discrete.names[:2],
+                test=test,
+                budget=pure,
+                noise=simulated(),
+                ledger=total,
             ),
         ),
         "reci": (
             pure,
-            lambda total: jaxcd.reci(x, y, bounds=bounds, budget=pure, noise=noise(), ledger=total),
+            lambda total: jaxcd.reci(
+                x, y, bounds=bounds, budget=pure, noise=simulated(), ledger=total
+            ),
         ),
         "anm": (
             pure,
             lambda total: jaxcd.anm(
-                x, y, bounds=bounds, budget=pure, key=jax.random.key(0), noise=noise(), ledger=total
+                x,
+                y,
+                bounds=bounds,
+                budget=pure,
+                key=jax.random.key(0),
+                noise=simulated(),
+                ledger=total,
             ),
         ),
     }
@@ -288,7 +296,7 @@ def test_a_retry_from_what_was_bought_costs_nothing(part, error, discrete, tmp_p
     again, in the receipt and on the disk.
     """
     total = LedgerFile(tmp_path / "people.ledger", data_set="people", budget=Budget(1.0))
-    options = {"budget": Budget(1.0), "key": None, "noise": noise()}
+    options = {"budget": Budget(1.0), "key": None, "noise": simulated()}
     whole = jaxcd.discover(discrete, **options)
     with pytest.raises(error) as caught, watching(failing_in(part, error("injected"))):
         jaxcd.discover(discrete, **options, ledger=total, release_out=tmp_path / "bought.npz")
@@ -325,7 +333,7 @@ def test_the_release_is_on_the_disk_before_it_is_searched(data, request, tmp_pat
             request.getfixturevalue(data),
             budget=Budget(1.0, 1e-6),
             key=None,
-            noise=noise(),
+            noise=simulated(),
             linear=True,
             release_out=file,
         )
@@ -344,7 +352,7 @@ def test_what_cannot_be_written_is_in_the_receipt(error, discrete, tmp_path, mon
             discrete,
             budget=Budget(1.0),
             key=None,
-            noise=noise(),
+            noise=simulated(),
             release_out=tmp_path / "bought.npz",
         )
     receipt = jaxcd.receipt_of(caught.value)
@@ -355,7 +363,7 @@ def test_what_cannot_be_written_is_in_the_receipt(error, discrete, tmp_path, mon
 
 def of_draw(number: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls ``act`` before the draw of this number, counted from 1."""
-    sampler, count = type(noise().start()), itertools.count(1)
+    sampler, count = type(simulated().start()), itertools.count(1)
 
     def with_act(real: Callable[..., object]) -> Callable[..., object]:
         def draw(*args: object, **options: object) -> object:
@@ -377,16 +385,16 @@ def test_rounds_of_a_release_that_were_bought_can_be_searched(
     """Interrupted in the draw of the next round: that one is charged, its noise was never drawn;
     the rounds before are kept.
     """
-    data = jaxcd.networks.load("earthquake").sample(2_000, key=jax.random.key(0))
+    data = sampled("earthquake", 2_000)
     budget = Budget(8.0, delta)
-    assert len(jaxcd.release(data, jaxcd.Marginals(), budget=budget, noise=noise()).ledger) == 3
+    assert len(jaxcd.release(data, jaxcd.Marginals(), budget=budget, noise=simulated()).ledger) == 3
 
     def interrupt() -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) as caught:
         of_draw(n_bought + 1, interrupt, patch)
-        jaxcd.release(data, jaxcd.Marginals(), budget=budget, noise=noise())
+        jaxcd.release(data, jaxcd.Marginals(), budget=budget, noise=simulated())
     receipt = jaxcd.receipt_of(caught.value)
     assert len(receipt.purchases) == n_bought and len(receipt.ledger) == n_bought + 1
     assert 0 < receipt.spent.epsilon <= 8.0
@@ -405,7 +413,7 @@ def test_a_total_that_others_use_up_meanwhile(tmp_path, monkeypatch):
     """The second round no longer fits, because another analysis took the rest: refused, and the
     first round is kept.
     """
-    data = jaxcd.networks.load("earthquake").sample(2_000, key=jax.random.key(0))
+    data = sampled("earthquake", 2_000)
     total = LedgerFile(tmp_path / "people.ledger", data_set="people", budget=Budget(8.0))
     other = LedgerFile(tmp_path / "people.ledger")
     of_draw(
@@ -414,7 +422,7 @@ def test_a_total_that_others_use_up_meanwhile(tmp_path, monkeypatch):
         monkeypatch,
     )
     with pytest.raises(BudgetExhausted, match=r"people\.ledger") as caught:
-        jaxcd.release(data, jaxcd.Marginals(), budget=Budget(8.0), noise=noise(), ledger=total)
+        jaxcd.release(data, jaxcd.Marginals(), budget=Budget(8.0), noise=simulated(), ledger=total)
     receipt = jaxcd.receipt_of(caught.value)
     assert len(receipt.purchases) == len(receipt.ledger) == 1 and receipt.spent.epsilon < 8.0
     assert total.remaining_epsilon == 0.0 and len(total.records) == 2
@@ -423,7 +431,12 @@ def test_a_total_that_others_use_up_meanwhile(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("algorithm", [jaxcd.Algorithm.PC, jaxcd.Algorithm.FCI])
 def test_a_search_by_tests_leaves_its_skeleton_and_its_numbers(algorithm, discrete, tmp_path):
-    options = {"budget": Budget(1.0, 1e-6), "key": None, "noise": noise(), "algorithm": algorithm}
+    options = {
+        "budget": Budget(1.0, 1e-6),
+        "key": None,
+        "noise": simulated(),
+        "algorithm": algorithm,
+    }
     whole = jaxcd.discover(discrete, **options)
     with (
         pytest.raises(MemoryError) as caught,
@@ -469,7 +482,7 @@ def test_seventy_columns_are_searched_once_they_are_bought(kind, tmp_path):
     )
     file = tmp_path / "bought.npz"
     run = jaxcd.discover(
-        data, budget=Budget(1.0, 1e-6), key=None, noise=noise(), linear=True, release_out=file
+        data, budget=Budget(1.0, 1e-6), key=None, noise=simulated(), linear=True, release_out=file
     )
     assert (
         run.info["release"] == kind
@@ -487,7 +500,7 @@ def test_what_does_not_fit_is_refused_before_it_is_paid_for(discrete, numeric, t
     total = LedgerFile(tmp_path / "people.ledger", data_set="people", budget=Budget(4.0, 1e-6))
     content = total.path.read_bytes()
     x, y = np.random.default_rng(0).uniform(size=(2, 300))
-    common = {"noise": noise(), "ledger": total}
+    common = {"noise": simulated(), "ledger": total}
     pure = {"budget": Budget(1.0), **common}
     wrong = [
         lambda: jaxcd.discover(
@@ -512,7 +525,7 @@ def test_what_does_not_fit_is_refused_before_it_is_paid_for(discrete, numeric, t
         lambda: jaxcd.reci(x, y[:-1], bounds=((0.0, 1.0), (0.0, 1.0)), **pure),
     ]
     for call in wrong:
-        with pytest.raises((OptionError, DomainError, jaxcd.errors.JaxcdError)) as caught:
+        with pytest.raises((OptionError, DomainError, JaxcdError)) as caught:
             call()
         assert receipt_of(caught.value) is None
     assert total.path.read_bytes() == content and total.records == ()
@@ -577,7 +590,7 @@ def test_the_command_line_keeps_what_was_bought(part, more, error, folder, capsy
     nothing had happened.
     """
     whole = jaxcd.discover(
-        jaxcd.networks.load("cancer").sample(300, key=jax.random.key(0)),
+        sampled("cancer", 300),
         budget=Budget(1.0, 1e-6),
         key=None,
         noise=jaxcd.SimulatedNoise(jax.random.fold_in(jax.random.key(0), 1)),

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 
-import jax
 import mpmath
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from scipy import stats
 
 from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.pairwise.anm_quartiles import QuartileRange, Reach, bin_exits
-from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, SimulatedNoise, open_account
+from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, open_account
 from jaxcd.privacy.conversion import epsilon_to_rho
 from jaxcd.privacy.propose_test_release import (
     no_stability_budget,
@@ -22,10 +21,11 @@ from jaxcd.privacy.propose_test_release import (
     stability_threshold,
     stable_release,
 )
+from tests.helpers import simulated
 
 
 def accountant(seed: int) -> Accountant:
-    return open_account(NO_PRIVACY, SimulatedNoise(jax.random.key(seed)))
+    return open_account(NO_PRIVACY, simulated(seed))
 
 
 def tail(epsilon: float, k: int) -> mpmath.mpf:
@@ -155,7 +155,7 @@ def test_neighbouring_distances_keep_epsilon():
 
 
 def test_both_accounts_are_kept():
-    account = open_account(Budget(1.0, 1e-5), SimulatedNoise(jax.random.key(0)), failure_delta=1e-5)
+    account = open_account(Budget(1.0, 1e-5), simulated(), failure_delta=1e-5)
     assert account.ledger.remaining_rho == 0 and account.ledger.remaining_failures == 1e-5
     stable_release(account, 1.0, distance=0, epsilon=0.5, delta=6e-6, label="first")
     assert account.ledger.spent.epsilon == 0.5 and account.ledger.spent.delta == 6e-6

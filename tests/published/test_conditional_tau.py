@@ -19,13 +19,14 @@ from jaxcd.privacy import NO_PRIVACY
 from jaxcd.published import ConditionalTau
 from jaxcd.published.accounting import claimed_sensitivity
 from jaxcd.queries import Door, Session
+from tests.helpers import coded
 
 
 def dataset(codes: np.ndarray, cardinalities: list[int]) -> Dataset:
     columns = {
         f"v{j}": Categorical([f"l{a}" for a in range(k)]) for j, k in enumerate(cardinalities)
     }
-    return Dataset.from_codes(np.asarray(codes, dtype=np.int32), domain=Domain(columns))
+    return coded(codes, Domain(columns))
 
 
 def tau_a(x: np.ndarray, y: np.ndarray) -> float:

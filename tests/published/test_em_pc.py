@@ -16,9 +16,10 @@ from scipy import stats
 import jaxcd
 from jaxcd import metrics, networks, published
 from jaxcd.citests import Query
-from jaxcd.errors import OptionError
+from jaxcd.errors import DomainError, OptionError
 from jaxcd.published.accounting import svt_total
 from jaxcd.published.flip_distance import g_statistic, greedy_flip_distance, increments
+from tests.helpers import coded
 
 module = importlib.import_module("jaxcd.published.em_pc")  # the function of the same name hides it
 G = increments(1000)
@@ -31,7 +32,7 @@ def asia(n: int = 2000, seed: int = 0) -> jaxcd.Dataset:
 
 def binary(codes: np.ndarray) -> jaxcd.Dataset:
     domain = jaxcd.Domain({f"v{j}": jaxcd.Ordinal((0, 1)) for j in range(codes.shape[1])})
-    return jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
+    return coded(codes, domain)
 
 
 # The utility
@@ -369,5 +370,5 @@ def test_wrong_options(wrong):
 
 def test_numeric_columns_are_refused():
     data = jaxcd.Dataset.from_array(np.random.default_rng(0).normal(size=(50, 2)), names=["a", "b"])
-    with pytest.raises(jaxcd.errors.DomainError, match="'a' is numeric"):
+    with pytest.raises(DomainError, match="'a' is numeric"):
         published.em_pc(data, epsilon=1.0, key=jax.random.key(0))

@@ -31,6 +31,7 @@ from jaxcd.published.pcd_bounds import (
     kusner_hsic_sensitivity,
 )
 from jaxcd.published.pcd_rcit import PublishedColumns, PublishedRCIT, median_gap
+from tests.helpers import numbers
 
 ALPHA = 0.05
 DAG = nx.DiGraph([(f"z{i}", node) for i in range(3) for node in "xy"])
@@ -390,9 +391,7 @@ def test_reproducible_and_stable_order():
 def test_constant_columns_have_a_defined_result():
     rng = np.random.default_rng(0)
     values = np.column_stack([rng.normal(size=300), np.full(300, 0.1), rng.normal(size=300)])
-    data = Dataset(
-        Domain({v: Numeric() for v in "abc"}), np.empty((300, 0), dtype=np.int32), values
-    )
+    data = Dataset(numbers("abc"), np.empty((300, 0), dtype=np.int32), values)
     columns = PublishedRCIT(n_permutations=20).prepare(data, key=jax.random.key(0))
     for query in (Query(0, 1), Query(0, 1, (2,)), Query(0, 2, (1,))):
         evidence = columns.evidence(query)

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import jaxcd
+from tests.catalogue import PRIVATE_DECIDERS, DeciderRow, discrete
+from tests.helpers import coded, levelled, simulated
 
 _COMPILED: list[str] = []
 
@@ -37,7 +39,7 @@ def compilations() -> Iterator[list[str]]:
 
 D = 10
 LEVELS = (2, 2, 3, 2, 4, 2, 3, 2, 2, 3)
-DOMAIN = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(LEVELS)})
+DOMAIN = levelled(*LEVELS)
 
 
 def dataset(seed: int, n: int = 3000) -> jaxcd.Dataset:
@@ -47,7 +49,7 @@ def dataset(seed: int, n: int = 3000) -> jaxcd.Dataset:
     for j, k in enumerate(LEVELS):
         parents = codes[:, rng.permutation(j)[:2]].sum(1) if j else np.zeros(n, dtype=np.int64)
         codes[:, j] = np.where(rng.random(n) < 0.6, parents % k, rng.integers(0, k, n))
-    return jaxcd.Dataset.from_codes(codes, domain=DOMAIN)
+    return coded(codes, DOMAIN)
 
 
 def run(data: jaxcd.Dataset, test: jaxcd.citests.CITest, **options) -> jaxcd.DiscoveryResult:
@@ -66,7 +68,9 @@ def test_the_counter_counts():
 
 
 @pytest.mark.parametrize(
-    "test", [jaxcd.CovarianceNorm(), jaxcd.KendallTau()], ids=lambda test: test.name
+    "test",
+    [jaxcd.CovarianceNorm(), jaxcd.KendallTau(), jaxcd.Spearman()],
+    ids=lambda test: test.name,
 )
 def test_a_run_compiles_a_bounded_number_of_programs_and_then_none(test: jaxcd.citests.CITest):
     jax.clear_caches()
@@ -88,25 +92,16 @@ def test_a_run_compiles_a_bounded_number_of_programs_and_then_none(test: jaxcd.c
     assert 1 <= len(first) <= len(first) + len(others) <= (deepest + 1) + sizes + 4
 
 
-@pytest.mark.parametrize(
-    "decider",
-    [
-        jaxcd.SparseVector(),
-        jaxcd.SieveAndExamine(rate=0.5),
-        jaxcd.NoisyThreshold(),
-        jaxcd.LevelwiseGaussian(),
-    ],
-    ids=lambda decider: decider.name,
-)
-def test_a_second_private_run_compiles_nothing(decider):
+@pytest.mark.parametrize("row", [row for row in PRIVATE_DECIDERS if row.data is discrete], ids=str)
+def test_a_second_private_run_compiles_nothing(row: DeciderRow):
     def private(seed: int) -> None:
         jaxcd.pc(
             dataset(seed, n=600),
-            test=jaxcd.CovarianceNorm(),
-            decider=decider,
+            test=row.test,
+            decider=row.decider,
             budget=jaxcd.Budget(1.0, 1e-6),
             key=None,
-            noise=jaxcd.SimulatedNoise(jax.random.key(seed)),
+            noise=simulated(seed),
             max_level=1,
         )
 

@@ -12,6 +12,7 @@ import jaxcd
 from jaxcd.releases.features.canonical_correlation import raised
 from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures
 from jaxcd.releases.features.feature_models import fit_features
+from tests.helpers import simulated
 
 
 def released(budget: jaxcd.Budget | jaxcd.NoPrivacy, *, n: int = 2_000) -> ReleasedFeatures:
@@ -28,7 +29,7 @@ def released(budget: jaxcd.Budget | jaxcd.NoPrivacy, *, n: int = 2_000) -> Relea
             "d": jaxcd.Categorical((0,)),
         }
     )
-    noise = jaxcd.SimulatedNoise(jax.random.key(0))
+    noise = simulated()
     return Features(n_features=3).release(
         jaxcd.Dataset.from_array(columns, domain=domain), budget=budget, noise=noise
     )

@@ -8,25 +8,23 @@ import itertools
 import json
 import math
 
-import jax
 import numpy as np
 import pytest
 
 import jaxcd
 from jaxcd.errors import DataError, DomainError, FormatError, OptionError, PrivacyError
-from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise, epsilon_lower_bound
+from jaxcd.privacy import NO_PRIVACY, Budget, epsilon_lower_bound
 from jaxcd.releases import Histogram, Release, ReleasedHistogram
 from jaxcd.releases.tables.histogram import HISTOGRAM_SENSITIVITY
+from tests.helpers import coded, levelled, simulated
 
 
 def domain(*cardinalities: int) -> jaxcd.Domain:
-    return jaxcd.Domain(
-        [(f"v{j}", jaxcd.Categorical(tuple(range(r)))) for j, r in enumerate(cardinalities)]
-    )
+    return levelled(*cardinalities, kind=jaxcd.Categorical)
 
 
 def dataset(rows: np.ndarray, *cardinalities: int) -> jaxcd.Dataset:
-    return jaxcd.Dataset.from_codes(np.asarray(rows, dtype=np.int32), domain=domain(*cardinalities))
+    return coded(rows, domain(*cardinalities))
 
 
 def counts(rows: np.ndarray, *cardinalities: int) -> np.ndarray:
@@ -73,9 +71,7 @@ def test_the_price_is_the_budget_exactly(epsilon: float):
 
 
 def test_simulated_noise_is_not_called_proved():
-    release = Histogram().release(
-        EIGHT, budget=Budget(1.0), noise=SimulatedNoise(jax.random.key(0))
-    )
+    release = Histogram().release(EIGHT, budget=Budget(1.0), noise=simulated())
     assert not release.cost.proven
 
 

@@ -8,7 +8,6 @@ import itertools
 import json
 import math
 
-import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,22 +18,21 @@ import jaxcd
 from jaxcd.errors import DomainError, FormatError, OptionError, PrivacyError
 from jaxcd.ops import interactions as ops
 from jaxcd.ops import moments
-from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise, epsilon_lower_bound
+from jaxcd.privacy import NO_PRIVACY, Budget, epsilon_lower_bound
 from jaxcd.releases import Histogram, Marginals, Release, ReleasedMarginals
 from jaxcd.releases.tables import marginal_purchase, marginal_screen
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
+from tests.helpers import coded, levelled, simulated
 
 CARDINALITIES = [(2, 2), (2, 3), (2, 2, 2), (2, 3, 4), (3, 3, 3), (2, 2, 2, 2), (2, 3, 2, 3)]
 
 
 def domain(*cardinalities: int) -> jaxcd.Domain:
-    return jaxcd.Domain(
-        [(f"v{j}", jaxcd.Categorical(tuple(range(r)))) for j, r in enumerate(cardinalities)]
-    )
+    return levelled(*cardinalities, kind=jaxcd.Categorical)
 
 
 def dataset(rows: np.ndarray, *cardinalities: int) -> jaxcd.Dataset:
-    return jaxcd.Dataset.from_codes(np.asarray(rows, dtype=np.int32), domain=domain(*cardinalities))
+    return coded(rows, domain(*cardinalities))
 
 
 def chain(n: int, *, seed: int, d: int = 5, keep: float = 0.8) -> np.ndarray:
@@ -254,7 +252,7 @@ def test_noise_has_the_variance_that_is_stated(delta: float, k: tuple[int, ...])
     exact = {s: ops.interaction(counts(rows, s, k)) for s in ops.subsets((0, 1, 2))}
     scaled: dict[int, list[float]] = {1: [], 2: [], 3: []}
     for seed in range(30):
-        noise = SimulatedNoise(jax.random.key(seed))
+        noise = simulated(seed)
         release = Marginals().release(dataset(rows, *k), budget=Budget(12.0, delta), noise=noise)
         assert release.noise is (MarginalsNoise.GAUSSIAN if delta else MarginalsNoise.LAPLACE)
         for s, values in release.interactions.items():

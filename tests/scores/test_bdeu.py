@@ -18,6 +18,7 @@ from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.scores import BDeuScore
 from jaxcd.scores.counts import DataCounts, TableCounts, denoised_counts
 from jaxcd.scores.equivalence import equivalence_keys
+from tests.helpers import coded
 
 CARDINALITIES = (2, 3, 2, 4)
 RNG = np.random.default_rng(0)
@@ -27,7 +28,7 @@ ROWS[:, 2] = np.where(RNG.random(300) < 0.7, ROWS[:, 0], ROWS[:, 2])
 
 def dataset(rows: np.ndarray, cardinalities: tuple[int, ...]) -> jaxcd.Dataset:
     columns = [(f"v{i}", jaxcd.Categorical(tuple(range(r)))) for i, r in enumerate(cardinalities)]
-    return jaxcd.Dataset.from_codes(rows.astype(np.int32), domain=jaxcd.Domain(columns))
+    return coded(rows, jaxcd.Domain(columns))
 
 
 DATA = dataset(ROWS, CARDINALITIES)

@@ -11,9 +11,11 @@ import pytest
 from scipy import stats
 
 import jaxcd
-from jaxcd.data import Categorical, Dataset, Domain, Numeric
+from jaxcd.data import Categorical, Dataset, Domain
+from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.scores.bge import BGe, BGeScore
 from jaxcd.scores.equivalence import equivalence_keys
+from tests.helpers import numbers
 
 
 def rows(n: int = 12, d: int = 4, seed: int = 0) -> np.ndarray:
@@ -22,9 +24,7 @@ def rows(n: int = 12, d: int = 4, seed: int = 0) -> np.ndarray:
 
 
 def dataset(values: np.ndarray) -> Dataset:
-    return Dataset.from_array(
-        values, domain=Domain({f"v{j}": Numeric() for j in range(values.shape[1])})
-    )
+    return Dataset.from_array(values, domain=numbers(values.shape[1]))
 
 
 def log_evidence(values: np.ndarray, d: int, alpha_mu: float, alpha_w: float) -> float:
@@ -113,19 +113,19 @@ def test_configuration_and_refusals():
         BGe().prepare(data).max_parents == 2 and BGe().prepare(data, max_parents=1).max_parents == 1
     )
     for wrong in ({"alpha_mu": 0.0}, {"alpha_mu": math.nan}, {"alpha_w": -1.0}):
-        with pytest.raises(jaxcd.errors.OptionError, match=next(iter(wrong))):
+        with pytest.raises(OptionError, match=next(iter(wrong))):
             BGe(**wrong)
-    with pytest.raises(jaxcd.errors.OptionError, match="alpha_w"):
+    with pytest.raises(OptionError, match="alpha_w"):
         BGeScore.of_data(data, alpha_w=4.0)
-    with pytest.raises(jaxcd.errors.OptionError, match="n_samples"):
+    with pytest.raises(OptionError, match="n_samples"):
         BGeScore(("a",), np.zeros(1), np.eye(1), n_samples=0)
-    with pytest.raises(jaxcd.errors.DataError, match="covariance"):
+    with pytest.raises(DataError, match="covariance"):
         BGeScore(("a",), np.zeros(1), np.full((1, 1), math.nan), n_samples=5)
     codes = Dataset.from_codes(
         np.zeros((5, 2), dtype=np.int32),
         domain=Domain({"a": Categorical((0, 1)), "b": Categorical((0, 1))}),
     )
-    with pytest.raises(jaxcd.errors.DomainError, match="'a'"):
+    with pytest.raises(DomainError, match="'a'"):
         BGeScore.of_data(codes)
-    with pytest.raises(jaxcd.errors.OptionError, match="release"):
+    with pytest.raises(OptionError, match="release"):
         BGe().prepare(jaxcd.release(codes, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY))

@@ -12,6 +12,7 @@ import pytest
 import jaxcd
 from jaxcd.errors import DataError, DomainError, GraphError, OptionError
 from jaxcd.scores import BICScore
+from tests.helpers import coded
 
 CARDINALITIES = (2, 3, 2, 4)
 RNG = np.random.default_rng(0)
@@ -91,7 +92,7 @@ def test_equivalent_dags_score_equally():
 def test_wide_families_are_counted_without_their_empty_cells():
     rows = RNG.integers(0, 40, (50, 3)).astype(np.int32)
     domain = jaxcd.Domain([(name, jaxcd.Categorical(tuple(range(40)))) for name in "abc"])
-    score = BICScore.of_data(jaxcd.Dataset.from_codes(rows, domain=domain), penalty=0.0)
+    score = BICScore.of_data(coded(rows, domain), penalty=0.0)
     counts = Counter(map(tuple, rows)).values()
     rows_of_two = Counter(map(tuple, rows[:, :2])).values()
     expected = sum(c * math.log(c) for c in counts) - sum(c * math.log(c) for c in rows_of_two)

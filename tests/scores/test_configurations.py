@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import math
 
-import jax
 import numpy as np
 import pytest
 
@@ -15,16 +14,15 @@ import jaxcd
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.releases import GaussianScore, SecondMoments, SetScore
 from jaxcd.scores import BIC, BDeu, BDeuScore, BICScore, GaussianDataScore
+from tests.helpers import numbers, sampled
 
 RNG = np.random.default_rng(0)
 MIXING = np.array(
     [[1.0, 0.4, 0.0, 0.2], [0.0, 1.0, 0.6, 0.0], [0.0, 0.0, 1.0, 0.5], [0.0, 0.0, 0.0, 1.0]]
 )
 VALUES = np.tanh(RNG.normal(size=(400, 4)) @ MIXING) * 2 + [0.0, 5.0, -3.0, 1.0]
-NUMBERS = jaxcd.Dataset.from_array(
-    VALUES, domain=jaxcd.Domain([(name, jaxcd.Numeric(-20.0, 20.0)) for name in "abcd"])
-)
-LEVELS = jaxcd.networks.load("cancer").sample(2_000, key=jax.random.key(0))
+NUMBERS = jaxcd.Dataset.from_array(VALUES, domain=numbers("abcd", -20.0, 20.0))
+LEVELS = sampled("cancer", 2_000)
 
 
 @pytest.mark.parametrize("penalty", [1.0, 2.5])
@@ -46,7 +44,7 @@ def test_the_normal_score_is_that_of_least_squares(penalty: float):
 
 
 def test_a_copied_column_has_a_finite_score():
-    domain = jaxcd.Domain([(name, jaxcd.Numeric(-20.0, 20.0)) for name in "abcdef"])
+    domain = numbers("abcdef", -20.0, 20.0)
     copied = jaxcd.Dataset.from_array(
         np.column_stack([VALUES, VALUES[:, 0], np.ones(400)]), domain=domain
     )

@@ -14,9 +14,11 @@ import pytest
 
 import jaxcd
 from jaxcd.data import Dataset, Domain, Numeric
-from jaxcd.discovery.released import pc_second_moments, search_second_moments
+from jaxcd.discovery.released import search_second_moments
+from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.releases import GaussianScore, Release, ReleasedSecondMoments, SecondMoments
+from tests.helpers import simulated
 
 BUDGET = jaxcd.Budget(epsilon=1.0, delta=1e-6)
 DAG = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")])
@@ -29,9 +31,7 @@ def data(n: int = 20_000, seed: int = 0) -> Dataset:
 
 
 def release(n: int = 20_000, budget=BUDGET) -> ReleasedSecondMoments:
-    return SecondMoments().release(
-        data(n), budget=budget, noise=jaxcd.SimulatedNoise(jax.random.key(1))
-    )
+    return SecondMoments().release(data(n), budget=budget, noise=simulated(1))
 
 
 def dags(d: int):
@@ -96,9 +96,9 @@ class TestScore:
         [{"penalty": 0.0}, {"penalty": math.nan}, {"n_candidates": 0}, {"max_parents": -1}],
     )
     def test_options(self, options):
-        with pytest.raises(jaxcd.errors.OptionError, match=next(iter(options))):
+        with pytest.raises(OptionError, match=next(iter(options))):
             GaussianScore(release(2000), **options)
-        with pytest.raises(jaxcd.errors.OptionError, match="release"):
+        with pytest.raises(OptionError, match="release"):
             GaussianScore(data(100))
 
 
@@ -106,7 +106,10 @@ class TestSearches:
     def test_both_find_the_graph_and_carry_the_cost(self, tmp_path):
         found = release()
         truth = dag_to_cpdag(DAG).reordered(found.names)
-        for run in (search_second_moments(found), pc_second_moments(found)):
+        by_tests = jaxcd.pc(
+            found, test=jaxcd.FisherZ(), decider=jaxcd.Threshold(0.01), key=None, max_level=3
+        )
+        for run in (search_second_moments(found), by_tests):
             assert run.graph == truth
             assert run.cost == found.cost and run.spent == found.spent
             assert run.info["n_samples"] == 20_000
@@ -131,9 +134,7 @@ class TestSearches:
         n_edges = []
         for seed in range(10):
             independent = Dataset.from_array(rng.normal(size=(1000, 6)), domain=domain)
-            found = SecondMoments().release(
-                independent, budget=BUDGET, noise=jaxcd.SimulatedNoise(jax.random.key(seed))
-            )
+            found = SecondMoments().release(independent, budget=BUDGET, noise=simulated(seed))
             n_edges.append(int(search_second_moments(found).graph.adjacency.sum()) // 2)
         assert sum(n_edges) <= 2  # of 150 pairs
 
@@ -145,9 +146,7 @@ class TestSearches:
         )
         for epsilon in (0.2, 0.1, 0.01):
             found = SecondMoments().release(
-                independent,
-                budget=jaxcd.Budget(epsilon, 1e-6),
-                noise=jaxcd.SimulatedNoise(jax.random.key(5)),
+                independent, budget=jaxcd.Budget(epsilon, 1e-6), noise=simulated(5)
             )
             assert found.effective_samples < 1
             assert (
@@ -157,9 +156,8 @@ class TestSearches:
             )
 
     def test_another_thing_than_a_release(self):
-        for search in (search_second_moments, pc_second_moments):
-            with pytest.raises(jaxcd.errors.OptionError, match="release"):
-                search(data(100))
+        with pytest.raises(OptionError, match="release"):
+            search_second_moments(data(100))
 
     def test_many_variables_are_searched_by_orderings(self):
         rng = np.random.default_rng(0)

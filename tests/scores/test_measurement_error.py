@@ -19,11 +19,12 @@ from jaxcd.data import networks
 from jaxcd.discovery import score_graph, search_histogram
 from jaxcd.errors import OptionError
 from jaxcd.ops.nearest_table import nearest_table
-from jaxcd.privacy import NO_PRIVACY, Budget, SimulatedNoise
+from jaxcd.privacy import NO_PRIVACY, Budget
 from jaxcd.releases import Histogram, MeasurementErrorScore, ReleasedHistogram
 from jaxcd.releases.tables.expectation_maximisation import NoisyTable
 from jaxcd.releases.tables.noisy_counts import TabulatedCounts, noisy_count
 from jaxcd.scores import BICScore
+from tests.helpers import simulated
 
 
 def direct(y: int, mu: float, scale: float) -> tuple[float, float]:
@@ -124,9 +125,7 @@ def release(name: str, *, n: int, epsilon: float | None, seed: int) -> ReleasedH
     data = networks.load(name).sample(n, key=jax.random.key(seed))
     if epsilon is None:
         return Histogram().release(data, budget=NO_PRIVACY)
-    return Histogram().release(
-        data, budget=Budget(epsilon), noise=SimulatedNoise(jax.random.key(seed + 1))
-    )
+    return Histogram().release(data, budget=Budget(epsilon), noise=simulated(seed + 1))
 
 
 def random_dags(d: int, number: int, seed: int) -> np.ndarray:
@@ -196,7 +195,7 @@ def test_without_noise_differences_are_those_of_bic():
 
 def test_little_noise_is_like_none():
     data = networks.load("cancer").sample(5000, key=jax.random.key(0))
-    little = Histogram().release(data, budget=Budget(30.0), noise=SimulatedNoise(jax.random.key(0)))
+    little = Histogram().release(data, budget=Budget(30.0), noise=simulated())
     score, bic = MeasurementErrorScore(little), BICScore.of_data(data)
     graphs = random_dags(5, 8, seed=3)
     ours, theirs = score.totals(graphs), bic.totals(graphs)
@@ -284,9 +283,7 @@ def test_races_end():
     race again would be for ever.
     """
     data = networks.load("asia").sample(2_000, key=jax.random.key(1002))
-    bought = Histogram().release(
-        data, budget=Budget(4.0), noise=SimulatedNoise(jax.random.key(5002))
-    )
+    bought = Histogram().release(data, budget=Budget(4.0), noise=simulated(5002))
     found = search_histogram(bought)
     assert score_graph(MeasurementErrorScore(bought), found.graph) == pytest.approx(
         found.info["score"], abs=0.01

@@ -22,6 +22,7 @@ from jaxcd.ops.nearest_table import nearest_table
 from jaxcd.privacy import NO_PRIVACY, PrivacyCost, Relation
 from jaxcd.releases import Histogram, ReleasedMarginals, SetFunction, SetScore
 from jaxcd.scores import BICScore
+from tests.helpers import levelled
 
 COST = PrivacyCost(math.inf, 0.0, Relation.REPLACE_ONE, False, "a test")
 CARDINALITIES = (2, 3, 2, 2)
@@ -40,9 +41,7 @@ def marginals(counts: np.ndarray, *, scale: float, seed: int = 0) -> ReleasedMar
     """
     rng = np.random.default_rng(seed)
     d = counts.ndim
-    domain = jaxcd.Domain(
-        [(f"v{j}", jaxcd.Categorical(tuple(range(k)))) for j, k in enumerate(counts.shape)]
-    )
+    domain = levelled(*(counts.shape), kind=jaxcd.Categorical)
     values, variances = {}, {}
     for s in subsets(tuple(range(d))):
         part = interaction(counts.sum(axis=tuple(j for j in range(d) if j not in s)))

@@ -27,11 +27,20 @@ from jaxcd.graphs import Mark, MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
 from jaxcd.graphs.possible_paths import possible_d_sep as possible_d_sep_of
 from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyFilter, keeps_what_is_paid
+from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim, claiming
 from jaxcd.releases import Release
 
 __all__ = ["fci"]
 
 
+@claiming(
+    GuaranteeClaim(
+        "the run, both passes of its skeleton together, is (epsilon, delta)-DP of its budget, "
+        "whichever decider above it has",
+        "jaxcd.discovery.constraint.fci, jaxcd.privacy.ledger",
+        assumptions=PUBLIC + "; background knowledge is public",
+    )
+)
 @repeatable
 @keeps_what_is_paid
 def fci(

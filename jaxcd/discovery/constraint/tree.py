@@ -65,6 +65,7 @@ from jaxcd.privacy import (
     keeps_what_is_paid,
     open_account,
 )
+from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.queries import Door, Session
 
 __all__ = ["tree_pc"]
@@ -181,6 +182,12 @@ def _non_colliders(
     return {pair: tuple(names) for pair, names in middles.items()}
 
 
+@claiming(
+    GuaranteeClaim(
+        "the run is (epsilon, delta)-DP of its budget, delta > 0",
+        "jaxcd.decisions.measurements, jaxcd.ops.moments",
+    )
+)
 @keeps_what_is_paid
 def tree_pc(
     data: Dataset | None,

@@ -21,6 +21,7 @@ import numpy as np
 from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
 from jaxcd.errors import OptionError
 from jaxcd.ops import tails
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.releases.base import check_kind
 
 __all__ = ["CanonicalCorrelation", "feature_tests", "raised"]
@@ -32,7 +33,8 @@ LEAST_EIGENVALUE = 1e-6
 def raised(matrix: np.ndarray, floor: float) -> np.ndarray:
     """The symmetric matrix with its eigenvalues raised to the floor."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return (vectors * np.maximum(values, floor)) @ vectors.T
+    found: np.ndarray = (vectors * np.maximum(values, floor)) @ vectors.T
+    return found
 
 
 class _PreparedFeatures(PreparedTest):
@@ -43,7 +45,8 @@ class _PreparedFeatures(PreparedTest):
         self._means = release.means / release.anchor
 
     def admissible(self, query: Query) -> bool:
-        return self.n_samples - sum(self._release.sizes[z] for z in query.given) - 1 > 0
+        found: bool = self.n_samples - sum(self._release.sizes[z] for z in query.given) - 1 > 0
+        return found
 
     def bucket(self, query: Query) -> Hashable:
         return 0
@@ -151,6 +154,10 @@ class CanonicalCorrelation(CITest):
         False
     """
 
+    claim = GuaranteeClaim(
+        "post-processing: reads a release, which was paid for", assumptions="those of the release"
+    )
+
     effect: float = 0.06
 
     restrictable = False
@@ -164,7 +171,8 @@ class CanonicalCorrelation(CITest):
             )
 
     def column_names(self, data: Any) -> tuple[str, ...]:
-        return _required(data).names
+        found: tuple[str, ...] = _required(data).names
+        return found
 
     def prepare(self, data: Any, *, key: jax.Array | None = None) -> PreparedTest:
         return _PreparedFeatures(_required(data), self.effect)

@@ -60,6 +60,7 @@ from jaxcd.errors import DataError, OptionError
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.tilted_moments import ExactSum, conversion_error, pack, unpack
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Sensitive, gaussian, split
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.privacy.rank_maps import release_rank_maps
 from jaxcd.queries import Door
 from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, first_edition_charges, paid
@@ -96,7 +97,8 @@ def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.n
     """
     k = np.arange(1, n_features + 1)
     waves = np.cos(math.pi * np.multiply.outer(ranks, k)) * k**-decay
-    return waves / np.linalg.norm(waves, axis=1, keepdims=True)
+    found: np.ndarray = waves / np.linalg.norm(waves, axis=1, keepdims=True)
+    return found
 
 
 def feature_sensitivity(sizes: tuple[int, ...], *, anchor: float) -> float:
@@ -154,6 +156,12 @@ class Features(ReleaseKind):
         >>> print(jaxcd.search(bought).graph)
         group --- value
     """
+
+    claim = GuaranteeClaim(
+        "means and covariances of bounded features of ranks are (epsilon, delta)-DP of their "
+        "budget, delta > 0, rank maps included",
+        "jaxcd.releases.features.feature_covariances, jaxcd.privacy.rank_maps",
+    )
 
     n_features: int | None = None
     decay: float = 0.5

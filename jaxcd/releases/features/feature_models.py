@@ -68,7 +68,8 @@ class FeatureModel:
         moments[0, 0] = release.anchor**2 * n
         noise = np.triu(rng.standard_normal(moments.shape), 1)
         noise += noise.T + np.diag(np.sqrt(2) * rng.standard_normal(1 + size))
-        return dataclasses.replace(release, moments=moments + release.sigma * noise)
+        found: Release = dataclasses.replace(release, moments=moments + release.sigma * noise)
+        return found
 
 
 def fit_features(release: Any, adjacency: np.ndarray) -> FeatureModel:

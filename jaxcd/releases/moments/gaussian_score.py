@@ -83,4 +83,5 @@ class GaussianScore(BatchedScore):
         """The scores of many parent sets of one node, float64 (len(families),)."""
         sizes = np.array([len(family) for family in families])
         variances = log_conditional_variances(self._release.correlation, node, families)
-        return -self._half_rows * variances - self._price * sizes
+        found: np.ndarray = -self._half_rows * variances - self._price * sizes
+        return found

@@ -36,12 +36,13 @@ from jaxcd.data import Domain, Numeric
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import tilted_moments as tilted
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Sensitive, gaussian, split
+from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.queries import Door
 from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, first_edition_charges, paid
 from jaxcd.releases.moments.bought_units import bought_units
+from jaxcd.releases.moments.fisher_z import moment_tests
 from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.linear_models import fit_linear_gaussian
-from jaxcd.releases.moments.noisy_fisher_z import moment_tests
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.configurations import BIC
@@ -104,6 +105,14 @@ class SecondMoments(ReleaseKind):
         >>> print(jaxcd.search(bought).graph)
         x --- y
     """
+
+    claim = GuaranteeClaim(
+        "tilted second moments of numeric columns are (epsilon, delta)-DP of their budget; every "
+        "search on them is post-processing",
+        "jaxcd.releases.moments.second_moments, jaxcd.ops.tilted_moments",
+        assumptions=PUBLIC
+        + "; centres and scales are public, or bought with a share of the budget",
+    )
 
     centres: Mapping[str, float] | None = None
     scales: Mapping[str, float] | None = None
@@ -262,17 +271,20 @@ class ReleasedSecondMoments(Release):
     @cached_property
     def mean(self) -> np.ndarray:
         """The estimated means, (p,), in the columns' units."""
-        return self.location + self.factor @ self.untilted.mean
+        found: np.ndarray = self.location + self.factor @ self.untilted.mean
+        return found
 
     @cached_property
     def axes(self) -> np.ndarray:
         """Directions B, (p, p), with covariance B diag(l) B^T, l = ``untilted.variances``."""
-        return self.factor @ self.untilted.directions
+        found: np.ndarray = self.factor @ self.untilted.directions
+        return found
 
     @cached_property
     def covariance(self) -> np.ndarray:
         """The estimated covariance, (p, p), positive definite, in the columns' units."""
-        return (self.axes * self.untilted.variances) @ self.axes.T
+        found: np.ndarray = (self.axes * self.untilted.variances) @ self.axes.T
+        return found
 
     @cached_property
     def standardised_axes(self) -> np.ndarray:
@@ -285,7 +297,10 @@ class ReleasedSecondMoments(Release):
         of others.
         """
         matrix = (self.standardised_axes * self.untilted.variances) @ self.standardised_axes.T
-        return ((matrix + matrix.T) / 2 + _JITTER * np.eye(len(matrix))) / (1 + _JITTER)
+        found: np.ndarray = ((matrix + matrix.T) / 2 + _JITTER * np.eye(len(matrix))) / (
+            1 + _JITTER
+        )
+        return found
 
     @cached_property
     def effective_samples(self) -> float:
@@ -434,7 +449,8 @@ def _bought(options: SecondMoments, door: Door, accountant: Accountant) -> Relea
         # A row beyond a million scales has no weight; here it cannot overflow either.  Still a
         # fixed function of each row.
         with np.errstate(over="ignore"):
-            return np.clip((values - centres) / scales, -_REACH, _REACH)
+            found: np.ndarray = np.clip((values - centres) / scales, -_REACH, _REACH)
+            return found
 
     units = door.values(names).map(in_units)
     location, factor, expected = np.zeros(p), np.eye(p), np.ones(p)

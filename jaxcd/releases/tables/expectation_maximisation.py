@@ -277,4 +277,5 @@ class _Families:
         with np.errstate(divide="ignore", invalid="ignore"):
             # an empty row is uniform
             log_theta = np.where(row > 0, np.log(family / row), -np.log(self.levels))
-        return n_samples * np.exp(np.take(log_theta, self.places).sum(axis=1))
+        found: np.ndarray = n_samples * np.exp(np.take(log_theta, self.places).sum(axis=1))
+        return found

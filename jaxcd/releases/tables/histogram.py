@@ -24,6 +24,7 @@ from jaxcd.citests import CITest, PreparedTest
 from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.privacy import Accountant, Budget, PrivacyCost, laplace, noise_scale
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.privacy.mechanisms import integer_sensitivity
 from jaxcd.queries import Door
 from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, paid
@@ -80,6 +81,11 @@ class Histogram(ReleaseKind):
         >>> bought.values.shape, bought.scale, int(bought.values.sum())
         ((2, 2, 2, 2, 2), 2.0, 19987)
     """
+
+    claim = GuaranteeClaim(
+        "the joint histogram is epsilon-DP with the whole epsilon of its budget; every search on "
+        "it is post-processing"
+    )
 
     max_cells: int = 4096
     word: ClassVar[str] = "histogram"

@@ -73,9 +73,10 @@ def shifted_deviance(
     """
     v = np.asarray(variance, dtype=np.float64)[..., None, None]
     shifted = np.maximum(observed + v, 1e-9)
-    return 2 * np.sum(
+    found: np.ndarray = 2 * np.sum(
         shifted * np.log(shifted / (expected + v)) - (observed - expected), axis=(-2, -1)
     )
+    return found
 
 
 class _Pairs:
@@ -143,7 +144,8 @@ class _Pairs:
     def conditional(self, target: int, given: int) -> np.ndarray:
         """P(target | given), (levels of target, levels of given), clipped and normalised."""
         shares = np.maximum(self.table(target, given), 0.0)
-        return shares / np.maximum(shares.sum(axis=0), 1e-9)
+        found: np.ndarray = shares / np.maximum(shares.sum(axis=0), 1e-9)
+        return found
 
 
 def mediation_statistic(pairs: _Pairs, i: int, j: int, k: int) -> float:
@@ -162,7 +164,10 @@ def mediation_statistic(pairs: _Pairs, i: int, j: int, k: int) -> float:
     noise = noise + pairs.variances[j, k] * np.sum(a**2, axis=1)[:, None]
     scatter = np.maximum(spread + noise, 1e-9)
     degrees = (pairs.cardinalities[i] - 1) * (pairs.cardinalities[j] - 1)
-    return degrees / expected.size * float(np.sum((pairs.table(i, j) - expected) ** 2 / scatter))
+    found: float = (
+        degrees / expected.size * float(np.sum((pairs.table(i, j) - expected) ** 2 / scatter))
+    )
+    return found
 
 
 def unmediated_pairs(release: Any, options: Any) -> list[Pair]:
@@ -338,7 +343,8 @@ def squared_changes(cardinalities: Columns) -> np.ndarray:
     product = functools.reduce(
         np.multiply.outer, [np.array([1 - 1 / k, -1 / k]) for k in cardinalities]
     )
-    return 2 * (product.flat[0] - product)
+    found: np.ndarray = 2 * (product.flat[0] - product)
+    return found
 
 
 @functools.lru_cache(maxsize=4096)
@@ -350,12 +356,12 @@ def absolute_changes(cardinalities: Columns) -> np.ndarray:
     entries) |R_S - R'_S|^2.
     """
     entries = math.prod(k - 1 for k in cardinalities)
-    bound = np.sqrt(entries * squared_changes(cardinalities))
+    bound: np.ndarray = np.sqrt(entries * squared_changes(cardinalities))
     if entries == 1 or math.prod(cardinalities) > _MOST_COMPARED:
         return bound
     rows = np.indices(cardinalities).reshape(len(cardinalities), -1)
     values = functools.reduce(np.kron, [contrast_basis(k) for k in cardinalities])
-    exact = np.zeros_like(bound)
+    exact: np.ndarray = np.zeros_like(bound)
     for row, value in zip(rows.T, values, strict=True):
         np.maximum.at(
             exact, tuple((rows != row[:, None]).astype(np.intp)), np.abs(values - value).sum(axis=1)

@@ -47,6 +47,7 @@ from jaxcd.ops.interactions import (
     table_of_interactions,
 )
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, split
+from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
 from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, paid
 from jaxcd.releases.redrawing import redrawn
@@ -120,6 +121,13 @@ class Marginals(ReleaseKind):
         >>> len(bought.charges), bought.spent.epsilon <= bought.cost.epsilon
         (3, True)
     """
+
+    claim = GuaranteeClaim(
+        "three rounds of marginal tables are (epsilon, delta)-DP of their budget, pure where "
+        "delta = 0; every search on them is post-processing",
+        "jaxcd.releases.tables.marginals, jaxcd.releases.tables.marginal_purchase, "
+        "jaxcd.ops.interactions, jaxcd.ops.moments",
+    )
 
     shares: tuple[float, float, float] = (0.6, 0.1, 0.3)
     dependence_alpha: float = 0.01

@@ -90,7 +90,8 @@ class IndependenceFit:
     @property
     def expected(self) -> np.ndarray:
         """E, (..., K, A, B)."""
-        return self.rows[..., :, None] * self.columns[..., None, :]
+        found: np.ndarray = self.rows[..., :, None] * self.columns[..., None, :]
+        return found
 
     @property
     def shares(self) -> tuple[np.ndarray, np.ndarray]:

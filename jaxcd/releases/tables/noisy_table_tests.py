@@ -179,10 +179,14 @@ def _along(strata: NoisyStrata, directions: np.ndarray) -> np.ndarray:
     *batch, k, a, b = directions.shape
     flat = directions.reshape(*batch, k, a * b)
     if strata.covariance is None:
-        return (strata.variance[..., None] * (flat**2).sum(axis=-1))[..., None] * np.eye(k)
+        found: np.ndarray = (strata.variance[..., None] * (flat**2).sum(axis=-1))[
+            ..., None
+        ] * np.eye(k)
+        return found
     # row k: its direction in stratum k
     spread = (flat[..., None, :] * np.eye(k)[:, :, None]).reshape(*batch, k, k * a * b)
-    return spread @ strata.covariance @ spread.swapaxes(-1, -2)
+    found = spread @ strata.covariance @ spread.swapaxes(-1, -2)
+    return found
 
 
 def _between(strata: NoisyStrata) -> np.ndarray:

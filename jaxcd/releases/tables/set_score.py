@@ -112,7 +112,8 @@ class SetScore(LocalScore):
 
     def candidates(self, node: int) -> tuple[int, ...]:
         """The release's candidates of the node."""
-        return self._release.candidates[node]
+        found: tuple[int, ...] = self._release.candidates[node]
+        return found
 
     def families(self, node: int) -> tuple[tuple[int, ...], ...]:
         """The sets of candidates whose table with the node was measured."""

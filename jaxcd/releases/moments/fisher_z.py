@@ -1,25 +1,32 @@
-"""Fisher's z on a release of second moments: the noise is part of the null."""
+r"""Fisher's z on a release of second moments: the noise is part of the null.
+
+With r the partial correlation of x and y given S, from the released moments, z = artanh(r)
+(1 - r^2) / sqrt(V) is about standard normal under independence for jointly normal data.  With P the
+inverse of the correlations of x, y, S and d T an error of the tilted covariance
+(:mod:`jaxcd.ops.tilted_moments`), d r = <G, d T>, G = (a b^T + b a^T) / 2 + (r / 2)(a a^T + b b^T),
+where a and b are columns x and y of P / sqrt(diagonal), carried to the release's eigenbasis and
+stretched; V = 2 tau^2 |G|^2 + 2 sum_jk w_j w_k G_jk^2 / (n - |S| - 3), noise and sampling.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
-import jax
 import numpy as np
 
 from jaxcd.citests import CITest, Evaluation, FisherZ, PreparedTest, Query
 from jaxcd.ops import tails
-from jaxcd.releases.base import check_kind
 
-__all__ = ["NoisyFisherZ", "moment_tests"]
+__all__ = ["PreparedMoments", "moment_tests"]
 
 _BATCH = 1024
 _LARGEST = 1 - 1e-12
 
 
-class _PreparedRelease(PreparedTest):
+class PreparedMoments(PreparedTest):
+    """:class:`jaxcd.FisherZ` on a ReleasedSecondMoments."""
+
     def __init__(self, release: Any) -> None:
         self.n_samples = release.n_samples
         self._correlation = release.correlation
@@ -66,46 +73,12 @@ def _squared_norm(ends: np.ndarray, r: np.ndarray, weights: np.ndarray) -> np.nd
     """
     products = np.einsum("bek,bfk->bef", ends * weights, ends)
     aa, bb, ab = products[:, 0, 0], products[:, 1, 1], products[:, 0, 1]
-    return (aa * bb + ab**2) / 2 + r * ab * (aa + bb) + r**2 / 4 * (aa**2 + bb**2 + 2 * ab**2)
-
-
-@final
-@dataclass(frozen=True)
-class NoisyFisherZ(CITest):
-    r"""Fisher's z of the partial correlation r of x and y given S, from a
-    :class:`ReleasedSecondMoments` in the place of the data.
-
-    z = artanh(r) (1 - r^2) / sqrt(V), about standard normal under independence for jointly normal
-    data.  With P the inverse of the correlations of x, y, S and d T an error of the tilted
-    covariance (:mod:`jaxcd.ops.tilted_moments`), d r = <G, d T>, G = (a b^T + b a^T) / 2 + (r /
-    2)(a a^T + b b^T), where a and b are columns x and y of P / sqrt(diagonal), carried to the
-    release's eigenbasis and stretched; V = 2 tau^2 |G|^2 + 2 sum_jk w_j w_k G_jk^2 / (n - |S| - 3),
-    noise and sampling.
-
-    Margin: |z| minus the normal quantile at 1 - alpha / 2.  It is what
-    :class:`jaxcd.citests.FisherZ` becomes on such a release.  The release has paid: the decider is
-    ``Threshold``.  It has no sensitivity: mechanisms refuse it.
-
-    Raises:
-        OptionError: prepared, for other data than such a release.
-    """
-
-    restrictable = False
-
-    def column_names(self, data: Any) -> tuple[str, ...]:
-        return _required(data).names
-
-    def prepare(self, data: Any, *, key: jax.Array | None = None) -> PreparedTest:
-        return _PreparedRelease(_required(data))
+    found: np.ndarray = (
+        (aa * bb + ab**2) / 2 + r * ab * (aa + bb) + r**2 / 4 * (aa**2 + bb**2 + 2 * ab**2)
+    )
+    return found
 
 
 def moment_tests(release: Any) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
     """The tests that second moments answer."""
-    return {
-        FisherZ: lambda test: _PreparedRelease(release),
-        NoisyFisherZ: lambda test: _PreparedRelease(release),
-    }
-
-
-def _required(data: Any) -> Any:
-    return check_kind(data, "second-moments")
+    return {FisherZ: lambda test: PreparedMoments(release)}

@@ -1,0 +1,73 @@
+"""Makers of small data sets, domains, noise and sensitivities that many tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxcd
+from jaxcd.citests import CITest, Sensitivity
+
+
+def simulated(seed: Any = 0) -> jaxcd.SimulatedNoise:
+    """Noise that repeats."""
+    return jaxcd.SimulatedNoise(jax.random.key(seed))
+
+
+def levelled(*levels: int, name: str = "v", kind: type = jaxcd.Ordinal) -> jaxcd.Domain:
+    """v0, v1, ... with levels 0 to k - 1."""
+    return jaxcd.Domain({f"{name}{j}": kind(tuple(range(k))) for j, k in enumerate(levels)})
+
+
+def coded(codes: Any, *levels: int | jaxcd.Domain, **options: Any) -> jaxcd.Dataset:
+    """Codes of a domain, or of v0, v1, ... with so many levels."""
+    domain = levels[0] if isinstance(levels[0], jaxcd.Domain) else levelled(*levels, **options)
+    return jaxcd.Dataset.from_codes(np.asarray(codes).astype(np.int32), domain=domain)
+
+
+def dependent(seed: int, n: int, *levels: int) -> jaxcd.Dataset:
+    """Each column a function of two earlier ones, always, half the time or never; with noise."""
+    rng = np.random.default_rng(seed)
+    codes = np.zeros((n, len(levels)), dtype=np.int32)
+    for j, k in enumerate(levels):
+        parents = codes[:, rng.permutation(j)[:2]].sum(1) if j else np.zeros(n, dtype=np.int64)
+        codes[:, j] = np.where(
+            rng.random(n) < rng.choice([0, 0.5, 1]), parents % k, rng.integers(0, k, n)
+        )
+    return coded(codes, *levels)
+
+
+def independent(n: int, *levels: int, seed: int = 0) -> jaxcd.Dataset:
+    """Uniform columns that have nothing to do with each other."""
+    rng = np.random.default_rng(seed)
+    return coded(np.stack([rng.integers(0, k, n) for k in levels], axis=1), *levels)
+
+
+def numbers(names: Iterable[str] | int, low: Any = None, high: Any = None) -> jaxcd.Domain:
+    """Numeric columns of these names (a number: so many, v0, v1, ...), with bounds or without."""
+    if isinstance(names, int):
+        names = [f"v{j}" for j in range(names)]
+    return jaxcd.Domain(dict.fromkeys(names, jaxcd.Numeric(low, high)))
+
+
+def measured(values: Any, low: Any = None, high: Any = None, name: str = "x") -> jaxcd.Dataset:
+    """Numeric columns x0, x1, ..., clipped to their bounds where there are any."""
+    values = np.asarray(values)
+    domain = numbers([f"{name}{j}" for j in range(values.shape[1])], low, high)
+    return jaxcd.Dataset.from_array(values, names=list(domain.names), domain=domain, clip=True)
+
+
+def sampled(network: str, n: int, seed: int = 0) -> jaxcd.Dataset:
+    """Rows of a network."""
+    return jaxcd.networks.load(network).sample(n, key=jax.random.key(seed))
+
+
+def stated(test: CITest, n: int, alpha: float = 0.05) -> Sensitivity:
+    """What a test says that one replaced record of ``n`` moves its margin by."""
+    relation = jaxcd.privacy.Relation.REPLACE_ONE
+    found = test.margin_sensitivity(alpha=alpha, n_samples=n, relation=relation)
+    assert found is not None
+    return found

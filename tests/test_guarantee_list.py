@@ -1,0 +1,74 @@
+"""Every class that protects data, or must not be used on data that need protection, says so."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+import pytest
+
+import jaxcd
+from jaxcd.citests import CITest
+from jaxcd.decisions import Decider
+from jaxcd.local import LocalMechanism
+from jaxcd.privacy import GuaranteeClaim, NoiseSource
+from jaxcd.privacy.registry import REGISTRY
+from jaxcd.releases import ReleaseKind
+
+ROOMS = ("citests", "decisions", "releases", "local", "privacy")
+HOLDERS = [
+    each
+    for room in ROOMS
+    for module in [importlib.import_module(f"jaxcd.{room}")]
+    for name in module.__all__
+    if inspect.isclass(each := getattr(module, name))
+    and issubclass(each, (CITest, Decider, ReleaseKind, LocalMechanism))
+    and not inspect.isabstract(each)
+]
+
+
+@pytest.mark.parametrize("holder", HOLDERS, ids=lambda each: each.__name__)
+def test_every_class_states_its_own_claim(holder: type) -> None:
+    assert isinstance(vars(holder).get("claim"), GuaranteeClaim), (
+        "give the class a claim of its own"
+    )
+
+
+def test_the_list_is_what_the_classes_hold() -> None:
+    listed = {each.mechanism.rpartition(".")[2]: each for each in jaxcd.guarantees()}
+    assert {holder.__name__ for holder in HOLDERS} <= set(listed)
+    assert len(listed) == len(jaxcd.guarantees()) >= 40
+    for holder in HOLDERS:
+        assert listed[holder.__name__].claim == holder.claim.claim
+
+
+def test_what_is_called_proved_is_registered() -> None:
+    """Of the classes that touch sensitive values, those with attacks, and no others."""
+    registered = {entry.name for entry in REGISTRY}
+    for holder in HOLDERS:
+        if issubclass(holder, (CITest, Decider, ReleaseKind)):
+            after = holder.claim.claim.startswith("post-processing")
+            assert holder.claim.proven == (holder.__name__ in registered) or after, holder.__name__
+
+
+def test_proofs_are_modules_with_docstrings() -> None:
+    for each in jaxcd.guarantees():
+        if each.proven:
+            for name in each.proof.split(", "):
+                assert importlib.import_module(name).__doc__, each.mechanism
+
+
+def test_numbers_in_claims_are_those_of_the_tests() -> None:
+    """They are computed from the code's own constants; here once more from the tests' answers."""
+    for test, digits in (
+        (jaxcd.CovarianceNorm(), "3 "),
+        (jaxcd.PooledCovariance(), "4.172"),
+        (jaxcd.KendallTau(), "2.044"),
+        (jaxcd.Spearman(), "2.044"),
+    ):
+        bound = test.margin_sensitivity(
+            alpha=0.05, n_samples=1000, relation=jaxcd.Budget(1.0).relation
+        )
+        assert bound is not None and f"{bound.value:.4g}" == digits.strip()
+        assert digits in test.claim.claim
+    assert issubclass(jaxcd.SimulatedNoise, NoiseSource) and not jaxcd.SimulatedNoise.claim.proven
