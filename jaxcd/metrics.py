@@ -124,6 +124,13 @@ def skeleton_f1(estimate: MixedGraph, truth: MixedGraph) -> F1Score:
 
     Raises:
         GraphError: If the graphs have different names.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph
+        >>> from jaxcd.metrics import skeleton_f1
+        >>> truth = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "c --> b"])
+        >>> skeleton_f1(MixedGraph.from_edges(["a", "b", "c"], ["a --- b", "b --- c"]), truth)
+        F1Score(1.0, precision=1.0, recall=1.0)
     """
     estimated, true = _aligned(estimate, truth)
     return _f1(np.triu(estimated.adjacency), np.triu(true.adjacency))
@@ -144,6 +151,14 @@ def orientation_f1(estimate: MixedGraph, truth: MixedGraph) -> F1Score:
 
     Raises:
         GraphError: If the graphs have different names.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph
+        >>> from jaxcd.metrics import orientation_f1
+        >>> truth = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "c --> b"])
+        >>> found = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "b --> c"])
+        >>> orientation_f1(found, truth)
+        F1Score(0.5, precision=0.5, recall=0.5)
     """
     estimated, true = _aligned(estimate, truth)
     return _f1(estimated.directed, true.directed)
@@ -168,6 +183,15 @@ def arc_f1(estimate: MixedGraph, truth: MixedGraph) -> F1Score:
     Source:
         The convention of the experiments of Wang, Pang and Song 2020 (NeurIPS), "Towards practical
         differentially private causal graph discovery" (Priv-PC), extended to circles.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph
+        >>> from jaxcd.metrics import arc_f1
+        >>> truth = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "c --> b"])
+        >>> found = MixedGraph.from_edges(["a", "b", "c"], ["a --> b"])
+        >>> score = arc_f1(found, truth)
+        >>> round(score, 3), score.precision, score.recall
+        (0.667, 1.0, 0.5)
     """
     estimated, true = _aligned(estimate, truth)
     return _f1(_arcs(estimated), _arcs(true))
@@ -190,6 +214,13 @@ def shd(estimate: MixedGraph, truth: MixedGraph) -> int:
     Source:
         Tsamardinos, Brown and Aliferis 2006 (Machine Learning 65), for CPDAGs: a wrong direction
         costs 1.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph
+        >>> from jaxcd.metrics import shd
+        >>> truth = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "c --> b"])
+        >>> shd(MixedGraph.from_edges(["a", "b", "c"], ["b --> a"]), truth)
+        2
     """
     estimated, true = _aligned(estimate, truth)
     differs = estimated.marks != true.marks

@@ -154,6 +154,15 @@ def pair_accuracy_of(
 
     Returns:
         The accuracy with its interval.
+
+    Example:
+        >>> import jaxcd, numpy as np
+        >>> from jaxcd.pairwise import CausePair, Direction, over_pairs, pair_accuracy_of
+        >>> x = np.random.default_rng(0).uniform(size=500)
+        >>> pairs = [CausePair("cube", x, x**3, Direction.X_TO_Y, 1.0)]
+        >>> results = over_pairs(lambda x, y: jaxcd.igci(x, y, budget=jaxcd.NO_PRIVACY), pairs)
+        >>> pair_accuracy_of(results, pairs).accuracy
+        1.0
     """
     known = list(pairs.pairs if isinstance(pairs, PairCollection) else pairs)
     truths = [

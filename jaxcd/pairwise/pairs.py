@@ -44,6 +44,13 @@ class CausePair:
 
     Raises:
         DataError: x and y are not one column each, of the same length, or the weight is negative.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxcd.pairwise import CausePair, Direction
+        >>> pair = CausePair("cube", np.arange(8.0), np.arange(8.0) ** 3, Direction.X_TO_Y, 1.0)
+        >>> pair.direction.value
+        'x -> y'
     """
 
     name: str

@@ -37,7 +37,14 @@ class GuaranteeClaim:
 
 
 def claiming(claim: GuaranteeClaim) -> Callable[[F], F]:
-    """A function with its claim."""
+    """Gives a function its claim, for the list of guarantees.
+
+    Args:
+        claim: what the function claims.
+
+    Returns:
+        A decorator.
+    """
 
     def held(function: F) -> F:
         function.claim = claim  # type: ignore[attr-defined]

@@ -224,6 +224,13 @@ def priv_pc(
 
     Source:
         Wang, Pang, Song 2020, Algorithm 2, and its code.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("earthquake").sample(50_000, key=jax.random.key(0))
+        >>> run = jaxcd.published.priv_pc(data, epsilon=1.0, key=jax.random.key(1))
+        >>> run.cost.proven
+        False
     """
     _check(epsilon=epsilon, alpha=alpha, delta=delta, bias=bias, max_level=max_level)
     stream_of = _streams(key)

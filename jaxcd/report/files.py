@@ -196,6 +196,13 @@ def metrics_json(estimate: MixedGraph, truth: MixedGraph) -> dict[str, Any]:
 
     Returns:
         The numbers by name.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph
+        >>> from jaxcd.report import metrics_json
+        >>> truth = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "c --> b"])
+        >>> metrics_json(MixedGraph.from_edges(["a", "b", "c"], ["a --> b"]), truth)["shd"]
+        1
     """
     scores = metrics.summary(estimate, truth)
     if any((graph.marks == Mark.CIRCLE).any() for graph in (estimate, truth)):
