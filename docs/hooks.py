@@ -100,7 +100,11 @@ def markdown(text: str, scope: griffe.Object | None) -> str:
         deep = 12 if section in ("Args", "Raises", "Attributes") else 8 if section else 4
         if len(block) - len(block.lstrip(" ")) < deep:
             parts = re.split(r"(```.*?```|``.*?``|:\w+:`.*?`|`.*?`)", block, flags=re.DOTALL)
-            blocks[k] = "".join(escaped(part, scope) for part in parts)
+            parts = [escaped(part, scope) for part in parts]
+            if section == "Returns":  # what stands before a colon would be read as a type
+                parts = [re.sub(r"^`+([^`]*:[^`]*)`+$", r"<code>\1</code>", part) for part in parts]
+                parts = [re.sub(r":(?!\n)", "&#58;", part) for part in parts]
+            blocks[k] = "".join(parts)
         if section == "Source":
             blocks[k] = "**Source:** " + textwrap.dedent(block.partition("\n")[2])
     return "\n\n".join(blocks)

@@ -42,7 +42,14 @@ class Bug:
 
 @contextlib.contextmanager
 def planted(bug: Bug) -> Iterator[None]:
-    """While entered, the function has the bug."""
+    """While entered, the function has the bug.
+
+    Args:
+        bug: of :data:`BUGS`.
+
+    Returns:
+        A context manager.
+    """
     module_name, _, path = bug.where.partition(":")
     module = importlib.import_module(f"jaxcd.{module_name}")
     function = _function(module, path)

@@ -29,7 +29,11 @@ CHECKS: Mapping[str, Callable[[bool], Iterator[Finding]]] = {
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found."""
+    """What an audit found.
+
+    Args:
+        findings: one a claim and check.
+    """
 
     findings: tuple[Finding, ...]
 
@@ -112,13 +116,25 @@ def run_audit(
 
 
 def is_found(bug: Bug) -> bool:
-    """Whether the bug's check finds it, and finds nothing without it in the same place."""
+    """Whether the bug's check finds it, and finds nothing without it in the same place.
+
+    Args:
+        bug: a planted bug, of :data:`BUGS`.
+
+    Returns:
+        True where the check is silent without the bug and finds it with the bug.
+    """
     with planted(bug):
         return any(finding.wrong for finding in CHECKS[bug.check](True))
 
 
 def picture(audit: Audit, path: Path) -> None:
-    """Claimed against audited: a bar a claim, as an SVG file."""
+    """Claimed against audited: a bar a claim, as an SVG file.
+
+    Args:
+        audit: what :func:`run_audit` returned.
+        path: of the SVG file.
+    """
     shown = [
         f for f in audit.findings if f.check not in ("bookkeeping", "law", "planted bug is found")
     ]

@@ -37,7 +37,7 @@ class Query(NamedTuple):
     """Is column x independent of column y given the columns ``given``?  Normal form: x < y,
     ``given`` ascending.
 
-    Args:
+    Attributes:
         x: position of a column.
         y: position of another column.
         given: positions of the columns to condition on.
@@ -59,8 +59,12 @@ class Query(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """Answers to a batch of queries, float64 (n_queries,) each: the statistic, log p-value, and
-    margin (> 0: dependent).
+    """Answers to a batch of queries.
+
+    Attributes:
+        statistic: float64 (n_queries,).
+        log_pvalue: float64 (n_queries,), natural logarithms.
+        margin: float64 (n_queries,); above 0: dependent.
     """
 
     statistic: np.ndarray
@@ -232,8 +236,17 @@ def require_data(data: Dataset | None, test: str) -> Dataset:
 
 
 def check_alpha(alpha: float) -> float:
-    """Returns alpha, or raises OptionError unless 0 < alpha < 1 (below 1e-300 its quantiles are
-    infinite in double precision).
+    """Checks the level of a test.
+
+    Args:
+        alpha: a number with 0 < alpha < 1; below 1e-300 its quantiles are infinite in double
+            precision.
+
+    Returns:
+        alpha.
+
+    Raises:
+        OptionError: it is none.
     """
     if not isinstance(alpha, (int, float, np.number)) or not 1e-300 <= alpha < 1:
         raise OptionError(

@@ -25,8 +25,12 @@ __all__ = ["Decider", "DecisionRun", "Frontier", "LevelSize", "Price", "Question
 
 
 class Question(NamedTuple):
-    """Is there a set among ``candidates`` that separates x and y?  Candidates in the order in which
-    they are to be asked.
+    """Whether a set among ``candidates`` separates x and y.
+
+    Attributes:
+        x: position of a column.
+        y: position of another column.
+        candidates: the sets of positions, in the order in which they are to be asked.
     """
 
     x: int
@@ -109,7 +113,7 @@ class DecisionRun(abc.ABC):
 class Price(NamedTuple):
     """What a budget buys.
 
-    Args:
+    Attributes:
         n_answers: among which it is divided.
         noise: the standard deviation of the noise of one, in the margin's unit.
         threshold: what a noisy margin must exceed to keep an edge, in units of the noise.

@@ -112,6 +112,11 @@ class TreeOptions:
 class TreeGuided:
     """One run: the level-0 release, and up to three batches of noisy margins.
 
+    Args:
+        session: of the data and the test.
+        accountant: of the run.
+        options: public constants.
+
     Guarantee:
         Relation: replace-one; n, the domain and the options are public.  Events: ``ZCDPEvent`` for
         the release, and one for each batch that is asked (L2 sensitivity Delta sqrt(N)); each must

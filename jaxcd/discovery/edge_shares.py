@@ -19,8 +19,15 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class PairConfidence:
-    """The probabilities of one pair: that a and b are adjacent, and of a -> b, b -> a and a - b
-    (None: not estimated).
+    """The probabilities of one pair.
+
+    Args:
+        a: a node.
+        b: another node.
+        adjacent: that they are joined.
+        forward: that there is a -> b; None: not estimated.
+        backward: that there is b -> a; None: not estimated.
+        undirected: that there is a - b; None: not estimated.
     """
 
     a: str

@@ -53,6 +53,12 @@ def search_release(release: Release) -> DiscoveryResult:
     the score), else over orderings; any other score over equivalence classes, from the best graphs
     of its approximations.
 
+    Args:
+        release: what :func:`jaxcd.release` returned.
+
+    Returns:
+        The CPDAG, with the release's guarantee.
+
     Raises:
         OptionError: the release has no score.
     """
@@ -295,6 +301,9 @@ def score_graph(score: GraphScore, graph: MixedGraph | nx.DiGraph) -> float:
     Args:
         score: such as :class:`jaxcd.scores.MeasurementErrorScore`; equal for equivalent DAGs.
         graph: over the score's names, in any order.
+
+    Returns:
+        The score in nats.
 
     Raises:
         GraphError: the names differ, or no DAG belongs to the graph.

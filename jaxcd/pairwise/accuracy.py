@@ -35,6 +35,7 @@ class PairAccuracy:
             make up this share of the weight; one point a distinct margin, ending at rate 1.
         accuracies: as ``decision_rates``.
         area: under that curve; from 0 to the first rate it is flat.
+        confidence: of the interval, between 0 and 1.
     """
 
     accuracy: float
@@ -144,7 +145,16 @@ def pair_accuracy_of(
     *,
     confidence: float = 0.95,
 ) -> PairAccuracy:
-    """:func:`pair_accuracy` with the truths and weights of the pairs; every pair must be causal."""
+    """:func:`pair_accuracy` with the truths and weights of the pairs; every pair must be causal.
+
+    Args:
+        results: one a pair, such as :func:`jaxcd.pairwise.over_pairs` returns.
+        pairs: the pairs, in the same order.
+        confidence: of the interval, between 0 and 1.
+
+    Returns:
+        The accuracy with its interval.
+    """
     known = list(pairs.pairs if isinstance(pairs, PairCollection) else pairs)
     truths = [
         pair.direction if pair.direction is not None else Direction.UNDECIDED for pair in known

@@ -132,7 +132,11 @@ class SpearmanScore(_RankScore):
 
 @dataclass(frozen=True)
 class KendallScore(_RankScore):
-    """abs(tau-a) of cause and residual.  stability_release: as for :class:`SpearmanScore`."""
+    """The dependence of cause and residual by Kendall's tau: abs(tau-a).
+
+    Args:
+        stability_release: as for :class:`SpearmanScore`.
+    """
 
     stability_release: bool = False
 

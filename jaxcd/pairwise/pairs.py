@@ -81,8 +81,11 @@ class CausePair:
 
 @dataclass(frozen=True)
 class PairCollection:
-    """pairs: what was read, in the order of the file.  skipped: (name, reason) of each pair left
-    out.
+    """Pairs with known answers.
+
+    Args:
+        pairs: what was read, in the order of the file.
+        skipped: (name, reason) of each pair left out.
     """
 
     pairs: tuple[CausePair, ...]
@@ -224,8 +227,14 @@ def over_pairs(
     method: Callable[[np.ndarray, np.ndarray], PairResult],
     pairs: PairCollection | Iterable[CausePair],
 ) -> tuple[PairResult, ...]:
-    """The method's answer to each pair, in order: ``over_pairs(lambda x, y: jaxcd.igci(x, y,
-    budget=...), pairs)``.
+    """The method's answer to each pair, in order.
+
+    Args:
+        method: a function of x and y, such as ``lambda x, y: jaxcd.igci(x, y, budget=...)``.
+        pairs: the pairs.
+
+    Returns:
+        One result a pair.
     """
     return tuple(
         method(pair.x, pair.y)

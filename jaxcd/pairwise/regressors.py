@@ -104,6 +104,10 @@ class Logistic(Regressor):
     ``slopes`` x ``centres``, then the best of the eight neighbours in (log c, d), at half the
     distance whenever none is better.
 
+    Args:
+        slopes: starting values of c, positive.
+        centres: starting values of d, finite.
+
     Raises:
         OptionError: slopes are not positive, centres not finite, or one is empty.
     """

@@ -106,5 +106,15 @@ def comparison_png(
     titles: tuple[str, str] = ("estimated", "true"),
     dpi: int = 144,
 ) -> bytes:
-    """The drawing of :func:`comparison_figure` as the content of a PNG file."""
+    """The drawing of :func:`comparison_figure` as the content of a PNG file.
+
+    Args:
+        estimate: the graph found.
+        truth: the graph to compare with.
+        titles: above the two graphs.
+        dpi: dots per inch.
+
+    Returns:
+        The bytes of the file.
+    """
     return png(comparison_figure(estimate, truth, titles=titles), dpi=dpi)

@@ -108,7 +108,17 @@ def graph_figure(
     highlight: Collection[str] = (),
     strengths: ArrayLike | None = None,
 ) -> Figure:
-    """The drawing of :func:`plot_graph` on a figure of its own, outside pyplot."""
+    """The drawing of :func:`plot_graph` on a figure of its own, outside pyplot.
+
+    Args:
+        graph: as for :func:`plot_graph`.
+        truth: as for :func:`plot_graph`.
+        highlight: as for :func:`plot_graph`.
+        strengths: as for :func:`plot_graph`.
+
+    Returns:
+        A figure of matplotlib.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(1, 1))
@@ -129,7 +139,17 @@ def graph_png(
     strengths: ArrayLike | None = None,
     dpi: int = 144,
 ) -> bytes:
-    """The drawing of :func:`plot_graph` as the content of a PNG file."""
+    """The drawing of :func:`plot_graph` as the content of a PNG file.
+
+    Args:
+        graph: as for :func:`plot_graph`.
+        truth: as for :func:`plot_graph`.
+        strengths: as for :func:`plot_graph`.
+        dpi: dots per inch.
+
+    Returns:
+        The bytes of the file.
+    """
     return png(graph_figure(graph, truth=truth, strengths=strengths), dpi=dpi)
 
 

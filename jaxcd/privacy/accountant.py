@@ -47,8 +47,12 @@ SIMULATED = "the noise was simulated from a key: not for release"
 
 @dataclass(frozen=True, eq=False)
 class Purchase:
-    """What one mechanism released: the index and the label of its event, and the noisy result;
-    public.
+    """What one mechanism released; public.
+
+    Args:
+        index: of its event in the ledger.
+        label: of its event.
+        values: the noisy result.
     """
 
     index: int
@@ -208,6 +212,12 @@ def paying(*, rehearsal: bool = False) -> Iterator[list[_Opened]]:
 
     Inside another such block its accounts become the outer one's, with the results that were made
     of them; not those of a ``rehearsal``, whose data are simulated.
+
+    Args:
+        rehearsal: whether the run inside is on simulated data.
+
+    Returns:
+        A context manager.
     """
     outer, opened = _OPENED.get(), list[_Opened]()
     token = _OPENED.set(opened)
@@ -238,7 +248,14 @@ def paying(*, rehearsal: bool = False) -> Iterator[list[_Opened]]:
 
 
 def keeps_what_is_paid(door: Callable[P, R]) -> Callable[P, R]:
-    """The function in a :func:`paying` block; its result is what was made of what it bought."""
+    """The function in a :func:`paying` block; its result is what was made of what it bought.
+
+    Args:
+        door: a public function that may charge.
+
+    Returns:
+        The function, with the same signature.
+    """
 
     @functools.wraps(door)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -398,7 +415,7 @@ def open_account(
 
     Args:
         budget: the run's own.
-        noise: as ``budget``.
+        noise: the run's own; None for secure noise from the operating system.
         ledger: a :class:`LedgerFile` or :class:`Ledger` that every event is charged to as well: one
             total for many runs.
         parts: the objects whose claims the run rests on.
@@ -407,6 +424,9 @@ def open_account(
         analysis: a few public words for the ledger file.
         n_samples: the public number of rows; a delta that is not below 1 / n_samples warns
             (:class:`jaxcd.errors.PrivacyWarning`).
+
+    Returns:
+        The accountant, over the run's ledger and noise.
 
     Raises:
         OptionError: ``ledger`` is none, or the run has no budget.

@@ -16,8 +16,12 @@ from ._checks import check_count, check_share
 
 
 class SensitivityWitness(NamedTuple):
-    """The largest change found, and the two neighbouring data sets that show it (they differ in one
-    row).
+    """The largest change that a search found, with the data that show it.
+
+    Attributes:
+        value: the change.
+        data: a data set.
+        neighbour: another, which differs from it in one row.
     """
 
     value: float

@@ -85,8 +85,12 @@ _EVENTS = (PureEvent, ZCDPEvent, ExponentialMechanismEvent, FailureEvent)
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One admitted event: its index (the noise of the mechanism is folded with it), its label, and
-    the event.
+    """One admitted event.
+
+    Args:
+        index: its place in the ledger; the noise of the mechanism is folded with it.
+        label: public words.
+        event: what was charged.
     """
 
     index: int
@@ -193,6 +197,11 @@ class LedgerPart(PrivacyFilter):
 
     An event fits where it is within the share of epsilon, or within the share of rho, by the sums
     of this part alone.  Indices are those of the whole: the stages draw from one sampler.
+
+    Args:
+        whole: the filter that it is a share of.
+        epsilon: the share of epsilon.
+        rho: the share of rho.
     """
 
     def __init__(self, whole: PrivacyFilter, *, epsilon: float, rho: float) -> None:

@@ -177,8 +177,15 @@ def integer_sensitivity(
 
 
 def noise_scale(bound: Fraction, epsilon: float) -> float:
-    """Return a float scale with ``bound / scale <= epsilon`` exactly, the smallest from 2^-10 on; 0
-    for an infinite epsilon.
+    """Return a float scale with ``bound / scale <= epsilon`` exactly, the smallest from 2^-10 on;
+    0 for an infinite epsilon.
+
+    Args:
+        bound: L1 sensitivity in steps of the grid.
+        epsilon: the price, positive.
+
+    Returns:
+        The scale, in steps of the grid.
 
     Raises:
         OptionError: the scale is too large for int64.
@@ -328,6 +335,13 @@ def gaussian(
 
 def gaussian_sigma(bound: Fraction, rho: float) -> float:
     """Return a float sigma with ``bound**2 <= 2 * rho * sigma**2`` exactly; 0 for an infinite rho.
+
+    Args:
+        bound: L2 sensitivity in steps of the grid.
+        rho: the price, positive.
+
+    Returns:
+        sigma, in steps of the grid.
 
     Raises:
         OptionError: sigma is too large for int64.

@@ -32,8 +32,13 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True)
 class Entry:
-    """A class: where it is (``module:name``), what it does, the tests that attack its claim, and
-    the planted bugs that they must find.
+    """A class whose claim is called proved.
+
+    Args:
+        where: it is, as ``module:name``.
+        role: what it does.
+        attacks: the tests that attack its claim.
+        planted: the planted bugs that they must find.
     """
 
     where: str
@@ -248,8 +253,14 @@ def entry_of(part: object) -> Entry | None:
 
 
 def unregistered(*parts: object) -> tuple[str, ...]:
-    """The names of the classes among these objects, and among the objects in their fields, that are
-    not on the list; sorted.
+    """The names of the classes among these objects, and among the objects in their fields, that
+    are not on the list; sorted.
+
+    Args:
+        *parts: objects such as tests, deciders and releases.
+
+    Returns:
+        The names; empty where all are on the list.
     """
     return tuple(
         sorted(

@@ -14,12 +14,16 @@ __all__ = ["Sensitive", "exact_values"]
 
 
 class Sensitive:
-    """An array computed from the data that no mechanism has released: it does not print, compare or
-    convert.
+    """An array computed from the data that no mechanism has released: it does not print, compare
+    or convert.
 
     Mechanisms take it as it is, and put noise on it once the ledger was charged.  In a run without
     privacy (``open_to_all``) it can be looked at (:meth:`expose`); in a private run it cannot, and
     what is computed from it (:meth:`map`, :meth:`groups`) is as sensitive.
+
+    Args:
+        array: the numbers.
+        open_to_all: whether the run is without privacy.
     """
 
     __slots__ = ("_array", "_open")

@@ -20,7 +20,12 @@ __all__ = ["Queue"]
 
 
 class Queue:
-    """Evaluates queries against one prepared test at one alpha; remembers every answer."""
+    """Evaluates queries against one prepared test at one alpha; remembers every answer.
+
+    Args:
+        prepared: the test, with the data it has looked at.
+        alpha: its level.
+    """
 
     def __init__(self, prepared: PreparedTest, *, alpha: float) -> None:
         self._prepared = prepared

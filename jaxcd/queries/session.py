@@ -25,7 +25,12 @@ __all__ = ["Session", "Subsample"]
 
 
 class Subsample:
-    """A test on a part of the rows, behind the same door: margins come out sensitive."""
+    """A test on a part of the rows, behind the same door: margins come out sensitive.
+
+    Args:
+        queue: of the test on the part.
+        private: whether the run is private.
+    """
 
     def __init__(self, queue: Queue, *, private: bool) -> None:
         self._queue, self._private = queue, private

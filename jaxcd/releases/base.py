@@ -200,7 +200,14 @@ class ReleaseKind(abc.ABC):
 
 
 def paid(accountant: Accountant) -> dict[str, Any]:
-    """What a release records of its price: ``cost``, ``spent`` and ``charges``."""
+    """What a release records of its price: ``cost``, ``spent`` and ``charges``.
+
+    Args:
+        accountant: of the run.
+
+    Returns:
+        Arguments of a release.
+    """
     budget = accountant.ledger.budget
     charges = tuple(accountant.ledger.to_table()) if isinstance(budget, Budget) else ()
     return {"cost": accountant.guarantee, "spent": accountant.ledger.spent, "charges": charges}

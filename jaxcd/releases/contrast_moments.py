@@ -26,14 +26,17 @@ __all__ = ["ContrastMoments", "release_contrast_moments"]
 
 @dataclass(frozen=True)
 class ContrastMoments:
-    """Noisy contrast moments; public.
+    """Noisy contrast moments of all columns; public.
 
-    means[j]: noisy sum_i phi_j, float64 (k_j - 1,).  products[j, l], j < l: noisy sum_i phi_j
-    phi_l^T.
+    With phi_j the contrast of column j, of length k_j - 1.
 
     Args:
-        sigma: standard deviation of the noise on each entry of the products; mean_sigma: on each
-            entry of the means.
+        n_samples: the number of rows (public).
+        cardinalities: k_j, the number of levels of each column.
+        means: for each j the noisy sum_i phi_j, float64 (k_j - 1,).
+        products: for each pair j < l the noisy sum_i phi_j phi_l^T.
+        sigma: standard deviation of the noise on each entry of the products.
+        mean_sigma: standard deviation of the noise on each entry of the means.
     """
 
     n_samples: int
@@ -195,6 +198,12 @@ def release_contrast_moments(
     Args:
         rho: the zCDP price, positive.
         mean_weight: w > 0; a larger w makes the margins more and the products less precise.
+        session: of the data.
+        accountant: of the run.
+        label: public words for the report.
+
+    Returns:
+        The noisy moments.
 
     Raises:
         BudgetExhausted: rho does not fit.

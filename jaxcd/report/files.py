@@ -40,6 +40,13 @@ def check_folder(folder: str | Path, *, force: bool = False) -> Path:
     """Returns the folder as a path if a report can be written there; called before a run, so that
     no budget is spent.
 
+    Args:
+        folder: where the report is to be.
+        force: whether an existing folder may be overwritten.
+
+    Returns:
+        The folder.
+
     Raises:
         OptionError: the folder exists and ``force`` is False, where it or a parent is a file, or
             where a parent cannot be written to.
@@ -137,6 +144,12 @@ def graph_json(result: Any) -> dict[str, Any]:
     the edges of the graph, then other pairs that are not improbable, each with the probability
     ``adjacent`` and, where directions have an estimate, those of a -> b (``forward``), b -> a
     (``backward``) and a - b (``undirected``).
+
+    Args:
+        result: a DiscoveryResult.
+
+    Returns:
+        What :func:`json.dump` writes.
     """
     place = {name: i for i, name in enumerate(result.graph.names)}
     pairs = {
@@ -175,7 +188,15 @@ def _confidence(confidence: Any, graph: MixedGraph) -> dict[str, Any]:
 def metrics_json(estimate: MixedGraph, truth: MixedGraph) -> dict[str, Any]:
     """F1, precision and recall of arcs, skeleton and orientations, and the structural Hamming
     distance; for PAGs (where a graph has circles) also those of edges with their marks,
-    ``mark_f1``."""
+    ``mark_f1``.
+
+    Args:
+        estimate: the graph found.
+        truth: the graph to compare with.
+
+    Returns:
+        The numbers by name.
+    """
     scores = metrics.summary(estimate, truth)
     if any((graph.marks == Mark.CIRCLE).any() for graph in (estimate, truth)):
         scores["mark_f1"] = metrics.mark_f1(estimate, truth)
@@ -190,6 +211,12 @@ def metrics_json(estimate: MixedGraph, truth: MixedGraph) -> dict[str, Any]:
 def grouped_ledger(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows of a ledger's table that differ in their index only, together: each with its ``count``,
     in order of the first.
+
+    Args:
+        rows: of the ledger.
+
+    Returns:
+        The rows.
     """
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:

@@ -63,10 +63,11 @@ def fci(
 ) -> DiscoveryResult:
     """The FCI algorithm, for data with hidden common causes: a PAG by tests.
 
-    1. The skeleton by sets of neighbours, as in PC. 2. Its colliders (R0). 3. In the graph that
-    results, for every edge x - y that is left, the subsets of Possible-D-SEP(x)
-       and of Possible-D-SEP(y) that lie on paths between x and y and were not asked before, by
-       size; Possible-D-SEP is that of the pass's start throughout.
+    1. The skeleton by sets of neighbours, as in PC.
+    2. Its colliders (R0).
+    3. In the graph that results, for every edge x - y that is left, the subsets of
+       Possible-D-SEP(x) and of Possible-D-SEP(y) that lie on paths between x and y and were not
+       asked before, by size; Possible-D-SEP is that of the pass's start throughout.
     4. All marks are forgotten; R0 with all separating sets, then R1 to R10.
 
     The answer does not depend on the order of the columns (where the decider's answers do not):

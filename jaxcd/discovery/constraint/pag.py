@@ -34,9 +34,14 @@ _SELECTION_RULES = frozenset({"R5", "R6", "R7"})
 
 @dataclass(frozen=True)
 class OrientedPag:
-    """graph: the PAG.  rule_counts: for each rule R0, ..., R10 the number of marks it wrote.
-    knowledge_conflicts: the unshielded triples that separating sets and knowledge judge
-    differently."""
+    """A PAG, and how it was found.
+
+    Args:
+        graph: the PAG.
+        rule_counts: for each rule R0, ..., R10 the number of marks it wrote.
+        knowledge_conflicts: the unshielded triples that separating sets and knowledge judge
+            differently.
+    """
 
     graph: MixedGraph
     rule_counts: Mapping[str, int] = field(default_factory=dict)

@@ -261,6 +261,9 @@ def greedy_equivalence_search(
         patience: as ``turning``.
         effect_edges_only: as ``turning``.
 
+    Returns:
+        The class found, with its score and the moves that led to it.
+
     Raises:
         OptionError: an argument is not of its kind.
     """

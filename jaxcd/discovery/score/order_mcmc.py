@@ -86,8 +86,8 @@ class OrderPosterior:
     Args:
         names: the d variables.
         edges: float64 (d, d), the posterior probability of i -> j.
-        dag: the best DAG seen and its score in nats.
-        score: as ``dag``.
+        dag: the best DAG seen.
+        score: its score in nats.
         cpdag: its equivalence class.
         acceptance: the share of the steps of each kind that changed the order.
         trace: log R of the kept orders, in nats, (n_chains, n_kept).
@@ -97,6 +97,7 @@ class OrderPosterior:
         left_out: arcs of the best DAG that found no room among the candidates.
         effective_samples: how many equally weighted draws the kept orders are worth under the
             prior's weights (not counting that they are correlated).
+        prior: over DAGs.
     """
 
     names: tuple[str, ...]

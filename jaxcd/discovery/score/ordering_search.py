@@ -226,7 +226,8 @@ def _best_place(
 def ordering_search(
     score: LocalScore, *, restarts: int = 40, rounds: int = 25, seed: int = 0
 ) -> OrderingResult:
-    """The best DAG found by climbing over orderings from many starts; post-processing of the score.
+    """The best DAG found by climbing over orderings from many starts; post-processing of the
+    score.
 
     Above 100 variables restarts and rounds are at most so many that climbs times variables stay
     below 30,000.
@@ -237,6 +238,9 @@ def ordering_search(
         rounds: climbs of each: the first from a random ordering, the others from its best so far
             after random insertions.
         seed: of the public randomness of the search, a whole number from 0.
+
+    Returns:
+        The DAG found, with its score.
 
     Raises:
         OptionError: an argument is out of its range.

@@ -285,6 +285,7 @@ class ReleasedFeatures(Release):
         cost: as in :class:`Release`.
         spent: as ``cost``.
         charges: as ``cost``.
+        bought: as in :class:`Release`.
 
     Raises:
         OptionError: the parts do not fit together.

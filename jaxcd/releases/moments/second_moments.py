@@ -215,10 +215,12 @@ class ReleasedSecondMoments(Release):
         sigma: standard deviation of its noise off the diagonal (sqrt 2 times that on it); 0 without
             privacy.
         rate: s, positive.
-        location: m, (p,), and factor: L, (p, p), invertible, in the columns' units.
+        location: m, (p,), in the columns' units.
+        factor: L, (p, p), invertible, in the columns' units.
         cost: as in :class:`Release`.
         spent: as ``cost``.
         charges: as ``cost``.
+        bought: as in :class:`Release`.
 
     Raises:
         OptionError: the parts do not fit together.

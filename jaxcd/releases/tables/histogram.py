@@ -175,6 +175,7 @@ class ReleasedHistogram(Release):
         cost: as in :class:`Release`.
         spent: as ``cost``.
         charges: as ``cost``.
+        bought: as in :class:`Release`.
 
     Raises:
         OptionError: the parts do not fit together.

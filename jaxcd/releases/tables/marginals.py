@@ -213,6 +213,7 @@ class ReleasedMarginals(Release):
         charges: as ``cost``.
         noise: the law of the noise.  Laplace noise on a table reaches its interactions as sums of
             independent draws, uncorrelated and of equal variance.
+        bought: as in :class:`Release`.
 
     Raises:
         OptionError: the parts do not fit together.

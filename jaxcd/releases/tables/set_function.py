@@ -37,7 +37,13 @@ Columns = tuple[int, ...]
 
 @dataclass(frozen=True)
 class SetTerms:
-    """h(S) in nats, the number of cells, and w(S), the cells that the noise is worth."""
+    """What a set S of columns adds to a score.
+
+    Args:
+        entropy: h(S), in nats.
+        n_cells: the number of cells.
+        inflation: w(S), the cells that the noise is worth.
+    """
 
     entropy: float
     n_cells: int
@@ -50,6 +56,7 @@ class SetFunction:
     Args:
         cap: the largest inflation of one cell.  An empty cell with noise s adds at most about s log
             s to 2 h, so that the delta method, v / t, overstates what a nearly empty cell can do.
+        release: the marginals.
     """
 
     def __init__(self, release: Any, *, cap: float) -> None:
