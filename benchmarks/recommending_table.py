@@ -109,7 +109,12 @@ EXPERIMENT = ex.Experiment(
 #: From this share of the rows on that noise hides, or below so many rows times epsilon, less than
 #: about half of the arcs were found.
 LIMITS = {
-    "hidden_share": {"MARGINALS": 0.06, "SECOND_MOMENTS": 0.15, "TREE": 0.25, "FEATURES": 0.19},
+    "hidden_share": {
+        "Marginals": 0.06,
+        "SecondMoments": 0.15,
+        "TreeOptions": 0.25,
+        "Features": 0.19,
+    },
     "least_rows_times_epsilon": 5_000,
     "source": "chosen by hand from runs whose figures were not kept; no script derives them",
 }

@@ -21,7 +21,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _MOVED = {
-    "jaxcd.advice": "Method Plan Recommendation",
+    "jaxcd.advice": "Plan Recommendation",
     "jaxcd.citests": "BoughtBandwidths Null",
     "jaxcd.data": "BayesianNetwork structural",
     "jaxcd.decisions": "Noise TreeOptions",
@@ -32,7 +32,6 @@ _MOVED = {
     "jaxcd.pairwise": "Direction HSICScore KendallScore LogIQRScore PairResult Protect "
     "ScoreRelease SpearmanScore anm_batch",
     "jaxcd.privacy": "Ledger PrivacyCost Receipt Relation SecureNoise",
-    "jaxcd.releases": "ReleasePlan",
 }
 """Names that stood here before they moved to their rooms: they work in this version, warn in the
 next, and go with the one after.

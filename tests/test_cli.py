@@ -315,10 +315,7 @@ def test_recommend(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = ["recommend", "--network", "asia", "--rows", "2000", *BUDGET]
     assert call(capsys, *words) == (0, f"{expected}\n", "")
     shown = as_json(capsys, *words)
-    assert (
-        shown["method"] == expected.method.value
-        and shown["warning"] == expected.warning is not None
-    )
+    assert shown["method"] == expected.title and shown["warning"] == expected.warning is not None
     domain = tmp_path / "domain.json"
     content = {"columns": {name: {"type": "numeric"} for name in "abc"}}
     domain.write_text(json.dumps(content))

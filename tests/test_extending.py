@@ -19,7 +19,7 @@ from jaxcd.citests import Sensitivity
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price, queries_of
 from jaxcd.privacy import Accountant, PrivacyFilter, laplace
 from jaxcd.queries import Door, Session
-from jaxcd.releases import Release, ReleaseKind, ReleasePlan, paid
+from jaxcd.releases import Plan, Release, ReleaseKind, paid
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables.fitted_tables import CellModel
 from jaxcd.scores import BIC, BICScore
@@ -110,9 +110,9 @@ class RoundedCells(ReleaseKind):
         if not domain.is_discrete:
             raise jaxcd.errors.DomainError("data: these are counts; declare levels")
 
-    def plan(self, domain: jaxcd.Domain, n_samples: int, *, budget: jaxcd.Budget) -> ReleasePlan:
+    def plan(self, domain: jaxcd.Domain, n_samples: int, *, budget: jaxcd.Budget) -> Plan:
         self.check(domain, n_samples)
-        return ReleasePlan.of(math.sqrt(2) * 2 / budget.epsilon, n_samples, number="cell of mine")
+        return Plan.of(math.sqrt(2) * 2 / budget.epsilon, n_samples, number="cell of mine")
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedCells:
         shape = door.domain.cardinalities

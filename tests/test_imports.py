@@ -69,7 +69,7 @@ def test_names_that_moved_still_work() -> None:
     for name, place in (
         ("HSICScore", "jaxcd.pairwise"),
         ("OptionError", "jaxcd.errors"),
-        ("ReleasePlan", "jaxcd.releases"),
+        ("Plan", "jaxcd.releases"),
     ):
         assert getattr(jaxcd, name) is getattr(importlib.import_module(place), name)
         assert name not in jaxcd.__all__ and name not in dir(jaxcd)

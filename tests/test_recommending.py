@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd.advice.planning import plan_release
-from jaxcd.advice.recommending import Method
 from jaxcd.api import Algorithm
+from jaxcd.decisions import Threshold, TreeOptions
 from jaxcd.errors import DataError, DomainError, OptionError
+from jaxcd.releases import Features, Histogram, Marginals, SecondMoments
 from tests.helpers import simulated
 
 PURE, BOTH = jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6)
@@ -35,55 +36,55 @@ def numeric(n_columns: int, **others: jaxcd.Categorical | jaxcd.Ordinal) -> jaxc
 @pytest.mark.parametrize(
     ("domain", "budget", "linear", "method", "algorithm"),
     [
-        (discrete(*[2] * 12), PURE, False, Method.HISTOGRAM, Algorithm.RELEASE),  # 4,096 cells
-        (discrete(*[2] * 12), BOTH, False, Method.HISTOGRAM, Algorithm.RELEASE),
-        (discrete(*[2] * 13), BOTH, False, Method.MARGINALS, Algorithm.RELEASE),
-        (discrete(*[2] * 13), PURE, False, Method.MARGINALS, Algorithm.RELEASE),
-        (discrete(*[2] * 11, 3), BOTH, False, Method.MARGINALS, Algorithm.RELEASE),
+        (discrete(*[2] * 12), PURE, False, Histogram().title, Algorithm.RELEASE),  # 4,096 cells
+        (discrete(*[2] * 12), BOTH, False, Histogram().title, Algorithm.RELEASE),
+        (discrete(*[2] * 13), BOTH, False, Marginals().title, Algorithm.RELEASE),
+        (discrete(*[2] * 13), PURE, False, Marginals().title, Algorithm.RELEASE),
+        (discrete(*[2] * 11, 3), BOTH, False, Marginals().title, Algorithm.RELEASE),
         # few cells, but no exact search
-        (discrete(2, *[1] * 20), BOTH, False, Method.MARGINALS, Algorithm.RELEASE),
-        (discrete(2, 2), jaxcd.NO_PRIVACY, False, Method.PC, Algorithm.PC),
-        (numeric(4), BOTH, False, Method.TREE, Algorithm.TREE),
-        (numeric(4), BOTH, True, Method.SECOND_MOMENTS, Algorithm.RELEASE),
-        (numeric(3, o=jaxcd.Ordinal((1, 2, 3))), BOTH, True, Method.TREE, Algorithm.TREE),
-        (numeric(4), jaxcd.NO_PRIVACY, True, Method.PC, Algorithm.PC),
+        (discrete(2, *[1] * 20), BOTH, False, Marginals().title, Algorithm.RELEASE),
+        (discrete(2, 2), jaxcd.NO_PRIVACY, False, Threshold().title, Algorithm.PC),
+        (numeric(4), BOTH, False, TreeOptions().title, Algorithm.TREE),
+        (numeric(4), BOTH, True, SecondMoments().title, Algorithm.RELEASE),
+        (numeric(3, o=jaxcd.Ordinal((1, 2, 3))), BOTH, True, TreeOptions().title, Algorithm.TREE),
+        (numeric(4), jaxcd.NO_PRIVACY, True, Threshold().title, Algorithm.PC),
         (
             numeric(3, c=jaxcd.Categorical(("a", "b"))),
             BOTH,
             False,
-            Method.FEATURES,
+            Features().title,
             Algorithm.RELEASE,
         ),
         (
             numeric(3, c=jaxcd.Categorical(("a", "b"))),
             BOTH,
             True,
-            Method.FEATURES,
+            Features().title,
             Algorithm.RELEASE,
         ),
         (
             numeric(3, c=jaxcd.Categorical(("a", "b"))),
             jaxcd.NO_PRIVACY,
             False,
-            Method.FEATURES,
+            Features().title,
             Algorithm.RELEASE,
         ),
     ],
 )
 def test_every_rule(domain, budget, linear, method, algorithm):
     found = jaxcd.recommend(domain, 100_000, budget=budget, linear=linear)
-    assert (found.method, found.choice.algorithm) == (method, algorithm)
+    assert (found.title, found.choice.algorithm) == (method, algorithm)
     assert (
         (found.kind is None)
         == (found.choice.test is not None)
         == (algorithm is not Algorithm.RELEASE)
     )
-    assert method not in {other.method for other in found.alternatives}
+    assert method not in {other.title for other in found.alternatives}
     assert found.reasons and all(
         reason.endswith(".") and reason[0] != " " for reason in found.reasons
     )
     shown = str(found)
-    for part in (method.value, *found.reasons, *(other.reason for other in found.alternatives)):
+    for part in (method, *found.reasons, *(other.reason for other in found.alternatives)):
         assert part in shown
 
 
@@ -125,7 +126,7 @@ def test_the_call_that_is_shown_runs_and_is_what_discover_does(domain, budget, l
     assert run.graph == by_hand.graph and run.cost == by_hand.cost
     assert (
         run.info["reasons"] == found.choice.reasons
-        and run.info["reasons"][0] == f"chosen: {found.method.value}"
+        and run.info["reasons"][0] == f"chosen: {found.title}"
     )
     assert {"ledger", "n_samples"} <= run.info.keys()
     if budget is not jaxcd.NO_PRIVACY:
@@ -180,7 +181,7 @@ def test_the_epsilon_that_a_warning_names_is_enough():
 def test_every_discrete_domain_gets_a_method_that_takes_it(levels, n, epsilon, delta):
     domain, budget = discrete(*levels), jaxcd.Budget(epsilon, delta)
     found = jaxcd.recommend(domain, n, budget=budget)
-    assert (found.method is Method.HISTOGRAM) == (math.prod(levels) <= 4_096)
+    assert (found.title == Histogram().title) == (math.prod(levels) <= 4_096)
     if found.kind is not None:
         assert 0 < plan_release(domain, n, kind=found.kind, budget=budget).noise < math.inf
 

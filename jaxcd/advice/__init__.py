@@ -1,6 +1,6 @@
 """What to run, and what a budget can see: from public facts, before any data is read."""
 
 from jaxcd.advice.planning import Plan, plan, plan_release
-from jaxcd.advice.recommending import Method, Recommendation, recommend
+from jaxcd.advice.recommending import Recommendation, recommend
 
-__all__ = ["Method", "Plan", "Recommendation", "plan", "plan_release", "recommend"]
+__all__ = ["Plan", "Recommendation", "plan", "plan_release", "recommend"]

@@ -18,19 +18,9 @@ from jaxcd.data import Categorical, Domain, Numeric, Ordinal
 from jaxcd.decisions import Decider, LevelwiseGaussian, SparseVector, Threshold, TreeOptions
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.privacy import Budget, NoPrivacy
-from jaxcd.releases import Features, Histogram, Marginals, SecondMoments
+from jaxcd.releases import Features, Histogram, Marginals, ReleaseKind, SecondMoments
 
-__all__ = [
-    "Algorithm",
-    "Choice",
-    "Kind",
-    "choose",
-    "kind_of_release",
-    "n_cells",
-    "nominal_beside_numeric",
-]
-
-Kind = Histogram | Marginals | SecondMoments | Features
+__all__ = ["Algorithm", "Choice", "choose", "kind_of_release", "n_cells", "nominal_beside_numeric"]
 
 # The exact score's starts are exact searches, which end at 22 columns; more than 12 have 4,096
 # cells only with columns of one level.
@@ -88,8 +78,18 @@ class Choice:
     decider: Decider | None
     reasons: tuple[str, ...]
     algorithm: Algorithm = Algorithm.PC
-    kind: Kind | None = None
+    kind: ReleaseKind | None = None
     tree: TreeOptions | None = None
+
+    @property
+    def title(self) -> str:
+        """The method in a few words."""
+        if self.kind is not None:
+            return self.kind.title
+        if self.tree is not None:
+            return self.tree.title
+        assert self.decider is not None
+        return self.decider.title
 
     @property
     def mechanism(self) -> Decider | TreeOptions | None:
@@ -121,7 +121,7 @@ def n_cells(domain: Domain) -> int:
     return math.prod(cardinality or 1 for cardinality in domain.cardinalities)
 
 
-def kind_of_release(domain: Domain) -> Kind:
+def kind_of_release(domain: Domain) -> ReleaseKind:
     """The release that takes the columns, whatever the budget."""
     if not domain.is_discrete:
         return (

@@ -10,7 +10,6 @@ facts.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from jaxcd.checks import is_whole
@@ -20,36 +19,12 @@ from jaxcd.decisions import Decider, TreeOptions
 from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.ops import tails
 from jaxcd.privacy import Budget, Ledger
-from jaxcd.releases import ReleaseKind, ReleasePlan
+from jaxcd.releases import Plan, ReleaseKind
+from jaxcd.releases.base import USUAL_EFFECT
 
-__all__ = ["Plan", "ReleasePlan", "plan", "plan_release"]
+__all__ = ["Plan", "plan", "plan_release"]
 
 _MISS = 0.05
-# A dependence this strong (as a share of the rows) is the least that is usually worth finding; see
-# PRIVACY.md O (theta = 0.01).
-_USUAL_EFFECT = 0.01
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a private run would see.
-
-    Args:
-        n_answers: answers that are paid for.
-        noise: standard deviation of the noise on a margin, in records.
-        smallest_margin: what is seen with probability at least 0.95, noise of the decision
-            included.
-        smallest_share: the same divided by the rows.
-        sensible: whether a dependence of one record in a hundred can be seen.
-        words: the same in a sentence.
-    """
-
-    n_answers: int
-    noise: float
-    smallest_margin: float
-    smallest_share: float
-    sensible: bool
-    words: str
 
 
 def plan(
@@ -121,8 +96,8 @@ def plan(
         ledger, n_columns=domain.n_columns, sensitivity=bound.value + 2 * bound.pad
     )
     smallest = (kappa + tails.normal_quantile(_MISS)) * noise
-    sensible = smallest <= _USUAL_EFFECT * n_samples
-    needed = math.ceil(smallest / _USUAL_EFFECT)
+    sensible = smallest <= USUAL_EFFECT * n_samples
+    needed = math.ceil(smallest / USUAL_EFFECT)
     words = (
         f"{n_answers} answers with noise of {noise:.0f} each; dependences of {smallest:.0f} (of "
         f"{n_samples} rows) are seen with "
@@ -133,12 +108,10 @@ def plan(
             else f"Effects of 1% need about {needed} rows."
         )
     )
-    return Plan(n_answers, noise, smallest, smallest / n_samples, sensible, words)
+    return Plan(noise, smallest, n_samples, words, n_answers)
 
 
-def plan_release(
-    domain: Domain, n_samples: int, *, kind: ReleaseKind, budget: Budget
-) -> ReleasePlan:
+def plan_release(domain: Domain, n_samples: int, *, kind: ReleaseKind, budget: Budget) -> Plan:
     r"""How large the noise of a release would be.
 
     The noise is, for a histogram, that of a cell, sqrt(2) 2 / epsilon; for marginals, that of an

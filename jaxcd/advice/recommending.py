@@ -22,15 +22,14 @@ limits were chosen.
 
 from __future__ import annotations
 
-import enum
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
 from jaxcd.advice.choosing import (
     Algorithm,
     Choice,
-    Kind,
     choose,
     kind_of_release,
     n_cells,
@@ -38,36 +37,24 @@ from jaxcd.advice.choosing import (
 )
 from jaxcd.advice.planning import check_facts, plan, plan_release
 from jaxcd.data import Domain, Numeric
+from jaxcd.decisions import TreeOptions
 from jaxcd.errors import OptionError
 from jaxcd.privacy import Budget, NoPrivacy
 from jaxcd.privacy.budget import delta_warning
-from jaxcd.releases import Features, Histogram, SecondMoments
+from jaxcd.releases import Features, Histogram, Marginals, ReleaseKind, SecondMoments
 
-__all__ = ["Alternative", "Method", "Recommendation", "recommend"]
-
-
-class Method(enum.Enum):
-    """What :func:`recommend` chooses among."""
-
-    HISTOGRAM = "joint histogram, and the graph of the highest exact score"
-    MARGINALS = "marginal tables, and the graph of the highest set score"
-    SECOND_MOMENTS = "second moments, and the graph of the highest Gaussian score"
-    FEATURES = "covariances of features, and the graph of the highest score of additive models"
-    TREE = "tree-guided PC"
-    LEVELWISE_PC = "PC with one noisy number for each pair and level"
-    SPARSE_VECTOR_PC = "PC with the sparse vector"
-    PC = "PC without privacy"
+__all__ = ["Alternative", "Recommendation", "recommend"]
 
 
 @dataclass(frozen=True)
 class Alternative:
     """A method that was not chosen, and the reason against it."""
 
-    method: Method
+    title: str
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.method.value}: {self.reason}"
+        return f"{self.title}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -75,15 +62,13 @@ class Recommendation:
     """What to run, and why; ``print`` shows all of it.
 
     Args:
-        method: the choice in one word.
-        choice: the same as objects: algorithm, kind of release, or test and decider.
+        choice: algorithm, kind of release, or test and decider.
         reasons: sentences with the numbers that decided.
         alternatives: what was considered besides.
         warning: where this budget is too small for so many rows to find much, else None.
         delta_warning: where delta is not below 1 / n_samples, else None.
     """
 
-    method: Method
     choice: Choice = field(repr=False)
     reasons: tuple[str, ...]
     alternatives: tuple[Alternative, ...]
@@ -91,13 +76,18 @@ class Recommendation:
     delta_warning: str | None = None
 
     @property
-    def kind(self) -> Kind | None:
+    def title(self) -> str:
+        """The method in a few words."""
+        return self.choice.title
+
+    @property
+    def kind(self) -> ReleaseKind | None:
         """The release to buy with :func:`jaxcd.release`; None for a search by tests."""
         return self.choice.kind
 
     def __str__(self) -> str:
         lines = [
-            f"Recommended: {self.method.value}",
+            f"Recommended: {self.title}",
             f"  {self.call}",
             *(f"  - {reason}" for reason in self.reasons),
         ]
@@ -113,11 +103,10 @@ class Recommendation:
                 f"jaxcd.search(jaxcd.release(data, jaxcd.{type(self.kind).__name__}(), "
                 "budget=budget))"
             )
-        test, decider = (
-            f"jaxcd.{type(part).__name__}()" for part in (self.choice.test, self.choice.decider)
-        )
-        if self.method is Method.TREE:
+        test = f"jaxcd.{type(self.choice.test).__name__}()"
+        if self.choice.tree is not None:
             return f"jaxcd.tree_pc(data, test={test}, budget=budget, key=key)"
+        decider = f"jaxcd.{type(self.choice.decider).__name__}()"
         return f"jaxcd.pc(data, test={test}, decider={decider}, budget=budget, key=key)"
 
 
@@ -165,10 +154,8 @@ def recommend(
     if isinstance(budget, NoPrivacy):
         no_noise = "No privacy is asked for, so that no noise has to be planned."
         if mixed:
-            return _release(
-                Method.FEATURES, Features(), (no_noise, _TAKES_BOTH), (_no_tests(domain),), None
-            )
-        return _tests(Method.PC, choose(domain, budget=budget), (no_noise,), ())
+            return _release(Features(), (no_noise, _TAKES_BOTH), (_no_tests(domain),), None)
+        return _tests(choose(domain, budget=budget), (no_noise,), ())
     if domain.is_discrete:
         found = _discrete(domain, n_samples, budget)
     elif mixed and budget.delta > 0:
@@ -183,7 +170,7 @@ _FILE = files("jaxcd.advice").joinpath("recommended.json")
 _LIMITS = json.loads(_FILE.read_text("utf-8"))["limits"]
 # From this share of the rows on that noise hides, or below so many rows times epsilon, less than
 # about half of the arcs were found.
-_HIDDEN = {Method[name]: share for name, share in _LIMITS["hidden_share"].items()}
+_HIDDEN: Mapping[str, float] = _LIMITS["hidden_share"]
 _LEAST_COUNT = _LIMITS["least_rows_times_epsilon"]
 
 
@@ -202,19 +189,15 @@ def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
         if budget.delta > 0:
             reasons.append("It needs no delta: the release is private with epsilon alone.")
         pairs = Alternative(
-            Method.MARGINALS,
+            Marginals.title,
             "its noise grows with the number of columns, and where a histogram fits it mostly "
             "found less",
         )
         return _release(
-            Method.HISTOGRAM,
-            kind,
-            tuple(reasons),
-            (pairs, *private),
-            _few_rows(n_samples, budget.epsilon),
+            kind, tuple(reasons), (pairs, *private), _few_rows(n_samples, budget.epsilon)
         )
     joint = Alternative(
-        Method.HISTOGRAM,
+        Histogram.title,
         f"{domain.n_columns} columns have {cells:,} cells together, too many for noise on each",
     )
     planned = plan_release(domain, n_samples, kind=kind, budget=budget)
@@ -224,11 +207,7 @@ def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
         planned.words,
     ]
     return _release(
-        Method.MARGINALS,
-        kind,
-        tuple(reasons),
-        (joint, *private),
-        _noisy(Method.MARGINALS, planned.smallest_share),
+        kind, tuple(reasons), (joint, *private), _noisy(Marginals, planned.smallest_share)
     )
 
 
@@ -246,15 +225,9 @@ def _numeric(domain: Domain, n_samples: int, budget: Budget, linear: bool) -> Re
             planned.words,
         )
         tree = Alternative(
-            Method.TREE, f"it takes relations of any shape, which costs precision: it {seen}"
+            choice.title, f"it takes relations of any shape, which costs precision: it {seen}"
         )
-        return _release(
-            Method.SECOND_MOMENTS,
-            kind,
-            reasons,
-            (tree,),
-            _noisy(Method.SECOND_MOMENTS, planned.smallest_share),
-        )
+        return _release(kind, reasons, (tree,), _noisy(SecondMoments, planned.smallest_share))
     why = (
         "they see straight lines only, and linear=True was not given"
         if all_numeric
@@ -265,17 +238,17 @@ def _numeric(domain: Domain, n_samples: int, budget: Budget, linear: bool) -> Re
         "shape, and many others.",
         f"The tree-guided search asks in four batches, and {seen}.",
     )
-    others = [Alternative(Method.SECOND_MOMENTS, why), Alternative(Method.FEATURES, _ADDITIVE_ONLY)]
+    others = [Alternative(SecondMoments.title, why), Alternative(Features.title, _ADDITIVE_ONLY)]
     steps = choose(domain, budget=budget)
     if _in_levels(steps):
         found = _smallest_share(domain, n_samples, steps, budget)
         others.append(
             Alternative(
-                Method.LEVELWISE_PC,
+                steps.title,
                 f"sees dependences from {found:.2%} of the rows on, and buys more answers",
             )
         )
-    return _tests(Method.TREE, choice, reasons, tuple(others), _noisy(Method.TREE, share))
+    return _tests(choice, reasons, tuple(others), _noisy(TreeOptions, share))
 
 
 _ADDITIVE_ONLY = (
@@ -299,18 +272,14 @@ def _mixed(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
         domain, n_samples, kind=replace(kind, n_features=2), budget=budget
     ).smallest_share
     return _release(
-        Method.FEATURES,
-        kind,
-        (_TAKES_BOTH, planned.words),
-        (_no_tests(domain),),
-        _noisy(Method.FEATURES, hidden),
+        kind, (_TAKES_BOTH, planned.words), (_no_tests(domain),), _noisy(Features, hidden)
     )
 
 
 def _no_tests(domain: Domain) -> Alternative:
     numeric = next(name for name in domain.names if not domain[name].is_discrete)
     return Alternative(
-        Method.MARGINALS,
+        Marginals.title,
         f"they count levels: column {numeric!r} and its like would have to be declared ordinal "
         "with public bins, which found less wherever much "
         "was found at all",
@@ -326,17 +295,16 @@ def _private_searches(domain: Domain, n_samples: int, budget: Budget) -> tuple[A
     """The searches by tests, with what they would see."""
     searches = []
     if budget.delta > 0:
-        searches.append((Method.TREE, choose(domain, budget=budget, algorithm=Algorithm.TREE)))
-    steps = choose(domain, budget=budget)
-    searches.append((Method.LEVELWISE_PC if _in_levels(steps) else Method.SPARSE_VECTOR_PC, steps))
+        searches.append(choose(domain, budget=budget, algorithm=Algorithm.TREE))
+    searches.append(choose(domain, budget=budget))
     seen = [
-        (method, _smallest_share(domain, n_samples, choice, budget)) for method, choice in searches
+        (choice.title, _smallest_share(domain, n_samples, choice, budget)) for choice in searches
     ]
     return tuple(
         Alternative(
-            method, f"it sees dependences from {share:.2%} of the rows on, one test after the other"
+            title, f"it sees dependences from {share:.2%} of the rows on, one test after the other"
         )
-        for method, share in seen
+        for title, share in seen
     )
 
 
@@ -358,44 +326,42 @@ def _few_rows(n_samples: int, epsilon: float) -> str | None:
     )
 
 
-def _noisy(method: Method, share: float) -> str | None:
-    if share <= _HIDDEN[method]:
+def _noisy(method: type, share: float) -> str | None:
+    hidden = _HIDDEN[method.__name__]
+    if share <= hidden:
         return None
     return (
         f"this budget hides what is below {share:.1%} of the rows, and above "
-        f"{_HIDDEN[method]:.0%} expect to miss half of the graph or "
-        f"more; {share / _HIDDEN[method]:.1f} times the rows, or so much larger an epsilon, would "
+        f"{hidden:.0%} expect to miss half of the graph or "
+        f"more; {share / hidden:.1f} times the rows, or so much larger an epsilon, would "
         "do"
     )
 
 
 def _release(
-    method: Method,
-    kind: Kind,
+    kind: ReleaseKind,
     reasons: tuple[str, ...],
     alternatives: tuple[Alternative, ...],
     warning: str | None,
 ) -> Recommendation:
-    said = _said(method, reasons, warning)
-    return Recommendation(
-        method, Choice(None, None, said, Algorithm.RELEASE, kind), reasons, alternatives, warning
-    )
+    said = _said(kind.title, reasons, warning)
+    choice = Choice(None, None, said, Algorithm.RELEASE, kind)
+    return Recommendation(choice, reasons, alternatives, warning)
 
 
 def _tests(
-    method: Method,
     choice: Choice,
     reasons: tuple[str, ...],
     alternatives: tuple[Alternative, ...],
     warning: str | None = None,
 ) -> Recommendation:
-    said = (*_said(method, reasons, warning), *choice.reasons)
-    return Recommendation(method, replace(choice, reasons=said), reasons, alternatives, warning)
+    said = (*_said(choice.title, reasons, warning), *choice.reasons)
+    return Recommendation(replace(choice, reasons=said), reasons, alternatives, warning)
 
 
-def _said(method: Method, reasons: tuple[str, ...], warning: str | None) -> tuple[str, ...]:
+def _said(title: str, reasons: tuple[str, ...], warning: str | None) -> tuple[str, ...]:
     """What a run says about its choice: each with a label, as the reasons of :func:`choose`
     have.
     """
-    lines = (f"chosen: {method.value}", *(f"because: {reason}" for reason in reasons))
+    lines = (f"chosen: {title}", *(f"because: {reason}" for reason in reasons))
     return (*lines, f"warning: {warning}") if warning else lines

@@ -176,12 +176,12 @@ def show_release(path: Path) -> None:
 def print_recommendation(found: jaxcd.advice.Recommendation) -> None:
     """A recommendation as one JSON object."""
     content = {
-        "method": found.method.value,
+        "method": found.title,
         "algorithm": found.choice.algorithm.value,
         "call": found.call,
         "reasons": list(found.reasons),
         "alternatives": [
-            {"method": other.method.value, "reason": other.reason} for other in found.alternatives
+            {"method": other.title, "reason": other.reason} for other in found.alternatives
         ],
         "warning": found.warning,
         "delta_warning": found.delta_warning,

@@ -5,10 +5,10 @@ The part of the language that is understood::
     network NAME { property ...; }
     variable NAME { type discrete [ 2 ] { LEVEL, LEVEL }; property ...; }
     probability ( NAME | PARENT, PARENT ) {
-        table 0.1, 0.9;            every entry at once: the child varies slowest, the last parent
-                                   fastest
-        default 0.5, 0.5;          the row of every parent configuration that has none of its own
-        (LEVEL, LEVEL) 0.1, 0.9;   one parent configuration
+        table 0.1, 0.9;
+        every entry at once: the child varies slowest, the last parent fastest
+        default 0.5, 0.5;            the row of every parent configuration that has none of its own
+        (LEVEL, LEVEL) 0.1, 0.9;     one parent configuration
         property ...;
     }
 

@@ -137,6 +137,11 @@ class LevelSize(NamedTuple):
 class Decider(abc.ABC):
     """Configuration of how answers are given.  ``alpha``: the level of the test, 0 < alpha < 1."""
 
+    @property
+    def title(self) -> str:
+        """What a recommendation calls a search with it."""
+        return f"PC with {type(self).__name__}"
+
     alpha: float
 
     @property

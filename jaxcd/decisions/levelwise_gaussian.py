@@ -267,6 +267,8 @@ class LevelwiseGaussian(Decider):
         "jaxcd.decisions.levelwise_gaussian, jaxcd.ops.moments",
     )
 
+    title = "PC with one noisy number for each pair and level"
+
     alpha: float = 0.05
     level_shares: tuple[float, ...] = (0.3, 0.4, 0.3)
     selection_share: float = 0.2

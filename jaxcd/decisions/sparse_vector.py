@@ -125,6 +125,8 @@ class SparseVector(Decider):
         "the run is (epsilon, delta)-DP of its budget", "jaxcd.privacy.above_threshold"
     )
 
+    title = "PC with the sparse vector"
+
     alpha: float = 0.05
     n_rounds: int | None = None
 

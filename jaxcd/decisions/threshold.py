@@ -105,6 +105,8 @@ class Threshold(Decider):
         assumptions="-",
     )
 
+    title = "PC without privacy"
+
     alpha: float = 0.05
 
     answers_queries = True

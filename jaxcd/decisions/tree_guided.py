@@ -56,6 +56,8 @@ class TreeOptions:
     """
 
     shares: tuple[float, float, float, float] = (0.25, 0.40, 0.15, 0.20)
+    title = "tree-guided PC"
+
     alpha: float = 0.05
     grow_size: int = 2
     shrink_size: int = 3

@@ -1,15 +1,14 @@
 """Mixed graphs in the formats of other tools, and back.
 
-==============  ====================  ==========================================================
-format          marks it can carry    convention ==============  ====================
-========================================================== JSON            all
-names, and edges as ``[a, "-->", b]`` networkx        all                   a DiGraph; the marks are
-attributes of the arcs DOT             all                   one edge a line, for Graphviz; only our
-own text is read back Tetrad          all                   "Graph Nodes:" and "Graph Edges:" text
-causal-learn    all                   ``graph[j, i]`` is the code at j: -1 tail, 1 arrowhead, 2
-circle pcalg amat.pag  all                   ``amat[i, j]`` is the code at j: 1 circle, 2 arrowhead,
-3 tail amat.cpdag      directed, undirected  ``amat[a, b] = 0`` and ``amat[b, a] = 1`` is a --> b
-==============  ====================  ==========================================================
+| format | marks it can carry | convention |
+|---|---|---|
+| JSON | all | names, and edges as ``[a, "-->", b]`` |
+| networkx | all | a DiGraph; the marks are attributes of the arcs |
+| DOT | all | one edge a line, for Graphviz; only our own text is read back |
+| Tetrad | all | "Graph Nodes:" and "Graph Edges:" text |
+| causal-learn | all | ``graph[j, i]`` is the code at j: -1 tail, 1 arrowhead, 2 circle |
+| pcalg amat.pag | all | ``amat[i, j]`` is the code at j: 1 circle, 2 arrowhead, 3 tail |
+| amat.cpdag | directed, undirected | ``amat[a, b] = 0`` and ``amat[b, a] = 1`` is a --> b |
 
 Every ``to_`` has its ``from_``, and ``from_x(to_x(graph)) == graph``.
 """

@@ -9,19 +9,14 @@ Three kinds of statement about variables by name:
 
 What they say about an edge depends on the graph:
 
-=================  ==================================  ====================================
-============================= statement          DAG                                 CPDAG
-MAG and PAG =================  ==================================
-====================================  ============================= a in a later tier  not
-``a --> b``, nor a path         an edge of the two is ``b --> a``     an edge of the two has an than
-b             ``a --> ... --> b``                                                       arrowhead at
-a: ``b *-> a`` forbidden (a, b)   not ``a --> b``; a may cause b      an edge of the two is
-``b --> a``     a is no *ancestor* of b:
-                   through other variables
-                   ``b *-> a``
-required (a, b)    ``a --> b``                         ``a --> b``
-``a --> b`` =================  ==================================
-====================================  =============================
+| statement | DAG | CPDAG | MAG and PAG |
+|---|---|---|---|
+| a in a later tier than b | no path ``a --> ... --> b`` | ``b --> a`` | ``b *-> a`` |
+| forbidden (a, b) | not ``a --> b`` | ``b --> a`` | ``b *-> a`` |
+| required (a, b) | ``a --> b`` | ``a --> b`` | ``a --> b`` |
+
+(If the two are joined.  A forbidden pair lets a cause b through other variables in a DAG; in a MAG
+or PAG it says that a is no ancestor of b.)
 
 The readings of a forbidden pair differ on purpose.  With latent variables ``a --> b`` in a MAG says
 that a is an ancestor of b, perhaps through variables that were not measured; that there is no

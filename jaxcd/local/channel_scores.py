@@ -6,8 +6,9 @@ first, and what that adds to the variance is paid for.  With r = A q^ the correc
 columns S, A the inverse of their channel and q^ the reported frequencies, and p the projection of r
 onto the simplex,
 
-    F(S) = n sum_c h_c(r_c) - (1/2) [ sum_c i_c max(log(n / i_c), 2) - log n ],    local(v, P) = F(v
-    P) - F(P),    F({}) = 0.
+    F(S) = n sum_c h_c(r_c) - (1/2) [ sum_c i_c max(log(n / i_c), 2) - log n ],
+    local(v, P) = F(v P) - F(P),
+    F({}) = 0.
 
 *Inflation.*  n Var(r_c) = ((A o A) q)_c - p_c^2, A o A with squared entries and q the reports that
 p makes.  True records would have p_c (1 - p_c) of it; the rest x_c >= 0 is the noise's (law of

@@ -3,8 +3,8 @@ r"""Fourier-series features of the one-dimensional Gaussian kernel on a bounded 
 For |x - x'| <= R the kernel exp(-(x - x')^2 / (2 s^2)) equals its periodic extension of period
 P = R + t s up to 2 exp(-t^2 / 2) (the images beyond one period), and that is the cosine series
 
-    k(d) = sum_{j >= 0} c_j cos(2 pi j d / P),      c_0 = a_0,  c_j = 2 a_j,  a_j = (s sqrt(2 pi) /
-    P) exp(-(2 pi j s / P)^2 / 2)
+    k(d) = sum_{j >= 0} c_j cos(2 pi j d / P),
+    c_0 = a_0,  c_j = 2 a_j,  a_j = (s sqrt(2 pi) / P) exp(-(2 pi j s / P)^2 / 2)
 
 (Poisson summation).  Cut off at J where the coefficients fall below the tolerance and scaled so
 that sum c_j = 1, it is the inner product of 2 J + 1 features sqrt(c_j) cos(2 pi j x / P), sqrt(c_j)

@@ -5,8 +5,9 @@ For a set S of discrete columns let R_S = sum over rows of the tensor product of
 phi_j the contrast vector of the row's level (:mod:`jaxcd.ops.moments`): prod (k_j - 1) numbers, the
 interaction of S.  The table of counts of S is
 
-    N_S = sum over U subset of S of  (tensor product over U of H_j) R_U (tensor product over S - U
-    of 1 / k_j),   R_{} = n,
+    N_S = sum over U subset of S of
+              (tensor product over U of H_j) R_U (tensor product over S - U of 1 / k_j),
+    R_{} = n,
 
 so tables of overlapping sets are built from the same numbers: they agree wherever they overlap,
 whatever noise the numbers carry.  Independent noise of variance v_U on every entry of R_U adds to

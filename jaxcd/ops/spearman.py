@@ -3,8 +3,10 @@ r"""Spearman's rank products, with ties at their mid-ranks, within strata.
 In a stratum of n rows let a_i = #{j: x_j < x_i} - #{j: x_j > x_i}, twice the centred mid-rank of
 x_i, and b_i likewise for y.  Then
 
-    E = sum_i a_i b_i,    |E| <= (n^3 - n) / 3,    rho = E / sqrt(sum a^2 sum b^2)   (without ties 3
-    E / (n^3 - n)).
+    E = sum_i a_i b_i,
+    |E| <= (n^3 - n) / 3,
+    rho = E / sqrt(sum a^2 sum b^2)
+    (without ties 3 E / (n^3 - n)).
 
 E is an integer and defined for every data set: a constant column has a = 0.  Under independence
 given both margins it has mean 0 and variance sum a^2 sum b^2 / (n - 1), and sum a^2 = (n^3 - sum of

@@ -4,8 +4,8 @@ counted from.
 With sorted values z_1 <= .. <= z_m let Q1 = z_a, Q3 = z_b, a = ceil(m / 4), b = ceil(3 m / 4).
 *Replacing k values* moves z_a and z_b, and
 
-    sup IQR = max over j + l <= k of z_(b+j) - z_(a-l),        inf IQR = min over j + l <= k of
-    max(0, z_(b-j) - z_(a+l)),
+    sup IQR = max over j + l <= k of z_(b+j) - z_(a-l),
+    inf IQR = min over j + l <= k of max(0, z_(b-j) - z_(a+l)),
 
 z_i = -inf for i < 1 and +inf for i > m: to push Q3 up by j places, j values from below must go
 above it, and a value that crosses one quartile only moves that one, so the two need j + l values;

@@ -8,8 +8,9 @@ one whatever the period.  P is the interval and three of the largest bandwidths:
 the repetition is e^-4.5 of the kernel for the two ends of the interval, and nothing in the middle.
 From G = C^T C, b = C^T y and D G D = V diag(s) V^T,
 
-    w = V (z / (s + mu)),  z = V^T D b,      fit = C D w,      leverage_i = sum_j (C D V)_ij^2 /
-    (s_j + mu),
+    w = V (z / (s + mu)),  z = V^T D b,
+    fit = C D w,
+    leverage_i = sum_j (C D V)_ij^2 / (s_j + mu),
 
 so a grid of penalties costs n r operations each, and the leave-one-out residual is (y_i - fit_i) /
 (1 - leverage_i).  The objective is (lambda / 2) |w|^2 + (1 / n) sum (y_i - w . phi_i)^2, that is

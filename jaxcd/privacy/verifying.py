@@ -7,13 +7,17 @@ rational numbers, and the total is composed by Google's dp-accounting.
 With d the change of the values in steps of the grid g, s the sensitivity, D values and pad p (d = s
 / g for integers, which have no pad):
 
-    discrete Laplace         d = ceil((s + 2 D p) / g) + D          epsilon = d / scale discrete
-    Gaussian        d = (s + 2 sqrt(D) p) / g + sqrt(D)    rho = d^2 / (2 sigma^2) exponential
-    mechanism    d = ceil((s + 2 p) / g) + 1            epsilon = 2 d / scale, rho = epsilon^2 / 8
-    sparse vector            d as above                             epsilon = log(1 + rate (exp(d /
-    b_1 + 2 d / b_2) - 1)) noisy rank               d = ceil((s + 4 p) / g) + 2
-    epsilon = d / scale local mechanisms         largest log ratio of the channel of a record, from
-    its kind, parameters and numbers of levels
+    discrete Laplace         d = ceil((s + 2 D p) / g) + D          epsilon = d / scale
+    discrete Gaussian        d = (s + 2 sqrt(D) p) / g + sqrt(D)    rho = d^2 / (2 sigma^2)
+    exponential mechanism
+    d = ceil((s + 2 p) / g) + 1
+    epsilon = 2 d / scale, rho = epsilon^2 / 8
+    sparse vector
+    d as above
+    epsilon = log(1 + rate (exp(d / b_1 + 2 d / b_2) - 1))
+    noisy rank               d = ceil((s + 4 p) / g) + 2            epsilon = d / scale
+    local mechanisms
+    largest log ratio of the channel of a record, from its kind, parameters and numbers of levels
 
 What it cannot check: that the statistic has the sensitivity that is claimed (the proofs do, and
 ``jaxcd audit`` tries to break them), and that the run was the one that the certificate describes.

@@ -2,7 +2,7 @@
 post-processing.
 """
 
-from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, paid
+from jaxcd.releases.base import Plan, Release, ReleaseKind, paid
 from jaxcd.releases.contrast_moments import ContrastMoments, release_contrast_moments
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation
 from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures
@@ -28,7 +28,7 @@ __all__ = [
     "MeasurementErrorScore",
     "Release",
     "ReleaseKind",
-    "ReleasePlan",
+    "Plan",
     "ReleasedFeatures",
     "ReleasedHistogram",
     "ReleasedMarginals",

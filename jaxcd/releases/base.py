@@ -50,37 +50,63 @@ from jaxcd.privacy.verifying import TOLERANCE, price_again
 from jaxcd.queries import Door
 from jaxcd.scores.base import GraphScore, LocalScore
 
-__all__ = ["Release", "ReleaseKind", "ReleasePlan", "check_kind", "first_edition_charges", "paid"]
+__all__ = ["Release", "ReleaseKind", "Plan", "check_kind", "first_edition_charges", "paid"]
 
 _FORMAT = "jaxcd-release"
 _VERSION = 2
 _READ = (1, 2)
 
+USUAL_EFFECT = 0.01
+"""A dependence this strong, as a share of the rows, is the least that is usually worth finding
+(PRIVACY.md O)."""
+
 
 @dataclass(frozen=True)
-class ReleasePlan:
-    """How large the noise of a release would be.
+class Plan:
+    """What a budget can see, from public facts.
 
     Args:
-        noise: standard deviation of the noise on a released number, in records.
-        smallest_share: three times that as a share of the rows: less is noise.
+        noise: standard deviation of the noise on an answer, or on a released number, in records.
+        smallest_margin: what stands out of it, in records: seen by a test with probability at least
+            0.95, or three times the noise on a released number.
+        n_samples: the number of rows.
         words: the same in a sentence.
+        n_answers: answers that are paid for one by one; None for a release.
     """
 
     noise: float
-    smallest_share: float
+    smallest_margin: float
+    n_samples: int
     words: str
+    n_answers: int | None = None
+
+    @property
+    def smallest_share(self) -> float:
+        """The smallest margin as a share of the rows."""
+        return self.smallest_margin / self.n_samples
+
+    @property
+    def sensible(self) -> bool:
+        """Whether a dependence of one record in a hundred can be seen."""
+        return self.smallest_margin <= USUAL_EFFECT * self.n_samples
 
     @classmethod
-    def of(cls, noise: float, n_samples: int, *, number: str) -> ReleasePlan:
-        """noise: as above.  number: what a released number is, such as "cell"."""
+    def of(cls, noise: float, n_samples: int, *, number: str) -> Plan:
+        """Of a release.
+
+        Args:
+            noise: as above.
+            n_samples: the number of rows.
+            number: what a released number is, such as "cell".
+        """
         share = 3 * noise / n_samples
         seen = (
             f"what is below {share:.2%} of the {n_samples:,} rows is noise"
             if share < 1
             else f"nothing in {n_samples:,} rows stands out of it"
         )
-        return cls(noise, share, f"Each {number} has noise of {noise:.3g} records; {seen}.")
+        words = f"Each {number} has noise of {noise:.3g} records; {seen}."
+        return cls(noise, 3 * noise, n_samples, words)
 
 
 class ReleaseKind(abc.ABC):
@@ -91,6 +117,8 @@ class ReleaseKind(abc.ABC):
     _kinds: ClassVar[dict[str, type[ReleaseKind]]] = {}
     word: ClassVar[str] = "user's own"
     """What a ledger file calls it."""
+    title: ClassVar[str] = "released statistics, and the graph of the highest score"
+    """What a recommendation calls it with its search."""
     needs_delta: ClassVar[bool] = False
     """Whether its noise is Gaussian at any budget, so that delta must be positive."""
     is_pure: ClassVar[bool] = False
@@ -111,7 +139,7 @@ class ReleaseKind(abc.ABC):
         """
 
     @abc.abstractmethod
-    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
+    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
         """How large the noise on a released number will be, from public facts.  Raises as
         :meth:`check`, and for budgets that do not fit.
         """

@@ -4,12 +4,13 @@ A move takes a DAG of the class in which node y has the parents pa(y) and C, whe
 neighbours of y (joined to it by undirected edges), and changes one arc between x and y:
 
     insert   x, y not adjacent;  C holds all neighbours of y that are adjacent to x, and every
-    semi-directed path from y to x meets C delete   x --> y or x --- y; C consists of neighbours of
-    y that are adjacent to x turn     y --> x becomes x --> y; C as for insert, every other
-    semi-directed path from y to x meets C or a neighbour of x turn     y --- x becomes x --> y; C
-    holds one that is not adjacent to x, and with N those neighbours of y that are adjacent to x,
-             C and N together separate the rest of C from the rest of N in the chain component
-             without x and y
+             semi-directed path from y to x meets C
+    delete   x --> y or x --- y; C consists of neighbours of y that are adjacent to x
+    turn     y --> x becomes x --> y; C as for insert, every other semi-directed path from y to x
+             meets C or a neighbour of x
+    turn     y --- x becomes x --> y; C holds one that is not adjacent to x, and with N those
+             neighbours of y that are adjacent to x, C and N together separate the rest of C from
+             the rest of N in the chain component without x and y
 
 The conditions are those under which such a DAG exists, so that the change of the score is a
 difference of a few local scores and is known before anything is built.

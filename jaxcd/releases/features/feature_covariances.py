@@ -63,7 +63,7 @@ from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Sensitive, ga
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.privacy.rank_maps import release_rank_maps
 from jaxcd.queries import Door
-from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, first_edition_charges, paid
+from jaxcd.releases.base import Plan, Release, ReleaseKind, first_edition_charges, paid
 from jaxcd.releases.features.canonical_correlation import LEAST_EIGENVALUE, feature_tests
 from jaxcd.releases.features.feature_models import fit_features
 from jaxcd.releases.features.feature_score import FeatureScore
@@ -168,6 +168,9 @@ class Features(ReleaseKind):
     rank_share: float = 0.1
     anchor: float = 0.5
     word: ClassVar[str] = "features"
+    title: ClassVar[str] = (
+        "covariances of features, and the graph of the highest score of additive models"
+    )
     needs_delta: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -245,7 +248,7 @@ class Features(ReleaseKind):
                 f"{'' if self.n_features in (None, 2) else ', or a smaller n_features'}"
             )
 
-    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
+    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
         """n times the noise on a correlation of two features."""
         ledger = Ledger(budget)
         if not ledger.remaining_rho > 0:
@@ -258,7 +261,7 @@ class Features(ReleaseKind):
         sizes = [size for size in kind.sizes(domain) if size > 0]
         # Features of length one: the variance of each is one over their number.
         noise = kind.noise(domain, rho=rho) * sum(sizes) / max(len(sizes), 1)
-        return ReleasePlan.of(noise, n_samples, number="correlation of two features")
+        return Plan.of(noise, n_samples, number="correlation of two features")
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedFeatures:
         """Rank maps of the numeric columns, and then the moments of the features."""

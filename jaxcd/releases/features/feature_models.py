@@ -5,8 +5,9 @@ Covariances of features determine no distribution of rows, so none are drawn: th
 the model of the score that searches them, jointly normal features.  With C the released covariance
 (its eigenvalues raised to what can be told from noise), and along a DAG in topological order,
 
-    B_v = C_{v, pa} C_{pa, pa}^{-1},   Sigma_{v, u} = B_v Sigma_{pa, u} for earlier u,   Sigma_{v,
-    v} = B_v Sigma_{pa, pa} B_v^T + R_v,
+    B_v = C_{v, pa} C_{pa, pa}^{-1},
+    Sigma_{v, u} = B_v Sigma_{pa, u} for earlier u,
+    Sigma_{v, v} = B_v Sigma_{pa, pa} B_v^T + R_v,
 
 R_v = C_{v, v} - B_v C_{pa, v}: the covariance in which every column's features have the regression
 on those of its parents that C says, and no others.  A fresh release has means mu + N(0, Sigma / n),

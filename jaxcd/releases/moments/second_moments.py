@@ -38,7 +38,7 @@ from jaxcd.ops import tilted_moments as tilted
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Sensitive, gaussian, split
 from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.queries import Door
-from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, first_edition_charges, paid
+from jaxcd.releases.base import Plan, Release, ReleaseKind, first_edition_charges, paid
 from jaxcd.releases.moments.bought_units import bought_units
 from jaxcd.releases.moments.fisher_z import moment_tests
 from jaxcd.releases.moments.gaussian_score import GaussianScore
@@ -119,6 +119,7 @@ class SecondMoments(ReleaseKind):
     shares: tuple[float, ...] = (0.1, 0.2, 0.7)
     scale_share: float = 0.1
     word: ClassVar[str] = "second-moments"
+    title: ClassVar[str] = "second moments, and the graph of the highest Gaussian score"
     needs_delta: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -177,7 +178,7 @@ class SecondMoments(ReleaseKind):
                     f"column, {list(domain.names)}"
                 )
 
-    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
+    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
         """The noise on an entry of the last round if the earlier ones found the right units: n
         times that on a correlation.
         """
@@ -195,7 +196,7 @@ class SecondMoments(ReleaseKind):
         variance = tilted.relative_variances(
             units, n_samples=n_samples, rate=rate, anchor=_ANCHOR, rho=rho
         )[1]
-        return ReleasePlan.of(n_samples * math.sqrt(variance), n_samples, number="entry")
+        return Plan.of(n_samples * math.sqrt(variance), n_samples, number="entry")
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedSecondMoments:
         """Centres and scales where they are not public, and then the rounds."""

@@ -27,7 +27,7 @@ from jaxcd.privacy import Accountant, Budget, PrivacyCost, laplace, noise_scale
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.privacy.mechanisms import integer_sensitivity
 from jaxcd.queries import Door
-from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, paid
+from jaxcd.releases.base import Plan, Release, ReleaseKind, paid
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables.fitted_tables import CellModel
 from jaxcd.releases.tables.measurement_error import MeasurementErrorScore
@@ -89,6 +89,7 @@ class Histogram(ReleaseKind):
 
     max_cells: int = 4096
     word: ClassVar[str] = "histogram"
+    title: ClassVar[str] = "joint histogram, and the graph of the highest exact score"
     is_pure: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -120,10 +121,10 @@ class Histogram(ReleaseKind):
                 "columns, or raise max_cells"
             )
 
-    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
+    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
         """The noise on a cell, sqrt(2) 2 / epsilon."""
         self.check(domain, n_samples)
-        return ReleasePlan.of(
+        return Plan.of(
             math.sqrt(2) * HISTOGRAM_SENSITIVITY / budget.epsilon, n_samples, number="cell"
         )
 

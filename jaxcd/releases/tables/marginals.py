@@ -49,7 +49,7 @@ from jaxcd.ops.interactions import (
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, split
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
-from jaxcd.releases.base import Release, ReleaseKind, ReleasePlan, paid
+from jaxcd.releases.base import Plan, Release, ReleaseKind, paid
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.fitted_tables import fit_tables
@@ -138,6 +138,7 @@ class Marginals(ReleaseKind):
     least_cell: float = 10.0
     inflation_cap: float = 10.0
     word: ClassVar[str] = "marginals"
+    title: ClassVar[str] = "marginal tables, and the graph of the highest set score"
 
     def __post_init__(self) -> None:
         if len(self.shares) != 3 or not all(
@@ -173,7 +174,7 @@ class Marginals(ReleaseKind):
                 "data.select(names)"
             )
 
-    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> ReleasePlan:
+    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
         """The noise on an interaction of the first round, when all pairs are bought."""
         self.check(domain, n_samples)
         ledger, share = Ledger(budget), self.shares[0] / sum(self.shares)
@@ -188,7 +189,7 @@ class Marginals(ReleaseKind):
                 (weight for columns, weight in weights.items() if len(columns) == 2), default=1.0
             )
             noise = math.sqrt(2) * sensitivity / (share * ledger.remaining_epsilon * least)
-        return ReleasePlan.of(noise, n_samples, number="number of a pair")
+        return Plan.of(noise, n_samples, number="number of a pair")
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedMarginals:
         """Three rounds, each planned on what the rounds before it released."""

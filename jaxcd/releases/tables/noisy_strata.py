@@ -12,7 +12,8 @@ variance u on every cell of it:
 *Fit.*  Independence says that a stratum has expected counts E = a b^T.  With variance E + u of a
 cell (sampling and noise), a and b solve the quasi-likelihood equations
 
-    sum_j b_j (y_ij - a_i b_j) / (E_ij + u) = 0,    sum_i a_i (y_ij - a_i b_j) / (E_ij + u) = 0,
+    sum_j b_j (y_ij - a_i b_j) / (E_ij + u) = 0,
+    sum_i a_i (y_ij - a_i b_j) / (E_ij + u) = 0,
     a, b >= 0,
 
 by alternating steps.  Without noise E = r c^T / n, the product of the margins; where noise is all,

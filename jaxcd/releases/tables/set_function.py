@@ -5,9 +5,10 @@ Everything here is post-processing of :class:`jaxcd.releases.tables.marginals.Re
 For a set S of columns
 
     h(S) = sum over cells of t log t,  t the table of S projected onto the non-negative tables of
-    total n;   h({}) = n log n, #S   = its number of cells;   #{} = 1, w(S) = sum over cells with
-    t > 0 of min(v_S / max(t, sqrt v_S), cap),  v_S the variance of the noise on a cell;   w({}) =
-    0.
+           total n;   h({}) = n log n,
+    #S   = its number of cells;   #{} = 1,
+    w(S) = sum over cells with t > 0 of min(v_S / max(t, sqrt v_S), cap),  v_S the variance of the
+           noise on a cell;   w({}) = 0.
 
 h(v Pa) - h(Pa) is the log likelihood of column v given Pa; by the delta method noise of variance
 v_S adds about w(S) / 2 to h(S), and scatters the likelihood ratio as if the table had w(S) further

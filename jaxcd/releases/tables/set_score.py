@@ -1,8 +1,8 @@
 r"""A score of graphs on released marginals that is equal for equivalent graphs under noise, and BIC
 without it.
 
-    local(v, Pa) = value(v Pa) - value(Pa),   value(S) = h(S) - (log n / 2) #S - noise_price w(S) /
-    2,
+    local(v, Pa) = value(v Pa) - value(Pa),
+    value(S) = h(S) - (log n / 2) #S - noise_price w(S) / 2,
 
 with h, # and w the set function of :mod:`jaxcd.releases.tables.set_function`.  A sum of differences
 of one set function is the same for Markov equivalent DAGs: reversing a covered edge permutes its
