@@ -34,6 +34,10 @@ BUDGET, PURE = jaxcd.Budget(2.0, 1e-5), jaxcd.Budget(2.0)
 Outputs = Iterator[tuple[str, Callable[[], Any]]]
 
 
+def planned(plan: jaxcd.advice.Plan) -> list[Any]:
+    return [plan.noise, plan.smallest_share, plan.words]
+
+
 def plain(value: Any) -> Any:
     """As JSON: numbers as they are, arrays as a few of their numbers and their sum, graphs as
     edges.
@@ -338,7 +342,7 @@ def by_releases() -> Outputs:
                 )
         yield (
             f"plan_release {name}",
-            lambda kind=kind, rows=rows, budget=budget: str(
+            lambda kind=kind, rows=rows, budget=budget: planned(
                 jaxcd.plan_release(rows.domain, rows.n_samples, kind=kind, budget=budget)
             ),
         )
