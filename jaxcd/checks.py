@@ -1,5 +1,5 @@
-"""Is an argument a number?  One policy for all: Python's and NumPy's numbers are, truth values and
-texts are not.
+"""Checks of arguments.  One policy for all: Python's and NumPy's numbers are numbers, truth values
+and texts are not, and NaN passes no check.
 """
 
 from __future__ import annotations
@@ -9,7 +9,18 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["is_number", "is_whole"]
+from jaxcd.errors import OptionError
+
+__all__ = [
+    "check_count",
+    "check_flag",
+    "check_nonnegative",
+    "check_number",
+    "check_positive",
+    "check_share",
+    "is_number",
+    "is_whole",
+]
 
 
 def is_whole(value: Any, least: int | None = None, most: int | None = None) -> bool:
@@ -23,21 +34,104 @@ def is_whole(value: Any, least: int | None = None, most: int | None = None) -> b
     return (least is None or bool(value >= least)) and (most is None or bool(value <= most))
 
 
-def is_number(value: Any) -> bool:
-    """Whether it is a finite real number.
+def is_number(value: Any, low: float = -math.inf, high: float = math.inf, ends: str = "[]") -> bool:
+    """Whether it is a finite real number between ``low`` and ``high``; ``ends`` says which of them
+    are among the numbers.
 
-    >>> (
-    ...     is_number(0.5),
-    ...     is_number(np.float32(1)),
-    ...     is_number(2),
-    ...     is_number(True),
-    ...     is_number("1"),
-    ...     is_number(math.nan),
-    ... )
-    (True, True, True, False, False, False)
+    >>> is_number(0.5), is_number(np.float32(1)), is_number(True), is_number(math.nan)
+    (True, True, False, False)
+    >>> is_number(0, 0, 1), is_number(0, 0, 1, "(]"), is_number(1, 0, 1, "[)")
+    (True, False, False)
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(
         value, (int, float, np.integer, np.floating)
     ):
         return False
-    return math.isfinite(value)
+    above = low < value if ends[0] == "(" else low <= value
+    below = value < high if ends[1] == ")" else value <= high
+    return math.isfinite(value) and bool(above and below)
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raises OptionError unless the value is True or False."""
+    if not isinstance(value, bool):
+        raise OptionError(f"{name} = {value!r} is not True or False; say which")
+
+
+def check_count(
+    name: str, value: Any, *, minimum: int = 0, cure: str = "give a whole number"
+) -> int:
+    """Returns the whole number, which is not below ``minimum``, else raises OptionError."""
+    if not is_whole(value, minimum):
+        raise OptionError(
+            f"{name} must be a whole number, at least {minimum}, got {value!r}: {cure}"
+        )
+    return int(value)
+
+
+def check_number(
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    ends: str = "[]",
+    *,
+    cure: str,
+) -> float:
+    """Returns the finite number between ``low`` and ``high`` as a float, else raises OptionError;
+    ``ends`` as for :func:`is_number`.
+
+    >>> check_number("share", 1.5, 0, 1, "()", cure="0.1 is usual")
+    Traceback (most recent call last):
+    jaxcd.errors.OptionError: share = 1.5 is not a number in (0, 1); 0.1 is usual
+    """
+    if not is_number(value, low, high, ends):
+        words = f"a number in {ends[0]}{low:g}, {high:g}{ends[1]}"
+        if math.isinf(high):
+            words = f"a finite number {'above' if ends[0] == '(' else 'from'} {low:g}"
+        raise OptionError(f"{name} = {value!r} is not {words}; {cure}")
+    return float(value)
+
+
+def check_positive(
+    name: str, value: Any, *, allow_infinity: bool = False, cure: str = "give a positive number"
+) -> float:
+    """Returns the number as a float if it is positive (and finite unless ``allow_infinity``), else
+    raises OptionError.
+    """
+    number = _as_float(name, value, cure)
+    if not number > 0 or (math.isinf(number) and not allow_infinity):
+        finite = "" if allow_infinity else " and finite"
+        raise OptionError(f"{name} must be positive{finite}, got {value!r}: {cure}")
+    return number
+
+
+def check_nonnegative(
+    name: str, value: Any, *, cure: str = "give zero or a positive number"
+) -> float:
+    """Returns the number as a float if it is finite and not negative, else raises OptionError."""
+    number = _as_float(name, value, cure)
+    if not (number >= 0 and math.isfinite(number)):
+        raise OptionError(f"{name} must be finite and not negative, got {value!r}: {cure}")
+    return number
+
+
+def check_share(
+    name: str, value: Any, *, closed: bool = False, cure: str = "give a fraction"
+) -> float:
+    """Returns the number as a float if it lies in (0, 1), or (0, 1] when ``closed``, else raises
+    OptionError.
+    """
+    number = _as_float(name, value, cure)
+    if not (0 < number < 1 or (closed and number == 1)):
+        raise OptionError(f"{name} must be in (0, 1{']' if closed else ')'}, got {value!r}: {cure}")
+    return number
+
+
+def _as_float(name: str, value: Any, cure: str) -> float:
+    if isinstance(value, (bool, np.bool_)):
+        raise OptionError(f"{name} must be a number, got {value!r}: {cure}")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise OptionError(f"{name} must be a number, got {value!r}: {cure}") from error

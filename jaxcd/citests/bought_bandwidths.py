@@ -28,6 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jaxcd.checks import check_number
 from jaxcd.errors import OptionError
 from jaxcd.ops import features
 from jaxcd.privacy import Accountant, rho_to_exponential, select_max, split
@@ -72,11 +73,7 @@ class BoughtBandwidths:
 
     def __post_init__(self) -> None:
         for argument in ("share", "target"):
-            value = getattr(self, argument)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-                raise OptionError(
-                    f"{argument} = {value!r} is not a share; give a number between 0 and 1"
-                )
+            check_number(argument, getattr(self, argument), 0, 1, "()", cure="give a share")
         if (
             not isinstance(self.grid, tuple)
             or len(set(self.grid)) != len(self.grid)

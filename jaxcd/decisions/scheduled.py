@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from jaxcd.checks import is_number
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price
 from jaxcd.errors import OptionError
 from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, split
@@ -170,13 +171,13 @@ class Scheduled(Decider):
         if (
             not isinstance(self.split, tuple)
             or not self.split
-            or not all(map(_is_weight, self.split))
+            or not all(is_number(weight, 0, ends="(]") for weight in self.split)
         ):
             raise OptionError(
                 f"split = {self.split!r} are not weights; give a tuple of one positive number a "
                 "level, as (0.4, 0.3, 0.2, 0.1)"
             )
-        if not (_is_weight(self.later_pass_share) and self.later_pass_share < 1):
+        if not is_number(self.later_pass_share, 0, 1, "()"):
             raise OptionError(
                 f"later_pass_share = {self.later_pass_share!r} is not a share; give a number "
                 "between 0 and 1"
@@ -197,12 +198,3 @@ class Scheduled(Decider):
         self.decider.start(cast(Session, _Rehearsal(session)), accountant)
         session.open(accountant)
         return _ScheduledRun(session, accountant, self)
-
-
-def _is_weight(value: Any) -> bool:
-    return (
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and value > 0
-    )

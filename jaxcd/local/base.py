@@ -33,6 +33,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.checks import is_number
 from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.local.uniforms import Uniforms
@@ -231,11 +232,7 @@ def checked_cardinalities(
 
 def check_epsilon(epsilon: float) -> float:
     """Return a positive finite epsilon as a float, else raise OptionError."""
-    if (
-        isinstance(epsilon, bool)
-        or not isinstance(epsilon, int | float | np.number)
-        or not 0 < epsilon < math.inf
-    ):
+    if not is_number(epsilon, 0, ends="(]"):
         raise OptionError(
             f"epsilon must be positive and finite, got {epsilon!r}: give a number such as 1.0"
         )
@@ -244,11 +241,7 @@ def check_epsilon(epsilon: float) -> float:
 
 def check_probability(p_max: float) -> float:
     """Return a probability strictly between 0 and 1 as a float, else raise OptionError."""
-    if (
-        isinstance(p_max, bool)
-        or not isinstance(p_max, int | float | np.number)
-        or not 0 < p_max < 1
-    ):
+    if not is_number(p_max, 0, 1, "()"):
         raise OptionError(
             f"p_max must be above 0 and below 1, got {p_max!r}: it is the probability of "
             "reporting the truth, such as 0.5"

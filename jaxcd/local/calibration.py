@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
+from jaxcd.checks import is_number
 from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.local.base import ROUNDING, Distance, LocalMechanism, check_probability
@@ -89,11 +88,7 @@ def calibrate(
         )
     if name == "p_max":
         value = check_probability(value)
-    elif (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | np.number)
-        or not ROUNDING < value < math.inf
-    ):
+    elif not is_number(value, ROUNDING, ends="(]"):
         raise OptionError(
             f"{name} must be finite and above 2**-30 (what rounding may cost), got {value!r}: "
             "give a number such as 1.0"

@@ -57,6 +57,7 @@ from typing import final
 import numpy as np
 from scipy.special import xlogy
 
+from jaxcd.checks import check_positive
 from jaxcd.data import Dataset
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.local.base import LocalMechanism
@@ -67,7 +68,6 @@ from jaxcd.local.randomising import check_mechanism
 from jaxcd.ops.nearest_table import nearest_table
 from jaxcd.scores import LocalScore, ScoreConfig, ScoredSource
 from jaxcd.scores.base import BatchedScore, several_levels
-from jaxcd.scores.checks import check_positive
 
 __all__ = ["MAX_FAMILY_CELLS", "ChannelAwareBIC", "ChannelScore", "continued_xlogx"]
 
@@ -164,7 +164,7 @@ class ChannelScore(BatchedScore):
         _check_separable(mechanism)
         self._cardinalities = mechanism.check(data.domain)
         self._n = data.n_samples
-        self._penalty = check_positive("penalty", penalty, usual="1 is usual")
+        self._penalty = check_positive("penalty", penalty, cure="1 is usual")
         self._noise: _ColumnNoise | _RecordNoise
         if isinstance(mechanism, CombinedKaryResponse):
             self._noise = _RecordNoise(kept(mechanism.epsilon, math.prod(self._cardinalities)))
@@ -300,7 +300,7 @@ class ChannelAwareBIC(ScoreConfig):
 
     def __post_init__(self) -> None:
         _check_separable(self.mechanism)
-        check_positive("penalty_discount", self.penalty_discount, usual="1 is usual")
+        check_positive("penalty_discount", self.penalty_discount, cure="1 is usual")
 
     def prepare(
         self, data: Dataset | ScoredSource, *, max_parents: int | None = None

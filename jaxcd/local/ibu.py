@@ -28,7 +28,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_number, is_whole
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.local.base import LocalMechanism
@@ -103,12 +103,7 @@ def ibu(
     shape = table.shape
     matrices, form = _fitting(channels, shape)
     for argument, value, least in (("n_iterations", n_iterations, 1), ("tolerance", tolerance, 0)):
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, (int, float, np.number))
-            or not value >= least
-        ):
-            raise OptionError(f"{argument} = {value!r} is not a number from {least}; give one")
+        check_number(argument, value, least, cure="give one")
     estimate = (
         np.full(shape, 1 / max(table.size, 1)) if start is None else _distribution(start, shape)
     )

@@ -19,6 +19,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxcd.checks import check_flag, check_number
 from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.pairwise._checks import (
     Bounds,
@@ -253,8 +254,7 @@ def anm_batch(
             "one a pair"
         )
     _check_key(key)
-    if not isinstance(same_people, bool):
-        raise OptionError(f"same_people = {same_people!r} is not True or False")
+    check_flag("same_people", same_people)
     keys = [jax.random.fold_in(key, i) for i in range(len(listed))]
     budgets = [budget] * len(listed)
     if isinstance(budget, Budget) and same_people and len(listed) > 1:
@@ -317,17 +317,8 @@ def _check_options(
                 f"{', '.join(map(str, kind))}"
             )
     for name, value in numbers.items():
-        fine = (
-            isinstance(value, (int, float))
-            and not isinstance(value, bool)
-            and value >= _LEAST_NUMBER
-            and math.isfinite(value)
-        )
-        if value is not None and not fine:
-            raise OptionError(
-                f"{name} = {value!r} is not a finite number from {_LEAST_NUMBER:g}; give one such "
-                "as 0.1"
-            )
+        if value is not None:
+            check_number(name, value, _LEAST_NUMBER, cure="give one such as 0.1")
     fine = isinstance(test_share, float) and 0 < test_share < 1
     if test_share is not None and not fine:
         raise OptionError(

@@ -24,12 +24,11 @@ from __future__ import annotations
 
 import abc
 import enum
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_number, is_whole
 from jaxcd.citests.spearman import spearman_rho_sensitivity
 from jaxcd.errors import OptionError
 from jaxcd.ops.concordance import concordance
@@ -186,14 +185,7 @@ class HSICScore(AnmScore):
             "residual_bandwidth",
         ):
             value = getattr(self, argument)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, (int, float))
-                or not (value > 0 and math.isfinite(value))
-            ):
-                raise OptionError(
-                    f"{argument} = {value!r} is not a positive number; give one such as 0.25"
-                )
+            check_number(argument, value, 0, ends="(]", cure="give one such as 0.25")
 
 
 @dataclass(frozen=True)
@@ -223,14 +215,7 @@ class LogIQRScore(AnmScore):
                 f"mechanism = {self.mechanism!r} is not an IQRMechanism; use None or "
                 "IQRMechanism.FLIP_DISTANCE"
             )
-        if (
-            isinstance(self.width, bool)
-            or not isinstance(self.width, (int, float))
-            or not (self.width >= 1e-6 and math.isfinite(self.width))
-        ):
-            raise OptionError(
-                f"width = {self.width!r} is not a finite number from 1e-6; give one such as 1.0"
-            )
+        check_number("width", self.width, 1e-6, cure="give one such as 1.0")
         if not is_whole(self.resolution, 10):
             raise OptionError(
                 f"resolution = {self.resolution!r} is not a whole number from 10; give one such "

@@ -47,8 +47,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..checks import check_count, check_share
 from ..errors import OptionError, PrivacyError
-from ._checks import check_count, check_share
 from .accountant import Accountant
 from .budget import Relation
 from .conversion import amplified_epsilon

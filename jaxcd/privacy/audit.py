@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from ..checks import check_count, check_share
 from ..errors import OptionError
-from ._checks import check_count, check_share
 
 
 class SensitivityWitness(NamedTuple):

@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ..checks import check_count, check_positive
 from ..errors import OptionError
-from ._checks import check_count, check_positive
 from .groups import group_cost
 
 

@@ -30,8 +30,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import check_nonnegative, check_positive, check_share
 from ..errors import OptionError
-from ._checks import check_nonnegative, check_positive, check_share
 from .rounding import round_up, sqrt_down
 
 _MACHINE = float(np.finfo(np.float64).eps)

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ._checks import check_positive, check_share
+from ..checks import check_positive, check_share
 from .budget import Relation, _check_relation
 from .conversion import exponential_to_rho, pure_to_rho
 

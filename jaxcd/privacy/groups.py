@@ -25,7 +25,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from ._checks import check_count
+from ..checks import check_count
 from .conversion import rho_to_epsilon
 from .rounding import round_down, round_up
 

@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..checks import check_nonnegative, check_positive
 from ..errors import OptionError, SensitivityError
-from ._checks import check_nonnegative, check_positive
 from .accountant import Accountant
 from .budget import Relation
 from .events import ExponentialMechanismEvent, Law, MechanismRecord, PureEvent, ZCDPEvent

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import check_count, check_positive
 from ..errors import OptionError
-from ._checks import check_count, check_positive
 from .claims import GuaranteeClaim
 
 NOISE_LIMIT = 2**62

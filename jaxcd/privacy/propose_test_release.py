@@ -28,8 +28,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..checks import check_count, check_positive, check_share
 from ..errors import OptionError
-from ._checks import check_count, check_positive, check_share
 from .accountant import Accountant
 from .budget import Budget, NoPrivacy, Relation
 from .claims import GuaranteeClaim, claiming

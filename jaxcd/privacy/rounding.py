@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from ..checks import check_positive
 from ..errors import OptionError
-from ._checks import check_positive
 
 
 def round_down(value: Fraction) -> float:

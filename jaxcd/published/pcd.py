@@ -21,7 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_flag, is_whole
 from jaxcd.citests import Query, check_alpha
 from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset
@@ -171,8 +171,7 @@ def pcd(
             f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no "
             "limit"
         )
-    if not isinstance(stable, bool):
-        raise OptionError(f"stable = {stable!r} is not True or False")
+    check_flag("stable", stable)
     SimulatedNoise(key)  # raises OptionError for anything but a single typed key
     test = PublishedRCIT(n_permutations=n_permutations, penalty=penalty, bandwidth=bandwidth)
     data = require_data(data, "pcd")

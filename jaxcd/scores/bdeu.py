@@ -26,9 +26,9 @@ from typing import final
 import numpy as np
 from scipy.special import gammaln
 
+from jaxcd.checks import check_positive
 from jaxcd.data import Dataset
 from jaxcd.scores.base import BatchedScore, several_levels
-from jaxcd.scores.checks import check_positive
 from jaxcd.scores.counts import CountedSets, Counts, DataCounts
 
 __all__ = ["BDeuScore"]
@@ -57,7 +57,7 @@ class BDeuScore(BatchedScore):
         max_parents: int = 3,
     ) -> None:
         weight = check_positive(
-            "equivalent_sample_size", equivalent_sample_size, usual="10 is usual"
+            "equivalent_sample_size", equivalent_sample_size, cure="10 is usual"
         )
         super().__init__(names, max_parents=max_parents)
 

@@ -19,10 +19,10 @@ from typing import final
 
 import numpy as np
 
+from jaxcd.checks import check_positive
 from jaxcd.data import Dataset
 from jaxcd.ops import correlation, double_precision
 from jaxcd.scores.base import BatchedScore
-from jaxcd.scores.checks import check_positive
 
 __all__ = ["GaussianDataScore", "log_conditional_variances"]
 
@@ -47,7 +47,7 @@ class GaussianDataScore(BatchedScore):
 
     def __init__(self, data: Dataset, *, max_parents: int = 6, penalty: float = 1.0) -> None:
         super().__init__(data.names, max_parents=max_parents)
-        price = check_positive("penalty", penalty, usual="1 is the BIC's")
+        price = check_positive("penalty", penalty, cure="1 is the BIC's")
         with double_precision():
             matrix = np.asarray(
                 correlation.correlation_matrix(

@@ -11,6 +11,7 @@ import jax
 import networkx as nx
 import numpy as np
 
+from jaxcd.checks import check_flag
 from jaxcd.citests import CITest
 from jaxcd.data import Dataset
 from jaxcd.decisions import Decider
@@ -22,7 +23,6 @@ from jaxcd.discovery.constraint.search import ConstraintSearch, Progress
 from jaxcd.discovery.constraint.skeleton import SearchSpace, Skeleton
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
-from jaxcd.errors import OptionError
 from jaxcd.graphs import Mark, MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
 from jaxcd.graphs.possible_paths import possible_d_sep as possible_d_sep_of
@@ -151,8 +151,7 @@ def fci(
     """
     check_max_path_length(max_path_length)
     for argument, value in (("possible_d_sep", possible_d_sep), ("selection_bias", selection_bias)):
-        if not isinstance(value, bool):
-            raise OptionError(f"{argument} = {value!r} is not True or False")
+        check_flag(argument, value)
     search = ConstraintSearch(
         data,
         test=test,

@@ -18,7 +18,7 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_flag, is_whole
 from jaxcd.discovery.constraint.background import conflicting_triples, known_marks
 from jaxcd.discovery.constraint.fci_rules import COLLIDERS, STAGES, Evidence
 from jaxcd.discovery.constraint.orientation import SeparatingSets, Triple
@@ -108,8 +108,7 @@ def orient_pag(
         c o-> b
     """
     check_max_path_length(max_path_length)
-    if not isinstance(selection_bias, bool):
-        raise OptionError(f"selection_bias = {selection_bias!r} is not True or False")
+    check_flag("selection_bias", selection_bias)
     circles = MixedGraph(
         skeleton.names, np.where(skeleton.adjacency, np.int8(Mark.CIRCLE), np.int8(Mark.NONE))
     )

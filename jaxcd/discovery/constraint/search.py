@@ -8,7 +8,7 @@ from typing import Any, final
 
 import jax
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_flag, is_whole
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset
 from jaxcd.decisions import Decider
@@ -66,8 +66,7 @@ def _check_search(
             f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no "
             "limit"
         )
-    if not isinstance(stable, bool):
-        raise OptionError(f"stable = {stable!r} is not True or False")
+    check_flag("stable", stable)
     if not isinstance(colliders, ColliderRule):
         raise OptionError(
             f"colliders = {colliders!r} is not a rule; use ColliderRule.SEPARATING_SET, "

@@ -28,7 +28,7 @@ from typing import final
 
 import jax
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_flag, is_whole
 from jaxcd.data import Dataset
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
@@ -273,8 +273,7 @@ def greedy_equivalence_search(
             "BICScore"
         )
     for argument, value in (("turning", turning), ("effect_edges_only", effect_edges_only)):
-        if not isinstance(value, bool):
-            raise OptionError(f"{argument} = {value!r} is not True or False")
+        check_flag(argument, value)
     if not is_whole(patience, 0):
         raise OptionError(
             f"patience = {patience!r} is not a number of moves; use a whole number from 0, such "

@@ -18,8 +18,8 @@ from typing import Any, cast, final
 import jax
 import numpy as np
 
+from jaxcd.checks import check_number
 from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
-from jaxcd.errors import OptionError
 from jaxcd.ops import tails
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.releases.base import check_kind
@@ -163,12 +163,8 @@ class CanonicalCorrelation(CITest):
     restrictable = False
 
     def __post_init__(self) -> None:
-        value = self.effect
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
-            raise OptionError(
-                f"effect = {value!r} is not in [0, 1); 0.06 is usual, 0 takes every dependence "
-                "for one"
-            )
+        cure = "0.06 is usual, 0 takes every dependence for one"
+        check_number("effect", self.effect, 0, 1, "[)", cure=cure)
 
     def column_names(self, data: Any) -> tuple[str, ...]:
         found: tuple[str, ...] = _required(data).names

@@ -52,7 +52,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_number, is_whole
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.data import Domain, Numeric
 from jaxcd.data.column_types import Column
@@ -179,26 +179,13 @@ class Features(ReleaseKind):
             raise OptionError(
                 f"n_features = {number!r} is not a whole number from 2 to 32; None chooses one"
             )
-        for argument, low, high, usual in (
-            ("decay", 0.0, 4.0, 0.5),
-            ("rank_share", 0.0, 1.0, 0.1),
-            ("anchor", 0.0, 2.0, 0.5),
+        for argument, high, ends, usual in (
+            ("decay", 4, "[]", 0.5),
+            ("rank_share", 1, "()", 0.1),
+            ("anchor", 2, "(]", 0.5),
         ):
             value = getattr(self, argument)
-            inside = (
-                isinstance(value, (int, float))
-                and not isinstance(value, bool)
-                and low <= value <= high
-            )
-            if (
-                not inside
-                or (argument != "decay" and value == low)
-                or (argument == "rank_share" and value == high)
-            ):
-                raise OptionError(
-                    f"{argument} = {value!r} is not between {low:g} and {high:g}; {usual:g} is "
-                    "usual"
-                )
+            check_number(argument, value, 0, high, ends, cure=f"{usual:g} is usual")
 
     def shares(self, domain: Domain) -> tuple[float, float]:
         """The shares of the budget (in zCDP) that buy the rank maps and the covariances; no maps

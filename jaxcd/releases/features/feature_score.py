@@ -20,10 +20,10 @@ from typing import Any, final
 
 import numpy as np
 
+from jaxcd.checks import check_count, check_positive
 from jaxcd.releases.base import Release, check_kind
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation, raised
 from jaxcd.scores.base import BatchedScore, log_rows, strongest
-from jaxcd.scores.checks import check_count, check_positive
 
 __all__ = ["FeatureScore"]
 
@@ -60,8 +60,8 @@ class FeatureScore(BatchedScore):
         n_candidates: int = 10,
     ) -> None:
         bought: Any = check_kind(release, "features")
-        penalty = check_positive("penalty", penalty, usual="1 is the BIC's")
-        check_count("n_candidates", n_candidates, usual="10 is usual")
+        penalty = check_positive("penalty", penalty, cure="1 is the BIC's")
+        check_count("n_candidates", n_candidates, minimum=1, cure="10 is usual")
         super().__init__(bought.names, max_parents=max_parents)
         self._release: Any = bought
         self._settings = {

@@ -31,6 +31,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
+from jaxcd.checks import is_number
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.data import Domain, Numeric
 from jaxcd.errors import DomainError, OptionError
@@ -58,14 +59,6 @@ _JITTER = 1e-9
 
 
 _BOUGHT_UNITS = "centres and scales"  # the label of that event
-
-
-def _is_number(value: Any) -> bool:
-    return (
-        isinstance(value, (int, float, np.floating))
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-    )
 
 
 @final
@@ -136,7 +129,7 @@ class SecondMoments(ReleaseKind):
                     f"...}}, one number a column"
                 )
             for name, value in (values or {}).items():
-                if not _is_number(value) or (argument == "scales" and not value > 0):
+                if not is_number(value) or (argument == "scales" and not value > 0):
                     raise OptionError(
                         f"{argument}[{name!r}] = {value!r}: give a finite number, a positive one "
                         "for a scale"
@@ -144,13 +137,13 @@ class SecondMoments(ReleaseKind):
         if (
             not isinstance(self.shares, tuple)
             or not self.shares
-            or not all(_is_number(s) and s > 0 for s in self.shares)
+            or not all(is_number(s) and s > 0 for s in self.shares)
         ):
             raise OptionError(
                 f"shares = {self.shares!r}: give one positive number a round, such as (0.1, 0.2, "
                 "0.7)"
             )
-        if not _is_number(self.scale_share) or not 0 < self.scale_share < 1:
+        if not is_number(self.scale_share) or not 0 < self.scale_share < 1:
             raise OptionError(
                 f"scale_share = {self.scale_share!r} is not between 0 and 1; 0.1 is usual"
             )

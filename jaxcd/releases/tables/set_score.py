@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from typing import Any, final
 
-from jaxcd.errors import OptionError
+from jaxcd.checks import check_number
 from jaxcd.releases.base import Release, check_kind
 from jaxcd.releases.tables.set_function import SetFunction
 from jaxcd.scores.base import LocalScore, check_max_parents
@@ -53,14 +53,7 @@ class SetScore(LocalScore):
     ) -> None:
         self._release: Any = check_kind(release, "marginals")
         for argument, value in (("noise_price", noise_price), ("inflation_cap", inflation_cap)):
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, (int, float))
-                or not (math.isfinite(value) and value >= 0)
-            ):
-                raise OptionError(
-                    f"{argument} = {value!r} is not a finite number from 0; give one such as 4.0"
-                )
+            check_number(argument, value, 0, cure="give one such as 4.0")
         self._max_parents = check_max_parents(max_parents)
         self._price, self._cap = noise_price, inflation_cap
         self._values = SetFunction(self._release, cap=float(inflation_cap))
