@@ -11,7 +11,8 @@ its reason.
 ``NAME_sd``, the standard deviation over runs with the divisor n; :meth:`Row.error` reads both.
 
 **Seeds.**  Run r of an experiment has the key ``key(FIRST, r)``, in which FIRST is a number of the
-script; what differs within a run is folded in.
+script; what differs within a run is folded in.  ``priv_pc`` and ``priv_fci`` split one key instead,
+as they did when their committed results were measured.
 
 **Times.**  Compilation is never part of a run's time: it is a run before, or the first one, which
 the median leaves out.

@@ -23,6 +23,7 @@ import numpy as np
 
 import jaxcd
 from benchmarks import priv_pc
+from benchmarks.searches import DELTA, Run, by_release, by_tests, pc_moments
 from benchmarks.sources import (
     BUILT_IN,
     FROM_FILE,
@@ -32,16 +33,17 @@ from benchmarks.sources import (
     load_networks,
     network_source,
 )
-from jaxcd.discovery import exact_search, ordering_search, search_second_moments
+from jaxcd.discovery import exact_search, ordering_search
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.privacy import PrivacyCost
-from jaxcd.releases import SecondMoments
 from jaxcd.scores import BICScore, LocalScore
 
-DELTA = 1e-6
 MOST_HISTOGRAM_CELLS = 4_096
+
 _MOST_EXACT = 20
+
 _N_CANDIDATES = 10
+
 _N_CHOICES = 3
 
 
@@ -81,7 +83,7 @@ class Method:
 
     label: str
     regime: Regime
-    run: priv_pc.Run
+    run: Run
     refuses: Callable[[Case], str | None] = lambda case: None
     reference: bool = False
 
@@ -177,57 +179,6 @@ def _bic(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.Di
     return jaxcd.DiscoveryResult(graph, {}, nothing, nothing, False)
 
 
-def _budget(epsilon: float | None, delta: float) -> jaxcd.Budget:
-    assert epsilon is not None
-    return jaxcd.Budget(epsilon, delta)
-
-
-def _release(
-    kind: jaxcd.Histogram | jaxcd.Marginals | jaxcd.SecondMoments, delta: float
-) -> priv_pc.Run:
-    def run(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
-        return jaxcd.search(
-            jaxcd.release(
-                data, kind, budget=_budget(epsilon, delta), noise=jaxcd.SimulatedNoise(key)
-            )
-        )
-
-    return run
-
-
-def _tree(test: jaxcd.citests.CITest) -> priv_pc.Run:
-    def run(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
-        noise = jaxcd.SimulatedNoise(key)
-        return jaxcd.tree_pc(data, test=test, budget=_budget(epsilon, DELTA), key=key, noise=noise)
-
-    return run
-
-
-def pc_moments(
-    bought: jaxcd.Release, *, alpha: float = 0.01, max_level: int = 3
-) -> jaxcd.DiscoveryResult:
-    """PC by Fisher's z on released moments."""
-    decider = jaxcd.Threshold(alpha)
-    return jaxcd.pc(bought, test=jaxcd.FisherZ(), decider=decider, key=None, max_level=max_level)
-
-
-def _pc_moments(
-    data: jaxcd.Dataset, epsilon: float | None, key: jax.Array
-) -> jaxcd.DiscoveryResult:
-    noise = jaxcd.SimulatedNoise(key)
-    bought = SecondMoments().release(data, budget=_budget(epsilon, DELTA), noise=noise)
-    return pc_moments(bought)
-
-
-def _fisher_z(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
-    decider = jaxcd.Threshold(alpha=0.01)  # the level of pc_moments
-    return jaxcd.pc(data, test=jaxcd.FisherZ(), decider=decider, budget=jaxcd.NO_PRIVACY, key=key)
-
-
-def _moments(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
-    return search_second_moments(SecondMoments().release(data, budget=jaxcd.NO_PRIVACY))
-
-
 def _small(case: Case) -> str | None:
     if case.n_cells is not None and case.n_cells > MOST_HISTOGRAM_CELLS:
         return (
@@ -238,6 +189,7 @@ def _small(case: Case) -> str | None:
 
 
 _NO_DATA = Method("complete graph", Regime.NO_DATA, _guess)
+
 DISCRETE: tuple[Method, ...] = (
     _NO_DATA,
     Method("best BIC", Regime.NO_PRIVACY, _bic, reference=True),
@@ -255,24 +207,33 @@ DISCRETE: tuple[Method, ...] = (
         # Gaussian noise has no pure form.
         if regime is not Regime.PURE or not isinstance(decider, jaxcd.LevelwiseGaussian)
     ),
-    Method("tree-guided PC, CovarianceNorm", Regime.APPROXIMATE, _tree(jaxcd.CovarianceNorm())),
+    Method(
+        "tree-guided PC, CovarianceNorm",
+        Regime.APPROXIMATE,
+        by_tests(jaxcd.CovarianceNorm(), jaxcd.tree_pc),
+    ),
     # A histogram has no use for a delta.
-    Method("Histogram", Regime.PURE, _release(jaxcd.Histogram(), 0.0), _small),
-    Method("Marginals", Regime.PURE, _release(jaxcd.Marginals(), 0.0)),
-    Method("Marginals", Regime.APPROXIMATE, _release(jaxcd.Marginals(), DELTA)),
+    Method("Histogram", Regime.PURE, by_release(jaxcd.Histogram(), 0.0), _small),
+    Method("Marginals", Regime.PURE, by_release(jaxcd.Marginals(), 0.0)),
+    Method("Marginals", Regime.APPROXIMATE, by_release(jaxcd.Marginals())),
 )
+
+_MOMENTS = jaxcd.SecondMoments()
+_RANKS = jaxcd.StratifiedRanks()
+#: the level of pc_moments
+_FISHER = by_tests(jaxcd.FisherZ(), decider=jaxcd.Threshold(alpha=0.01))
 NUMERIC: tuple[Method, ...] = (
     _NO_DATA,
-    Method("best Gaussian score", Regime.NO_PRIVACY, _moments, reference=True),
-    Method("PC, FisherZ", Regime.NO_PRIVACY, _fisher_z, reference=True),
-    Method("SecondMoments, search", Regime.APPROXIMATE, _release(jaxcd.SecondMoments(), DELTA)),
-    Method("SecondMoments, PC", Regime.APPROXIMATE, _pc_moments),
+    Method("best Gaussian score", Regime.NO_PRIVACY, by_release(_MOMENTS), reference=True),
+    Method("PC, FisherZ", Regime.NO_PRIVACY, _FISHER, reference=True),
+    Method("SecondMoments, search", Regime.APPROXIMATE, by_release(_MOMENTS)),
+    Method("SecondMoments, PC", Regime.APPROXIMATE, by_release(_MOMENTS, search=pc_moments)),
     Method(
         "LevelwiseGaussian, StratifiedRanks",
         Regime.APPROXIMATE,
-        priv_pc.private(jaxcd.LevelwiseGaussian(), jaxcd.StratifiedRanks(), delta=DELTA),
+        priv_pc.private(jaxcd.LevelwiseGaussian(), _RANKS),
     ),
-    Method("tree-guided PC, StratifiedRanks", Regime.APPROXIMATE, _tree(jaxcd.StratifiedRanks())),
+    Method("tree-guided PC, StratifiedRanks", Regime.APPROXIMATE, by_tests(_RANKS, jaxcd.tree_pc)),
 )
 
 

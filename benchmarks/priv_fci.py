@@ -31,17 +31,18 @@ import jaxcd
 from benchmarks import experiment as ex
 from benchmarks.fci_cases import CASES, Case
 from benchmarks.fci_faults import hidden_smoke, print_hidden_smoke
+from benchmarks.searches import DELTA, Run, by_tests
 from jaxcd.plotting import comparison_png
 
-DELTA = 1e-6
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+
 CLOSE = 0.02
+
 PICTURED = 1.0  # epsilon of the pictures, or the next one that was run
+
 PUBLISHED_SECONDS = {"earthquake": 1.46, "cancer": 1.43, "asia": 4.59, "survey": 1.02}
 
 """Seconds a run of Priv-FCI, Varici 2022."""
-
-Run = Callable[[jaxcd.Dataset, float | None, jax.Array], jaxcd.DiscoveryResult]
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,7 @@ class Method:
 
 
 def _without_privacy(test: jaxcd.citests.CITest, alpha: float) -> Method:
-    def run(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
-        return jaxcd.fci(
-            data, test=test, decider=jaxcd.Threshold(alpha=alpha), budget=jaxcd.NO_PRIVACY, key=None
-        )
-
+    run = by_tests(test, jaxcd.fci, decider=jaxcd.Threshold(alpha=alpha))
     return Method(f"FCI, {test.name} {alpha:g}", run)
 
 
@@ -65,15 +62,8 @@ def _private(name: str, decider: Callable[[int], jaxcd.decisions.Decider]) -> Me
     """``decider``: from the number of columns, which is public."""
 
     def run(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
-        assert epsilon is not None
-        return jaxcd.fci(
-            data,
-            test=jaxcd.CovarianceNorm(),
-            decider=decider(data.n_columns),
-            budget=jaxcd.Budget(epsilon=epsilon, delta=DELTA),
-            key=None,
-            noise=jaxcd.SimulatedNoise(key),
-        )
+        search = by_tests(jaxcd.CovarianceNorm(), jaxcd.fci, decider=decider(data.n_columns))
+        return search(data, epsilon, key)
 
     return Method(name, run)
 
@@ -94,7 +84,9 @@ NON_PRIVATE = (
     _without_privacy(jaxcd.ChiSquare(), 0.01),
     _without_privacy(jaxcd.CovarianceNorm(), 0.05),
 )
+
 REFERENCE = NON_PRIVATE[0].label
+
 PRIVATE = (
     _private("LevelwiseGaussian", lambda p: jaxcd.LevelwiseGaussian(collider_sigmas=0.0)),
     _private("ExponentialSelect", lambda p: jaxcd.ExponentialSelect()),
@@ -106,6 +98,7 @@ PRIVATE = (
     # Passes of the sieve that are not confirmed use up rounds too.
     _private("SieveAndExamine", lambda p: jaxcd.SieveAndExamine(n_rounds=_pairs(p))),
 )
+
 SCORES = {
     "skeleton_f1": "skeleton",
     "mark_f1": "edges with both marks",
@@ -283,8 +276,11 @@ def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[st
 
 
 REASONS = {case.label: case.reason for case in CASES}
+
 KEY = ("case", "method", "epsilon", "n_runs")
+
 REASONS = {case.label: case.reason for case in CASES}
+
 EXPERIMENT = ex.Experiment(
     "priv_fci",
     __doc__,
@@ -309,8 +305,8 @@ EXPERIMENT = ex.Experiment(
     finish=finish,
     draw=plot,
 )
-main = EXPERIMENT.main
 
+main = EXPERIMENT.main
 
 if __name__ == "__main__":
     main()

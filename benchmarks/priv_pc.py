@@ -26,15 +26,17 @@ import numpy as np
 
 import jaxcd
 from benchmarks import experiment as ex
+from benchmarks.searches import DELTA, Run, by_tests
 from benchmarks.sources import BUILT_IN, FROM_FILE, load_networks
 from jaxcd import published
 
-DELTA = 1e-6
 PUBLISHED_DELTA = 1e-3
+
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+
 SEVEN = (*BUILT_IN, *FROM_FILE)
+
 PER_ROUND = (0.1, 0.3, 1.0, 3.0)
-Run = Callable[[jaxcd.Dataset, float | None, jax.Array], jaxcd.DiscoveryResult]
 
 
 @dataclass(frozen=True)
@@ -52,33 +54,14 @@ class Method:
 def _without_privacy(
     test: jaxcd.citests.CITest, *, alpha: float = 0.05, stable: bool = True
 ) -> Run:
-    def run(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
-        decider = jaxcd.Threshold(alpha=alpha)
-        return jaxcd.pc(
-            data, test=test, decider=decider, budget=jaxcd.NO_PRIVACY, key=key, stable=stable
-        )
-
-    return run
+    return by_tests(test, decider=jaxcd.Threshold(alpha=alpha), stable=stable)
 
 
 def private(
     decider: jaxcd.decisions.Decider, test: jaxcd.citests.CITest, *, delta: float = DELTA
 ) -> Run:
     """PC with a mechanism at totals (epsilon, delta) fixed in advance, with simulated noise."""
-
-    def run(data: jaxcd.Dataset, epsilon: float | None, key: jax.Array) -> jaxcd.DiscoveryResult:
-        assert epsilon is not None
-        budget = jaxcd.Budget(epsilon=epsilon, delta=delta)
-        return jaxcd.pc(
-            data,
-            test=test,
-            decider=decider,
-            budget=budget,
-            key=key,
-            noise=jaxcd.SimulatedNoise(key),
-        )
-
-    return run
+    return by_tests(test, decider=decider, delta=delta)
 
 
 def _published(function: Callable[..., jaxcd.DiscoveryResult]) -> Run:
@@ -99,6 +82,7 @@ NON_PRIVATE = tuple(
         "PC, GTest": _without_privacy(jaxcd.GTest(), alpha=0.1, stable=False),
     }.items()
 )
+
 PUBLISHED = (
     Method(
         "Priv-PC, published", _published(published.priv_pc), "PC, ConditionalTau", published=True
@@ -106,6 +90,7 @@ PUBLISHED = (
     Method("SVT-PC, published", _published(published.svt_pc), "PC, ConditionalTau", published=True),
     Method("EM-PC, published", _published(published.em_pc), "PC, GTest", published=True),
 )
+
 MECHANISMS: tuple[tuple[jaxcd.decisions.Decider, jaxcd.citests.CITest], ...] = (
     (jaxcd.LevelwiseGaussian(), jaxcd.CovarianceNorm()),
     (jaxcd.SparseVector(), jaxcd.CovarianceNorm()),
@@ -115,6 +100,7 @@ MECHANISMS: tuple[tuple[jaxcd.decisions.Decider, jaxcd.citests.CITest], ...] = (
     (jaxcd.Scheduled(jaxcd.ExponentialSelect()), jaxcd.CovarianceNorm()),
     (jaxcd.Scheduled(jaxcd.SieveAndExamine()), jaxcd.CovarianceNorm()),
 )
+
 PRIVATE = tuple(
     Method(f"{decider.name}, {test.name}", private(decider, test), f"PC, {test.name}")
     for decider, test in MECHANISMS
@@ -227,6 +213,7 @@ def _total(row: ex.Row) -> str | None:
 
 
 KEY = ("network", "method", "epsilon", "n_runs")
+
 EXPERIMENT = ex.Experiment(
     "priv_pc",
     __doc__,
@@ -254,8 +241,8 @@ EXPERIMENT = ex.Experiment(
     settings=ex.kept("rows", "runs", delta=DELTA, published_delta=PUBLISHED_DELTA),
     draw=plot,
 )
-main = EXPERIMENT.main
 
+main = EXPERIMENT.main
 
 if __name__ == "__main__":
     main()

@@ -18,7 +18,7 @@ keys than those on which the constants were chosen.
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
@@ -26,50 +26,27 @@ import jax
 
 import jaxcd
 from benchmarks import experiment as ex
+from benchmarks.searches import DELTA, Run, by_tests
 from benchmarks.sources import load_networks
 from jaxcd.data.structural import nonlinear_sem
 
-DELTA = 1e-6
 # Keys of the models reported; the constants of StratifiedRanks and TreeOptions come from the
 # specification, and were looked at here on models with other seeds only.
 FIRST_MODEL = 9000
-Run = Callable[[jaxcd.Dataset, float, int], jaxcd.DiscoveryResult]
 
 
-def _private(search: str) -> Run:
-    def run(data: jaxcd.Dataset, epsilon: float, seed: int) -> jaxcd.DiscoveryResult:
-        budget = jaxcd.Budget(epsilon, DELTA)
-        noise = jaxcd.SimulatedNoise(jax.random.key(seed))
-        test = jaxcd.StratifiedRanks()
-        if search == "tree":
-            return jaxcd.tree_pc(data, test=test, budget=budget, key=None, noise=noise)
-        return jaxcd.pc(
-            data, test=test, decider=jaxcd.LevelwiseGaussian(), budget=budget, key=None, noise=noise
-        )
-
-    return run
-
-
-def _without_privacy(test: Callable[[], jaxcd.citests.CITest], alpha: float) -> Run:
-    def run(data: jaxcd.Dataset, epsilon: float, seed: int) -> jaxcd.DiscoveryResult:
-        decider = jaxcd.Threshold(alpha)
-        return jaxcd.pc(
-            data,
-            test=test(),
-            decider=decider,
-            budget=jaxcd.NO_PRIVACY,
-            key=jax.random.key(seed),
-            max_level=3,
-        )
-
-    return run
-
-
-PRIVATE = {"ranks, tree-guided": _private("tree"), "ranks, level-wise": _private("level-wise")}
-NON_PRIVATE = {
-    "ranks, no privacy": _without_privacy(jaxcd.StratifiedRanks, 0.01),
-    "RCIT, no privacy": _without_privacy(lambda: jaxcd.RCIT(n_permutations=100), 0.01),
+_RANKS = jaxcd.StratifiedRanks()
+_EXACT = {"decider": jaxcd.Threshold(0.01), "max_level": 3}
+PRIVATE = {
+    "ranks, tree-guided": by_tests(_RANKS, jaxcd.tree_pc),
+    "ranks, level-wise": by_tests(_RANKS, decider=jaxcd.LevelwiseGaussian()),
 }
+
+NON_PRIVATE = {
+    "ranks, no privacy": by_tests(_RANKS, **_EXACT),
+    "RCIT, no privacy": by_tests(jaxcd.RCIT(n_permutations=100), **_EXACT),
+}
+
 METHODS = PRIVATE | NON_PRIVATE
 
 
@@ -85,7 +62,7 @@ def measure(
         data = nonlinear_sem(dag, key=model_key).sample(n, key=data_key)
         for _ in range(2 if model == 0 else 1):
             with ex.Clock() as clock:
-                result = run(data, epsilon or 0.0, model)
+                result = run(data, epsilon, jax.random.key(model))
         seconds.append(clock.seconds)
         graphs.append(result.graph)
     return {**ex.means(ex.scores(graphs, truth)), "seconds": median(seconds)}
@@ -136,6 +113,7 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
 
 
 KEY = ("network", "n_samples", "method", "epsilon", "n_models")
+
 EXPERIMENT = ex.Experiment(
     "private_nonlinear",
     __doc__,
@@ -156,6 +134,7 @@ EXPERIMENT = ex.Experiment(
     ),
     settings=ex.kept(delta=DELTA),
 )
+
 main = EXPERIMENT.main
 
 

@@ -28,27 +28,16 @@ import networkx as nx
 
 import jaxcd
 from benchmarks import experiment as ex
+from benchmarks.searches import DELTA, Run, by_release, by_tests
 from jaxcd.data import structural
 from jaxcd.graphs import dag_to_cpdag, random_dag
 
 TABLE = Path(jaxcd.__file__).parent / "advice" / "recommended.json"
 FIRST_MODEL, FIRST_NOISE = 730_000, 740_000
-BUDGET = jaxcd.Budget(1.0, 1e-6)
-Search = Callable[[jaxcd.Dataset, jaxcd.SimulatedNoise], jaxcd.MixedGraph]
+EPSILON = 1.0
 
 
 # ---- what is measured here
-
-
-def _release(kind: Any) -> Search:
-    return lambda data, noise: (
-        jaxcd.search(jaxcd.release(data, kind, budget=BUDGET, noise=noise)).graph
-    )
-
-
-def _tree(data: jaxcd.Dataset, noise: jaxcd.SimulatedNoise) -> jaxcd.MixedGraph:
-    test = jaxcd.StratifiedRanks()
-    return jaxcd.tree_pc(data, test=test, budget=BUDGET, key=None, noise=noise).graph
 
 
 MODELS: Mapping[str, Callable[..., structural.StructuralModel]] = {
@@ -56,10 +45,10 @@ MODELS: Mapping[str, Callable[..., structural.StructuralModel]] = {
     "smooth functions of all parents": structural.additive_noise_sem,
     "functions of weighted sums": structural.nonlinear_sem,
 }
-METHODS: Mapping[str, Search] = {
-    "Features": _release(jaxcd.Features()),
-    "tree-guided PC, StratifiedRanks": _tree,
-    "SecondMoments": _release(jaxcd.SecondMoments()),
+METHODS: Mapping[str, Run] = {
+    "Features": by_release(jaxcd.Features()),
+    "tree-guided PC, StratifiedRanks": by_tests(jaxcd.StratifiedRanks(), jaxcd.tree_pc),
+    "SecondMoments": by_release(jaxcd.SecondMoments()),
 }
 
 
@@ -72,7 +61,8 @@ def measure(relations: str, n: int, method: str, n_models: int) -> dict[str, Any
         model_key, data_key = jax.random.split(ex.key(FIRST_MODEL, r))
         data = MODELS[relations](dag, key=model_key).sample(n, key=data_key)
         with ex.Clock() as clock:
-            graphs.append(METHODS[method](data, jaxcd.SimulatedNoise(ex.key(FIRST_NOISE, r))))
+            found = METHODS[method](data, EPSILON, ex.key(FIRST_NOISE, r))
+        graphs.append(found.graph)
         seconds.append(clock.seconds)
         truths.append(dag_to_cpdag(jaxcd.MixedGraph.from_dag(dag)).reordered(data.names))
     return {**ex.means(ex.scores(graphs, truths)), "seconds": median(seconds)}
@@ -102,7 +92,7 @@ EXPERIMENT = ex.Experiment(
         ex.one_count("--models", "models of each row", 8, 2),
     ),
     settings=ex.kept(
-        epsilon=BUDGET.epsilon, delta=BUDGET.delta, first_model=FIRST_MODEL, first_noise=FIRST_NOISE
+        epsilon=EPSILON, delta=DELTA, first_model=FIRST_MODEL, first_noise=FIRST_NOISE
     ),
 )
 # ---- the table

@@ -34,7 +34,7 @@ from rich.console import Console
 
 import jaxcd
 from benchmarks import experiment as ex
-from benchmarks import frontier_methods
+from benchmarks.searches import pc_moments
 from benchmarks.sources import GAUSSIAN, Source, gaussian_source, load_networks, network_source
 from jaxcd.discovery import released, search_histogram, search_marginals, search_second_moments
 from jaxcd.releases.moments import second_moments
@@ -190,7 +190,7 @@ STUDIES = (
         "SecondMoments, PC",
         jaxcd.SecondMoments(),
         DELTA,
-        frontier_methods.pc_moments,
+        pc_moments,
         ("gaussian-10", "gaussian-20"),
         {},
         (),

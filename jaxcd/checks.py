@@ -129,7 +129,7 @@ def check_share(
 
 
 def _as_float(name: str, value: Any, cure: str) -> float:
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, (bool, np.bool_, str, bytes)):
         raise OptionError(f"{name} must be a number, got {value!r}: {cure}")
     try:
         return float(value)

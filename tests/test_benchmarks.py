@@ -558,7 +558,7 @@ def test_what_fails_is_left_out_with_its_words(tmp_path):
 
 def test_who_overspends_is_found(tmp_path):
     def overspends(data, epsilon, key):
-        return frontier_methods._release(jaxcd.Histogram(), 0.0)(data, epsilon + 0.5, key)
+        return frontier_methods.by_release(jaxcd.Histogram(), 0.0)(data, epsilon + 0.5, key)
 
     with pytest.raises(AssertionError, match="of epsilon 1"):
         frontier_case(tmp_path, overspends, runs=1, limit=1.0)

@@ -179,7 +179,7 @@ def test_simulated_noise_wants_one_typed_key():
     ):
         with pytest.raises(OptionError, match="key"):
             SimulatedNoise(bad)
-    other = simulated(3, impl="rbg").start()
+    other = SimulatedNoise(jax.random.key(3, impl="rbg")).start()
     assert (everything(other, 4) != everything(simulated(3).start(), 4))[:15].all()
 
 
