@@ -1,11 +1,14 @@
 """Options: the folder of public data files (``--data FOLDER``, else ``JAXCD_DATA``, else
-``../shared/data``), and ``--slow``.
+``../shared/data``), and ``--slow``.  And one folder of compiled programs for all workers and the
+commands that they start: most of the time of the tests goes into compiling small programs.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import hypothesis
@@ -18,6 +21,27 @@ hypothesis.settings.load_profile("jaxcd")
 # ``benchmarks`` is not installed.  At the end of the path, so that an installed jaxcd is what is
 # tested.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+
+# Before JAX is imported, and for every process of this run; whoever names a folder keeps it.
+_COMPILED = "JAX_COMPILATION_CACHE_DIR"
+_OWN = None
+if _COMPILED not in os.environ:
+    os.environ[_COMPILED] = _OWN = tempfile.mkdtemp(prefix="jaxcd-compiled-")
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # A program that another worker is writing just now is compiled here as well.
+    config.addinivalue_line(
+        "filterwarnings", "ignore:Error reading persistent compilation cache entry"
+    )
+
+
+def pytest_unconfigure() -> None:
+    if _OWN is not None:
+        shutil.rmtree(_OWN, ignore_errors=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
