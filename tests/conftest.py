@@ -5,14 +5,17 @@ commands that they start: most of the time of the tests goes into compiling smal
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+import typer.main
 
 # How long an example takes says nothing of whether it is right.
 hypothesis.settings.register_profile("jaxcd", deadline=None)
@@ -61,6 +64,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_are_parsed_once() -> Iterator[None]:
+    """Typer reads the signatures of all commands at every call; in one process once will do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture(scope="session")
