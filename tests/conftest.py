@@ -6,6 +6,7 @@ commands that they start: most of the time of the tests goes into compiling smal
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import os
 import shutil
 import sys
@@ -67,9 +68,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _commands_are_parsed_once() -> Iterator[None]:
-    """Typer reads the signatures of all commands at every call; in one process once will do."""
+def _read_once() -> Iterator[None]:
+    """Typer reads the signatures of all commands at every call, and every certificate the versions
+    of what is installed; in one process once will do.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importlib.metadata, "version", functools.cache(importlib.metadata.version))
         patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
         yield
 

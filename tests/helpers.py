@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
 import numpy as np
+import pytest
 
 import jaxcd
 from jaxcd.citests import CITest, Sensitivity
@@ -63,6 +64,18 @@ def measured(values: Any, low: Any = None, high: Any = None, name: str = "x") ->
 def sampled(network: str, n: int, seed: int = 0) -> jaxcd.Dataset:
     """Rows of a network."""
     return jaxcd.networks.load(network).sample(n, key=jax.random.key(seed))
+
+
+def refused(
+    error: type[Exception] | tuple[type[Exception], ...],
+    match: str,
+    call: Callable[..., Any],
+    *args: Any,
+    **options: Any,
+) -> None:
+    """The call raises the error, with these words."""
+    with pytest.raises(error, match=match):
+        call(*args, **options)
 
 
 def stated(test: CITest, n: int, alpha: float = 0.05) -> Sensitivity:

@@ -19,7 +19,7 @@ from jaxcd.cli.options import DECIDERS, TESTS
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.report import FILES
-from tests.helpers import sampled
+from tests.helpers import refused, sampled
 
 SMALL = ["discover", "--network", "cancer", "--rows", "300", "--max-level", "1"]
 BUDGET = ["--epsilon", "1", "--delta", "1e-6"]
@@ -333,16 +333,7 @@ def test_recommend(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 def test_hidden_columns(capsys: pytest.CaptureFixture[str]) -> None:
     """The sample is that of the whole network, and the truth what FCI finds with an oracle."""
-    words = [
-        "discover",
-        "--network",
-        "earthquake",
-        "--rows",
-        "20000",
-        "--hide",
-        "Alarm",
-        "--no-privacy",
-    ]
+    words = "discover --network earthquake --rows 20000 --hide Alarm --no-privacy".split()
     network = jaxcd.networks.load("earthquake")
     code, out, _ = call(capsys, *words, "--algorithm", "fci")
     assert code == 0 and re.search(
@@ -698,8 +689,7 @@ def test_discover_takes_an_algorithm() -> None:
         {"algorithm": jaxcd.Algorithm.PC, "n_confidence_draws": 5},
         {"algorithm": jaxcd.Algorithm.PC, "release_out": "x.npz"},
     ):
-        with pytest.raises(OptionError, match="use|drop|give"):
-            jaxcd.discover(data, **options, **wrong)
+        refused(OptionError, "use|drop|give", jaxcd.discover, data, **options, **wrong)
 
 
 def test_numeric_beside_nominal_columns(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

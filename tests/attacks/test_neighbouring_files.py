@@ -237,87 +237,31 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "discover, tree": ("discrete", discover("discrete", "--algorithm", "tree", *GAUSSIAN)),
     "privatize": (
         "mixed",
-        [
-            "privatize",
-            "data.csv",
-            "--domain",
-            "mixed.json",
-            "--mechanism",
-            "krr",
-            "--epsilon-ldp",
-            "40",
-            "--bins",
-            "4",
-            "--simulated-noise",
-            "--out",
-            "work/r.csv",
-        ],
+        (
+            "privatize data.csv --domain mixed.json --mechanism krr --epsilon-ldp 40 --bins "
+            "4 --simulated-noise --out work/r.csv"
+        ).split(),
     ),
     "privatize, geometric": (
         "discrete",
-        [
-            "privatize",
-            "data.csv",
-            "--domain",
-            "discrete.json",
-            "--mechanism",
-            "geometric",
-            "--p-max",
-            "0.6",
-            "--simulated-noise",
-            "--seed",
-            "3",
-            "--out",
-            "work/r.csv",
-            "--json",
-        ],
+        (
+            "privatize data.csv --domain discrete.json --mechanism geometric --p-max 0.6 "
+            "--simulated-noise --seed 3 --out work/r.csv --json"
+        ).split(),
     ),
     "direction, reci": (
         "mixed",
-        [
-            "direction",
-            "data.csv",
-            "--x",
-            "age",
-            "--y",
-            "dose",
-            "--method",
-            "reci",
-            "--epsilon",
-            "4",
-            "--bounds",
-            "0",
-            "120",
-            "-1",
-            "1",
-            "--simulated-noise",
-            "--certificate-out",
-            "work/privacy.json",
-            "--json",
-        ],
+        (
+            "direction data.csv --x age --y dose --method reci --epsilon 4 --bounds 0 120 -1 "
+            "1 --simulated-noise --certificate-out work/privacy.json --json"
+        ).split(),
     ),
     "direction, anm": (
         "mixed",
-        [
-            "direction",
-            "data.csv",
-            "--x",
-            "age",
-            "--y",
-            "dose",
-            "--score",
-            "iqr",
-            "--epsilon",
-            "4",
-            "--bounds",
-            "0",
-            "120",
-            "-1",
-            "1",
-            "--simulated-noise",
-            "--certificate-out",
-            "work/privacy.json",
-        ],
+        (
+            "direction data.csv --x age --y dose --score iqr --epsilon 4 --bounds 0 120 -1 1 "
+            "--simulated-noise --certificate-out work/privacy.json"
+        ).split(),
     ),
 }
 # Without bounds from a domain file, a cell without a number is the middle of the bounds.
@@ -764,17 +708,7 @@ def test_without_privacy_the_row_is_named(name: str, outside: Outside):
 
 @pytest.mark.parametrize("odd", ["old", "", "nan", '"30\n40"'])
 def test_without_privacy_a_direction_names_the_row(odd: str, outside: Outside):
-    words = [
-        "direction",
-        "data.csv",
-        "--x",
-        "age",
-        "--y",
-        "dose",
-        "--method",
-        "igci",
-        "--no-privacy",
-    ]
+    words = "direction data.csv --x age --y dose --method igci --no-privacy".split()
     assert outside.of(words, csv_of("mixed"))["code"] == 0
     found = outside.of(words, csv_of("mixed", {"age": odd}))
     assert (

@@ -130,14 +130,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize(
     "mechanism",
-    [
-        "levelwise-gaussian",
-        "sparse-vector",
-        "sieve-and-examine",
-        "noisy-threshold",
-        "noisy-threshold-gaussian",
-        "auto",
-    ],
+    (
+        "levelwise-gaussian sparse-vector sieve-and-examine noisy-threshold "
+        "noisy-threshold-gaussian auto"
+    ).split(),
 )
 def test_screens_and_files_do_not_depend_on_the_data(
     mechanism: str,

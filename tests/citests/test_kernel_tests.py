@@ -13,6 +13,7 @@ from jaxcd.citests import Query
 from jaxcd.citests.bounded_rcit import residual_shift, ridge_norm
 from jaxcd.errors import DomainError, OptionError, SensitivityError
 from jaxcd.privacy import Relation
+from tests.helpers import refused
 
 
 def numeric(columns: np.ndarray, bound: float | None = None) -> jaxcd.Dataset:
@@ -207,5 +208,4 @@ def test_bad_input_is_refused_before_a_charge():
         {"norm_bound": math.nan},
         {"n_permutations": 0},
     ):
-        with pytest.raises(OptionError, match=next(iter(options))):
-            jaxcd.BoundedRCIT(**options)
+        refused(OptionError, next(iter(options)), jaxcd.BoundedRCIT, **options)

@@ -20,7 +20,7 @@ from jaxcd.decisions.noisy_rank import critical_noise, noisy_rank
 from jaxcd.errors import BudgetExhausted, OptionError, SensitivityError
 from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, NoiseSampler
 from jaxcd.queries import Session
-from tests.helpers import numbers, simulated
+from tests.helpers import numbers, refused, simulated
 
 TEST = jaxcd.BoundedRCIT(n_permutations=19, n_features=20)
 
@@ -200,8 +200,7 @@ def test_tests_that_do_not_fit_are_refused_before_a_charge(
             key=jax.random.key(0),
         )
     session = Session(data, jaxcd.FisherZ(), alpha=0.05, budget=NO_PRIVACY)
-    with pytest.raises(OptionError, match="permutation null"):
-        session.permuted_statistics([Query(0, 1)])
+    refused(OptionError, "permutation null", session.permuted_statistics, [Query(0, 1)])
 
 
 def test_options():

@@ -17,7 +17,7 @@ from jaxcd.discovery import SearchPass, fci
 from jaxcd.errors import BudgetExhausted, OptionError, PrivacyError, SensitivityError
 from jaxcd.privacy import Accountant, Ledger, LedgerPart
 from jaxcd.queries import Session
-from tests.helpers import coded, dependent, independent, numbers, simulated
+from tests.helpers import coded, dependent, independent, numbers, refused, simulated
 
 LEVELS = (2, 3, 2, 4, 3)
 TEST = jaxcd.CovarianceNorm()
@@ -321,16 +321,14 @@ def test_it_is_a_value():
     ],
 )
 def test_deciders_that_cannot_be_divided(inner: Any):
-    with pytest.raises(OptionError, match="decider"):
-        jaxcd.Scheduled(inner)
+    refused(OptionError, "decider", jaxcd.Scheduled, inner)
 
 
 @pytest.mark.parametrize(
     "split", [(), (0.0, 1.0), (-1.0,), (math.nan,), (math.inf,), [0.5, 0.5], 0.5, ("a",), (True,)]
 )
 def test_splits_that_are_none(split: Any):
-    with pytest.raises(OptionError, match="split"):
-        jaxcd.Scheduled(jaxcd.SparseVector(), split=split)
+    refused(OptionError, "split", jaxcd.Scheduled, jaxcd.SparseVector(), split=split)
 
 
 @pytest.mark.parametrize("share", [0, 1, 1.5, -0.1, math.nan, "a"])

@@ -35,7 +35,7 @@ from jaxcd.releases import release_contrast_moments
 from jaxcd.releases.moments.linear_models import fit_linear_gaussian
 from jaxcd.releases.redrawing import release_again
 from jaxcd.releases.tables.fitted_tables import CellModel, fit_tables
-from tests.helpers import numbers, sampled, simulated
+from tests.helpers import numbers, refused, sampled, simulated
 
 NETWORK = jaxcd.networks.load("cancer")
 BUDGET = jaxcd.Budget(1.0, 1e-6)
@@ -188,8 +188,7 @@ def test_a_release_is_bought_again_as_it_was(discrete: jaxcd.Dataset) -> None:
         fresh = release_again(bought, discrete, kind=bought.bought, noise=simulated(2))
         assert type(fresh) is type(bought) and fresh.cost.epsilon == bought.cost.epsilon
     other = jaxcd.Marginals(shares=(0.2, 0.4, 0.4))
-    with pytest.raises(OptionError, match="kind"):
-        release_again(bought, discrete, kind=other, noise=simulated(2))
+    refused(OptionError, "kind", release_again, bought, discrete, kind=other, noise=simulated(2))
     data, _ = gaussian_data(0)
     moments = jaxcd.release(
         data,
@@ -273,8 +272,7 @@ def test_draws_are_searched_as_the_run_was(discrete: jaxcd.Dataset) -> None:
     # rows are drawn anew
     assert len(calls) == 3 and len({release.values.tobytes() for release in calls}) == 3
     other = dataclasses.replace(run, again=None)
-    with pytest.raises(OptionError, match="search="):
-        edge_confidence(bought, other, n_draws=2)
+    refused(OptionError, "search=", edge_confidence, bought, other, n_draws=2)
 
 
 def test_arguments_are_checked(discrete: jaxcd.Dataset) -> None:

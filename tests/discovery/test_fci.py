@@ -22,7 +22,7 @@ from jaxcd.discovery import DiscoveryResult, SearchPass, dag_to_pag, fci
 from jaxcd.discovery.constraint.search import ConstraintSearch
 from jaxcd.errors import OptionError
 from jaxcd.graphs import DSeparation, random_dag
-from tests.helpers import coded, levelled, simulated
+from tests.helpers import coded, levelled, refused, simulated
 
 # x and y have the neighbours b and c, which do not separate them: given b the path x <- M -> b <- a
 # -> c ... is open, and given c its mirror image.  Only {a, b, c} does, and a is no neighbour of x
@@ -417,7 +417,5 @@ def test_a_small_budget_is_never_exceeded():
 )
 def test_malformed_options_are_named(options: dict):
     defaults = {"test": ALL, "decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
-    with pytest.raises(OptionError, match=next(iter(options))):
-        fci(None, **{**defaults, **options})
-    with pytest.raises(OptionError, match="later_pass_share"):
-        jaxcd.LevelwiseGaussian(later_pass_share=1.0)
+    refused(OptionError, next(iter(options)), fci, None, **{**defaults, **options})
+    refused(OptionError, "later_pass_share", jaxcd.LevelwiseGaussian, later_pass_share=1.0)

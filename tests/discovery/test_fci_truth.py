@@ -229,6 +229,7 @@ def test_seeded_graphs(block: int):
         assert oracle_fci(permuted).graph.reordered(case.observed) == result.graph, str(case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(4))
 def test_larger_graphs(block: int):
     rng = np.random.default_rng(block)

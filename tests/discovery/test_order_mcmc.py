@@ -18,6 +18,7 @@ from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.scores import BICScore, LocalScore
 from jaxcd.scores.bge import BGeScore
+from tests.helpers import refused
 
 
 class RandomScore(LocalScore):
@@ -252,7 +253,5 @@ def test_wrong_arguments(wrong: dict):
 def test_too_many_variables_for_the_uniform_prior():
     with pytest.raises(OptionError, match="prior"):
         sample_orders(RandomScore(17, seed=0, max_parents=1), seed=0, prior=StructurePrior.UNIFORM)
-    with pytest.raises(OptionError, match="16"):
-        linear_extensions(np.zeros((17, 17), dtype=bool))
-    with pytest.raises(OptionError, match="LocalScore"):
-        sample_orders("bic", seed=0)
+    refused(OptionError, "16", linear_extensions, np.zeros((17, 17), dtype=bool))
+    refused(OptionError, "LocalScore", sample_orders, "bic", seed=0)

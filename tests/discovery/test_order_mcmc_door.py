@@ -19,7 +19,7 @@ from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.scores import LocalScore
 from jaxcd.scores.bge import BGe
-from tests.helpers import simulated
+from tests.helpers import refused, simulated
 
 NONE = jaxcd.NO_PRIVACY
 QUICK = {"n_steps": 400, "burn_in": 100}
@@ -170,8 +170,7 @@ def test_a_release_is_searched_at_its_own_cost(tmp_path):
 )
 def test_wrong_arguments(wrong: dict, match: str):
     arguments = {"budget": NONE, "key": jax.random.key(0), **QUICK} | wrong
-    with pytest.raises(OptionError, match=match):
-        jaxcd.order_mcmc(four_columns(20), **arguments)
+    refused(OptionError, match, jaxcd.order_mcmc, four_columns(20), **arguments)
 
 
 def test_other_refusals():

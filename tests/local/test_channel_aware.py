@@ -27,7 +27,7 @@ from jaxcd.local import (
     randomise,
 )
 from jaxcd.local.channel_tests import ChannelAwareChiSquare, _linear, _quadratic, channel_chi_square
-from tests.helpers import coded, levelled, simulated
+from tests.helpers import coded, levelled, refused, simulated
 
 
 def response(k: int, epsilon: float) -> np.ndarray:
@@ -106,6 +106,7 @@ def test_moments_of_the_products():
     np.testing.assert_allclose(omega[s, t] - omega[u, v], draws.mean(axis=0), atol=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("k", "n_given", "epsilon", "n"),
     [(2, 0, 1.0, 2000), (2, 1, 2.0, 100_000), (3, 1, 2.0, 100_000), (2, 2, 1.0, 20_000)],
@@ -136,6 +137,7 @@ def test_type_one_errors(k, n_given, epsilon, n):
         assert np.mean(naive) > 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("k", "n", "keep"),
     [(3, 300, None), (4, 300, None), (3, 300, 0.06), (3, 1000, 0.06), (4, 1000, 0.05)],
@@ -252,20 +254,17 @@ def test_degenerate_tables_have_an_answer():
 
 
 def test_refusals():
-    with pytest.raises(OptionError, match="mechanism"):
-        ChannelAwareChiSquare("k-rr")
+    refused(OptionError, "mechanism", ChannelAwareChiSquare, "k-rr")
     with pytest.raises(DomainError, match="CombinedGeometric"):
         ChannelAwareChiSquare(CombinedGeometric(0.4, distance=Distance.EUCLIDEAN))
     test = ChannelAwareChiSquare(KaryResponse(1.0))
     numeric = Dataset.from_array(
         np.zeros((5, 2)), domain=Domain({"a": Numeric(0, 1), "b": Numeric(0, 1)})
     )
-    with pytest.raises(DomainError, match="'a'"):
-        test.prepare(numeric)
+    refused(DomainError, "'a'", test.prepare, numeric)
     codes = np.zeros((5, 2), dtype=np.int32)
     undeclared = Domain(domain(2, 2).columns, declared=False)
-    with pytest.raises(PrivacyError, match="domain"):
-        test.prepare(coded(codes, undeclared))
+    refused(PrivacyError, "domain", test.prepare, coded(codes, undeclared))
     with pytest.raises(OptionError):
         test.prepare(None)
     wide = test.prepare(

@@ -181,6 +181,7 @@ def test_small_chunks_and_blocks_change_nothing(monkeypatch):
 RECORDS = {"corner": [0] * 11, "mixed": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 4]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("record", RECORDS)
 @pytest.mark.parametrize("distance", Distance)
 @pytest.mark.parametrize("p_max", [1e-8, 0.05])

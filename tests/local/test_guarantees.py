@@ -26,7 +26,7 @@ from jaxcd.local.bounded_geometric import column_rates
 from jaxcd.local.combined_geometric import combined_d_privacy, combined_epsilon
 from jaxcd.local.distances import Layout
 from jaxcd.privacy import Relation
-from tests.helpers import levelled
+from tests.helpers import levelled, refused
 
 KINDS = [
     (KaryResponse, None),
@@ -305,8 +305,7 @@ def test_calibration_on_a_huge_domain():
     ],
 )
 def test_calibrations_that_are_refused(kind, options, message):
-    with pytest.raises(OptionError, match=message):
-        calibrate(kind, ordinal(3, 4), **options)
+    refused(OptionError, message, calibrate, kind, ordinal(3, 4), **options)
 
 
 def test_domains_that_calibration_refuses():

@@ -31,7 +31,7 @@ from jaxcd.local import (
 from jaxcd.local.kary_response import kept
 from jaxcd.local.uniforms import Table, Uniforms
 from jaxcd.privacy import SecureNoise
-from tests.helpers import simulated
+from tests.helpers import refused, simulated
 
 BY_COLUMN = [
     KaryResponse(3.0),
@@ -239,8 +239,7 @@ def test_keys_reproduce_and_the_default_does_not():
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, "1", None, True])
 @pytest.mark.parametrize("kind", [KaryResponse, CombinedKaryResponse, ClippedGeometric])
 def test_epsilon_out_of_range(kind, epsilon):
-    with pytest.raises(OptionError, match=r"epsilon must be positive and finite, got .*: give"):
-        kind(epsilon)
+    refused(OptionError, r"epsilon must be positive and finite, got .*: give", kind, epsilon)
 
 
 @pytest.mark.parametrize("p_max", [0.0, 1.0, 1.5, -0.1, math.nan, "half", None])
@@ -250,8 +249,7 @@ def test_p_max_out_of_range(p_max):
         lambda p: BoundedGeometric((0.5, p)),
         lambda p: CombinedGeometric(p, Distance.MANHATTAN),
     ):
-        with pytest.raises(OptionError, match="p_max must be above 0 and below 1, got"):
-            build(p_max)
+        refused(OptionError, "p_max must be above 0 and below 1, got", build, p_max)
 
 
 def test_p_max_below_uniform():
@@ -371,8 +369,7 @@ def test_columns_are_cut_by_their_declared_bounds():
 
 def test_bins_for_pairs():
     assert [pair_bins(u) for u in (2, 25, 99, 100, 999, 1000, 10**6)] == [2, 2, 9, 10, 99, 100, 100]
-    with pytest.raises(OptionError, match="n_distinct must be a whole number"):
-        pair_bins(1)
+    refused(OptionError, "n_distinct must be a whole number", pair_bins, 1)
 
 
 # Files
@@ -404,8 +401,7 @@ def test_files_hold_the_randomised_rows_and_the_guarantee(tmp_path):
         {"out": out, "guarantee_out": tmp_path / "b"},
         {"out": tmp_path / "b", "guarantee_out": promise},
     ):
-        with pytest.raises(OptionError, match="exists; give another name"):
-            privatize(data, mechanism, **arguments)
+        refused(OptionError, "exists; give another name", privatize, data, mechanism, **arguments)
     assert not privatize(
         data, mechanism, out=out, guarantee_out=promise, noise=simulated(), force=True
     ).proved

@@ -25,7 +25,7 @@ from jaxcd.pairwise import (
     regressors,
 )
 from jaxcd.privacy import NO_PRIVACY, Budget
-from tests.helpers import simulated
+from tests.helpers import refused, simulated
 
 # The function of the same name hides the module on the package.
 RECI = importlib.import_module("jaxcd.pairwise.reci")
@@ -184,8 +184,7 @@ def test_constant_columns(regressor: Regressor):
     mean, median = np.var(skewed), np.mean((skewed - np.median(skewed)) ** 2)
     assert mean * 0.999 <= regressor.error(flat, skewed) <= median * 1.1
     for a, b in ((ramp, flat), (flat, ramp)):
-        with pytest.raises(DataError, match="is constant"):
-            reci(a, b, budget=NO_PRIVACY, regressor=regressor)
+        refused(DataError, "is constant", reci, a, b, budget=NO_PRIVACY, regressor=regressor)
 
 
 @pytest.mark.parametrize("kind", [SupportVector, NeuralNetwork])
@@ -271,5 +270,4 @@ def test_the_benchmark_has_both_where_they_can_run(
 )
 def test_bad_options(kind: type, options: dict):
     (name,) = options
-    with pytest.raises(OptionError, match=f"^{name} = .*; give one such as"):
-        kind(**options)
+    refused(OptionError, f"^{name} = .*; give one such as", kind, **options)

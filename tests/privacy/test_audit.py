@@ -7,6 +7,7 @@ import pytest
 
 from jaxcd.errors import OptionError
 from jaxcd.privacy import epsilon_lower_bound, search_sensitivity
+from tests.helpers import refused
 
 
 def find(statistic, **options):
@@ -95,5 +96,4 @@ def test_epsilon_lower_bound_edges():
     for a, b, n in (([1, 2], [1], 10), (11, 0, 10), (-1, 0, 10), (1.5, 0, 10), (1, 1, 0)):
         with pytest.raises(OptionError):
             epsilon_lower_bound(a, b, n)
-    with pytest.raises(OptionError, match="confidence"):
-        epsilon_lower_bound(1, 1, 10, confidence=1.0)
+    refused(OptionError, "confidence", epsilon_lower_bound, 1, 1, 10, confidence=1.0)

@@ -12,7 +12,7 @@ from jaxcd.errors import OptionError
 from jaxcd.privacy import SecureNoise, SimulatedNoise
 from jaxcd.privacy import noise as noise_module
 from jaxcd.privacy.noise import NOISE_LIMIT, SCALE_LIMIT
-from tests.helpers import simulated
+from tests.helpers import refused, simulated
 
 SOURCES = {"secure": SecureNoise(), "simulated": simulated(7)}
 
@@ -80,8 +80,7 @@ def test_scale_limits(sampler):
                 draw(bad, 3, index=0)
         with pytest.raises(OptionError):
             sampler.gumbel_max(np.array([1, 2]), bad, index=0)
-    with pytest.raises(OptionError, match="size"):
-        sampler.geometric(1.0, -1, index=0)
+    refused(OptionError, "size", sampler.geometric, 1.0, -1, index=0)
     assert (
         sampler.geometric(1.0, 0, index=0).shape
         == sampler.discrete_laplace(1.0, 0, index=0).shape
@@ -177,9 +176,8 @@ def test_simulated_noise_wants_one_typed_key():
         jax.numpy.array([0, 1], dtype="uint32"),
         jax.random.split(jax.random.key(0)),
     ):
-        with pytest.raises(OptionError, match="key"):
-            SimulatedNoise(bad)
-    other = simulated(3, impl="rbg").start()
+        refused(OptionError, "key", SimulatedNoise, bad)
+    other = SimulatedNoise(jax.random.key(3, impl="rbg")).start()
     assert (everything(other, 4) != everything(simulated(3).start(), 4))[:15].all()
 
 

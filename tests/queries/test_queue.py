@@ -22,7 +22,7 @@ from jaxcd.privacy import Sensitive
 from jaxcd.privacy.sensitive import exact_values
 from jaxcd.queries import Query, Queue, Session
 from tests.catalogue import FREE_TESTS, TABLE_TESTS, TESTS, discrete
-from tests.helpers import coded, levelled, numbers
+from tests.helpers import coded, levelled, numbers, refused
 
 LEVELS = (2, 3, 4, 2, 5, 1)
 D = len(LEVELS)
@@ -158,8 +158,7 @@ def test_margins_are_those_of_the_test():
         *margins.groups([1, 1]),
         Sensitive.joined([margins, margins], np.add),
     ):
-        with pytest.raises(PrivacyError, match="mechanisms only"):
-            hidden.expose()
+        refused(PrivacyError, "mechanisms only", hidden.expose)
 
 
 def test_sensitive_values_do_not_show():
@@ -221,8 +220,7 @@ def test_plain_numbers_are_refused_in_a_private_session():
 
 def test_session_refuses_an_inferred_domain_under_a_budget():
     inferred = jaxcd.Dataset.from_array(CODES)
-    with pytest.raises(PrivacyError, match="declare"):
-        session(data=inferred)
+    refused(PrivacyError, "declare", session, data=inferred)
     session(data=inferred, budget=jaxcd.NO_PRIVACY)
 
 
@@ -263,5 +261,4 @@ def test_data_sets_and_sessions_do_not_print_values():
 def test_copies_stay_sensitive():
     twin = copy.copy(Sensitive(np.array([4321.0])))
     assert isinstance(twin, Sensitive) and "4321" not in repr(twin)
-    with pytest.raises(TypeError, match="pickled"):
-        pickle.dumps(twin)
+    refused(TypeError, "pickled", pickle.dumps, twin)

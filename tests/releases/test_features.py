@@ -25,7 +25,7 @@ from jaxcd.releases.features.feature_covariances import (
     release_features,
 )
 from jaxcd.releases.features.feature_score import FeatureScore
-from tests.helpers import simulated
+from tests.helpers import refused, simulated
 
 BUDGET = jaxcd.Budget(1.0, 1e-6)
 
@@ -367,8 +367,7 @@ class TestFileAndErrors:
         arrays = dict(np.load(tmp_path / "features.npz"))
         arrays["moments"] = arrays["moments"][:3]
         np.savez(tmp_path / "bad.npz", **arrays)
-        with pytest.raises(FormatError, match="damaged"):
-            Release.load(tmp_path / "bad.npz")
+        refused(FormatError, "damaged", Release.load, tmp_path / "bad.npz")
 
     @pytest.mark.parametrize(
         "budget", [BUDGET, jaxcd.NO_PRIVACY, jaxcd.Budget(1e-3, 1e-6)], ids=str
@@ -404,10 +403,8 @@ class TestFileAndErrors:
         monkeypatch.setattr(jaxcd.privacy.Ledger, "charge", lambda *_: pytest.fail("charged"))
         data = dataset(collider(300, seed=0))
         for budget, word in ((None, "budget"), (jaxcd.Budget(1.0), "delta")):
-            with pytest.raises(OptionError, match=word):
-                release_features(data, budget=budget)
-        with pytest.raises(OptionError, match="Features"):
-            release_features(data, budget=BUDGET, options=3)
+            refused(OptionError, word, release_features, data, budget=budget)
+        refused(OptionError, "Features", release_features, data, budget=BUDGET, options=3)
         with pytest.raises(DataError, match="8 features"):
             release_features(dataset(collider(9, seed=0)), budget=BUDGET)
         with pytest.raises(DataError, match="24 features"):
@@ -432,19 +429,16 @@ class TestFileAndErrors:
         ],
     )
     def test_wrong_options(self, wrong):
-        with pytest.raises(OptionError, match=next(iter(wrong))):
-            Features(**wrong)
+        refused(OptionError, next(iter(wrong)), Features, **wrong)
 
     def test_searches_want_this_release(self):
         data = dataset(collider(300, seed=0))
         for call in (search_features, pc_features, FeatureScore):
-            with pytest.raises(OptionError, match="features"):
-                call(data)
+            refused(OptionError, "features", call, data)
         release = release_features(data, budget=BUDGET)
         for call, options in (
             (search_features, {"penalty": 0.0}),
             (pc_features, {"effect": 1.0}),
             (FeatureScore, {"n_candidates": 0}),
         ):
-            with pytest.raises(OptionError, match=next(iter(options))):
-                call(release, **options)
+            refused(OptionError, next(iter(options)), call, release, **options)
