@@ -4,6 +4,7 @@ total everywhere.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
@@ -51,8 +52,7 @@ def independent(
     return z[:, None, None] * x[:, :, None] * y[:, None, :]
 
 
-def domain(*cardinalities: int) -> Domain:
-    return levelled(*cardinalities, name="c", kind=Categorical)
+domain = functools.partial(levelled, name="c", kind=Categorical)
 
 
 @pytest.mark.parametrize("shape", [(1, 2, 2), (1, 3, 4), (4, 2, 3), (9, 3, 3)])

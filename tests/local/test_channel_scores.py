@@ -4,6 +4,7 @@ limit, total everywhere.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -61,8 +62,7 @@ class Honest(ColumnwiseMechanism):
         return codes
 
 
-def domain(*cardinalities: int) -> Domain:
-    return levelled(*cardinalities, name="c", kind=Categorical)
+domain = functools.partial(levelled, name="c", kind=Categorical)
 
 
 def drawn(n: int, *cardinalities: int, seed: int = 0) -> Dataset:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import Counter
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Dataset
 from jaxcd.local import (
     BoundedGeometric,
     CombinedGeometric,
@@ -26,8 +27,7 @@ from tests.helpers import coded, levelled, simulated
 SMALL = st.lists(st.integers(1, 5), min_size=1, max_size=3)
 
 
-def ordinal(*cardinalities: int) -> Domain:
-    return levelled(*cardinalities, name="x")
+ordinal = functools.partial(levelled, name="x")
 
 
 def step_index(distance: Distance, x, y) -> int:

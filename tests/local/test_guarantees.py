@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
@@ -37,8 +38,7 @@ KINDS = [
 KINDS += [(CombinedGeometric, distance) for distance in Distance]
 
 
-def ordinal(*cardinalities: int) -> Domain:
-    return levelled(*cardinalities, name="x")
+ordinal = functools.partial(levelled, name="x")
 
 
 def brute_force(matrix, cardinalities, distance):

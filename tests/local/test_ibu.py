@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import jax
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, special
 
-from jaxcd.data import Categorical, Dataset, Domain
+from jaxcd.data import Categorical, Dataset
 from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.local import (
     BoundedGeometric,
@@ -35,8 +36,7 @@ def log_likelihood(counts: np.ndarray, p: np.ndarray, joint: np.ndarray) -> floa
     return float(special.xlogy(counts.ravel(), p.ravel() @ joint).sum())
 
 
-def domain(*cardinalities: int) -> Domain:
-    return levelled(*cardinalities, name="c", kind=Categorical)
+domain = functools.partial(levelled, name="c", kind=Categorical)
 
 
 def case(

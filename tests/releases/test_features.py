@@ -25,16 +25,9 @@ from jaxcd.releases.features.feature_covariances import (
     release_features,
 )
 from jaxcd.releases.features.feature_score import FeatureScore
-from tests.helpers import refused, simulated
+from tests.helpers import measured, refused, simulated
 
 BUDGET = jaxcd.Budget(1.0, 1e-6)
-
-
-def dataset(values: np.ndarray, *, declared: bool = True) -> Dataset:
-    names = [f"x{i}" for i in range(values.shape[1])]
-    return Dataset.from_array(
-        values, domain=Domain({name: Numeric() for name in names}, declared=declared)
-    )
 
 
 def collider(n: int, *, seed: int) -> np.ndarray:
@@ -62,7 +55,7 @@ class TestFeatures:
     def test_without_noise_the_covariance_is_that_of_the_features(self):
         values = collider(3000, seed=0)
         release = release_features(
-            dataset(values), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3, decay=1.0)
+            measured(values), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3, decay=1.0)
         )
         from jaxcd.privacy import Accountant, Ledger
         from jaxcd.privacy.rank_maps import release_rank_maps
@@ -142,14 +135,16 @@ class TestTheNumberOfFeatures:
 
     def test_the_release_has_it_and_asked_numbers_stay(self):
         values = collider(2_000, seed=0)
-        small = release_features(dataset(values), budget=jaxcd.Budget(0.3, 1e-6), noise=simulated())
+        small = release_features(
+            measured(values), budget=jaxcd.Budget(0.3, 1e-6), noise=simulated()
+        )
         large = release_features(
-            dataset(values), budget=jaxcd.Budget(50.0, 1e-6), noise=simulated()
+            measured(values), budget=jaxcd.Budget(50.0, 1e-6), noise=simulated()
         )
         assert small.sizes == (2,) * 4 and large.sizes == (6,) * 4
-        assert release_features(dataset(values), budget=jaxcd.NO_PRIVACY).sizes == (6,) * 4
+        assert release_features(measured(values), budget=jaxcd.NO_PRIVACY).sizes == (6,) * 4
         asked = release_features(
-            dataset(values),
+            measured(values),
             budget=jaxcd.Budget(0.3, 1e-6),
             options=Features(n_features=5),
             noise=simulated(),
@@ -158,7 +153,7 @@ class TestTheNumberOfFeatures:
 
     def test_few_rows_get_fewer_features_than_rows(self):
         assert (
-            release_features(dataset(collider(20, seed=0)), budget=jaxcd.NO_PRIVACY).sizes
+            release_features(measured(collider(20, seed=0)), budget=jaxcd.NO_PRIVACY).sizes
             == (4,) * 4
         )
 
@@ -180,7 +175,7 @@ class TestNoise:
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
     def test_the_price_is_the_budget(self, epsilon: float):
         release = release_features(
-            dataset(collider(500, seed=0)), budget=jaxcd.Budget(epsilon, 1e-6)
+            measured(collider(500, seed=0)), budget=jaxcd.Budget(epsilon, 1e-6)
         )
         assert (release.cost.epsilon, release.cost.proven) == (epsilon, True)
         assert (
@@ -195,7 +190,9 @@ class TestCanonicalCorrelation:
         residuals.
         """
         release = release_features(
-            dataset(collider(5000, seed=1)), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3)
+            measured(collider(5000, seed=1)),
+            budget=jaxcd.NO_PRIVACY,
+            options=Features(n_features=3),
         )
         c, (x, y, z, _) = release.covariance, release.blocks
 
@@ -227,7 +224,7 @@ class TestCanonicalCorrelation:
                 ]
             )
             release = release_features(
-                dataset(values),
+                measured(values),
                 budget=jaxcd.Budget(epsilon, 1e-6),
                 noise=simulated(seed),
                 options=Features(n_features=3),
@@ -242,17 +239,17 @@ class TestCanonicalCorrelation:
     def test_its_power_on_dependence_without_correlation(self):
         values = collider(20_000, seed=2)
         assert abs(np.corrcoef(values[:, 0], values[:, 1])[0, 1]) < 0.05
-        release = release_features(dataset(values), budget=BUDGET, noise=simulated())
+        release = release_features(measured(values), budget=BUDGET, noise=simulated())
         assert log_pvalue(release, 0, 1) < -50
         assert log_pvalue(release, 1, 3) > math.log(0.001) > log_pvalue(release, 1, 3, (2,))
 
     def test_the_noise_is_in_the_null(self):
         values = collider(5000, seed=3)
         exact = CanonicalCorrelation().prepare(
-            release_features(dataset(values), budget=jaxcd.NO_PRIVACY)
+            release_features(measured(values), budget=jaxcd.NO_PRIVACY)
         )
         noisy = CanonicalCorrelation().prepare(
-            release_features(dataset(values), budget=BUDGET, noise=simulated())
+            release_features(measured(values), budget=BUDGET, noise=simulated())
         )
         for query in (Query(0, 3), Query(0, 2, (1,))):
             assert noisy.null_moments(query)[1] > 2 * exact.null_moments(query)[1]
@@ -262,7 +259,7 @@ class TestSearches:
     @pytest.mark.parametrize("search", [search_features, pc_features])
     def test_a_nonlinear_collider(self, search):
         release = release_features(
-            dataset(collider(50_000, seed=4)), budget=BUDGET, noise=simulated(1)
+            measured(collider(50_000, seed=4)), budget=BUDGET, noise=simulated(1)
         )
         run = search(release)
         truth = jaxcd.MixedGraph.from_dag(_dag(("x0", "x1"), ("x1", "x2"), ("x3", "x2")))
@@ -289,7 +286,7 @@ class TestSearches:
 
     @pytest.mark.parametrize("epsilon", [1.0, 0.1, 0.01])
     def test_nothing_is_found_in_noise(self, epsilon: float):
-        independent = dataset(np.random.default_rng(4).normal(size=(1000, 6)))
+        independent = measured(np.random.default_rng(4).normal(size=(1000, 6)))
         for seed in range(3):
             found = release_features(
                 independent, budget=jaxcd.Budget(epsilon, 1e-6), noise=simulated(seed)
@@ -298,7 +295,7 @@ class TestSearches:
 
     def test_the_score_is_equal_for_equivalent_graphs(self):
         release = release_features(
-            dataset(collider(1000, seed=6)), budget=BUDGET, noise=simulated()
+            measured(collider(1000, seed=6)), budget=BUDGET, noise=simulated()
         )
         score = FeatureScore(release)
         adjacency = np.zeros((4, 4), dtype=bool)
@@ -314,7 +311,9 @@ class TestSearches:
 
     def test_without_noise_the_score_is_the_likelihood_ratio_of_normal_features(self):
         release = release_features(
-            dataset(collider(4000, seed=7)), budget=jaxcd.NO_PRIVACY, options=Features(n_features=3)
+            measured(collider(4000, seed=7)),
+            budget=jaxcd.NO_PRIVACY,
+            options=Features(n_features=3),
         )
         score = FeatureScore(release, effect=0.0)
         x, y = release.blocks[:2]
@@ -337,7 +336,7 @@ class TestSearches:
             z, w = rng.uniform(-3, 3, size=(2, n))
             x, y = np.sin(z + w) + 0.3 * rng.normal(size=(2, n))
             release = release_features(
-                dataset(np.column_stack([x, y, z, w])), budget=jaxcd.NO_PRIVACY
+                measured(np.column_stack([x, y, z, w])), budget=jaxcd.NO_PRIVACY
             )
             statistic, mean, _ = (
                 CanonicalCorrelation().prepare(release).null_moments(Query(0, 1, (2, 3)))
@@ -357,7 +356,7 @@ def _dag(*edges: tuple[str, str]):
 
 class TestFileAndErrors:
     def test_the_file(self, tmp_path):
-        release = release_features(dataset(collider(300, seed=0)), budget=BUDGET)
+        release = release_features(measured(collider(300, seed=0)), budget=BUDGET)
         loaded = Release.load(release.save(tmp_path / "features.npz"))
         assert isinstance(loaded, ReleasedFeatures)
         np.testing.assert_array_equal(loaded.moments, release.moments)
@@ -401,18 +400,18 @@ class TestFileAndErrors:
 
     def test_refusals_come_before_any_charge(self, monkeypatch):
         monkeypatch.setattr(jaxcd.privacy.Ledger, "charge", lambda *_: pytest.fail("charged"))
-        data = dataset(collider(300, seed=0))
+        data = measured(collider(300, seed=0))
         for budget, word in ((None, "budget"), (jaxcd.Budget(1.0), "delta")):
             refused(OptionError, word, release_features, data, budget=budget)
         refused(OptionError, "Features", release_features, data, budget=BUDGET, options=3)
         with pytest.raises(DataError, match="8 features"):
-            release_features(dataset(collider(9, seed=0)), budget=BUDGET)
+            release_features(measured(collider(9, seed=0)), budget=BUDGET)
         with pytest.raises(DataError, match="24 features"):
             release_features(
-                dataset(collider(20, seed=0)), budget=BUDGET, options=Features(n_features=6)
+                measured(collider(20, seed=0)), budget=BUDGET, options=Features(n_features=6)
             )
         with pytest.raises(PrivacyError, match="inferred"):
-            release_features(dataset(collider(300, seed=0), declared=False), budget=BUDGET)
+            release_features(measured(collider(300, seed=0), declared=False), budget=BUDGET)
 
     @pytest.mark.parametrize(
         "wrong",
@@ -432,7 +431,7 @@ class TestFileAndErrors:
         refused(OptionError, next(iter(wrong)), Features, **wrong)
 
     def test_searches_want_this_release(self):
-        data = dataset(collider(300, seed=0))
+        data = measured(collider(300, seed=0))
         for call in (search_features, pc_features, FeatureScore):
             refused(OptionError, "features", call, data)
         release = release_features(data, budget=BUDGET)

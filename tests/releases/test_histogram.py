@@ -4,6 +4,7 @@ refusals.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -18,13 +19,8 @@ from jaxcd.releases import Histogram, Release, ReleasedHistogram, release_histog
 from jaxcd.releases.tables.histogram import HISTOGRAM_SENSITIVITY
 from tests.helpers import coded, levelled, refused, simulated
 
-
-def domain(*cardinalities: int) -> jaxcd.Domain:
-    return levelled(*cardinalities, kind=jaxcd.Categorical)
-
-
-def dataset(rows: np.ndarray, *cardinalities: int) -> jaxcd.Dataset:
-    return coded(rows, domain(*cardinalities))
+domain = functools.partial(levelled, kind=jaxcd.Categorical)
+dataset = functools.partial(coded, kind=jaxcd.Categorical)
 
 
 def counts(rows: np.ndarray, *cardinalities: int) -> np.ndarray:

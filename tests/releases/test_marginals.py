@@ -4,6 +4,7 @@ choices, the file, refusals.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -27,12 +28,8 @@ from tests.helpers import coded, levelled, refused, simulated
 CARDINALITIES = [(2, 2), (2, 3), (2, 2, 2), (2, 3, 4), (3, 3, 3), (2, 2, 2, 2), (2, 3, 2, 3)]
 
 
-def domain(*cardinalities: int) -> jaxcd.Domain:
-    return levelled(*cardinalities, kind=jaxcd.Categorical)
-
-
-def dataset(rows: np.ndarray, *cardinalities: int) -> jaxcd.Dataset:
-    return coded(rows, domain(*cardinalities))
+domain = functools.partial(levelled, kind=jaxcd.Categorical)
+dataset = functools.partial(coded, kind=jaxcd.Categorical)
 
 
 def chain(n: int, *, seed: int, d: int = 5, keep: float = 0.8) -> np.ndarray:

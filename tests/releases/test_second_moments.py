@@ -25,16 +25,9 @@ from jaxcd.releases.moments.second_moments import (
     SecondMoments,
     release_second_moments,
 )
-from tests.helpers import refused, simulated
+from tests.helpers import measured, refused, simulated
 
 BUDGET = jaxcd.Budget(epsilon=1.0, delta=1e-6)
-
-
-def dataset(values: np.ndarray, *, declared: bool = True) -> Dataset:
-    names = [f"x{i}" for i in range(values.shape[1])]
-    return Dataset.from_array(
-        values, domain=Domain({name: Numeric() for name in names}, declared=declared)
-    )
 
 
 def public(values: np.ndarray) -> SecondMoments:
@@ -131,7 +124,7 @@ class TestUntilting:
         rng = np.random.default_rng(0)
         root = np.array([[100.0, 0, 0], [3.0, 0.1, 0], [0.2, 0.001, 0.01]])
         values = np.array([1e4, -3.0, 0.5]) + rng.normal(size=(100_000, 3)) @ root.T
-        found = release_second_moments(dataset(values), budget=jaxcd.NO_PRIVACY)
+        found = release_second_moments(measured(values), budget=jaxcd.NO_PRIVACY)
         assert (
             np.abs(found.mean - [1e4, -3.0, 0.5]) < 0.02 * np.sqrt(np.diag(root @ root.T))
         ).all()
@@ -142,7 +135,7 @@ class TestUntilting:
         values = chain(3000, np.random.default_rng(1))
         units = np.array([1000.0, 0.001, 7.0, 1.0])
         here, there = (
-            release_second_moments(dataset(v), budget=BUDGET, noise=simulated(), options=public(v))
+            release_second_moments(measured(v), budget=BUDGET, noise=simulated(), options=public(v))
             for v in (values, values * units)
         )
         np.testing.assert_allclose(here.correlation, there.correlation, atol=1e-5)
@@ -156,7 +149,7 @@ def partial(release: ReleasedSecondMoments, *variables: int) -> tuple[float, flo
 class TestVariance:
     def test_partial_correlation_against_its_definition(self):
         values = chain(5000, np.random.default_rng(2))
-        release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated())
+        release = release_second_moments(measured(values), budget=BUDGET, noise=simulated())
         c = release.covariance
         given = [1, 3]
         block = c[np.ix_([0, 2], [0, 2])] - c[np.ix_([0, 2], given)] @ np.linalg.solve(
@@ -173,7 +166,7 @@ class TestVariance:
         n, rate, sigma, repeats = 1500, 0.12, 14.0, 500
         covariance = np.cov(chain(200_000, rng).T)
         factor = np.linalg.cholesky(covariance + 0.1 * np.eye(4))
-        data = dataset(chain(n, rng))
+        data = measured(chain(n, rng))
         template = release_second_moments(data, budget=jaxcd.NO_PRIVACY)
         found = []
         for _ in range(repeats):
@@ -203,7 +196,7 @@ class TestVariance:
         for seed in range(40):
             values = rng.normal(size=(4000, 3)) @ root.T
             release = release_second_moments(
-                dataset(values), budget=BUDGET, noise=simulated(seed), options=public(values)
+                measured(values), budget=BUDGET, noise=simulated(seed), options=public(values)
             )
             white = np.linalg.solve(root, np.linalg.solve(root, release.covariance).T)
             squares += [white[np.triu_indices(3, 1)] ** 2]
@@ -224,7 +217,7 @@ class TestVariance:
         for seed in range(100):
             values = chain(1200, rng)
             release = release_second_moments(
-                dataset(values), budget=BUDGET, noise=simulated(seed), options=public(values)
+                measured(values), budget=BUDGET, noise=simulated(seed), options=public(values)
             )
             prepared = test.prepare(release)
             margins += [
@@ -244,7 +237,7 @@ class TestCost:
     def test_the_whole_budget_and_no_more(self, bought: bool):
         values = chain(500, np.random.default_rng(0))
         release = release_second_moments(
-            dataset(values),
+            measured(values),
             budget=BUDGET,
             noise=simulated(),
             options=None if bought else public(values),
@@ -265,7 +258,7 @@ class TestCost:
     def test_the_last_round_has_the_noise_of_its_share(self):
         values = chain(500, np.random.default_rng(0))
         release = release_second_moments(
-            dataset(values), budget=BUDGET, noise=simulated(), options=public(values)
+            measured(values), budget=BUDGET, noise=simulated(), options=public(values)
         )
         rho = 0.7 * jaxcd.privacy.Ledger(BUDGET).rho_limit
         # rows on a grid
@@ -277,7 +270,7 @@ class TestCost:
         values = chain(300, np.random.default_rng(0))
         options = dataclasses.replace(public(values), shares=(1.0,))
         releases = [
-            release_second_moments(dataset(values), budget=BUDGET, options=options)
+            release_second_moments(measured(values), budget=BUDGET, options=options)
             for _ in range(2)
         ]
         assert releases[0].cost.proven
@@ -289,7 +282,7 @@ class TestCost:
         far = values.copy()
         far[0] = 1e300
         releases = [
-            release_second_moments(dataset(v), budget=BUDGET, noise=simulated(), options=options)
+            release_second_moments(measured(v), budget=BUDGET, noise=simulated(), options=options)
             for v in (values, far)
         ]
         np.testing.assert_allclose(releases[0].correlation, releases[1].correlation, atol=0.02)
@@ -341,7 +334,7 @@ class TestBoughtUnits:
 class TestFile:
     def test_save_and_load(self, tmp_path):
         values = chain(300, np.random.default_rng(0))
-        release = release_second_moments(dataset(values), budget=BUDGET, noise=simulated())
+        release = release_second_moments(measured(values), budget=BUDGET, noise=simulated())
         loaded = Release.load(release.save(tmp_path / "moments.npz"))
         assert isinstance(loaded, ReleasedSecondMoments)
         np.testing.assert_array_equal(loaded.covariance, release.covariance)
@@ -352,7 +345,7 @@ class TestFile:
 
     def test_a_damaged_file_is_refused(self, tmp_path):
         release = release_second_moments(
-            dataset(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated()
+            measured(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated()
         )
         path = release.save(tmp_path / "moments.npz")
         arrays = dict(np.load(path))
@@ -362,7 +355,7 @@ class TestFile:
 
     def test_it_does_not_print_its_numbers(self):
         release = release_second_moments(
-            dataset(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated()
+            measured(chain(300, np.random.default_rng(0))), budget=BUDGET, noise=simulated()
         )
         assert "array" not in repr(release) and "4 columns" in repr(release)
 
@@ -384,7 +377,7 @@ class TestErrors:
             refused(OptionError, word, SecondMoments, **options)
 
     def test_centres_of_other_columns(self):
-        data = dataset(chain(300, np.random.default_rng(0)))
+        data = measured(chain(300, np.random.default_rng(0)))
         with pytest.raises(OptionError, match="missing.*x1.*unknown.*y"):
             release_second_moments(
                 data, budget=BUDGET, options=SecondMoments(centres={"y": 0.0}, scales={"y": 1.0})
@@ -397,21 +390,21 @@ class TestErrors:
 
     def test_values_that_are_no_numbers_do_not_come_so_far(self):
         values = np.array([[0.0, math.nan], [1.0, 2.0]])
-        assert np.isfinite(dataset(values).numeric).all()
+        assert np.isfinite(measured(values).numeric).all()
         with pytest.raises(DataError):
-            jaxcd.Dataset(dataset(values).domain, np.empty((2, 0), dtype=np.int32), values)
+            jaxcd.Dataset(measured(values).domain, np.empty((2, 0), dtype=np.int32), values)
 
     @pytest.mark.parametrize("budget", [None, 1.0, jaxcd.Budget(1.0)])
     def test_budgets(self, budget):
         with pytest.raises(OptionError, match="budget"):
-            release_second_moments(dataset(chain(300, np.random.default_rng(0))), budget=budget)
+            release_second_moments(measured(chain(300, np.random.default_rng(0))), budget=budget)
 
     def test_an_inferred_domain(self):
-        data = dataset(chain(300, np.random.default_rng(0)), declared=False)
+        data = measured(chain(300, np.random.default_rng(0)), declared=False)
         refused(PrivacyError, "inferred", release_second_moments, data, budget=BUDGET)
 
     def test_the_test_wants_the_release_and_mechanisms_refuse_it(self):
-        data = dataset(chain(300, np.random.default_rng(0)))
+        data = measured(chain(300, np.random.default_rng(0)))
         decider = jaxcd.Threshold(0.01)
         with pytest.raises(OptionError, match="no release of second moments"):
             jaxcd.pc(data, test=NoisyFisherZ(), decider=decider, budget=jaxcd.NO_PRIVACY, key=None)
@@ -432,7 +425,7 @@ class TestErrors:
         values = chain(100, np.random.default_rng(0))
         values[:, 1] = 3.0
         values[:, 3] = 2 * values[:, 0]
-        release = release_second_moments(dataset(values), budget=budget, noise=simulated())
+        release = release_second_moments(measured(values), budget=budget, noise=simulated())
         answers = (
             NoisyFisherZ()
             .prepare(release)

@@ -33,11 +33,6 @@ TABLE_TESTS = [jaxcd.ChiSquare(), jaxcd.GTest(), jaxcd.KendallTau()]
 NAMED = {"ids": lambda test: test.name}
 
 
-def dataset(rows: np.ndarray, *cardinalities: int) -> jaxcd.Dataset:
-    domain = levelled(*cardinalities)
-    return coded(rows, domain)
-
-
 def answers(
     data: jaxcd.Dataset | Release, test: CITest, queries: list[Query]
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -61,7 +56,7 @@ class TestWithoutNoise:
         """Also with empty strata and levels that do not occur."""
         rng = np.random.default_rng(seed)
         levels = (2, 3, 2, 4)
-        data = dataset(
+        data = coded(
             np.column_stack(
                 [rng.choice(k, size=60, p=rng.dirichlet(np.full(k, 0.5))) for k in levels]
             ),
@@ -210,7 +205,7 @@ def _marginals(noise: jaxcd.SimulatedNoise, budget: jaxcd.Budget | None) -> Rele
     x = rng.integers(0, 2, 20_000)
     y = (x + (rng.random(20_000) < 0.2)) % 3
     z = (y + (rng.random(20_000) < 0.3)) % 2
-    data = dataset(np.column_stack([x, y, z, rng.integers(0, 2, 20_000)]), 2, 3, 2, 2)
+    data = coded(np.column_stack([x, y, z, rng.integers(0, 2, 20_000)]), 2, 3, 2, 2)
     return jaxcd.release(
         data, jaxcd.Marginals(), budget=FREE if budget is None else budget, noise=noise
     )
@@ -299,7 +294,7 @@ class TestCalibration:
         noise as large as the counts' own.
         """
         rng = np.random.default_rng(0)
-        data = dataset(rng.integers(0, 2, (2000, 3)), 2, 2, 2)
+        data = coded(rng.integers(0, 2, (2000, 3)), 2, 2, 2)
         variances = {s: 300.0 if len(s) < 3 else 60.0 for s in _interactions(np.zeros((2, 2, 2)))}
         cost = jaxcd.privacy.PrivacyCost(
             1.0, 1e-6, jaxcd.privacy.Relation.REPLACE_ONE, False, "made for a test"
@@ -431,6 +426,6 @@ class TestRefusals:
             search(self.RELEASE, test=jaxcd.KendallTau(), decider=row.decider, key=None)
 
     def test_a_dataset_still_needs_a_budget(self):
-        data = dataset(np.zeros((5, 2)), 2, 2)
+        data = coded(np.zeros((5, 2)), 2, 2)
         with pytest.raises(OptionError, match="budget = None"):
             jaxcd.pc(data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), key=None)
