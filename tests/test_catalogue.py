@@ -65,7 +65,6 @@ def test_every_public_class_is_in_the_table() -> None:
 
 
 # ---- tests
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", [row for row in TESTS if row.data and not row.exact], ids=name_of)
@@ -106,11 +105,8 @@ def test_a_test_is_private_where_its_sensitivity_is_bounded(row: TestRow) -> Non
         return
     answer = jaxcd.ci_test(row.data(), "a", "b", budget=BUDGET, **ask)
     again = jaxcd.ci_test(row.data(), "a", "b", budget=BUDGET, **ask)
-    assert (
-        answer.statistic is None
-        and answer.margin == again.margin
-        and answer.spent.epsilon <= BUDGET.epsilon
-    )
+    assert answer.statistic is None and answer.margin == again.margin
+    assert answer.spent.epsilon <= BUDGET.epsilon
     assert jaxcd.verify(answer.certificate()).holds and not answer.cost.proven
     if row.needs_delta:
         with pytest.raises(OptionError, match="delta"):
@@ -119,7 +115,6 @@ def test_a_test_is_private_where_its_sensitivity_is_bounded(row: TestRow) -> Non
 
 
 # ---- deciders
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", DECIDERS, ids=str)
@@ -135,9 +130,8 @@ def test_a_decider_keeps_the_budget_repeats_and_says_what_it_paid(row: DeciderRo
     for search in (jaxcd.pc, jaxcd.fci):
         run, again = (search(data, budget=BUDGET, noise=simulated(1), **ask) for _ in range(2))
         assert run.graph == again.graph and run.info == again.info
-        assert (
-            run.spent.epsilon <= BUDGET.epsilon * (1 + 1e-9) and run.cost.epsilon == BUDGET.epsilon
-        )
+        assert run.spent.epsilon <= BUDGET.epsilon * (1 + 1e-9)
+        assert run.cost.epsilon == BUDGET.epsilon
         assert jaxcd.verify(run.certificate()).holds
         assert "n_tests" not in run.info
     if row.decider.needs_delta:
@@ -169,7 +163,6 @@ def test_planning_a_decider_reads_no_data(row: DeciderRow) -> None:
 
 
 # ---- releases
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", KINDS, ids=name_of)
@@ -178,10 +171,8 @@ def test_a_release_is_bought_searched_tested_redrawn_and_saved(
 ) -> None:
     data = row.data()
     bought = jaxcd.release(data, row.kind, budget=BUDGET, noise=simulated())
-    assert (
-        bought.spent.epsilon <= BUDGET.epsilon * (1 + 1e-9)
-        and jaxcd.verify(bought.certificate()).holds
-    )
+    assert bought.spent.epsilon <= BUDGET.epsilon * (1 + 1e-9)
+    assert jaxcd.verify(bought.certificate()).holds
     assert jaxcd.plan_release(data.domain, data.n_samples, kind=row.kind, budget=BUDGET).noise > 0
     loaded = Release.load(bought.save(tmp_path / "bought.npz"))
     assert loaded.bought == bought.bought and type(loaded) is type(bought)
@@ -190,10 +181,8 @@ def test_a_release_is_bought_searched_tested_redrawn_and_saved(
     assert run.cost == bought.cost and run.cost.epsilon == BUDGET.epsilon
     assert run.graph.names == data.names
     tested = jaxcd.pc(bought, test=row.test, decider=jaxcd.Threshold(0.01), key=KEY, max_level=1)
-    assert (
-        tested.cost == bought.cost
-        and jaxcd.ci_test(bought, "a", "b", test=row.test).pvalue is not None
-    )
+    assert tested.cost == bought.cost
+    assert jaxcd.ci_test(bought, "a", "b", test=row.test).pvalue is not None
     shares = jaxcd.edge_confidence(bought, run, n_draws=2)
     assert shares.names == bought.names
     fresh = bought.redraw(np.zeros((3, 3), dtype=bool))(jax.random.key(1))
@@ -214,7 +203,6 @@ def test_a_release_is_bought_searched_tested_redrawn_and_saved(
 
 
 # ---- scores and searches
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", SCORES, ids=name_of)

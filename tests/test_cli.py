@@ -46,7 +46,6 @@ def csv(tmp_path: Path) -> Path:
 
 
 # ---- what it does
-# --------------------------------------------------------------------------------------------------
 
 
 def test_the_main_job(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -315,10 +314,8 @@ def test_recommend(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = ["recommend", "--network", "asia", "--rows", "2000", *BUDGET]
     assert call(capsys, *words) == (0, f"{expected}\n", "")
     shown = as_json(capsys, *words)
-    assert (
-        shown["method"] == expected.method.value
-        and shown["warning"] == expected.warning is not None
-    )
+    assert shown["method"] == expected.method.value
+    assert shown["warning"] == expected.warning is not None
     domain = tmp_path / "domain.json"
     content = {"columns": {name: {"type": "numeric"} for name in "abc"}}
     domain.write_text(json.dumps(content))
@@ -432,14 +429,11 @@ def test_python_m_jaxcd() -> None:
         words, cwd=Path(__file__).resolve().parents[1], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2 and done.stdout == ""
-    assert (
-        done.stderr.startswith("jaxcd: --network 'nowhere' is unknown")
-        and done.stderr.count("\n") == 1
-    )
+    assert done.stderr.startswith("jaxcd: --network 'nowhere' is unknown")
+    assert done.stderr.count("\n") == 1
 
 
 # ---- what it refuses
-# --------------------------------------------------------------------------------------------------
 
 PRIVATE = ["discover", "--network", "cancer", "--rows", "300"]
 
@@ -653,7 +647,6 @@ def test_errors_of_the_system_and_of_programs(
 
 
 # ---- the same door in Python
-# --------------------------------------------------------------------------------------------------
 
 
 def test_discover_takes_an_algorithm() -> None:

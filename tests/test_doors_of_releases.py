@@ -41,11 +41,8 @@ def test_every_search_says_what_was_paid_and_whether_noise_was_secure(row: KindR
     bought = jaxcd.release(data, row.kind, budget=BUDGET, noise=noise)
     info = jaxcd.search(bought).info
     assert info["secure_noise"] is (noise is None) and info["budget"] == str(bought.cost)
-    assert (
-        info["release"] == bought.kind
-        and info["n_samples"] == 20_000
-        and info["n_variables"] == len(data.names)
-    )
+    assert info["release"] == bought.kind and info["n_samples"] == 20_000
+    assert info["n_variables"] == len(data.names)
     rho = sum(event["rho"] for event in info["ledger"])
     paid = (
         info["ledger"][0]["epsilon"]

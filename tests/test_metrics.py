@@ -130,9 +130,8 @@ def test_f1_is_the_harmonic_mean(true_positives: int, wrong: int, missed: int) -
 
 def test_f1_is_a_frozen_float() -> None:
     score = F1Score(1, 2, 4)
-    assert (
-        isinstance(score, float) and f"{score:.2f}" == "0.33" and np.mean([score, score]) == score
-    )
+    assert isinstance(score, float) and f"{score:.2f}" == "0.33"
+    assert np.mean([score, score]) == score
     assert json.dumps(score) == str(score) == repr(2 / 6)
     assert repr(score) == f"F1Score({2 / 6!r}, precision=0.5, recall=0.25)"
     for duplicate in (pickle.loads(pickle.dumps(score)), copy.deepcopy(score)):

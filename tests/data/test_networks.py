@@ -169,11 +169,8 @@ def test_a_sample_depends_on_its_key_and_nothing_else() -> None:
     with jax.enable_x64(True):
         assert np.array_equal(first.codes, network.sample(500, key=jax.random.key(3)).codes)
     assert first.domain == network.domain
-    assert (
-        first.codes.dtype == np.int32
-        and first.codes.flags.f_contiguous
-        and not first.codes.flags.writeable
-    )
+    assert first.codes.dtype == np.int32 and first.codes.flags.f_contiguous
+    assert not first.codes.flags.writeable
 
 
 @pytest.mark.parametrize("n", [1, 0, -5, 2.0, float("nan"), True, None])

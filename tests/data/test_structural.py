@@ -162,11 +162,8 @@ def test_functions_are_equally_likely_and_signs_even():
     }
     assert sum(counts.values()) == 400 and all(abs(count - 80) < 5 * 8 for count in counts.values())
     weights = np.array([child.weights[0] for child in children])
-    assert (
-        (np.abs(weights) >= 0.5).all()
-        and (np.abs(weights) <= 1.5).all()
-        and abs((weights > 0).mean() - 0.5) < 0.125
-    )
+    assert (np.abs(weights) >= 0.5).all() and (np.abs(weights) <= 1.5).all()
+    assert abs((weights > 0).mean() - 0.5) < 0.125
     assert abs(np.abs(weights).mean() - 1) < 5 * 0.29 / 20
 
 

@@ -89,11 +89,8 @@ def test_pure_shares_to_the_last_digit():
     )
     for part, share in zip(events, (1.0, 0.6, 0.4), strict=True):
         assert [event.epsilon for event in part] == pytest.approx([share / 4] * 4, rel=1e-12)
-    assert (
-        ledger.epsilon_total == pytest.approx(2.0, rel=1e-12)
-        and not run.exhausted
-        and not run.unanswered
-    )
+    assert ledger.epsilon_total == pytest.approx(2.0, rel=1e-12) and not run.exhausted
+    assert not run.unanswered
 
 
 @pytest.mark.parametrize(
@@ -297,11 +294,8 @@ def test_it_is_a_value():
     assert decider == pickle.loads(pickle.dumps(decider)) and hash(decider) == hash(
         jaxcd.Scheduled(jaxcd.SparseVector(alpha=0.01), split=(2.0, 1.0))
     )
-    assert (
-        decider.alpha == 0.01
-        and decider.name == "Scheduled(SparseVector)"
-        and "SparseVector(alpha=0.01" in repr(decider)
-    )
+    assert decider.alpha == 0.01 and decider.name == "Scheduled(SparseVector)"
+    assert "SparseVector(alpha=0.01" in repr(decider)
     with pytest.raises(AttributeError):
         decider.split = (1.0,)  # type: ignore[misc]
     assert repr(decider) == private(decider=decider).info["decider"]

@@ -58,7 +58,6 @@ def discrete() -> jaxcd.Dataset:
 
 
 # ---- the object
-# --------------------------------------------------------------------------------------------------
 
 
 def confidence(**changes: object) -> EdgeConfidence:
@@ -115,7 +114,6 @@ def test_wrong_names_are_refused() -> None:
 
 
 # ---- fits and draws
-# --------------------------------------------------------------------------------------------------
 
 
 def test_drawn_cells_have_their_probabilities() -> None:
@@ -228,7 +226,6 @@ def test_the_options_of_a_purchase_are_in_its_file(discrete: jaxcd.Dataset, tmp_
 
 
 # ---- confidence in the graphs of releases
-# --------------------------------------------------------------------------------------------------
 
 
 def test_shares_add_up_and_repeat(discrete: jaxcd.Dataset) -> None:
@@ -238,9 +235,8 @@ def test_shares_add_up_and_repeat(discrete: jaxcd.Dataset) -> None:
     run = jaxcd.search(bought)
     first = edge_confidence(bought, run, n_draws=4, seed=7)
     again = edge_confidence(bought, n_draws=4, seed=7)  # searches by itself
-    assert (
-        first.directed is not None and first.undirected is not None and again.directed is not None
-    )
+    assert first.directed is not None and first.undirected is not None
+    assert again.directed is not None
     np.testing.assert_array_equal(first.adjacency, again.adjacency)
     np.testing.assert_array_equal(first.directed, again.directed)
     np.testing.assert_array_equal(
@@ -366,7 +362,6 @@ def test_probable_edges_are_more_often_true() -> None:
 
 
 # ---- confidence in private decisions
-# --------------------------------------------------------------------------------------------------
 
 
 def result(graph: MixedGraph, rows: list[dict[str, object]]) -> DiscoveryResult:

@@ -301,7 +301,6 @@ def test_the_table_is_complete():
 
 
 # ---- what holds for every input
-# --------------------------------------------------------------------------------------------------
 
 
 def random_marks(rng: np.random.Generator, d: int) -> np.ndarray:
@@ -384,7 +383,6 @@ def test_contradictory_sets_give_one_answer_in_any_order(d: int, seed: int, sele
 
 
 # ---- paths
-# --------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=60, deadline=None)
@@ -465,7 +463,6 @@ def test_discriminating_paths_are_those_of_the_definition(d: int, seed: int, lim
 
 
 # ---- whole orientations
-# --------------------------------------------------------------------------------------------------
 
 
 def test_known_pags():

@@ -171,10 +171,8 @@ def test_given_the_order_arcs_and_the_best_families_are_exact():
     values = np.array([score.local(0, p) for p in families])
     drawn = [tables.draw(0, 62, rng) for _ in range(4000)]
     shares = np.array([drawn.count(p) for p in families]) / 4000
-    assert (
-        shares.sum() == pytest.approx(1)
-        and np.abs(shares - np.exp(values - logsumexp(values))).max() < 0.03
-    )
+    assert shares.sum() == pytest.approx(1)
+    assert np.abs(shares - np.exp(values - logsumexp(values))).max() < 0.03
 
 
 def test_candidates_grow_until_the_best_dag_is_inside():

@@ -95,7 +95,6 @@ def mag_by_definition(graph: MixedGraph) -> bool:
 
 
 # ---- DAG to MAG
-# --------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=80, deadline=None)
@@ -200,7 +199,6 @@ def test_bad_latent_and_selected_nodes_are_refused() -> None:
 
 
 # ---- is_ancestral, is_mag
-# --------------------------------------------------------------------------------------------------
 
 
 def test_all_graphs_on_three_nodes() -> None:
@@ -251,7 +249,6 @@ def test_graphs_that_are_not_ancestral() -> None:
 
 
 # ---- Markov equivalence
-# --------------------------------------------------------------------------------------------------
 
 
 def simple_invariants(graph: MixedGraph) -> tuple[bytes, frozenset[tuple[int, ...]]]:
@@ -339,7 +336,6 @@ def test_equivalence_needs_mags_on_the_same_names() -> None:
 
 
 # ---- visible edges
-# --------------------------------------------------------------------------------------------------
 
 
 def visible_by_paths(graph: MixedGraph) -> set[tuple[str, str]]:

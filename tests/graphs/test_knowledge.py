@@ -29,7 +29,6 @@ from jaxcd.graphs import (
 from tests.helpers import refused
 
 # ---- what is refused
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -176,7 +175,6 @@ def test_knowledge_is_refused_exactly_if_no_dag_fits(
 
 
 # ---- what it says
-# --------------------------------------------------------------------------------------------------
 
 
 def test_answers_by_hand() -> None:
@@ -283,7 +281,6 @@ def test_true_knowledge_agrees_with_the_true_graphs(seed: int) -> None:
 
 
 # ---- separating sets without later tiers
-# --------------------------------------------------------------------------------------------------
 
 
 def _smallest(separation: DSeparation, x: int, y: int, candidates: list[int]) -> int | None:
@@ -365,7 +362,6 @@ def test_with_selection_nothing_is_lost_if_later_tiers_do_not_cause_it(latent: i
 
 
 # ---- as a value
-# --------------------------------------------------------------------------------------------------
 
 
 def test_value() -> None:

@@ -151,11 +151,8 @@ def test_channels_are_stochastic_matrices_and_their_product_is_the_joint_one(mec
     matrices = channels(mechanism, domain)
     assert [matrix.shape for matrix in matrices] == [(2, 2), (5, 5), (3, 3), (1, 1)]
     for matrix in matrices:
-        assert (
-            (matrix > 0).all()
-            and np.allclose(matrix.sum(axis=1), 1, atol=1e-14)
-            and not matrix.flags.writeable
-        )
+        assert (matrix > 0).all() and np.allclose(matrix.sum(axis=1), 1, atol=1e-14)
+        assert not matrix.flags.writeable
     joint = joint_channel(mechanism, domain)
     x, y = (1, 3, 0, 0), (0, 4, 2, 0)
     expected = math.prod(matrix[a, b] for matrix, a, b in zip(matrices, x, y, strict=True))
@@ -385,18 +382,12 @@ def test_files_hold_the_randomised_rows_and_the_guarantee(tmp_path):
     back = Dataset.from_frame(pd.read_csv(out), domain=domain)
     assert back.n_samples == 300 and 0.4 < np.mean(back.codes == data.codes) < 0.8
     content = json.loads(promise.read_text())
-    assert (
-        content["mechanism"] == {"kind": "BoundedGeometric", "p_max": 0.6}
-        and content["secure_noise"] is True
-    )
-    assert (
-        content["guarantee"]["epsilon_ldp"] == guarantee.epsilon_ldp
-        and content["guarantee"]["proved"] is True
-    )
-    assert (
-        content["columns"]["stage"] == {"type": "ordinal", "levels": [1, 2, 3]}
-        and content["n_samples"] == 300
-    )
+    assert content["mechanism"] == {"kind": "BoundedGeometric", "p_max": 0.6}
+    assert content["secure_noise"] is True
+    assert content["guarantee"]["epsilon_ldp"] == guarantee.epsilon_ldp
+    assert content["guarantee"]["proved"] is True
+    assert content["columns"]["stage"] == {"type": "ordinal", "levels": [1, 2, 3]}
+    assert content["n_samples"] == 300
     for arguments in (
         {"out": out, "guarantee_out": tmp_path / "b"},
         {"out": tmp_path / "b", "guarantee_out": promise},

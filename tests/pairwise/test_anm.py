@@ -220,10 +220,8 @@ def test_private_runs_are_total_and_keep_their_budget(score, protect):
         score=score, budget=budget, key=KEY, bounds=BOUNDS, protect=protect, noise=SIMULATED
     )
     shared = anm_batch(pairs, **options)
-    assert (
-        math.fsum(result.cost.epsilon for result in shared) <= 1.0
-        and math.fsum(result.cost.delta for result in shared) <= 1e-5
-    )
+    assert math.fsum(result.cost.epsilon for result in shared) <= 1.0
+    assert math.fsum(result.cost.delta for result in shared) <= 1e-5
     assert all(result.cost.epsilon == pytest.approx(1 / len(pairs)) for result in shared)
     results = anm_batch(pairs, same_people=False, **options)
     for result in results:

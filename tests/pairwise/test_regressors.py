@@ -60,7 +60,6 @@ def test_names_are_one_class_wherever_they_are_imported_from():
 
 
 # ---- against other solvers
-# --------------------------------------------------------------------------------------------------
 
 
 def test_support_vector_solves_its_problem():
@@ -124,7 +123,6 @@ def test_the_error_is_the_variance_of_the_noise_where_a_cubic_misses(regressor: 
 
 
 # ---- direction
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("regressor", LEARNED, ids=str)
@@ -171,7 +169,6 @@ def test_support_vector_of_mirrored_data():
 
 
 # ---- constants, privacy, what is missing
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("regressor", LEARNED, ids=str)

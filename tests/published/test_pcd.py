@@ -317,11 +317,8 @@ def test_the_run_itself_shows_it():
 def test_is_not_proved_and_says_why():
     run = pcd(dataset(), epsilon=1.0, key=jax.random.key(0), max_level=0, n_permutations=20)
     for cost in (run.cost, run.spent):
-        assert (
-            not cost.proven
-            and "without noise" in cost.reason
-            and "depends on the data" in cost.reason
-        )
+        assert not cost.proven and "without noise" in cost.reason
+        assert "depends on the data" in cost.reason
     assert run.info["secure_noise"] is False and not run.exhausted
     assert run.cost.epsilon == run.info["n_noisy"] * 1.0 == run.info["total_epsilon"] > 0
 

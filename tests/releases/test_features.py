@@ -110,11 +110,8 @@ class TestTheNumberOfFeatures:
             for rho in (1e-6, 0.005, 0.02, 0.05, 0.2, math.inf)
         ]
         for numbers in (by_rows, by_rho):
-            assert (
-                numbers == sorted(numbers)
-                and (numbers[0], numbers[-1]) == (2, 6)
-                and len(set(numbers)) >= 4
-            )
+            assert numbers == sorted(numbers) and (numbers[0], numbers[-1]) == (2, 6)
+            assert len(set(numbers)) >= 4
 
     @pytest.mark.parametrize(("n", "rho"), [(10_000, 0.02), (20_000, 0.02), (3_000, 0.3)])
     def test_it_is_the_largest_under_which_noise_is_half_of_a_variance(self, n: int, rho: float):
@@ -178,10 +175,8 @@ class TestNoise:
             measured(collider(500, seed=0)), budget=jaxcd.Budget(epsilon, 1e-6)
         )
         assert (release.cost.epsilon, release.cost.proven) == (epsilon, True)
-        assert (
-            release.spent.epsilon == pytest.approx(epsilon, rel=1e-9)
-            and release.spent.epsilon <= epsilon
-        )
+        assert release.spent.epsilon == pytest.approx(epsilon, rel=1e-9)
+        assert release.spent.epsilon <= epsilon
 
 
 class TestCanonicalCorrelation:

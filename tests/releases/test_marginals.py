@@ -439,11 +439,8 @@ def test_the_file(tmp_path):
     np.savez(old, **{**arrays, "header": np.array(json.dumps(header))})
     for loaded in (Release.load(path), ReleasedMarginals.load(path), Release.load(old)):
         assert loaded.noise is MarginalsNoise.GAUSSIAN
-        assert (
-            loaded.names == release.names
-            and loaded.n_samples == 5000
-            and loaded.cost == release.cost
-        )
+        assert loaded.names == release.names and loaded.n_samples == 5000
+        assert loaded.cost == release.cost
         assert loaded.candidates == release.candidates and loaded.variances == release.variances
         assert all(
             np.array_equal(loaded.interactions[s], values)

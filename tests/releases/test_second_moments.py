@@ -243,9 +243,8 @@ class TestCost:
             options=None if bought else public(values),
         )
         assert release.cost.epsilon == 1.0 and release.cost.delta == 1e-6
-        assert (
-            release.spent.epsilon == pytest.approx(1.0, rel=1e-9) and release.spent.epsilon <= 1.0
-        )
+        assert release.spent.epsilon == pytest.approx(1.0, rel=1e-9)
+        assert release.spent.epsilon <= 1.0
         ledger = jaxcd.privacy.Ledger(BUDGET)
         assert str(release.charges[0]["label"]).startswith("centres" if bought else "tilted")
         assert len(release.charges) == 3 + bought

@@ -105,10 +105,8 @@ class TestWithoutNoise:
             "colliders": jaxcd.discovery.ColliderRule.MAJORITY,
         }
         on_data, on_release = search(data, budget=FREE, **options), search(release, **options)
-        assert (
-            on_release.graph == on_data.graph
-            and on_release.separating_sets == on_data.separating_sets
-        )
+        assert on_release.graph == on_data.graph
+        assert on_release.separating_sets == on_data.separating_sets
 
 
 class TestStrata:
@@ -285,9 +283,8 @@ class TestCalibration:
             _rejections(n, 1.0, 1, 2, EVEN, runs=60, seed=1, dependence=0.01)[0]
             for n in (1_000, 10_000, 100_000)
         ]
-        assert (
-            (power[0] < 0.6).all() and (np.diff(power, axis=0) >= 0).all() and (power[2] == 1).all()
-        )
+        assert (power[0] < 0.6).all() and (np.diff(power, axis=0) >= 0).all()
+        assert (power[2] == 1).all()
 
     def test_on_marginals(self):
         """Noise that strata share is in the null: independent columns, all subsets measured, with

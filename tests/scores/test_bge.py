@@ -109,9 +109,8 @@ def test_a_constant_column_has_a_finite_score():
 def test_configuration_and_refusals():
     data = dataset(rows(40, 3))
     assert BGe().prepare(data).local(0, (1,)) == BGeScore.of_data(data).local(0, (1,))
-    assert (
-        BGe().prepare(data).max_parents == 2 and BGe().prepare(data, max_parents=1).max_parents == 1
-    )
+    assert BGe().prepare(data).max_parents == 2
+    assert BGe().prepare(data, max_parents=1).max_parents == 1
     for wrong in ({"alpha_mu": 0.0}, {"alpha_mu": math.nan}, {"alpha_w": -1.0}):
         refused(OptionError, next(iter(wrong)), BGe, **wrong)
     refused(OptionError, "alpha_w", BGeScore.of_data, data, alpha_w=4.0)

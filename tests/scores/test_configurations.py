@@ -72,10 +72,8 @@ def test_configurations_choose_the_score():
             assert noiseless.local(node, parents) == pytest.approx(
                 exact.local(node, parents), rel=1e-9
             )
-    assert (
-        BIC().prepare(LEVELS).max_parents == 4
-        and BIC().prepare(LEVELS, max_parents=2).max_parents == 2
-    )
+    assert BIC().prepare(LEVELS).max_parents == 4
+    assert BIC().prepare(LEVELS, max_parents=2).max_parents == 2
     assert BIC().prepare(marginals, max_parents=1).max_parents == 1
 
 
