@@ -88,8 +88,7 @@ def test_a_subset_of_the_rows_is_answered_or_refused(row: TestRow) -> None:
     data, rows = row.data(), np.arange(300) % 3 > 0
     prepared = row.test.prepare(data, key=KEY)
     if not row.restricts:
-        with pytest.raises((OptionError, NotImplementedError)):
-            prepared.restrict(rows)
+        pytest.raises((OptionError, NotImplementedError), prepared.restrict, rows)
         return
     part = Queue(prepared.restrict(rows), alpha=0.05).evaluate([Query.of(0, 1, ())])
     assert np.isfinite(part.margin).all() and part.log_pvalue[0] < -3
@@ -100,8 +99,7 @@ def test_a_test_is_private_where_its_sensitivity_is_bounded(row: TestRow) -> Non
     assert row.data is not None
     ask: dict[str, Any] = {"test": row.test, "key": KEY, "noise": simulated()}
     if not row.private:
-        with pytest.raises(SensitivityError):
-            jaxcd.ci_test(row.data(), "a", "b", budget=BUDGET, **ask)
+        pytest.raises(SensitivityError, jaxcd.ci_test, row.data(), "a", "b", budget=BUDGET, **ask)
         return
     answer = jaxcd.ci_test(row.data(), "a", "b", budget=BUDGET, **ask)
     again = jaxcd.ci_test(row.data(), "a", "b", budget=BUDGET, **ask)
@@ -123,8 +121,7 @@ def test_a_decider_keeps_the_budget_repeats_and_says_what_it_paid(row: DeciderRo
     data = row.data()
     if not row.private:
         assert not row.decider.pays
-        with pytest.raises(PrivacyError):
-            jaxcd.pc(data, budget=BUDGET, noise=simulated(), **ask)
+        pytest.raises(PrivacyError, jaxcd.pc, data, budget=BUDGET, noise=simulated(), **ask)
         assert jaxcd.pc(data, budget=jaxcd.NO_PRIVACY, **ask).graph.names == data.names
         return
     for search in (jaxcd.pc, jaxcd.fci):
@@ -152,8 +149,7 @@ def test_planning_a_decider_reads_no_data(row: DeciderRow) -> None:
     ask: dict[str, Any] = {"test": row.test, "decider": row.decider, "budget": BUDGET}
     data = row.data()
     if not row.plans:
-        with pytest.raises((OptionError, PrivacyError)):
-            jaxcd.plan(data.domain, 1_000, **ask)
+        pytest.raises((OptionError, PrivacyError), jaxcd.plan, data.domain, 1_000, **ask)
         return
     planned, more = (
         jaxcd.plan(data.domain, 1_000, **ask | {"budget": budget})
@@ -227,8 +223,7 @@ def test_a_search_takes_data_and_releases_and_refuses_a_budget_that_it_cannot_ke
     bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(20.0), noise=simulated())
     options.setdefault("key", KEY)
     if row.by_score:
-        with pytest.raises(PrivacyError):
-            row.search(data, budget=BUDGET, **options)
+        pytest.raises(PrivacyError, row.search, data, budget=BUDGET, **options)
         on_data = row.search(data, budget=jaxcd.NO_PRIVACY, **options)
         on_release = row.search(bought, **options)
     else:

@@ -137,11 +137,9 @@ def test_f1_is_a_frozen_float() -> None:
     for duplicate in (pickle.loads(pickle.dumps(score)), copy.deepcopy(score)):
         assert (duplicate, duplicate.precision, duplicate.recall) == (score, 0.5, 0.25)
     for name in ("precision", "_counts", "other"):
-        with pytest.raises(AttributeError):
-            setattr(score, name, 1.0)
+        pytest.raises(AttributeError, setattr, score, name, 1.0)
     for counts in ((-1, 1, 1), (2, 1, 3), (2, 3, 1)):
-        with pytest.raises(OptionError):
-            F1Score(*counts)
+        pytest.raises(OptionError, F1Score, *counts)
 
 
 def test_graphs_of_another_kind():

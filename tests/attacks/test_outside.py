@@ -254,8 +254,7 @@ def test_unpaid_numbers_do_not_slip_out():
         assert "0.12" not in look(secret) and "2.0" not in look(secret)
     single = secret[0]
     for convert in (float, int, complex, np.float64):
-        with pytest.raises((TypeError, ValueError)):
-            convert(single)
+        pytest.raises((TypeError, ValueError), convert, single)
     for value in (secret, single):
         with pytest.raises((TypeError, ValueError, AttributeError, IndexError)):
             np.asarray(value, dtype=np.float64)

@@ -322,13 +322,11 @@ def test_fisher_z_refuses_nominal_columns_by_name():
 
 @pytest.mark.parametrize("test", [row.test for row in TESTS if row.data])
 def test_a_missing_data_set_is_refused(test: CITest):
-    with pytest.raises(OptionError):
-        test.prepare(None)
+    pytest.raises(OptionError, test.prepare, None)
 
 
 def test_oracle_refuses_data_and_unknown_nodes():
     dag = jaxcd.networks.load("cancer").dag
-    with pytest.raises(OptionError):
-        Oracle(dag).prepare(dataset(0))
+    pytest.raises(OptionError, Oracle(dag).prepare, dataset(0))
     refused(OptionError, "nobody", Oracle, dag, latent=("nobody",))
     refused(OptionError, "nobody", Oracle, dag, selected=("nobody",))

@@ -203,8 +203,7 @@ def test_levels_that_are_refused(kind: Any, given: Any, part: str) -> None:
     ],
 )
 def test_bounds_that_are_refused(lower: Any, upper: Any) -> None:
-    with pytest.raises(DomainError):
-        Numeric(lower, upper)
+    pytest.raises(DomainError, Numeric, lower, upper)
 
 
 def test_domains_that_are_refused() -> None:

@@ -121,8 +121,7 @@ class TestBeforeAnyCharge:
         ids=str,
     )
     def test_malformed_arguments(self, row: DeciderRow, options):
-        with pytest.raises(OptionError):
-            private(row, **options)
+        pytest.raises(OptionError, private, row, **options)
 
     def test_single_tests(self):
         options = {"budget": BUDGET, "key": None}
@@ -190,8 +189,7 @@ def test_budgets_and_deciders_are_frozen():
         (BUDGET, "epsilon"),
         (jaxcd.SieveAndExamine(), "rate"),
     ):
-        with pytest.raises(AttributeError):
-            setattr(thing, field, 1.0)
+        pytest.raises(AttributeError, setattr, thing, field, 1.0)
 
 
 def test_refusals_are_jaxcd_errors_of_plain_words():

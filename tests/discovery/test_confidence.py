@@ -98,8 +98,7 @@ def test_pairs_and_tables() -> None:
     ],
 )
 def test_parts_that_do_not_fit_are_refused(changes: dict[str, object]) -> None:
-    with pytest.raises(OptionError):
-        confidence(**changes)
+    pytest.raises(OptionError, confidence, **changes)
 
 
 def test_wrong_names_are_refused() -> None:
@@ -109,8 +108,7 @@ def test_wrong_names_are_refused() -> None:
         lambda: confidence().reordered(["a", "b"]),
         lambda: confidence().table(MixedGraph.empty(["a", "b", "z"])),
     ):
-        with pytest.raises(GraphError):
-            call()
+        pytest.raises(GraphError, call)
 
 
 # ---- fits and draws

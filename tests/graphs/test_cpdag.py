@@ -147,5 +147,4 @@ def test_random_dag() -> None:
     assert set(one.edges) != set(two.edges)
     assert random_dag(6, expected_degree=5, seed=0).number_of_edges() == 15
     for n_nodes, degree in ((0, 0.0), (3, 2.5), (3, -1.0), (3, float("nan"))):
-        with pytest.raises(GraphError):
-            random_dag(n_nodes, expected_degree=degree, seed=0)
+        pytest.raises(GraphError, random_dag, n_nodes, expected_degree=degree, seed=0)

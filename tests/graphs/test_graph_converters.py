@@ -134,8 +134,7 @@ def test_networkx_arcs_and_attributes() -> None:
 def test_networkx_contradictions_are_refused(arcs: list[tuple[str, str, dict[str, str]]]) -> None:
     graph = nx.DiGraph()
     graph.add_edges_from(arcs)
-    with pytest.raises(GraphError):
-        from_networkx(graph)
+    pytest.raises(GraphError, from_networkx, graph)
 
 
 def test_dot_text() -> None:
@@ -192,8 +191,7 @@ def test_broken_tetrad_text_is_refused_with_its_line(text: str, message: str) ->
 def test_broken_json_is_refused(change: dict[str, object]) -> None:
     value = MixedGraph.from_edges(["a", "b"], ["a --> b"]).to_json_dict()
     assert value["edges"] == [["a", "-->", "b"]]
-    with pytest.raises(FormatError):
-        from_json_dict({**value, **change})
+    pytest.raises(FormatError, from_json_dict, {**value, **change})
 
 
 def test_marks_are_plain_integers_outside() -> None:

@@ -170,8 +170,7 @@ def test_knowledge_is_refused_exactly_if_no_dag_fits(
     if fits:
         assert Knowledge.from_json_dict(json.loads(json.dumps(build().to_json_dict()))) == build()
     else:
-        with pytest.raises(OptionError):
-            build()
+        pytest.raises(OptionError, build)
 
 
 # ---- what it says

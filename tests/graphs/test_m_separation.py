@@ -158,5 +158,4 @@ def test_malformed_questions_are_refused() -> None:
         lambda: m_separated(graph, "a", "c", ["z"]),
         lambda: m_separated(graph, "a", "c", "b"),
     ):
-        with pytest.raises(GraphError):
-            call()
+        pytest.raises(GraphError, call)

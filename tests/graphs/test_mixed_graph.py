@@ -134,8 +134,7 @@ def test_it_cannot_be_changed() -> None:
     assert graph.has_edge("a", "b", symbol="-->")
     with pytest.raises(ValueError):
         graph.marks[0, 1] = 0
-    with pytest.raises(ValueError):
-        graph.marks.setflags(write=True)
+    pytest.raises(ValueError, graph.marks.setflags, write=True)
     with pytest.raises(AttributeError):
         graph.names = ("x", "y")  # type: ignore[misc]
 
@@ -178,8 +177,7 @@ def test_malformed_calls_are_refused() -> None:
         lambda: MixedGraph.from_edges(["a", "b"], [Edge("a", "z", Mark.TAIL, Mark.ARROW)]),
         lambda: Edge("a", "b", Mark.NONE, Mark.ARROW),
     ):
-        with pytest.raises(GraphError):
-            call()
+        pytest.raises(GraphError, call)
 
 
 def test_edges_can_join_names_with_spaces_and_symbols() -> None:

@@ -132,8 +132,7 @@ def test_codes_of_causal_learn_for_two_edges_at_once_are_refused() -> None:
         with pytest.raises(GraphError, match="-1, 0, 1 and 2"):
             from_causal_learn(np.array([[0, code], [1, 0]]), names="ab")
     for amat in ([[0, 1], [0, 0]], [[0, 4], [1, 0]], [[0, -1], [1, 0]]):
-        with pytest.raises(GraphError):
-            MixedGraph(("a", "b"), np.array(amat))
+        pytest.raises(GraphError, MixedGraph, ("a", "b"), np.array(amat))
 
 
 @pytest.mark.filterwarnings("ignore")

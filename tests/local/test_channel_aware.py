@@ -262,8 +262,7 @@ def test_refusals():
     codes = np.zeros((5, 2), dtype=np.int32)
     undeclared = Domain(domain(2, 2).columns, declared=False)
     refused(PrivacyError, "domain", test.prepare, coded(codes, undeclared))
-    with pytest.raises(OptionError):
-        test.prepare(None)
+    pytest.raises(OptionError, test.prepare, None)
     wide = test.prepare(
         Dataset.from_codes(np.zeros((5, 7), dtype=np.int32), domain=domain(*[4] * 7))
     )

@@ -195,8 +195,7 @@ def test_refusals():
     mechanism = KaryResponse(1.0)
     refused(DomainError, "cells", denoised_joint, data, mechanism)
     for columns in (["nobody"], ["c0", "c0"], "c0"):
-        with pytest.raises(DomainError):
-            denoised_joint(data, mechanism, columns=columns)
+        pytest.raises(DomainError, denoised_joint, data, mechanism, columns=columns)
     refused(OptionError, "mechanism", denoised_joint, data, "k-rr")
     assert len(channels(mechanism, data.domain)) == 30
     good = np.full((2, 2), 0.25)

@@ -421,6 +421,5 @@ def test_nothing_is_written_where_something_is_wrong(tmp_path):
             "noise": 1,
         },
     ):
-        with pytest.raises(JaxcdError):
-            privatize(data, **arguments)
+        pytest.raises(JaxcdError, privatize, data, **arguments)
     assert not list(tmp_path.iterdir())

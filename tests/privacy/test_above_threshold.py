@@ -240,8 +240,7 @@ def test_options():
     mechanism = AboveThreshold(room(), sensitivity=1.0, epsilon=1.0, label="x")
     refused(OptionError, "threshold", mechanism.first_above, [1.0, 2.0], threshold=[1.0, 2.0, 3.0])
     refused(OptionError, "threshold", mechanism.first_above, 1.0, threshold=0.0)
-    with pytest.raises(SensitivityError):
-        mechanism.first_above([math.nan], threshold=0.0)
+    pytest.raises(SensitivityError, mechanism.first_above, [math.nan], threshold=0.0)
     with pytest.raises(OptionError, match="integral"):
         integers(room(), d=1, epsilon=1.0, kind=ThresholdNoise.LAPLACE).first_above(
             [0.5], threshold=0.0

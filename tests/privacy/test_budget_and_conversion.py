@@ -42,8 +42,7 @@ def test_budget_and_cost():
     cost = PrivacyCost(1.0, 1e-6, Relation.REPLACE_ONE, False, "because")
     assert "NOT proved" in str(cost) and "because" in str(cost) and "replace-one" in str(cost)
     assert "no privacy" in str(PrivacyCost(INF, 0.0, Relation.REPLACE_ONE, False, "none asked"))
-    with pytest.raises(OptionError):
-        PrivacyCost(NAN, 0.0, Relation.REPLACE_ONE, True, "")
+    pytest.raises(OptionError, PrivacyCost, NAN, 0.0, Relation.REPLACE_ONE, True, "")
 
 
 def test_no_privacy_is_single():
@@ -195,8 +194,7 @@ def test_split_never_exceeds_the_whole(total, weights):
 
 def test_split_refuses():
     for total, weights in ((0.0, [1]), (1.0, []), (1.0, [1, -1]), (1.0, [NAN]), (INF, [1])):
-        with pytest.raises(OptionError):
-            split(total, weights)
+        pytest.raises(OptionError, split, total, weights)
 
 
 @settings(max_examples=200, deadline=None)

@@ -293,8 +293,7 @@ def test_methods_without_privacy_have_nothing_to_verify():
     run = jaxcd.igci(*cubic().T[:2], budget=jaxcd.NO_PRIVACY)
     with pytest.raises(FormatError, match="no privacy"):
         jaxcd.verify(json.loads(json.dumps(run.certificate(), allow_nan=False)))
-    with pytest.raises(PrivacyError):
-        jaxcd.igci(*cubic().T[:2], budget=PURE)
+    pytest.raises(PrivacyError, jaxcd.igci, *cubic().T[:2], budget=PURE)
 
 
 @pytest.mark.parametrize("kind", LOCAL, ids=lambda kind: kind.__name__)
@@ -368,8 +367,7 @@ def test_a_ledger_file_adds_up(tmp_path: Path, capsys: pytest.CaptureFixture[str
     path.write_text(
         text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1 :], encoding="utf-8"
     )
-    with pytest.raises(FormatError):
-        jaxcd.verify(path)
+    pytest.raises(FormatError, jaxcd.verify, path)
     assert main(["verify", str(path)]) == 2
 
 
@@ -736,8 +734,7 @@ def test_garbage_is_refused_in_plain_words(
 ):
     path = tmp_path / "privacy.json"
     path.write_bytes(text)
-    with pytest.raises(FormatError):
-        jaxcd.verify(path)
+    pytest.raises(FormatError, jaxcd.verify, path)
     refused_by_command(path, capsys)
 
 
@@ -746,8 +743,7 @@ def test_a_truncated_file_is_refused(name: str, tmp_path: Path, capsys: pytest.C
     text, path = _text(name), tmp_path / "privacy.json"
     for length in np.linspace(1, len(text) - 1, 25).astype(int):
         path.write_text(text[:length], encoding="utf-8")
-        with pytest.raises(FormatError):
-            jaxcd.verify(path)
+        pytest.raises(FormatError, jaxcd.verify, path)
         refused_by_command(path, capsys)
 
 
@@ -786,8 +782,7 @@ def test_a_missing_entry_is_a_format_error(
         node = node[place]
     del node[path[-1]]
     sealed(content)
-    with pytest.raises(FormatError):
-        jaxcd.verify(content)
+    pytest.raises(FormatError, jaxcd.verify, content)
     (tmp_path / "privacy.json").write_text(json.dumps(content))
     refused_by_command(tmp_path / "privacy.json", capsys)
 
@@ -923,8 +918,7 @@ def test_no_file_makes_the_command_fail_otherwise(
     path = folder / "privacy.json"
     path.write_bytes(text)
     refused_by_command(path, capsys)
-    with pytest.raises(FormatError):
-        jaxcd.verify(path)
+    pytest.raises(FormatError, jaxcd.verify, path)
 
 
 @pytest.mark.parametrize(
@@ -947,8 +941,7 @@ def test_numbers_of_any_size_are_a_verdict(entry: str, value: float, tmp_path: P
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(DataError):
-        jaxcd.verify(tmp_path / "nothing.json")
+    pytest.raises(DataError, jaxcd.verify, tmp_path / "nothing.json")
     refused_by_command(tmp_path / "nothing.json", capsys)
     refused_by_command(tmp_path, capsys)
 

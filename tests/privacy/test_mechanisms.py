@@ -114,8 +114,7 @@ CALLS = {
 def test_charge_comes_before_the_draw(name):
     call, event = CALLS[name]
     noise = RecordingNoise()
-    with pytest.raises(BudgetExhausted):
-        call(Accountant(RefusingLedger(), noise))
+    pytest.raises(BudgetExhausted, call, Accountant(RefusingLedger(), noise))
     assert noise.calls == []
     noise = RecordingNoise()
     ledger = OrderedLedger(noise)
@@ -129,8 +128,7 @@ def test_charge_comes_before_the_draw(name):
 def test_exhausted_budget_draws_nothing(name):
     noise = RecordingNoise()
     ledger = Ledger(Budget(0.4, 1e-9))
-    with pytest.raises(BudgetExhausted):
-        CALLS[name][0](Accountant(ledger, noise))
+    pytest.raises(BudgetExhausted, CALLS[name][0], Accountant(ledger, noise))
     assert noise.calls == [] and ledger.entries == () and ledger.exhausted
 
 
@@ -189,8 +187,7 @@ def test_integer_sensitivity_values():
         {"sensitivity": 1.0, "grid": 1.0, "norm": 3},
         {"sensitivity": 1.0, "grid": 1.0, "pad": 0.1, "integral": True},
     ):
-        with pytest.raises(OptionError):
-            integer_sensitivity(**options)
+        pytest.raises(OptionError, integer_sensitivity, **options)
 
 
 def test_quantise():
@@ -342,8 +339,7 @@ def test_nan_is_refused_before_the_charge():
         lambda: gaussian(accountant, [math.nan], sensitivity=1.0, rho=0.01, label="x"),
         lambda: select_max(accountant, [math.nan], sensitivity=1.0, epsilon=1.0, label="x"),
     ):
-        with pytest.raises(SensitivityError):
-            call()
+        pytest.raises(SensitivityError, call)
     assert ledger.entries == () and noise.calls == []
 
 

@@ -195,8 +195,7 @@ def test_sensitive_values_do_not_show():
     ],
 )
 def test_sensitive_values_do_not_convert_or_compare(attempt):
-    with pytest.raises((TypeError, ValueError)):
-        attempt(Sensitive(np.array([1.0])))
+    pytest.raises((TypeError, ValueError), attempt, Sensitive(np.array([1.0])))
 
 
 def test_sensitive_values_decide_and_compare_nothing():
@@ -207,13 +206,11 @@ def test_sensitive_values_decide_and_compare_nothing():
         lambda: one != other,
         lambda: hash(one),
     ):
-        with pytest.raises(TypeError):
-            question()
+        pytest.raises(TypeError, question)
 
 
 def test_plain_numbers_are_refused_in_a_private_session():
-    with pytest.raises(PrivacyError):
-        session().evaluate([Query(0, 1)])
+    pytest.raises(PrivacyError, session().evaluate, [Query(0, 1)])
     free = session(budget=jaxcd.NO_PRIVACY).evaluate([Query(0, 1)])
     assert np.isfinite(free.margin).all()
 
@@ -226,8 +223,7 @@ def test_session_refuses_an_inferred_domain_under_a_budget():
 
 def test_sensitivity_of_a_test_without_one_is_an_error():
     for test in set(FREE_TESTS) & set(TABLE_TESTS):
-        with pytest.raises(SensitivityError):
-            session(test).sensitivity()
+        pytest.raises(SensitivityError, session(test).sensitivity)
     assert session().sensitivity().value <= 3
 
 

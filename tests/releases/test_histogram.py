@@ -181,8 +181,7 @@ def test_damaged_files_are_named(tmp_path):
 def test_a_file_of_objects_is_not_unpickled(tmp_path):
     with (tmp_path / "evil").open("wb") as file:
         np.savez(file, header=np.array([{"format": "jaxcd-release"}], dtype=object))
-    with pytest.raises(FormatError):
-        Release.load(tmp_path / "evil")
+    pytest.raises(FormatError, Release.load, tmp_path / "evil")
 
 
 def test_too_large_a_domain_says_how_large_and_what_to_use():
