@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
 import numpy as np
+import pytest
 
 import jaxcd
 from jaxcd.citests import CITest, Sensitivity
+from jaxcd.privacy import NoiseSampler
 
 
 def simulated(seed: Any = 0) -> jaxcd.SimulatedNoise:
@@ -53,16 +55,61 @@ def numbers(names: Iterable[str] | int, low: Any = None, high: Any = None) -> ja
     return jaxcd.Domain(dict.fromkeys(names, jaxcd.Numeric(low, high)))
 
 
-def measured(values: Any, low: Any = None, high: Any = None, name: str = "x") -> jaxcd.Dataset:
+def measured(
+    values: Any, low: Any = None, high: Any = None, *, declared: bool = True
+) -> jaxcd.Dataset:
     """Numeric columns x0, x1, ..., clipped to their bounds where there are any."""
-    values = np.asarray(values)
-    domain = numbers([f"{name}{j}" for j in range(values.shape[1])], low, high)
-    return jaxcd.Dataset.from_array(values, names=list(domain.names), domain=domain, clip=True)
+    names = [f"x{j}" for j in range(np.shape(values)[1])]
+    domain = jaxcd.Domain(dict.fromkeys(names, jaxcd.Numeric(low, high)), declared=declared)
+    return jaxcd.Dataset.from_array(values, names=names, domain=domain, clip=True)
 
 
 def sampled(network: str, n: int, seed: int = 0) -> jaxcd.Dataset:
     """Rows of a network."""
     return jaxcd.networks.load(network).sample(n, key=jax.random.key(seed))
+
+
+class Quick(NoiseSampler):
+    """The laws of the samplers to double precision, without their set-up; ``factor`` times the size
+    that was asked for.
+    """
+
+    def __init__(self, seed: int, factor: float = 1.0) -> None:
+        self._rng, self._factor = np.random.default_rng(seed), factor
+
+    @property
+    def secure(self) -> bool:
+        return False
+
+    def geometric(self, scale: float, size: int, *, index: int) -> np.ndarray:
+        draws = self._rng.standard_exponential(size) * scale * self._factor
+        return np.floor(draws).astype(np.int64)
+
+    def discrete_laplace(self, scale: float, size: int, *, index: int) -> np.ndarray:
+        return self.geometric(scale, size, index=index) - self.geometric(scale, size, index=index)
+
+    def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:
+        return np.rint(self._rng.standard_normal(size) * sigma * self._factor).astype(np.int64)
+
+    def subset(self, n: int, m: int, *, index: int) -> np.ndarray:
+        mask = np.zeros(n, dtype=bool)
+        mask[self._rng.permutation(n)[:m]] = True
+        return mask
+
+    def gumbel_max(self, scores: np.ndarray, scale: float, *, index: int) -> int:
+        return int(np.argmax(scores / scale + self._rng.gumbel(size=len(scores))))
+
+
+def refused(
+    error: type[Exception] | tuple[type[Exception], ...],
+    match: str,
+    call: Callable[..., Any],
+    *args: Any,
+    **options: Any,
+) -> None:
+    """The call raises the error, with these words."""
+    with pytest.raises(error, match=match):
+        call(*args, **options)
 
 
 def stated(test: CITest, n: int, alpha: float = 0.05) -> Sensitivity:

@@ -51,8 +51,7 @@ WHOLE = [
 @pytest.mark.parametrize("make", WHOLE, ids=lambda make: inspect.getsource(make).strip()[:40])
 def test_numpys_whole_numbers_are_taken_and_truth_values_are_not(make) -> None:
     assert repr(type(make(np.int64(4)))) == repr(type(make(4)))
-    with pytest.raises(JaxcdError):
-        make(True)
+    pytest.raises(JaxcdError, make, True)
 
 
 def test_what_was_made_with_them_can_be_saved(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from jaxcd.cli.options import DECIDERS, TESTS
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.report import FILES
-from tests.helpers import sampled
+from tests.helpers import refused, sampled
 
 SMALL = ["discover", "--network", "cancer", "--rows", "300", "--max-level", "1"]
 BUDGET = ["--epsilon", "1", "--delta", "1e-6"]
@@ -46,7 +46,6 @@ def csv(tmp_path: Path) -> Path:
 
 
 # ---- what it does
-# --------------------------------------------------------------------------------------------------
 
 
 def test_the_main_job(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -315,7 +314,8 @@ def test_recommend(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = ["recommend", "--network", "asia", "--rows", "2000", *BUDGET]
     assert call(capsys, *words) == (0, f"{expected}\n", "")
     shown = as_json(capsys, *words)
-    assert shown["method"] == expected.title and shown["warning"] == expected.warning is not None
+    assert shown["method"] == expected.title
+    assert shown["warning"] == expected.warning is not None
     domain = tmp_path / "domain.json"
     content = {"columns": {name: {"type": "numeric"} for name in "abc"}}
     domain.write_text(json.dumps(content))
@@ -330,16 +330,7 @@ def test_recommend(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 def test_hidden_columns(capsys: pytest.CaptureFixture[str]) -> None:
     """The sample is that of the whole network, and the truth what FCI finds with an oracle."""
-    words = [
-        "discover",
-        "--network",
-        "earthquake",
-        "--rows",
-        "20000",
-        "--hide",
-        "Alarm",
-        "--no-privacy",
-    ]
+    words = "discover --network earthquake --rows 20000 --hide Alarm --no-privacy".split()
     network = jaxcd.networks.load("earthquake")
     code, out, _ = call(capsys, *words, "--algorithm", "fci")
     assert code == 0 and re.search(
@@ -438,14 +429,11 @@ def test_python_m_jaxcd() -> None:
         words, cwd=Path(__file__).resolve().parents[1], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2 and done.stdout == ""
-    assert (
-        done.stderr.startswith("jaxcd: --network 'nowhere' is unknown")
-        and done.stderr.count("\n") == 1
-    )
+    assert done.stderr.startswith("jaxcd: --network 'nowhere' is unknown")
+    assert done.stderr.count("\n") == 1
 
 
 # ---- what it refuses
-# --------------------------------------------------------------------------------------------------
 
 PRIVATE = ["discover", "--network", "cancer", "--rows", "300"]
 
@@ -659,7 +647,6 @@ def test_errors_of_the_system_and_of_programs(
 
 
 # ---- the same door in Python
-# --------------------------------------------------------------------------------------------------
 
 
 def test_discover_takes_an_algorithm() -> None:
@@ -695,8 +682,7 @@ def test_discover_takes_an_algorithm() -> None:
         {"algorithm": jaxcd.Algorithm.PC, "n_confidence_draws": 5},
         {"algorithm": jaxcd.Algorithm.PC, "release_out": "x.npz"},
     ):
-        with pytest.raises(OptionError, match="use|drop|give"):
-            jaxcd.discover(data, **options, **wrong)
+        refused(OptionError, "use|drop|give", jaxcd.discover, data, **options, **wrong)
 
 
 def test_numeric_beside_nominal_columns(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -53,7 +53,6 @@ def file(tmp_path_factory: pytest.TempPathFactory, columns: tuple[np.ndarray, np
 
 
 # ---- what it does
-# --------------------------------------------------------------------------------------------------
 
 
 def test_a_private_answer(capsys: pytest.CaptureFixture[str], file: Path) -> None:
@@ -192,7 +191,6 @@ def test_in_a_private_run_no_cell_is_refused(
 
 
 # ---- what it refuses
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from jaxcd.scores import BIC, BICScore
 from jaxcd.scores.base import LocalScore
 
 # ---- a CI test
-# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,6 @@ class DoubledNorm(jaxcd.CovarianceNorm):
 
 
 # ---- a decider
-# --------------------------------------------------------------------------------------------------
 
 
 class _EqualRun(DecisionRun):
@@ -95,7 +93,6 @@ class FirstSetOnly(Decider):
 
 
 # ---- a release
-# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -244,9 +241,8 @@ def test_a_release_of_ones_own(data: jaxcd.Dataset, tmp_path: Path) -> None:
     assert not bought.cost.proven and "RoundedCells" in bought.cost.reason
     assert jaxcd.verify(bought.certificate()).holds
     run = jaxcd.search(bought)
-    assert (
-        run.info["algorithm"] == "search_my_cells" and run.graph == jaxcd.exact_search(bought).graph
-    )
+    assert run.info["algorithm"] == "search_my_cells"
+    assert run.graph == jaxcd.exact_search(bought).graph
     assert jaxcd.ges(bought).graph.n_edges > 0
     simulated = jaxcd.release(data, RoundedCells(2.0), budget=budget, noise=noise())
     found = jaxcd.edge_confidence(simulated, jaxcd.search(simulated), n_draws=3)

@@ -10,7 +10,7 @@ import pytest
 
 import jaxcd
 from jaxcd.frozen import FrozenDict
-from tests.helpers import sampled
+from tests.helpers import refused, sampled
 
 
 def test_it_is_a_dict_that_stays():
@@ -28,8 +28,7 @@ def test_it_is_a_dict_that_stays():
         lambda: held.setdefault("c", 1),
         lambda: held.__ior__({"c": 1}),
     ):
-        with pytest.raises(TypeError, match="frozen"):
-            change()
+        refused(TypeError, "frozen", change)
     assert held == {"a": 1, "b": (2, 3)} and {**held, "c": 1}["c"] == 1
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import Mark, MixedGraph
 from jaxcd.metrics import MarkConfusion, mark_confusion, mark_f1, shd, skeleton_f1, summary
+from tests.helpers import refused
 
 NAMES = ("a", "b", "c", "d", "e")
 MARKS = (Mark.NONE, Mark.CIRCLE, Mark.ARROW, Mark.TAIL)
@@ -131,5 +132,4 @@ def test_table() -> None:
     with pytest.raises(AttributeError):
         table.counts = ()  # type: ignore[misc]
     for counts in ((), ((0,) * 3,) * 4, ((-1, 0, 0, 0), *((0,) * 4,) * 3), ((0.5,) * 4,) * 4):
-        with pytest.raises(OptionError, match="four rows of four"):
-            MarkConfusion(counts)
+        refused(OptionError, "four rows of four", MarkConfusion, counts)

@@ -124,10 +124,8 @@ def test_the_call_that_is_shown_runs_and_is_what_discover_does(domain, budget, l
     )
     run = jaxcd.discover(data, budget=budget, key=None, noise=noise, linear=linear)
     assert run.graph == by_hand.graph and run.cost == by_hand.cost
-    assert (
-        run.info["reasons"] == found.choice.reasons
-        and run.info["reasons"][0] == f"chosen: {found.title}"
-    )
+    assert run.info["reasons"] == found.choice.reasons
+    assert run.info["reasons"][0] == f"chosen: {found.title}"
     assert {"ledger", "n_samples"} <= run.info.keys()
     if budget is not jaxcd.NO_PRIVACY:
         assert run.info["secure_noise"] is False and run.info["ledger"]
@@ -283,11 +281,8 @@ class TestPlanOfRelease:
             plan_release(numeric(4), n, kind=jaxcd.Features(), budget=BOTH).words
             for n in (20, 100_000)
         )
-        assert (
-            "nothing in 20 rows stands out" in small
-            and "of the 100,000 rows is noise" in large
-            and "nothing" not in large
-        )
+        assert "nothing in 20 rows stands out" in small and "of the 100,000 rows is noise" in large
+        assert "nothing" not in large
 
     def test_what_is_refused(self):
         with pytest.raises(OptionError, match="no kind of release"):

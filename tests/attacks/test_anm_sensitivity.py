@@ -143,10 +143,8 @@ def test_test_side_end_to_end():
     )
     for one in columns:  # all other residuals stay to the last bit
         for direction, base in zip(one, columns[0], strict=True):
-            assert (
-                np.array_equal(direction.residual[1:], base.residual[1:])
-                and direction.reach == base.reach
-            )
+            assert np.array_equal(direction.residual[1:], base.residual[1:])
+            assert direction.reach == base.reach
     for score in (SpearmanScore(), KendallScore()):
         values = np.array([[score.value(d.cause, d.residual) for d in pair] for pair in columns])
         assert 0 < np.ptp(values, axis=0).max() <= score.test_sensitivity(12)

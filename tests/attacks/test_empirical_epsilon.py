@@ -23,10 +23,10 @@ from jaxcd.citests import CITest, Evaluation, PreparedTest, Query, Sensitivity
 from jaxcd.citests.tables import DiscreteTest
 from jaxcd.decisions import Noise
 from jaxcd.discovery.constraint.skeleton import search_skeleton
-from jaxcd.privacy import Accountant, Ledger, NoiseSampler, epsilon_lower_bound
+from jaxcd.privacy import Accountant, Ledger, epsilon_lower_bound
 from jaxcd.privacy.conversion import amplified_epsilon
 from jaxcd.queries import Door, Session
-from tests.helpers import coded
+from tests.helpers import Quick, coded
 
 CONFIDENCE = 1 - 1e-7
 D = 4
@@ -74,34 +74,6 @@ class Counting(DiscreteTest):
 
     def margin_sensitivity(self, **_: Any) -> Sensitivity | None:
         return Sensitivity(self.stated, 0.0, "by construction")
-
-
-class Quick(NoiseSampler):
-    """The samplers' laws to double precision, without their set-up."""
-
-    def __init__(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-
-    @property
-    def secure(self) -> bool:
-        return False
-
-    def geometric(self, scale: float, size: int, *, index: int) -> np.ndarray:
-        return np.floor(self._rng.standard_exponential(size) * scale).astype(np.int64)
-
-    def discrete_laplace(self, scale: float, size: int, *, index: int) -> np.ndarray:
-        return self.geometric(scale, size, index=index) - self.geometric(scale, size, index=index)
-
-    def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:
-        return np.rint(self._rng.standard_normal(size) * sigma).astype(np.int64)
-
-    def subset(self, n: int, m: int, *, index: int) -> np.ndarray:
-        mask = np.zeros(n, dtype=bool)
-        mask[self._rng.permutation(n)[:m]] = True
-        return mask
-
-    def gumbel_max(self, scores: np.ndarray, scale: float, *, index: int) -> int:
-        return int(np.argmax(scores / scale + self._rng.gumbel(size=len(scores))))
 
 
 def outcomes(

@@ -13,7 +13,7 @@ from jaxcd import privacy
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.pairwise import BoundedPolynomial, anm, reci
 from jaxcd.pairwise.anm_scores import IQRMechanism, LogIQRScore
-from tests.helpers import sampled, simulated
+from tests.helpers import refused, sampled, simulated
 
 BUDGET = jaxcd.Budget(1.0, 1e-6)
 BOUNDS = ((-1.0, 1.0), (-1.0, 1.0))
@@ -37,8 +37,7 @@ def test_bounds_between_which_there_are_few_floats(first: float):
 
 
 def test_bounds_farther_apart_than_a_float():
-    with pytest.raises(DomainError, match="farther apart than the largest float"):
-        jaxcd.Numeric(-1.7e308, 1.7e308)
+    refused(DomainError, "farther apart than the largest float", jaxcd.Numeric, -1.7e308, 1.7e308)
     wide = jaxcd.Domain({"a": jaxcd.Numeric(-8e307, 8e307), "b": jaxcd.Numeric(-1.0, 1.0)})
     for first in (0.0, 7e307, -8e307):
         values = np.column_stack([np.zeros(40), np.linspace(-1, 1, 40)])
@@ -64,8 +63,7 @@ def test_options_that_underflow_are_refused():
             OptionError, match=f"{next(iter(wrong))} = .* is not a finite number from 1e-12"
         ):
             anm(x, np.zeros(16), budget=BUDGET, bounds=BOUNDS, key=jax.random.key(0), **wrong)
-        with pytest.raises(OptionError, match=next(iter(wrong))):
-            jaxcd.BoundedRCIT(**wrong)
+        refused(OptionError, next(iter(wrong)), jaxcd.BoundedRCIT, **wrong)
     with pytest.raises(OptionError, match="width = 1e-310 is not a finite number from 1e-6"):
         LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE, width=1e-310)
 

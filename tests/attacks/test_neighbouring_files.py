@@ -147,7 +147,6 @@ def csv_of(kind: str, changed: dict[str, str] | None = None, *, line: str | None
 
 
 # ---- what can be seen
-# --------------------------------------------------------------------------------------------------
 
 
 class Outside:
@@ -237,87 +236,31 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "discover, tree": ("discrete", discover("discrete", "--algorithm", "tree", *GAUSSIAN)),
     "privatize": (
         "mixed",
-        [
-            "privatize",
-            "data.csv",
-            "--domain",
-            "mixed.json",
-            "--mechanism",
-            "krr",
-            "--epsilon-ldp",
-            "40",
-            "--bins",
-            "4",
-            "--simulated-noise",
-            "--out",
-            "work/r.csv",
-        ],
+        (
+            "privatize data.csv --domain mixed.json --mechanism krr --epsilon-ldp 40 --bins "
+            "4 --simulated-noise --out work/r.csv"
+        ).split(),
     ),
     "privatize, geometric": (
         "discrete",
-        [
-            "privatize",
-            "data.csv",
-            "--domain",
-            "discrete.json",
-            "--mechanism",
-            "geometric",
-            "--p-max",
-            "0.6",
-            "--simulated-noise",
-            "--seed",
-            "3",
-            "--out",
-            "work/r.csv",
-            "--json",
-        ],
+        (
+            "privatize data.csv --domain discrete.json --mechanism geometric --p-max 0.6 "
+            "--simulated-noise --seed 3 --out work/r.csv --json"
+        ).split(),
     ),
     "direction, reci": (
         "mixed",
-        [
-            "direction",
-            "data.csv",
-            "--x",
-            "age",
-            "--y",
-            "dose",
-            "--method",
-            "reci",
-            "--epsilon",
-            "4",
-            "--bounds",
-            "0",
-            "120",
-            "-1",
-            "1",
-            "--simulated-noise",
-            "--certificate-out",
-            "work/privacy.json",
-            "--json",
-        ],
+        (
+            "direction data.csv --x age --y dose --method reci --epsilon 4 --bounds 0 120 -1 "
+            "1 --simulated-noise --certificate-out work/privacy.json --json"
+        ).split(),
     ),
     "direction, anm": (
         "mixed",
-        [
-            "direction",
-            "data.csv",
-            "--x",
-            "age",
-            "--y",
-            "dose",
-            "--score",
-            "iqr",
-            "--epsilon",
-            "4",
-            "--bounds",
-            "0",
-            "120",
-            "-1",
-            "1",
-            "--simulated-noise",
-            "--certificate-out",
-            "work/privacy.json",
-        ],
+        (
+            "direction data.csv --x age --y dose --score iqr --epsilon 4 --bounds 0 120 -1 1 "
+            "--simulated-noise --certificate-out work/privacy.json"
+        ).split(),
     ),
 }
 # Without bounds from a domain file, a cell without a number is the middle of the bounds.
@@ -481,7 +424,6 @@ def test_a_domain_file_says_what_a_direction_reads(outside: Outside):
 
 
 # ---- in Python
-# --------------------------------------------------------------------------------------------------
 
 
 def seen(read: Callable[[], jaxcd.Dataset]) -> dict[str, Any]:
@@ -527,10 +469,8 @@ def test_the_same_in_python(kind: str, tmp_path: Path):
             expected.setdefault(value, seen(read({name: value})))
             assert seen(read({name: odd})) == expected[value], (name, odd[:20])
     plain = seen(read({}))
-    assert (
-        plain["numbers"]
-        and plain["numbers"] != seen(read({DOMAINS[kind].names[1]: "1"}))["numbers"]
-    )
+    assert plain["numbers"]
+    assert plain["numbers"] != seen(read({DOMAINS[kind].names[1]: "1"}))["numbers"]
 
 
 def typed(kind: str) -> dict[str, list[Any]]:
@@ -663,7 +603,6 @@ def test_parquet(as_text: bool, outside: Outside):
 
 
 # ---- for the owner of the data
-# --------------------------------------------------------------------------------------------------
 
 
 def check(outside: Outside, kind: str, content: str, *more: str) -> dict[str, Any]:
@@ -676,12 +615,8 @@ def test_check_finds_nothing_in_a_good_file(outside: Outside):
         assert (found["code"], found["err"], found["files"]) == (0, "", {})
         assert "every cell fits" in found["out"] and "not private" in found["out"].lower()
         content = json.loads(check(outside, kind, csv_of(kind), "--json")["out"])
-        assert (
-            content["clean"] is True
-            and content["private"] is False
-            and content["misfits"] == []
-            and content["n_samples"] == N
-        )
+        assert content["clean"] is True and content["private"] is False and content["misfits"] == []
+        assert content["n_samples"] == N
 
 
 @pytest.mark.parametrize("name", MIXED.names)
@@ -720,11 +655,8 @@ def test_check_names_every_odd_cell(name: str, outside: Outside):
 )
 def test_check_names_odd_rows(how: str, outside: Outside):
     found = check(outside, "mixed", csv_of("mixed", line=RAGGED[how][0]))
-    assert (
-        found["code"] == 1
-        and re.search(rf"\brow {ROW + 1}\b", found["out"])
-        and "every cell" not in found["out"]
-    )
+    assert found["code"] == 1 and re.search(rf"\brow {ROW + 1}\b", found["out"])
+    assert "every cell" not in found["out"]
 
 
 def test_check_is_the_other_side_of_reading(outside: Outside, tmp_path: Path):
@@ -752,11 +684,8 @@ def test_without_privacy_the_row_is_named(name: str, outside: Outside):
     for odd in ODD[name]:
         found = outside.of(words, csv_of("discrete", {name: odd}))
         assert found["code"] == 2 and found["out"] == ""
-        assert (
-            re.search(rf"\brow {ROW + 1}\b", found["err"])
-            and found["err"].count("\n") == 1
-            and len(found["err"]) < 1000
-        )
+        assert re.search(rf"\brow {ROW + 1}\b", found["err"]) and found["err"].count("\n") == 1
+        assert len(found["err"]) < 1000
     for line in ("yes,4", "yes,4,b,extra", "", 'yes,4,"b'):
         found = outside.of(words, csv_of("discrete", line=line))
         assert found["code"] == 2 and re.search(r"\brow \d+\b", found["err"])
@@ -764,24 +693,11 @@ def test_without_privacy_the_row_is_named(name: str, outside: Outside):
 
 @pytest.mark.parametrize("odd", ["old", "", "nan", '"30\n40"'])
 def test_without_privacy_a_direction_names_the_row(odd: str, outside: Outside):
-    words = [
-        "direction",
-        "data.csv",
-        "--x",
-        "age",
-        "--y",
-        "dose",
-        "--method",
-        "igci",
-        "--no-privacy",
-    ]
+    words = "direction data.csv --x age --y dose --method igci --no-privacy".split()
     assert outside.of(words, csv_of("mixed"))["code"] == 0
     found = outside.of(words, csv_of("mixed", {"age": odd}))
-    assert (
-        found["code"] == 2
-        and re.search(rf"'age', row {ROW + 1}\b", found["err"])
-        and found["err"].count("\n") == 1
-    )
+    assert found["code"] == 2 and re.search(rf"'age', row {ROW + 1}\b", found["err"])
+    assert found["err"].count("\n") == 1
 
 
 def test_in_python_strict_reading_names_the_row(tmp_path: Path):

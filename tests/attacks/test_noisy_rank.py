@@ -17,14 +17,9 @@ from jaxcd.citests import Query
 from jaxcd.decisions import noisy_rank as module
 from jaxcd.privacy import GRID, Accountant, Ledger, NoiseSampler, NoiseSource, integer_sensitivity
 from jaxcd.queries import Door, Session
-from tests.helpers import numbers, simulated
+from tests.helpers import measured, simulated
 
 TEST = jaxcd.BoundedRCIT(n_permutations=19, n_features=20)
-
-
-def numeric(columns: np.ndarray) -> jaxcd.Dataset:
-    names = [f"x{j}" for j in range(columns.shape[1])]
-    return jaxcd.Dataset.from_array(columns, names=names, domain=numbers(names, -1, 1))
 
 
 def pair(trial: int, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -113,9 +108,9 @@ def test_neighbours_look_the_same_at_the_price_that_was_charged(monkeypatch: pyt
             max_level=1,
         )
         first = Tape(trial, values)
-        run = jaxcd.pc(numeric(columns), noise=Given(first), **options)
+        run = jaxcd.pc(measured(columns, -1, 1), noise=Given(first), **options)
         second = Tape(trial, values, first)
-        other = jaxcd.pc(numeric(neighbour), noise=Given(second), **options)
+        other = jaxcd.pc(measured(neighbour, -1, 1), noise=Given(second), **options)
         assert repr(run) == repr(other) and pickle.dumps(run) == pickle.dumps(other)
         prices = [row["epsilon"] for row in run.info["ledger"]]
         assert len(second.shifts) == len(prices)
@@ -135,7 +130,10 @@ def test_statistics_of_neighbours_move_together_by_at_most_the_sensitivity(given
         rows = []
         for columns in pair(trial, 40):
             session = Session(
-                Door(numeric(columns), jaxcd.NO_PRIVACY), TEST, alpha=0.05, key=jax.random.key(3)
+                Door(measured(columns, -1, 1), jaxcd.NO_PRIVACY),
+                TEST,
+                alpha=0.05,
+                key=jax.random.key(3),
             )
             rows.append(session.permuted_statistics([Query(0, 1, given)]).expose()[0])
         moved = np.abs(rows[0] - rows[1])

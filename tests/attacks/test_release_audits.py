@@ -26,6 +26,7 @@ from jaxcd.privacy import NoiseSampler, NoiseSource, epsilon_lower_bound
 from jaxcd.privacy.conversion import rho_to_epsilon
 from jaxcd.releases.tables.histogram import HISTOGRAM_SENSITIVITY
 from jaxcd.releases.tables.marginal_purchase import interactions_sensitivity
+from tests.helpers import Quick
 
 CONFIDENCE = 0.95
 RUNS = 600
@@ -35,41 +36,11 @@ DISCRETE = jaxcd.Domain([(f"v{j}", jaxcd.Categorical((0, 1))) for j in range(3)]
 NUMERIC = jaxcd.Domain({"a": jaxcd.Numeric(-10, 10), "b": jaxcd.Numeric(-10, 10)})
 
 
-class Sampler(NoiseSampler):
-    """The samplers' laws to double precision, without their set-up; ``factor`` times the size that
-    was asked for.
-    """
-
-    def __init__(self, rng: np.random.Generator, factor: float) -> None:
-        self._rng, self._factor = rng, factor
-
-    @property
-    def secure(self) -> bool:
-        return False
-
-    def geometric(self, scale: float, size: int, *, index: int) -> np.ndarray:
-        return np.floor(self._rng.standard_exponential(size) * scale * self._factor).astype(
-            np.int64
-        )
-
-    def discrete_laplace(self, scale: float, size: int, *, index: int) -> np.ndarray:
-        return self.geometric(scale, size, index=index) - self.geometric(scale, size, index=index)
-
-    def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:
-        return np.rint(self._rng.standard_normal(size) * sigma * self._factor).astype(np.int64)
-
-    def subset(self, n: int, m: int, *, index: int) -> np.ndarray:
-        raise NotImplementedError
-
-    def gumbel_max(self, scores: np.ndarray, scale: float, *, index: int) -> int:
-        raise NotImplementedError
-
-
 class Source(NoiseSource):
     """One stream of draws for all runs."""
 
     def __init__(self, seed: int, factor: float = 1.0) -> None:
-        self._sampler = Sampler(np.random.default_rng(seed), factor)
+        self._sampler = Quick(seed, factor)
 
     @property
     def secure(self) -> bool:

@@ -23,10 +23,10 @@ QUERIES = [
 CASES = {
     "two equal rows": (np.zeros((2, 4), dtype=np.int32), (2, 3, 2, 2)),
     "two different rows": (np.array([[0, 0, 0, 0], [1, 2, 1, 1]]), (2, 3, 2, 2)),
-    "declared constants": (np.zeros((50, 4), dtype=np.int32), (1, 1, 1, 1)),
+    "declared constants": (np.zeros((60, 4), dtype=np.int32), (1, 1, 1, 1)),
     "one constant": (np.tile([[0, 0, 0, 1], [1, 0, 1, 0], [1, 0, 0, 0]], (20, 1)), (2, 3, 2, 2)),
     "empty levels": (np.tile([[0, 5, 0, 1], [3, 0, 1, 0], [3, 5, 0, 0]], (20, 1)), (4, 8, 2, 2)),
-    "copies": (np.tile([[0, 0, 0, 0], [1, 1, 1, 1]], (200, 1)), (2, 2, 2, 2)),
+    "copies": (np.tile([[0, 0, 0, 0], [1, 1, 1, 1]], (30, 1)), (2, 2, 2, 2)),
 }
 
 

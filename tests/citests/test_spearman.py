@@ -16,7 +16,7 @@ from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import spearman
 from jaxcd.queries import Queue
 from tests.citests.test_margin_sensitivity import evaluate
-from tests.helpers import coded, numbers, simulated, stated
+from tests.helpers import coded, numbers, refused, simulated, stated
 
 TEST = jaxcd.Spearman()
 
@@ -185,5 +185,4 @@ def test_restriction_to_rows():
 
 def test_rho_sensitivity_refuses_nonsense():
     for n in (1, 0, -3, 2.5, True, math.nan):
-        with pytest.raises(OptionError, match="n_samples"):
-            spearman_rho_sensitivity(n)
+        refused(OptionError, "n_samples", spearman_rho_sensitivity, n)

@@ -15,6 +15,7 @@ from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal, read_csv
 from jaxcd.data.column_types import Column
 from jaxcd.data.readers import ROWS_AT_A_TIME
 from jaxcd.errors import DataError, DomainError, FormatError
+from tests.helpers import refused
 
 DOMAIN = Domain(
     {"smoke": Categorical(("yes", "no")), "stage": Ordinal((1, 2)), "age": Numeric(0, 120)}
@@ -118,21 +119,15 @@ def test_missing_texts_may_be_declared_as_levels(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere\.csv.*does not exist"):
-        read_csv(tmp_path / "nowhere.csv")
-    with pytest.raises(DataError, match="unknown kind"):
-        read_csv(write(tmp_path, GOOD, "people.xls"))
+    refused(DataError, r"nowhere\.csv.*does not exist", read_csv, tmp_path / "nowhere.csv")
+    refused(DataError, "unknown kind", read_csv, write(tmp_path, GOOD, "people.xls"))
     (tmp_path / "latin.csv").write_bytes("a,b\né,1\n".encode("latin-1"))
-    with pytest.raises(DataError, match="UTF-8"):
-        read_csv(tmp_path / "latin.csv")
-    with pytest.raises(DataError, match="gzip"):
-        read_csv((tmp_path / "latin.csv").rename(tmp_path / "plain.csv.gz"))
+    refused(DataError, "UTF-8", read_csv, tmp_path / "latin.csv")
+    refused(DataError, "gzip", read_csv, (tmp_path / "latin.csv").rename(tmp_path / "plain.csv.gz"))
     whole = gzip.compress(GOOD.encode())
     (tmp_path / "cut.csv.gz").write_bytes(whole[:-12])
-    with pytest.raises(DataError, match="gzip"):
-        read_csv(tmp_path / "cut.csv.gz")
-    with pytest.raises(DataError, match="parquet"):
-        read_csv(write(tmp_path, GOOD, "people.parquet"))
+    refused(DataError, "gzip", read_csv, tmp_path / "cut.csv.gz")
+    refused(DataError, "parquet", read_csv, write(tmp_path, GOOD, "people.parquet"))
 
 
 def test_rows_beyond_the_first_block_are_counted_and_checked(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from jaxcd.decisions.noisy_rank import critical_noise, noisy_rank
 from jaxcd.errors import BudgetExhausted, OptionError, SensitivityError
 from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, NoiseSampler
 from jaxcd.queries import Door, Session
-from tests.helpers import numbers, simulated
+from tests.helpers import measured, numbers, refused, simulated
 
 TEST = jaxcd.BoundedRCIT(n_permutations=19, n_features=20)
 
@@ -43,12 +43,6 @@ class Quick(NoiseSampler):
         raise AssertionError("only Laplace noise is drawn")
 
     discrete_gaussian = geometric = subset = gumbel_max = _unused  # type: ignore[assignment]
-
-
-def numeric(columns: np.ndarray) -> jaxcd.Dataset:
-    names = [f"x{j}" for j in range(columns.shape[1])]
-    domain = numbers(names, -1, 1)
-    return jaxcd.Dataset.from_array(columns, names=names, domain=domain, clip=True)
 
 
 def dependence_rate(statistics: Sequence[np.ndarray], epsilon: float, rank: int = 1) -> float:
@@ -83,7 +77,7 @@ def test_power_grows_with_epsilon_up_to_that_of_the_test_itself():
 def test_without_noise_it_is_the_margin():
     rng = np.random.default_rng(2)
     x = rng.uniform(-1, 1, 120)
-    data = numeric(np.column_stack([x, x**2, rng.uniform(-1, 1, (120, 2))]))
+    data = measured(np.column_stack([x, x**2, rng.uniform(-1, 1, (120, 2))]), -1, 1)
     queries = [Query(0, 1), Query(0, 2), Query(2, 3), Query(0, 1, (2,)), Query(1, 3, (2,))]
     session = Session(Door(data, NO_PRIVACY), TEST, alpha=0.05, key=jax.random.key(0))
     run = jaxcd.NoisyRank().start(session, Accountant(Ledger(NO_PRIVACY)))
@@ -103,7 +97,7 @@ def test_without_noise_it_is_the_margin():
 def test_a_private_search_pays_for_every_answer_and_finds_what_is_strong():
     rng = np.random.default_rng(3)
     x = rng.uniform(-1, 1, 2000)
-    data = numeric(np.column_stack([x, x**2, rng.uniform(-1, 1, 2000)]))
+    data = measured(np.column_stack([x, x**2, rng.uniform(-1, 1, 2000)]), -1, 1)
     run = jaxcd.pc(
         data,
         test=TEST,
@@ -122,7 +116,7 @@ def test_a_private_search_pays_for_every_answer_and_finds_what_is_strong():
 
 
 def test_when_the_budget_is_dry_edges_stay():
-    data = numeric(np.random.default_rng(4).uniform(-1, 1, (60, 4)))
+    data = measured(np.random.default_rng(4).uniform(-1, 1, (60, 4)), -1, 1)
     run = jaxcd.pc(
         data,
         test=TEST,
@@ -190,7 +184,7 @@ def test_tests_that_do_not_fit_are_refused_before_a_charge(
     case: _Settings, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(Ledger, "charge", lambda *_: pytest.fail("charged"))
-    data = numeric(np.random.default_rng(0).uniform(-1, 1, (30, 3)))
+    data = measured(np.random.default_rng(0).uniform(-1, 1, (30, 3)), -1, 1)
     with pytest.raises(OptionError, match=case.match):
         jaxcd.pc(
             data,
@@ -200,8 +194,7 @@ def test_tests_that_do_not_fit_are_refused_before_a_charge(
             key=jax.random.key(0),
         )
     session = Session(Door(data, NO_PRIVACY), jaxcd.FisherZ(), alpha=0.05)
-    with pytest.raises(OptionError, match="permutation null"):
-        session.permuted_statistics([Query(0, 1)])
+    refused(OptionError, "permutation null", session.permuted_statistics, [Query(0, 1)])
 
 
 def test_options():

@@ -216,7 +216,6 @@ def _shuffled(
 
 
 # ---- graphs that need a given step
-# --------------------------------------------------------------------------------------------------
 
 # Only a set that is not among the neighbours of either end separates some pair: Possible-D-SEP is
 # needed.  The first is the type of the example in Spirtes, Glymour and Scheines 2000, section 6.3

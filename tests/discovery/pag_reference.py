@@ -34,7 +34,6 @@ Filling = dict[tuple[int, int], tuple[int, int]]
 
 
 # ---- graphs by definition
-# --------------------------------------------------------------------------------------------------
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -155,7 +154,6 @@ def is_maximal(marks: Marks) -> bool:
 
 
 # ---- reference 1: all MAGs
-# --------------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -185,7 +183,6 @@ def agreement(members: Sequence[Marks]) -> Marks:
 
 
 # ---- reference 2: search from one MAG
-# --------------------------------------------------------------------------------------------------
 
 
 class TooLarge(Exception):

@@ -35,7 +35,7 @@ from jaxcd.releases import release_contrast_moments
 from jaxcd.releases.moments.linear_models import fit_linear_gaussian
 from jaxcd.releases.redrawing import release_again
 from jaxcd.releases.tables.fitted_tables import CellModel, fit_tables
-from tests.helpers import numbers, sampled, simulated
+from tests.helpers import numbers, refused, sampled, simulated
 
 NETWORK = jaxcd.networks.load("cancer")
 BUDGET = jaxcd.Budget(1.0, 1e-6)
@@ -58,7 +58,6 @@ def discrete() -> jaxcd.Dataset:
 
 
 # ---- the object
-# --------------------------------------------------------------------------------------------------
 
 
 def confidence(**changes: object) -> EdgeConfidence:
@@ -99,8 +98,7 @@ def test_pairs_and_tables() -> None:
     ],
 )
 def test_parts_that_do_not_fit_are_refused(changes: dict[str, object]) -> None:
-    with pytest.raises(OptionError):
-        confidence(**changes)
+    pytest.raises(OptionError, confidence, **changes)
 
 
 def test_wrong_names_are_refused() -> None:
@@ -110,12 +108,10 @@ def test_wrong_names_are_refused() -> None:
         lambda: confidence().reordered(["a", "b"]),
         lambda: confidence().table(MixedGraph.empty(["a", "b", "z"])),
     ):
-        with pytest.raises(GraphError):
-            call()
+        pytest.raises(GraphError, call)
 
 
 # ---- fits and draws
-# --------------------------------------------------------------------------------------------------
 
 
 def test_drawn_cells_have_their_probabilities() -> None:
@@ -188,8 +184,7 @@ def test_a_release_is_bought_again_as_it_was(discrete: jaxcd.Dataset) -> None:
         fresh = release_again(bought, discrete, kind=bought.bought, noise=simulated(2))
         assert type(fresh) is type(bought) and fresh.cost.epsilon == bought.cost.epsilon
     other = jaxcd.Marginals(shares=(0.2, 0.4, 0.4))
-    with pytest.raises(OptionError, match="kind"):
-        release_again(bought, discrete, kind=other, noise=simulated(2))
+    refused(OptionError, "kind", release_again, bought, discrete, kind=other, noise=simulated(2))
     data, _ = gaussian_data(0)
     moments = jaxcd.release(
         data,
@@ -229,7 +224,6 @@ def test_the_options_of_a_purchase_are_in_its_file(discrete: jaxcd.Dataset, tmp_
 
 
 # ---- confidence in the graphs of releases
-# --------------------------------------------------------------------------------------------------
 
 
 def test_shares_add_up_and_repeat(discrete: jaxcd.Dataset) -> None:
@@ -239,9 +233,8 @@ def test_shares_add_up_and_repeat(discrete: jaxcd.Dataset) -> None:
     run = jaxcd.search(bought)
     first = edge_confidence(bought, run, n_draws=4, seed=7)
     again = edge_confidence(bought, n_draws=4, seed=7)  # searches by itself
-    assert (
-        first.directed is not None and first.undirected is not None and again.directed is not None
-    )
+    assert first.directed is not None and first.undirected is not None
+    assert again.directed is not None
     np.testing.assert_array_equal(first.adjacency, again.adjacency)
     np.testing.assert_array_equal(first.directed, again.directed)
     np.testing.assert_array_equal(
@@ -273,8 +266,7 @@ def test_draws_are_searched_as_the_run_was(discrete: jaxcd.Dataset) -> None:
     # rows are drawn anew
     assert len(calls) == 3 and len({release.values.tobytes() for release in calls}) == 3
     other = dataclasses.replace(run, again=None)
-    with pytest.raises(OptionError, match="search="):
-        edge_confidence(bought, other, n_draws=2)
+    refused(OptionError, "search=", edge_confidence, bought, other, n_draws=2)
 
 
 def test_arguments_are_checked(discrete: jaxcd.Dataset) -> None:
@@ -368,7 +360,6 @@ def test_probable_edges_are_more_often_true() -> None:
 
 
 # ---- confidence in private decisions
-# --------------------------------------------------------------------------------------------------
 
 
 def result(graph: MixedGraph, rows: list[dict[str, object]]) -> DiscoveryResult:

@@ -17,6 +17,7 @@ from jaxcd.graphs import dag_to_cpdag
 from jaxcd.privacy import Budget
 from jaxcd.releases import Histogram, MeasurementErrorScore
 from jaxcd.scores import BICScore, LocalScore
+from tests.helpers import refused
 
 
 def all_dags(d: int) -> np.ndarray:
@@ -121,8 +122,7 @@ def test_bic_on_many_records_finds_the_network():
 
 
 def test_refusals():
-    with pytest.raises(OptionError, match="30 variables.*ordering_search"):
-        exact_search(_Wide())
+    refused(OptionError, "30 variables.*ordering_search", exact_search, _Wide())
     data = networks.load("cancer").sample(100, key=jax.random.key(0))
     release = Histogram().release(data, budget=Budget(1.0))
     with pytest.raises(OptionError, match="no sum over nodes"):

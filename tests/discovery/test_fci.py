@@ -22,7 +22,7 @@ from jaxcd.discovery import DiscoveryResult, SearchPass, dag_to_pag, fci
 from jaxcd.discovery.constraint.search import ConstraintSearch
 from jaxcd.errors import OptionError
 from jaxcd.graphs import DSeparation, random_dag
-from tests.helpers import coded, levelled, simulated
+from tests.helpers import coded, levelled, refused, simulated
 
 # x and y have the neighbours b and c, which do not separate them: given b the path x <- M -> b <- a
 # -> c ... is open, and given c its mirror image.  Only {a, b, c} does, and a is no neighbour of x
@@ -52,7 +52,6 @@ def hidden_dag(seed: int) -> tuple[nx.DiGraph, tuple, tuple]:
 
 
 # ---- with an oracle
-# --------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=40, deadline=None)
@@ -143,7 +142,6 @@ def test_what_an_interrupted_run_says_is_true(seed: int, max_level: int):
 
 
 # ---- what is asked
-# --------------------------------------------------------------------------------------------------
 
 
 class _Listening(DecisionRun):
@@ -187,10 +185,8 @@ def test_nothing_is_asked_twice_and_the_passes_are_announced(seed: int):
     assert len(follows) == len(result.info["levels"])
     for (level, flag, questions), record in zip(listener.heard, result.info["levels"], strict=True):
         assert all(len(given) == level for question in questions for given in question.candidates)
-        assert (
-            flag == (record.search_pass is SearchPass.NEIGHBORS)
-            and record.n_asked == len(questions) > 0
-        )
+        assert flag == (record.search_pass is SearchPass.NEIGHBORS)
+        assert record.n_asked == len(questions) > 0
     alone = Listener()
     oracle_fci(dag, latent=latent, selected=selected, decider=alone, possible_d_sep=False)
     assert not any(flag for _, flag, _ in alone.heard)
@@ -210,7 +206,6 @@ def test_the_rules_ask_nothing(monkeypatch: pytest.MonkeyPatch):
 
 
 # ---- data
-# --------------------------------------------------------------------------------------------------
 
 LEVELS = (2, 3, 2, 3, 2, 2)
 DOMAIN = levelled(*LEVELS)
@@ -277,11 +272,8 @@ def test_conservative_and_majority_report_what_they_leave_alone():
             assert second <= first  # what exactly half of the sets say is not what all of them say
             n_conservative, n_majority = n_conservative + len(first), n_majority + len(second)
             for a, b, c in first:
-                assert (
-                    by_all.graph.adjacent(a, b)
-                    and by_all.graph.adjacent(b, c)
-                    and not by_all.graph.adjacent(a, c)
-                )
+                assert by_all.graph.adjacent(a, b) and by_all.graph.adjacent(b, c)
+                assert not by_all.graph.adjacent(a, c)
     assert n_conservative > n_majority > 0
 
 
@@ -417,7 +409,5 @@ def test_a_small_budget_is_never_exceeded():
 )
 def test_malformed_options_are_named(options: dict):
     defaults = {"test": ALL, "decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
-    with pytest.raises(OptionError, match=next(iter(options))):
-        fci(None, **{**defaults, **options})
-    with pytest.raises(OptionError, match="later_pass_share"):
-        jaxcd.LevelwiseGaussian(later_pass_share=1.0)
+    refused(OptionError, next(iter(options)), fci, None, **{**defaults, **options})
+    refused(OptionError, "later_pass_share", jaxcd.LevelwiseGaussian, later_pass_share=1.0)

@@ -130,7 +130,6 @@ def random_cases(seed: int, count: int, *, observed: tuple[int, int]) -> list[Ca
 
 
 # ---- the references against each other
-# --------------------------------------------------------------------------------------------------
 
 
 def test_the_references_agree():
@@ -176,7 +175,6 @@ def test_mags_of_canonical_dags():
 
 
 # ---- all small MAGs
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("block", range(4))
@@ -213,7 +211,6 @@ def test_without_selection_nothing_is_lost_by_leaving_out_its_rules():
 
 
 # ---- random graphs
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("block", range(6))
@@ -229,6 +226,7 @@ def test_seeded_graphs(block: int):
         assert oracle_fci(permuted).graph.reordered(case.observed) == result.graph, str(case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(4))
 def test_larger_graphs(block: int):
     rng = np.random.default_rng(block)
@@ -289,7 +287,6 @@ def test_limits_do_not_make_marks_wrong(case: Case, max_level: int, max_path_len
 
 
 # ---- graphs that need a given step
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("rule", "case"), RULES, ids=[rule for rule, _ in RULES])
@@ -336,7 +333,6 @@ def test_possible_d_sep_example_by_hand():
 
 
 # ---- the same answer whatever the order
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", CORES, ids=[f"{i}" for i in range(len(CORES))])

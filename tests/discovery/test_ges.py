@@ -31,7 +31,7 @@ from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.releases import MeasurementErrorScore
 from jaxcd.scores import BIC, BDeu, BDeuScore, BICScore
-from tests.helpers import numbers, simulated
+from tests.helpers import numbers, refused, simulated
 
 NONE = jaxcd.NO_PRIVACY
 Parents = tuple[int, ...]
@@ -307,30 +307,20 @@ def test_an_exact_search_takes_scores_and_data():
 def test_refusals():
     data = random_data(0)
     for door in (ges, exact_search):
-        with pytest.raises(PrivacyError, match="buy a release"):
-            door(data, budget=jaxcd.Budget(1.0))
-        with pytest.raises(OptionError, match="budget is required"):
-            door(data)
-        with pytest.raises(OptionError, match="score = 'bic'"):
-            door(data, score="bic", budget=NONE)
-        with pytest.raises(OptionError, match="max_parents = -1"):
-            door(data, budget=NONE, max_parents=-1)
-        with pytest.raises(OptionError, match="neither a Dataset nor a Release"):
-            door(data.codes, budget=NONE)
-        with pytest.raises(OptionError, match="typed key"):
-            door(data, budget=NONE, key=3)
+        refused(PrivacyError, "buy a release", door, data, budget=jaxcd.Budget(1.0))
+        refused(OptionError, "budget is required", door, data)
+        refused(OptionError, "score = 'bic'", door, data, score="bic", budget=NONE)
+        refused(OptionError, "max_parents = -1", door, data, budget=NONE, max_parents=-1)
+        refused(OptionError, "neither a Dataset nor a Release", door, data.codes, budget=NONE)
+        refused(OptionError, "typed key", door, data, budget=NONE, key=3)
     bought = jaxcd.release(data, jaxcd.Histogram(), budget=NONE)
-    with pytest.raises(OptionError, match="paid for"):
-        ges(bought, budget=jaxcd.Budget(1.0))
+    refused(OptionError, "paid for", ges, bought, budget=jaxcd.Budget(1.0))
     mixed = jaxcd.Dataset.from_array(
         [["a", 0.5], ["b", 0.7], ["a", 1.5]],
         domain=jaxcd.Domain([("x", jaxcd.Categorical(("a", "b"))), ("y", jaxcd.Numeric(0.0, 2.0))]),
     )
-    with pytest.raises(DomainError, match="'y' is numeric"):
-        ges(mixed, budget=NONE)
-    with pytest.raises(OptionError, match="patience = 1.5"):
-        ges(data, budget=NONE, patience=1.5)
-    with pytest.raises(OptionError, match="turning = 1"):
-        ges(data, budget=NONE, turning=1)
+    refused(DomainError, "'y' is numeric", ges, mixed, budget=NONE)
+    refused(OptionError, "patience = 1.5", ges, data, budget=NONE, patience=1.5)
+    refused(OptionError, "turning = 1", ges, data, budget=NONE, turning=1)
     with pytest.raises(OptionError, match="no sum over nodes"):
         greedy_equivalence_search(MeasurementErrorScore(bought))

@@ -246,10 +246,8 @@ def test_malformed_input_is_refused() -> None:
         orient_colliders(chain, separating_sets={frozenset(("a", "z")): ()}, rule=UNDIRECTED)
     with pytest.raises(GraphError, match="pair of names"):
         orient_colliders(chain, separating_sets={frozenset(("a",)): ()}, rule=UNDIRECTED)
-    with pytest.raises(GraphError):
-        apply_meek_rules(chain, ambiguous=[("a", "b", "z")])
-    with pytest.raises(GraphError):
-        apply_meek_rules(chain, ambiguous=[("a", "b", "a")])
+    pytest.raises(GraphError, apply_meek_rules, chain, ambiguous=[("a", "b", "z")])
+    pytest.raises(GraphError, apply_meek_rules, chain, ambiguous=[("a", "b", "a")])
 
 
 def test_hundred_nodes_reach_the_cpdag() -> None:

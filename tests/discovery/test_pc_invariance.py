@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import jaxcd
 from jaxcd.errors import JaxcdError, OptionError
 from tests.catalogue import TABLE_TESTS
-from tests.helpers import coded, levelled, numbers
+from tests.helpers import coded, levelled, numbers, refused
 
 LEVELS = (2, 3, 2, 3, 2, 4)
 DOMAIN = levelled(*LEVELS)
@@ -191,8 +191,7 @@ def test_malformed_options_are_named(options: dict):
         "budget": jaxcd.NO_PRIVACY,
         "key": None,
     }
-    with pytest.raises(OptionError, match=next(iter(options))):
-        jaxcd.pc(dataset(0), **{**defaults, **options})
+    refused(OptionError, next(iter(options)), jaxcd.pc, dataset(0), **{**defaults, **options})
 
 
 def test_data_of_another_type_is_refused():
@@ -203,5 +202,4 @@ def test_data_of_another_type_is_refused():
         "key": None,
     }
     for data in (np.zeros((5, 2)), "patients.csv", [[0, 1], [1, 0]]):
-        with pytest.raises(JaxcdError, match="data"):
-            jaxcd.pc(data, **options)
+        refused(JaxcdError, "data", jaxcd.pc, data, **options)

@@ -173,9 +173,7 @@ def test_oracle_with_data_or_without_is_told_apart():
     dag = jaxcd.networks.load("cancer").dag
     data = sampled("cancer", 50)
     options = {"decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
-    with pytest.raises(OptionError):
-        jaxcd.pc(data, test=jaxcd.Oracle(dag), **options)
-    with pytest.raises(OptionError):
-        jaxcd.pc(None, test=jaxcd.ChiSquare(), **options)
+    pytest.raises(OptionError, jaxcd.pc, data, test=jaxcd.Oracle(dag), **options)
+    pytest.raises(OptionError, jaxcd.pc, None, test=jaxcd.ChiSquare(), **options)
     with pytest.raises(GraphError):
         jaxcd.pc(None, test=jaxcd.Oracle(nx.DiGraph([("a", "b"), ("b", "a")])), **options)

@@ -9,7 +9,7 @@ import pytest
 import jaxcd
 from jaxcd import MixedGraph
 from jaxcd.errors import OptionError
-from tests.helpers import coded, simulated
+from tests.helpers import coded, refused, simulated
 
 BINARY = jaxcd.Categorical(("no", "yes"))
 BUDGET = jaxcd.Budget(4.0, 1e-6)
@@ -144,5 +144,4 @@ def test_without_tolerance_for_false_colliders_only_the_release_shows_them():
 
 
 def test_a_negative_tolerance_is_refused():
-    with pytest.raises(OptionError, match="false_colliders"):
-        jaxcd.decisions.TreeOptions(false_colliders=-0.1)
+    refused(OptionError, "false_colliders", jaxcd.decisions.TreeOptions, false_colliders=-0.1)

@@ -24,6 +24,7 @@ from jaxcd.graphs import (
     random_dag,
     visible_edges,
 )
+from tests.helpers import refused
 
 SEEDS = st.integers(0, 2**31)
 
@@ -94,7 +95,6 @@ def mag_by_definition(graph: MixedGraph) -> bool:
 
 
 # ---- DAG to MAG
-# --------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=80, deadline=None)
@@ -194,13 +194,11 @@ def test_bad_latent_and_selected_nodes_are_refused() -> None:
     ):
         with pytest.raises(GraphError, match=message):
             dag_to_mag(dag, **options)  # type: ignore[arg-type]
-    with pytest.raises(GraphError, match="cycle"):
-        dag_to_mag(nx.DiGraph([("a", "b"), ("b", "a")]))
+    refused(GraphError, "cycle", dag_to_mag, nx.DiGraph([("a", "b"), ("b", "a")]))
     assert dag_to_mag(dag, latent=["a", "b", "c"]).names == ()
 
 
 # ---- is_ancestral, is_mag
-# --------------------------------------------------------------------------------------------------
 
 
 def test_all_graphs_on_three_nodes() -> None:
@@ -251,7 +249,6 @@ def test_graphs_that_are_not_ancestral() -> None:
 
 
 # ---- Markov equivalence
-# --------------------------------------------------------------------------------------------------
 
 
 def simple_invariants(graph: MixedGraph) -> tuple[bytes, frozenset[tuple[int, ...]]]:
@@ -334,12 +331,10 @@ def test_equivalence_needs_mags_on_the_same_names() -> None:
         MixedGraph.from_edges(["a", "b"], ["a o-> b"]),
         MixedGraph.from_edges(["a", "c"], ["a --> c"]),
     ):
-        with pytest.raises(GraphError):
-            markov_equivalent_mags(graph, other)
+        pytest.raises(GraphError, markov_equivalent_mags, graph, other)
 
 
 # ---- visible edges
-# --------------------------------------------------------------------------------------------------
 
 
 def visible_by_paths(graph: MixedGraph) -> set[tuple[str, str]]:

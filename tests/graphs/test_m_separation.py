@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from jaxcd.errors import GraphError
 from jaxcd.graphs import DSeparation, Mark, MixedGraph, MSeparation, m_separated, random_dag
+from tests.helpers import refused
 
 
 def random_mixed_graph(n: int, rng: np.random.Generator) -> MixedGraph:
@@ -130,8 +131,7 @@ def test_a_collider_opens_by_its_descendants_and_a_bidirected_edge_is_into_both_
     ],
 )
 def test_graphs_that_it_is_not_defined_for_are_refused(edges: list[str], message: str) -> None:
-    with pytest.raises(GraphError, match=message):
-        MSeparation(MixedGraph.from_edges(["a", "b", "c"], edges))
+    refused(GraphError, message, MSeparation, MixedGraph.from_edges(["a", "b", "c"], edges))
 
 
 def test_a_directed_cycle_is_named() -> None:
@@ -158,5 +158,4 @@ def test_malformed_questions_are_refused() -> None:
         lambda: m_separated(graph, "a", "c", ["z"]),
         lambda: m_separated(graph, "a", "c", "b"),
     ):
-        with pytest.raises(GraphError):
-            call()
+        pytest.raises(GraphError, call)

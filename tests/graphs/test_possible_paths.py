@@ -214,8 +214,7 @@ def test_malformed_questions_are_refused() -> None:
         lambda: possible_ancestors(graph, "z"),
         lambda: possible_descendants(graph, "z"),
     ):
-        with pytest.raises(GraphError):
-            call()
+        pytest.raises(GraphError, call)
     for length in (0, -1, 1.5, float("nan"), True):
         with pytest.raises(OptionError, match="max_path_length"):
             possible_d_sep(graph, 0, max_path_length=length)  # type: ignore[arg-type]

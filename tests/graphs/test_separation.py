@@ -124,5 +124,4 @@ def test_malformed_questions_are_refused() -> None:
         lambda: DSeparation(np.zeros((2, 3))),
         lambda: DSeparation(MixedGraph.from_edges(["a", "b"], ["a --- b"])),
     ):
-        with pytest.raises(GraphError):
-            call()
+        pytest.raises(GraphError, call)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import Counter
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Dataset
 from jaxcd.local import (
     BoundedGeometric,
     CombinedGeometric,
@@ -26,8 +27,7 @@ from tests.helpers import coded, levelled, simulated
 SMALL = st.lists(st.integers(1, 5), min_size=1, max_size=3)
 
 
-def ordinal(*cardinalities: int) -> Domain:
-    return levelled(*cardinalities, name="x")
+ordinal = functools.partial(levelled, name="x")
 
 
 def step_index(distance: Distance, x, y) -> int:
@@ -181,6 +181,7 @@ def test_small_chunks_and_blocks_change_nothing(monkeypatch):
 RECORDS = {"corner": [0] * 11, "mixed": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 4]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("record", RECORDS)
 @pytest.mark.parametrize("distance", Distance)
 @pytest.mark.parametrize("p_max", [1e-8, 0.05])

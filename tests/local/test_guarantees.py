@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
@@ -26,7 +27,7 @@ from jaxcd.local.bounded_geometric import column_rates
 from jaxcd.local.combined_geometric import combined_d_privacy, combined_epsilon
 from jaxcd.local.distances import Layout
 from jaxcd.privacy import Relation
-from tests.helpers import levelled
+from tests.helpers import levelled, refused
 
 KINDS = [
     (KaryResponse, None),
@@ -37,8 +38,7 @@ KINDS = [
 KINDS += [(CombinedGeometric, distance) for distance in Distance]
 
 
-def ordinal(*cardinalities: int) -> Domain:
-    return levelled(*cardinalities, name="x")
+ordinal = functools.partial(levelled, name="x")
 
 
 def brute_force(matrix, cardinalities, distance):
@@ -305,8 +305,7 @@ def test_calibration_on_a_huge_domain():
     ],
 )
 def test_calibrations_that_are_refused(kind, options, message):
-    with pytest.raises(OptionError, match=message):
-        calibrate(kind, ordinal(3, 4), **options)
+    refused(OptionError, message, calibrate, kind, ordinal(3, 4), **options)
 
 
 def test_domains_that_calibration_refuses():

@@ -31,7 +31,7 @@ from jaxcd.local import (
 from jaxcd.local.kary_response import kept
 from jaxcd.local.uniforms import Table, Uniforms
 from jaxcd.privacy import SecureNoise
-from tests.helpers import simulated
+from tests.helpers import refused, simulated
 
 BY_COLUMN = [
     KaryResponse(3.0),
@@ -151,11 +151,8 @@ def test_channels_are_stochastic_matrices_and_their_product_is_the_joint_one(mec
     matrices = channels(mechanism, domain)
     assert [matrix.shape for matrix in matrices] == [(2, 2), (5, 5), (3, 3), (1, 1)]
     for matrix in matrices:
-        assert (
-            (matrix > 0).all()
-            and np.allclose(matrix.sum(axis=1), 1, atol=1e-14)
-            and not matrix.flags.writeable
-        )
+        assert (matrix > 0).all() and np.allclose(matrix.sum(axis=1), 1, atol=1e-14)
+        assert not matrix.flags.writeable
     joint = joint_channel(mechanism, domain)
     x, y = (1, 3, 0, 0), (0, 4, 2, 0)
     expected = math.prod(matrix[a, b] for matrix, a, b in zip(matrices, x, y, strict=True))
@@ -239,8 +236,7 @@ def test_keys_reproduce_and_the_default_does_not():
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, "1", None, True])
 @pytest.mark.parametrize("kind", [KaryResponse, CombinedKaryResponse, ClippedGeometric])
 def test_epsilon_out_of_range(kind, epsilon):
-    with pytest.raises(OptionError, match=r"epsilon must be positive and finite, got .*: give"):
-        kind(epsilon)
+    refused(OptionError, r"epsilon must be positive and finite, got .*: give", kind, epsilon)
 
 
 @pytest.mark.parametrize("p_max", [0.0, 1.0, 1.5, -0.1, math.nan, "half", None])
@@ -250,8 +246,7 @@ def test_p_max_out_of_range(p_max):
         lambda p: BoundedGeometric((0.5, p)),
         lambda p: CombinedGeometric(p, Distance.MANHATTAN),
     ):
-        with pytest.raises(OptionError, match="p_max must be above 0 and below 1, got"):
-            build(p_max)
+        refused(OptionError, "p_max must be above 0 and below 1, got", build, p_max)
 
 
 def test_p_max_below_uniform():
@@ -371,8 +366,7 @@ def test_columns_are_cut_by_their_declared_bounds():
 
 def test_bins_for_pairs():
     assert [pair_bins(u) for u in (2, 25, 99, 100, 999, 1000, 10**6)] == [2, 2, 9, 10, 99, 100, 100]
-    with pytest.raises(OptionError, match="n_distinct must be a whole number"):
-        pair_bins(1)
+    refused(OptionError, "n_distinct must be a whole number", pair_bins, 1)
 
 
 # Files
@@ -388,24 +382,17 @@ def test_files_hold_the_randomised_rows_and_the_guarantee(tmp_path):
     back = Dataset.from_frame(pd.read_csv(out), domain=domain)
     assert back.n_samples == 300 and 0.4 < np.mean(back.codes == data.codes) < 0.8
     content = json.loads(promise.read_text())
-    assert (
-        content["mechanism"] == {"kind": "BoundedGeometric", "p_max": 0.6}
-        and content["secure_noise"] is True
-    )
-    assert (
-        content["guarantee"]["epsilon_ldp"] == guarantee.epsilon_ldp
-        and content["guarantee"]["proved"] is True
-    )
-    assert (
-        content["columns"]["stage"] == {"type": "ordinal", "levels": [1, 2, 3]}
-        and content["n_samples"] == 300
-    )
+    assert content["mechanism"] == {"kind": "BoundedGeometric", "p_max": 0.6}
+    assert content["secure_noise"] is True
+    assert content["guarantee"]["epsilon_ldp"] == guarantee.epsilon_ldp
+    assert content["guarantee"]["proved"] is True
+    assert content["columns"]["stage"] == {"type": "ordinal", "levels": [1, 2, 3]}
+    assert content["n_samples"] == 300
     for arguments in (
         {"out": out, "guarantee_out": tmp_path / "b"},
         {"out": tmp_path / "b", "guarantee_out": promise},
     ):
-        with pytest.raises(OptionError, match="exists; give another name"):
-            privatize(data, mechanism, **arguments)
+        refused(OptionError, "exists; give another name", privatize, data, mechanism, **arguments)
     assert not privatize(
         data, mechanism, out=out, guarantee_out=promise, noise=simulated(), force=True
     ).proved
@@ -434,6 +421,5 @@ def test_nothing_is_written_where_something_is_wrong(tmp_path):
             "noise": 1,
         },
     ):
-        with pytest.raises(JaxcdError):
-            privatize(data, **arguments)
+        pytest.raises(JaxcdError, privatize, data, **arguments)
     assert not list(tmp_path.iterdir())

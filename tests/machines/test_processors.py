@@ -70,11 +70,8 @@ def test_what_is_constant_is_constant_whatever_its_mean_rounds_to(
 ):
     column = np.full(n, sign * value)
     assert is_constant(column)
-    assert (
-        not standardised(column).any()
-        and not centred(column).any()
-        and not robust_unit(column).any()
-    )
+    assert not standardised(column).any() and not centred(column).any()
+    assert not robust_unit(column).any()
 
 
 def test_means_of_equal_numbers_do_differ_from_them():
@@ -84,7 +81,9 @@ def test_means_of_equal_numbers_do_differ_from_them():
 
 @settings(max_examples=60, deadline=None)
 @given(
-    n=st.integers(3, 400), value=st.floats(min_value=1e-3, max_value=1e6), ulps=st.integers(0, 2)
+    n=st.sampled_from([3, 5, 6, 7, 9, 10, 13, 31, 47, 100, 255, 400]),
+    value=st.floats(min_value=1e-3, max_value=1e6),
+    ulps=st.integers(0, 2),
 )
 def test_correlations_with_what_is_constant_but_for_rounding_are_zero(
     n: int, value: float, ulps: int

@@ -117,8 +117,7 @@ def test_from_pairs():
     ],
 )
 def test_bad_input(results, truths, weights):
-    with pytest.raises(DataError):
-        pair_accuracy(results, truths, weights)
+    pytest.raises(DataError, pair_accuracy, results, truths, weights)
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, np.nan])

@@ -14,6 +14,7 @@ from jaxcd.errors import DataError, OptionError, SensitivityError
 from jaxcd.pairwise import Direction, cds
 from jaxcd.pairwise.cds import conditional_variability
 from jaxcd.privacy import NO_PRIVACY, Budget
+from tests.helpers import refused
 
 OPTIONS = {"bins_per_deviation": 2, "max_deviation": 3, "min_count": 13}
 
@@ -205,8 +206,7 @@ def test_a_budget_is_refused_with_a_way_out():
     ids=["2-D", "lengths", "few", "constant", "nan", "masked"],
 )
 def test_bad_data(x, y, words: str):
-    with pytest.raises(DataError, match=words):
-        cds(x, y, budget=NO_PRIVACY)
+    refused(DataError, words, cds, x, y, budget=NO_PRIVACY)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from jaxcd.pairwise.reci import (
     reci,
 )
 from jaxcd.privacy import NO_PRIVACY, Budget
-from tests.helpers import simulated
+from tests.helpers import refused, simulated
 
 REGRESSORS = [
     Polynomial(),
@@ -286,8 +286,7 @@ def test_private_refusals():
 )
 def test_shapes_are_refused_in_every_run(x, y, words: str):
     for budget in (NO_PRIVACY, Budget(1.0)):
-        with pytest.raises(DataError, match=words):
-            reci(x, y, budget=budget, bounds=UNIT)
+        refused(DataError, words, reci, x, y, budget=budget, bounds=UNIT)
 
 
 @pytest.mark.parametrize(
@@ -298,10 +297,8 @@ def test_shapes_are_refused_in_every_run(x, y, words: str):
 def test_values_are_refused_without_privacy(value: float, words: str):
     x = np.arange(20.0)
     x[4] = value
-    with pytest.raises(DataError, match=words):
-        reci(x, np.arange(20.0), budget=NO_PRIVACY)
-    with pytest.raises(DataError, match="y is constant"):
-        reci(np.arange(20.0), np.full(20, 3.0), budget=NO_PRIVACY)
+    refused(DataError, words, reci, x, np.arange(20.0), budget=NO_PRIVACY)
+    refused(DataError, "y is constant", reci, np.arange(20.0), np.full(20, 3.0), budget=NO_PRIVACY)
 
 
 @pytest.mark.parametrize(
@@ -340,8 +337,7 @@ def test_bad_bounds(bounds):
     ],
 )
 def test_bad_options(build):
-    with pytest.raises(OptionError, match=" = "):
-        build()
+    refused(OptionError, " = ", build)
 
 
 def test_budget_has_no_default():

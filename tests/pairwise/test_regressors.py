@@ -25,7 +25,7 @@ from jaxcd.pairwise import (
     regressors,
 )
 from jaxcd.privacy import NO_PRIVACY, Budget
-from tests.helpers import simulated
+from tests.helpers import refused, simulated
 
 # The function of the same name hides the module on the package.
 RECI = importlib.import_module("jaxcd.pairwise.reci")
@@ -60,7 +60,6 @@ def test_names_are_one_class_wherever_they_are_imported_from():
 
 
 # ---- against other solvers
-# --------------------------------------------------------------------------------------------------
 
 
 def test_support_vector_solves_its_problem():
@@ -124,7 +123,6 @@ def test_the_error_is_the_variance_of_the_noise_where_a_cubic_misses(regressor: 
 
 
 # ---- direction
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("regressor", LEARNED, ids=str)
@@ -171,7 +169,6 @@ def test_support_vector_of_mirrored_data():
 
 
 # ---- constants, privacy, what is missing
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("regressor", LEARNED, ids=str)
@@ -184,8 +181,7 @@ def test_constant_columns(regressor: Regressor):
     mean, median = np.var(skewed), np.mean((skewed - np.median(skewed)) ** 2)
     assert mean * 0.999 <= regressor.error(flat, skewed) <= median * 1.1
     for a, b in ((ramp, flat), (flat, ramp)):
-        with pytest.raises(DataError, match="is constant"):
-            reci(a, b, budget=NO_PRIVACY, regressor=regressor)
+        refused(DataError, "is constant", reci, a, b, budget=NO_PRIVACY, regressor=regressor)
 
 
 @pytest.mark.parametrize("kind", [SupportVector, NeuralNetwork])
@@ -271,5 +267,4 @@ def test_the_benchmark_has_both_where_they_can_run(
 )
 def test_bad_options(kind: type, options: dict):
     (name,) = options
-    with pytest.raises(OptionError, match=f"^{name} = .*; give one such as"):
-        kind(**options)
+    refused(OptionError, f"^{name} = .*; give one such as", kind, **options)

@@ -7,6 +7,7 @@ import pytest
 
 from jaxcd.errors import OptionError
 from jaxcd.privacy import epsilon_lower_bound, search_sensitivity
+from tests.helpers import refused
 
 
 def find(statistic, **options):
@@ -68,8 +69,7 @@ def test_search_options():
         {"n_restarts": 0},
         {"n_steps": -1},
     ):
-        with pytest.raises(OptionError):
-            find(lambda data: 0.0, **bad)
+        pytest.raises(OptionError, find, lambda data: 0.0, **bad)
     assert find(lambda data: float(data.sum()), n_samples=1, levels=(4,)).value == 3.0
 
 
@@ -93,7 +93,5 @@ def test_epsilon_lower_bound_edges():
     low = 0.0125 ** (1 / 100)
     assert epsilon_lower_bound(100, 0, 100) == pytest.approx(math.log(low / (1 - low)))
     for a, b, n in (([1, 2], [1], 10), (11, 0, 10), (-1, 0, 10), (1.5, 0, 10), (1, 1, 0)):
-        with pytest.raises(OptionError):
-            epsilon_lower_bound(a, b, n)
-    with pytest.raises(OptionError, match="confidence"):
-        epsilon_lower_bound(1, 1, 10, confidence=1.0)
+        pytest.raises(OptionError, epsilon_lower_bound, a, b, n)
+    refused(OptionError, "confidence", epsilon_lower_bound, 1, 1, 10, confidence=1.0)

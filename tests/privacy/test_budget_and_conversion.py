@@ -15,6 +15,7 @@ from jaxcd import privacy
 from jaxcd.errors import OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, PrivacyCost, Relation
 from jaxcd.privacy.rounding import round_down, round_up, split, sqrt_down, sqrt_up
+from tests.helpers import refused
 
 NAN, INF = math.nan, math.inf
 
@@ -24,19 +25,16 @@ def test_budget_refuses_epsilon(epsilon):
     if epsilon == "1":  # a number written as text is read as one
         assert Budget(epsilon).epsilon == 1.0
         return
-    with pytest.raises(OptionError, match="epsilon"):
-        Budget(epsilon)
+    refused(OptionError, "epsilon", Budget, epsilon)
 
 
 @pytest.mark.parametrize("delta", [-1e-9, 1.0, 2.0, NAN, INF, "x", None, False])
 def test_budget_refuses_delta(delta):
-    with pytest.raises(OptionError, match="delta"):
-        Budget(1.0, delta)
+    refused(OptionError, "delta", Budget, 1.0, delta)
 
 
 def test_budget_and_cost():
-    with pytest.raises(OptionError, match="relation"):
-        Budget(1.0, 0.0, "replace-one")
+    refused(OptionError, "relation", Budget, 1.0, 0.0, "replace-one")
     assert Budget(1.0).relation is Relation.REPLACE_ONE
     assert Budget(1) == Budget(1.0, 0.0, Relation.REPLACE_ONE)
     with pytest.raises(AttributeError):
@@ -44,8 +42,7 @@ def test_budget_and_cost():
     cost = PrivacyCost(1.0, 1e-6, Relation.REPLACE_ONE, False, "because")
     assert "NOT proved" in str(cost) and "because" in str(cost) and "replace-one" in str(cost)
     assert "no privacy" in str(PrivacyCost(INF, 0.0, Relation.REPLACE_ONE, False, "none asked"))
-    with pytest.raises(OptionError):
-        PrivacyCost(NAN, 0.0, Relation.REPLACE_ONE, True, "")
+    pytest.raises(OptionError, PrivacyCost, NAN, 0.0, Relation.REPLACE_ONE, True, "")
 
 
 def test_no_privacy_is_single():
@@ -127,16 +124,12 @@ def test_conversion_edges():
     assert privacy.rho_to_epsilon(0.0, 1e-6) == 0.0
     assert privacy.rho_to_epsilon(INF, 1e-6) == INF
     for bad in (0.0, 1.0, NAN, -1.0):
-        with pytest.raises(OptionError, match="delta"):
-            privacy.rho_to_epsilon(1.0, bad)
-        with pytest.raises(OptionError, match="delta"):
-            privacy.epsilon_to_rho(1.0, bad)
+        refused(OptionError, "delta", privacy.rho_to_epsilon, 1.0, bad)
+        refused(OptionError, "delta", privacy.epsilon_to_rho, 1.0, bad)
     for bad in (-1.0, NAN):
-        with pytest.raises(OptionError, match="rho"):
-            privacy.rho_to_epsilon(bad, 1e-6)
+        refused(OptionError, "rho", privacy.rho_to_epsilon, bad, 1e-6)
     for bad in (0.0, NAN, INF):
-        with pytest.raises(OptionError, match="epsilon"):
-            privacy.epsilon_to_rho(bad, 1e-6)
+        refused(OptionError, "epsilon", privacy.epsilon_to_rho, bad, 1e-6)
 
 
 @settings(max_examples=200, deadline=None)
@@ -162,10 +155,8 @@ def test_amplification_values():
     assert privacy.amplified_epsilon(INF, 0.5) == INF
     assert privacy.subsampled_epsilon(math.log(3), 0.5) == pytest.approx(math.log(2))
     for bad in (0.0, 1.1, NAN, -0.5):
-        with pytest.raises(OptionError, match="rate"):
-            privacy.amplified_epsilon(1.0, bad)
-        with pytest.raises(OptionError, match="rate"):
-            privacy.subsampled_epsilon(1.0, bad)
+        refused(OptionError, "rate", privacy.amplified_epsilon, 1.0, bad)
+        refused(OptionError, "rate", privacy.subsampled_epsilon, 1.0, bad)
 
 
 def test_amplification_is_attained():
@@ -203,8 +194,7 @@ def test_split_never_exceeds_the_whole(total, weights):
 
 def test_split_refuses():
     for total, weights in ((0.0, [1]), (1.0, []), (1.0, [1, -1]), (1.0, [NAN]), (INF, [1])):
-        with pytest.raises(OptionError):
-            split(total, weights)
+        pytest.raises(OptionError, split, total, weights)
 
 
 @settings(max_examples=200, deadline=None)

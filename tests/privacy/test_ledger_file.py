@@ -58,7 +58,6 @@ def made(path: Path, *, budget: Budget | None = None, sizes: tuple[float, ...] =
 
 
 # ---- processes
-# --------------------------------------------------------------------------------------------------
 
 # The package without its public list, which would load JAX.
 _START = """
@@ -256,7 +255,6 @@ def test_eight_processes_share_one_total(tmp_path):
 
 
 # ---- threads
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -352,7 +350,6 @@ def test_without_its_lock_a_ledger_would_admit_too_much(restless):
 
 
 # ---- damage
-# --------------------------------------------------------------------------------------------------
 
 SIZES = (0.5, 0.25, 0.125, 0.0625)
 
@@ -485,9 +482,8 @@ def test_a_torn_line_leaves_no_trace_for_those_who_have_the_file_open(path):
     second = LedgerFile(path)
     second.charge(PureEvent(0.125))
     first.charge(PureEvent(0.0625))
-    assert (
-        len(LedgerFile(path).records) == 4 and first.spent == second.spent == LedgerFile(path).spent
-    )
+    assert len(LedgerFile(path).records) == 4
+    assert first.spent == second.spent == LedgerFile(path).spent
 
 
 @pytest.mark.parametrize("n_missing", [1, 2, 4])
@@ -539,7 +535,6 @@ def test_what_makes_no_ledger(path, tmp_path):
 
 
 # ---- analyses
-# --------------------------------------------------------------------------------------------------
 
 
 def forbid_draws(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -685,7 +680,6 @@ def test_a_release_is_searched_again_at_no_charge(people, path, tmp_path):
 
 
 # ---- the command line
-# --------------------------------------------------------------------------------------------------
 
 
 def call(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -734,12 +728,8 @@ def test_jaxcd_ledger_shows_what_was_spent(people, path, capsys):
 def test_jaxcd_ledger_refuses_in_one_line(path, capsys):
     def refuses(*words: str, because: str) -> None:
         code, out, err = call(capsys, "ledger", str(path), *words)
-        assert (
-            (code, out) == (2, "")
-            and err.startswith("jaxcd: ")
-            and err.count("\n") == 1
-            and because in err
-        )
+        assert (code, out) == (2, "") and err.startswith("jaxcd: ") and err.count("\n") == 1
+        assert because in err
 
     refuses(because="there is no ledger")
     refuses("--data-set", NAME, because="--epsilon")

@@ -31,7 +31,7 @@ from jaxcd.privacy import (
 )
 from jaxcd.privacy.mechanisms import VALUE_LIMIT
 from jaxcd.privacy.noise import NOISE_LIMIT, NoiseSampler
-from tests.helpers import simulated
+from tests.helpers import refused, simulated
 
 SEED = simulated(11)
 
@@ -114,8 +114,7 @@ CALLS = {
 def test_charge_comes_before_the_draw(name):
     call, event = CALLS[name]
     noise = RecordingNoise()
-    with pytest.raises(BudgetExhausted):
-        call(Accountant(RefusingLedger(), noise))
+    pytest.raises(BudgetExhausted, call, Accountant(RefusingLedger(), noise))
     assert noise.calls == []
     noise = RecordingNoise()
     ledger = OrderedLedger(noise)
@@ -129,8 +128,7 @@ def test_charge_comes_before_the_draw(name):
 def test_exhausted_budget_draws_nothing(name):
     noise = RecordingNoise()
     ledger = Ledger(Budget(0.4, 1e-9))
-    with pytest.raises(BudgetExhausted):
-        CALLS[name][0](Accountant(ledger, noise))
+    pytest.raises(BudgetExhausted, CALLS[name][0], Accountant(ledger, noise))
     assert noise.calls == [] and ledger.entries == () and ledger.exhausted
 
 
@@ -189,8 +187,7 @@ def test_integer_sensitivity_values():
         {"sensitivity": 1.0, "grid": 1.0, "norm": 3},
         {"sensitivity": 1.0, "grid": 1.0, "pad": 0.1, "integral": True},
     ):
-        with pytest.raises(OptionError):
-            integer_sensitivity(**options)
+        pytest.raises(OptionError, integer_sensitivity, **options)
 
 
 def test_quantise():
@@ -207,11 +204,9 @@ def test_quantise():
         quantise(np.array([2**64 - 1, 7], dtype=np.uint64), grid=1.0), [VALUE_LIMIT, 7]
     )
     assert quantise(np.float32(1.5), grid=0.5).shape == ()
-    with pytest.raises(SensitivityError, match="NaN"):
-        quantise([1.0, np.nan], grid=1.0)
+    refused(SensitivityError, "NaN", quantise, [1.0, np.nan], grid=1.0)
     for values, grid in (([1.0], 0.1), (np.array([1]), 2.0), (np.array([1]), 2.0**-62)):
-        with pytest.raises(OptionError, match="grid"):
-            quantise(values, grid=grid)
+        refused(OptionError, "grid", quantise, values, grid=grid)
 
 
 @settings(max_examples=200, deadline=None)
@@ -232,10 +227,8 @@ def test_scale_limits():
         lambda: noise_scale(Fraction(2**60), 1e-3),
         lambda: noise_scale(Fraction(2**60), 1e-320),
     ):
-        with pytest.raises(OptionError, match="budget is too small"):
-            call()
-    with pytest.raises(OptionError, match="budget is too small"):
-        gaussian_sigma(Fraction(2**60), 1e-3)
+        refused(OptionError, "budget is too small", call)
+    refused(OptionError, "budget is too small", gaussian_sigma, Fraction(2**60), 1e-3)
 
 
 def test_opendp_agrees_with_the_scales():
@@ -346,8 +339,7 @@ def test_nan_is_refused_before_the_charge():
         lambda: gaussian(accountant, [math.nan], sensitivity=1.0, rho=0.01, label="x"),
         lambda: select_max(accountant, [math.nan], sensitivity=1.0, epsilon=1.0, label="x"),
     ):
-        with pytest.raises(SensitivityError):
-            call()
+        pytest.raises(SensitivityError, call)
     assert ledger.entries == () and noise.calls == []
 
 

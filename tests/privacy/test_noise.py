@@ -12,7 +12,7 @@ from jaxcd.errors import OptionError
 from jaxcd.privacy import SecureNoise, SimulatedNoise
 from jaxcd.privacy import noise as noise_module
 from jaxcd.privacy.noise import NOISE_LIMIT, SCALE_LIMIT
-from tests.helpers import simulated
+from tests.helpers import refused, simulated
 
 SOURCES = {"secure": SecureNoise(), "simulated": simulated(7)}
 
@@ -76,12 +76,9 @@ def test_large_scales(sampler, scale):
 def test_scale_limits(sampler):
     for bad in (0.0, -1.0, np.nan, np.inf, SCALE_LIMIT * 1.01):
         for draw in (sampler.discrete_laplace, sampler.geometric, sampler.discrete_gaussian):
-            with pytest.raises(OptionError):
-                draw(bad, 3, index=0)
-        with pytest.raises(OptionError):
-            sampler.gumbel_max(np.array([1, 2]), bad, index=0)
-    with pytest.raises(OptionError, match="size"):
-        sampler.geometric(1.0, -1, index=0)
+            pytest.raises(OptionError, draw, bad, 3, index=0)
+        pytest.raises(OptionError, sampler.gumbel_max, np.array([1, 2]), bad, index=0)
+    refused(OptionError, "size", sampler.geometric, 1.0, -1, index=0)
     assert (
         sampler.geometric(1.0, 0, index=0).shape
         == sampler.discrete_laplace(1.0, 0, index=0).shape
@@ -108,8 +105,7 @@ def test_subset_law(sampler):
         mask = sampler.subset(n, m, index=0)
         assert mask.dtype == np.bool_ and mask.shape == (n,) and mask.sum() == m
     for n, m in ((3, 4), (-1, 0), (3, -1), (3, 1.5)):
-        with pytest.raises(OptionError):
-            sampler.subset(n, m, index=0)
+        pytest.raises(OptionError, sampler.subset, n, m, index=0)
 
 
 def test_secure_subset_draws_anew_when_boundary_keys_tie(monkeypatch):
@@ -177,8 +173,7 @@ def test_simulated_noise_wants_one_typed_key():
         jax.numpy.array([0, 1], dtype="uint32"),
         jax.random.split(jax.random.key(0)),
     ):
-        with pytest.raises(OptionError, match="key"):
-            SimulatedNoise(bad)
+        refused(OptionError, "key", SimulatedNoise, bad)
     other = SimulatedNoise(jax.random.key(3, impl="rbg")).start()
     assert (everything(other, 4) != everything(simulated(3).start(), 4))[:15].all()
 

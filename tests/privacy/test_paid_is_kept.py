@@ -55,7 +55,6 @@ def mixed() -> jaxcd.Dataset:
 
 
 # ---- failures at calls
-# --------------------------------------------------------------------------------------------------
 
 _CHARGE = Ledger.charge.__code__
 
@@ -260,10 +259,8 @@ def test_whatever_ends_a_run_after_its_first_charge_carries_what_was_bought(name
         if receipt is None:
             lost.append(f"{words_of(calls.after[place])} (call {place + 1} of {len(calls.after)})")
             continue
-        assert (
-            receipt.spent.epsilon == total.spent.epsilon
-            and receipt.spent.delta == total.spent.delta
-        )
+        assert receipt.spent.epsilon == total.spent.epsilon
+        assert receipt.spent.delta == total.spent.delta
         assert [row["label"] for row in receipt.ledger] == [entry.label for entry in total.entries]
         assert receipt.cost.epsilon == budget.epsilon and not receipt.cost.proven  # simulated noise
         assert any("receipt" in note for note in error.__notes__)
@@ -284,7 +281,6 @@ def test_what_ends_a_run_before_its_first_charge_has_spent_nothing(name, doors):
 
 
 # ---- what a receipt is good for
-# --------------------------------------------------------------------------------------------------
 
 PARTS = ("scores/", "discovery/", "graphs/")
 
@@ -311,9 +307,8 @@ def test_a_retry_from_what_was_bought_costs_nothing(part, error, discrete, tmp_p
     ]
     for bought in copies:
         found = jaxcd.search(bought)
-        assert (
-            found.graph == whole.graph and found.spent == whole.spent and found.cost == whole.cost
-        )
+        assert found.graph == whole.graph and found.spent == whole.spent
+        assert found.cost == whole.cost
     assert total.path.read_bytes() == content
     # to buy it again would cost
     with pytest.raises((OptionError, BudgetExhausted), match="^ledger: "):
@@ -445,23 +440,18 @@ def test_a_search_by_tests_leaves_its_skeleton_and_its_numbers(algorithm, discre
         jaxcd.discover(discrete, **options)
     receipt = jaxcd.receipt_of(caught.value)
     assert receipt.spent == whole.spent and receipt.cost == whole.cost
-    assert (
-        receipt.partial.graph.names == whole.graph.names
-        and receipt.partial.separating_sets == whole.separating_sets
-    )
+    assert receipt.partial.graph.names == whole.graph.names
+    assert receipt.partial.separating_sets == whole.separating_sets
     with np.load(receipt.save(tmp_path / "bought.npz"), allow_pickle=False) as archive:
         rows = json.loads(str(archive["ledger"]))
         assert [row["label"] for row in rows] == [row["label"] for row in whole.info["ledger"]]
-        assert (
-            len(archive.files) == 1 + len(receipt.purchases)
-            and len(receipt.purchases) == len(rows) > 0
-        )
+        assert len(archive.files) == 1 + len(receipt.purchases)
+        assert len(receipt.purchases) == len(rows) > 0
         for purchase in receipt.purchases:
             assert np.array_equal(archive[f"{purchase.index}: {purchase.label}"], purchase.values)
 
 
 # ---- many columns
-# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["marginals", "second-moments", "features"])
@@ -484,16 +474,12 @@ def test_seventy_columns_are_searched_once_they_are_bought(kind, tmp_path):
     run = jaxcd.discover(
         data, budget=Budget(1.0, 1e-6), key=None, noise=simulated(), linear=True, release_out=file
     )
-    assert (
-        run.info["release"] == kind
-        and run.graph.names == tuple(names)
-        and run.graph.marks.shape == (70, 70)
-    )
+    assert run.info["release"] == kind and run.graph.names == tuple(names)
+    assert run.graph.marks.shape == (70, 70)
     assert jaxcd.search(jaxcd.Release.load(file)).graph == run.graph
 
 
 # ---- before the first charge
-# --------------------------------------------------------------------------------------------------
 
 
 def test_what_does_not_fit_is_refused_before_it_is_paid_for(discrete, numeric, tmp_path):
@@ -532,7 +518,6 @@ def test_what_does_not_fit_is_refused_before_it_is_paid_for(discrete, numeric, t
 
 
 # ---- the command line
-# --------------------------------------------------------------------------------------------------
 
 RUN = (
     "discover",
@@ -690,11 +675,8 @@ def test_the_command_line_has_spent_nothing_before_the_first_charge(part, error,
     content = total.path.read_bytes()
     words = (*RUN, "--ledger", "people.ledger", "--release-out", "bought.npz")
     assert broken_command(error("injected"), part, *words, paid=False) == CODES.get(error)
-    assert (
-        total.path.read_bytes() == content
-        and kept_files() == []
-        and not Path("bought.npz").exists()
-    )
+    assert total.path.read_bytes() == content and kept_files() == []
+    assert not Path("bought.npz").exists()
     assert "was spent" not in capsys.readouterr().err
     assert main(words) == 0  # and the whole of it is still there
     assert total.remaining_epsilon == 0.0

@@ -212,8 +212,7 @@ def test_failures_beside_gaussian_noise():
 def test_bad_options_are_refused_before_anything_is_charged(bad: dict):
     account = accountant(7)
     options = {"exits": (1, 1), "width": 1.0, "epsilon": 1.0, "delta": 0.1, "label": "x", **bad}
-    with pytest.raises(OptionError):
-        propose_test_release(account, 0.0, **options)
+    pytest.raises(OptionError, propose_test_release, account, 0.0, **options)
     assert account.ledger.to_table() == []
 
 

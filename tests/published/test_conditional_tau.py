@@ -19,7 +19,7 @@ from jaxcd.privacy import NO_PRIVACY
 from jaxcd.published import ConditionalTau
 from jaxcd.published.accounting import claimed_sensitivity
 from jaxcd.queries import Door, Session
-from tests.helpers import coded
+from tests.helpers import coded, refused
 
 
 def dataset(codes: np.ndarray, cardinalities: list[int]) -> Dataset:
@@ -69,7 +69,7 @@ def pvalue(codes: np.ndarray, cardinalities: list[int], *given_columns: int) -> 
 @settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
-    n=st.integers(2, 40),
+    n=st.sampled_from([2, 3, 4, 5, 9, 17, 40]),
     skew=st.sampled_from([1.0, 0.3, 0.02]),
     n_given=st.integers(0, 3),
 )
@@ -148,6 +148,7 @@ def test_one_record_turns_nan_into_a_half():
     assert pvalue(codes, [2, 8]) == pytest.approx(0.5, abs=0.01)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(20, 400), n_given=st.integers(0, 3))
 def test_a_subsample_answers_as_its_own_data_set(seed, n, n_given):
@@ -200,8 +201,7 @@ def test_numeric_columns_are_refused():
     frame = {"a": [0.1, 0.2, 0.3], "b": [1.0, 2.0, 3.0]}
     domain = Domain({"a": Numeric(lower=0, upper=1), "b": Numeric(lower=0, upper=3)})
     data = Dataset.from_array(np.stack([frame["a"], frame["b"]], axis=1), domain=domain)
-    with pytest.raises(DomainError, match="'a'"):
-        Session(Door(data, NO_PRIVACY), ConditionalTau(), alpha=0.1)
+    refused(DomainError, "'a'", Session, data, ConditionalTau(), alpha=0.1, budget=NO_PRIVACY)
 
 
 def test_levels_beyond_a_byte():

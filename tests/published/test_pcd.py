@@ -31,7 +31,7 @@ from jaxcd.published.pcd_bounds import (
     kusner_hsic_sensitivity,
 )
 from jaxcd.published.pcd_rcit import PublishedColumns, PublishedRCIT, median_gap
-from tests.helpers import numbers
+from tests.helpers import numbers, refused
 
 ALPHA = 0.05
 DAG = nx.DiGraph([(f"z{i}", node) for i in range(3) for node in "xy"])
@@ -85,6 +85,7 @@ def test_median_gap_is_the_median_distance(values, unit):
     assert median_gap(values) == pytest.approx(lower_median, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given_names", [(), ("z0",), ("z0", "z1", "z2")])
 def test_statistic_and_pvalue_are_the_dense_ones(given_names):
     data = dataset(300, seed=4)
@@ -316,11 +317,8 @@ def test_the_run_itself_shows_it():
 def test_is_not_proved_and_says_why():
     run = pcd(dataset(), epsilon=1.0, key=jax.random.key(0), max_level=0, n_permutations=20)
     for cost in (run.cost, run.spent):
-        assert (
-            not cost.proven
-            and "without noise" in cost.reason
-            and "depends on the data" in cost.reason
-        )
+        assert not cost.proven and "without noise" in cost.reason
+        assert "depends on the data" in cost.reason
     assert run.info["secure_noise"] is False and not run.exhausted
     assert run.cost.epsilon == run.info["n_noisy"] * 1.0 == run.info["total_epsilon"] > 0
 
@@ -364,6 +362,7 @@ def sequential(
     return sets, n_tests, n_noisy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "epsilon"), [(0, 1.0), (1, 20.0)])
 def test_is_the_sequential_algorithm(seed, epsilon):
     data = dataset(300, seed=seed)
@@ -445,18 +444,14 @@ def test_dense_reference_is_the_librarys():
 )
 def test_wrong_options(wrong):
     options = {"epsilon": 1.0, "key": jax.random.key(0)} | wrong
-    with pytest.raises(OptionError, match=next(iter(wrong))):
-        pcd(dataset(20), **options)
+    refused(OptionError, next(iter(wrong)), pcd, dataset(20), **options)
 
 
 def test_wrong_data():
-    with pytest.raises(DomainError, match="4 rows"):
-        pcd(dataset(3), epsilon=1.0, key=jax.random.key(0))
+    refused(DomainError, "4 rows", pcd, dataset(3), epsilon=1.0, key=jax.random.key(0))
     domain = Domain({"a": Categorical(("u", "v")), "b": Numeric()})
     data = Dataset(domain, np.zeros((9, 1), dtype=np.int32), np.arange(9.0)[:, None])
-    with pytest.raises(DomainError, match="categorical"):
-        pcd(data, epsilon=1.0, key=jax.random.key(0))
+    refused(DomainError, "categorical", pcd, data, epsilon=1.0, key=jax.random.key(0))
     with pytest.raises(OptionError, match="None"):
         pcd(None, epsilon=1.0, key=jax.random.key(0))  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="key"):
-        PublishedRCIT().prepare(dataset(20))
+    refused(OptionError, "key", PublishedRCIT().prepare, dataset(20))

@@ -20,7 +20,7 @@ from jaxcd.releases.base import Release
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation
 from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures, cosine_features
 from jaxcd.releases.features.feature_score import FeatureScore
-from tests.helpers import simulated
+from tests.helpers import measured, refused, simulated
 
 BUDGET = jaxcd.Budget(1.0, 1e-6)
 
@@ -28,13 +28,6 @@ BUDGET = jaxcd.Budget(1.0, 1e-6)
 def pc_features(release: ReleasedFeatures) -> jaxcd.DiscoveryResult:
     decider = jaxcd.Threshold(0.01)
     return jaxcd.pc(release, test=CanonicalCorrelation(), decider=decider, key=None, max_level=2)
-
-
-def dataset(values: np.ndarray, *, declared: bool = True) -> Dataset:
-    names = [f"x{i}" for i in range(values.shape[1])]
-    return Dataset.from_array(
-        values, domain=Domain({name: Numeric() for name in names}, declared=declared)
-    )
 
 
 def collider(n: int, *, seed: int) -> np.ndarray:
@@ -62,7 +55,7 @@ class TestFeatures:
     def test_without_noise_the_covariance_is_that_of_the_features(self):
         values = collider(3000, seed=0)
         release = Features(n_features=3, decay=1.0).release(
-            dataset(values), budget=jaxcd.NO_PRIVACY
+            measured(values), budget=jaxcd.NO_PRIVACY
         )
         from jaxcd.privacy import Accountant, Ledger
         from jaxcd.privacy.rank_maps import release_rank_maps
@@ -119,11 +112,8 @@ class TestTheNumberOfFeatures:
             for rho in (1e-6, 0.005, 0.02, 0.05, 0.2, math.inf)
         ]
         for numbers in (by_rows, by_rho):
-            assert (
-                numbers == sorted(numbers)
-                and (numbers[0], numbers[-1]) == (2, 6)
-                and len(set(numbers)) >= 4
-            )
+            assert numbers == sorted(numbers) and (numbers[0], numbers[-1]) == (2, 6)
+            assert len(set(numbers)) >= 4
 
     @pytest.mark.parametrize(("n", "rho"), [(10_000, 0.02), (20_000, 0.02), (3_000, 0.3)])
     def test_it_is_the_largest_under_which_noise_is_half_of_a_variance(self, n: int, rho: float):
@@ -145,21 +135,21 @@ class TestTheNumberOfFeatures:
     def test_the_release_has_it_and_asked_numbers_stay(self):
         values = collider(2_000, seed=0)
         small = Features().release(
-            dataset(values), budget=jaxcd.Budget(0.3, 1e-6), noise=simulated()
+            measured(values), budget=jaxcd.Budget(0.3, 1e-6), noise=simulated()
         )
         large = Features().release(
-            dataset(values), budget=jaxcd.Budget(50.0, 1e-6), noise=simulated()
+            measured(values), budget=jaxcd.Budget(50.0, 1e-6), noise=simulated()
         )
         assert small.sizes == (2,) * 4 and large.sizes == (6,) * 4
-        assert Features().release(dataset(values), budget=jaxcd.NO_PRIVACY).sizes == (6,) * 4
+        assert Features().release(measured(values), budget=jaxcd.NO_PRIVACY).sizes == (6,) * 4
         asked = Features(n_features=5).release(
-            dataset(values), budget=jaxcd.Budget(0.3, 1e-6), noise=simulated()
+            measured(values), budget=jaxcd.Budget(0.3, 1e-6), noise=simulated()
         )
         assert asked.sizes == (5,) * 4
 
     def test_few_rows_get_fewer_features_than_rows(self):
         assert (
-            Features().release(dataset(collider(20, seed=0)), budget=jaxcd.NO_PRIVACY).sizes
+            Features().release(measured(collider(20, seed=0)), budget=jaxcd.NO_PRIVACY).sizes
             == (4,) * 4
         )
 
@@ -181,13 +171,11 @@ class TestNoise:
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
     def test_the_price_is_the_budget(self, epsilon: float):
         release = Features().release(
-            dataset(collider(500, seed=0)), budget=jaxcd.Budget(epsilon, 1e-6)
+            measured(collider(500, seed=0)), budget=jaxcd.Budget(epsilon, 1e-6)
         )
         assert (release.cost.epsilon, release.cost.proven) == (epsilon, True)
-        assert (
-            release.spent.epsilon == pytest.approx(epsilon, rel=1e-9)
-            and release.spent.epsilon <= epsilon
-        )
+        assert release.spent.epsilon == pytest.approx(epsilon, rel=1e-9)
+        assert release.spent.epsilon <= epsilon
 
 
 class TestCanonicalCorrelation:
@@ -196,7 +184,7 @@ class TestCanonicalCorrelation:
         residuals.
         """
         release = Features(n_features=3).release(
-            dataset(collider(5000, seed=1)), budget=jaxcd.NO_PRIVACY
+            measured(collider(5000, seed=1)), budget=jaxcd.NO_PRIVACY
         )
         c, (x, y, z, _) = release.covariance, release.blocks
 
@@ -228,7 +216,7 @@ class TestCanonicalCorrelation:
                 ]
             )
             release = Features(n_features=3).release(
-                dataset(values), budget=jaxcd.Budget(epsilon, 1e-6), noise=simulated(seed)
+                measured(values), budget=jaxcd.Budget(epsilon, 1e-6), noise=simulated(seed)
             )
             marginal.append(log_pvalue(release, 0, 3))
             conditional.append(log_pvalue(release, 0, 1, (2,)))
@@ -240,17 +228,17 @@ class TestCanonicalCorrelation:
     def test_its_power_on_dependence_without_correlation(self):
         values = collider(20_000, seed=2)
         assert abs(np.corrcoef(values[:, 0], values[:, 1])[0, 1]) < 0.05
-        release = Features().release(dataset(values), budget=BUDGET, noise=simulated())
+        release = Features().release(measured(values), budget=BUDGET, noise=simulated())
         assert log_pvalue(release, 0, 1) < -50
         assert log_pvalue(release, 1, 3) > math.log(0.001) > log_pvalue(release, 1, 3, (2,))
 
     def test_the_noise_is_in_the_null(self):
         values = collider(5000, seed=3)
         exact = CanonicalCorrelation().prepare(
-            Features().release(dataset(values), budget=jaxcd.NO_PRIVACY)
+            Features().release(measured(values), budget=jaxcd.NO_PRIVACY)
         )
         noisy = CanonicalCorrelation().prepare(
-            Features().release(dataset(values), budget=BUDGET, noise=simulated())
+            Features().release(measured(values), budget=BUDGET, noise=simulated())
         )
         for query in (Query(0, 3), Query(0, 2, (1,))):
             assert noisy.null_moments(query)[1] > 2 * exact.null_moments(query)[1]
@@ -260,7 +248,7 @@ class TestSearches:
     @pytest.mark.parametrize("search", [search_features, pc_features])
     def test_a_nonlinear_collider(self, search):
         release = Features().release(
-            dataset(collider(50_000, seed=4)), budget=BUDGET, noise=simulated(1)
+            measured(collider(50_000, seed=4)), budget=BUDGET, noise=simulated(1)
         )
         run = search(release)
         truth = jaxcd.MixedGraph.from_dag(_dag(("x0", "x1"), ("x1", "x2"), ("x3", "x2")))
@@ -287,7 +275,7 @@ class TestSearches:
 
     @pytest.mark.parametrize("epsilon", [1.0, 0.1, 0.01])
     def test_nothing_is_found_in_noise(self, epsilon: float):
-        independent = dataset(np.random.default_rng(4).normal(size=(1000, 6)))
+        independent = measured(np.random.default_rng(4).normal(size=(1000, 6)))
         for seed in range(3):
             found = Features().release(
                 independent, budget=jaxcd.Budget(epsilon, 1e-6), noise=simulated(seed)
@@ -296,7 +284,7 @@ class TestSearches:
 
     def test_the_score_is_equal_for_equivalent_graphs(self):
         release = Features().release(
-            dataset(collider(1000, seed=6)), budget=BUDGET, noise=simulated()
+            measured(collider(1000, seed=6)), budget=BUDGET, noise=simulated()
         )
         score = FeatureScore(release)
         adjacency = np.zeros((4, 4), dtype=bool)
@@ -312,7 +300,7 @@ class TestSearches:
 
     def test_without_noise_the_score_is_the_likelihood_ratio_of_normal_features(self):
         release = Features(n_features=3).release(
-            dataset(collider(4000, seed=7)), budget=jaxcd.NO_PRIVACY
+            measured(collider(4000, seed=7)), budget=jaxcd.NO_PRIVACY
         )
         score = FeatureScore(release, effect=0.0)
         x, y = release.blocks[:2]
@@ -335,7 +323,7 @@ class TestSearches:
             z, w = rng.uniform(-3, 3, size=(2, n))
             x, y = np.sin(z + w) + 0.3 * rng.normal(size=(2, n))
             release = Features().release(
-                dataset(np.column_stack([x, y, z, w])), budget=jaxcd.NO_PRIVACY
+                measured(np.column_stack([x, y, z, w])), budget=jaxcd.NO_PRIVACY
             )
             statistic, mean, _ = (
                 CanonicalCorrelation().prepare(release).null_moments(Query(0, 1, (2, 3)))
@@ -355,7 +343,7 @@ def _dag(*edges: tuple[str, str]):
 
 class TestFileAndErrors:
     def test_the_file(self, tmp_path):
-        release = Features().release(dataset(collider(300, seed=0)), budget=BUDGET)
+        release = Features().release(measured(collider(300, seed=0)), budget=BUDGET)
         loaded = Release.load(release.save(tmp_path / "features.npz"))
         assert isinstance(loaded, ReleasedFeatures)
         np.testing.assert_array_equal(loaded.moments, release.moments)
@@ -365,8 +353,7 @@ class TestFileAndErrors:
         arrays = dict(np.load(tmp_path / "features.npz"))
         arrays["moments"] = arrays["moments"][:3]
         np.savez(tmp_path / "bad.npz", **arrays)
-        with pytest.raises(FormatError, match="damaged"):
-            Release.load(tmp_path / "bad.npz")
+        refused(FormatError, "damaged", Release.load, tmp_path / "bad.npz")
 
     @pytest.mark.parametrize(
         "budget", [BUDGET, jaxcd.NO_PRIVACY, jaxcd.Budget(1e-3, 1e-6)], ids=str
@@ -400,16 +387,16 @@ class TestFileAndErrors:
 
     def test_refusals_come_before_any_charge(self, monkeypatch):
         monkeypatch.setattr(jaxcd.privacy.Ledger, "charge", lambda *_: pytest.fail("charged"))
-        data = dataset(collider(300, seed=0))
+        data = measured(collider(300, seed=0))
         for budget, word in ((None, "budget"), (jaxcd.Budget(1.0), "delta")):
-            with pytest.raises(OptionError, match=word):
-                Features().release(data, budget=budget)
+            refused(OptionError, word, data, budget=budget)
+        refused(OptionError, "Features", data, budget=BUDGET, options=3)
         with pytest.raises(DataError, match="8 features"):
-            Features().release(dataset(collider(9, seed=0)), budget=BUDGET)
+            Features().release(measured(collider(9, seed=0)), budget=BUDGET)
         with pytest.raises(DataError, match="24 features"):
-            Features(n_features=6).release(dataset(collider(20, seed=0)), budget=BUDGET)
+            Features(n_features=6).release(measured(collider(20, seed=0)), budget=BUDGET)
         with pytest.raises(PrivacyError, match="inferred"):
-            Features().release(dataset(collider(300, seed=0), declared=False), budget=BUDGET)
+            Features().release(measured(collider(300, seed=0), declared=False), budget=BUDGET)
 
     @pytest.mark.parametrize(
         "wrong",
@@ -426,18 +413,15 @@ class TestFileAndErrors:
         ],
     )
     def test_wrong_options(self, wrong):
-        with pytest.raises(OptionError, match=next(iter(wrong))):
-            Features(**wrong)
+        refused(OptionError, next(iter(wrong)), Features, **wrong)
 
     def test_searches_want_this_release(self):
-        data = dataset(collider(300, seed=0))
+        data = measured(collider(300, seed=0))
         for call in (search_features, FeatureScore):
-            with pytest.raises(OptionError, match="features"):
-                call(data)
+            refused(OptionError, "features", call, data)
         release = Features().release(data, budget=BUDGET)
         for call, options in (
             (search_features, {"penalty": 0.0}),
             (FeatureScore, {"n_candidates": 0}),
         ):
-            with pytest.raises(OptionError, match=next(iter(options))):
-                call(release, **options)
+            refused(OptionError, next(iter(options)), call, release, **options)

@@ -12,6 +12,7 @@ import pytest
 
 import jaxcd
 from jaxcd.releases import Release
+from tests.helpers import refused
 
 FIRST_EDITION = Path(__file__).parent / "version_1"
 #: kind: epsilon, delta, rows, columns, and the edges that the first edition found
@@ -54,6 +55,5 @@ def test_a_failed_write_leaves_the_old_file(
         raise OSError("no space left on device")
 
     monkeypatch.setattr(np, "savez_compressed", broken)
-    with pytest.raises(OSError, match="no space"):
-        old.save(path)
+    refused(OSError, "no space", old.save, path)
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]

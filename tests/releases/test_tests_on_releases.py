@@ -33,11 +33,6 @@ TABLE_TESTS = [jaxcd.ChiSquare(), jaxcd.GTest(), jaxcd.KendallTau()]
 NAMED = {"ids": lambda test: test.name}
 
 
-def dataset(rows: np.ndarray, *cardinalities: int) -> jaxcd.Dataset:
-    domain = levelled(*cardinalities)
-    return coded(rows, domain)
-
-
 def answers(
     data: jaxcd.Dataset | Release, test: CITest, queries: list[Query]
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -61,7 +56,7 @@ class TestWithoutNoise:
         """Also with empty strata and levels that do not occur."""
         rng = np.random.default_rng(seed)
         levels = (2, 3, 2, 4)
-        data = dataset(
+        data = coded(
             np.column_stack(
                 [rng.choice(k, size=60, p=rng.dirichlet(np.full(k, 0.5))) for k in levels]
             ),
@@ -110,10 +105,8 @@ class TestWithoutNoise:
             "colliders": jaxcd.discovery.ColliderRule.MAJORITY,
         }
         on_data, on_release = search(data, budget=FREE, **options), search(release, **options)
-        assert (
-            on_release.graph == on_data.graph
-            and on_release.separating_sets == on_data.separating_sets
-        )
+        assert on_release.graph == on_data.graph
+        assert on_release.separating_sets == on_data.separating_sets
 
 
 class TestStrata:
@@ -210,7 +203,7 @@ def _marginals(noise: jaxcd.SimulatedNoise, budget: jaxcd.Budget | None) -> Rele
     x = rng.integers(0, 2, 20_000)
     y = (x + (rng.random(20_000) < 0.2)) % 3
     z = (y + (rng.random(20_000) < 0.3)) % 2
-    data = dataset(np.column_stack([x, y, z, rng.integers(0, 2, 20_000)]), 2, 3, 2, 2)
+    data = coded(np.column_stack([x, y, z, rng.integers(0, 2, 20_000)]), 2, 3, 2, 2)
     return jaxcd.release(
         data, jaxcd.Marginals(), budget=FREE if budget is None else budget, noise=noise
     )
@@ -290,16 +283,15 @@ class TestCalibration:
             _rejections(n, 1.0, 1, 2, EVEN, runs=60, seed=1, dependence=0.01)[0]
             for n in (1_000, 10_000, 100_000)
         ]
-        assert (
-            (power[0] < 0.6).all() and (np.diff(power, axis=0) >= 0).all() and (power[2] == 1).all()
-        )
+        assert (power[0] < 0.6).all() and (np.diff(power, axis=0) >= 0).all()
+        assert (power[2] == 1).all()
 
     def test_on_marginals(self):
         """Noise that strata share is in the null: independent columns, all subsets measured, with
         noise as large as the counts' own.
         """
         rng = np.random.default_rng(0)
-        data = dataset(rng.integers(0, 2, (2000, 3)), 2, 2, 2)
+        data = coded(rng.integers(0, 2, (2000, 3)), 2, 2, 2)
         variances = {s: 300.0 if len(s) < 3 else 60.0 for s in _interactions(np.zeros((2, 2, 2)))}
         cost = jaxcd.privacy.PrivacyCost(
             1.0, 1e-6, jaxcd.privacy.Relation.REPLACE_ONE, False, "made for a test"
@@ -426,6 +418,6 @@ class TestRefusals:
             search(self.RELEASE, test=jaxcd.KendallTau(), decider=row.decider, key=None)
 
     def test_a_dataset_still_needs_a_budget(self):
-        data = dataset(np.zeros((5, 2)), 2, 2)
+        data = coded(np.zeros((5, 2)), 2, 2)
         with pytest.raises(OptionError, match="budget = None"):
             jaxcd.pc(data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), key=None)

@@ -18,7 +18,7 @@ from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.scores import BDeuScore
 from jaxcd.scores.counts import DataCounts, TableCounts, denoised_counts
 from jaxcd.scores.equivalence import equivalence_keys
-from tests.helpers import coded
+from tests.helpers import coded, refused
 
 CARDINALITIES = (2, 3, 2, 4)
 RNG = np.random.default_rng(0)
@@ -146,9 +146,7 @@ def test_refusals():
     for weight in (0.0, -1.0, math.nan, math.inf, True, "10"):
         with pytest.raises(OptionError, match="equivalent_sample_size"):
             BDeuScore.of_data(DATA, equivalent_sample_size=weight)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="max_parents"):
-        BDeuScore.of_data(DATA, max_parents=-1)
+    refused(OptionError, "max_parents", BDeuScore.of_data, DATA, max_parents=-1)
     with pytest.raises(DomainError, match="numeric"):
         BDeuScore.of_data(jaxcd.Dataset.from_array(RNG.normal(size=(20, 2))))
-    with pytest.raises(DataError, match="not negative"):
-        TableCounts(np.array([[1.0, -1.0]]), n_samples=1)
+    refused(DataError, "not negative", TableCounts, np.array([[1.0, -1.0]]), n_samples=1)

@@ -14,7 +14,7 @@ import jaxcd
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.releases import GaussianScore, SecondMoments, SetScore
 from jaxcd.scores import BIC, BDeu, BDeuScore, BICScore, GaussianDataScore
-from tests.helpers import numbers, sampled
+from tests.helpers import numbers, refused, sampled
 
 RNG = np.random.default_rng(0)
 MIXING = np.array(
@@ -72,10 +72,8 @@ def test_configurations_choose_the_score():
             assert noiseless.local(node, parents) == pytest.approx(
                 exact.local(node, parents), rel=1e-9
             )
-    assert (
-        BIC().prepare(LEVELS).max_parents == 4
-        and BIC().prepare(LEVELS, max_parents=2).max_parents == 2
-    )
+    assert BIC().prepare(LEVELS).max_parents == 4
+    assert BIC().prepare(LEVELS, max_parents=2).max_parents == 2
     assert BIC().prepare(marginals, max_parents=1).max_parents == 1
 
 
@@ -105,10 +103,7 @@ def test_refusals():
             DomainError, match="discrete and numeric columns together, and 'y' is numeric"
         ):
             config.prepare(mixed)
-    with pytest.raises(DomainError, match=r"'a' is numeric; use BIC\(\)"):
-        BDeu().prepare(NUMBERS)
+    refused(DomainError, r"'a' is numeric; use BIC\(\)", BDeu().prepare, NUMBERS)
     marginals = jaxcd.release(LEVELS, jaxcd.Marginals(), budget=jaxcd.NO_PRIVACY)
-    with pytest.raises(OptionError, match=r"marginals.*use BIC\(\)"):
-        BDeu().prepare(marginals)
-    with pytest.raises(OptionError, match="penalty_discount = 2"):
-        BIC(penalty_discount=2.0).prepare(marginals)
+    refused(OptionError, r"marginals.*use BIC\(\)", BDeu().prepare, marginals)
+    refused(OptionError, "penalty_discount = 2", BIC(penalty_discount=2.0).prepare, marginals)
