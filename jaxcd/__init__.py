@@ -18,7 +18,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _MOVED = {
     "jaxcd.advice": "Plan Recommendation",

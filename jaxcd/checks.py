@@ -1,5 +1,6 @@
 """Checks of arguments.  One policy for all: Python's and NumPy's numbers are numbers, truth values
-and texts are not, and NaN passes no check.
+are not, and NaN passes no check.  (Budgets and mechanisms read a number that is written as text,
+too: :func:`check_positive`, :func:`check_nonnegative`, :func:`check_share`.)
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def check_share(
 
 
 def _as_float(name: str, value: Any, cure: str) -> float:
-    if isinstance(value, (bool, np.bool_, str, bytes)):
+    if isinstance(value, (bool, np.bool_)):
         raise OptionError(f"{name} must be a number, got {value!r}: {cure}")
     try:
         return float(value)

@@ -57,7 +57,7 @@ from typing import final
 import numpy as np
 from scipy.special import xlogy
 
-from jaxcd.checks import check_positive
+from jaxcd.checks import check_number
 from jaxcd.data import Dataset
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.local.base import LocalMechanism
@@ -164,7 +164,7 @@ class ChannelScore(BatchedScore):
         _check_separable(mechanism)
         self._cardinalities = mechanism.check(data.domain)
         self._n = data.n_samples
-        self._penalty = check_positive("penalty", penalty, cure="1 is usual")
+        self._penalty = check_number("penalty", penalty, 0, ends="(]", cure="1 is usual")
         self._noise: _ColumnNoise | _RecordNoise
         if isinstance(mechanism, CombinedKaryResponse):
             self._noise = _RecordNoise(kept(mechanism.epsilon, math.prod(self._cardinalities)))
@@ -300,7 +300,7 @@ class ChannelAwareBIC(ScoreConfig):
 
     def __post_init__(self) -> None:
         _check_separable(self.mechanism)
-        check_positive("penalty_discount", self.penalty_discount, cure="1 is usual")
+        check_number("penalty_discount", self.penalty_discount, 0, ends="(]", cure="1 is usual")
 
     def prepare(
         self, data: Dataset | ScoredSource, *, max_parents: int | None = None

@@ -26,7 +26,7 @@ from typing import final
 import numpy as np
 from scipy.special import gammaln
 
-from jaxcd.checks import check_positive
+from jaxcd.checks import check_number
 from jaxcd.data import Dataset
 from jaxcd.scores.base import BatchedScore, several_levels
 from jaxcd.scores.counts import CountedSets, Counts, DataCounts
@@ -56,8 +56,8 @@ class BDeuScore(BatchedScore):
         equivalent_sample_size: float = 10.0,
         max_parents: int = 3,
     ) -> None:
-        weight = check_positive(
-            "equivalent_sample_size", equivalent_sample_size, cure="10 is usual"
+        weight = check_number(
+            "equivalent_sample_size", equivalent_sample_size, 0, ends="(]", cure="10 is usual"
         )
         super().__init__(names, max_parents=max_parents)
 

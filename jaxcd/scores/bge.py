@@ -31,7 +31,7 @@ from typing import final
 import numpy as np
 from scipy.special import gammaln
 
-from jaxcd.checks import check_positive, is_whole
+from jaxcd.checks import check_number, is_whole
 from jaxcd.data import Dataset
 from jaxcd.errors import DataError, OptionError
 from jaxcd.ops import standardising
@@ -72,11 +72,13 @@ class BGeScore(BatchedScore):
         max_parents: int = 3,
     ) -> None:
         d = len(tuple(names))
-        weight = check_positive("alpha_mu", alpha_mu, cure="1 is usual")
+        weight = check_number("alpha_mu", alpha_mu, 0, ends="(]", cure="1 is usual")
         freedom = (
             d + weight + 1
             if alpha_w is None
-            else check_positive("alpha_w", alpha_w, cure="the number of columns + 2 is usual")
+            else check_number(
+                "alpha_w", alpha_w, 0, ends="(]", cure="the number of columns + 2 is usual"
+            )
         )
         if not freedom > d + 1:
             raise OptionError(
@@ -192,9 +194,11 @@ class BGe(ScoreConfig):
     standardised: bool = True
 
     def __post_init__(self) -> None:
-        check_positive("alpha_mu", self.alpha_mu, cure="1 is usual")
+        check_number("alpha_mu", self.alpha_mu, 0, ends="(]", cure="1 is usual")
         if self.alpha_w is not None:
-            check_positive("alpha_w", self.alpha_w, cure="the number of columns + 2 is usual")
+            check_number(
+                "alpha_w", self.alpha_w, 0, ends="(]", cure="the number of columns + 2 is usual"
+            )
 
     def prepare(
         self, data: Dataset | ScoredSource, *, max_parents: int | None = None

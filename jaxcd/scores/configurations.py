@@ -11,7 +11,7 @@ import abc
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from jaxcd.checks import check_positive
+from jaxcd.checks import check_number
 from jaxcd.data import Dataset
 from jaxcd.errors import DomainError
 from jaxcd.scores.base import LocalScore
@@ -93,7 +93,7 @@ class BIC(ScoreConfig):
     penalty_discount: float = 1.0
 
     def __post_init__(self) -> None:
-        check_positive("penalty_discount", self.penalty_discount, cure="1 is the BIC's")
+        check_number("penalty_discount", self.penalty_discount, 0, ends="(]", cure="1 is the BIC's")
 
     def prepare(
         self, data: Dataset | ScoredSource, *, max_parents: int | None = None
@@ -138,7 +138,9 @@ class BDeu(ScoreConfig):
     equivalent_sample_size: float = 10.0
 
     def __post_init__(self) -> None:
-        check_positive("equivalent_sample_size", self.equivalent_sample_size, cure="10 is usual")
+        check_number(
+            "equivalent_sample_size", self.equivalent_sample_size, 0, ends="(]", cure="10 is usual"
+        )
 
     def prepare(
         self, data: Dataset | ScoredSource, *, max_parents: int | None = None

@@ -19,7 +19,7 @@ from typing import final
 
 import numpy as np
 
-from jaxcd.checks import check_positive
+from jaxcd.checks import check_number
 from jaxcd.data import Dataset
 from jaxcd.ops import correlation, double_precision
 from jaxcd.scores.base import BatchedScore
@@ -47,7 +47,7 @@ class GaussianDataScore(BatchedScore):
 
     def __init__(self, data: Dataset, *, max_parents: int = 6, penalty: float = 1.0) -> None:
         super().__init__(data.names, max_parents=max_parents)
-        price = check_positive("penalty", penalty, cure="1 is the BIC's")
+        price = check_number("penalty", penalty, 0, ends="(]", cure="1 is the BIC's")
         with double_precision():
             matrix = np.asarray(
                 correlation.correlation_matrix(

@@ -64,7 +64,7 @@ def test_options_that_underflow_are_refused():
         ):
             anm(x, np.zeros(16), budget=BUDGET, bounds=BOUNDS, key=jax.random.key(0), **wrong)
         refused(OptionError, next(iter(wrong)), jaxcd.BoundedRCIT, **wrong)
-    with pytest.raises(OptionError, match="width = 1e-310 is not a finite number from 1e-6"):
+    with pytest.raises(OptionError, match="width = 1e-310 is not a finite number from 1e-06"):
         LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE, width=1e-310)
 
 

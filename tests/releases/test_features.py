@@ -389,8 +389,7 @@ class TestFileAndErrors:
         monkeypatch.setattr(jaxcd.privacy.Ledger, "charge", lambda *_: pytest.fail("charged"))
         data = measured(collider(300, seed=0))
         for budget, word in ((None, "budget"), (jaxcd.Budget(1.0), "delta")):
-            refused(OptionError, word, data, budget=budget)
-        refused(OptionError, "Features", data, budget=BUDGET, options=3)
+            refused(OptionError, word, Features().release, data, budget=budget)
         with pytest.raises(DataError, match="8 features"):
             Features().release(measured(collider(9, seed=0)), budget=BUDGET)
         with pytest.raises(DataError, match="24 features"):

@@ -202,7 +202,7 @@ def test_refusals():
             jaxcd.Dataset.from_array([[0, 1.0], [1, 1.5]], domain=numeric), budget=Budget(1.0)
         )
     inferred = jaxcd.Dataset.from_array([["x", "y"], ["y", "x"]], names=["a", "b"])
-    refused(PrivacyError, "declare", inferred, budget=Budget(1.0))
+    refused(PrivacyError, "declare", Histogram().release, inferred, budget=Budget(1.0))
     with pytest.raises(TypeError, match="budget"):
         Histogram().release(EIGHT)  # type: ignore[call-arg]
     with pytest.raises(OptionError, match="budget = None"):

@@ -367,7 +367,7 @@ class TestErrors:
     def test_columns_that_are_not_numeric(self):
         domain = Domain({"a": Numeric(), "b": Categorical(("u", "v"))})
         data = Dataset.from_array([[0.5, "u"], [1.5, "v"]], domain=domain)
-        refused(DomainError, "'b'.*not numeric", data, budget=BUDGET)
+        refused(DomainError, "'b'.*not numeric", SecondMoments().release, data, budget=BUDGET)
 
     def test_values_that_are_no_numbers_do_not_come_so_far(self):
         values = np.array([[0.0, math.nan], [1.0, 2.0]])
@@ -382,7 +382,7 @@ class TestErrors:
 
     def test_an_inferred_domain(self):
         data = measured(chain(300, np.random.default_rng(0)), declared=False)
-        refused(PrivacyError, "inferred", data, budget=BUDGET)
+        refused(PrivacyError, "inferred", SecondMoments().release, data, budget=BUDGET)
 
     def test_mechanisms_refuse_it(self):
         data = measured(chain(300, np.random.default_rng(0)))

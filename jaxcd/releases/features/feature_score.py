@@ -20,7 +20,7 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxcd.checks import check_count, check_positive
+from jaxcd.checks import check_count, check_number
 from jaxcd.releases.base import Release, check_kind
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation, raised
 from jaxcd.scores.base import BatchedScore, log_rows, strongest
@@ -60,7 +60,7 @@ class FeatureScore(BatchedScore):
         n_candidates: int = 10,
     ) -> None:
         bought: Any = check_kind(release, "features")
-        penalty = check_positive("penalty", penalty, cure="1 is the BIC's")
+        penalty = check_number("penalty", penalty, 0, ends="(]", cure="1 is the BIC's")
         check_count("n_candidates", n_candidates, minimum=1, cure="10 is usual")
         super().__init__(bought.names, max_parents=max_parents)
         self._release: Any = bought

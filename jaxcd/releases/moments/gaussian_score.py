@@ -16,7 +16,7 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxcd.checks import check_count, check_positive
+from jaxcd.checks import check_count, check_number
 from jaxcd.releases.base import Release, check_kind
 from jaxcd.scores.base import BatchedScore, log_rows, strongest
 from jaxcd.scores.gaussian_data import log_conditional_variances
@@ -49,7 +49,7 @@ class GaussianScore(BatchedScore):
         penalty: float = 2.0,
     ) -> None:
         moments: Any = check_kind(release, "second-moments")
-        penalty = check_positive("penalty", penalty, cure="2 is usual, 1 is the BIC's")
+        penalty = check_number("penalty", penalty, 0, ends="(]", cure="2 is usual, 1 is the BIC's")
         check_count("n_candidates", n_candidates, minimum=1, cure="14 is usual")
         super().__init__(moments.names, max_parents=max_parents)
         self._penalty, self._n_candidates = penalty, n_candidates
