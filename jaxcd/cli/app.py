@@ -22,6 +22,15 @@ from jaxcd.cli.checking import check, verify
 from jaxcd.cli.direction import direction
 from jaxcd.cli.ledger import ledger
 from jaxcd.cli.privatize import privatize
+from jaxcd.cli.shared import (
+    AsJson,
+    File,
+    LedgerPath,
+    NoPrivacyFlag,
+    SimulatedNoiseFlag,
+    TotalDelta,
+    TotalEpsilon,
+)
 from jaxcd.errors import JaxcdError, OptionError, PrivacyWarning
 
 __all__ = ["app", "main"]
@@ -139,18 +148,8 @@ def discover(
         int | None,
         typer.Option(help="Rows to sample from the network. (Default: 10000.)", show_default=False),
     ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="Total epsilon, positive; fixed before the data is read.", show_default=False
-        ),
-    ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            help="Total delta, from 0, far below 1 / rows. (Default: 0.)", show_default=False
-        ),
-    ] = None,
+    epsilon: TotalEpsilon = None,
+    delta: TotalDelta = None,
     max_rows_per_person: Annotated[
         int | None,
         typer.Option(
@@ -158,14 +157,8 @@ def discover(
             show_default=False,
         ),
     ] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            help="Ledger file that the run is charged to as well (see `jaxcd ledger`).",
-            show_default=False,
-        ),
-    ] = None,
-    no_privacy: Annotated[bool, typer.Option("--no-privacy", help="Run without a budget.")] = False,
+    ledger: LedgerPath = None,
+    no_privacy: NoPrivacyFlag = False,
     hide: Annotated[
         list[str] | None,
         typer.Option(
@@ -229,13 +222,7 @@ def discover(
             help="Seed of the network's sample and of simulated noise; secure noise has none."
         ),
     ] = 0,
-    simulated_noise: Annotated[
-        bool,
-        typer.Option(
-            "--simulated-noise",
-            help="Repeatable noise, for experiments: the result is not for release.",
-        ),
-    ] = False,
+    simulated_noise: SimulatedNoiseFlag = False,
     clip: Annotated[
         bool,
         typer.Option(
@@ -265,9 +252,7 @@ def discover(
         bool,
         typer.Option("--force", help="Write into an existing folder, over an existing release."),
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the graph only.")] = False,
     progress: Annotated[
         bool | None,
@@ -388,20 +373,13 @@ def recommend(
     epsilon: Annotated[
         float | None, typer.Option(help="Total epsilon, positive.", show_default=False)
     ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            help="Total delta, from 0, far below 1 / rows. (Default: 0.)", show_default=False
-        ),
-    ] = None,
+    delta: TotalDelta = None,
     no_privacy: Annotated[bool, typer.Option("--no-privacy", help="Without a budget.")] = False,
     linear: Annotated[
         bool,
         typer.Option("--linear", help="Relations among numeric columns are known to be linear."),
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say which method suits a domain, a number of rows and a budget, and why; no data is read."""
     import jaxcd
@@ -429,9 +407,7 @@ app.command()(check)
 
 @app.command(name="domain")
 def write_domain(
-    file: Annotated[
-        Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)
-    ],
+    file: File,
     out: Annotated[Path, typer.Option(help="Domain file to write.")] = Path("domain.json"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from jaxcd.cli.shared import AsJson
+
 __all__ = ["audit"]
 
 
@@ -22,9 +24,7 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="Folder for audit.json and audit.svg.", show_default=False)
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Attack every privacy claim of this installation; no data of yours is read.
 

@@ -10,24 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
+from jaxcd.cli.shared import AsJson, DomainFile, File
+
 __all__ = ["check", "verify"]
 
 
-def check(
-    file: Annotated[
-        Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)
-    ],
-    domain: Annotated[
-        Path,
-        typer.Option(
-            help="Domain file: the declared levels and bounds of FILE's columns.",
-            show_default=False,
-        ),
-    ],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
-) -> None:
+def check(file: File, domain: DomainFile, as_json: AsJson = False) -> None:
     """List the cells that fit no declaration, for the owner of the data: what this prints is NOT
     private.
 
@@ -54,9 +42,7 @@ def verify(
             show_default=False,
         ),
     ],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compute every price of a certificate again from its sensitivities and scales, and the total
     with Google's dp-accounting.

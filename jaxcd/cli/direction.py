@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jaxcd.cli.shared import (
+    AsJson,
+    File,
+    LedgerPath,
+    NoPrivacyFlag,
+    SimulatedNoiseFlag,
+    TotalEpsilon,
+)
 from jaxcd.errors import DomainError, OptionError, PrivacyError, SensitivityError
 
 if TYPE_CHECKING:
@@ -33,9 +41,7 @@ _Bounds = tuple[tuple[float, float], tuple[float, float]]
 
 
 def direction(
-    file: Annotated[
-        Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)
-    ],
+    file: File,
     x: Annotated[
         str | None, typer.Option(help="Name of one column of numbers.", show_default=False)
     ] = None,
@@ -45,13 +51,8 @@ def direction(
     method: Annotated[
         str, typer.Option(help="anm, reci, or without privacy also igci or cds.")
     ] = "anm",
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="Total epsilon, positive; fixed before the data is read.", show_default=False
-        ),
-    ] = None,
-    no_privacy: Annotated[bool, typer.Option("--no-privacy", help="Run without a budget.")] = False,
+    epsilon: TotalEpsilon = None,
+    no_privacy: NoPrivacyFlag = False,
     bounds: Annotated[
         tuple[float, float, float, float] | None,
         typer.Option(
@@ -83,29 +84,15 @@ def direction(
     seed: Annotated[
         int, typer.Option(help="Public seed of the split into halves, and of simulated noise.")
     ] = 0,
-    simulated_noise: Annotated[
-        bool,
-        typer.Option(
-            "--simulated-noise",
-            help="Repeatable noise, for experiments: the result is not for release.",
-        ),
-    ] = False,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            help="Ledger file that the run is charged to as well (see `jaxcd ledger`).",
-            show_default=False,
-        ),
-    ] = None,
+    simulated_noise: SimulatedNoiseFlag = False,
+    ledger: LedgerPath = None,
     certificate_out: Annotated[
         Path | None,
         typer.Option(
             help="File for the certificate, which `jaxcd verify` checks.", show_default=False
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say which of two columns causes the other, and how sure that is.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jaxcd.cli.shared import AsJson
 from jaxcd.errors import OptionError
 
 if TYPE_CHECKING:
@@ -43,9 +44,7 @@ def ledger(
             help="To make one: the most rows that one person has. (Default: 1.)", show_default=False
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a ledger file (what was spent on a data set, by which analyses, and what is left), or
     make one.

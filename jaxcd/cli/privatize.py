@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jaxcd.cli.shared import DomainFile, File, SimulatedNoiseFlag
 from jaxcd.errors import DataError, OptionError, PrivacyError
 
 if TYPE_CHECKING:  # the library takes a second to load, and --help needs none of it
@@ -35,16 +36,8 @@ _COMBINED_GEOMETRIC = "geometric-combined"
 
 
 def privatize(
-    file: Annotated[
-        Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)
-    ],
-    domain: Annotated[
-        Path,
-        typer.Option(
-            help="Domain file: the declared levels and bounds of FILE's columns.",
-            show_default=False,
-        ),
-    ],
+    file: File,
+    domain: DomainFile,
     mechanism: Annotated[
         str,
         typer.Option(
@@ -116,13 +109,7 @@ def privatize(
             show_default=False,
         ),
     ] = None,
-    simulated_noise: Annotated[
-        bool,
-        typer.Option(
-            "--simulated-noise",
-            help="Repeatable noise, for experiments: the result is not for release.",
-        ),
-    ] = False,
+    simulated_noise: SimulatedNoiseFlag = False,
     seed: Annotated[int, typer.Option(help="Seed of simulated noise; secure noise has none.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     as_json: Annotated[
