@@ -33,6 +33,7 @@ def model(seed: int, n: int, dependent: bool) -> np.ndarray:
     )
 
 
+@pytest.mark.slow
 def test_rcit_keeps_its_level_and_sees_nonlinear_dependence():
     options = dict(test=jaxcd.RCIT(n_permutations=39), budget=jaxcd.NO_PRIVACY, given=("x2",))
     rejected = [

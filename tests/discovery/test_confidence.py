@@ -339,6 +339,7 @@ def test_every_search_on_a_release_can_be_repeated(discrete: jaxcd.Dataset) -> N
         assert pickle.loads(pickle.dumps(run)).graph == run.graph
 
 
+@pytest.mark.slow
 def test_probable_edges_are_more_often_true() -> None:
     """Over many models and noises, edges that return in every draw are in the truth more often than
     edges that do not.

@@ -213,6 +213,7 @@ def test_without_selection_nothing_is_lost_by_leaving_out_its_rules():
 # ---- random graphs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(6))
 def test_seeded_graphs(block: int):
     """Exact; and the three ways to the PAG, and other column orders, agree."""
@@ -360,6 +361,7 @@ json.dump(answers, sys.stdout)
 """
 
 
+@pytest.mark.slow
 def test_hash_seed():
     root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))

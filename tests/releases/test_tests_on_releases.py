@@ -255,6 +255,7 @@ def _rejections(
 
 
 class TestCalibration:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("n", "epsilon", "n_given", "levels", "shares"),
         [
