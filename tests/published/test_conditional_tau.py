@@ -201,7 +201,8 @@ def test_numeric_columns_are_refused():
     frame = {"a": [0.1, 0.2, 0.3], "b": [1.0, 2.0, 3.0]}
     domain = Domain({"a": Numeric(lower=0, upper=1), "b": Numeric(lower=0, upper=3)})
     data = Dataset.from_array(np.stack([frame["a"], frame["b"]], axis=1), domain=domain)
-    refused(DomainError, "'a'", Session, data, ConditionalTau(), alpha=0.1, budget=NO_PRIVACY)
+    door = Door(data, NO_PRIVACY)
+    refused(DomainError, "'a'", Session, door, ConditionalTau(), alpha=0.1)
 
 
 def test_levels_beyond_a_byte():
