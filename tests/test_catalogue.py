@@ -136,9 +136,6 @@ def test_a_decider_keeps_the_budget_repeats_and_says_what_it_paid(row: DeciderRo
             jaxcd.pc(data, budget=jaxcd.Budget(8.0), noise=simulated(), **ask)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Scheduled does not say that the decider inside it needs a delta"
-)
 def test_a_decider_by_level_needs_a_delta_if_the_one_inside_it_does() -> None:
     inner = jaxcd.NoisyThreshold(noise=decisions.Noise.GAUSSIAN)
     assert inner.needs_delta and jaxcd.Scheduled(inner).needs_delta

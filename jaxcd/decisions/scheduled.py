@@ -188,6 +188,11 @@ class Scheduled(Decider):
         """``Scheduled(...)`` with the inner decider's name."""
         return f"Scheduled({self.decider.name})"
 
+    @property
+    def needs_delta(self) -> bool:  # type: ignore[override]
+        """Whether the inner decider does."""
+        return self.decider.needs_delta
+
     def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
         """Refused: what is bought differs by level."""
         raise OptionError(

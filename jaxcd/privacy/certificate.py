@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import hashlib
 import json
 import math
@@ -149,6 +150,11 @@ def _row_json(row: Mapping[str, object]) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """The software that a run rests on."""
+    return dict(_versions())
+
+
+@functools.cache
+def _versions() -> Mapping[str, str]:
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
