@@ -52,8 +52,8 @@ def by_release(
 
 
 def pc_moments(
-    bought: jaxcd.Release, *, alpha: float = 0.01, max_level: int = 3
+    release: jaxcd.Release, *, alpha: float = 0.01, max_level: int = 3
 ) -> jaxcd.DiscoveryResult:
     """PC by Fisher's z on released moments."""
     decider = jaxcd.Threshold(alpha)
-    return jaxcd.pc(bought, test=jaxcd.FisherZ(), decider=decider, key=None, max_level=max_level)
+    return jaxcd.pc(release, test=jaxcd.FisherZ(), decider=decider, key=None, max_level=max_level)
