@@ -32,6 +32,7 @@ from benchmarks import (
     run_time,
     sources,
 )
+from tests.helpers import refused
 
 pytestmark = pytest.mark.slow
 
@@ -110,8 +111,7 @@ def test_timing_is_apart_from_compilation():
 
 
 def test_a_missing_network_file_is_named(tmp_path, capsys):
-    with pytest.raises(SystemExit, match="sachs"):
-        sources.load_networks(["sachs"], tmp_path)
+    refused(SystemExit, "sachs", sources.load_networks, ["sachs"], tmp_path)
     assert (
         "alarm" not in sources.load_networks(None, tmp_path)
         and "alarm is left out" in capsys.readouterr().err
@@ -538,14 +538,13 @@ def test_the_allowance_of_time():
     allowance.check(1000)  # not slow
     allowance.take(2.5, compiles=False)
     allowance.check(0)  # done is done
-    with pytest.raises(frontier.TooSlow, match="a run took 2.5 s, and 1 more after 14 s"):
-        allowance.check(1)
+    refused(frontier.TooSlow, "a run took 2.5 s, and 1 more after 14 s", allowance.check, 1)
     endless = frontier.Allowance(slow=2.0, limit=10.0)
     endless.take(11.0, compiles=True)
-    with pytest.raises(frontier.TooSlow):
-        endless.check(1)
-    with pytest.raises(frontier.TooSlow):
-        frontier.Allowance(slow=2.0, limit=10.0, last=3.0).check(4)  # known from fewer rows
+    pytest.raises(frontier.TooSlow, endless.check, 1)
+    pytest.raises(
+        frontier.TooSlow, frontier.Allowance(slow=2.0, limit=10.0, last=3.0).check, 4
+    )  # known from fewer rows
 
 
 def test_what_fails_is_left_out_with_its_words(tmp_path):
@@ -560,8 +559,7 @@ def test_who_overspends_is_found(tmp_path):
     def overspends(data, epsilon, key):
         return frontier_methods.by_release(jaxcd.Histogram(), 0.0)(data, epsilon + 0.5, key)
 
-    with pytest.raises(AssertionError, match="of epsilon 1"):
-        frontier_case(tmp_path, overspends, runs=1, limit=1.0)
+    refused(AssertionError, "of epsilon 1", frontier_case, tmp_path, overspends, runs=1, limit=1.0)
 
 
 def test_a_histogram_is_not_tried_on_large_domains(tmp_path):
@@ -655,8 +653,9 @@ def test_a_bif_file_is_a_network_anywhere(tmp_path):
     assert (case.name, case.n_columns, case.n_cells) == ("own", 2, 4) and case.source(1)[
         0
     ].n_samples == 50
-    with pytest.raises(SystemExit, match="no such file"):
-        frontier_methods.cases([str(tmp_path / "none.bif")], None, [50])
+    refused(
+        SystemExit, "no such file", frontier_methods.cases, [str(tmp_path / "none.bif")], None, [50]
+    )
 
 
 @pytest.mark.parametrize(
@@ -691,11 +690,9 @@ def test_a_record_keeps_what_it_has(tmp_path):
     )
     second.add({"x": 3, "y": None, "f": 1.0})
     assert not second.left_out and [row["environment"] for row in second.rows] == [0, 1]
-    with pytest.raises(SystemExit, match="settings"):
-        record(True, n=2)
+    refused(SystemExit, "settings", record, True, n=2)
     (tmp_path / "a.json").write_text("[]")
-    with pytest.raises(SystemExit, match="no result file"):
-        record(True, n=1)
+    refused(SystemExit, "no result file", record, True, n=1)
     assert not record(False, n=1).rows
 
 

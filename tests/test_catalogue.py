@@ -132,8 +132,9 @@ def test_a_decider_keeps_the_budget_repeats_and_says_what_it_paid(row: DeciderRo
         assert jaxcd.verify(run.certificate()).holds
         assert "n_tests" not in run.info
     if row.decider.needs_delta:
-        with pytest.raises(OptionError, match="delta"):
-            jaxcd.pc(data, budget=jaxcd.Budget(8.0), noise=simulated(), **ask)
+        refused(
+            OptionError, "delta", jaxcd.pc, data, budget=jaxcd.Budget(8.0), noise=simulated(), **ask
+        )
 
 
 def test_a_decider_by_level_needs_a_delta_if_the_one_inside_it_does() -> None:

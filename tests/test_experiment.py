@@ -98,8 +98,7 @@ def test_options_have_a_quick_value():
     assert (one.parse([]).epsilon, one.parse([]).kind) == ([1.0, 2.0], "a")
     quick = one.parse(["--quick"])
     assert (quick.epsilon, quick.kind, quick.out.name) == ([4.0], "a", "some_quick.json")
-    with pytest.raises(SystemExit):
-        one.parse(["--quick", "--full"])
+    pytest.raises(SystemExit, one.parse, ["--quick", "--full"])
 
 
 def test_a_table_shows_errors_and_what_is_not_there():

@@ -16,6 +16,7 @@ from benchmarks.local_mechanisms import KINDS, Level
 from jaxcd import local
 from jaxcd.pairwise import Direction
 from jaxcd.pairwise.pairs import CausePair
+from tests.helpers import refused
 
 pytestmark = pytest.mark.slow
 
@@ -42,8 +43,7 @@ def test_p_max_is_the_probability_of_the_truth(kind):
 def test_a_p_max_below_pure_noise_is_refused():
     for kind in KINDS:
         if kind.label in ("k-RR", "geometric"):
-            with pytest.raises(jaxcd.errors.OptionError, match="1/10"):
-                kind.at(Level.P_MAX, 0.05, TEN)
+            refused(jaxcd.errors.OptionError, "1/10", kind.at, Level.P_MAX, 0.05, TEN)
 
 
 def test_numbers_are_the_codes_and_denoising_without_noise_keeps_the_joint():

@@ -18,7 +18,7 @@ from jaxcd.api import Algorithm
 from jaxcd.decisions import Threshold, TreeOptions
 from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.releases import Features, Histogram, Marginals, SecondMoments
-from tests.helpers import simulated
+from tests.helpers import refused, simulated
 
 PURE, BOTH = jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6)
 
@@ -202,8 +202,9 @@ def test_what_is_refused():
     ):
         jaxcd.recommend(mixed, 100, budget=PURE)
     for linear in (False, True):
-        with pytest.raises(DomainError, match="delta > 0"):
-            jaxcd.recommend(numeric(3), 100, budget=PURE, linear=linear)
+        refused(
+            DomainError, "delta > 0", jaxcd.recommend, numeric(3), 100, budget=PURE, linear=linear
+        )
 
 
 def test_mixed_columns_have_confidence_and_no_tests(monkeypatch):
@@ -273,8 +274,9 @@ class TestPlanOfRelease:
         planned = plan_release(data.domain, n, kind=jaxcd.Features(), budget=BOTH)
         # features of length one: a correlation is r covariances
         assert planned.noise == pytest.approx(bought.sigma * bought.sizes[0], rel=1e-9)
-        with pytest.raises(OptionError, match="delta"):
-            plan_release(data.domain, n, kind=jaxcd.Features(), budget=PURE)
+        refused(
+            OptionError, "delta", plan_release, data.domain, n, kind=jaxcd.Features(), budget=PURE
+        )
 
     def test_words_where_noise_is_all(self):
         small, large = (

@@ -27,6 +27,7 @@ from jaxcd.plotting import comparison_figure, comparison_png, graph_figure, grap
 from jaxcd.plotting.layout import layered_layout
 from jaxcd.privacy.certificate import Certified
 from jaxcd.report import FILES, check_folder, grouped_ledger, metrics_json, write_report
+from tests.helpers import refused
 
 EVIL = '<script>alert("x")</script> & \'$y$'
 PAG = MixedGraph.from_edges(["a", "b", "c", "d", "e"], ["a o-> b", "b <-> c", "c o-o d", "a --> d"])
@@ -211,8 +212,7 @@ def test_probable_edges_have_thicker_lines_and_keep_their_colors() -> None:
     assert len({line.get_linewidth() for line in left.lines}) == 3
     assert len({line.get_linewidth() for line in right.lines}) == 1
     for wrong in (np.zeros((3, 3)), np.full((4, 4), np.nan), np.triu(strengths), 2 * strengths):
-        with pytest.raises(OptionError, match="strengths"):
-            plot_graph(graph, strengths=wrong)
+        refused(OptionError, "strengths", plot_graph, graph, strengths=wrong)
 
 
 def test_comparison_refuses() -> None:
@@ -222,10 +222,10 @@ def test_comparison_refuses() -> None:
         (lambda: comparison_figure(PAG.marks, PAG), "estimate: a ndarray"),  # type: ignore[arg-type]
         (lambda: comparison_figure(PAG, PAG, highlight="ab"), "one text"),
     ):
-        with pytest.raises(OptionError, match=message):
-            call()
-    with pytest.raises(GraphError, match="unknown"):
-        comparison_figure(PAG, MixedGraph.empty(["a", "b", "c", "d", "z"]))
+        refused(OptionError, message, call)
+    refused(
+        GraphError, "unknown", comparison_figure, PAG, MixedGraph.empty(["a", "b", "c", "d", "z"])
+    )
 
 
 def test_the_same_graph_gives_the_same_file() -> None:
@@ -259,14 +259,12 @@ def test_plot_graph_uses_the_axes_it_is_given_and_no_pyplot(
 
 
 def test_plot_graph_refuses() -> None:
-    with pytest.raises(GraphError, match="nobody"):
-        plot_graph(PAG, highlight=["nobody"])
-    with pytest.raises(OptionError, match="one text"):
-        plot_graph(PAG, highlight="ab")
-    with pytest.raises(GraphError, match="unknown"):
-        plot_graph(PAG, truth=MixedGraph.empty(["a", "b", "c", "d", "z"]))
-    with pytest.raises(OptionError, match="not a MixedGraph"):
-        plot_graph(nx.DiGraph())  # type: ignore[arg-type]
+    refused(GraphError, "nobody", plot_graph, PAG, highlight=["nobody"])
+    refused(OptionError, "one text", plot_graph, PAG, highlight="ab")
+    refused(
+        GraphError, "unknown", plot_graph, PAG, truth=MixedGraph.empty(["a", "b", "c", "d", "z"])
+    )
+    refused(OptionError, "not a MixedGraph", plot_graph, nx.DiGraph())
 
 
 # ---- reports
@@ -557,8 +555,7 @@ def test_existing_folder_is_kept_without_force(
     folder.mkdir()
     (folder / "notes.txt").write_text("keep me")
     (folder / "graph.dot").write_text("old")
-    with pytest.raises(OptionError, match=r"mine' exists.*--force"):
-        write_report(secure, folder)
+    refused(OptionError, r"mine' exists.*--force", write_report, secure, folder)
     assert sorted(path.name for path in folder.iterdir()) == ["graph.dot", "notes.txt"]
     write_report(secure, folder, force=True)
     assert (folder / "notes.txt").read_text() == "keep me"
@@ -571,10 +568,8 @@ def test_check_folder_refuses_files(tmp_path: Path) -> None:
     file.write_text("")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     for path in (file, tmp_path / "dangling"):
-        with pytest.raises(OptionError, match="is a file"):
-            check_folder(path, force=True)
-    with pytest.raises(OptionError, match="cannot be made"):
-        check_folder(file / "below" / "it")
+        refused(OptionError, "is a file", check_folder, path, force=True)
+    refused(OptionError, "cannot be made", check_folder, file / "below" / "it")
     assert check_folder(str(tmp_path / "a" / "b")) == tmp_path / "a" / "b"
     assert not (tmp_path / "a").exists()
 
@@ -582,8 +577,9 @@ def test_check_folder_refuses_files(tmp_path: Path) -> None:
 def test_a_failure_leaves_nothing(
     secure: jaxcd.DiscoveryResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(GraphError):
-        write_report(secure, tmp_path / "x", truth=MixedGraph.empty(["other"]))
+    pytest.raises(
+        GraphError, write_report, secure, tmp_path / "x", truth=MixedGraph.empty(["other"])
+    )
     assert list(tmp_path.iterdir()) == []
     write = Path.write_bytes
 
@@ -593,6 +589,5 @@ def test_a_failure_leaves_nothing(
         return write(path, content)
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(OSError, match="No space"):
-        write_report(secure, tmp_path / "x")
+    refused(OSError, "No space", write_report, secure, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []

@@ -207,13 +207,10 @@ def test_bounds_that_are_refused(lower: Any, upper: Any) -> None:
 
 
 def test_domains_that_are_refused() -> None:
-    with pytest.raises(DomainError, match="'a' is declared twice"):
-        Domain([("a", Numeric()), ("a", Numeric())])  # type: ignore[arg-type]
-    with pytest.raises(DomainError, match="'a' is of the unknown type"):
-        Domain({"a": ("yes", "no")})  # type: ignore[dict-item]
+    refused(DomainError, "'a' is declared twice", Domain, [("a", Numeric()), ("a", Numeric())])
+    refused(DomainError, "'a' is of the unknown type", Domain, {"a": ("yes", "no")})
     refused(DomainError, "at least one column", Domain, {})
-    with pytest.raises(DomainError, match="column name 3"):
-        Domain({3: Numeric()})  # type: ignore[dict-item]
+    refused(DomainError, "column name 3", Domain, {3: Numeric()})
     with pytest.raises(DomainError, match="'height' is not in the domain"):
         EXAMPLE["height"]
     refused(DomainError, "declared twice", EXAMPLE.select, ["age", "age"])

@@ -56,11 +56,13 @@ def test_the_domain_may_be_a_path(tmp_path: Path) -> None:
     check_good(data)
     assert data.domain == DOMAIN and data.domain.declared
     check_good(read_csv(tmp_path / "people.csv", domain=str(tmp_path / "people.domain.json")))
-    with pytest.raises(DataError, match="other.json"):
-        read_csv(tmp_path / "people.csv", domain=tmp_path / "other.json")
+    refused(
+        DataError, "other.json", read_csv, tmp_path / "people.csv", domain=tmp_path / "other.json"
+    )
     (tmp_path / "other.json").write_text("{")
-    with pytest.raises(FormatError, match="other.json"):
-        read_csv(tmp_path / "people.csv", domain=tmp_path / "other.json")
+    refused(
+        FormatError, "other.json", read_csv, tmp_path / "people.csv", domain=tmp_path / "other.json"
+    )
 
 
 def test_without_a_domain_one_is_inferred_and_not_declared(tmp_path: Path) -> None:

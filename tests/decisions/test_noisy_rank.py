@@ -151,15 +151,16 @@ def test_every_draw_is_charged_before_it_is_made_and_as_large_as_the_price():
             epsilon=0.25,
             label="x",
         )
-    with pytest.raises(BudgetExhausted):
-        noisy_rank(
-            Accountant(ledger, sampler),
-            np.arange(20.0),
-            rank=1,
-            sensitivity=0.5,
-            epsilon=0.25,
-            label="x",
-        )
+    pytest.raises(
+        BudgetExhausted,
+        noisy_rank,
+        Accountant(ledger, sampler),
+        np.arange(20.0),
+        rank=1,
+        sensitivity=0.5,
+        epsilon=0.25,
+        label="x",
+    )
     assert len(sampler.scales) == 4
     steps = (0.5 + 4 * 0.01) * 2**30
     assert all((steps + 2) / 0.25 <= scale <= (steps + 4) / 0.25 for scale in sampler.scales)

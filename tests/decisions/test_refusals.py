@@ -90,14 +90,16 @@ class TestBeforeAnyCharge:
     @pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
     @ROWS
     def test_discrete_tests_on_numeric_columns(self, row: DeciderRow, test):
-        with pytest.raises(first_of(DomainError, row)):
-            private(data=NUMERIC, test=test, decider=row.decider)
+        pytest.raises(
+            first_of(DomainError, row), private, data=NUMERIC, test=test, decider=row.decider
+        )
 
     @ROWS
     def test_oracles_have_no_privacy(self, row: DeciderRow):
         oracle = jaxcd.Oracle(jaxcd.networks.load("cancer").dag)
-        with pytest.raises((PrivacyError, OptionError)):
-            private(data=None, test=oracle, decider=row.decider)
+        pytest.raises(
+            (PrivacyError, OptionError), private, data=None, test=oracle, decider=row.decider
+        )
 
     @ROWS
     def test_the_majority_rule_where_single_questions_have_no_answer(self, row: DeciderRow):
@@ -125,8 +127,9 @@ class TestBeforeAnyCharge:
 
     def test_single_tests(self):
         options = {"budget": BUDGET, "key": None}
-        with pytest.raises(SensitivityError):
-            jaxcd.ci_test(DATA, "v0", "v1", test=jaxcd.ChiSquare(), **options)
+        pytest.raises(
+            SensitivityError, jaxcd.ci_test, DATA, "v0", "v1", test=jaxcd.ChiSquare(), **options
+        )
         with pytest.raises(PrivacyError):
             jaxcd.ci_test(
                 jaxcd.Dataset.from_array(CODES), "x1", "x2", test=jaxcd.CovarianceNorm(), **options
@@ -144,10 +147,12 @@ class TestBeforeAnyCharge:
 
     def test_discover(self):
         refused(DomainError, "delta", jaxcd.discover, NUMERIC, budget=jaxcd.Budget(1.0), key=None)
-        with pytest.raises(PrivacyError):
-            jaxcd.discover(jaxcd.Dataset.from_array(CODES), budget=BUDGET, key=None)
-        with pytest.raises(SensitivityError):
-            jaxcd.discover(DATA, budget=BUDGET, key=None, test=jaxcd.GTest())
+        pytest.raises(
+            PrivacyError, jaxcd.discover, jaxcd.Dataset.from_array(CODES), budget=BUDGET, key=None
+        )
+        pytest.raises(
+            SensitivityError, jaxcd.discover, DATA, budget=BUDGET, key=None, test=jaxcd.GTest()
+        )
 
 
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, 1.5, math.nan, math.inf, -math.inf])

@@ -132,8 +132,9 @@ def test_the_result_is_never_worse_than_its_starts_nor_than_its_neighbours():
 def test_options_are_checked():
     start = np.zeros((1, 4, 4), dtype=bool)
     for options in ({"n_climbs": 0}, {"patience": -1}, {"max_members": 1.5}):
-        with pytest.raises(OptionError, match=next(iter(options))):
-            equivalence_search(Drawn(0), starts=start, **options)  # type: ignore[arg-type]
+        refused(
+            OptionError, next(iter(options)), equivalence_search, Drawn(0), starts=start, **options
+        )
     refused(OptionError, "starts", equivalence_search, Drawn(0), starts=start[:0])
 
 

@@ -125,10 +125,8 @@ def test_refusals():
     refused(OptionError, "30 variables.*ordering_search", exact_search, _Wide())
     data = networks.load("cancer").sample(100, key=jax.random.key(0))
     release = Histogram().release(data, budget=Budget(1.0))
-    with pytest.raises(OptionError, match="no sum over nodes"):
-        exact_search(MeasurementErrorScore(release))  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="ReleasedHistogram"):
-        search_histogram(data)  # type: ignore[arg-type]
+    refused(OptionError, "no sum over nodes", exact_search, MeasurementErrorScore(release))
+    refused(OptionError, "ReleasedHistogram", search_histogram, data)
 
 
 class _Wide(LocalScore):

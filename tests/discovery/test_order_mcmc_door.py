@@ -174,8 +174,9 @@ def test_wrong_arguments(wrong: dict, match: str):
 
 def test_other_refusals():
     data, key = four_columns(20), jax.random.key(0)
-    with pytest.raises(PrivacyError, match="buy a release"):
-        jaxcd.order_mcmc(data, budget=jaxcd.Budget(1.0), key=key)
+    refused(
+        PrivacyError, "buy a release", jaxcd.order_mcmc, data, budget=jaxcd.Budget(1.0), key=key
+    )
     with pytest.raises(OptionError, match="neither a Dataset nor a Release"):
         jaxcd.order_mcmc(np.zeros((3, 3)), budget=NONE, key=key)
     bought = jaxcd.release(

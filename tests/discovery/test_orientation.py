@@ -21,6 +21,7 @@ from jaxcd.discovery.constraint.orientation import (
 )
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import DSeparation, MixedGraph, dag_to_cpdag, random_dag
+from tests.helpers import refused
 
 Sets = dict[frozenset[str], tuple[str, ...]]
 UNDIRECTED, BIDIRECTED = ConflictRule.UNDIRECTED, ConflictRule.BIDIRECTED
@@ -238,8 +239,9 @@ def test_unknown_and_ambiguous_triples_give_no_collider() -> None:
 def test_malformed_input_is_refused() -> None:
     chain = MixedGraph.from_edges(["a", "b", "c"], ["a --- b", "b --- c"])
     directed = MixedGraph.from_edges(["a", "b", "c"], ["a --> b"])
-    with pytest.raises(OptionError, match="ConflictRule"):
-        orient_colliders(chain, separating_sets={}, rule="undirected")  # type: ignore[arg-type]
+    refused(
+        OptionError, "ConflictRule", orient_colliders, chain, separating_sets={}, rule="undirected"
+    )
     with pytest.raises(GraphError, match="undirected edges only"):
         orient_colliders(directed, separating_sets={}, rule=UNDIRECTED)
     with pytest.raises(GraphError, match="pair of names"):

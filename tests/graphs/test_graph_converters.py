@@ -96,8 +96,9 @@ def test_causal_learn_convention() -> None:
     }
     for edge, matrix in expected.items():
         assert MixedGraph.from_edges(names, [edge]).to_causal_learn().tolist() == matrix, edge
-    with pytest.raises(GraphError, match="-1, 0, 1 and 2"):
-        from_causal_learn(np.array([[0, 5], [1, 0]]), names=names)
+    refused(
+        GraphError, "-1, 0, 1 and 2", from_causal_learn, np.array([[0, 5], [1, 0]]), names=names
+    )
     refused(GraphError, "shape", from_causal_learn, np.zeros((3, 3), int), names=names)
 
 

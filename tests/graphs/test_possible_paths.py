@@ -21,6 +21,7 @@ from jaxcd.graphs import (
     possible_descendants,
     random_dag,
 )
+from tests.helpers import refused
 
 
 def random_marks(n: int, rng: np.random.Generator) -> MixedGraph:
@@ -216,6 +217,5 @@ def test_malformed_questions_are_refused() -> None:
     ):
         pytest.raises(GraphError, call)
     for length in (0, -1, 1.5, float("nan"), True):
-        with pytest.raises(OptionError, match="max_path_length"):
-            possible_d_sep(graph, 0, max_path_length=length)  # type: ignore[arg-type]
+        refused(OptionError, "max_path_length", possible_d_sep, graph, 0, max_path_length=length)
     assert possible_d_sep(graph, 0, max_path_length=1) == (1,)

@@ -12,6 +12,7 @@ import jaxcd
 from jaxcd.errors import DataError, OptionError
 from jaxcd.pairwise import CausePair, Direction, PairResult, pair_accuracy, pair_accuracy_of
 from jaxcd.privacy import NO_PRIVACY, Ledger
+from tests.helpers import refused
 
 COST = Ledger(NO_PRIVACY).guarantee
 RIGHT, WRONG, NONE = Direction.X_TO_Y, Direction.Y_TO_X, Direction.UNDECIDED
@@ -122,8 +123,9 @@ def test_bad_input(results, truths, weights):
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, np.nan])
 def test_bad_confidence(confidence: float):
-    with pytest.raises(OptionError, match="confidence"):
-        pair_accuracy([answer(RIGHT)], [RIGHT], confidence=confidence)
+    refused(
+        OptionError, "confidence", pair_accuracy, [answer(RIGHT)], [RIGHT], confidence=confidence
+    )
 
 
 def test_rounding_decides_nothing():

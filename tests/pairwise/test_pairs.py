@@ -80,10 +80,8 @@ def test_missing_and_broken_files(tmp_path: Path):
 
 
 def test_options(tmp_path: Path):
-    with pytest.raises(OptionError, match="version = 100"):
-        tuebingen(tmp_path, version=100)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="which = 'SIM'"):
-        simulated(tmp_path, "SIM")  # type: ignore[arg-type]
+    refused(OptionError, "version = 100", tuebingen, tmp_path, version=100)
+    refused(OptionError, "which = 'SIM'", simulated, tmp_path, "SIM")
 
 
 def test_pairs_are_checked_and_read_only():

@@ -260,8 +260,9 @@ def test_nan_is_the_middle_of_the_bounds():
 
 def test_private_refusals():
     x, y = cubic(0)
-    with pytest.raises(PrivacyError, match="bounds: a private run needs public bounds"):
-        reci(x, y, budget=Budget(1.0))
+    refused(
+        PrivacyError, "bounds: a private run needs public bounds", reci, x, y, budget=Budget(1.0)
+    )
     with pytest.raises(
         SensitivityError, match=r"regressor = Polynomial\(degree=3\).*BoundedPolynomial"
     ):
@@ -341,8 +342,7 @@ def test_bad_options(build):
 
 
 def test_budget_has_no_default():
-    with pytest.raises(TypeError, match="budget"):
-        reci(np.arange(20.0), np.arange(20.0))  # type: ignore[call-arg]
+    refused(TypeError, "budget", reci, np.arange(20.0), np.arange(20.0))
 
 
 def test_results_print():

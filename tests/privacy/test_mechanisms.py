@@ -355,8 +355,9 @@ def test_no_privacy_adds_no_noise():
     assert above.first_above([0.0, 1.0, 2.0], threshold=1.0) == 1
     assert noise.calls == [] and len(accountant.ledger.entries) == 4
     assert not accountant.guarantee.proven and accountant.guarantee.epsilon == math.inf
-    with pytest.raises(BudgetExhausted):
-        laplace(room(), 0.5, sensitivity=1.0, epsilon=math.inf, label="x")
+    pytest.raises(
+        BudgetExhausted, laplace, room(), 0.5, sensitivity=1.0, epsilon=math.inf, label="x"
+    )
 
 
 def test_accountant():
@@ -375,6 +376,5 @@ def test_accountant():
 
 
 def test_the_relation_is_the_one_that_is_proved():
-    with pytest.raises(OptionError, match="REPLACE_ONE"):
-        Budget(1.0, 1e-6, "add-remove")  # type: ignore[arg-type]
+    refused(OptionError, "REPLACE_ONE", Budget, 1.0, 1e-6, "add-remove")
     assert [relation.value for relation in Relation] == ["replace-one"]

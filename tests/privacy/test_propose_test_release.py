@@ -21,7 +21,7 @@ from jaxcd.privacy.propose_test_release import (
     stability_threshold,
     stable_release,
 )
-from tests.helpers import simulated
+from tests.helpers import refused, simulated
 
 
 def accountant(seed: int) -> Accountant:
@@ -217,6 +217,7 @@ def test_bad_options_are_refused_before_anything_is_charged(bad: dict):
 
 
 def test_a_budget_without_delta_is_refused():
-    with pytest.raises(OptionError, match="delta"):
-        no_stability_budget(Budget(1.0), what="a stability-based release")
+    refused(
+        OptionError, "delta", no_stability_budget, Budget(1.0), what="a stability-based release"
+    )
     no_stability_budget(Budget(1.0, 1e-6), what="a stability-based release")

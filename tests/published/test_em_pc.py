@@ -369,5 +369,6 @@ def test_wrong_options(wrong):
 
 def test_numeric_columns_are_refused():
     data = jaxcd.Dataset.from_array(np.random.default_rng(0).normal(size=(50, 2)), names=["a", "b"])
-    with pytest.raises(DomainError, match="'a' is numeric"):
-        published.em_pc(data, epsilon=1.0, key=jax.random.key(0))
+    refused(
+        DomainError, "'a' is numeric", published.em_pc, data, epsilon=1.0, key=jax.random.key(0)
+    )

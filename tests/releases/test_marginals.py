@@ -458,8 +458,7 @@ def test_the_file(tmp_path):
 def test_refusals():
     data = dataset(chain(100, seed=13, d=3), 2, 2, 2)
     for missing in (None, 1.0):
-        with pytest.raises(OptionError, match="budget"):
-            Marginals().release(data, budget=missing)  # type: ignore[arg-type]
+        refused(OptionError, "budget", Marginals().release, data, budget=missing)
     mixed = jaxcd.Domain({"a": jaxcd.Categorical((0, 1)), "b": jaxcd.Numeric(0.0, 1.0)})
     with pytest.raises(DomainError, match="numeric"):
         Marginals().release(

@@ -90,12 +90,9 @@ def test_penalty_and_prior_are_passed_on():
 
 def test_refusals():
     for value in (0.0, -1.0, math.nan, math.inf, True, "1"):
-        with pytest.raises(OptionError, match="penalty_discount"):
-            BIC(penalty_discount=value)  # type: ignore[arg-type]
-        with pytest.raises(OptionError, match="equivalent_sample_size"):
-            BDeu(equivalent_sample_size=value)  # type: ignore[arg-type]
-        with pytest.raises(OptionError, match="penalty"):
-            GaussianDataScore(NUMBERS, penalty=value)  # type: ignore[arg-type]
+        refused(OptionError, "penalty_discount", BIC, penalty_discount=value)
+        refused(OptionError, "equivalent_sample_size", BDeu, equivalent_sample_size=value)
+        refused(OptionError, "penalty", GaussianDataScore, NUMBERS, penalty=value)
     columns = jaxcd.Domain([("x", jaxcd.Categorical(("a", "b"))), ("y", jaxcd.Numeric(0.0, 2.0))])
     mixed = jaxcd.Dataset.from_array([["a", 0.5], ["b", 0.7], ["a", 1.5]], domain=columns)
     for config in (BIC(), BDeu()):

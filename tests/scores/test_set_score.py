@@ -220,5 +220,6 @@ def test_wrong_arguments(wrong: dict):
 def test_another_release():
     domain = jaxcd.Domain([(f"v{j}", jaxcd.Categorical((0, 1))) for j in range(2)])
     data = jaxcd.Dataset.from_codes(np.zeros((5, 2), dtype=np.int32), domain=domain)
-    with pytest.raises(OptionError, match="ReleasedMarginals"):
-        SetScore(Histogram().release(data, budget=NO_PRIVACY))  # type: ignore[arg-type]
+    refused(
+        OptionError, "ReleasedMarginals", SetScore, Histogram().release(data, budget=NO_PRIVACY)
+    )
