@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -92,3 +93,11 @@ def data_folder(pytestconfig: pytest.Config) -> Path:
     if not folder.is_dir():
         pytest.skip("no data folder; set JAXCD_DATA or give --data")
     return folder.resolve()
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Any:
+    """``jaxcd`` on the command line, in this process."""
+    from tests.helpers import CommandLine  # imports JAX
+
+    return CommandLine(capsys)

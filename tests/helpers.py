@@ -1,7 +1,9 @@
-"""Makers of small data sets, domains, noise and sensitivities that many tests share."""
+"""Makers of small data sets, domains, noise and sensitivities that many tests share; commands."""
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 import jaxcd
 from jaxcd.citests import CITest, Sensitivity
+from jaxcd.cli import main
 from jaxcd.privacy import NoiseSampler
 
 
@@ -118,3 +121,49 @@ def stated(test: CITest, n: int, alpha: float = 0.05) -> Sensitivity:
     found = test.margin_sensitivity(alpha=alpha, n_samples=n, relation=relation)
     assert found is not None
     return found
+
+
+def words_of(*parts: Any) -> list[str]:
+    """The words of a command line: those of a text, as a shell splits it, those of the parts of a
+    list or tuple, and anything else (a path, a number) as one word.
+    """
+    found: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            found += shlex.split(part)
+        elif isinstance(part, (list, tuple)):
+            found += words_of(*part)
+        else:
+            found.append(str(part))
+    return found
+
+
+class CommandLine:
+    """``jaxcd`` with the words of these parts."""
+
+    def __init__(self, captured: pytest.CaptureFixture[str]) -> None:
+        self._captured = captured
+
+    def __call__(self, *parts: Any) -> tuple[int, str, str]:
+        """The exit code, and what went to stdout and stderr."""
+        self._captured.readouterr()
+        code = main(words_of(*parts))
+        return code, *self._captured.readouterr()
+
+    def shows(self, *parts: Any) -> str:
+        """What went to stdout, with exit code 0."""
+        code, out, err = self(*parts)
+        assert code == 0, err
+        return out
+
+    def json(self, *parts: Any) -> Any:
+        """What ``--json`` prints."""
+        return json.loads(self.shows(*parts, "--json"), parse_constant=pytest.fail)
+
+    def refuses(self, expected: str, *parts: Any) -> str:
+        """Exit code 2, nothing on stdout, and one line of plain words with these."""
+        code, out, err = self(*parts)
+        assert (code, out) == (2, "") and expected in err, err
+        assert err.startswith("jaxcd: ") and err.count("\n") == 1 and err.endswith("\n")
+        assert "Traceback" not in err
+        return err

@@ -32,7 +32,7 @@ from benchmarks import (
     run_time,
     sources,
 )
-from tests.helpers import refused
+from tests.helpers import refused, words_of
 
 pytestmark = pytest.mark.slow
 
@@ -40,19 +40,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def private_rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, Path]:
     out = tmp_path_factory.mktemp("results") / "deep" / "priv_pc.json"
-    tiny = [
-        "--rows",
-        "300",
-        "--runs",
-        "1",
-        "--networks",
-        "cancer",
-        "--epsilon",
-        "2",
-        "--per-round",
-        "1",
-    ]
-    priv_pc.main(["--quick", *tiny, "--out", str(out)])
+    tiny = "--quick --rows 300 --runs 1 --networks cancer --epsilon 2 --per-round 1 --out"
+    priv_pc.main(words_of(tiny, out))
     return json.loads(out.read_text()), out
 
 
@@ -87,9 +76,7 @@ def test_run_times(tmp_path, capsys):
     out = tmp_path / "run_time.json"
     # another test may have compiled the same programs, and then there is nothing to count
     jax.clear_caches()
-    run_time.main(
-        ["--quick", "--rows", "300", "--runs", "2", "--networks", "cancer", "--out", str(out)]
-    )
+    run_time.main(words_of("--quick --rows 300 --runs 2 --networks cancer --out", out))
     content = json.loads(out.read_text())
     parts = {
         part: [row for row in content["results"] if row["part"] == part] for part in run_time.TABLES
@@ -119,11 +106,26 @@ def test_a_missing_network_file_is_named(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "wrong", [["--runs", "0"], ["--epsilon", "nan"], ["--epsilon", "-1"], ["--networks", "nowhere"]]
+    ("benchmark", "wrong"),
+    [
+        *(
+            (priv_pc, wrong)
+            for wrong in ("--runs 0", "--epsilon nan", "--epsilon -1", "--networks nowhere")
+        ),
+        *(
+            (frontier, wrong)
+            for wrong in (
+                "--networks nowhere",
+                "--methods nothing",
+                "--epsilons 0",
+                "--merge none.json",
+            )
+        ),
+    ],
 )
-def test_wrong_options(wrong):
+def test_wrong_options(benchmark, wrong):
     with pytest.raises(SystemExit) as stop:
-        priv_pc.main(wrong)
+        benchmark.main(wrong.split())
     assert stop.value.code == 2
 
 
@@ -134,7 +136,7 @@ def read(out: Path) -> dict:
 
 def test_kernels(tmp_path, capsys):
     out = tmp_path / "kernels.json"
-    kernels.main(["--quick", "--sizes", "300", "600", "--out", str(out)])
+    kernels.main(words_of("--quick --sizes 300 600 --out", out))
     content = read(out)
     assert [row["n_samples"] for row in content["results"]] == [300, 600, 300, 600]
     for row in content["results"]:
@@ -176,7 +178,7 @@ def test_peers_see_the_same_data(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(kernels, "MATCHES", (match, absent))
     out = tmp_path / "kernels.json"
-    kernels.main(["--quick", "--peers", "--sizes", "300", "600", "--out", str(out)])
+    kernels.main(words_of("--quick --peers --sizes 300 600 --out", out))
     content = read(out)
     (row,) = (row for row in content["results"] if row["peer"])
     assert (
@@ -190,9 +192,7 @@ def test_peers_see_the_same_data(tmp_path, monkeypatch):
 
 def test_calibration(tmp_path):
     out = tmp_path / "calibration.json"
-    calibration.main(
-        ["--quick", "--sizes", "100", "--levels", "0", "1", "--runs", "3", "--out", str(out)]
-    )
+    calibration.main(words_of("--quick --sizes 100 --levels 0 1 --runs 3 --out", out))
     rows = read(out)["results"]
     assert [(row["test"], row["level"]) for row in rows] == [("HSIC", 0), ("RCIT", 1)]
     for row in rows:
@@ -222,7 +222,7 @@ def test_the_mean_index_has_the_spread_of_one_column():
 
 def test_a_whole_search_says_its_work(tmp_path, capsys):
     out = tmp_path / "rcit_pc.json"
-    rcit_pc.main(["--quick", "--rows", "100", "--max-level", "1", "--out", str(out)])
+    rcit_pc.main(words_of("--quick --rows 100 --max-level 1 --out", out))
     (row,) = read(out)["results"]
     assert row["structure"] == "cancer" and row["levels"][0][1] == 10
     # with one conditioning column at most 5 sets, and 4 targets of each
@@ -237,7 +237,7 @@ def test_options_that_are_not_given(tmp_path):
     assert (quick.networks, quick.sizes, quick.runs, quick.max_level) == (["cancer"], [500], 2, 1)
     assert (full.out.name, quick.out.name) == ("pcd_figure2.json", "pcd_figure2_quick.json")
     chosen = pcd_figure1.EXPERIMENT.parse(
-        ["--quick", "--sizes", "70", "60", "70", "--levels", "0", "--out", str(tmp_path / "a.json")]
+        words_of("--quick --sizes 70 60 70 --levels 0 --out", tmp_path / "a.json")
     )
     assert (chosen.sizes, chosen.levels, chosen.runs, chosen.out.name) == (
         [60, 70],
@@ -245,26 +245,13 @@ def test_options_that_are_not_given(tmp_path):
         10,
         "a.json",
     )
-    assert pcd_figure2.EXPERIMENT.parse(["--quick", "--max-level", "0"]).max_level == 0
+    assert pcd_figure2.EXPERIMENT.parse(words_of("--quick --max-level 0")).max_level == 0
 
 
 def test_private_fci(tmp_path, capsys):
     out = tmp_path / "priv_fci.json"
     priv_fci.main(
-        [
-            "--quick",
-            "--rows",
-            "310",
-            "--runs",
-            "1",
-            "--networks",
-            "cancer",
-            "--epsilon",
-            "1",
-            "2",
-            "--out",
-            str(out),
-        ]
+        words_of("--quick --rows 310 --runs 1 --networks cancer --epsilon 1 2 --out", out)
     )
     content = read(out)
     rows = content["results"]
@@ -332,7 +319,7 @@ def test_a_column_that_is_a_function_of_others_keeps_its_edges():
 
 def test_releases(tmp_path, capsys):
     out = tmp_path / "releases.json"
-    releases.main(["--quick", "--rows", "2000", "--runs", "1", "--out", str(out)])
+    releases.main(words_of("--quick --rows 2000 --runs 1 --out", out))
     rows = read(out)["results"]
     assert [row["release"] for row in rows] == ["Histogram", "Marginals", "SecondMoments"]
     assert all(
@@ -366,7 +353,7 @@ def test_releases_of_another_size_join_the_file(tmp_path):
             }
         )
     )
-    run = ["--quick", "--rows", "500", "--runs", "1", "--resume", "--out", str(out)]
+    run = words_of("--quick --rows 500 --runs 1 --resume --out", out)
     releases.main(run)
     content = read(out)
     assert [(row["n_samples"], row["environment"]) for row in content["results"]] == [
@@ -380,33 +367,23 @@ def test_releases_of_another_size_join_the_file(tmp_path):
     assert read(out)["results"] == content["results"]  # seconds too: nothing ran again
 
 
-TINY = [
-    "--quick",
-    "--rows",
-    "300",
-    "--draws",
-    "2",
-    "--methods",
-    "SparseVector, Cov",
-    "Histogram",
-    "Moments, PC",
-    "SVT-PC",
-]
+TINY = """--quick --rows 300 --draws 2
+    --methods 'SparseVector, Cov' Histogram 'Moments, PC' SVT-PC"""
 
 
-def run_frontier(*words: str) -> None:
+def run_frontier(*words: str | Path) -> None:
     """With PC without privacy by one test only: the others compile for seconds."""
     slow = {method.label for method in priv_pc.NON_PRIVATE if method.label != "PC, ChiSquare"}
     with pytest.MonkeyPatch.context() as patch:
         few = tuple(method for method in frontier_methods.DISCRETE if method.label not in slow)
         patch.setattr(frontier_methods, "DISCRETE", few)
-        frontier.main([*TINY, *words])
+        frontier.main(words_of(TINY, words))
 
 
 @pytest.fixture(scope="module")
 def frontier_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("frontier") / "frontier.json"
-    run_frontier("--out", str(out))
+    run_frontier("--out", out)
     return out
 
 
@@ -473,7 +450,7 @@ def test_the_frontier_goes_on_where_it_was_stopped(frontier_rows, tmp_path, monk
     monkeypatch.setattr(
         frontier, "measure", lambda case, *rest: ran.append(case.name) or measure(case, *rest)
     )
-    run_frontier("--resume", "--out", str(out))
+    run_frontier("--resume --out", out)
     after = read(out)
     assert ran == ["gaussian-5"] and after["results"][:-1] == before["results"][:-1]
     timed = {"environment", "seconds", "total_seconds"}
@@ -483,7 +460,7 @@ def test_the_frontier_goes_on_where_it_was_stopped(frontier_rows, tmp_path, monk
     )
     assert new == old and after["results"][-1]["environment"] == 1
     merged = tmp_path / "merged.json"
-    run_frontier("--merge", str(out), str(frontier_rows), "--out", str(merged))
+    run_frontier("--merge", out, frontier_rows, "--out", merged)
     rows = read(merged)["results"]
     assert (
         ran == ["gaussian-5"]
@@ -497,19 +474,7 @@ def frontier_case(tmp_path: Path, run, *, runs: int, limit: float) -> experiment
     (case,) = frontier_methods.cases(["cancer"], None, [100])
     method = frontier_methods.Method("mine", frontier_methods.Regime.PURE, run)
     chosen = frontier.EXPERIMENT.parse(
-        [
-            "--quick",
-            "--epsilons",
-            "1",
-            "2",
-            "3",
-            "--runs",
-            str(runs),
-            "--slow",
-            "1e-6",
-            "--limit",
-            str(limit),
-        ]
+        words_of("--quick --epsilons 1 2 3 --runs", runs, "--slow 1e-6 --limit", limit)
     )
     record = experiment.Record(tmp_path / "a.json", key=frontier.KEY, settings={}, resume=False)
     with pytest.MonkeyPatch.context() as patch:
@@ -658,21 +623,6 @@ def test_a_bif_file_is_a_network_anywhere(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        ["--networks", "nowhere"],
-        ["--methods", "nothing"],
-        ["--epsilons", "0"],
-        ["--merge", "none.json"],
-    ],
-)
-def test_wrong_options_of_the_frontier(wrong):
-    with pytest.raises(SystemExit) as stop:
-        frontier.main(wrong)
-    assert stop.value.code == 2
-
-
 def test_a_record_keeps_what_it_has(tmp_path):
     def record(resume: bool, **settings: int) -> experiment.Record:
         return experiment.Record(
@@ -698,17 +648,8 @@ def test_a_record_keeps_what_it_has(tmp_path):
 
 def test_robustness(tmp_path, capsys):
     out = tmp_path / "robustness.json"
-    run = [
-        "--quick",
-        "--rows",
-        "400",
-        "--releases",
-        "SecondMoments",
-        "SecondMoments, PC",
-        "--out",
-        str(out),
-    ]
-    robustness.main(run)
+    run = "--quick --rows 400 --releases SecondMoments 'SecondMoments, PC' --out"
+    robustness.main(words_of(run, out))
     content = read(out)
     rows = content["results"]
     defaults = {row["release"]: row["arc_f1"] for row in rows if row["constant"] == "default"}
@@ -725,7 +666,7 @@ def test_robustness(tmp_path, capsys):
     assert {entry["constant"] for entry in content["summary"]} | {"default"} == {
         row["constant"] for row in rows
     }
-    robustness.main([*run, "--resume"])
+    robustness.main(words_of(run, out, "--resume"))
     assert read(out)["results"] == rows and "second_moments._ANCHOR" in capsys.readouterr().out
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -13,26 +12,14 @@ import pandas as pd
 import pytest
 
 import jaxcd
-from jaxcd.cli import main
 from jaxcd.pairwise import cds, igci, reci
 from jaxcd.pairwise.anm import anm
 from jaxcd.pairwise.anm_scores import KendallScore, LogIQRScore, Protect, SpearmanScore
+from tests.helpers import CommandLine
 
-PAIR = ["--x", "dose", "--y", "response"]
-BOUNDS = ["--bounds", "-1", "1", "-1.5", "1.5"]
+PAIR = "--x dose --y response"
+BOUNDS = "--bounds -1 1 -1.5 1.5"
 EDGES = ((-1.0, 1.0), (-1.5, 1.5))
-
-
-def call(capsys: pytest.CaptureFixture[str], *words: Any) -> tuple[int, str, str]:
-    code = main(["direction", *map(str, words)])
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def as_json(capsys: pytest.CaptureFixture[str], *words: Any) -> dict[str, Any]:
-    code, out, _ = call(capsys, *words, "--json")
-    assert code == 0
-    return json.loads(out, parse_constant=pytest.fail)
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +42,8 @@ def file(tmp_path_factory: pytest.TempPathFactory, columns: tuple[np.ndarray, np
 # ---- what it does
 
 
-def test_a_private_answer(capsys: pytest.CaptureFixture[str], file: Path) -> None:
-    code, out, err = call(capsys, file, *PAIR, "--method", "reci", "--epsilon", 4, *BOUNDS)
+def test_a_private_answer(command: CommandLine, file: Path) -> None:
+    code, out, err = command("direction", file, PAIR, "--method reci --epsilon 4", BOUNDS)
     assert (code, err) == (0, "")
     for pattern in (
         r"^data +.*doses\.csv, 600 rows, dose and response$",
@@ -72,10 +59,7 @@ def test_a_private_answer(capsys: pytest.CaptureFixture[str], file: Path) -> Non
 
 @pytest.mark.parametrize("method", ["reci", "igci", "cds", "anm"])
 def test_without_privacy_it_is_the_function(
-    method: str,
-    capsys: pytest.CaptureFixture[str],
-    file: Path,
-    columns: tuple[np.ndarray, np.ndarray],
+    method: str, command: CommandLine, file: Path, columns: tuple[np.ndarray, np.ndarray]
 ) -> None:
     key = jax.random.fold_in(jax.random.key(0), 2)
     functions = {"reci": reci, "igci": igci, "cds": cds, "anm": anm}
@@ -84,12 +68,12 @@ def test_without_privacy_it_is_the_function(
         if method != "cds"
         else cds(*columns, budget=jaxcd.NO_PRIVACY)
     )
-    found = as_json(capsys, file, *PAIR, "--method", method, "--no-privacy")
+    found = command.json("direction", file, PAIR, "--method", method, "--no-privacy")
     names = {"x -> y": "dose -> response", "y -> x": "response -> dose"}
     assert found["direction"] == names[expected.direction.value] and found["method"] == method
     assert found["scores"] == pytest.approx([expected.forward, expected.backward], rel=1e-9)
-    swapped = as_json(
-        capsys, file, "--x", "response", "--y", "dose", "--method", method, "--no-privacy"
+    swapped = command.json(
+        "direction", file, "--x response --y dose --method", method, "--no-privacy"
     )
     assert swapped["direction"] == found["direction"] and found["guarantee"]["epsilon"] == "inf"
 
@@ -106,25 +90,23 @@ def test_simulated_noise_repeats(
     score: str,
     protect: str,
     kind: Any,
-    capsys: pytest.CaptureFixture[str],
+    command: CommandLine,
     file: Path,
     columns: tuple[np.ndarray, np.ndarray],
 ) -> None:
     words = [
+        "direction",
         file,
-        *PAIR,
-        "--epsilon",
-        1,
-        *BOUNDS,
+        PAIR,
+        "--epsilon 1",
+        BOUNDS,
         "--score",
         score,
         "--protect",
         protect,
-        "--simulated-noise",
-        "--seed",
-        3,
+        "--simulated-noise --seed 3",
     ]
-    first = as_json(capsys, *words)
+    first = command.json(words)
     key = jax.random.key(3)
     expected = anm(
         *columns,
@@ -139,54 +121,46 @@ def test_simulated_noise_repeats(
         (expected.margin, expected.confidence)
     )
     assert first["scores"] is None and first["guarantee"]["proven"] is False
-    assert as_json(capsys, *words) == first
-    assert "not for release" in call(capsys, *words)[2]
+    assert command.json(words) == first
+    assert "not for release" in command(words)[2]
 
 
-def test_bounds_of_a_domain_file(
-    capsys: pytest.CaptureFixture[str], file: Path, tmp_path: Path
-) -> None:
+def test_bounds_of_a_domain_file(command: CommandLine, file: Path, tmp_path: Path) -> None:
     domain = jaxcd.Domain({"dose": jaxcd.Numeric(-1.0, 1.0), "response": jaxcd.Numeric(-1.5, 1.5)})
     domain.write(tmp_path / "domain.json")
-    words = [file, *PAIR, "--method", "reci", "--epsilon", 1, "--simulated-noise"]
-    assert as_json(capsys, *words, "--domain", tmp_path / "domain.json") == as_json(
-        capsys, *words, *BOUNDS
-    )
-    code, _, err = call(capsys, *words, *BOUNDS, "--domain", tmp_path / "domain.json")
-    assert code == 2 and "drop one of the two" in err
+    words = ["direction", file, PAIR, "--method reci --epsilon 1 --simulated-noise"]
+    assert command.json(words, "--domain", tmp_path / "domain.json") == command.json(words, BOUNDS)
+    command.refuses("drop one of the two", words, BOUNDS, "--domain", tmp_path / "domain.json")
     jaxcd.Domain({"dose": jaxcd.Numeric(-1.0, 1.0), "response": jaxcd.Numeric()}).write(
         tmp_path / "open.json"
     )
-    code, _, err = call(capsys, *words, "--domain", tmp_path / "open.json")
-    assert code == 2 and "has no bounds of a numeric column 'response'" in err
+    expected = "has no bounds of a numeric column 'response'"
+    command.refuses(expected, words, "--domain", tmp_path / "open.json")
 
 
 @pytest.mark.parametrize("ending", [".csv.gz", ".parquet"])
-def test_other_files(
-    ending: str, capsys: pytest.CaptureFixture[str], file: Path, tmp_path: Path
-) -> None:
+def test_other_files(ending: str, command: CommandLine, file: Path, tmp_path: Path) -> None:
     frame = pd.read_csv(file)
     other = tmp_path / f"doses{ending}"
     frame.to_parquet(other) if ending == ".parquet" else frame.to_csv(other, index=False)
-    words = [*PAIR, "--method", "igci", "--no-privacy"]
-    assert as_json(capsys, other, *words) == as_json(capsys, file, *words)
+    words = [PAIR, "--method igci --no-privacy"]
+    assert command.json("direction", other, words) == command.json("direction", file, words)
 
 
 def test_in_a_private_run_no_cell_is_refused(
-    capsys: pytest.CaptureFixture[str], file: Path, tmp_path: Path
+    command: CommandLine, file: Path, tmp_path: Path
 ) -> None:
     lines = file.read_text().splitlines()
     outputs = []
     for cell in ("", "abc", "inf", "-1e999", lines[5].split(",")[0]):
         lines[5] = ",".join([cell, *lines[5].split(",")[1:]])
         (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
-        words = [tmp_path / "a.csv", *PAIR, "--method", "reci"]
-        code, out, err = call(capsys, *words, "--epsilon", 1, *BOUNDS)
+        words = ["direction", tmp_path / "a.csv", PAIR, "--method reci"]
+        code, out, err = command(words, "--epsilon 1", BOUNDS)
         assert (code, err) == (0, "")
         outputs.append([line.split()[0] for line in out.splitlines()])
         if cell in ("", "abc", "inf"):
-            code, out, err = call(capsys, *words, "--no-privacy")
-            assert (code, out) == (2, "") and "column 'response', row 5" in err
+            command.refuses("column 'response', row 5", words, "--no-privacy")
     assert all(labels == outputs[0] for labels in outputs)
 
 
@@ -196,47 +170,44 @@ def test_in_a_private_run_no_cell_is_refused(
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--x", "dose"], "--x and --y must name two different columns"),
-        (["--x", "dose", "--y", "dose"], "two different columns"),
-        ([*PAIR], "--epsilon is missing"),
-        ([*PAIR, "--epsilon", "nan", *BOUNDS], "--epsilon nan is no budget"),
-        ([*PAIR, "--epsilon", "1"], "--bounds is missing"),
-        ([*PAIR, "--epsilon", "1", "--bounds", "1", "-1", "0", "1"], "--bounds of 'dose' = 1 -1"),
-        (
-            [*PAIR, "--epsilon", "1", "--bounds", "-1", "1", "0", "nan"],
-            "--bounds of 'response' = 0 nan",
+        ("--x dose", "--x and --y must name two different columns"),
+        ("--x dose --y dose", "two different columns"),
+        ("--x dose --y weight --no-privacy", "column 'weight': "),
+        ("--x dose --y name --no-privacy", "column 'name', row 1: the value 'a' is not a number"),
+        *(
+            (f"{PAIR} {words}", expected)
+            for words, expected in (
+                ("", "--epsilon is missing"),
+                ("--epsilon 1", "--bounds is missing"),
+                ("--epsilon 1 --bounds 1 -1 0 1", "--bounds of 'dose' = 1 -1"),
+                ("--epsilon 1 --bounds -1 1 0 nan", "--bounds of 'response' = 0 nan"),
+                ("--epsilon 1 --bounds 1 2", "--bounds"),
+                ("--no-privacy --epsilon 1", "--no-privacy does not go with --epsilon"),
+                ("--no-privacy --method lingam", "--method 'lingam' is unknown"),
+                ("--no-privacy --score mi", "--score 'mi' is unknown"),
+                (
+                    "--no-privacy --score hsic --method reci",
+                    "--score: --method reci has no such option",
+                ),
+                ("--no-privacy --protect test", "protects no rows"),
+                ("--epsilon 1 --method igci", "--method igci: one record can move"),
+                ("--epsilon 1 --method cds", "--method cds: one record can move"),
+                ("--no-privacy --seed -1", "--seed -1 is not a seed"),
+            )
         ),
-        ([*PAIR, "--epsilon", "1", "--bounds", "1", "2"], "--bounds"),
-        ([*PAIR, "--no-privacy", "--epsilon", "1"], "--no-privacy does not go with --epsilon"),
-        ([*PAIR, "--no-privacy", "--method", "lingam"], "--method 'lingam' is unknown"),
-        ([*PAIR, "--no-privacy", "--score", "mi"], "--score 'mi' is unknown"),
-        (
-            [*PAIR, "--no-privacy", "--score", "hsic", "--method", "reci"],
-            "--score: --method reci has no such option",
-        ),
-        ([*PAIR, "--no-privacy", "--protect", "test"], "protects no rows"),
-        (
-            [*PAIR, "--epsilon", "1", *BOUNDS, "--protect", "nobody"],
-            "--protect 'nobody' is unknown",
-        ),
-        ([*PAIR, "--epsilon", "1", *BOUNDS, "--score", "kendall"], "--protect test"),
-        ([*PAIR, "--epsilon", "1", "--method", "igci"], "--method igci: one record can move"),
-        ([*PAIR, "--epsilon", "1", "--method", "cds"], "--method cds: one record can move"),
-        ([*PAIR, "--no-privacy", "--method", "cds", *BOUNDS], "has no bounds"),
-        ([*PAIR, "--no-privacy", "--seed", "-1"], "--seed -1 is not a seed"),
-        (["--x", "dose", "--y", "weight", "--no-privacy"], "column 'weight': "),
-        (
-            ["--x", "dose", "--y", "name", "--no-privacy"],
-            "column 'name', row 1: the value 'a' is not a number",
+        *(
+            (f"{PAIR} {BOUNDS} {words}", expected)
+            for words, expected in (
+                ("--epsilon nan", "--epsilon nan is no budget"),
+                ("--epsilon 1 --protect nobody", "--protect 'nobody' is unknown"),
+                ("--epsilon 1 --score kendall", "--protect test"),
+                ("--no-privacy --method cds", "has no bounds"),
+            )
         ),
     ],
 )
-def test_refusals(
-    words: list[str], expected: str, capsys: pytest.CaptureFixture[str], file: Path
-) -> None:
-    code, out, err = call(capsys, file, *words)
-    assert (code, out) == (2, "") and expected in err
-    assert err.startswith("jaxcd: ") and err.count("\n") == 1 and "Traceback" not in err
+def test_refusals(words: str, expected: str, command: CommandLine, file: Path) -> None:
+    command.refuses(expected, "direction", file, words)
 
 
 @pytest.mark.parametrize(
@@ -255,13 +226,8 @@ def test_refusals(
     ],
 )
 def test_files_that_are_refused(
-    name: str,
-    content: bytes | None,
-    expected: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    name: str, content: bytes | None, expected: str, command: CommandLine, tmp_path: Path
 ) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    code, out, err = call(capsys, tmp_path / name, *PAIR, "--no-privacy", "--method", "reci")
-    assert (code, out) == (2, "") and expected in err and err.count("\n") == 1
+    command.refuses(expected, "direction", tmp_path / name, PAIR, "--no-privacy --method reci")

@@ -6,15 +6,15 @@ import json
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import jaxcd
 from jaxcd import local
-from jaxcd.cli import main
 from jaxcd.cli.privatize import MECHANISMS
-from tests.helpers import simulated
+from tests.helpers import CommandLine, simulated
 
 LEVELS = ("low", "middle", "high")
 DOMAIN = jaxcd.Domain(
@@ -40,42 +40,30 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def words(folder: Path, *more: str, out: str = "randomised.csv") -> list[str]:
-    files = [
-        str(folder / "people.csv"),
-        "--domain",
-        str(folder / "domain.json"),
-        "--out",
-        str(folder / out),
-    ]
-    return ["privatize", *files, *more]
+def words(folder: Path, *more: Any, out: str = "randomised.csv") -> list[Any]:
+    files = [folder / "people.csv", "--domain", folder / "domain.json", "--out", folder / out]
+    return ["privatize", *files, more]
 
 
-BINS = ("--bins", "5")
-KRR = ("--mechanism", "krr", "--epsilon-ldp", "2")
+BINS = "--bins 5"
+KRR = "--mechanism krr --epsilon-ldp 2"
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize(
-    "level", [("--p-max", "0.3"), ("--epsilon-ldp", "3"), ("--d-privacy", "0.5")]
-)
+@pytest.mark.parametrize("level", ["--p-max 0.3", "--epsilon-ldp 3", "--d-privacy 0.5"])
 def test_table_and_guarantee(
-    folder: Path, capsys: pytest.CaptureFixture[str], mechanism: str, level: tuple[str, str]
+    folder: Path, command: CommandLine, mechanism: str, level: str
 ) -> None:
-    assert main(words(folder, "--mechanism", mechanism, *level, *BINS)) == 0
-    out, err = capsys.readouterr()
-    assert err == "" and "randomised.csv" in out
+    code, out, err = command(words(folder, "--mechanism", mechanism, level, BINS))
+    assert (code, err) == (0, "") and "randomised.csv" in out
     content = json.loads(
         (folder / "randomised.guarantee.json").read_text(), parse_constant=pytest.fail
     )
     guarantee = content["guarantee"]
     assert guarantee["proved"] and content["secure_noise"] and content["n_samples"] == 400
-    name = {
-        "--p-max": "p_truth_largest",
-        "--epsilon-ldp": "epsilon_ldp",
-        "--d-privacy": "d_privacy",
-    }[level[0]]
-    assert guarantee[name] == pytest.approx(float(level[1]), rel=1e-6)
+    name, value = level.split()
+    name = {"--p-max": "p_truth_largest"}.get(name, name[2:].replace("-", "_"))
+    assert guarantee[name] == pytest.approx(float(value), rel=1e-6)
     assert [len(column["levels"]) for column in content["columns"].values()] == [3, 2, 5]
     # What was written is a table of the domain that the guarantee file declares.
     kinds = {"ordinal": jaxcd.Ordinal, "categorical": jaxcd.Categorical}
@@ -89,22 +77,9 @@ def test_table_and_guarantee(
     assert randomised.n_samples == 400 and randomised.names == ("grade", "sex", "height")
 
 
-def test_the_epsilon_of_the_file_is_that_of_the_channel(folder: Path) -> None:
-    assert (
-        main(
-            words(
-                folder,
-                "--mechanism",
-                "geometric-combined",
-                "--p-max",
-                "0.4",
-                "--distance",
-                "euclidean",
-                *BINS,
-            )
-        )
-        == 0
-    )
+def test_the_epsilon_of_the_file_is_that_of_the_channel(folder: Path, command: CommandLine) -> None:
+    combined = "--mechanism geometric-combined --p-max 0.4 --distance euclidean"
+    command.shows(words(folder, combined, BINS))
     content = json.loads((folder / "randomised.guarantee.json").read_text())
     cells = jaxcd.Domain(
         {
@@ -120,15 +95,9 @@ def test_the_epsilon_of_the_file_is_that_of_the_channel(folder: Path) -> None:
     assert content["guarantee"]["epsilon_ldp"] == pytest.approx(losses.max(), abs=1e-6)
 
 
-def test_simulated_noise_repeats_and_is_not_proved(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_simulated_noise_repeats_and_is_not_proved(folder: Path, command: CommandLine) -> None:
     for out in ("a.csv", "b.csv"):
-        assert (
-            main(words(folder, *KRR, *BINS, "--simulated-noise", "--seed", "3", "--json", out=out))
-            == 0
-        )
-        printed = json.loads(capsys.readouterr().out)
+        printed = command.json(words(folder, KRR, BINS, "--simulated-noise --seed 3", out=out))
         assert not printed["guarantee"]["proved"] and not printed["secure_noise"]
     assert (folder / "a.csv").read_text() == (folder / "b.csv").read_text()
     data = local.discretise_columns(jaxcd.read_csv(folder / "people.csv", domain=DOMAIN), bins=5)
@@ -137,23 +106,8 @@ def test_simulated_noise_repeats_and_is_not_proved(
     assert np.array_equal(read.codes, known.codes) and not np.array_equal(read.codes, data.codes)
 
 
-def test_almost_no_noise_gives_the_data_back(folder: Path) -> None:
-    assert (
-        main(
-            words(
-                folder,
-                "--mechanism",
-                "krr",
-                "--epsilon-ldp",
-                "300",
-                "--bins",
-                "7",
-                "--bins",
-                "height=4",
-            )
-        )
-        == 0
-    )
+def test_almost_no_noise_gives_the_data_back(folder: Path, command: CommandLine) -> None:
+    command.shows(words(folder, "--mechanism krr --epsilon-ldp 300 --bins 7 --bins height=4"))
     data = local.discretise_columns(
         jaxcd.read_csv(folder / "people.csv", domain=DOMAIN), bins={"height": 4}
     )
@@ -162,73 +116,72 @@ def test_almost_no_noise_gives_the_data_back(folder: Path) -> None:
     )
 
 
-def test_existing_files_are_kept_unless_forced(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words(folder, *KRR, *BINS)) == 0
+def test_existing_files_are_kept_unless_forced(folder: Path, command: CommandLine) -> None:
+    command.shows(words(folder, KRR, BINS))
     before = (folder / "randomised.csv").read_text()
-    assert main(words(folder, *KRR, *BINS)) == 2 and "--force" in capsys.readouterr().err
+    command.refuses("--force", words(folder, KRR, BINS))
     assert (folder / "randomised.csv").read_text() == before
-    assert main(words(folder, *KRR, *BINS, "--force")) == 0
+    command.shows(words(folder, KRR, BINS, "--force"))
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ((*KRR, "--p-max", "0.3", *BINS), "--p-max and --epsilon-ldp are given"),
-        (("--mechanism", "krr", *BINS), "no level of privacy"),
-        (("--mechanism", "laplace", "--p-max", "0.3", *BINS), "'laplace' is unknown"),
-        (("--mechanism", "krr", "--epsilon-ldp", "0", *BINS), "epsilon_ldp must be"),
-        (("--mechanism", "krr", "--epsilon-ldp", "nan", *BINS), "epsilon_ldp must be"),
-        (("--mechanism", "krr", "--epsilon-ldp", "-1", *BINS), "epsilon_ldp must be"),
-        (("--mechanism", "geometric", "--p-max", "0.001", *BINS), "at least 1/30"),
-        (
-            ("--mechanism", "geometric", "--p-max", "1.5", *BINS),
-            "p_max must be above 0 and below 1",
+        *(
+            (f"{KRR} {more}", said)
+            for more, said in (
+                ("", "--bins is missing for the numeric columns height"),
+                ("--bins 1", "is no number of bins"),
+                ("--bins sex=5", "no numeric column 'sex'"),
+                ("--bins 5 --bins 6", "two numbers"),
+                ("--bins height=5 --bins height=6", "given twice"),
+            )
         ),
-        (("--mechanism", "geometric", "--p-max", "much", *BINS), "--p-max"),
-        (KRR, "--bins is missing for the numeric columns height"),
-        ((*KRR, "--bins", "1"), "is no number of bins"),
-        ((*KRR, "--bins", "sex=5"), "no numeric column 'sex'"),
-        ((*KRR, "--bins", "5", "--bins", "6"), "two numbers"),
-        ((*KRR, "--bins", "height=5", "--bins", "height=6"), "given twice"),
-        ((*KRR, *BINS, "--distance", "euclidean"), "--distance is for"),
-        (
-            ("--mechanism", "geometric-combined", "--p-max", "0.3", *BINS, "--distance", "far"),
-            "'far' is unknown",
+        *(
+            (f"{more} {BINS}", said)
+            for more, said in (
+                ("--mechanism krr", "no level of privacy"),
+                ("--mechanism laplace --p-max 0.3", "'laplace' is unknown"),
+                ("--mechanism krr --epsilon-ldp 0", "epsilon_ldp must be"),
+                ("--mechanism krr --epsilon-ldp nan", "epsilon_ldp must be"),
+                ("--mechanism krr --epsilon-ldp -1", "epsilon_ldp must be"),
+                ("--mechanism geometric --p-max 0.001", "at least 1/30"),
+                ("--mechanism geometric --p-max 1.5", "p_max must be above 0 and below 1"),
+                ("--mechanism geometric --p-max much", "--p-max"),
+                ("--mechanism geometric-combined --p-max 0.3 --distance far", "'far' is unknown"),
+            )
         ),
-        ((*KRR, *BINS, "--seed", "3"), "--seed is for --simulated-noise"),
-        ((*KRR, *BINS, "--seed", "-1", "--simulated-noise"), "is not a seed"),
+        *(
+            (f"{KRR} {BINS} {more}", said)
+            for more, said in (
+                ("--p-max 0.3", "--p-max and --epsilon-ldp are given"),
+                ("--distance euclidean", "--distance is for"),
+                ("--seed 3", "--seed is for --simulated-noise"),
+                ("--seed -1 --simulated-noise", "is not a seed"),
+            )
+        ),
     ],
 )
-def test_bad_options(
-    folder: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], said: str
-) -> None:
+def test_bad_options(folder: Path, command: CommandLine, more: str, said: str) -> None:
     before = sorted(os.listdir(folder))
-    assert main(words(folder, *more)) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and err.startswith("jaxcd: ") and err.count("\n") == 1 and said in err
+    command.refuses(said, words(folder, more))
     assert sorted(os.listdir(folder)) == before
 
 
-def test_bad_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def refused(said: str, *more: str, out: str = "randomised.csv") -> None:
-        assert main(words(folder, *KRR, *BINS, *more, out=out)) == 2
-        printed, err = capsys.readouterr()
-        assert printed == "" and err.count("\n") == 1 and said in err, err
+def test_bad_files(folder: Path, command: CommandLine) -> None:
+    def refused(said: str, *more: Any, out: str = "randomised.csv") -> None:
+        command.refuses(said, words(folder, KRR, BINS, more, out=out))
 
     refused("is no csv file", out="randomised.txt")
     refused("no file in a folder", out="nowhere/randomised.csv")
     refused("is an input", "--force", out="people.csv")
-    refused("is an input", "--force", "--guarantee-out", str(folder / "domain.json"))
-    refused("two files", "--guarantee-out", str(folder / "randomised.csv"))
+    refused("is an input", "--force --guarantee-out", folder / "domain.json")
+    refused("two files", "--guarantee-out", folder / "randomised.csv")
     people = (folder / "people.csv").read_text()
     (folder / "people.csv").write_text(people + "low,f,250\n")
-    assert main(words(folder, *KRR, *BINS, "--clip")) == 0
-    capsys.readouterr()
+    command.shows(words(folder, KRR, BINS, "--clip"))
     (folder / "people.csv").write_text(people + "lowest,f,160\n")
-    assert main(words(folder, *KRR, *BINS, out="another.csv")) == 0
-    capsys.readouterr()
+    command.shows(words(folder, KRR, BINS, out="another.csv"))
     jaxcd.Domain(dict(DOMAIN.columns), declared=False).write(folder / "domain.json")
     refused("draft", out="other.csv")
     jaxcd.Domain({**DOMAIN.columns, "height": jaxcd.Numeric()}).write(folder / "domain.json")
@@ -237,22 +190,12 @@ def test_bad_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused("does not exist", out="other.csv")
 
 
-def test_the_frequency_of_the_truth_is_that_promised(folder: Path) -> None:
+def test_the_frequency_of_the_truth_is_that_promised(folder: Path, command: CommandLine) -> None:
     data = local.discretise_columns(jaxcd.read_csv(folder / "people.csv", domain=DOMAIN), bins=5)
     kept = 0
     for seed in range(1, 11):
-        more = (
-            "--mechanism",
-            "krr-combined",
-            "--p-max",
-            "0.3",
-            *BINS,
-            "--simulated-noise",
-            "--seed",
-            str(seed),
-            "--force",
-        )
-        assert main(words(folder, *more)) == 0
+        more = "--mechanism krr-combined --p-max 0.3 --force --simulated-noise --seed"
+        command.shows(words(folder, BINS, more, seed))
         randomised = jaxcd.read_csv(folder / "randomised.csv", domain=data.domain)
         kept += int((randomised.codes == data.codes).all(axis=1).sum())
     assert abs(kept - 4000 * 0.3) < 4 * math.sqrt(4000 * 0.3 * 0.7)

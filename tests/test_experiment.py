@@ -11,6 +11,7 @@ import pytest
 import jaxcd
 from benchmarks import experiment
 from benchmarks.experiment import Column, Experiment, LeftOut, Option, Row, counts, numbers
+from tests.helpers import words_of
 
 
 def test_an_error_has_the_divisor_n_minus_one():
@@ -74,12 +75,12 @@ def test_jobs_run_once_and_failures_are_recorded(tmp_path, capsys):
 
     one = made(jobs, columns=(Column("f", "f", ".2f"),), options=(counts("--sizes", "n", [1, 2]),))
     out = tmp_path / "a.json"
-    one.main(["--out", str(out), "--sizes", "3", "2", "1", "1"])
+    one.main(words_of("--out", out, "--sizes 3 2 1 1"))
     content = json.loads(out.read_text())
     assert ran == [1, 2, 3] and [row["f"] for row in content["results"]] == [1.0]
     reasons = {entry["x"]: entry["reason"] for entry in content["left_out"]}
     assert reasons == {2: "too large", 3: "DomainError: no such column"}
-    one.main(["--out", str(out), "--resume", "--sizes", "1", "2"])
+    one.main(words_of("--out", out, "--resume --sizes 1 2"))
     assert ran == [1, 2, 3, 2] and "1.00" in capsys.readouterr().out
 
 

@@ -16,7 +16,7 @@ from benchmarks.local_mechanisms import KINDS, Level
 from jaxcd import local
 from jaxcd.pairwise import Direction
 from jaxcd.pairwise.pairs import CausePair
-from tests.helpers import refused
+from tests.helpers import refused, words_of
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +70,7 @@ def test_numbers_are_the_codes_and_denoising_without_noise_keeps_the_joint():
 
 def test_frontier(tmp_path, capsys):
     out = tmp_path / "frontier.json"
-    run = ["--quick", "--sizes", "300", "--epsilons", "12", "--runs", "1", "--out", str(out)]
+    run = words_of("--quick --sizes 300 --epsilons 12 --runs 1 --out", out)
     local_frontier.main(run)
     content = read(out)
     rows = content["results"]
@@ -100,32 +100,9 @@ def test_people_needed():
 
 def test_multi(tmp_path, capsys):
     out = tmp_path / "multi.json"
-    run = [
-        "--quick",
-        "--cases",
-        "random-5",
-        "sachs",
-        "--data",
-        str(tmp_path),
-        "--rows",
-        "200",
-        "--runs",
-        "1",
-        "--bins",
-        "4",
-    ]
-    run += [
-        "--searches",
-        "PC, Fisher z",
-        "GES, Gaussian BIC",
-        "--mechanisms",
-        "k-RR",
-        "geometric",
-        "--p-max",
-        "0.1",
-        "0.5",
-    ]
-    local_multi.main([*run, "--epsilons", "10", "--out", str(out)])
+    chosen = "--searches 'PC, Fisher z' 'GES, Gaussian BIC' --mechanisms k-RR geometric"
+    run = "--quick --cases random-5 sachs --rows 200 --runs 1 --bins 4 --p-max 0.1 0.5"
+    local_multi.main(words_of(run, chosen, "--epsilons 10 --data", tmp_path, "--out", out))
     content = read(out)
     rows = content["results"]
     shown = capsys.readouterr().out
@@ -197,21 +174,9 @@ def pairs_folder(tmp_path: Path) -> Path:
 
 def test_pairs(pairs_folder, tmp_path, capsys):
     out = tmp_path / "pairs.json"
-    run = [
-        "--quick",
-        "--data",
-        str(pairs_folder),
-        "--methods",
-        "RECI",
-        "IGCI",
-        "--rows",
-        "300",
-        "--p-max",
-        "0.02",
-        "--epsilons",
-        "60",
-    ]
-    local_pairs.main([*run, "--mechanisms", "k-RR", "clipped geometric", "--out", str(out)])
+    chosen = "--methods RECI IGCI --mechanisms k-RR 'clipped geometric' --p-max 0.02"
+    run = "--quick --rows 300 --epsilons 60 --data"
+    local_pairs.main(words_of(run, pairs_folder, chosen, "--out", out))
     rows = read(out)["results"]
     assert len(rows) == 2 * (2 + 2 * 2)
     for row in rows:

@@ -12,6 +12,7 @@ from scipy import stats
 
 import jaxcd
 from benchmarks import mixed
+from tests.helpers import words_of
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -47,7 +48,7 @@ def test_roots_are_independent_and_children_are_not() -> None:
 
 def test_main(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "mixed.json"
-    mixed.main(["--quick", "--nodes", "4", "--sizes", "2000", "--out", str(out)])
+    mixed.main(words_of("--quick --nodes 4 --sizes 2000 --out", out))
     rows = json.loads(out.read_text())["results"]
     assert [(row["method"], row["epsilon"]) for row in rows] == [
         ("Features", 1.0),

@@ -18,6 +18,7 @@ from benchmarks import kusner_figures, kusner_table2, pairs
 from jaxcd.pairwise import CausePair, Direction, pair_accuracy_of
 from jaxcd.pairwise.anm import anm_batch
 from jaxcd.pairwise.anm_scores import HSICScore, Protect
+from tests.helpers import words_of
 
 pytestmark = pytest.mark.slow
 
@@ -91,22 +92,9 @@ def read(path: Path) -> dict:
 
 def test_pairs(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "pairs.json"
-    words = ["RECI, polynomial", "private RECI", "CDS", "private ANM, HSIC, all"]
-    pairs.main(
-        [
-            "--quick",
-            "--data",
-            str(folder),
-            "--rows",
-            "60",
-            "--peer-pairs",
-            "0",
-            "--methods",
-            *words,
-            "--out",
-            str(out),
-        ]
-    )
+    methods = "--methods 'RECI, polynomial' 'private RECI' CDS 'private ANM, HSIC, all'"
+    run = "--quick --rows 60 --peer-pairs 0 --data"
+    pairs.main(words_of(run, folder, methods, "--out", out))
     content = read(out)
     assert "measures the noise only" in content["settings"]["bounds"]
     rows = {(row["data"], row["method"], row["epsilon"]): row for row in content["results"]}
@@ -229,9 +217,7 @@ def test_probabilities_of_the_right_direction() -> None:
 
 def test_table_2(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "table.json"
-    kusner_table2.main(
-        ["--quick", "--data", str(folder), "--pairs", "2", "--splits", "1", "--out", str(out)]
-    )
+    kusner_table2.main(words_of("--quick --data", folder, "--pairs 2 --splits 1 --out", out))
     rows = read(out)["results"]
     assert {(row["score"], row["release"]) for row in rows if row["release"] == "both scores"} == {
         (score, "both scores") for score in ("HSIC", "Spearman", "Kendall")
@@ -251,9 +237,7 @@ def test_figures(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(kusner_figures, "PENALTIES", (0.01, 1.0))
     monkeypatch.setattr(kusner_figures, "LAMBDA_SCORES", ("HSIC",))
     out = tmp_path / "figures.json"
-    kusner_figures.main(
-        ["--quick", "--data", str(folder), "--pairs", "1", "--splits", "1", "--out", str(out)]
-    )
+    kusner_figures.main(words_of("--quick --data", folder, "--pairs 1 --splits 1 --out", out))
     rows = read(out)["results"]
     line = [row["right"] for row in rows if (row["figure"], row["score"]) == ("epsilon", "HSIC")]
     exact, noisy = line[0], line[1:]

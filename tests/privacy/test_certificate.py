@@ -27,13 +27,12 @@ from scipy.optimize import minimize_scalar
 
 import jaxcd
 from jaxcd import local
-from jaxcd.cli import main
 from jaxcd.errors import DataError, FormatError, PrivacyError
 from jaxcd.pairwise.anm_scores import IQRMechanism
 from jaxcd.privacy import conversion, mechanisms
 from jaxcd.privacy import ledger as ledgers
 from jaxcd.privacy.certificate import certificate_digest
-from tests.helpers import levelled, numbers, simulated
+from tests.helpers import CommandLine, levelled, numbers, simulated
 
 LEVELS = (2, 3, 2, 3)
 DISCRETE = levelled(*LEVELS)
@@ -334,7 +333,7 @@ def test_local_privacy(kind: Any, level: dict[str, float], tmp_path: Path):
     assert failing(content) == {"event 0"}
 
 
-def test_a_ledger_file_adds_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_ledger_file_adds_up(tmp_path: Path, command: CommandLine):
     path = tmp_path / "people.ledger"
     total = jaxcd.LedgerFile(path, data_set="people", budget=jaxcd.Budget(9.0, 1e-4))
     assert jaxcd.verify(path).holds  # nothing spent
@@ -360,7 +359,7 @@ def test_a_ledger_file_adds_up(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert (
         len(content["ledger"]) == len(total.records) == len(document("pc, levelwise")["ledger"]) + 2
     )
-    assert main(["verify", str(path)]) == 0 and "checks hold" in capsys.readouterr().out
+    assert "checks hold" in command.shows("verify", path)
     # One digit of a record of the file.
     text = path.read_text(encoding="utf-8")
     place = text.index('"sensitivity": ') + len('"sensitivity": ')
@@ -368,71 +367,36 @@ def test_a_ledger_file_adds_up(tmp_path: Path, capsys: pytest.CaptureFixture[str
         text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1 :], encoding="utf-8"
     )
     pytest.raises(FormatError, jaxcd.verify, path)
-    assert main(["verify", str(path)]) == 2
+    command.refuses("", "verify", path)
 
 
-def test_what_the_commands_write_can_be_verified(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_what_the_commands_write_can_be_verified(tmp_path: Path, command: CommandLine):
     table, domain = tmp_path / "t.csv", tmp_path / "d.json"
     np.savetxt(table, codes(), fmt="%d", delimiter=",", header="v0,v1,v2,v3", comments="")
     DISCRETE.write(domain)
     pairs = tmp_path / "pair.csv"
     np.savetxt(pairs, cubic()[:, :2], delimiter=",", header="x,y", comments="")
+    spent = ("--delta 1e-5 --epsilon 2 --out", tmp_path / "report")
+    randomised = ("--mechanism krr --epsilon-ldp 2 --out", tmp_path / "r.csv")
+    bounds = "--method reci --epsilon 2 --x x --y y --bounds -1 1 -1 1"
     commands = {
-        "report/privacy.json": [
-            "discover",
-            table,
-            "--domain",
-            domain,
-            "--epsilon",
-            2,
-            "--delta",
-            "1e-5",
-            "--out",
-            tmp_path / "report",
-        ],
-        "g.json": [
+        "report/privacy.json": ("discover", table, "--domain", domain, spent),
+        "g.json": (
             "privatize",
             table,
             "--domain",
             domain,
-            "--mechanism",
-            "krr",
-            "--epsilon-ldp",
-            2,
-            "--out",
-            tmp_path / "r.csv",
+            randomised,
             "--guarantee-out",
             tmp_path / "g.json",
-        ],
-        "pair.json": [
-            "direction",
-            pairs,
-            "--x",
-            "x",
-            "--y",
-            "y",
-            "--method",
-            "reci",
-            "--epsilon",
-            2,
-            "--bounds",
-            -1,
-            1,
-            -1,
-            1,
-            "--certificate-out",
-            tmp_path / "pair.json",
-        ],
+        ),
+        "pair.json": ("direction", pairs, bounds, "--certificate-out", tmp_path / "pair.json"),
     }
     for name, words in commands.items():
-        assert main([str(word) for word in words]) == 0
-        capsys.readouterr()
-        assert main(["verify", str(tmp_path / name)]) == 0
-        out, err = capsys.readouterr()
+        command.shows(words)
+        code, out, err = command("verify", tmp_path / name)
         assert "checks hold" in out and "FAIL" not in out and "stated as proved" in out
-        assert err == ""
+        assert (code, err) == (0, "")
         assert jaxcd.verify(tmp_path / name).proven
         content = json.loads(
             (tmp_path / name).read_text(encoding="utf-8"), parse_constant=pytest.fail
@@ -441,9 +405,8 @@ def test_what_the_commands_write_can_be_verified(
         assert inner["spent"]["epsilon"] == pytest.approx(2.0, rel=1e-6)
         inner["spent"]["epsilon"] = 1.0
         (tmp_path / "changed.json").write_text(json.dumps(content))
-        assert main(["verify", str(tmp_path / "changed.json"), "--json"]) == 1
-        out, err = capsys.readouterr()
-        assert json.loads(out)["holds"] is False and err == ""
+        code, out, err = command("verify", tmp_path / "changed.json", "--json")
+        assert json.loads(out)["holds"] is False and (code, err) == (1, "")
 
 
 # ---- changed by mistake
@@ -697,15 +660,6 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def refused_by_command(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 2 and one line of plain words."""
-    capsys.readouterr()
-    assert main(["verify", str(path)]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and err.startswith("jaxcd: ") and err.count("\n") == 1
-    assert "Traceback" not in err
-
-
 GARBAGE: tuple[Any, ...] = (
     b"",
     b"{",
@@ -729,22 +683,20 @@ GARBAGE: tuple[Any, ...] = (
 
 
 @pytest.mark.parametrize("text", GARBAGE, ids=lambda text: repr(text[:20]))
-def test_garbage_is_refused_in_plain_words(
-    text: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_garbage_is_refused_in_plain_words(text: bytes, tmp_path: Path, command: CommandLine):
     path = tmp_path / "privacy.json"
     path.write_bytes(text)
     pytest.raises(FormatError, jaxcd.verify, path)
-    refused_by_command(path, capsys)
+    command.refuses("", "verify", path)
 
 
 @pytest.mark.parametrize("name", ["release, histogram", "pc, levelwise"])
-def test_a_truncated_file_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_truncated_file_is_refused(name: str, tmp_path: Path, command: CommandLine):
     text, path = _text(name), tmp_path / "privacy.json"
     for length in np.linspace(1, len(text) - 1, 25).astype(int):
         path.write_text(text[:length], encoding="utf-8")
         pytest.raises(FormatError, jaxcd.verify, path)
-        refused_by_command(path, capsys)
+        command.refuses("", "verify", path)
 
 
 def paths(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -774,7 +726,7 @@ NEEDED += [("spent", name) for name in ("epsilon", "delta")]
 
 @pytest.mark.parametrize("path", NEEDED, ids=str)
 def test_a_missing_entry_is_a_format_error(
-    path: tuple[Any, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    path: tuple[Any, ...], tmp_path: Path, command: CommandLine
 ):
     content = document("release, histogram")
     node: Any = content
@@ -784,7 +736,7 @@ def test_a_missing_entry_is_a_format_error(
     sealed(content)
     pytest.raises(FormatError, jaxcd.verify, content)
     (tmp_path / "privacy.json").write_text(json.dumps(content))
-    refused_by_command(tmp_path / "privacy.json", capsys)
+    command.refuses("", "verify", tmp_path / "privacy.json")
 
 
 @pytest.mark.parametrize("name", ["release, histogram", "pc, levelwise", "pc, sieve of a subset"])
@@ -912,12 +864,10 @@ def test_junk_anywhere_is_a_failure_or_a_format_error(data: st.DataObject, again
         lambda part: json.dumps(part).encode()
     )
 )
-def test_no_file_makes_the_command_fail_otherwise(
-    text: bytes, folder: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_no_file_makes_the_command_fail_otherwise(text: bytes, folder: Path, command: CommandLine):
     path = folder / "privacy.json"
     path.write_bytes(text)
-    refused_by_command(path, capsys)
+    command.refuses("", "verify", path)
     pytest.raises(FormatError, jaxcd.verify, path)
 
 
@@ -931,19 +881,21 @@ def test_a_person_has_a_number_of_rows(rows: float):
 
 @pytest.mark.parametrize("entry", ["scales", "grid", "sensitivity", "pad", "rho", "epsilon"])
 @pytest.mark.parametrize("value", [10**310, 1e308, 5e-324], ids=["10**310", "1e308", "5e-324"])
-def test_numbers_of_any_size_are_a_verdict(entry: str, value: float, tmp_path: Path):
+def test_numbers_of_any_size_are_a_verdict(
+    entry: str, value: float, tmp_path: Path, command: CommandLine
+):
     """A Gaussian event among others with one number far too large or small; no digest was made."""
     content = document("pc, levelwise")
     content["ledger"][0][entry] = [value] if entry == "scales" else value
     assert fails(content)
     (tmp_path / "privacy.json").write_text(json.dumps(content))
-    assert main(["verify", str(tmp_path / "privacy.json")]) in (1, 2)
+    assert command("verify", tmp_path / "privacy.json")[0] in (1, 2)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_file_that_is_not_there(tmp_path: Path, command: CommandLine):
     pytest.raises(DataError, jaxcd.verify, tmp_path / "nothing.json")
-    refused_by_command(tmp_path / "nothing.json", capsys)
-    refused_by_command(tmp_path, capsys)
+    command.refuses("", "verify", tmp_path / "nothing.json")
+    command.refuses("", "verify", tmp_path)
 
 
 # ---- verification is independent

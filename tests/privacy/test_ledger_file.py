@@ -21,7 +21,6 @@ import numpy as np
 import pytest
 
 import jaxcd
-from jaxcd.cli import main
 from jaxcd.errors import BudgetExhausted, FormatError, OptionError
 from jaxcd.privacy import (
     Budget,
@@ -682,21 +681,18 @@ def test_a_release_is_searched_again_at_no_charge(people, path, tmp_path):
 # ---- the command line
 
 
-def call(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    code = main(words)
-    out, err = capsys.readouterr()
-    return code, out, err
+NEW = f"--data-set '{NAME}'"
 
 
-def test_jaxcd_ledger_shows_what_was_spent(people, path, capsys):
-    code, out, err = call(capsys, "ledger", str(path), "--data-set", NAME, "--epsilon", "2")
+def test_jaxcd_ledger_shows_what_was_spent(people, path, command):
+    code, out, err = command("ledger", path, NEW, "--epsilon 2")
     assert (code, err) == (0, "") and path.exists()
     total = LedgerFile(path, data_set=NAME, budget=Budget(2.0))
     jaxcd.release(people, jaxcd.Histogram(), budget=Budget(0.5), noise=simulated(), ledger=total)
     jaxcd.release(people, jaxcd.Marginals(), budget=Budget(0.25), noise=simulated(), ledger=total)
     total.charge(PureEvent(0.125))
     content = path.read_bytes()
-    code, out, err = call(capsys, "ledger", str(path))
+    code, out, err = command("ledger", path)
     assert (code, err) == (0, "")
     n_charges = len(total.records)
     amounts = f"epsilon={total.spent.epsilon:.6g}, ", f"{total.remaining_epsilon:.6g} of epsilon"
@@ -709,7 +705,7 @@ def test_jaxcd_ledger_shows_what_was_spent(people, path, capsys):
         "release: marginals",
     ):
         assert words in out
-    code, out, err = call(capsys, "ledger", str(path), "--json")
+    code, out, err = command("ledger", path, "--json")
     assert (code, err) == (0, "")
     shown = json.loads(out, parse_constant=pytest.fail)
     assert shown["data_set"] == NAME and shown["guarantee"]["epsilon"] == 2.0
@@ -725,44 +721,25 @@ def test_jaxcd_ledger_shows_what_was_spent(people, path, capsys):
     assert path.read_bytes() == content
 
 
-def test_jaxcd_ledger_refuses_in_one_line(path, capsys):
-    def refuses(*words: str, because: str) -> None:
-        code, out, err = call(capsys, "ledger", str(path), *words)
-        assert (code, out) == (2, "") and err.startswith("jaxcd: ") and err.count("\n") == 1
-        assert because in err
-
-    refuses(because="there is no ledger")
-    refuses("--data-set", NAME, because="--epsilon")
-    refuses("--data-set", NAME, "--epsilon", "-1", because="--epsilon -1")
+def test_jaxcd_ledger_refuses_in_one_line(path, command):
+    command.refuses("there is no ledger", "ledger", path)
+    command.refuses("--epsilon", "ledger", path, NEW)
+    command.refuses("--epsilon -1", "ledger", path, NEW, "--epsilon -1")
     assert not path.exists()
     made(path, sizes=SIZES)
-    refuses("--data-set", NAME, "--epsilon", "9", because="its total is fixed")
+    command.refuses("its total is fixed", "ledger", path, NEW, "--epsilon 9")
     content = path.read_bytes()
-    path.write_bytes(content[:-40])
-    refuses(because="edited or truncated")
-    path.write_bytes(content.replace(b"0.125", b"0.025"))
-    refuses(because="edited or truncated")
+    for damaged in (content[:-40], content.replace(b"0.125", b"0.025")):
+        path.write_bytes(damaged)
+        command.refuses("edited or truncated", "ledger", path)
 
 
-def test_discover_under_a_ledger_on_the_command_line(path, capsys, tmp_path):
+def test_discover_under_a_ledger_on_the_command_line(path, command):
     made(path, budget=Budget(1.0))
-    words = [
-        "discover",
-        "--network",
-        "cancer",
-        "--rows",
-        "300",
-        "--simulated-noise",
-        "--quiet",
-        "--ledger",
-        str(path),
-    ]
-    assert call(capsys, *words, "--epsilon", "0.75")[0] == 0
+    words = ["discover --network cancer --rows 300 --quiet --ledger", path]
+    command.shows(words, "--simulated-noise --epsilon 0.75")
     assert LedgerFile(path).remaining_epsilon == 0.25
     content = path.read_bytes()
-    code, out, err = call(capsys, *words, "--epsilon", "0.5")
-    assert (code, out) == (2, "") and err.count("\n") == 1 and "ledger" in err
-    words.remove("--simulated-noise")
-    code, out, err = call(capsys, *words, "--no-privacy")
-    assert (code, out) == (2, "") and "--ledger" in err
+    command.refuses("ledger", words, "--simulated-noise --epsilon 0.5")
+    command.refuses("--ledger", words, "--no-privacy")
     assert path.read_bytes() == content

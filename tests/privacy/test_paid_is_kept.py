@@ -519,18 +519,7 @@ def test_what_does_not_fit_is_refused_before_it_is_paid_for(discrete, numeric, t
 
 # ---- the command line
 
-RUN = (
-    "discover",
-    "--network",
-    "cancer",
-    "--rows",
-    "300",
-    "--simulated-noise",
-    "--epsilon",
-    "1",
-    "--delta",
-    "1e-6",
-)
+RUN = "discover --network cancer --rows 300 --simulated-noise --epsilon 1 --delta 1e-6"
 CODES = {KeyboardInterrupt: 130, OSError: 2}
 
 
@@ -538,7 +527,7 @@ def broken_command(error: BaseException, part: str, *words: str, paid: bool = Tr
     """The exit code of a command that fails in a part; None where the error itself comes out."""
     with watching(failing_in(part, error, paid=paid)):
         try:
-            return main(words)
+            return main(" ".join(words).split())
         except type(error) as caught:
             assert caught is error
             return None
@@ -558,17 +547,16 @@ def folder(tmp_path, monkeypatch) -> Path:
 @pytest.mark.parametrize(
     ("part", "more"),
     [
-        ("releases/tables/histogram", ()),
-        ("scores/", ()),
-        ("discovery/", ()),
-        ("graphs/", ()),
-        ("discovery/confidence", ("--confidence", "1")),
-        ("cli/screen", ("--no-progress",)),
-        ("cli/screen", ("--json",)),
-        ("report/", ("--out", "made", "--json")),
-        ("report/", ("--out", "made", "--quiet")),
+        ("releases/tables/histogram", ""),
+        ("scores/", ""),
+        ("discovery/", ""),
+        ("graphs/", ""),
+        ("discovery/confidence", "--confidence 1"),
+        ("cli/screen", "--no-progress"),
+        ("cli/screen", "--json"),
+        ("report/", "--out made --json"),
+        ("report/", "--out made --quiet"),
     ],
-    ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
 def test_the_command_line_keeps_what_was_bought(part, more, error, folder, capsys):
     """Wherever it ends: a file in the working folder, named on stderr, that is searched as if
@@ -581,7 +569,7 @@ def test_the_command_line_keeps_what_was_bought(part, more, error, folder, capsy
         noise=jaxcd.SimulatedNoise(jax.random.fold_in(jax.random.key(0), 1)),
     )
     total = LedgerFile("people.ledger", data_set="people", budget=Budget(1.0))
-    code = broken_command(error("injected"), part, *RUN, *more, "--ledger", "people.ledger")
+    code = broken_command(error("injected"), part, RUN, more, "--ledger people.ledger")
     assert code == CODES.get(error)
     assert total.remaining_epsilon == 0.0
     content = total.path.read_bytes()
@@ -600,7 +588,7 @@ def test_the_command_line_keeps_what_was_bought(part, more, error, folder, capsy
 @pytest.mark.parametrize("algorithm", ["pc", "fci", "tree"])
 @pytest.mark.parametrize("part", ["discovery/constraint/orientation", "discovery/confidence"])
 def test_the_command_line_keeps_the_numbers_of_a_search_by_tests(part, algorithm, folder, capsys):
-    code = broken_command(KeyboardInterrupt("injected"), part, *RUN, "--algorithm", algorithm)
+    code = broken_command(KeyboardInterrupt("injected"), part, RUN, "--algorithm", algorithm)
     assert code == 130
     (file,) = kept_files()
     assert str(file.absolute()) in capsys.readouterr().err
@@ -611,7 +599,7 @@ def test_the_command_line_keeps_the_numbers_of_a_search_by_tests(part, algorithm
 
 
 def test_the_release_of_the_command_line_outlasts_its_search(folder, capsys):
-    broken_command(MemoryError("injected"), "discovery/", *RUN, "--release-out", "bought.npz")
+    broken_command(MemoryError("injected"), "discovery/", RUN, "--release-out bought.npz")
     found = [
         jaxcd.search(jaxcd.Release.load(file)).graph for file in (Path("bought.npz"), *kept_files())
     ]
@@ -622,26 +610,10 @@ def test_the_release_of_the_command_line_outlasts_its_search(folder, capsys):
 def test_direction_keeps_what_it_bought(method, folder, capsys):
     rows = np.random.default_rng(0).uniform(size=(300, 2))
     Path("t.csv").write_text("x,y\n" + "".join(f"{x:.3f},{y:.3f}\n" for x, y in rows))
-    words = (
-        "direction",
-        "t.csv",
-        "--x",
-        "x",
-        "--y",
-        "y",
-        "--method",
-        method,
-        "--bounds",
-        "0",
-        "1",
-        "0",
-        "1",
-        "--epsilon",
-        "1",
-        "--simulated-noise",
-    )
-    assert main(words) == 0 and kept_files() == []
-    assert broken_command(KeyboardInterrupt("injected"), "pairwise/", *words) == 130
+    words = f"""direction t.csv --x x --y y --method {method} --bounds 0 1 0 1 --epsilon 1
+        --simulated-noise"""
+    assert main(words.split()) == 0 and kept_files() == []
+    assert broken_command(KeyboardInterrupt("injected"), "pairwise/", words) == 130
     (file,) = kept_files()
     assert str(file.absolute()) in capsys.readouterr().err
 
@@ -650,20 +622,9 @@ def test_privatize_keeps_what_it_bought(folder, capsys):
     rows = np.random.default_rng(0).integers(0, 2, size=(300, 2))
     Path("c.csv").write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in rows))
     jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in "ab"}).write("domain.json")
-    words = (
-        "privatize",
-        "c.csv",
-        "--domain",
-        "domain.json",
-        "--out",
-        "out.csv",
-        "--mechanism",
-        "krr",
-        "--epsilon-ldp",
-        "2",
-        "--simulated-noise",
-    )
-    assert broken_command(KeyboardInterrupt("injected"), "data/", *words) == 130
+    words = """privatize c.csv --domain domain.json --out out.csv --mechanism krr --epsilon-ldp 2
+        --simulated-noise"""
+    assert broken_command(KeyboardInterrupt("injected"), "data/", words) == 130
     (file,) = kept_files()
     assert str(file.absolute()) in capsys.readouterr().err
 
@@ -673,10 +634,10 @@ def test_privatize_keeps_what_it_bought(folder, capsys):
 def test_the_command_line_has_spent_nothing_before_the_first_charge(part, error, folder, capsys):
     total = LedgerFile("people.ledger", data_set="people", budget=Budget(1.0))
     content = total.path.read_bytes()
-    words = (*RUN, "--ledger", "people.ledger", "--release-out", "bought.npz")
-    assert broken_command(error("injected"), part, *words, paid=False) == CODES.get(error)
+    words = f"{RUN} --ledger people.ledger --release-out bought.npz"
+    assert broken_command(error("injected"), part, words, paid=False) == CODES.get(error)
     assert total.path.read_bytes() == content and kept_files() == []
     assert not Path("bought.npz").exists()
     assert "was spent" not in capsys.readouterr().err
-    assert main(words) == 0  # and the whole of it is still there
+    assert main(words.split()) == 0  # and the whole of it is still there
     assert total.remaining_epsilon == 0.0
