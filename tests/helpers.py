@@ -10,11 +10,15 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd.citests import CITest, Sensitivity
 from jaxcd.cli import main
 from jaxcd.privacy import NoiseSampler
+
+#: any seed
+SEEDS = st.integers(0, 2**31)
 
 
 def simulated(seed: Any = 0) -> jaxcd.SimulatedNoise:

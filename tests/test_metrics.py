@@ -10,7 +10,7 @@ import pickle
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxcd.errors import GraphError, OptionError
@@ -55,7 +55,6 @@ def test_hand_count() -> None:
     }
 
 
-@settings(deadline=None)
 @given(graphs(), graphs())
 def test_counts_agree_with_lists_of_edges(estimate: MixedGraph, truth: MixedGraph) -> None:
     def arcs(graph: MixedGraph) -> set[tuple[str, str]]:
@@ -85,7 +84,6 @@ def test_counts_agree_with_lists_of_edges(estimate: MixedGraph, truth: MixedGrap
     )
 
 
-@settings(deadline=None)
 @given(graphs(), graphs(), graphs(), st.permutations(range(4)))
 def test_symmetries(one: MixedGraph, two: MixedGraph, three: MixedGraph, order: list[int]) -> None:
     for metric in (skeleton_f1, orientation_f1, arc_f1):
@@ -118,7 +116,6 @@ def test_different_names_are_refused() -> None:
         refused(GraphError, r"lacks \['z'\].*lacks \['b'\]", metric, one, two)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
 def test_f1_is_the_harmonic_mean(true_positives: int, wrong: int, missed: int) -> None:
     score = F1Score(true_positives, true_positives + wrong, true_positives + missed)

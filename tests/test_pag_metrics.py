@@ -57,7 +57,7 @@ def test_an_edge_is_right_only_if_both_marks_are(symbol: str) -> None:
     assert right == [symbol]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graphs(), graphs(), st.permutations(range(5)))
 def test_counts_agree_with_edges(estimate: MixedGraph, truth: MixedGraph, order: list[int]) -> None:
     score = mark_f1(estimate, truth)

@@ -169,7 +169,7 @@ def test_the_epsilon_that_a_warning_names_is_enough():
     assert jaxcd.recommend(domain, 2_000, budget=jaxcd.Budget(0.95 * epsilon)).warning is not None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.integers(1, 6), min_size=2, max_size=16),
     st.integers(2, 10**6),

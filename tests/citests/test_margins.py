@@ -27,7 +27,7 @@ from jaxcd.citests import (
 )
 from jaxcd.errors import DomainError, OptionError
 from tests.catalogue import TABLE_TESTS, TESTS
-from tests.helpers import levelled, numbers, refused
+from tests.helpers import SEEDS, levelled, numbers, refused
 
 LEVELS = (2, 3, 2, 4)
 DOMAIN = levelled(*LEVELS)
@@ -74,8 +74,8 @@ def table(block: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("test", "power"), [(ChiSquare(), "pearson"), (GTest(), "log-likelihood")])
-@settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), alpha=ALPHAS, query=st.sampled_from(QUERIES))
+@settings(max_examples=15)
+@given(seed=SEEDS, alpha=ALPHAS, query=st.sampled_from(QUERIES))
 def test_chi_square_and_g(test: CITest, power: str, seed: int, alpha: float, query: Query):
     data = dataset(seed)
     statistic, log_pvalue, margin = one(test, data, query, alpha)
@@ -116,13 +116,8 @@ def covariance_parts(codes: np.ndarray, query: Query) -> tuple[float, float, flo
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-@settings(max_examples=15, deadline=None)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    alpha=ALPHAS,
-    query=st.sampled_from(QUERIES),
-    n=st.sampled_from([300, 20_000]),
-)
+@settings(max_examples=15)
+@given(seed=SEEDS, alpha=ALPHAS, query=st.sampled_from(QUERIES), n=st.sampled_from([300, 20_000]))
 def test_covariance_norms(pooled: bool, seed: int, alpha: float, query: Query, n: int):
     data = dataset(seed, n)
     statistic, log_pvalue, margin = one(
@@ -179,23 +174,16 @@ def check_kendall(
         assert log_pvalue == pytest.approx(exact, rel=1e-7, abs=1e-7)
 
 
-@settings(max_examples=20, deadline=None)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    alpha=ALPHAS,
-    query=st.sampled_from(QUERIES),
-    n=st.sampled_from([40, 300]),
-)
+@settings(max_examples=20)
+@given(seed=SEEDS, alpha=ALPHAS, query=st.sampled_from(QUERIES), n=st.sampled_from([40, 300]))
 def test_kendall(seed: int, alpha: float, query: Query, n: int):
     data = dataset(seed, n)
     check_kendall(KendallTau(), data, query, alpha, data.codes)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
-    st.integers(0, 2**32 - 1),
-    ALPHAS,
-    st.sampled_from([Query(0, 1), Query(0, 1, (2,)), Query(0, 2), Query(1, 2, (3,))]),
+    SEEDS, ALPHAS, st.sampled_from([Query(0, 1), Query(0, 1, (2,)), Query(0, 2), Query(1, 2, (3,))])
 )
 def test_kendall_of_numeric_columns(seed: int, alpha: float, query: Query):
     rng = np.random.default_rng(seed)
@@ -227,13 +215,8 @@ def test_ranks_refuse_numeric_conditioning(test: CITest):
     refused(DomainError, "'z'", one, test, data, Query(0, 1, (2,)), 0.05)
 
 
-@settings(max_examples=20, deadline=None)
-@given(
-    st.integers(0, 2**32 - 1),
-    ALPHAS,
-    st.sampled_from([(), (2,), (3, 4), (2, 3, 4)]),
-    st.sampled_from([30, 500]),
-)
+@settings(max_examples=20)
+@given(SEEDS, ALPHAS, st.sampled_from([(), (2,), (3, 4), (2, 3, 4)]), st.sampled_from([30, 500]))
 def test_fisher_z(seed: int, alpha: float, given: tuple[int, ...], n: int):
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(n, 5)) @ rng.normal(size=(5, 5))
@@ -268,8 +251,8 @@ def test_pvalues_below_the_smallest_float():
 
 
 @pytest.mark.parametrize("test", TABLE_TESTS)
-@settings(max_examples=8, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=8)
+@given(seed=SEEDS)
 def test_margin_and_pvalue_agree_on_the_decision(test: CITest, seed: int):
     """The margin never calls dependent what the p-value calls independent by far, nor the reverse
     for large samples.

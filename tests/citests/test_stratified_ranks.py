@@ -34,7 +34,7 @@ def accountant(epsilon: float | None, seed: int = 0) -> Accountant:
     return Accountant(Ledger(budget), simulated(seed))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.floats(-2000, 2000), min_size=2, max_size=40),
     st.floats(-2000, 2000),

@@ -52,7 +52,7 @@ def chain(length: int) -> nx.DiGraph:
     return nx.DiGraph([(f"x{i}", f"x{i + 1}") for i in range(length)])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(dags(), st.integers(0, 1000), st.sampled_from(CONSTRUCTORS))
 def test_samples_are_reproducible_and_do_not_depend_on_the_order_of_nodes(dag, seed, constructor):
     model = constructor(dag, key=jax.random.key(seed))
@@ -96,7 +96,7 @@ def test_noise_is_independent_across_nodes_and_of_variance_one(law):
     assert kurtosis == pytest.approx(expected, abs=0.25)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(dags(max_nodes=6), st.integers(0, 1000))
 def test_linear_gaussian_covariance_is_the_formula(dag, seed):
     noise, n = 0.7, 20_000

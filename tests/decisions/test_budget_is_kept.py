@@ -94,7 +94,7 @@ def test_every_decider_has_a_family():
 
 
 @pytest.mark.parametrize(("family", "options"), FAMILIES, ids=lambda part: str(part)[:30])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     data=st.data(),
     epsilon=st.floats(-3, 2).map(lambda x: 10.0**x),

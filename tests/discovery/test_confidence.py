@@ -137,7 +137,7 @@ def test_tables_without_noise_are_the_conditional_frequencies(discrete: jaxcd.Da
         )
 
 
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(st.integers(0, 1000))
 def test_the_linear_model_has_the_released_moments_of_every_family(seed: int) -> None:
     """Exactly, by solving x = W^T x + e; and the rows scatter about it."""

@@ -22,7 +22,7 @@ from jaxcd.discovery import DiscoveryResult, SearchPass, dag_to_pag, fci
 from jaxcd.discovery.constraint.search import ConstraintSearch
 from jaxcd.errors import OptionError
 from jaxcd.graphs import DSeparation, random_dag
-from tests.helpers import coded, levelled, refused, simulated
+from tests.helpers import SEEDS, coded, levelled, refused, simulated
 
 # x and y have the neighbours b and c, which do not separate them: given b the path x <- M -> b <- a
 # -> c ... is open, and given c its mirror image.  Only {a, b, c} does, and a is no neighbour of x
@@ -54,8 +54,8 @@ def hidden_dag(seed: int) -> tuple[nx.DiGraph, tuple, tuple]:
 # ---- with an oracle
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**31), st.booleans(), st.sampled_from(jaxcd.discovery.ColliderRule))
+@settings(max_examples=40)
+@given(SEEDS, st.booleans(), st.sampled_from(jaxcd.discovery.ColliderRule))
 def test_the_pag_in_any_order_under_every_rule(
     seed: int, stable: bool, rule: jaxcd.discovery.ColliderRule
 ):
@@ -121,8 +121,8 @@ def test_the_second_pass_is_needed_and_can_be_left_out():
         assert frozenset("xy") not in without.separating_sets
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**31), st.integers(0, 3))
+@settings(max_examples=30)
+@given(SEEDS, st.integers(0, 3))
 def test_what_an_interrupted_run_says_is_true(seed: int, max_level: int):
     """Spirtes 2001: with a limit on the sets edges may be left over, but none is lost, and marks
     that stand are true.
@@ -223,7 +223,7 @@ def dataset(seed: int, n: int = 400) -> jaxcd.Dataset:
     return coded(codes, DOMAIN)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.integers(0, 10_000),
     st.permutations(range(len(LEVELS))),

@@ -262,7 +262,7 @@ def cases(draw: st.DrawFn, max_observed: int = 6) -> Case:
     return Case(dag, tuple(names[n_selected:]), tuple(names[:n_selected]))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(cases(), st.booleans(), st.sampled_from(jaxcd.discovery.ColliderRule))
 def test_any_graph(case: Case, stable: bool, rule: jaxcd.discovery.ColliderRule):
     result = oracle_fci(case, stable=stable, colliders=rule)
@@ -270,7 +270,7 @@ def test_any_graph(case: Case, stable: bool, rule: jaxcd.discovery.ColliderRule)
     assert not result.info["ambiguous_triples"] and not result.exhausted
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cases(), st.integers(0, 3), st.integers(1, 4))
 def test_limits_do_not_make_marks_wrong(case: Case, max_level: int, max_path_length: int):
     """The anytime limit: edges and circles may be too many, but what is said of ancestors is so

@@ -11,7 +11,6 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd.decisions import Decider, DecisionRun, Frontier
@@ -20,7 +19,7 @@ from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, random_dag
 from jaxcd.graphs.ancestral import dag_to_mag
 from jaxcd.graphs.knowledge import Knowledge
-from tests.helpers import refused
+from tests.helpers import SEEDS, refused
 
 Search = Callable[..., DiscoveryResult]
 CHAIN = nx.DiGraph([("a", "b"), ("b", "c")])
@@ -206,8 +205,8 @@ def true_knowledge(rng: np.random.Generator, dag: nx.DiGraph, observed: list) ->
     )
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**31))
+@settings(max_examples=60)
+@given(SEEDS)
 def test_true_knowledge_adds_marks_to_the_pag_that_are_true(seed: int):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 9))
@@ -234,8 +233,8 @@ def test_true_knowledge_adds_marks_to_the_pag_that_are_true(seed: int):
     )
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**31))
+@settings(max_examples=60)
+@given(SEEDS)
 def test_true_knowledge_in_pc_gives_what_all_fitting_dags_share(seed: int):
     """Meek 1995: with R1 to R4 the oriented edges are exactly those common to the DAGs of the class
     that fit the knowledge.

@@ -44,7 +44,7 @@ def plain(data: jaxcd.Dataset, test: jaxcd.citests.CITest, **options) -> jaxcd.D
 
 
 @pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 10_000), order=st.permutations(range(len(LEVELS))))
 def test_stable_skeleton_does_not_depend_on_column_order(test, seed: int, order: list[int]):
     data = dataset(seed)
@@ -55,7 +55,7 @@ def test_stable_skeleton_does_not_depend_on_column_order(test, seed: int, order:
     assert set(second.separating_sets) == set(first.separating_sets)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 10_000),
     order=st.permutations(range(len(LEVELS))),
@@ -71,7 +71,7 @@ def test_with_the_majority_rule_the_whole_graph_does_not(
     assert second.graph.reordered(data.names) == first.graph
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 10_000), st.permutations(range(5)))
 def test_numeric_columns(seed: int, order: list[int]):
     rng = np.random.default_rng(seed)

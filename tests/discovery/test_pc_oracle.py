@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import jaxcd
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, d_separated, dag_to_cpdag, random_dag
-from tests.helpers import sampled
+from tests.helpers import SEEDS, sampled
 
 NETWORKS = ("cancer", "earthquake", "asia", "survey", "sachs", "child", "alarm")
 
@@ -67,11 +67,11 @@ def equivalence_class(dag: nx.DiGraph) -> MixedGraph:
     return MixedGraph(tuple(map(str, nodes)), marks)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(2, 5),
     st.floats(0, 1),
-    st.integers(0, 2**31),
+    SEEDS,
     st.booleans(),
     st.sampled_from(jaxcd.discovery.ColliderRule),
 )
@@ -82,11 +82,11 @@ def test_small_graphs_by_definition(
     assert oracle_pc(dag, stable=stable, colliders=rule).graph == equivalence_class(dag)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.integers(2, 10),
     st.floats(0, 0.8),
-    st.integers(0, 2**31),
+    SEEDS,
     st.booleans(),
     st.sampled_from(jaxcd.discovery.ConflictRule),
 )

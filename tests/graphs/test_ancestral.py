@@ -9,7 +9,6 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from jaxcd.errors import GraphError
 from jaxcd.graphs import (
@@ -24,9 +23,7 @@ from jaxcd.graphs import (
     random_dag,
     visible_edges,
 )
-from tests.helpers import refused
-
-SEEDS = st.integers(0, 2**31)
+from tests.helpers import SEEDS, refused
 
 
 def hidden_dag(
@@ -97,7 +94,7 @@ def mag_by_definition(graph: MixedGraph) -> bool:
 # ---- DAG to MAG
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(SEEDS)
 def test_edges_and_marks_of_the_mag_agree_with_brute_force(seed: int) -> None:
     dag, latent, selected = hidden_dag(8, seed)
@@ -118,7 +115,7 @@ def test_edges_and_marks_of_the_mag_agree_with_brute_force(seed: int) -> None:
     assert is_ancestral(mag) and is_mag(mag)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(SEEDS)
 def test_m_separation_in_the_mag_is_d_separation_in_the_dag_given_the_selected(seed: int) -> None:
     dag, latent, selected = hidden_dag(8, seed)
@@ -171,7 +168,7 @@ def test_without_hidden_nodes_the_mag_is_the_dag_in_every_form() -> None:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(SEEDS)
 def test_the_order_of_the_nodes_does_not_matter(seed: int) -> None:
     dag, latent, selected = hidden_dag(12, seed)
@@ -211,7 +208,7 @@ def test_all_graphs_on_three_nodes() -> None:
     assert kinds == {(True, True), (False, False)}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(SEEDS)
 def test_random_graphs_near_a_mag(seed: int) -> None:
     # A few edges of a MAG are removed or replaced.
@@ -303,7 +300,7 @@ def test_a_discriminating_path_of_five_nodes_decides() -> None:
     assert {True, False} == set(expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(SEEDS)
 def test_equivalence_of_random_mags_with_the_same_skeleton(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -358,7 +355,7 @@ def visible_by_paths(graph: MixedGraph) -> set[tuple[str, str]]:
     return found
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(SEEDS)
 def test_visible_edges_agree_with_the_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -374,7 +371,7 @@ def test_visible_edges_agree_with_the_definition(seed: int) -> None:
         assert all(graph.has_edge(edge.a, edge.b, symbol="-->") for edge in edges)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SEEDS)
 def test_an_edge_is_visible_exactly_if_a_latent_confounder_behind_it_would_change_the_mag(
     seed: int,

@@ -10,7 +10,7 @@ import json
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxcd.errors import FormatError, GraphError
@@ -43,7 +43,6 @@ def graphs(draw: st.DrawFn, names: st.SearchStrategy[list[str]] = any_names) -> 
     return MixedGraph(tuple(nodes), marks)
 
 
-@settings(deadline=None)
 @given(graphs())
 def test_formats_that_carry_everything_round_trip(graph: MixedGraph) -> None:
     assert from_networkx(graph.to_networkx()) == graph
@@ -54,13 +53,11 @@ def test_formats_that_carry_everything_round_trip(graph: MixedGraph) -> None:
     assert MixedGraph.from_json_dict(graph.to_json_dict()) == graph
 
 
-@settings(deadline=None)
 @given(graphs(plain_names))
 def test_tetrad_round_trips(graph: MixedGraph) -> None:
     assert from_tetrad(graph.to_tetrad()) == graph
 
 
-@settings(deadline=None)
 @given(graphs())
 def test_amat_cpdag_round_trips_or_refuses(graph: MixedGraph) -> None:
     if {edge.symbol for edge in graph.edges()} <= {"-->", "---"}:

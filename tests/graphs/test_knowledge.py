@@ -26,7 +26,7 @@ from jaxcd.graphs import (
     dag_to_mag,
     random_dag,
 )
-from tests.helpers import refused
+from tests.helpers import SEEDS, refused
 
 # ---- what is refused
 
@@ -130,7 +130,7 @@ pairs_ = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.integers(-1, 2), min_size=4, max_size=4),
     pairs_,
@@ -224,8 +224,8 @@ def test_nothing_known() -> None:
     assert knowledge.may_separate("a", "b", list("abcd")).tolist() == [False, False, True, True]
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**31))
+@settings(max_examples=60)
+@given(SEEDS)
 def test_matrices_agree_with_pairs_and_with_the_order_of_names(seed: int) -> None:
     dag, knowledge = _known_dag(seed, 7)
     names = list(dag)

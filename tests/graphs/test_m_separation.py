@@ -8,11 +8,10 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from jaxcd.errors import GraphError
 from jaxcd.graphs import DSeparation, Mark, MixedGraph, MSeparation, m_separated, random_dag
-from tests.helpers import refused
+from tests.helpers import SEEDS, refused
 
 
 def random_mixed_graph(n: int, rng: np.random.Generator) -> MixedGraph:
@@ -49,8 +48,8 @@ def separated_by_paths(graph: MixedGraph, x: int, y: int, given: set[int]) -> bo
     return True
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.integers(0, 2**31))
+@settings(max_examples=50)
+@given(SEEDS)
 def test_all_questions_on_small_mixed_graphs_agree_with_the_definition(seed: int) -> None:
     graph = random_mixed_graph(5, np.random.default_rng(seed))
     separation = MSeparation(graph)
@@ -62,8 +61,8 @@ def test_all_questions_on_small_mixed_graphs_agree_with_the_definition(seed: int
                 assert separation.separated(x, y, z) == separation.separated(y, x, z) == expected
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**31))
+@settings(max_examples=60)
+@given(SEEDS)
 def test_reachable_nodes_and_names(seed: int) -> None:
     rng = np.random.default_rng(seed)
     graph = random_mixed_graph(7, rng)
@@ -77,8 +76,8 @@ def test_reachable_nodes_and_names(seed: int) -> None:
     assert not {x, *z} & set(reachable)
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**31))
+@settings(max_examples=40)
+@given(SEEDS)
 def test_the_order_of_the_nodes_does_not_matter(seed: int) -> None:
     rng = np.random.default_rng(seed)
     graph = random_mixed_graph(8, rng)

@@ -11,7 +11,7 @@ import pickle
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxcd.errors import GraphError
@@ -70,7 +70,6 @@ def test_arcs_that_are_none(arcs: np.ndarray, words: str) -> None:
     refused(GraphError, words, MixedGraph.from_arcs, LETTERS[:2], arcs)
 
 
-@settings(deadline=None)
 @given(edge_lists())
 def test_queries_agree_with_the_list_of_edges(
     model: tuple[tuple[str, ...], dict[tuple[str, str], str]],
@@ -94,7 +93,6 @@ def test_queries_agree_with_the_list_of_edges(
     assert not any(edge.symbol in ("<--", "<-o", "o--") for edge in graph.edges())
 
 
-@settings(deadline=None)
 @given(edge_lists(), st.randoms())
 def test_reordering_keeps_every_edge(
     model: tuple[tuple[str, ...], dict[tuple[str, str], str]], random: object

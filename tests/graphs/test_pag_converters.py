@@ -66,7 +66,7 @@ def round_trips(graph: MixedGraph) -> None:
     assert from_json_dict(json.loads(json.dumps(graph.to_json_dict()))) == graph
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(graphs())
 def test_every_mixture_of_the_nine_edges_round_trips(graph: MixedGraph) -> None:
     round_trips(graph)

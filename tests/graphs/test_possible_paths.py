@@ -21,7 +21,7 @@ from jaxcd.graphs import (
     possible_descendants,
     random_dag,
 )
-from tests.helpers import refused
+from tests.helpers import SEEDS, refused
 
 
 def random_marks(n: int, rng: np.random.Generator) -> MixedGraph:
@@ -79,8 +79,8 @@ def by_walks(graph: MixedGraph, x: int, longest: int) -> set[int]:
     return ends - {x}
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**31))
+@settings(max_examples=60)
+@given(SEEDS)
 def test_possible_ancestors_and_descendants_agree_with_the_definition(seed: int) -> None:
     graph = random_marks(6, np.random.default_rng(seed))
     ends = set()
@@ -100,8 +100,8 @@ def test_possible_ancestors_and_descendants_agree_with_the_definition(seed: int)
         )
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**31))
+@settings(max_examples=60)
+@given(SEEDS)
 def test_possible_ancestors_are_ancestors_in_a_mag_and_more_with_circles(seed: int) -> None:
     rng = np.random.default_rng(seed)
     mag = dag_to_mag(random_dag(8, expected_degree=3, seed=rng), latent=["x1"], selected=["x2"])
@@ -116,8 +116,8 @@ def test_possible_ancestors_are_ancestors_in_a_mag_and_more_with_circles(seed: i
         assert set(possible_ancestors(circles, name)) >= exact
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**31))
+@settings(max_examples=60)
+@given(SEEDS)
 def test_possible_d_sep_has_all_that_paths_reach_and_is_what_walks_reach(seed: int) -> None:
     graph = random_marks(6, np.random.default_rng(seed))
     for x in range(6):
@@ -127,8 +127,8 @@ def test_possible_d_sep_has_all_that_paths_reach_and_is_what_walks_reach(seed: i
         assert set(found) >= by_paths(graph, x)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**31), st.integers(1, 4))
+@settings(max_examples=60)
+@given(SEEDS, st.integers(1, 4))
 def test_possible_d_sep_within_a_length(seed: int, longest: int) -> None:
     graph = random_marks(6, np.random.default_rng(seed))
     for x in range(6):
@@ -153,8 +153,8 @@ def test_the_graph_in_which_a_walk_reaches_more_than_every_path() -> None:
     assert possible_d_sep(graph, 0) == (1, 2, 3, 4)
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**31))
+@settings(max_examples=40)
+@given(SEEDS)
 def test_possible_d_sep_does_not_depend_on_the_order_of_the_nodes(seed: int) -> None:
     rng = np.random.default_rng(seed)
     graph = random_marks(9, rng)
@@ -166,8 +166,8 @@ def test_possible_d_sep_does_not_depend_on_the_order_of_the_nodes(seed: int) -> 
         assert set(possible_d_sep(graph, x)) >= set(np.flatnonzero(graph.adjacency[x]))
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**31))
+@settings(max_examples=40)
+@given(SEEDS)
 def test_possible_d_sep_contains_a_separating_set(seed: int) -> None:
     # The reason for the set: in a MAG every pair without an edge is separated by a part of one of
     # the two sets.

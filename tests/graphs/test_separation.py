@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from jaxcd.errors import GraphError
 from jaxcd.graphs import DSeparation, MixedGraph, d_separated, random_dag
+from tests.helpers import SEEDS
 
 
 def separated_by_paths(dag: nx.DiGraph, x: str, y: str, given: set[str]) -> bool:
@@ -45,8 +46,8 @@ def test_all_questions_on_small_dags_agree_with_the_definition(seed: int) -> Non
     assert answers == {True, False}
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(2, 12), st.floats(0, 1), st.integers(0, 2**31), st.data())
+@settings(max_examples=60)
+@given(st.integers(2, 12), st.floats(0, 1), SEEDS, st.data())
 def test_random_questions_agree_with_networkx(
     n: int, density: float, seed: int, data: st.DataObject
 ) -> None:
@@ -67,8 +68,8 @@ def test_random_questions_agree_with_networkx(
     assert separation.reachable(x, given_nodes) == tuple(connected)
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**31))
+@settings(max_examples=30)
+@given(SEEDS)
 def test_selected_nodes_belong_to_every_conditioning_set(seed: int) -> None:
     dag = random_dag(7, expected_degree=3, seed=seed)
     plain, selected = DSeparation(dag), DSeparation(dag, selected=[5, 6])

@@ -125,7 +125,7 @@ def test_equivalent_dags_have_equal_totals_and_others_have_not():
     assert np.diff(sorted(values[0] for values in totals.values())).min() > 1e-3
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10_000), epsilon=st.floats(0.1, 20.0), n=st.integers(2, 300))
 def test_reversing_a_covered_edge_changes_nothing(seed: int, epsilon: float, n: int):
     """For any reports: x -> y and y -> x with the same other parents."""

@@ -62,7 +62,7 @@ def exact_counts(distance: Distance, x, cardinalities) -> dict[int, int]:
     return counts
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(SMALL, st.sampled_from(Distance))
 def test_counts_and_eccentricities_equal_enumeration(cardinalities, distance):
     layout = Layout(cardinalities, distance)
@@ -120,7 +120,7 @@ def test_rates_do_not_depend_on_the_start():
         )
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(SMALL, st.sampled_from(Distance), st.floats(0.01, 0.99))
 def test_the_joint_channel_has_the_stated_form(cardinalities, distance, share):
     n_cells = math.prod(cardinalities)

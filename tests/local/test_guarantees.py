@@ -77,14 +77,14 @@ SMALL = st.lists(st.integers(1, 5), min_size=1, max_size=3).filter(
 )
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(SMALL, st.floats(0.01, 12.0))
 def test_mechanisms_with_an_epsilon_equal_brute_force(cardinalities, epsilon):
     for kind in (KaryResponse, CombinedKaryResponse, ClippedGeometric):
         check_against_brute_force(kind(epsilon), cardinalities)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(SMALL, st.floats(0.02, 0.98))
 def test_the_bounded_geometric_equals_brute_force(cardinalities, share):
     least = max(1 / k for k in cardinalities if k > 1)
@@ -97,7 +97,7 @@ def test_the_bounded_geometric_equals_brute_force(cardinalities, share):
     )
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15, derandomize=True)
 @given(SMALL, st.floats(0.02, 0.98), st.sampled_from(Distance))
 def test_the_combined_geometric_equals_brute_force(cardinalities, share, distance):
     least = 1 / math.prod(cardinalities)
@@ -113,7 +113,7 @@ def test_the_combined_geometric_equals_brute_force_on_larger_domains(cardinaliti
         check_against_brute_force(CombinedGeometric(p_max, distance), cardinalities)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 @given(SMALL, st.floats(0.02, 0.98), st.sampled_from(Distance))
 def test_the_bounds_of_large_domains_hold_on_small_ones(cardinalities, share, distance):
     least = 1 / math.prod(cardinalities)

@@ -53,7 +53,7 @@ def case(
     return counts, matrices, joint
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10_000), st.sampled_from([(2,), (3, 2), (2, 2, 3)]))
 def test_the_likelihood_never_falls_and_columns_are_the_joint_channel(seed, shape):
     counts, matrices, joint = case(seed, shape)

@@ -63,7 +63,7 @@ SIZES = st.floats(min_value=1e-300, max_value=1e300) | st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(n=st.integers(2, 3000), value=SIZES, sign=st.sampled_from([-1.0, 1.0]))
 def test_what_is_constant_is_constant_whatever_its_mean_rounds_to(
     n: int, value: float, sign: float
@@ -79,7 +79,7 @@ def test_means_of_equal_numbers_do_differ_from_them():
     assert any(np.full(n, value).std() > 0 for n in range(3, 200) for value in (0.1, 1 / 3, 7.1))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=st.sampled_from([3, 5, 6, 7, 9, 10, 13, 31, 47, 100, 255, 400]),
     value=st.floats(min_value=1e-3, max_value=1e6),
@@ -109,7 +109,7 @@ def test_a_small_spread_on_a_large_mean_is_seen():
         np.testing.assert_allclose(standardised(scale * x), standardised(x), rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(top=st.floats(0, 1e18), bottom=st.floats(0, 1e300))
 def test_quotients_are_total(top: float, bottom: float):
     with np.errstate(all="raise", under="ignore"):

@@ -44,7 +44,7 @@ def dropped(table: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(strata_tables())
 def test_chi_square_and_g(dtype: str, tables: np.ndarray):
     kind, rtol = DTYPES[dtype]
@@ -71,7 +71,7 @@ def kendall_of_records(table: np.ndarray) -> int:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(strata_tables(largest=9))
 def test_kendall(dtype: str, tables: np.ndarray):
     kind, rtol = DTYPES[dtype]
@@ -153,7 +153,7 @@ def scatter_norms(tables: np.ndarray) -> list[float]:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(strata_tables())
 def test_covariance_norms(dtype: str, tables: np.ndarray):
     kind, rtol = DTYPES[dtype]
@@ -245,7 +245,7 @@ def test_total_on_degenerate_tables(function, dtype):
 
 
 @pytest.mark.parametrize("function", [chi_square_sums, covariance_sums, kendall_sums])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(tables=strata_tables(), seed=st.integers(0, 2**32 - 1))
 def test_order_of_strata_does_not_matter(function, tables: np.ndarray, seed: int):
     first = compute(function, tables)
@@ -257,7 +257,7 @@ def test_order_of_strata_does_not_matter(function, tables: np.ndarray, seed: int
             )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(tables=strata_tables())
 def test_kendall_is_antisymmetric_and_symmetric(tables: np.ndarray):
     """Reversing the order of one column changes the sign; exchanging the columns nothing."""

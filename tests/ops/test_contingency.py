@@ -43,7 +43,7 @@ def problems(draw):
     return codes, cardinalities, queries, draw(st.integers(0, 3))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(problems())
 def test_counts_are_those_of_rows(problem):
     codes, cardinalities, queries, extra = problem

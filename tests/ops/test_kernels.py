@@ -16,7 +16,7 @@ from jaxcd.ops import double_precision, features, gram, hsic, ridge
 from jaxcd.ops.threads import one_blas_thread
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.floats(0.1, 50), st.floats(0.05, 5), st.sampled_from([1e-3, 1e-6, 1e-9]))
 def test_the_series_is_within_its_tolerance(length, bandwidth, tolerance):
     kernel = features.fourier_kernel(length=length, bandwidth=bandwidth, tolerance=tolerance)

@@ -27,7 +27,7 @@ def features(codes: np.ndarray, cardinalities: tuple[int, ...]) -> list[np.ndarr
     return [contrast_basis(k)[codes[:, j]] for j, k in enumerate(cardinalities)]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.integers(1, 4), min_size=2, max_size=4).map(tuple),
     st.integers(1, 60),
@@ -117,7 +117,7 @@ def over_flip_sets(cardinalities: tuple[int, ...], weight: float) -> float:
     return math.sqrt(best)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=8).map(tuple), st.floats(0.05, 5))
 def test_sensitivity_is_the_maximum_over_flip_sets(cardinalities: tuple[int, ...], weight: float):
     truth = over_flip_sets(cardinalities, weight)

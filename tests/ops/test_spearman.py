@@ -50,7 +50,7 @@ def test_rho_is_total():
         assert spearman.spearman_rho(a, b) == 0.0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 60), st.integers(1, 5), st.integers(1, 8), st.integers(0, 10**6))
 def test_products_within_strata(n: int, n_strata: int, n_values: int, seed: int):
     rng = np.random.default_rng(seed)

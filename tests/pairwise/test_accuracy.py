@@ -12,7 +12,7 @@ import jaxcd
 from jaxcd.errors import DataError, OptionError
 from jaxcd.pairwise import CausePair, Direction, PairResult, pair_accuracy, pair_accuracy_of
 from jaxcd.privacy import NO_PRIVACY, Ledger
-from tests.helpers import refused
+from tests.helpers import SEEDS, refused
 
 COST = Ledger(NO_PRIVACY).guarantee
 RIGHT, WRONG, NONE = Direction.X_TO_Y, Direction.Y_TO_X, Direction.UNDECIDED
@@ -23,7 +23,7 @@ def answer(direction: Direction, margin: float = 1.0) -> PairResult:
 
 
 @given(st.integers(0, 30), st.integers(1, 30), st.sampled_from([0.8, 0.95, 0.99]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_equal_weights_give_the_exact_interval(won: int, lost: int, confidence: float):
     found = pair_accuracy(
         [answer(RIGHT)] * won + [answer(WRONG)] * lost,
@@ -78,8 +78,8 @@ def test_curve_by_hand():
     assert found.accuracies[-1] == found.accuracy
 
 
-@given(st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
+@given(SEEDS)
+@settings(max_examples=25)
 def test_order_of_the_pairs_changes_nothing(seed: int):
     rng = np.random.default_rng(seed)
     results = [

@@ -176,7 +176,7 @@ def test_units_do_not_matter():
 
 
 @given(n=st.integers(8, 200), seed=st.integers(0, 1000), share=st.floats(0.01, 0.99))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_split_is_a_partition_drawn_from_the_key(n, seed, share):
     n_test = min(max(round(n * share), 4), n - 4)
     training, test = split_rows(jax.random.key(seed), n, n_test=n_test, joint=False)

@@ -111,7 +111,7 @@ def test_conversion_against_dp_accounting():
 positive = st.floats(1e-6, 1e4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(epsilon=positive, delta=st.floats(1e-15, 0.5))
 def test_conversion_inverse_is_conservative(epsilon, delta):
     rho = privacy.epsilon_to_rho(epsilon, delta)
@@ -132,7 +132,7 @@ def test_conversion_edges():
         refused(OptionError, "epsilon", privacy.epsilon_to_rho, bad, 1e-6)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(epsilon=st.floats(1e-12, 900.0), rate=st.floats(1e-9, 1.0))
 def test_amplification_and_inverse(epsilon, rate):
     inner = privacy.amplified_epsilon(epsilon, rate)
@@ -171,7 +171,7 @@ def test_amplification_is_attained():
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(value=st.floats(1e-150, 1e150))
 def test_square_conversions_round_to_the_safe_side(value):
     assert Fraction(privacy.pure_to_rho(value)) >= Fraction(value) ** 2 / 2
@@ -182,7 +182,7 @@ def test_square_conversions_round_to_the_safe_side(value):
     assert privacy.rho_to_exponential(value) == pytest.approx(math.sqrt(8 * value), rel=1e-14)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(total=st.floats(1e-9, 1e9), weights=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=40))
 def test_split_never_exceeds_the_whole(total, weights):
     parts = split(total, weights)
@@ -197,7 +197,7 @@ def test_split_refuses():
         pytest.raises(OptionError, split, total, weights)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(top=st.integers(0, 10**30), bottom=st.integers(1, 10**30))
 def test_directed_rounding(top, bottom):
     value = Fraction(top, bottom)

@@ -32,7 +32,7 @@ event = st.one_of(
 budget = st.builds(Budget, st.floats(0.05, 5.0), st.sampled_from([0.0, 1e-9, 1e-6, 1e-3]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(budget=budget, events=st.lists(event, max_size=40))
 def test_filter_against_the_rule(budget, events):
     ledger = Ledger(budget)

@@ -139,7 +139,7 @@ def room(noise=SEED, epsilon=1e6):
 finite = st.floats(-1e6, 1e6)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     pair=st.lists(st.tuples(finite, st.floats(-3.0, 3.0)), min_size=1, max_size=6),
     errors=st.lists(st.floats(-1e-3, 1e-3), min_size=12, max_size=12),
@@ -209,7 +209,7 @@ def test_quantise():
         refused(OptionError, "grid", quantise, values, grid=grid)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(bound=st.integers(1, 2**40), epsilon=st.floats(1e-3, 1e3))
 def test_scales_are_rounded_up_exactly(bound, epsilon):
     scale = noise_scale(Fraction(bound), epsilon)

@@ -70,7 +70,7 @@ def dense_statistics(
 # --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(-6, 6).map(float), min_size=2, max_size=30),
     st.sampled_from([1.0, 1e-3, math.pi]),

@@ -22,7 +22,7 @@ from jaxcd.privacy import Sensitive
 from jaxcd.privacy.sensitive import exact_values
 from jaxcd.queries import Door, Query, Queue, Session
 from tests.catalogue import FREE_TESTS, TABLE_TESTS, TESTS, discrete
-from tests.helpers import coded, levelled, numbers, refused
+from tests.helpers import SEEDS, coded, levelled, numbers, refused
 
 LEVELS = (2, 3, 4, 2, 5, 1)
 D = len(LEVELS)
@@ -52,8 +52,8 @@ def same(first: Evaluation, second: Evaluation) -> None:
 
 
 @pytest.mark.parametrize("test", PREPARED, ids=lambda test: test.name)
-@settings(max_examples=12, deadline=None)
-@given(queries=st.lists(query(), min_size=1, max_size=30), seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=12)
+@given(queries=st.lists(query(), min_size=1, max_size=30), seed=SEEDS)
 def test_batched_is_one_by_one_is_shuffled(test: CITest, queries: list[Query], seed: int):
     prepared = PREPARED[test]
     batched = Queue(prepared, alpha=0.05).evaluate(queries)
@@ -89,8 +89,8 @@ def test_position_in_a_full_batch_does_not_matter(test: CITest):
 
 
 @pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), size=st.integers(2, 400))
+@settings(max_examples=10)
+@given(seed=SEEDS, size=st.integers(2, 400))
 def test_restriction_is_the_test_on_those_rows(test: CITest, seed: int, size: int):
     rows = np.random.default_rng(seed).permutation(400) < size
     queries = [Query(0, 1), Query(1, 2, (3,)), Query(2, 4, (0,))]

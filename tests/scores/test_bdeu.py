@@ -105,7 +105,7 @@ def test_equivalent_dags_have_equal_scores():
     assert len({round(totals[0], 6) for totals in classes.values()}) > 150
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.integers(0, 2**32),
     st.sampled_from([40, 400]),

@@ -97,7 +97,7 @@ def test_without_noise_it_is_poisson():
 
 
 @given(st.integers(-50, 3000), st.floats(1e-3, 4000), st.floats(0.1, 40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_mean_is_the_slope(y: int, mu: float, scale: float):
     """d log f / d log mu = E[N | y] - mu, for every Poisson mixture."""
     step = 1e-4
@@ -246,7 +246,7 @@ def test_max_parents_is_checked():
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=8), st.floats(0.1, 100))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_projection_is_the_nearest_point(values: list[float], total: float):
     """Optimality: a point of the simplex, and one threshold lies between the kept and the dropped
     coordinates.

@@ -173,7 +173,7 @@ def test_inflation_is_the_expected_gain_of_the_likelihood():
     assert np.mean(gains) > 20 * error
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=12), st.floats(0.1, 1e5))
 def test_the_nearest_table(cells: list[float], total: float):
     raw = np.array(cells)
