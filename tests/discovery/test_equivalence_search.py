@@ -22,20 +22,8 @@ from jaxcd.privacy import NO_PRIVACY, Budget
 from jaxcd.releases import Histogram, MeasurementErrorScore, Release
 from jaxcd.scores import BICScore, GraphScore
 from jaxcd.scores.equivalence import equivalence_keys
+from tests.brute_force import all_dags
 from tests.helpers import refused, simulated
-
-
-def all_dags(d: int) -> np.ndarray:
-    pairs = list(itertools.combinations(range(d), 2))
-    found = []
-    for choice in itertools.product((0, 1, 2), repeat=len(pairs)):
-        graph = np.zeros((d, d), dtype=bool)
-        for (i, j), kind in zip(pairs, choice, strict=True):
-            graph[i, j], graph[j, i] = kind == 1, kind == 2
-        if nx.is_directed_acyclic_graph(nx.from_numpy_array(graph, create_using=nx.DiGraph)):
-            found.append(graph)
-    return np.array(found)
-
 
 FOUR = all_dags(4)
 KEYS = equivalence_keys(FOUR)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import jax
 import networkx as nx
 import numpy as np
@@ -17,50 +15,8 @@ from jaxcd.graphs import dag_to_cpdag
 from jaxcd.privacy import Budget
 from jaxcd.releases import Histogram, MeasurementErrorScore
 from jaxcd.scores import BICScore, LocalScore
+from tests.brute_force import DrawnScore, all_dags
 from tests.helpers import refused
-
-
-def all_dags(d: int) -> np.ndarray:
-    pairs = list(itertools.combinations(range(d), 2))
-    found = []
-    for choice in itertools.product((0, 1, 2), repeat=len(pairs)):
-        graph = np.zeros((d, d), dtype=bool)
-        for (i, j), kind in zip(pairs, choice, strict=True):
-            graph[i, j], graph[j, i] = kind == 1, kind == 2
-        if nx.is_directed_acyclic_graph(nx.from_numpy_array(graph, create_using=nx.DiGraph)):
-            found.append(graph)
-    return np.array(found)
-
-
-class Drawn(LocalScore):
-    """Every family has its own random score; not score-equivalent, so the best DAG is one DAG."""
-
-    def __init__(
-        self,
-        d: int,
-        seed: int,
-        *,
-        max_parents: int = 9,
-        among: dict[int, tuple[int, ...]] | None = None,
-    ) -> None:
-        self._d, self._max_parents, self._among = d, max_parents, among
-        rng = np.random.default_rng(seed)
-        self._values = rng.normal(size=(d, 1 << d))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"v{i}" for i in range(self._d))
-
-    @property
-    def max_parents(self) -> int:
-        return self._max_parents
-
-    def candidates(self, node: int) -> tuple[int, ...]:
-        return super().candidates(node) if self._among is None else self._among[node]
-
-    def local(self, node: int, parents: tuple[int, ...]) -> float:
-        return float(self._values[node, sum(1 << parent for parent in parents)])
-
 
 FOUR = all_dags(4)
 
@@ -71,24 +27,15 @@ def test_there_are_543_dags_on_four_nodes():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_it_is_the_best_of_all_dags(seed: int):
-    score = Drawn(4, seed)
-    best = FOUR[
-        int(
-            np.argmax(
-                [
-                    sum(score.local(v, tuple(np.flatnonzero(g[:, v]))) for v in range(4))
-                    for g in FOUR
-                ]
-            )
-        )
-    ]
-    assert np.array_equal(exact_search(score), best)
+    score = DrawnScore(4, seed=seed)
+    totals = [sum(score.local(v, tuple(np.flatnonzero(g[:, v]))) for v in range(4)) for g in FOUR]
+    assert np.array_equal(exact_search(score), FOUR[int(np.argmax(totals))])
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_limits_on_parents_are_kept(seed: int):
     among = {0: (1, 2), 1: (0, 3), 2: (), 3: (0, 1, 2)}
-    score = Drawn(4, seed, max_parents=2, among=among)
+    score = DrawnScore(4, seed=seed, max_parents=2, among=among)
     allowed = [
         g
         for g in FOUR
@@ -101,11 +48,11 @@ def test_limits_on_parents_are_kept(seed: int):
 
 
 def test_it_is_the_best_of_all_dags_on_three_and_on_one():
-    assert exact_search(Drawn(1, 0)).tolist() == [[False]]
+    assert exact_search(DrawnScore(1, seed=0)).tolist() == [[False]]
     three = all_dags(3)
     assert len(three) == 25
     for seed in range(10):
-        score = Drawn(3, seed)
+        score = DrawnScore(3, seed=seed)
         assert score.total(exact_search(score)) == pytest.approx(
             score.totals(three).max(), rel=1e-14
         )

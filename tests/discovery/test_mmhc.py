@@ -20,7 +20,8 @@ from jaxcd.discovery.score.mmhc import climb_hills, max_min_parents_children, mm
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.graphs import dag_to_cpdag
 from jaxcd.queries import Door, Session
-from jaxcd.scores import BIC, BICScore, LocalScore
+from jaxcd.scores import BIC, BICScore
+from tests.brute_force import DrawnScore
 from tests.helpers import refused, sampled, simulated
 
 NONE = jaxcd.NO_PRIVACY
@@ -44,25 +45,6 @@ def test_a_limit_on_conditioning_keeps_more_pairs():
     assert limited[list(session.names).index("x1"), list(session.names).index("x4")]
 
 
-class Drawn(LocalScore):
-    """Every family has its own random score: the best DAG is one DAG."""
-
-    def __init__(self, d: int, seed: int) -> None:
-        self._d = d
-        self._values = np.random.default_rng(seed).normal(size=(d, 1 << d))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"v{i}" for i in range(self._d))
-
-    @property
-    def max_parents(self) -> int:
-        return self._d - 1
-
-    def local(self, node: int, parents: tuple[int, ...]) -> float:
-        return float(self._values[node, sum(1 << parent for parent in parents)])
-
-
 def as_graph(parents: tuple[int, ...]) -> np.ndarray:
     graph = np.zeros((len(parents), len(parents)), dtype=bool)
     for v, mask in enumerate(parents):
@@ -74,7 +56,7 @@ def test_hills_are_climbed_to_the_top_of_most_small_problems():
     joinable = ~np.eye(4, dtype=bool)
     hits = 0
     for seed in range(20):
-        score = Drawn(4, seed)
+        score = DrawnScore(4, seed=seed)
         parents, total = climb_hills(FamilyCache(score), joinable, max_parents=3)
         graph = as_graph(parents)
         assert nx.is_directed_acyclic_graph(nx.from_numpy_array(graph, create_using=nx.DiGraph))
@@ -90,7 +72,7 @@ def test_hills_end_where_no_arc_gains_and_limits_are_kept(seed: int):
     rng = np.random.default_rng(seed)
     joinable = np.triu(rng.random((5, 5)) < 0.6, k=1)
     joinable |= joinable.T
-    score = Drawn(5, seed)
+    score = DrawnScore(5, seed=seed)
     parents, total = climb_hills(FamilyCache(score), joinable, max_parents=2, patience=0)
     graph = as_graph(parents)
     assert not (graph & ~joinable).any() and graph.sum(axis=0).max() <= 2

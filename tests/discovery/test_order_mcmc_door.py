@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 
@@ -10,15 +9,14 @@ import jax
 import networkx as nx
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 
 import jaxcd
 from jaxcd.discovery import OrderPosterior, StructurePrior
 from jaxcd.discovery.score.order_mcmc import sample_orders
 from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.graphs import dag_to_cpdag
-from jaxcd.scores import LocalScore
 from jaxcd.scores.bge import BGe
+from tests.brute_force import over_dags
 from tests.helpers import refused, simulated
 
 NONE = jaxcd.NO_PRIVACY
@@ -35,29 +33,10 @@ def four_columns(n: int) -> jaxcd.Dataset:
     return jaxcd.Dataset.from_codes(np.column_stack([a, b, c, d]).astype(np.int32), domain=domain)
 
 
-def posterior(score: LocalScore, *, uniform: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Arc probabilities and the best DAG by enumeration of the 543 DAGs on four nodes."""
-    pairs = list(itertools.permutations(range(4), 2))
-    graphs, logs, totals = [], [], []
-    for chosen in itertools.product((False, True), repeat=len(pairs)):
-        a = np.zeros((4, 4), dtype=bool)
-        a[tuple(np.array(pairs)[list(chosen)].T)] = True
-        graph = nx.from_numpy_array(a, create_using=nx.DiGraph)
-        if nx.is_directed_acyclic_graph(graph):
-            extensions = 1 if uniform else sum(1 for _ in nx.all_topological_sorts(graph))
-            graphs.append(a)
-            totals.append(score.total(a))
-            logs.append(totals[-1] + math.log(extensions))
-    assert len(graphs) == 543
-    return np.einsum(
-        "g,gij->ij", np.exp(np.array(logs) - logsumexp(logs)), np.array(graphs, float)
-    ), graphs[int(np.argmax(totals))]
-
-
 @pytest.mark.parametrize("prior", list(StructurePrior), ids=lambda prior: prior.name)
 def test_the_posterior_of_arcs_is_that_of_enumeration(prior: StructurePrior):
     data = four_columns(300)
-    exact, best = posterior(jaxcd.BDeu().prepare(data), uniform=prior is StructurePrior.UNIFORM)
+    exact, best = over_dags(jaxcd.BDeu().prepare(data), uniform=prior is StructurePrior.UNIFORM)
     run = jaxcd.order_mcmc(
         data, budget=NONE, key=jax.random.key(0), n_steps=5000, burn_in=200, thin=2, prior=prior
     )
@@ -114,7 +93,7 @@ def test_numeric_columns_by_bic_and_bge():
         run = jaxcd.order_mcmc(
             data, score=score, budget=NONE, key=jax.random.key(2), n_steps=5000, burn_in=200, thin=2
         )
-        exact, best = posterior(score.prepare(data), uniform=False)
+        exact, best = over_dags(score.prepare(data), uniform=False)
         assert (
             run.graph
             == dag_to_cpdag(dag).reordered(run.graph.names)

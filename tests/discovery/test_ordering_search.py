@@ -19,45 +19,12 @@ from jaxcd.discovery.score.ordering_search import _BestFamilies, _insert, orderi
 from jaxcd.errors import OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget
 from jaxcd.releases import Histogram, Marginals, SetScore
-from jaxcd.scores import BICScore, LocalScore
+from jaxcd.scores import BICScore
+from tests.brute_force import DrawnScore
 from tests.helpers import refused, simulated
 
 
-class RandomScore(LocalScore):
-    """Independent normal scores of all families: no structure to help a search."""
-
-    def __init__(
-        self, d: int, *, seed: int, partners: int | None = None, max_parents: int = 3
-    ) -> None:
-        rng = np.random.default_rng(seed)
-        self._d, self._most = d, max_parents
-        others = [[x for x in range(d) if x != v] for v in range(d)]
-        self._candidates = [
-            tuple(sorted(rng.permutation(o)[: partners or d].tolist())) for o in others
-        ]
-        self._scores = {
-            (v, family): float(rng.normal())
-            for v in range(d)
-            for size in range(max_parents + 1)
-            for family in itertools.combinations(self._candidates[v], size)
-        }
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(f"v{j}" for j in range(self._d))
-
-    @property
-    def max_parents(self) -> int:
-        return self._most
-
-    def candidates(self, node: int) -> tuple[int, ...]:
-        return self._candidates[node]
-
-    def local(self, node: int, parents: tuple[int, ...]) -> float:
-        return self._scores[node, parents]
-
-
-def best_of_order(score: RandomScore, order: tuple[int, ...]) -> float:
+def best_of_order(score: DrawnScore, order: tuple[int, ...]) -> float:
     return sum(
         max(
             score.local(v, family)
@@ -70,7 +37,7 @@ def best_of_order(score: RandomScore, order: tuple[int, ...]) -> float:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_gains_are_differences_of_totals(seed: int):
-    score = RandomScore(6, seed=seed, partners=3)
+    score = DrawnScore(6, seed=seed, partners=3)
     families = _BestFamilies.of(score)
     orders = np.array([np.random.default_rng(seed + k).permutation(6) for k in range(4)])
     gains = families.gains(orders)
@@ -87,7 +54,7 @@ def test_gains_are_differences_of_totals(seed: int):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_against_all_orders(seed: int):
-    score = RandomScore(5, seed=10 + seed)
+    score = DrawnScore(5, seed=10 + seed)
     found = ordering_search(score, restarts=10, rounds=2)
     assert found.score == pytest.approx(
         max(best_of_order(score, order) for order in itertools.permutations(range(5)))
@@ -98,7 +65,7 @@ def test_against_all_orders(seed: int):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_against_the_exact_search(seed: int):
-    score = RandomScore(9, seed=20 + seed, max_parents=2)
+    score = DrawnScore(9, seed=20 + seed, max_parents=2)
     found = ordering_search(score)
     assert nx.is_directed_acyclic_graph(nx.DiGraph(found.adjacency.astype(int)))
     assert found.score == pytest.approx(score.total(exact_search(score)))
@@ -106,16 +73,16 @@ def test_against_the_exact_search(seed: int):
 
 
 def test_the_seed_decides_the_path_and_restarts_only_help():
-    score = RandomScore(12, seed=30, partners=5)
+    score = DrawnScore(12, seed=30, partners=5)
     once = [ordering_search(score, restarts=4, rounds=1, seed=1) for _ in range(2)]
     assert np.array_equal(once[0].adjacency, once[1].adjacency) and once[0].order == once[1].order
     assert ordering_search(score, restarts=4, rounds=5, seed=1).score >= once[0].score
 
 
 def test_no_candidates_and_one_node():
-    score = RandomScore(3, seed=0, max_parents=0)
+    score = DrawnScore(3, seed=0, max_parents=0)
     assert not ordering_search(score).adjacency.any()
-    assert ordering_search(RandomScore(1, seed=0), restarts=1).adjacency.shape == (1, 1)
+    assert ordering_search(DrawnScore(1, seed=0), restarts=1).adjacency.shape == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -130,11 +97,11 @@ def test_no_candidates_and_one_node():
     ],
 )
 def test_wrong_arguments(wrong: dict):
-    refused(OptionError, next(iter(wrong)), ordering_search, RandomScore(3, seed=0), **wrong)
+    refused(OptionError, next(iter(wrong)), ordering_search, DrawnScore(3, seed=0), **wrong)
 
 
 def test_too_many_candidates():
-    refused(OptionError, "16", ordering_search, RandomScore(19, seed=0, max_parents=1))
+    refused(OptionError, "16", ordering_search, DrawnScore(19, seed=0, max_parents=1))
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +138,7 @@ def test_a_release_is_searched_at_its_price(survey):
 
 
 def test_the_best_subgraph_of_a_dag():
-    score = RandomScore(4, seed=40)
+    score = DrawnScore(4, seed=40)
     dag = nx.DiGraph([("v0", "v1"), ("v0", "v2"), ("v1", "v2"), ("v2", "v3"), ("v0", "v3")])
     adjacency = nx.to_numpy_array(dag, nodelist=score.names).astype(bool)
     arcs = np.argwhere(adjacency)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 from jaxcd.errors import GraphError
 from jaxcd.graphs import DSeparation, Mark, MixedGraph, MSeparation, m_separated, random_dag
+from tests.brute_force import separated_by_paths
 from tests.helpers import SEEDS, refused
 
 
@@ -32,20 +33,6 @@ def random_mixed_graph(n: int, rng: np.random.Generator) -> MixedGraph:
             both = a >= n_undirected and rng.random() < bidirected
             marks[i, j], marks[j, i] = Mark.ARROW, Mark.ARROW if both else Mark.TAIL
     return MixedGraph(tuple(f"v{i}" for i in range(n)), marks)
-
-
-def separated_by_paths(graph: MixedGraph, x: int, y: int, given: set[int]) -> bool:
-    """The definition, over all simple paths."""
-    directed = nx.from_numpy_array(graph.directed, create_using=nx.DiGraph)
-    opened = given | {a for z in given for a in nx.ancestors(directed, z)}
-    for path in nx.all_simple_paths(nx.from_numpy_array(graph.adjacency), x, y):
-        active = True
-        for a, b, c in zip(path, path[1:], path[2:], strict=False):
-            collider = graph.marks[a, b] == Mark.ARROW and graph.marks[c, b] == Mark.ARROW
-            active &= (b in opened) if collider else (b not in given)
-        if active:
-            return False
-    return True
 
 
 @settings(max_examples=50)
