@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import networkx as nx
 import numpy as np
+import pytest
 
 import jaxcd
 from jaxcd.decisions import Noise
@@ -99,6 +100,13 @@ MARGIN_TESTS = tuple(row.test for row in TESTS if row.data is discrete and row.p
 FREE_TESTS = tuple(row.test for row in TESTS if row.data and not row.private)
 
 
+def each_test(tests: tuple[Any, ...]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("test", tests, ids=lambda test: test.name)
+
+
+EACH_TABLE_TEST, EACH_MARGIN_TEST = each_test(TABLE_TESTS), each_test(MARGIN_TESTS)
+
+
 @dataclass(frozen=True)
 class DeciderRow:
     """decider: and the tests that it is tried with, on these data.  private: whether it fits a
@@ -142,6 +150,7 @@ DECIDERS = (
     DeciderRow(jaxcd.Threshold(), private=False, plans=False),
 )
 PRIVATE_DECIDERS = tuple(row for row in DECIDERS if row.private)
+EACH_PRIVATE_DECIDER = pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
 
 
 @dataclass(frozen=True)

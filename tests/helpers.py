@@ -17,6 +17,8 @@ from jaxcd.citests import CITest, Sensitivity
 from jaxcd.cli import main
 from jaxcd.privacy import NoiseSampler
 
+#: a search by tests without privacy
+PLAIN: dict[str, Any] = {"decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
 #: any seed
 SEEDS = st.integers(0, 2**31)
 

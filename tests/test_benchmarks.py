@@ -32,7 +32,7 @@ from benchmarks import (
     run_time,
     sources,
 )
-from tests.helpers import refused, words_of
+from tests.helpers import PLAIN, refused, words_of
 
 pytestmark = pytest.mark.slow
 
@@ -306,7 +306,7 @@ def test_a_column_that_is_a_function_of_others_keeps_its_edges():
         np.column_stack([a, b, either, either ^ (noise & a & b)]), domain=domain
     )
     dag = nx.DiGraph([("a", "or"), ("b", "or"), ("or", "c")])
-    settings = {"decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
+    settings = {**PLAIN}
     blind = jaxcd.fci(data, test=jaxcd.ChiSquare(), **settings)
     seeing = jaxcd.fci(data, test=fci_faults.Varying(jaxcd.ChiSquare()), **settings)
     assert "c" not in blind.graph.neighbors("or") and "c" in seeing.graph.neighbors("or")

@@ -18,7 +18,7 @@ from jaxcd.cli.options import DECIDERS, TESTS
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.report import FILES
-from tests.helpers import CommandLine, refused, sampled
+from tests.helpers import PLAIN, CommandLine, refused, sampled
 
 SMALL = "discover --network cancer --rows 300 --max-level 1"
 BUDGET = "--epsilon 1 --delta 1e-6"
@@ -276,13 +276,9 @@ def test_hidden_columns(command: CommandLine) -> None:
     data = network.sample(20_000, key=jax.random.key(0)).select(
         [name for name in network.names if name != "Alarm"]
     )
-    run = jaxcd.fci(
-        data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None
-    )
+    run = jaxcd.fci(data, test=jaxcd.ChiSquare(), **PLAIN)
     oracle = jaxcd.Oracle(network.dag, latent=("Alarm",))
-    truth = jaxcd.fci(
-        None, test=oracle, decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None
-    ).graph
+    truth = jaxcd.fci(None, test=oracle, **PLAIN).graph
     assert MixedGraph.from_json_dict(shown["graph"]) == run.graph
     assert shown["metrics"]["mark_f1"]["f1"] == jaxcd.metrics.mark_f1(run.graph, truth)
     assert ["JohnCalls", "o-o", "MaryCalls"] in shown["graph"]["edges"]

@@ -10,7 +10,7 @@ import pytest
 
 import jaxcd
 from jaxcd.frozen import FrozenDict
-from tests.helpers import refused, sampled
+from tests.helpers import PLAIN, refused, sampled
 
 
 def test_it_is_a_dict_that_stays():
@@ -36,9 +36,7 @@ def test_results_are_frozen_inside():
     import numpy as np
 
     data = sampled("cancer", 300)
-    run = jaxcd.pc(
-        data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None
-    )
+    run = jaxcd.pc(data, test=jaxcd.ChiSquare(), **PLAIN)
     pair = jaxcd.reci(np.arange(20.0), np.arange(20.0) ** 2, budget=jaxcd.NO_PRIVACY)
     for mapping in (run.info, run.separating_sets, pair.info):
         with pytest.raises(TypeError, match="frozen"):

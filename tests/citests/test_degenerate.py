@@ -11,7 +11,7 @@ import pytest
 import jaxcd
 from jaxcd.citests import CITest, FisherZ, KendallTau, Query, Spearman
 from jaxcd.queries import Queue
-from tests.catalogue import TABLE_TESTS
+from tests.catalogue import EACH_TABLE_TEST
 from tests.helpers import coded, numbers
 
 QUERIES = [
@@ -31,7 +31,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
+@EACH_TABLE_TEST
 def test_discrete(test: CITest, case: str):
     codes, levels = CASES[case]
     data = coded(codes, *levels)
@@ -79,7 +79,7 @@ def test_ranks_of_constant_numeric_columns(test: CITest):
     assert not result.log_pvalue.any()
 
 
-@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
+@EACH_TABLE_TEST
 def test_unused_levels_do_not_matter(test: CITest):
     """Declaring levels that never occur pads the tables and changes nothing."""
     codes = np.random.default_rng(0).integers(0, 2, (500, 4)).astype(np.int32)
@@ -100,7 +100,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
+@EACH_TABLE_TEST
 def test_callers_configuration_does_not_matter(test: CITest, setting: str):
     """Bit for bit the same, whatever the caller has set in JAX."""
     codes = np.random.default_rng(1).integers(0, 3, (400, 4)).astype(np.int32)
@@ -113,7 +113,7 @@ def test_callers_configuration_does_not_matter(test: CITest, setting: str):
         np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
+@EACH_TABLE_TEST
 def test_conditioning_sets_that_are_too_large_are_inadmissible_not_fatal(test: CITest):
     data = coded(np.zeros((10, 12)), *[60] * 12)
     prepared = test.prepare(data)

@@ -16,7 +16,7 @@ import pytest
 from jaxcd.citests import CITest, CovarianceNorm, KendallTau, PooledCovariance, Query
 from jaxcd.privacy import search_sensitivity
 from jaxcd.queries import Queue
-from tests.catalogue import MARGIN_TESTS
+from tests.catalogue import EACH_MARGIN_TEST
 from tests.helpers import coded, levelled, stated
 
 #: what the search has to reach, as a share of the bound
@@ -99,7 +99,7 @@ def climb(
     return float(best.max())
 
 
-@pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
+@EACH_MARGIN_TEST
 def test_search_over_neighbours(test: CITest):
     reached = 0.0
     for n, levels, steps in (
@@ -115,7 +115,7 @@ def test_search_over_neighbours(test: CITest):
     assert reached >= REACHED * bound(test, 300)
 
 
-@pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
+@EACH_MARGIN_TEST
 def test_independent_search(test: CITest):
     """The general search of the privacy package, on tiny data sets."""
 
@@ -271,7 +271,7 @@ def test_published_statistic_would_fail_here():
 
 
 @pytest.mark.parametrize("alpha", [0.001, 0.01, 0.3, 0.9])
-@pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
+@EACH_MARGIN_TEST
 def test_bound_holds_at_every_alpha(test: CITest, alpha: float):
     rng = np.random.default_rng(int(alpha * 1000))
     reached = 0.0

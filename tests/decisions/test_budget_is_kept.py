@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 import jaxcd
 from jaxcd.decisions import Noise
 from jaxcd.privacy import Ledger
-from tests.catalogue import MARGIN_TESTS, PRIVATE_DECIDERS, DeciderRow, discrete
+from tests.catalogue import EACH_MARGIN_TEST, PRIVATE_DECIDERS, DeciderRow, discrete
 from tests.helpers import coded, dependent, independent, simulated
 
 KEY = jax.random.key(0)
@@ -227,7 +227,7 @@ def test_runs_with_enough_say_nothing_of_the_kind():
     assert not result.exhausted and "exhausted" not in str(result)
 
 
-@pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
+@EACH_MARGIN_TEST
 def test_single_tests_keep_their_budget_too(test):
     answer = jaxcd.ci_test(
         dependent(0, 500, *LEVELS),

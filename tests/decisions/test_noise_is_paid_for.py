@@ -18,7 +18,7 @@ import jaxcd
 from jaxcd.decisions import Noise
 from jaxcd.ops.moments import contrast_sensitivity
 from jaxcd.privacy import GRID, VECTOR_GRID, Ledger, NoiseSampler, NoiseSource
-from tests.catalogue import MARGIN_TESTS, PRIVATE_DECIDERS, DeciderRow
+from tests.catalogue import EACH_MARGIN_TEST, EACH_PRIVATE_DECIDER, MARGIN_TESTS, DeciderRow
 from tests.helpers import dependent, simulated, stated
 
 LEVELS = (2, 3, 2, 4, 3)
@@ -112,7 +112,7 @@ def delta_of(test, n: int) -> float:
     return bound.value + 2 * bound.pad
 
 
-@pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
+@EACH_PRIVATE_DECIDER
 def test_nothing_is_drawn_before_it_is_charged(monkeypatch, row: DeciderRow):
     """``recorded`` asserts it."""
     _, rows = recorded(monkeypatch, row.decider, row.test, data=row.data(), max_level=1)
@@ -145,7 +145,7 @@ PRICED: list[tuple[Any, int, int]] = [
 
 
 @pytest.mark.parametrize(("decider", "least", "most"), PRICED)
-@pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
+@EACH_MARGIN_TEST
 def test_noise_of_one_answer(monkeypatch, test, decider, least: int, most: int):
     """Thresholds with either noise, rounds of the sparse vector, selections; by level and not."""
     result, rows = recorded(monkeypatch, decider, test)
@@ -201,7 +201,7 @@ def test_noise_of_sieve_and_examine(monkeypatch, rate: float):
     assert n_sieves >= 4 and n_examinations >= 3
 
 
-@pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
+@EACH_MARGIN_TEST
 def test_noise_of_levelwise_gaussian(monkeypatch, test):
     rows = []
     for seed in range(4):
@@ -235,7 +235,7 @@ def test_noise_of_levelwise_gaussian(monkeypatch, test):
         assert 2 * sensitivity / (scale * GRID) <= row["epsilon"]
 
 
-@pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
+@EACH_MARGIN_TEST
 def test_noise_of_tree_guided_pc(test):
     """The release, then whole batches: N margins, or halves of differences of two margins, at Delta
     sqrt(N).

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxcd
-from tests.catalogue import PRIVATE_DECIDERS, DeciderRow, discrete
+from tests.catalogue import EACH_PRIVATE_DECIDER, DeciderRow, discrete
 from tests.helpers import coded, levelled, simulated
 
 KEY = jax.random.key(0)
@@ -61,7 +61,7 @@ def run(codes: np.ndarray, row: DeciderRow, test: Any = None, *, seed: int | Non
 
 @pytest.mark.parametrize("n", [2, 40])
 @pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
+@EACH_PRIVATE_DECIDER
 def test_degenerate_data_under_every_decider(row: DeciderRow, rows: str, n: int):
     """No error, no warning (they are errors here), and one guarantee, whatever the records are."""
     for test in row.tests:
@@ -70,7 +70,7 @@ def test_degenerate_data_under_every_decider(row: DeciderRow, rows: str, n: int)
         assert result.cost.epsilon == 1.0 and result.spent.epsilon <= 1.0
 
 
-@pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
+@EACH_PRIVATE_DECIDER
 def test_public_facts_are_the_same_for_all_records(row: DeciderRow):
     """Kinds of events, their prices and their order before the first answer depend on the domain
     and n only.
@@ -79,7 +79,7 @@ def test_public_facts_are_the_same_for_all_records(row: DeciderRow):
     assert all(event == first[0] for event in first)
 
 
-@pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
+@EACH_PRIVATE_DECIDER
 def test_reproducible_from_the_key(row: DeciderRow):
     codes = (np.random.default_rng(0).random((300, 5)) * LEVELS).astype(np.int32)
     for seed in (1, 2):
@@ -88,7 +88,7 @@ def test_reproducible_from_the_key(row: DeciderRow):
         assert a.info["ledger"] == b.info["ledger"] and a.spent == b.spent
 
 
-@pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
+@EACH_PRIVATE_DECIDER
 def test_results_say_whether_their_noise_was_simulated(row: DeciderRow):
     marked, secure = (run(one_varies(40), row, seed=seed) for seed in (0, None))
     assert not marked.cost.proven and not marked.info["secure_noise"]

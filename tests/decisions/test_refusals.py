@@ -13,9 +13,9 @@ from jaxcd.errors import DomainError, JaxcdError, OptionError, PrivacyError, Sen
 from jaxcd.privacy import Ledger
 from tests.catalogue import (
     DECIDERS,
+    EACH_MARGIN_TEST,
+    EACH_PRIVATE_DECIDER,
     FREE_TESTS,
-    MARGIN_TESTS,
-    PRIVATE_DECIDERS,
     DeciderRow,
     discrete,
 )
@@ -31,7 +31,6 @@ NUMERIC = jaxcd.Dataset.from_array(
 KEY = jax.random.key(0)
 BUDGET = jaxcd.Budget(1.0, 1e-6)
 PURE = jaxcd.Budget(1.0)
-ROWS = pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
 
 
 @pytest.fixture
@@ -61,47 +60,47 @@ class TestBeforeAnyCharge:
         for budget in (BUDGET, PURE):
             refused(PrivacyError, "Threshold", private, decider=jaxcd.Threshold(), budget=budget)
 
-    @ROWS
+    @EACH_PRIVATE_DECIDER
     @pytest.mark.parametrize("test", FREE_TESTS, ids=lambda test: test.name)
     def test_tests_without_bounded_sensitivity(self, row: DeciderRow, test):
         level = 0 if isinstance(test, jaxcd.HSIC) else None
         with pytest.raises(first_of(SensitivityError, row), match=test.name):
             private(test=test, decider=row.decider, max_level=level)
 
-    @ROWS
+    @EACH_PRIVATE_DECIDER
     def test_inferred_domains(self, row: DeciderRow):
         frame = jaxcd.Dataset.from_array(CODES)
         refused(PrivacyError, "(?i)declar", private, data=frame, test=row.test, decider=row.decider)
 
-    @ROWS
+    @EACH_PRIVATE_DECIDER
     def test_gaussian_noise_needs_delta(self, row: DeciderRow):
         if not getattr(row.decider, "decider", row.decider).needs_delta:
             pytest.raises(AssertionError, private, row, budget=PURE)  # charged: it is accepted
             return
         refused(OptionError, "delta", private, row, budget=PURE)
 
-    @ROWS
+    @EACH_PRIVATE_DECIDER
     def test_the_stable_order_where_a_whole_level_is_answered_at_once(self, row: DeciderRow):
         if not row.decider.needs_stable:
             pytest.raises(AssertionError, private, row, stable=False)
             return
         refused(OptionError, "stable", private, row, stable=False)
 
-    @pytest.mark.parametrize("test", MARGIN_TESTS, ids=lambda test: test.name)
-    @ROWS
+    @EACH_MARGIN_TEST
+    @EACH_PRIVATE_DECIDER
     def test_discrete_tests_on_numeric_columns(self, row: DeciderRow, test):
         pytest.raises(
             first_of(DomainError, row), private, data=NUMERIC, test=test, decider=row.decider
         )
 
-    @ROWS
+    @EACH_PRIVATE_DECIDER
     def test_oracles_have_no_privacy(self, row: DeciderRow):
         oracle = jaxcd.Oracle(jaxcd.networks.load("cancer").dag)
         pytest.raises(
             (PrivacyError, OptionError), private, data=None, test=oracle, decider=row.decider
         )
 
-    @ROWS
+    @EACH_PRIVATE_DECIDER
     def test_the_majority_rule_where_single_questions_have_no_answer(self, row: DeciderRow):
         majority = jaxcd.discovery.ColliderRule.MAJORITY
         if row.decider.answers_queries:
@@ -109,7 +108,7 @@ class TestBeforeAnyCharge:
             return
         refused(OptionError, "colliders", private, row, colliders=majority)
 
-    @ROWS
+    @EACH_PRIVATE_DECIDER
     @pytest.mark.parametrize(
         "options",
         [
@@ -208,7 +207,7 @@ def test_refusals_are_jaxcd_errors_of_plain_words():
         assert len(str(caught.value)) > 40 and "\n" not in str(caught.value).strip()
 
 
-@ROWS
+@EACH_PRIVATE_DECIDER
 def test_allowed_without_privacy_or_refused_in_words(row: DeciderRow):
     """A private decider with NO_PRIVACY either answers without noise, or says that it needs a
     budget.

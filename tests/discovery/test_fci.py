@@ -22,7 +22,7 @@ from jaxcd.discovery import DiscoveryResult, SearchPass, dag_to_pag, fci
 from jaxcd.discovery.constraint.search import ConstraintSearch
 from jaxcd.errors import OptionError
 from jaxcd.graphs import DSeparation, random_dag
-from tests.helpers import SEEDS, coded, levelled, refused, simulated
+from tests.helpers import PLAIN, SEEDS, coded, levelled, refused, simulated
 
 # x and y have the neighbours b and c, which do not separate them: given b the path x <- M -> b <- a
 # -> c ... is open, and given c its mirror image.  Only {a, b, c} does, and a is no neighbour of x
@@ -35,11 +35,7 @@ ALL = jaxcd.Oracle(HIDDEN_SEPARATOR, latent=("L", "M"))
 
 def oracle_fci(dag: nx.DiGraph, *, latent=(), selected=(), **options) -> DiscoveryResult:
     oracle = jaxcd.Oracle(dag, latent=tuple(latent), selected=tuple(selected))
-    return fci(
-        None,
-        test=oracle,
-        **{"decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None, **options},
-    )
+    return fci(None, test=oracle, **{**PLAIN, **options})
 
 
 def hidden_dag(seed: int) -> tuple[nx.DiGraph, tuple, tuple]:
@@ -91,13 +87,7 @@ def test_without_hidden_variables_it_is_what_pc_finds():
     for seed in range(15):
         dag = random_dag(7, expected_degree=2.5, seed=seed)
         pag = oracle_fci(dag).graph
-        cpdag = jaxcd.pc(
-            None,
-            test=jaxcd.Oracle(dag),
-            decider=jaxcd.Threshold(),
-            budget=jaxcd.NO_PRIVACY,
-            key=None,
-        ).graph
+        cpdag = jaxcd.pc(None, test=jaxcd.Oracle(dag), **PLAIN).graph
         assert (pag.adjacency == cpdag.adjacency).all()
         assert ((pag.marks == 2) <= (cpdag.marks == 2)).all()
         assert ((pag.marks == 3) <= (cpdag.marks == 3)).all()
@@ -231,12 +221,7 @@ def dataset(seed: int, n: int = 400) -> jaxcd.Dataset:
     st.booleans(),
 )
 def test_on_data_the_whole_result_does_not_depend_on_column_order(seed, order, rule, stable):
-    options = {
-        "test": jaxcd.GTest(),
-        "decider": jaxcd.Threshold(),
-        "budget": jaxcd.NO_PRIVACY,
-        "key": None,
-    }
+    options = {"test": jaxcd.GTest(), **PLAIN}
     data = dataset(seed)
     first = fci(data, colliders=rule, stable=stable, **options)
     second = fci(data.permuted(order), colliders=rule, stable=stable, **options)
@@ -253,12 +238,7 @@ def test_on_data_the_whole_result_does_not_depend_on_column_order(seed, order, r
 
 
 def test_conservative_and_majority_report_what_they_leave_alone():
-    options = {
-        "test": jaxcd.GTest(),
-        "decider": jaxcd.Threshold(),
-        "budget": jaxcd.NO_PRIVACY,
-        "key": None,
-    }
+    options = {"test": jaxcd.GTest(), **PLAIN}
     n_conservative = n_majority = 0
     for seed in range(12):
         for search in (fci, jaxcd.pc):
@@ -408,6 +388,6 @@ def test_a_small_budget_is_never_exceeded():
     ids=str,
 )
 def test_malformed_options_are_named(options: dict):
-    defaults = {"test": ALL, "decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
+    defaults = {"test": ALL, **PLAIN}
     refused(OptionError, next(iter(options)), fci, None, **{**defaults, **options})
     refused(OptionError, "later_pass_share", jaxcd.LevelwiseGaussian, later_pass_share=1.0)

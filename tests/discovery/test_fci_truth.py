@@ -26,6 +26,7 @@ from jaxcd.graphs import MixedGraph, dag_to_mag
 from tests.discovery import fci_cases, pag_reference
 from tests.discovery.fci_cases import POSSIBLE_D_SEP, RULES, Case
 from tests.discovery.pag_reference import ARROW, CIRCLE, NONE, TAIL, Marks
+from tests.helpers import PLAIN
 
 CORES = (*POSSIBLE_D_SEP, *(case for _, case in RULES))
 
@@ -34,9 +35,7 @@ def oracle_fci(case: Case, **options) -> jaxcd.DiscoveryResult:
     return fci(
         None,
         test=jaxcd.Oracle(case.dag, latent=case.latent, selected=case.selected),
-        decider=jaxcd.Threshold(),
-        budget=jaxcd.NO_PRIVACY,
-        key=None,
+        **PLAIN,
         **options,
     )
 

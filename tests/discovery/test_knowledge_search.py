@@ -19,7 +19,7 @@ from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, random_dag
 from jaxcd.graphs.ancestral import dag_to_mag
 from jaxcd.graphs.knowledge import Knowledge
-from tests.helpers import SEEDS, refused
+from tests.helpers import PLAIN, SEEDS, refused
 
 Search = Callable[..., DiscoveryResult]
 CHAIN = nx.DiGraph([("a", "b"), ("b", "c")])
@@ -51,7 +51,7 @@ def run(
     search: Search, dag: nx.DiGraph, knowledge: Knowledge | None = None, *, latent=(), **options
 ) -> DiscoveryResult:
     oracle = jaxcd.Oracle(dag, latent=tuple(latent))
-    defaults = {"decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
+    defaults = {**PLAIN}
     return search(None, test=oracle, knowledge=knowledge, **{**defaults, **options})
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import jaxcd
 from jaxcd.errors import JaxcdError, OptionError
-from tests.catalogue import TABLE_TESTS
-from tests.helpers import coded, levelled, numbers, refused
+from tests.catalogue import EACH_TABLE_TEST
+from tests.helpers import PLAIN, coded, levelled, numbers, refused
 
 LEVELS = (2, 3, 2, 3, 2, 4)
 DOMAIN = levelled(*LEVELS)
@@ -38,12 +38,10 @@ def dataset(seed: int, n: int = 400) -> jaxcd.Dataset:
 
 
 def plain(data: jaxcd.Dataset, test: jaxcd.citests.CITest, **options) -> jaxcd.DiscoveryResult:
-    return jaxcd.pc(
-        data, test=test, decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None, **options
-    )
+    return jaxcd.pc(data, test=test, **PLAIN, **options)
 
 
-@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
+@EACH_TABLE_TEST
 @settings(max_examples=8)
 @given(seed=st.integers(0, 10_000), order=st.permutations(range(len(LEVELS))))
 def test_stable_skeleton_does_not_depend_on_column_order(test, seed: int, order: list[int]):
@@ -84,7 +82,7 @@ def test_numeric_columns(seed: int, order: list[int]):
     assert second.graph.skeleton().reordered(data.names) == first.graph.skeleton()
 
 
-@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
+@EACH_TABLE_TEST
 def test_order_of_rows_does_not_matter(test):
     data = dataset(5)
     order = np.random.default_rng(0).permutation(400)
@@ -185,21 +183,11 @@ def test_the_callers_configuration_is_left_alone():
     ids=str,
 )
 def test_malformed_options_are_named(options: dict):
-    defaults = {
-        "test": jaxcd.GTest(),
-        "decider": jaxcd.Threshold(),
-        "budget": jaxcd.NO_PRIVACY,
-        "key": None,
-    }
+    defaults = {"test": jaxcd.GTest(), **PLAIN}
     refused(OptionError, next(iter(options)), jaxcd.pc, dataset(0), **{**defaults, **options})
 
 
 def test_data_of_another_type_is_refused():
-    options = {
-        "test": jaxcd.GTest(),
-        "decider": jaxcd.Threshold(),
-        "budget": jaxcd.NO_PRIVACY,
-        "key": None,
-    }
+    options = {"test": jaxcd.GTest(), **PLAIN}
     for data in (np.zeros((5, 2)), "patients.csv", [[0, 1], [1, 0]]):
         refused(JaxcdError, "data", jaxcd.pc, data, **options)

@@ -16,20 +16,13 @@ from hypothesis import strategies as st
 import jaxcd
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, d_separated, dag_to_cpdag, random_dag
-from tests.helpers import SEEDS, sampled
+from tests.helpers import PLAIN, SEEDS, sampled
 
 NETWORKS = ("cancer", "earthquake", "asia", "survey", "sachs", "child", "alarm")
 
 
 def oracle_pc(dag: nx.DiGraph, **options) -> jaxcd.DiscoveryResult:
-    return jaxcd.pc(
-        None,
-        test=jaxcd.Oracle(dag),
-        decider=jaxcd.Threshold(),
-        budget=jaxcd.NO_PRIVACY,
-        key=None,
-        **options,
-    )
+    return jaxcd.pc(None, test=jaxcd.Oracle(dag), **PLAIN, **options)
 
 
 def equivalence_class(dag: nx.DiGraph) -> MixedGraph:
@@ -158,13 +151,7 @@ def test_level_records_and_max_level():
 
 def test_latent_nodes_are_not_columns():
     dag = nx.DiGraph([("hidden", "a"), ("hidden", "b"), ("b", "c")])
-    result = jaxcd.pc(
-        None,
-        test=jaxcd.Oracle(dag, latent=("hidden",)),
-        decider=jaxcd.Threshold(),
-        budget=jaxcd.NO_PRIVACY,
-        key=None,
-    )
+    result = jaxcd.pc(None, test=jaxcd.Oracle(dag, latent=("hidden",)), **PLAIN)
     assert result.graph.names == ("a", "b", "c")
     assert result.graph.adjacent("a", "b") and not result.graph.adjacent("a", "c")
 
@@ -172,7 +159,7 @@ def test_latent_nodes_are_not_columns():
 def test_oracle_with_data_or_without_is_told_apart():
     dag = jaxcd.networks.load("cancer").dag
     data = sampled("cancer", 50)
-    options = {"decider": jaxcd.Threshold(), "budget": jaxcd.NO_PRIVACY, "key": None}
+    options = {**PLAIN}
     pytest.raises(OptionError, jaxcd.pc, data, test=jaxcd.Oracle(dag), **options)
     pytest.raises(OptionError, jaxcd.pc, None, test=jaxcd.ChiSquare(), **options)
     with pytest.raises(GraphError):

@@ -15,7 +15,7 @@ import pytest
 
 import jaxcd
 from tests.catalogue import PRIVATE_DECIDERS, DeciderRow, discrete
-from tests.helpers import coded, levelled, simulated
+from tests.helpers import PLAIN, coded, levelled, simulated
 
 _COMPILED: list[str] = []
 
@@ -53,9 +53,7 @@ def dataset(seed: int, n: int = 3000) -> jaxcd.Dataset:
 
 
 def run(data: jaxcd.Dataset, test: jaxcd.citests.CITest, **options) -> jaxcd.DiscoveryResult:
-    return jaxcd.pc(
-        data, test=test, decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY, key=None, **options
-    )
+    return jaxcd.pc(data, test=test, **PLAIN, **options)
 
 
 def test_the_counter_counts():

@@ -21,7 +21,7 @@ from jaxcd.errors import DomainError, PrivacyError, SensitivityError
 from jaxcd.privacy import Sensitive
 from jaxcd.privacy.sensitive import exact_values
 from jaxcd.queries import Door, Query, Queue, Session
-from tests.catalogue import FREE_TESTS, TABLE_TESTS, TESTS, discrete
+from tests.catalogue import EACH_TABLE_TEST, FREE_TESTS, TABLE_TESTS, TESTS, discrete
 from tests.helpers import SEEDS, coded, levelled, numbers, refused
 
 LEVELS = (2, 3, 4, 2, 5, 1)
@@ -88,7 +88,7 @@ def test_position_in_a_full_batch_does_not_matter(test: CITest):
         assert a[0] == b[0] == c[-1]
 
 
-@pytest.mark.parametrize("test", TABLE_TESTS, ids=lambda test: test.name)
+@EACH_TABLE_TEST
 @settings(max_examples=10)
 @given(seed=SEEDS, size=st.integers(2, 400))
 def test_restriction_is_the_test_on_those_rows(test: CITest, seed: int, size: int):

@@ -25,7 +25,7 @@ from jaxcd.releases.tables.noisy_strata import (
     marginal_strata,
 )
 from jaxcd.releases.tables.noisy_table_tests import noisy_chi_square, noisy_kendall
-from tests.catalogue import PRIVATE_DECIDERS, TESTS
+from tests.catalogue import EACH_PRIVATE_DECIDER, TESTS
 from tests.helpers import coded, levelled, numbers, refused, sampled, simulated
 
 FREE = jaxcd.NO_PRIVACY
@@ -412,7 +412,7 @@ class TestRefusals:
                 key=None,
             )
 
-    @pytest.mark.parametrize("row", PRIVATE_DECIDERS, ids=str)
+    @EACH_PRIVATE_DECIDER
     @pytest.mark.parametrize("search", [jaxcd.pc, jaxcd.fci])
     def test_a_mechanism(self, row, search):
         with pytest.raises(OptionError, match=f"{re.escape(row.decider.name)} buys answers"):
