@@ -306,9 +306,8 @@ def test_a_column_that_is_a_function_of_others_keeps_its_edges():
         np.column_stack([a, b, either, either ^ (noise & a & b)]), domain=domain
     )
     dag = nx.DiGraph([("a", "or"), ("b", "or"), ("or", "c")])
-    settings = {**PLAIN}
-    blind = jaxcd.fci(data, test=jaxcd.ChiSquare(), **settings)
-    seeing = jaxcd.fci(data, test=fci_faults.Varying(jaxcd.ChiSquare()), **settings)
+    blind = jaxcd.fci(data, test=jaxcd.ChiSquare(), **PLAIN)
+    seeing = jaxcd.fci(data, test=fci_faults.Varying(jaxcd.ChiSquare()), **PLAIN)
     assert "c" not in blind.graph.neighbors("or") and "c" in seeing.graph.neighbors("or")
     found = fci_faults.faults(
         blind, jaxcd.discovery.dag_to_pag(dag), data=data, oracle=jaxcd.Oracle(dag)

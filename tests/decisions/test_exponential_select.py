@@ -13,10 +13,11 @@ from scipy import special
 
 import jaxcd
 from jaxcd.citests import Query
-from jaxcd.decisions import Frontier, Question
+from jaxcd.decisions import Question
 from jaxcd.decisions.exponential_select import equal_selections
 from jaxcd.privacy import GRID, Accountant, ExponentialMechanismEvent, Ledger, NoiseSampler
 from jaxcd.queries import Door, Session
+from tests.decisions.given_questions import GivenQuestions
 from tests.helpers import coded, levelled, sampled, simulated
 
 LEVELS = (2, 3, 2, 2)
@@ -62,26 +63,6 @@ class Chosen(NoiseSampler):
     discrete_laplace = discrete_gaussian = geometric = subset = _unused  # type: ignore[assignment]
 
 
-class OneLevel(Frontier):
-    """Questions given by hand; keeps the answers."""
-
-    def __init__(self, questions: list[Question], level: int = 1, stable: bool = True) -> None:
-        self.level, self.stable = level, stable
-        self._questions = list(questions)
-        self.answers: list[tuple[int, ...] | None] = []
-
-    def peek(self, n_candidates: int | None = None) -> list[Question]:
-        return list(self._questions)
-
-    def keep(self) -> None:
-        self._questions.pop(0)
-        self.answers.append(None)
-
-    def separate(self, given: tuple[int, ...]) -> None:
-        assert given in self._questions.pop(0).candidates
-        self.answers.append(given)
-
-
 QUESTION = Question(0, 1, ((2,), (3,), (2, 3)))
 
 
@@ -90,7 +71,7 @@ def law_of(
 ) -> tuple[np.ndarray, np.ndarray, Ledger]:
     ledger, sampler = Ledger(budget), Chosen(lambda law: 0)
     session = Session(Door(dataset(codes), budget), TEST, alpha=0.05)
-    frontier = OneLevel([QUESTION])
+    frontier = GivenQuestions([QUESTION])
     decider.start(session, Accountant(ledger, sampler)).answer(frontier)
     assert frontier.answers == [(2,)]
     return sampler.laws[0], sampler.scores[0], ledger
@@ -215,7 +196,7 @@ def test_the_set_with_the_smallest_margin_is_the_likeliest():
         Door(dataset(np.stack([a, b, c, d], 1), domain), jaxcd.Budget(5.0)), TEST, alpha=0.05
     )
     accountant = Accountant(Ledger(jaxcd.Budget(5.0)), simulated())
-    frontier = OneLevel([QUESTION])
+    frontier = GivenQuestions([QUESTION])
     jaxcd.ExponentialSelect(n_questions=1).start(session, accountant).answer(frontier)
     assert frontier.answers == [(2, 3)]
 

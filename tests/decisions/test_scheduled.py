@@ -17,6 +17,7 @@ from jaxcd.discovery import SearchPass, fci
 from jaxcd.errors import BudgetExhausted, OptionError, PrivacyError, SensitivityError
 from jaxcd.privacy import Accountant, Ledger, LedgerPart
 from jaxcd.queries import Door, Session
+from tests.decisions.given_questions import GivenQuestions
 from tests.helpers import coded, dependent, independent, numbers, refused, simulated
 
 LEVELS = (2, 3, 2, 4, 3)
@@ -32,25 +33,6 @@ def private(door: Any = jaxcd.pc, **options: Any) -> jaxcd.DiscoveryResult:
     }
     merged = {**defaults, "noise": simulated(), **options}
     return door(merged.pop("data"), **merged)
-
-
-class ByLevel(Frontier):
-    """The same questions for every level, kept or separated."""
-
-    def __init__(
-        self, level: int, questions: list[Question], another_pass_follows: bool = False
-    ) -> None:
-        self.level, self.stable, self.another_pass_follows = level, True, another_pass_follows
-        self._questions = list(questions)
-
-    def peek(self, n_candidates: int | None = None) -> list[Question]:
-        return list(self._questions)
-
-    def keep(self) -> None:
-        self._questions.pop(0)
-
-    def separate(self, given: tuple[int, ...]) -> None:
-        self._questions.pop(0)
 
 
 def charged_by_frontier(
@@ -85,7 +67,7 @@ def test_pure_shares_to_the_last_digit():
     """
     decider = jaxcd.Scheduled(jaxcd.NoisyThreshold(), split=(0.5, 0.3, 0.2))
     events, run, ledger = charged_by_frontier(
-        decider, [ByLevel(level, PAIRS) for level in range(3)], jaxcd.Budget(2.0)
+        decider, [GivenQuestions(PAIRS, level) for level in range(3)], jaxcd.Budget(2.0)
     )
     for part, share in zip(events, (1.0, 0.6, 0.4), strict=True):
         assert [event.epsilon for event in part] == pytest.approx([share / 4] * 4, rel=1e-12)
@@ -105,7 +87,9 @@ def test_concentrated_shares(inner: Any, rate: float):
     decider = jaxcd.Scheduled(inner, split=(3.0, 1.0))
     budget = jaxcd.Budget(0.5, 1e-2)
     many = PAIRS * 20  # enough of them that zCDP buys more than pure composition
-    events, _, ledger = charged_by_frontier(decider, [ByLevel(0, many), ByLevel(1, many)], budget)
+    events, _, ledger = charged_by_frontier(
+        decider, [GivenQuestions(many, 0), GivenQuestions(many, 1)], budget
+    )
     for part, share in zip(events, (0.75, 0.25), strict=True):
         assert math.fsum(event.rho for event in part) == pytest.approx(
             share * ledger.rho_limit, rel=1e-9
@@ -117,7 +101,7 @@ def test_concentrated_shares(inner: Any, rate: float):
 def test_what_a_level_leaves_goes_on():
     decider = jaxcd.Scheduled(jaxcd.NoisyThreshold(n_queries=8), split=(0.5, 0.5))
     events, *_ = charged_by_frontier(
-        decider, [ByLevel(0, PAIRS), ByLevel(1, PAIRS)], jaxcd.Budget(2.0)
+        decider, [GivenQuestions(PAIRS, 0), GivenQuestions(PAIRS, 1)], jaxcd.Budget(2.0)
     )
     assert [event.epsilon for event in events[0]] == pytest.approx([1 / 8] * 4)
     assert [event.epsilon for event in events[1]] == pytest.approx([1.5 / 8] * 4)
@@ -129,10 +113,10 @@ def test_the_second_pass_is_held_back_for_and_divided_alike():
     """
     decider = jaxcd.Scheduled(jaxcd.NoisyThreshold(), split=(0.75, 0.25), later_pass_share=0.4)
     passes = [
-        ByLevel(0, PAIRS, True),
-        ByLevel(1, PAIRS, True),
-        ByLevel(0, PAIRS),
-        ByLevel(1, PAIRS),
+        GivenQuestions(PAIRS, 0, another_pass_follows=True),
+        GivenQuestions(PAIRS, 1, another_pass_follows=True),
+        GivenQuestions(PAIRS, 0),
+        GivenQuestions(PAIRS, 1),
     ]
     events, run, ledger = charged_by_frontier(decider, passes, jaxcd.Budget(1.0))
     totals = [math.fsum(event.epsilon for event in part) for part in events]
@@ -238,16 +222,16 @@ def test_a_dry_level_keeps_its_edges_and_the_next_one_goes_on():
     assert [row["epsilon"] for row in result.info["ledger"]] == pytest.approx([30.0] * 3)
     session = Session(Door(independent(500, *LEVELS), jaxcd.Budget(90.0)), TEST, alpha=0.05)
     run = decider.start(session, Accountant(Ledger(jaxcd.Budget(90.0)), simulated()))
-    run.answer(ByLevel(0, [Question(0, 1, ((),)), Question(0, 2, ((),))]))
+    run.answer(GivenQuestions([Question(0, 1, ((),)), Question(0, 2, ((),))], 0))
     assert run.unanswered and not run.exhausted
 
 
 def test_nothing_left_is_exhausted():
     decider = jaxcd.Scheduled(jaxcd.NoisyThreshold(), split=(1.0,))
-    _, run, ledger = charged_by_frontier(decider, [ByLevel(0, PAIRS)], jaxcd.Budget(1.0))
+    _, run, ledger = charged_by_frontier(decider, [GivenQuestions(PAIRS, 0)], jaxcd.Budget(1.0))
     while ledger.remaining_epsilon > 0:  # the last digit that rounding down has left
         ledger.charge(jaxcd.privacy.PureEvent(ledger.remaining_epsilon, "the rest"))
-    frontier = ByLevel(0, PAIRS)
+    frontier = GivenQuestions(PAIRS, 0)
     run.answer(frontier)
     assert run.exhausted and len(frontier.peek()) == len(PAIRS)
 

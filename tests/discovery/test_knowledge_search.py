@@ -51,8 +51,7 @@ def run(
     search: Search, dag: nx.DiGraph, knowledge: Knowledge | None = None, *, latent=(), **options
 ) -> DiscoveryResult:
     oracle = jaxcd.Oracle(dag, latent=tuple(latent))
-    defaults = {**PLAIN}
-    return search(None, test=oracle, knowledge=knowledge, **{**defaults, **options})
+    return search(None, test=oracle, knowledge=knowledge, **{**PLAIN, **options})
 
 
 def lines(graph: MixedGraph) -> set[str]:

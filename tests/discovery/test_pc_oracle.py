@@ -159,8 +159,7 @@ def test_latent_nodes_are_not_columns():
 def test_oracle_with_data_or_without_is_told_apart():
     dag = jaxcd.networks.load("cancer").dag
     data = sampled("cancer", 50)
-    options = {**PLAIN}
-    pytest.raises(OptionError, jaxcd.pc, data, test=jaxcd.Oracle(dag), **options)
-    pytest.raises(OptionError, jaxcd.pc, None, test=jaxcd.ChiSquare(), **options)
+    pytest.raises(OptionError, jaxcd.pc, data, test=jaxcd.Oracle(dag), **PLAIN)
+    pytest.raises(OptionError, jaxcd.pc, None, test=jaxcd.ChiSquare(), **PLAIN)
     with pytest.raises(GraphError):
-        jaxcd.pc(None, test=jaxcd.Oracle(nx.DiGraph([("a", "b"), ("b", "a")])), **options)
+        oracle_pc(nx.DiGraph([("a", "b"), ("b", "a")]))

@@ -96,12 +96,16 @@ def test_counts_on_huge_domains_equal_whole_number_arithmetic(distance, cardinal
         )
 
 
+def rate_of(layout: Layout, x: list[int], p_max: float) -> float:
+    return float(layout.rates(layout.classes_of(np.array([x], dtype=np.int32))[0], p_max)[0])
+
+
 @pytest.mark.parametrize("p_max", [1.0000001e-11, 1e-9, 0.05, 0.5, 0.999999])
 @pytest.mark.parametrize("distance", Distance)
 def test_rates_normalise_huge_domains(distance, p_max):
     layout = Layout((10,) * 11, distance)
     for x in ([0] * 11, [4] * 11, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 2]):
-        rate = float(layout.rates(layout.classes_of(np.array([x], dtype=np.int32))[0], p_max)[0])
+        rate = rate_of(layout, x, p_max)
         terms = [
             n * math.exp(-rate * as_distance(distance, i))
             for i, n in exact_counts(distance, x, (10,) * 11).items()
@@ -192,7 +196,7 @@ def test_distances_on_a_huge_domain_follow_the_closed_form(distance, record, p_m
     seen = Counter(step_index(distance, x, y) for y in out)
     exact = exact_counts(distance, x, (10,) * 11)
     layout = Layout((10,) * 11, distance)
-    rate = float(layout.rates(layout.classes_of(np.array([x], dtype=np.int32))[0], p_max)[0])
+    rate = rate_of(layout, x, p_max)
     expected = {
         i: n * p_max * number * math.exp(-rate * as_distance(distance, i))
         for i, number in exact.items()
@@ -216,7 +220,7 @@ def test_manhattan_on_a_huge_domain_factorises():
     data = Dataset.from_codes(np.tile(x, (n, 1)), domain=ordinal(*[10] * 11))
     out = randomise(data, CombinedGeometric(p_max, Distance.MANHATTAN), noise=simulated(4)).codes
     layout = Layout((10,) * 11, Distance.MANHATTAN)
-    rate = float(layout.rates(layout.classes_of(np.array([x], dtype=np.int32))[0], p_max)[0])
+    rate = rate_of(layout, x, p_max)
     laws = [np.exp(-rate * np.abs(np.arange(10) - level)) for level in x]
     laws = [law / law.sum() for law in laws]
     assert math.prod(law[level] for law, level in zip(laws, x, strict=True)) == pytest.approx(

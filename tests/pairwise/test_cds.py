@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxcd.errors import DataError, OptionError, SensitivityError
+from jaxcd.errors import OptionError
 from jaxcd.pairwise import Direction, cds
 from jaxcd.pairwise.cds import conditional_variability
-from jaxcd.privacy import NO_PRIVACY, Budget
-from tests.helpers import SEEDS, refused
+from jaxcd.privacy import NO_PRIVACY
+from tests.helpers import SEEDS
 
 OPTIONS = {"bins_per_deviation": 2, "max_deviation": 3, "min_count": 13}
 
@@ -179,34 +179,6 @@ def test_too_few_records_a_level_are_undecided():
     result = cds(x, y, budget=NO_PRIVACY)
     assert result.direction is Direction.UNDECIDED and result.margin == 0
     assert result.forward is None and result.backward is None
-
-
-def test_a_budget_is_refused_with_a_way_out():
-    x, y = np.random.default_rng(3).normal(size=(2, 30))
-    with pytest.raises(
-        SensitivityError, match="cds cannot be private.*use reci or anm.*local privacy"
-    ):
-        cds(x, y, budget=Budget(1.0))
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "words"),
-    [
-        (np.zeros((20, 2)), np.arange(20.0), "x must be one column"),
-        (np.arange(20.0), np.arange(19.0), "lengths 20 and 19"),
-        (np.arange(7.0), np.arange(7.0), "7 records, and 8 are the least"),
-        (np.full(20, 2.0), np.arange(20.0), "x is constant"),
-        (np.append(np.arange(19.0), np.nan), np.arange(20.0), "x holds 1 values that are NaN"),
-        (
-            np.arange(20.0),
-            np.ma.masked_array(np.arange(20.0), mask=np.arange(20) == 3),
-            "y holds 1 values that are NaN",
-        ),
-    ],
-    ids=["2-D", "lengths", "few", "constant", "nan", "masked"],
-)
-def test_bad_data(x, y, words: str):
-    refused(DataError, words, cds, x, y, budget=NO_PRIVACY)
 
 
 @pytest.mark.parametrize(

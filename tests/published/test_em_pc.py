@@ -16,7 +16,7 @@ from scipy import stats
 import jaxcd
 from jaxcd import metrics, networks, published
 from jaxcd.citests import Query
-from jaxcd.errors import DomainError, OptionError
+from jaxcd.errors import DomainError
 from jaxcd.published.accounting import svt_total
 from jaxcd.published.flip_distance import g_statistic, greedy_flip_distance, increments
 from tests.helpers import coded, refused
@@ -346,25 +346,6 @@ def test_constant_columns_and_columns_of_one_level():
         np.array([[0, 0, 1], [0, 1, 0], [0, 1, 1]] * 20, dtype=np.int32), domain=domain
     )
     assert published.em_pc(data, epsilon=1.0, key=jax.random.key(0)).graph.names == ("a", "b", "c")
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"epsilon": 0.0},
-        {"epsilon": math.nan},
-        {"alpha": 1.0},
-        {"alpha": math.nan},
-        {"delta": 0.0},
-        {"delta": math.nan},
-        {"key": 3},
-        {"max_level": -1},
-    ],
-    ids=str,
-)
-def test_wrong_options(wrong):
-    options = {"epsilon": 1.0, "key": jax.random.key(0)} | wrong
-    refused(OptionError, next(iter(wrong)), published.em_pc, asia(50), **options)
 
 
 def test_numeric_columns_are_refused():

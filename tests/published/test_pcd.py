@@ -422,31 +422,6 @@ def test_dense_reference_is_the_librarys():
         )
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"epsilon": 0.0},
-        {"epsilon": math.nan},
-        {"epsilon": math.inf},
-        {"alpha": 0.0},
-        {"alpha": math.nan},
-        {"penalty": 0.0},
-        {"penalty": math.nan},
-        {"bandwidth": -1.0},
-        {"bandwidth": math.nan},
-        {"n_permutations": 0},
-        {"n_permutations": True},
-        {"key": 3},
-        {"max_level": -1},
-        {"max_level": True},
-        {"stable": 1},
-    ],
-)
-def test_wrong_options(wrong):
-    options = {"epsilon": 1.0, "key": jax.random.key(0)} | wrong
-    refused(OptionError, next(iter(wrong)), pcd, dataset(20), **options)
-
-
 def test_wrong_data():
     refused(DomainError, "4 rows", pcd, dataset(3), epsilon=1.0, key=jax.random.key(0))
     domain = Domain({"a": Categorical(("u", "v")), "b": Numeric()})

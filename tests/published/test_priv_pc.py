@@ -13,7 +13,6 @@ from scipy import optimize, stats
 
 from jaxcd import NO_PRIVACY, metrics, networks, published
 from jaxcd.citests import Query
-from jaxcd.errors import OptionError
 from jaxcd.published import private_pc as module
 from jaxcd.published.accounting import (
     SievePrices,
@@ -24,7 +23,6 @@ from jaxcd.published.accounting import (
 )
 from jaxcd.published.conditional_tau import ConditionalTau
 from jaxcd.queries import Door, Session
-from tests.helpers import refused
 
 ALPHA, BIAS = 0.1, 0.02
 
@@ -244,24 +242,3 @@ def test_two_rows():
     data = asia(2)
     run = published.priv_pc(data, epsilon=1.0, key=jax.random.key(0), max_level=1)
     assert run.graph.names == data.names
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"epsilon": 0.0},
-        {"epsilon": math.nan},
-        {"epsilon": math.inf},
-        {"alpha": 0.0},
-        {"alpha": math.nan},
-        {"delta": 0.0},
-        {"delta": math.nan},
-        {"bias": math.nan},
-        {"key": 3},
-        {"max_level": -1},
-        {"max_level": True},
-    ],
-)
-def test_wrong_options(wrong):
-    options = {"epsilon": 1.0, "key": jax.random.key(0)} | wrong
-    refused(OptionError, next(iter(wrong)), published.priv_pc, asia(50), **options)

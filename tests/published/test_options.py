@@ -1,0 +1,49 @@
+"""What every published method says of a wrong option."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import pytest
+
+from jaxcd import published
+from jaxcd.errors import OptionError
+from tests.catalogue import discrete, numeric
+from tests.helpers import refused
+
+COMMON = {
+    "epsilon": (0.0, math.nan, math.inf),
+    "alpha": (0.0, 1.0, math.nan),
+    "key": (3,),
+    "max_level": (-1, True),
+}
+DELTA = {"delta": (0.0, math.nan)}
+OWN = {
+    published.em_pc: (discrete, DELTA),
+    published.priv_pc: (discrete, DELTA | {"bias": (math.nan,)}),
+    published.pcd: (
+        numeric,
+        {
+            "penalty": (0.0, math.nan),
+            "bandwidth": (-1.0, math.nan),
+            "n_permutations": (0, True),
+            "stable": (1,),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "value"),
+    [
+        (method, option, value)
+        for method, (_, own) in OWN.items()
+        for option, values in (COMMON | own).items()
+        for value in values
+    ],
+)
+def test_wrong_options(method: Any, option: str, value: Any) -> None:
+    options = {"epsilon": 1.0, "key": jax.random.key(0), option: value}
+    refused(OptionError, option, method, OWN[method][0](20), **options)
