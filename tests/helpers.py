@@ -39,15 +39,24 @@ def coded(codes: Any, *levels: int | jaxcd.Domain, **options: Any) -> jaxcd.Data
     return jaxcd.Dataset.from_codes(np.asarray(codes).astype(np.int32), domain=domain)
 
 
-def dependent(seed: int, n: int, *levels: int) -> jaxcd.Dataset:
-    """Each column a function of two earlier ones, always, half the time or never; with noise."""
+def always_half_or_never(rng: np.random.Generator) -> float:
+    return rng.choice([0, 0.5, 1])
+
+
+def dependent(
+    seed: int,
+    n: int,
+    *levels: int,
+    share: Callable[[np.random.Generator], float] = always_half_or_never,
+) -> jaxcd.Dataset:
+    """Each column a function of two earlier ones in a share of the rows, drawn for each column;
+    noise in the others.
+    """
     rng = np.random.default_rng(seed)
     codes = np.zeros((n, len(levels)), dtype=np.int32)
     for j, k in enumerate(levels):
         parents = codes[:, rng.permutation(j)[:2]].sum(1) if j else np.zeros(n, dtype=np.int64)
-        codes[:, j] = np.where(
-            rng.random(n) < rng.choice([0, 0.5, 1]), parents % k, rng.integers(0, k, n)
-        )
+        codes[:, j] = np.where(rng.random(n) < share(rng), parents % k, rng.integers(0, k, n))
     return coded(codes, *levels)
 
 

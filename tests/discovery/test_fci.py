@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxcd
-from jaxcd.decisions import Decider, DecisionRun, Frontier, Question
 from jaxcd.discovery import DiscoveryResult, SearchPass, dag_to_pag, fci
 from jaxcd.discovery.constraint.search import ConstraintSearch
 from jaxcd.errors import OptionError
 from jaxcd.graphs import DSeparation, random_dag
+from tests.discovery.listener import Listener
 from tests.helpers import PLAIN, SEEDS, coded, levelled, refused, simulated
 
 # x and y have the neighbours b and c, which do not separate them: given b the path x <- M -> b <- a
@@ -132,28 +132,6 @@ def test_what_an_interrupted_run_says_is_true(seed: int, max_level: int):
 
 
 # ---- what is asked
-
-
-class _Listening(DecisionRun):
-    def __init__(self, inner: DecisionRun, heard: list) -> None:
-        self._inner, self._heard = inner, heard
-
-    def answer(self, frontier: Frontier) -> None:
-        questions: list[Question] = list(frontier.peek()) if frontier.stable else []
-        self._heard.append((frontier.level, frontier.another_pass_follows, questions))
-        self._inner.answer(frontier)
-
-
-class Listener(Decider):
-    """Threshold that writes down what it is asked."""
-
-    alpha = 0.05
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[int, bool, list[Question]]] = []
-
-    def start(self, session, accountant) -> DecisionRun:
-        return _Listening(jaxcd.Threshold().start(session, accountant), self.heard)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -31,26 +31,14 @@ from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.graphs import MixedGraph, dag_to_cpdag
 from jaxcd.releases import MeasurementErrorScore
 from jaxcd.scores import BIC, BDeu, BDeuScore, BICScore
+from tests.brute_force import all_dags
 from tests.helpers import numbers, refused, simulated
 
 NONE = jaxcd.NO_PRIVACY
 Parents = tuple[int, ...]
 
 
-def all_dags(d: int) -> list[Parents]:
-    """The parents of each node, bits, of every DAG."""
-    found = []
-    for family in itertools.product(range(1 << d), repeat=d):
-        if any(mask >> v & 1 for v, mask in enumerate(family)):
-            continue
-        arcs = [(u, v) for v, mask in enumerate(family) for u in bits(mask)]
-        graph = nx.DiGraph(arcs)
-        if nx.is_directed_acyclic_graph(graph):
-            found.append(family)
-    return found
-
-
-FOUR = all_dags(4)
+FOUR: list[Parents] = [tuple(((1 << np.arange(4)) @ dag).tolist()) for dag in all_dags(4)]
 CLASS_OF = {dag: class_graph(dag) for dag in FOUR}
 
 

@@ -13,38 +13,17 @@ import pytest
 from hypothesis import given, settings
 
 import jaxcd
-from jaxcd.decisions import Decider, DecisionRun, Frontier
 from jaxcd.discovery import DiscoveryResult, dag_to_pag, fci, orient_pag, pc
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph, random_dag
 from jaxcd.graphs.ancestral import dag_to_mag
 from jaxcd.graphs.knowledge import Knowledge
+from tests.discovery.listener import Listener
 from tests.helpers import PLAIN, SEEDS, refused
 
 Search = Callable[..., DiscoveryResult]
 CHAIN = nx.DiGraph([("a", "b"), ("b", "c")])
 BOTH = pytest.mark.parametrize("search", [pc, fci], ids=["pc", "fci"])
-
-
-class _Listening(DecisionRun):
-    def __init__(self, inner: DecisionRun, heard: set) -> None:
-        self._inner, self._heard = inner, heard
-
-    def answer(self, frontier: Frontier) -> None:
-        self._heard.update((q.x, q.y, given) for q in frontier.peek() for given in q.candidates)
-        self._inner.answer(frontier)
-
-
-class Listener(Decider):
-    """Threshold that writes down what it is asked, as (x, y, given)."""
-
-    alpha = 0.05
-
-    def __init__(self) -> None:
-        self.heard: set[tuple[int, int, tuple[int, ...]]] = set()
-
-    def start(self, session, accountant) -> DecisionRun:
-        return _Listening(jaxcd.Threshold().start(session, accountant), self.heard)
 
 
 def run(
@@ -109,7 +88,7 @@ def test_forbidden_both_ways():
     listener = Listener()
     result = run(pc, collider, both, decider=listener)
     assert lines(result.graph) == {"a --- b", "b --- c"}
-    assert not any((x, y) == (0, 2) for x, y, _ in listener.heard)  # the nodes are a, b, c
+    assert not any((x, y) == (0, 2) for x, y, _ in listener.asked)  # the nodes are a, b, c
     assert frozenset("ac") not in result.separating_sets
     assert result.info["ambiguous_triples"] == (("a", "b", "c"),)
     # Chain or collider: the same question was not asked, so the same is known.
@@ -132,8 +111,8 @@ def test_required_edges_are_not_asked_and_kept(search: Search):
     result = run(search, dag, Knowledge(required=[("c", "b")]), decider=listener)
     assert result.graph.has_edge("c", "b", symbol="-->")
     nodes = list(dag)
-    assert not any({nodes[x], nodes[y]} == {"b", "c"} for x, y, _ in listener.heard)
-    assert listener.heard
+    assert not any({nodes[x], nodes[y]} == {"b", "c"} for x, y, _ in listener.asked)
+    assert listener.asked
 
 
 @BOTH
@@ -146,9 +125,9 @@ def test_tiers_leave_out_later_separators(search: Search):
     names = [str(v) for v in dag]
     result = run(search, dag, Knowledge(tiers=tiers), decider=listener)
     run(search, dag, decider=free)
-    for x, y, separators in listener.heard:
+    for x, y, separators in listener.asked:
         assert all(tier[names[v]] <= max(tier[names[x]], tier[names[y]]) for v in separators)
-    assert listener.heard < free.heard
+    assert listener.asked < free.asked
     for pair, separators in result.separating_sets.items():
         assert all(tier[v] <= max(tier[end] for end in pair) for v in separators)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import jaxcd
 from jaxcd.errors import JaxcdError, OptionError
 from tests.catalogue import EACH_TABLE_TEST
-from tests.helpers import PLAIN, coded, levelled, numbers, refused
+from tests.helpers import PLAIN, coded, dependent, levelled, numbers, refused
 
 LEVELS = (2, 3, 2, 3, 2, 4)
 DOMAIN = levelled(*LEVELS)
@@ -25,13 +25,7 @@ def dataset(seed: int, n: int = 400) -> jaxcd.Dataset:
     """Weakly dependent columns, with decisions near the threshold; some columns are copies of
     others.
     """
-    rng = np.random.default_rng(seed)
-    codes = np.zeros((n, len(LEVELS)), dtype=np.int32)
-    for j, k in enumerate(LEVELS):
-        parents = codes[:, rng.permutation(j)[:2]].sum(1) if j else np.zeros(n, dtype=np.int64)
-        codes[:, j] = np.where(
-            rng.random(n) < rng.uniform(0, 0.6), parents % k, rng.integers(0, k, n)
-        )
+    codes = np.array(dependent(seed, n, *LEVELS, share=lambda rng: rng.uniform(0, 0.6)).codes)
     if seed % 3 == 0:
         codes[:, 4] = codes[:, 2]
     return coded(codes, DOMAIN)

@@ -15,7 +15,7 @@ import pytest
 
 import jaxcd
 from tests.catalogue import PRIVATE_DECIDERS, DeciderRow, discrete
-from tests.helpers import PLAIN, coded, levelled, simulated
+from tests.helpers import PLAIN, dependent, simulated
 
 _COMPILED: list[str] = []
 
@@ -39,17 +39,11 @@ def compilations() -> Iterator[list[str]]:
 
 D = 10
 LEVELS = (2, 2, 3, 2, 4, 2, 3, 2, 2, 3)
-DOMAIN = levelled(*LEVELS)
 
 
 def dataset(seed: int, n: int = 3000) -> jaxcd.Dataset:
     """Every column a noisy function of two earlier ones, so that several levels are reached."""
-    rng = np.random.default_rng(seed)
-    codes = np.zeros((n, D), dtype=np.int32)
-    for j, k in enumerate(LEVELS):
-        parents = codes[:, rng.permutation(j)[:2]].sum(1) if j else np.zeros(n, dtype=np.int64)
-        codes[:, j] = np.where(rng.random(n) < 0.6, parents % k, rng.integers(0, k, n))
-    return coded(codes, DOMAIN)
+    return dependent(seed, n, *LEVELS, share=lambda rng: 0.6)
 
 
 def run(data: jaxcd.Dataset, test: jaxcd.citests.CITest, **options) -> jaxcd.DiscoveryResult:
