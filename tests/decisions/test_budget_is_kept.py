@@ -19,7 +19,7 @@ import jaxcd
 from jaxcd.decisions import Noise
 from jaxcd.privacy import Ledger
 from tests.catalogue import EACH_MARGIN_TEST, PRIVATE_DECIDERS, DeciderRow, discrete
-from tests.helpers import coded, dependent, independent, simulated
+from tests.helpers import SEEDS, coded, dependent, independent, simulated
 
 KEY = jax.random.key(0)
 LEVELS = (2, 3, 2, 4, 3)
@@ -99,7 +99,7 @@ def test_every_decider_has_a_family():
     data=st.data(),
     epsilon=st.floats(-3, 2).map(lambda x: 10.0**x),
     delta=st.sampled_from([0.0, 1e-12, 1e-6, 1e-2]),
-    seed=st.integers(0, 10_000),
+    seed=SEEDS,
     n=st.sampled_from(SIZES),
     max_level=st.sampled_from([0, 1, None]),
     stable=st.booleans(),

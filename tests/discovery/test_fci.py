@@ -193,7 +193,7 @@ def dataset(seed: int, n: int = 400) -> jaxcd.Dataset:
 
 @settings(max_examples=12)
 @given(
-    st.integers(0, 10_000),
+    SEEDS,
     st.permutations(range(len(LEVELS))),
     st.sampled_from(jaxcd.discovery.ColliderRule),
     st.booleans(),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import jaxcd
 from jaxcd.errors import JaxcdError, OptionError
 from tests.catalogue import EACH_TABLE_TEST
-from tests.helpers import PLAIN, coded, dependent, levelled, numbers, refused
+from tests.helpers import PLAIN, SEEDS, coded, dependent, levelled, numbers, refused
 
 LEVELS = (2, 3, 2, 3, 2, 4)
 DOMAIN = levelled(*LEVELS)
@@ -37,7 +37,7 @@ def plain(data: jaxcd.Dataset, test: jaxcd.citests.CITest, **options) -> jaxcd.D
 
 @EACH_TABLE_TEST
 @settings(max_examples=8)
-@given(seed=st.integers(0, 10_000), order=st.permutations(range(len(LEVELS))))
+@given(seed=SEEDS, order=st.permutations(range(len(LEVELS))))
 def test_stable_skeleton_does_not_depend_on_column_order(test, seed: int, order: list[int]):
     data = dataset(seed)
     names = data.names
@@ -49,7 +49,7 @@ def test_stable_skeleton_does_not_depend_on_column_order(test, seed: int, order:
 
 @settings(max_examples=20)
 @given(
-    seed=st.integers(0, 10_000),
+    seed=SEEDS,
     order=st.permutations(range(len(LEVELS))),
     rule=st.sampled_from(jaxcd.discovery.ConflictRule),
 )
@@ -64,7 +64,7 @@ def test_with_the_majority_rule_the_whole_graph_does_not(
 
 
 @settings(max_examples=10)
-@given(st.integers(0, 10_000), st.permutations(range(5)))
+@given(SEEDS, st.permutations(range(5)))
 def test_numeric_columns(seed: int, order: list[int]):
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(200, 5))

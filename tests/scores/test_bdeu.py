@@ -4,6 +4,7 @@ discrete scores.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import Counter
@@ -19,19 +20,9 @@ from jaxcd.scores import BDeuScore
 from jaxcd.scores.counts import DataCounts, TableCounts, denoised_counts
 from tests.brute_force import all_dags, class_totals
 from tests.helpers import coded, refused
+from tests.scores.rows import CARDINALITIES, DATA, RNG, ROWS
 
-CARDINALITIES = (2, 3, 2, 4)
-RNG = np.random.default_rng(0)
-ROWS = np.stack([RNG.integers(0, r, 300) for r in CARDINALITIES], axis=1)
-ROWS[:, 2] = np.where(RNG.random(300) < 0.7, ROWS[:, 0], ROWS[:, 2])
-
-
-def dataset(rows: np.ndarray, cardinalities: tuple[int, ...]) -> jaxcd.Dataset:
-    columns = [(f"v{i}", jaxcd.Categorical(tuple(range(r)))) for i, r in enumerate(cardinalities)]
-    return coded(rows, jaxcd.Domain(columns))
-
-
-DATA = dataset(ROWS, CARDINALITIES)
+dataset = functools.partial(coded, kind=jaxcd.Categorical)
 FAMILIES = [
     (node, parents)
     for node in range(4)
@@ -78,7 +69,7 @@ def test_small_data_by_hand():
     """One column of two levels, two records of one level: the probability of the second given the
     first is (1/2 + 1) / 2.
     """
-    data = dataset(np.array([[0, 0], [0, 0]]), (2, 2))
+    data = dataset(np.array([[0, 0], [0, 0]]), 2, 2)
     score = BDeuScore.of_data(data, equivalent_sample_size=1.0)
     assert score.local(0, ()) == pytest.approx(math.log(0.5 * 0.75), rel=1e-12)
 
@@ -100,7 +91,7 @@ def test_counts_are_those_of_a_loop(seed: int, n: int, cardinalities: list[int])
     """Few cells (bit masks), many (scattered) and more than rows (sorted) alike."""
     rng = np.random.default_rng(seed)
     rows = np.stack([rng.integers(0, r, n) for r in cardinalities], axis=1)
-    counts = DataCounts(dataset(rows, tuple(cardinalities)))
+    counts = DataCounts(dataset(rows, *cardinalities))
     sets = [(), (0,), (1, 3), (0, 2, 4), (1, 2, 3, 4), (0, 1, 2, 3, 4)]
     for columns, found in zip(sets, counts.of(sets), strict=True):
         expected = Counter(tuple(row[list(columns)]) for row in rows)
@@ -111,7 +102,7 @@ def test_more_cells_than_numbers_are_counted():
     rng = np.random.default_rng(1)
     rows = rng.integers(0, 3, (60, 50))
     rows[30:] = rows[:30]
-    found = DataCounts(dataset(rows, (3,) * 50)).of([tuple(range(50))])[0]
+    found = DataCounts(dataset(rows, *(3,) * 50)).of([tuple(range(50))])[0]
     assert found.tolist() == [2] * 30  # 3^50 cells
 
 

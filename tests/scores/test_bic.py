@@ -13,20 +13,8 @@ import jaxcd
 from jaxcd.errors import DataError, DomainError, GraphError, OptionError
 from jaxcd.scores import BICScore
 from tests.helpers import coded, refused
+from tests.scores.rows import CARDINALITIES, DATA, RNG, ROWS
 
-CARDINALITIES = (2, 3, 2, 4)
-RNG = np.random.default_rng(0)
-ROWS = np.stack([RNG.integers(0, r, 300) for r in CARDINALITIES], axis=1)
-ROWS[:, 2] = np.where(RNG.random(300) < 0.7, ROWS[:, 0], ROWS[:, 2])
-DATA = jaxcd.Dataset.from_codes(
-    ROWS.astype(np.int32),
-    domain=jaxcd.Domain(
-        [
-            (name, jaxcd.Categorical(tuple(range(r))))
-            for name, r in zip("abcd", CARDINALITIES, strict=True)
-        ]
-    ),
-)
 TABLE = np.zeros(CARDINALITIES)
 np.add.at(TABLE, tuple(ROWS.T), 1)
 
