@@ -15,9 +15,8 @@ import numpy as np
 from jaxcd.checks import is_whole
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs.edges import Mark
-from jaxcd.graphs.m_separation import edge_masks
 from jaxcd.graphs.mixed_graph import MixedGraph
-from jaxcd.graphs.separation import _bits
+from jaxcd.graphs.trails import _bits, edge_masks
 
 
 def possible_descendants(graph: MixedGraph, name: str) -> tuple[str, ...]:
