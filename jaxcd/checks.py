@@ -5,6 +5,7 @@ too: :func:`check_positive`, :func:`check_nonnegative`, :func:`check_share`.)
 
 from __future__ import annotations
 
+import enum
 import math
 from typing import Any
 
@@ -13,12 +14,14 @@ import numpy as np
 from jaxcd.errors import OptionError
 
 __all__ = [
+    "check_choice",
     "check_count",
     "check_flag",
     "check_nonnegative",
     "check_number",
     "check_positive",
     "check_share",
+    "check_weights",
     "is_number",
     "is_whole",
 ]
@@ -57,6 +60,21 @@ def check_flag(name: str, value: Any) -> None:
     """Raises OptionError unless the value is True or False."""
     if not isinstance(value, bool):
         raise OptionError(f"{name} = {value!r} is not True or False; say which")
+
+
+def check_choice(name: str, value: Any, choices: type[enum.Enum]) -> None:
+    """Raises OptionError unless the value is a member of the enumeration."""
+    if not isinstance(value, choices):
+        *others, last = map(str, choices)
+        raise OptionError(
+            f"{name} = {value!r} is not a {choices.__name__}; use {', '.join(others)} or {last}"
+        )
+
+
+def check_weights(name: str, value: Any, *, cure: str) -> None:
+    """Raises OptionError unless the value is a tuple of positive numbers, at least one."""
+    if not (isinstance(value, tuple) and value and all(is_number(w, 0, ends="(]") for w in value)):
+        raise OptionError(f"{name} = {value!r} are not positive weights; {cure}")
 
 
 def check_count(
