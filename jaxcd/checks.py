@@ -22,6 +22,7 @@ __all__ = [
     "check_positive",
     "check_share",
     "check_weights",
+    "check_whole",
     "is_number",
     "is_whole",
 ]
@@ -85,6 +86,22 @@ def check_count(
         raise OptionError(
             f"{name} must be a whole number, at least {minimum}, got {value!r}: {cure}"
         )
+    return int(value)
+
+
+def check_whole(
+    name: str, value: Any, least: int, most: int | None = None, *, cure: str | None = None
+) -> int:
+    """Returns the whole number from ``least`` to ``most``, else raises OptionError.
+
+    >>> check_whole("bins", 1, 2, 32)
+    Traceback (most recent call last):
+    jaxcd.errors.OptionError: bins = 1 is not a whole number from 2 to 32; give one such as 3
+    """
+    if not is_whole(value, least, most):
+        words = f"from {least}" if most is None else f"from {least} to {most}"
+        cure = cure or f"give one such as {max(least, 3)}"
+        raise OptionError(f"{name} = {value!r} is not a whole number {words}; {cure}")
     return int(value)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 import jaxcd
-from jaxcd.audit.findings import Finding
+from jaxcd.audit.findings import Check, Checks, Finding
 from jaxcd.audit.replaying import Tape, Tapping, costs, replay, tapping
 from jaxcd.audit.table import Facts, stated
 from jaxcd.citests import Query
@@ -825,7 +825,7 @@ CASES: tuple[Case, ...] = (*_by_tests(), *_releases(), *_pairs_of_columns())
 """Every door with every mechanism."""
 
 
-def _check(case: Case) -> Callable[[bool], Iterator[Finding]]:
+def _check(case: Case) -> Check:
     def found(quick: bool) -> Iterator[Finding]:
         with tapping() as tap:
             yield from run_case(case, tap, trials=case.trials if quick else 2 * case.trials)
@@ -833,7 +833,5 @@ def _check(case: Case) -> Callable[[bool], Iterator[Finding]]:
     return found
 
 
-REPLAYS: Mapping[str, Callable[[bool], Iterator[Finding]]] = {
-    f"replay: {case.name}": _check(case) for case in CASES
-}
+REPLAYS: Checks = {f"replay: {case.name}": _check(case) for case in CASES}
 """The cases as checks, by name."""

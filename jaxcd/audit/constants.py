@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 import jaxcd
-from jaxcd.audit.findings import Finding
+from jaxcd.audit.findings import Checks, Finding
 from jaxcd.audit.replaying import Drawing, Replaying, tapping
 from jaxcd.citests import CITest, Query
 from jaxcd.citests.bought_bandwidths import buy_scales, scale_utilities
@@ -523,7 +523,7 @@ def _channels(quick: bool) -> Iterator[Finding]:
         yield Finding.of("d-privacy", name, claimed=claimed.d_privacy, found=per_unit, least=0.999)
 
 
-CONSTANTS: Mapping[str, Callable[[bool], Iterator[Finding]]] = {
+CONSTANTS: Checks = {
     "constants: margins on tables": _margins,
     "constants: stratified ranks": _stratified_ranks,
     "constants: kernel margin": _kernel_margin,

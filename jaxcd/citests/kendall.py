@@ -41,48 +41,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.citests.base import Evaluation, PreparedTest, Sensitivity
-from jaxcd.citests.ordered_columns import (
-    SCORE_CLAIM,
-    evaluation_of_score,
-    prepare_ordered,
-    refuse_numeric_strata,
-    score_sensitivity,
-)
-from jaxcd.citests.tables import DiscreteTest
-from jaxcd.data import Dataset, Domain
+from jaxcd.citests.base import Evaluation
+from jaxcd.citests.ordered_columns import SCORE_CLAIM, OrderedTest, evaluation_of_score
 from jaxcd.ops import association, concordance, double_precision
-from jaxcd.privacy import Relation
 
 __all__ = ["KendallTau"]
 
 
-def _evaluate_tables(tables: np.ndarray, alpha: float) -> Evaluation:
-    with double_precision():
-        sums = association.kendall_sums(tables)
-        score, variance = np.asarray(sums.square_root), np.asarray(sums.variance)
-    return evaluation_of_score(score, variance, alpha)
-
-
-def _score_of_columns(
-    x: np.ndarray, y: np.ndarray, stratum: np.ndarray, n_strata: int
-) -> tuple[float, float]:
-    part = concordance.concordance(x, y, stratum, n_strata)
-    with double_precision():
-        score = float(
-            np.sum(
-                association.square_root_score(jnp.asarray(part.size), jnp.asarray(part.concordance))
-            )
-        )
-    return score, float(np.sum(part.size / 9 * (1 - part.cubes_x) * (1 - part.cubes_y)))
-
-
 @dataclass(frozen=True)
-class KendallTau(DiscreteTest):
+class KendallTau(OrderedTest):
     r"""Kendall's tau within strata, for columns with an order, with a bounded sensitivity.
 
     With S_k the concordant less the discordant pairs of stratum k, and n_k its number of rows:
@@ -119,17 +89,24 @@ class KendallTau(DiscreteTest):
 
     claim = SCORE_CLAIM
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
-        return prepare_ordered(
-            data, test=self.name, tables=_evaluate_tables, columns=_score_of_columns
-        )
+    @staticmethod
+    def _evaluate_tables(tables: np.ndarray, alpha: float) -> Evaluation:
+        with double_precision():
+            sums = association.kendall_sums(tables)
+            score, variance = np.asarray(sums.square_root), np.asarray(sums.variance)
+        return evaluation_of_score(score, variance, alpha)
 
-    def check_search(self, domain: Domain | None, *, max_level: int | None) -> None:
-        refuse_numeric_strata(domain, test=self.name, max_level=max_level)
-
-    def margin_sensitivity(
-        self, *, alpha: float, n_samples: int, relation: Relation
-    ) -> Sensitivity | None:
-        return score_sensitivity(
-            alpha=alpha, n_samples=n_samples, relation=relation, proof="jaxcd.citests.kendall"
-        )
+    @staticmethod
+    def _score_of_columns(
+        x: np.ndarray, y: np.ndarray, stratum: np.ndarray, n_strata: int
+    ) -> tuple[float, float]:
+        part = concordance.concordance(x, y, stratum, n_strata)
+        with double_precision():
+            score = float(
+                np.sum(
+                    association.square_root_score(
+                        jnp.asarray(part.size), jnp.asarray(part.concordance)
+                    )
+                )
+            )
+        return score, float(np.sum(part.size / 9 * (1 - part.cubes_x) * (1 - part.cubes_y)))

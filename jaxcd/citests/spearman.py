@@ -48,24 +48,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.checks import is_whole
-from jaxcd.citests.base import Evaluation, PreparedTest, Sensitivity
-from jaxcd.citests.ordered_columns import (
-    SCORE_CLAIM,
-    evaluation_of_score,
-    prepare_ordered,
-    refuse_numeric_strata,
-    score_sensitivity,
-)
-from jaxcd.citests.tables import DiscreteTest
-from jaxcd.data import Dataset, Domain
-from jaxcd.errors import OptionError
+from jaxcd.checks import check_whole
+from jaxcd.citests.base import Evaluation
+from jaxcd.citests.ordered_columns import SCORE_CLAIM, OrderedTest, evaluation_of_score
 from jaxcd.ops import double_precision, spearman
-from jaxcd.privacy import Relation
 
 __all__ = ["Spearman", "spearman_rho_sensitivity"]
 
@@ -74,34 +63,12 @@ def spearman_rho_sensitivity(n_samples: int) -> float:
     """6 / (n + 1): replace-one sensitivity of rho_n = 3 E / (n^3 - n), mid-ranks for ties;
     n_samples: public, at least 2.
     """
-    if not is_whole(n_samples, 2):
-        raise OptionError(
-            f"n_samples = {n_samples!r} is not a number of rows; give a whole number from 2"
-        )
+    check_whole("n_samples", n_samples, 2, cure="give the number of rows")
     return 6 / (n_samples + 1)
 
 
-def _evaluate_tables(tables: np.ndarray, alpha: float) -> Evaluation:
-    with double_precision():
-        sums = spearman.spearman_sums(tables)
-        score, variance = np.asarray(sums.cube_root), np.asarray(sums.variance)
-    return evaluation_of_score(score, variance, alpha)
-
-
-def _score_of_columns(
-    x: np.ndarray, y: np.ndarray, stratum: np.ndarray, n_strata: int
-) -> tuple[float, float]:
-    part = spearman.rank_products(x, y, stratum, n_strata)
-    with double_precision():
-        score = float(
-            np.sum(spearman.cube_root_score(jnp.asarray(part.size), jnp.asarray(part.product)))
-        )
-    safe = np.maximum(part.size, 1) ** 3
-    return score, float(np.sum(part.size * (part.squares_x / safe) * (part.squares_y / safe)))
-
-
 @dataclass(frozen=True)
-class Spearman(DiscreteTest):
+class Spearman(OrderedTest):
     r"""Spearman's rank correlation within strata, with a bounded sensitivity.
 
     With E_k the sum of products of ranks in stratum k, and n_k its number of rows:
@@ -135,17 +102,21 @@ class Spearman(DiscreteTest):
 
     claim = SCORE_CLAIM
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
-        return prepare_ordered(
-            data, test=self.name, tables=_evaluate_tables, columns=_score_of_columns
-        )
+    @staticmethod
+    def _evaluate_tables(tables: np.ndarray, alpha: float) -> Evaluation:
+        with double_precision():
+            sums = spearman.spearman_sums(tables)
+            score, variance = np.asarray(sums.cube_root), np.asarray(sums.variance)
+        return evaluation_of_score(score, variance, alpha)
 
-    def check_search(self, domain: Domain | None, *, max_level: int | None) -> None:
-        refuse_numeric_strata(domain, test=self.name, max_level=max_level)
-
-    def margin_sensitivity(
-        self, *, alpha: float, n_samples: int, relation: Relation
-    ) -> Sensitivity | None:
-        return score_sensitivity(
-            alpha=alpha, n_samples=n_samples, relation=relation, proof="jaxcd.citests.spearman"
-        )
+    @staticmethod
+    def _score_of_columns(
+        x: np.ndarray, y: np.ndarray, stratum: np.ndarray, n_strata: int
+    ) -> tuple[float, float]:
+        part = spearman.rank_products(x, y, stratum, n_strata)
+        with double_precision():
+            score = float(
+                np.sum(spearman.cube_root_score(jnp.asarray(part.size), jnp.asarray(part.product)))
+            )
+        safe = np.maximum(part.size, 1) ** 3
+        return score, float(np.sum(part.size * (part.squares_x / safe) * (part.squares_y / safe)))

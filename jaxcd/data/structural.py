@@ -32,7 +32,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_whole
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain, Numeric
 from jaxcd.errors import GraphError, OptionError
@@ -225,8 +225,7 @@ class StructuralModel:
             OptionError: If ``n`` is not a whole number of at least 2, or ``key`` is not a typed
                 key.
         """
-        if not is_whole(n, 2):
-            raise OptionError(f"n must be a whole number of at least 2, not {n!r}")
+        check_whole("n", n, 2, cure="give a number of rows")
         words = _words(key)
         position = {name: j for j, name in enumerate(self.names)}
         values = np.empty((int(n), len(position)), order="F")
@@ -383,8 +382,7 @@ def additive_noise_sem(
     """
     _check_dag(dag)
     _check_scale(noise=noise, bandwidth=bandwidth)
-    if not is_whole(n_waves, 1):
-        raise OptionError(f"n_waves = {n_waves!r} is not a positive whole number; 32 is usual")
+    check_whole("n_waves", n_waves, 1, cure="32 is usual")
     words = _words(key)
     mechanisms: dict[str, Mechanism] = {}
     for node in dag.nodes:

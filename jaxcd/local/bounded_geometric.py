@@ -30,10 +30,10 @@ from functools import lru_cache
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxcd.data import Domain
 from jaxcd.errors import OptionError
+from jaxcd.local.arrays import Codes, Floats
 from jaxcd.local.base import (
     DEEPEST,
     MAX_LEVELS,
@@ -59,7 +59,7 @@ meant.
 
 
 @lru_cache(maxsize=256)
-def column_rates(n_levels: int, p_max: float) -> NDArray[np.float64]:
+def column_rates(n_levels: int, p_max: float) -> Floats:
     """eps_x of each of the k levels, shape (k,), read-only."""
     x = np.arange(n_levels)
     rates = decay_rates(
@@ -80,7 +80,7 @@ def column_losses(n_levels: int, p_max: float) -> tuple[float, float]:
     return float(exponents.max()), float(np.abs(np.diff(exponents, axis=0)).max())
 
 
-def geometric_rows(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
+def geometric_rows(exponents: Floats) -> Floats:
     """Rows proportional to exp(-exponents), none below exp(-DEEPEST), that sum to one."""
     weights = np.exp(-np.minimum(exponents, DEEPEST))
     return weights / weights.sum(axis=1, keepdims=True)
@@ -163,7 +163,7 @@ class BoundedGeometric(ColumnwiseMechanism):
             proof=PROOF,
         )
 
-    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
+    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[Floats, ...]:
         """See :meth:`LocalMechanism.attribute_channels`."""
         matrices = []
         for k, p in zip(cardinalities, self._by_column(cardinalities), strict=True):
@@ -172,15 +172,13 @@ class BoundedGeometric(ColumnwiseMechanism):
         return tuple(matrices)
 
     def randomised_codes(
-        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
-    ) -> NDArray[np.int32]:
+        self, codes: Codes, cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> Codes:
         """See :meth:`LocalMechanism.randomised_codes`."""
         return drawn_columns(self.attribute_channels(cardinalities), codes, uniforms)
 
 
-def drawn_columns(
-    matrices: Sequence[NDArray[np.float64]], codes: NDArray[np.int32], uniforms: Uniforms
-) -> NDArray[np.int32]:
+def drawn_columns(matrices: Sequence[Floats], codes: Codes, uniforms: Uniforms) -> Codes:
     """One draw from row codes[i, j] of matrix j, for every i and j."""
     result = np.empty_like(codes, order="F")
     for j, matrix in enumerate(matrices):

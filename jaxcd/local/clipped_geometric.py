@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxcd.data import Domain
+from jaxcd.local.arrays import Codes, Floats
 from jaxcd.local.base import (
     DEEPEST,
     MAX_LEVELS,
@@ -45,7 +45,7 @@ __all__ = ["ClippedGeometric"]
 PROOF = "docstring of jaxcd.local.clipped_geometric; PRIVACY.md J1"
 
 
-def _clipped_matrix(epsilon: float, n_levels: int) -> NDArray[np.float64]:
+def _clipped_matrix(epsilon: float, n_levels: int) -> Floats:
     if n_levels == 1:
         return np.ones((1, 1))
     x = np.arange(n_levels)
@@ -111,12 +111,12 @@ class ClippedGeometric(ColumnwiseMechanism):
             proof=PROOF,
         )
 
-    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
+    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[Floats, ...]:
         """See :meth:`LocalMechanism.attribute_channels`."""
         return tuple(_clipped_matrix(self.epsilon, k) for k in cardinalities)
 
     def randomised_codes(
-        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
-    ) -> NDArray[np.int32]:
+        self, codes: Codes, cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> Codes:
         """See :meth:`LocalMechanism.randomised_codes`."""
         return drawn_columns(self.attribute_channels(cardinalities), codes, uniforms)

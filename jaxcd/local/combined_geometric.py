@@ -43,8 +43,10 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.checks import check_choice
 from jaxcd.data import Domain
 from jaxcd.errors import OptionError
+from jaxcd.local.arrays import Codes, Floats
 from jaxcd.local.base import (
     MAX_LEVELS,
     ROUNDING,
@@ -108,11 +110,7 @@ class CombinedGeometric(CombinedMechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p_max", check_probability(self.p_max))
-        if not isinstance(self.distance, Distance):
-            raise OptionError(
-                f"distance must be a Distance, got {self.distance!r}: use Distance.MANHATTAN, "
-                "EUCLIDEAN or CHEBYSHEV"
-            )
+        check_choice("distance", self.distance, Distance)
 
     def check(self, domain: Domain) -> tuple[int, ...]:
         """See :meth:`LocalMechanism.check`."""
@@ -147,13 +145,13 @@ class CombinedGeometric(CombinedMechanism):
             proof=PROOF,
         )
 
-    def cell_channel(self, cardinalities: Sequence[int]) -> NDArray[np.float64]:
+    def cell_channel(self, cardinalities: Sequence[int]) -> Floats:
         """See :meth:`LocalMechanism.cell_channel`."""
         return geometric_rows(_cell_exponents(tuple(cardinalities), self.distance, self.p_max)[1])
 
     def randomised_codes(
-        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
-    ) -> NDArray[np.int32]:
+        self, codes: Codes, cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> Codes:
         """See :meth:`LocalMechanism.randomised_codes`."""
         return sample_records(codes, Layout(cardinalities, self.distance), self.p_max, uniforms)
 

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxcd.data import Domain
+from jaxcd.local.arrays import Codes, Floats
 from jaxcd.local.base import (
     ColumnwiseMechanism,
     CombinedMechanism,
@@ -70,7 +70,7 @@ def split_epsilon(epsilon: float, cardinalities: Sequence[int]) -> tuple[float, 
     return tuple(next(parts) if k > 1 else 0.0 for k in cardinalities)
 
 
-def _response_matrix(epsilon: float, n_values: int) -> NDArray[np.float64]:
+def _response_matrix(epsilon: float, n_values: int) -> Floats:
     keep = kept(epsilon, n_values)
     return keep * np.eye(n_values) + (1 - keep) / n_values
 
@@ -123,7 +123,7 @@ class KaryResponse(ColumnwiseMechanism):
             epsilon, max(parts), Distance.MANHATTAN, p_truth, p_truth, True, True, True, PROOF
         )
 
-    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
+    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[Floats, ...]:
         """See :meth:`LocalMechanism.attribute_channels`."""
         parts = split_epsilon(self.epsilon, cardinalities)
         return tuple(
@@ -131,8 +131,8 @@ class KaryResponse(ColumnwiseMechanism):
         )
 
     def randomised_codes(
-        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
-    ) -> NDArray[np.int32]:
+        self, codes: Codes, cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> Codes:
         """See :meth:`LocalMechanism.randomised_codes`."""
         result = np.empty_like(codes, order="F")
         for j, (part, k) in enumerate(
@@ -188,13 +188,13 @@ class CombinedKaryResponse(CombinedMechanism):
             epsilon, epsilon, Distance.MANHATTAN, p_truth, p_truth, True, True, True, PROOF
         )
 
-    def cell_channel(self, cardinalities: Sequence[int]) -> NDArray[np.float64]:
+    def cell_channel(self, cardinalities: Sequence[int]) -> Floats:
         """See :meth:`LocalMechanism.cell_channel`."""
         return _response_matrix(self.epsilon, math.prod(cardinalities))
 
     def randomised_codes(
-        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
-    ) -> NDArray[np.int32]:
+        self, codes: Codes, cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> Codes:
         """See :meth:`LocalMechanism.randomised_codes`."""
         keep = uniforms.uniform(len(codes)) < kept(self.epsilon, math.prod(cardinalities))
         result = np.empty_like(codes, order="F")

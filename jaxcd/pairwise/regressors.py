@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 from scipy import special
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_whole
 from jaxcd.errors import OptionError
 from jaxcd.ops.standardising import is_constant
 from jaxcd.ops.threads import one_blas_thread
@@ -285,15 +285,6 @@ class NeuralNetwork(Regressor):
             ]
             best = min(fits, key=lambda fit: float(fit.loss_))
             return float(np.mean((y - centre - spread * best.predict(inputs)) ** 2))
-
-
-def check_whole(name: str, value: Any, least: int, most: int) -> None:
-    """Raises OptionError where the value is no whole number from least to most."""
-    if not is_whole(value, least, most):
-        raise OptionError(
-            f"{name} = {value!r} is not a whole number from {least} to {most}; give one such as "
-            f"{max(least, 3)}"
-        )
 
 
 def _is_number(value: Any) -> bool:

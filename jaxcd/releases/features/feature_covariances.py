@@ -52,7 +52,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
-from jaxcd.checks import check_number, is_whole
+from jaxcd.checks import check_number, check_whole
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.data import Domain, Numeric
 from jaxcd.data.column_types import Column
@@ -174,11 +174,8 @@ class Features(ReleaseKind):
     needs_delta: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        number = self.n_features
-        if number is not None and not is_whole(number, 2, 32):
-            raise OptionError(
-                f"n_features = {number!r} is not a whole number from 2 to 32; None chooses one"
-            )
+        if self.n_features is not None:
+            check_whole("n_features", self.n_features, 2, 32, cure="None chooses one")
         for argument, high, ends, usual in (
             ("decay", 4, "[]", 0.5),
             ("rank_share", 1, "()", 0.1),
