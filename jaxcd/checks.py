@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_flag",
+    "check_new_file",
     "check_nonnegative",
     "check_number",
     "check_positive",
@@ -61,6 +63,20 @@ def check_flag(name: str, value: Any) -> None:
     """Raises OptionError unless the value is True or False."""
     if not isinstance(value, bool):
         raise OptionError(f"{name} = {value!r} is not True or False; say which")
+
+
+def check_new_file(
+    name: str, path: Path, *, force: bool, option: str = "force=True", cure: str = "another name"
+) -> None:
+    """Raises OptionError unless a file can be written there, over another one only where ``force``
+    is given, by the option of this name.
+    """
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise OptionError(f"{name}: {str(path)!r} is no file in a folder that exists; give {cure}")
+    if path.exists() and not force:
+        raise OptionError(
+            f"{name}: file {str(path)!r} exists; give another name, or {option} to overwrite it"
+        )
 
 
 def check_choice(name: str, value: Any, choices: type[enum.Enum]) -> None:

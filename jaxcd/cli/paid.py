@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from jaxcd.checks import check_new_file
 from jaxcd.errors import OptionError
 
 __all__ = ["check_certificate_out", "kept", "write_certificate"]
@@ -58,11 +59,7 @@ def check_certificate_out(path: Path | None) -> None:
     """Refuses, before anything is spent, a file that is there or cannot be."""
     if path is None:
         return
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise OptionError(
-            f"--certificate-out {str(path)!r} is no file in a folder that exists; give one such "
-            "as privacy.json"
-        )
+    check_new_file("--certificate-out", path, force=True, cure="one such as privacy.json")
     if path.exists():
         raise OptionError(f"--certificate-out: file {str(path)!r} exists; give another name")
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from jaxcd.checks import check_new_file
 from jaxcd.cli.shared import DomainFile, File, SimulatedNoiseFlag, option
 from jaxcd.errors import DataError, OptionError, PrivacyError
 
@@ -150,16 +151,9 @@ def _check_files(file: Path, domain: Path, out: Path, promise: Path, *, force: b
     if not out.name.endswith(".csv"):
         raise OptionError(f"--out {str(out)!r} is no csv file; give one such as randomised.csv")
     for name, path in (("--out", out), ("--guarantee-out", promise)):
-        if path.is_dir() or not path.absolute().parent.is_dir():
-            raise OptionError(
-                f"{name} {str(path)!r} is no file in a folder that exists; give another name"
-            )
         if path.resolve() in (file.resolve(), domain.resolve()):
             raise OptionError(f"{name} {str(path)!r} is an input; give another name")
-        if path.exists() and not force:
-            raise OptionError(
-                f"{name}: file {str(path)!r} exists; give another one, or --force to overwrite it"
-            )
+        check_new_file(name, path, force=force, option="--force")
 
 
 def _bins(words: Sequence[str], domain: jaxcd.Domain) -> dict[str, int]:

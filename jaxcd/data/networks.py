@@ -160,7 +160,7 @@ class BayesianNetwork:
                 key.
         """
         check_whole("n", n, 2, cure="give a number of rows")
-        _check_key(key)
+        check_key(key)
         position = {name: j for j, name in enumerate(self.names)}
         codes = np.empty((int(n), len(self.names)), dtype=np.int32, order="F")
         for node in nx.topological_sort(self.dag):
@@ -184,7 +184,8 @@ class BayesianNetwork:
         )
 
 
-def _check_key(key: Any) -> None:
+def check_key(key: Any) -> None:
+    """Raises OptionError unless it is one typed key."""
     import jax
 
     if not (

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from jaxcd.checks import check_whole
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain, Numeric
+from jaxcd.data.networks import check_key
 from jaxcd.errors import GraphError, OptionError
 
 if TYPE_CHECKING:
@@ -406,14 +407,7 @@ def _words(key: Any) -> list[int]:
     """The words of a typed key, or OptionError."""
     import jax
 
-    if not (
-        isinstance(key, jax.Array)
-        and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
-        and key.shape == ()
-    ):
-        raise OptionError(
-            f"key must be one typed key such as jax.random.key(0), not {type(key).__name__}"
-        )
+    check_key(key)
     words = [int(word) for word in np.asarray(jax.random.key_data(key)).ravel()]
     return [len(words), *words]
 

@@ -36,7 +36,7 @@ from jaxcd.checks import is_number
 from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.local.arrays import Codes, Floats
-from jaxcd.local.uniforms import Uniforms
+from jaxcd.local.uniforms import Table, Uniforms
 from jaxcd.privacy import PrivacyCost, Relation
 
 __all__ = [
@@ -180,6 +180,15 @@ class ColumnwiseMechanism(LocalMechanism):
         """See :meth:`LocalMechanism.cell_channel`."""
         return kronecker(self.attribute_channels(cardinalities))
 
+    def randomised_codes(
+        self, codes: Codes, cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> Codes:
+        """One draw from each column's channel (see :meth:`LocalMechanism.randomised_codes`)."""
+        result = np.empty_like(codes, order="F")
+        for j, matrix in enumerate(self.attribute_channels(cardinalities)):
+            result[:, j] = Table(matrix).draw(codes[:, j].astype(np.int64), uniforms)
+        return result
+
 
 class CombinedMechanism(LocalMechanism):
     """A mechanism that randomises whole records: no column has a channel of its own."""
@@ -192,6 +201,16 @@ class CombinedMechanism(LocalMechanism):
             f"{type(self).__name__} randomises whole records and has no channel for a single "
             "column; use joint_channel"
         )
+
+
+@dataclass(frozen=True)
+class EpsilonMechanism(LocalMechanism):
+    """A mechanism whose one option is its epsilon, positive and finite."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
 
 
 def checked_cardinalities(

@@ -33,7 +33,7 @@ import numpy as np
 
 from jaxcd.data import Domain
 from jaxcd.errors import OptionError
-from jaxcd.local.arrays import Codes, Floats
+from jaxcd.local.arrays import Floats
 from jaxcd.local.base import (
     DEEPEST,
     MAX_LEVELS,
@@ -45,7 +45,6 @@ from jaxcd.local.base import (
     checked_cardinalities,
 )
 from jaxcd.local.distances import decay_rates, level_counts
-from jaxcd.local.uniforms import Table, Uniforms
 from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["BoundedGeometric", "column_losses", "column_rates"]
@@ -170,17 +169,3 @@ class BoundedGeometric(ColumnwiseMechanism):
             x = np.arange(k)
             matrices.append(geometric_rows(column_rates(k, p)[:, None] * np.abs(x[:, None] - x)))
         return tuple(matrices)
-
-    def randomised_codes(
-        self, codes: Codes, cardinalities: Sequence[int], uniforms: Uniforms
-    ) -> Codes:
-        """See :meth:`LocalMechanism.randomised_codes`."""
-        return drawn_columns(self.attribute_channels(cardinalities), codes, uniforms)
-
-
-def drawn_columns(matrices: Sequence[Floats], codes: Codes, uniforms: Uniforms) -> Codes:
-    """One draw from row codes[i, j] of matrix j, for every i and j."""
-    result = np.empty_like(codes, order="F")
-    for j, matrix in enumerate(matrices):
-        result[:, j] = Table(matrix).draw(codes[:, j].astype(np.int64), uniforms)
-    return result

@@ -25,19 +25,17 @@ from typing import final
 import numpy as np
 
 from jaxcd.data import Domain
-from jaxcd.local.arrays import Codes, Floats
+from jaxcd.local.arrays import Floats
 from jaxcd.local.base import (
     DEEPEST,
     MAX_LEVELS,
     ROUNDING,
     ColumnwiseMechanism,
     Distance,
+    EpsilonMechanism,
     LocalGuarantee,
-    check_epsilon,
     checked_cardinalities,
 )
-from jaxcd.local.bounded_geometric import drawn_columns
-from jaxcd.local.uniforms import Uniforms
 from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["ClippedGeometric"]
@@ -57,7 +55,7 @@ def _clipped_matrix(epsilon: float, n_levels: int) -> Floats:
 
 @final
 @dataclass(frozen=True)
-class ClippedGeometric(ColumnwiseMechanism):
+class ClippedGeometric(EpsilonMechanism, ColumnwiseMechanism):
     """Two-sided geometric noise with clipping on each column by itself: its epsilon is its
     d-privacy.
 
@@ -84,11 +82,6 @@ class ClippedGeometric(ColumnwiseMechanism):
         assumptions="levels are public and ordered",
     )
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-
     def check(self, domain: Domain) -> tuple[int, ...]:
         """See :meth:`LocalMechanism.check`."""
         return checked_cardinalities(domain, max_levels=MAX_LEVELS)
@@ -114,9 +107,3 @@ class ClippedGeometric(ColumnwiseMechanism):
     def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[Floats, ...]:
         """See :meth:`LocalMechanism.attribute_channels`."""
         return tuple(_clipped_matrix(self.epsilon, k) for k in cardinalities)
-
-    def randomised_codes(
-        self, codes: Codes, cardinalities: Sequence[int], uniforms: Uniforms
-    ) -> Codes:
-        """See :meth:`LocalMechanism.randomised_codes`."""
-        return drawn_columns(self.attribute_channels(cardinalities), codes, uniforms)

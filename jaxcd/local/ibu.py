@@ -37,6 +37,7 @@ from jaxcd.local.channels import channels as attribute_channels
 from jaxcd.local.kary_response import CombinedKaryResponse, kept
 from jaxcd.local.randomising import check_mechanism
 from jaxcd.ops.standardising import quotient
+from jaxcd.releases.redrawing import generator
 
 __all__ = ["MAX_TABLE_CELLS", "denoised_joint", "ibu", "resample"]
 
@@ -308,9 +309,7 @@ def resample(estimate: np.ndarray, *, domain: Domain, n_samples: int, key: jax.A
         raise OptionError(
             f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed)"
         )
-    rng = np.random.default_rng(
-        [int(word) for word in np.asarray(jax.random.key_data(key)).ravel()]
-    )
+    rng = generator(key)
     counts = rng.multinomial(int(n_samples), table.ravel() / table.sum())
     cells = rng.permutation(np.repeat(np.arange(counts.size), counts))
     return Dataset.from_codes(

@@ -29,15 +29,18 @@ from typing import final
 import numpy as np
 
 from jaxcd.data import Domain
+from jaxcd.errors import DomainError
 from jaxcd.local.arrays import Codes, Floats
 from jaxcd.local.base import (
     ColumnwiseMechanism,
     CombinedMechanism,
     Distance,
+    EpsilonMechanism,
     LocalGuarantee,
-    check_epsilon,
+    LocalMechanism,
     checked_cardinalities,
 )
+from jaxcd.local.randomising import check_mechanism
 from jaxcd.local.uniforms import Uniforms
 from jaxcd.privacy import split
 from jaxcd.privacy.claims import GuaranteeClaim
@@ -77,7 +80,7 @@ def _response_matrix(epsilon: float, n_values: int) -> Floats:
 
 @final
 @dataclass(frozen=True)
-class KaryResponse(ColumnwiseMechanism):
+class KaryResponse(EpsilonMechanism, ColumnwiseMechanism):
     """k-ary randomised response on each column by itself ("C-wise"), with epsilon_i = epsilon k_i
     / sum k.
 
@@ -101,11 +104,6 @@ class KaryResponse(ColumnwiseMechanism):
     claim = GuaranteeClaim(
         "epsilon-local differential privacy of a whole record", assumptions="levels are public"
     )
-
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
 
     def check(self, domain: Domain) -> tuple[int, ...]:
         """See :meth:`LocalMechanism.check`."""
@@ -145,7 +143,7 @@ class KaryResponse(ColumnwiseMechanism):
 
 @final
 @dataclass(frozen=True)
-class CombinedKaryResponse(CombinedMechanism):
+class CombinedKaryResponse(EpsilonMechanism, CombinedMechanism):
     """k-ary randomised response on the whole record, a value of the product domain of prod k_i
     cells.
 
@@ -169,11 +167,6 @@ class CombinedKaryResponse(CombinedMechanism):
     claim = GuaranteeClaim(
         "epsilon-local differential privacy of a whole record", assumptions="levels are public"
     )
-
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
 
     def check(self, domain: Domain) -> tuple[int, ...]:
         """See :meth:`LocalMechanism.check`."""
@@ -201,3 +194,14 @@ class CombinedKaryResponse(CombinedMechanism):
         for j, k in enumerate(cardinalities):
             result[:, j] = np.where(keep, codes[:, j], uniforms.below(np.full(len(codes), k)))
         return result
+
+
+def check_separable(mechanism: LocalMechanism) -> None:
+    """Raises OptionError or DomainError unless every set of columns has a channel of its own."""
+    check_mechanism(mechanism)
+    if mechanism.is_combined and not isinstance(mechanism, CombinedKaryResponse):
+        raise DomainError(
+            f"mechanism: under {type(mechanism).__name__} the noise on some columns depends on "
+            "the others, so that their table has no channel; "
+            "randomise each column by itself, or use CombinedKaryResponse"
+        )
