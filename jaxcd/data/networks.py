@@ -23,7 +23,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import check_whole
+from jaxcd.checks import check_count
 from jaxcd.data.bif import ROW_SUM_TOLERANCE, parse_bif
 from jaxcd.data.builtin_networks import BUILTIN
 from jaxcd.data.dataset import Dataset
@@ -159,7 +159,7 @@ class BayesianNetwork:
             OptionError: If ``n`` is not a whole number of at least 2, or ``key`` is not a typed
                 key.
         """
-        check_whole("n", n, 2, cure="give a number of rows")
+        check_count("n", n, minimum=2, cure="give a number of rows")
         check_key(key)
         position = {name: j for j, name in enumerate(self.names)}
         codes = np.empty((int(n), len(self.names)), dtype=np.int32, order="F")

@@ -32,7 +32,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import check_whole
+from jaxcd.checks import check_count, check_whole
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain, Numeric
 from jaxcd.data.networks import check_key
@@ -226,7 +226,7 @@ class StructuralModel:
             OptionError: If ``n`` is not a whole number of at least 2, or ``key`` is not a typed
                 key.
         """
-        check_whole("n", n, 2, cure="give a number of rows")
+        check_count("n", n, minimum=2, cure="give a number of rows")
         words = _words(key)
         position = {name: j for j, name in enumerate(self.names)}
         values = np.empty((int(n), len(position)), order="F")

@@ -43,7 +43,6 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import check_choice
 from jaxcd.data import Domain
 from jaxcd.errors import OptionError
 from jaxcd.local.arrays import Codes, Floats
@@ -110,7 +109,11 @@ class CombinedGeometric(CombinedMechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p_max", check_probability(self.p_max))
-        check_choice("distance", self.distance, Distance)
+        if not isinstance(self.distance, Distance):
+            raise OptionError(
+                f"distance must be a Distance, got {self.distance!r}: use Distance.MANHATTAN, "
+                "EUCLIDEAN or CHEBYSHEV"
+            )
 
     def check(self, domain: Domain) -> tuple[int, ...]:
         """See :meth:`LocalMechanism.check`."""

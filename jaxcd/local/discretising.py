@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxcd.checks import check_whole
+from jaxcd.checks import check_count, is_whole
 from jaxcd.data import Dataset, Domain, Numeric, Ordinal
 from jaxcd.data.domain import Column
 from jaxcd.errors import DataError, DomainError, OptionError, PrivacyError
@@ -69,7 +69,11 @@ def discretise(
             "the lowest and highest value that could occur"
         )
     bounds = Numeric(lower, upper)
-    check_whole("bins", bins, 1, cure="give one chosen without the data, such as 10")
+    if not is_whole(bins, 1):
+        raise OptionError(
+            f"bins must be a whole number from 1, got {bins!r}: give one chosen without the data, "
+            "such as 10"
+        )
     assert bounds.lower is not None and bounds.upper is not None
     edges = np.linspace(bounds.lower, bounds.upper, int(bins) + 1)
     middles = (edges[:-1] + edges[1:]) / 2
@@ -178,5 +182,6 @@ def pair_bins(n_distinct: int) -> int:
         >>> pair_bins(100)
         10
     """
-    check_whole("n_distinct", n_distinct, 2, cure="declare how many values could be told apart")
+    cure = "declare how many values could be told apart"
+    check_count("n_distinct", n_distinct, minimum=2, cure=cure)
     return max(2, math.floor(min(n_distinct, 100, n_distinct / 10)))
