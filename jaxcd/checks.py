@@ -72,7 +72,7 @@ def check_new_file(
     is given, by the option of this name.
     """
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise OptionError(f"{name}: {str(path)!r} is no file in a folder that exists; give {cure}")
+        raise OptionError(f"{name} {str(path)!r} is no file in a folder that exists; give {cure}")
     if path.exists() and not force:
         raise OptionError(
             f"{name}: file {str(path)!r} exists; give another name, or {option} to overwrite it"

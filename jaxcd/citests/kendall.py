@@ -51,6 +51,26 @@ from jaxcd.ops import association, concordance, double_precision
 __all__ = ["KendallTau"]
 
 
+def _evaluate_tables(tables: np.ndarray, alpha: float) -> Evaluation:
+    with double_precision():
+        sums = association.kendall_sums(tables)
+        score, variance = np.asarray(sums.square_root), np.asarray(sums.variance)
+    return evaluation_of_score(score, variance, alpha)
+
+
+def _score_of_columns(
+    x: np.ndarray, y: np.ndarray, stratum: np.ndarray, n_strata: int
+) -> tuple[float, float]:
+    part = concordance.concordance(x, y, stratum, n_strata)
+    with double_precision():
+        score = float(
+            np.sum(
+                association.square_root_score(jnp.asarray(part.size), jnp.asarray(part.concordance))
+            )
+        )
+    return score, float(np.sum(part.size / 9 * (1 - part.cubes_x) * (1 - part.cubes_y)))
+
+
 @dataclass(frozen=True)
 class KendallTau(OrderedTest):
     r"""Kendall's tau within strata, for columns with an order, with a bounded sensitivity.
@@ -89,24 +109,5 @@ class KendallTau(OrderedTest):
 
     claim = SCORE_CLAIM
 
-    @staticmethod
-    def _evaluate_tables(tables: np.ndarray, alpha: float) -> Evaluation:
-        with double_precision():
-            sums = association.kendall_sums(tables)
-            score, variance = np.asarray(sums.square_root), np.asarray(sums.variance)
-        return evaluation_of_score(score, variance, alpha)
-
-    @staticmethod
-    def _score_of_columns(
-        x: np.ndarray, y: np.ndarray, stratum: np.ndarray, n_strata: int
-    ) -> tuple[float, float]:
-        part = concordance.concordance(x, y, stratum, n_strata)
-        with double_precision():
-            score = float(
-                np.sum(
-                    association.square_root_score(
-                        jnp.asarray(part.size), jnp.asarray(part.concordance)
-                    )
-                )
-            )
-        return score, float(np.sum(part.size / 9 * (1 - part.cubes_x) * (1 - part.cubes_y)))
+    _evaluate_tables = staticmethod(_evaluate_tables)
+    _score_of_columns = staticmethod(_score_of_columns)

@@ -4,7 +4,6 @@ from discrete columns.
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Callable, Hashable, Sequence
 
 import jax
@@ -12,7 +11,7 @@ import numpy as np
 
 from jaxcd.citests.base import Evaluation, PreparedTest, Query, Sensitivity, require_data
 from jaxcd.citests.covariance_norm import rounding_pad
-from jaxcd.citests.tables import MAX_CELLS, DiscreteTest, PreparedTables
+from jaxcd.citests.tables import MAX_CELLS, DiscreteTest, PreparedTables, StatisticOfTables
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError
 from jaxcd.ops import tails
@@ -125,17 +124,10 @@ class OrderedTest(DiscreteTest):
     most 2 + z / 45.  The proof is the docstring of the test's module.
     """
 
-    @staticmethod
-    @abc.abstractmethod
-    def _evaluate_tables(tables: np.ndarray, alpha: float) -> Evaluation:
-        """The evaluation of contingency tables."""
-
-    @staticmethod
-    @abc.abstractmethod
-    def _score_of_columns(
-        x: np.ndarray, y: np.ndarray, stratum: np.ndarray, n_strata: int
-    ) -> tuple[float, float]:
-        """The signed score of columns, and its null variance."""
+    #: The evaluation of contingency tables at a level.
+    _evaluate_tables: StatisticOfTables
+    #: The signed score of columns x, y in strata, and its null variance.
+    _score_of_columns: ScoreOfColumns
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         data = require_data(data, self.name)

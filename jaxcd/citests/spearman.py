@@ -67,6 +67,25 @@ def spearman_rho_sensitivity(n_samples: int) -> float:
     return 6 / (n_samples + 1)
 
 
+def _evaluate_tables(tables: np.ndarray, alpha: float) -> Evaluation:
+    with double_precision():
+        sums = spearman.spearman_sums(tables)
+        score, variance = np.asarray(sums.cube_root), np.asarray(sums.variance)
+    return evaluation_of_score(score, variance, alpha)
+
+
+def _score_of_columns(
+    x: np.ndarray, y: np.ndarray, stratum: np.ndarray, n_strata: int
+) -> tuple[float, float]:
+    part = spearman.rank_products(x, y, stratum, n_strata)
+    with double_precision():
+        score = float(
+            np.sum(spearman.cube_root_score(jnp.asarray(part.size), jnp.asarray(part.product)))
+        )
+    safe = np.maximum(part.size, 1) ** 3
+    return score, float(np.sum(part.size * (part.squares_x / safe) * (part.squares_y / safe)))
+
+
 @dataclass(frozen=True)
 class Spearman(OrderedTest):
     r"""Spearman's rank correlation within strata, with a bounded sensitivity.
@@ -102,21 +121,5 @@ class Spearman(OrderedTest):
 
     claim = SCORE_CLAIM
 
-    @staticmethod
-    def _evaluate_tables(tables: np.ndarray, alpha: float) -> Evaluation:
-        with double_precision():
-            sums = spearman.spearman_sums(tables)
-            score, variance = np.asarray(sums.cube_root), np.asarray(sums.variance)
-        return evaluation_of_score(score, variance, alpha)
-
-    @staticmethod
-    def _score_of_columns(
-        x: np.ndarray, y: np.ndarray, stratum: np.ndarray, n_strata: int
-    ) -> tuple[float, float]:
-        part = spearman.rank_products(x, y, stratum, n_strata)
-        with double_precision():
-            score = float(
-                np.sum(spearman.cube_root_score(jnp.asarray(part.size), jnp.asarray(part.product)))
-            )
-        safe = np.maximum(part.size, 1) ** 3
-        return score, float(np.sum(part.size * (part.squares_x / safe) * (part.squares_y / safe)))
+    _evaluate_tables = staticmethod(_evaluate_tables)
+    _score_of_columns = staticmethod(_score_of_columns)

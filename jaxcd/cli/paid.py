@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxcd.checks import check_new_file
 from jaxcd.errors import OptionError
 
 __all__ = ["check_certificate_out", "kept", "write_certificate"]
@@ -59,6 +58,8 @@ def check_certificate_out(path: Path | None) -> None:
     """Refuses, before anything is spent, a file that is there or cannot be."""
     if path is None:
         return
+    from jaxcd.checks import check_new_file
+
     check_new_file("--certificate-out", path, force=True, cure="one such as privacy.json")
     if path.exists():
         raise OptionError(f"--certificate-out: file {str(path)!r} exists; give another name")

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from jaxcd.checks import check_new_file
 from jaxcd.cli.shared import DomainFile, File, SimulatedNoiseFlag, option
 from jaxcd.errors import DataError, OptionError, PrivacyError
 
@@ -145,6 +144,8 @@ def privatize(
 
 def _check_files(file: Path, domain: Path, out: Path, promise: Path, *, force: bool) -> None:
     """Refuses, before anything is read, files that are missing or that would be written over."""
+    from jaxcd.checks import check_new_file
+
     for name, path in (("FILE", file), ("--domain", domain)):
         if not path.is_file():
             raise DataError(f"{name}: file {str(path)!r} does not exist; check the path")
