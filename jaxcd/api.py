@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxcd.advice.choosing import Algorithm, Choice, choose, kind_of_release
 from jaxcd.advice.recommending import recommend
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_new_file, check_whole
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset, Domain
 from jaxcd.decisions import Decider, Threshold, TreeOptions
@@ -267,11 +267,7 @@ def _check_afterwards(
     """Refuses, before anything is spent, what could not be done with the release once it is
     bought.
     """
-    if not is_whole(n_confidence_draws, 0):
-        raise OptionError(
-            f"n_confidence_draws = {n_confidence_draws!r} is no number of draws; use a whole "
-            "number from 0, such as 50"
-        )
+    check_whole("n_confidence_draws", n_confidence_draws, 0, cure="give a number of draws")
     for argument, is_given in (
         ("release_out", release_out is not None),
         ("n_confidence_draws", n_confidence_draws > 0),
@@ -281,13 +277,9 @@ def _check_afterwards(
                 f"{argument}: {choice.algorithm.value} releases nothing; drop it, or use "
                 "Algorithm.RELEASE"
             )
-    if release_out is not None and (
-        Path(release_out).is_dir() or not Path(release_out).absolute().parent.is_dir()
-    ):
-        raise OptionError(
-            f"release_out = {str(release_out)!r} is no file in a folder that exists; give one "
-            "such as 'release.npz'"
-        )
+    if release_out is not None:
+        path = Path(release_out)
+        check_new_file("release_out", path, force=True, cure="one such as 'release.npz'")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ too: :func:`check_positive`, :func:`check_nonnegative`, :func:`check_share`.)
 
 from __future__ import annotations
 
+import enum
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,16 @@ import numpy as np
 from jaxcd.errors import OptionError
 
 __all__ = [
+    "check_choice",
     "check_count",
     "check_flag",
+    "check_new_file",
     "check_nonnegative",
     "check_number",
     "check_positive",
     "check_share",
+    "check_weights",
+    "check_whole",
     "is_number",
     "is_whole",
 ]
@@ -59,6 +65,35 @@ def check_flag(name: str, value: Any) -> None:
         raise OptionError(f"{name} = {value!r} is not True or False; say which")
 
 
+def check_new_file(
+    name: str, path: Path, *, force: bool, option: str = "force=True", cure: str = "another name"
+) -> None:
+    """Raises OptionError unless a file can be written there, over another one only where ``force``
+    is given, by the option of this name.
+    """
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise OptionError(f"{name} {str(path)!r} is no file in a folder that exists; give {cure}")
+    if path.exists() and not force:
+        raise OptionError(
+            f"{name}: file {str(path)!r} exists; give another name, or {option} to overwrite it"
+        )
+
+
+def check_choice(name: str, value: Any, choices: type[enum.Enum]) -> None:
+    """Raises OptionError unless the value is a member of the enumeration."""
+    if not isinstance(value, choices):
+        *others, last = map(str, choices)
+        raise OptionError(
+            f"{name} = {value!r} is not a {choices.__name__}; use {', '.join(others)} or {last}"
+        )
+
+
+def check_weights(name: str, value: Any, *, cure: str) -> None:
+    """Raises OptionError unless the value is a tuple of positive numbers, at least one."""
+    if not (isinstance(value, tuple) and value and all(is_number(w, 0, ends="(]") for w in value)):
+        raise OptionError(f"{name} = {value!r} are not positive weights; {cure}")
+
+
 def check_count(
     name: str, value: Any, *, minimum: int = 0, cure: str = "give a whole number"
 ) -> int:
@@ -67,6 +102,22 @@ def check_count(
         raise OptionError(
             f"{name} must be a whole number, at least {minimum}, got {value!r}: {cure}"
         )
+    return int(value)
+
+
+def check_whole(
+    name: str, value: Any, least: int, most: int | None = None, *, cure: str | None = None
+) -> int:
+    """Returns the whole number from ``least`` to ``most``, else raises OptionError.
+
+    >>> check_whole("bins", 1, 2, 32)
+    Traceback (most recent call last):
+    jaxcd.errors.OptionError: bins = 1 is not a whole number from 2 to 32; give one such as 3
+    """
+    if not is_whole(value, least, most):
+        words = f"from {least}" if most is None else f"from {least} to {most}"
+        cure = cure or f"give one such as {max(least, 3)}"
+        raise OptionError(f"{name} = {value!r} is not a whole number {words}; {cure}")
     return int(value)
 
 

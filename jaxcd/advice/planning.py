@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_whole
 from jaxcd.citests import CITest
 from jaxcd.data import Domain
 from jaxcd.decisions import Decider, TreeOptions
@@ -158,10 +158,7 @@ def check_facts(domain: Domain, n_samples: int) -> None:
             f"domain: a {type(domain).__name__} is not a Domain; declare one, or read it with "
             "Domain.read"
         )
-    if not is_whole(n_samples, 2):
-        raise OptionError(
-            f"n_samples = {n_samples!r} is not a number of rows; give a whole number from 2"
-        )
+    check_whole("n_samples", n_samples, 2, cure="give the number of rows")
 
 
 def _check_budget(budget: Budget) -> None:

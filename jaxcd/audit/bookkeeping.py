@@ -12,7 +12,7 @@ import math
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 from scipy import optimize, special
 
 import jaxcd
-from jaxcd.audit.findings import Finding
+from jaxcd.audit.findings import Check, Checks, Finding
 from jaxcd.audit.replaying import Drawing, Given, Tapping, tapping
 from jaxcd.citests import Sensitivity
 from jaxcd.privacy import (
@@ -384,7 +384,7 @@ def _failing_cell() -> str | None:
     )
 
 
-def _finding(subject: str, check: Callable[[], str | None]) -> Callable[[bool], Iterator[Finding]]:
+def _finding(subject: str, check: Callable[[], str | None]) -> Check:
     """The check as one of the table: what it says is what is wrong."""
 
     def found(quick: bool) -> Iterator[Finding]:
@@ -396,7 +396,7 @@ def _finding(subject: str, check: Callable[[], str | None]) -> Callable[[bool], 
     return found
 
 
-BOOKKEEPING: Mapping[str, Callable[[bool], Iterator[Finding]]] = {
+BOOKKEEPING: Checks = {
     subject: _finding(subject, check)
     for subject, check in (
         ("composition: conversion of zCDP", _conversion),

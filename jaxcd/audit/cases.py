@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 import jaxcd
-from jaxcd.audit.findings import Finding
+from jaxcd.audit.findings import Check, Checks, Finding
 from jaxcd.audit.replaying import Tape, Tapping, costs, replay, tapping
 from jaxcd.audit.table import Facts, stated
 from jaxcd.citests import Query
@@ -384,16 +384,20 @@ def _columns(rng: np.random.Generator, n: int, p: int = 4) -> np.ndarray:
     return np.clip(columns, -4, 4)
 
 
+def _tables(domain: jaxcd.Domain, columns: np.ndarray, other: np.ndarray) -> tuple[Any, Any]:
+    here, there = (
+        jaxcd.Dataset.from_array(part, names=list(domain.names), domain=domain)
+        for part in (columns, other)
+    )
+    return here, there
+
+
 def _numeric_pairs(n: int) -> Pairs:
     def pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
         columns = _columns(rng, n)
         other = columns.copy()
         other[int(rng.integers(n))] = rng.choice([-4.0, 0.0, 4.0], 4)
-        here, there = (
-            jaxcd.Dataset.from_array(part, names=list("abcd"), domain=_NUMERIC)
-            for part in (columns, other)
-        )
-        return here, there
+        return _tables(_NUMERIC, columns, other)
 
     return pairs
 
@@ -406,10 +410,7 @@ def _moment_pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
     size = np.geomspace(0.2, 30, 12)[trial % 12] if trial % 4 else 1e6
     first, second = rng.permutation(3)[:2]
     columns[0], other[0] = np.eye(3)[first] * size, np.eye(3)[second] * size * rng.choice([-1, 1])
-    here, there = (
-        jaxcd.Dataset.from_array(part, names=list("abc"), domain=_OPEN) for part in (columns, other)
-    )
-    return here, there
+    return _tables(_OPEN, columns, other)
 
 
 def _mixed_pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
@@ -422,19 +423,11 @@ def _mixed_pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
         columns[:, 1], columns[:, 3] = 1, 2
         other = columns.copy()
         columns[0], other[0] = [-4, 0, -1e4, 0], [4, 0, 1e4, 0]
-        one, two = (
-            jaxcd.Dataset.from_array(part, names=list("abcd"), domain=_MIXED)
-            for part in (columns, other)
-        )
-        return one, two
+        return _tables(_MIXED, columns, other)
     other = columns.copy()
     columns[0] = [-4, 0, rng.choice([-1e4, 0.0]), rng.integers(3)]
     other[0] = [rng.choice([0.0, 4.0]), 1, rng.choice([1e4, 1.0]), rng.integers(3)]
-    here, there = (
-        jaxcd.Dataset.from_array(part, names=list("abcd"), domain=_MIXED)
-        for part in (columns, other)
-    )
-    return here, there
+    return _tables(_MIXED, columns, other)
 
 
 def _pair_of_columns(n: int, protect: Protect = Protect.BOTH) -> Pairs:
@@ -825,7 +818,7 @@ CASES: tuple[Case, ...] = (*_by_tests(), *_releases(), *_pairs_of_columns())
 """Every door with every mechanism."""
 
 
-def _check(case: Case) -> Callable[[bool], Iterator[Finding]]:
+def _check(case: Case) -> Check:
     def found(quick: bool) -> Iterator[Finding]:
         with tapping() as tap:
             yield from run_case(case, tap, trials=case.trials if quick else 2 * case.trials)
@@ -833,7 +826,5 @@ def _check(case: Case) -> Callable[[bool], Iterator[Finding]]:
     return found
 
 
-REPLAYS: Mapping[str, Callable[[bool], Iterator[Finding]]] = {
-    f"replay: {case.name}": _check(case) for case in CASES
-}
+REPLAYS: Checks = {f"replay: {case.name}": _check(case) for case in CASES}
 """The cases as checks, by name."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 import jaxcd
-from jaxcd.audit.findings import Finding
-from jaxcd.audit.replaying import Drawing, Replaying, tapping
+from jaxcd.audit.findings import Checks, Finding
+from jaxcd.audit.replaying import Drawing, Replaying, Tapping, tapping
 from jaxcd.citests import CITest, Query
 from jaxcd.citests.bought_bandwidths import buy_scales, scale_utilities
 from jaxcd.citests.bounded_rcit import residual_shift
@@ -275,10 +275,14 @@ def _bandwidths(quick: bool) -> Iterator[Finding]:
     )
 
 
+def _accountant(tap: Tapping) -> Accountant:
+    return Accountant(Ledger(jaxcd.Budget(4.0, 1e-3)), Drawing(tap, 0))
+
+
 def _charged(buy: Callable[[Accountant], Any]) -> list[Any]:
     """The ledger's rows after a purchase."""
     with tapping() as tap:
-        accountant = Accountant(Ledger(jaxcd.Budget(4.0, 1e-3)), Drawing(tap, 0))
+        accountant = _accountant(tap)
         buy(accountant)
     return accountant.ledger.to_table()
 
@@ -291,7 +295,7 @@ def _rank_maps(quick: bool) -> Iterator[Finding]:
     seen: list[np.ndarray] = []
     with tapping() as tap:
         for columns in (here, there):
-            accountant = Accountant(Ledger(jaxcd.Budget(4.0, 1e-3)), Drawing(tap, 0))
+            accountant = _accountant(tap)
             release_rank_maps(list(columns), accountant, rho=0.1, log_range=12.0, n_levels=levels)
             seen.append(tap.last.ravel() * VECTOR_GRID)
     claimed = float(str(accountant.ledger.to_table()[0]["sensitivity"]))
@@ -342,7 +346,7 @@ def _openings(quick: bool) -> Iterator[Finding]:
                 session = Session(
                     Door(_discrete(rows, levels), jaxcd.Budget(4.0, 1e-3)), test, alpha=_ALPHA
                 )
-                accountant = Accountant(Ledger(jaxcd.Budget(4.0, 1e-3)), Drawing(tap, 0))
+                accountant = _accountant(tap)
                 session.open(accountant)
                 sign = np.array([[1.0, -1.0], [-1.0, 1.0]]) / 2
                 margins = session.margins([query])
@@ -523,7 +527,7 @@ def _channels(quick: bool) -> Iterator[Finding]:
         yield Finding.of("d-privacy", name, claimed=claimed.d_privacy, found=per_unit, least=0.999)
 
 
-CONSTANTS: Mapping[str, Callable[[bool], Iterator[Finding]]] = {
+CONSTANTS: Checks = {
     "constants: margins on tables": _margins,
     "constants: stratified ranks": _stratified_ranks,
     "constants: kernel margin": _kernel_margin,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
-__all__ = ["Finding"]
+__all__ = ["Check", "Checks", "Finding"]
 
 
 @dataclass(frozen=True)
@@ -46,3 +48,10 @@ class Finding:
     def share(self) -> float:
         """What was reached, as a share of the claim."""
         return self.found / self.claimed if self.claimed > 0 else 0.0
+
+
+Check: TypeAlias = Callable[[bool], Iterator[Finding]]
+"""A check, quick or in full."""
+
+Checks: TypeAlias = Mapping[str, Check]
+"""Checks by name."""

@@ -9,14 +9,14 @@ mechanism fails about never.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy import special, stats
 
 import jaxcd
-from jaxcd.audit.findings import Finding
+from jaxcd.audit.findings import Checks, Finding
 from jaxcd.audit.replaying import Drawing, Tapping
 from jaxcd.privacy import Accountant, Ledger, SecureNoise, gaussian, laplace, select_max
 from jaxcd.privacy.propose_test_release import propose_test_release, stable_release
@@ -277,7 +277,7 @@ def _whole_release(quick: bool) -> Iterator[Finding]:
     )
 
 
-LAWS: Mapping[str, Callable[[bool], Iterator[Finding]]] = {
+LAWS: Checks = {
     "laws: secure noise": _secure_noise,
     "laws: noise is drawn anew": _fresh_noise,
     "laws: subsets": _uniform_subsets,

@@ -159,9 +159,9 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "kendall",
-        "citests.kendall:KendallTau.margin_sensitivity",
-        "alpha=alpha",
-        "alpha=0.5",
+        "citests.ordered_columns:OrderedTest.margin_sensitivity",
+        "_moves(alpha)",
+        "_moves(0.5)",
         "replay: ci_test, KendallTau",
     ),
     Bug(
@@ -173,9 +173,9 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "spearman",
-        "citests.spearman:Spearman.margin_sensitivity",
-        "alpha=alpha",
-        "alpha=0.5",
+        "citests.ordered_columns:OrderedTest.margin_sensitivity",
+        "_moves(alpha)",
+        "_moves(0.5)",
         "replay: ci_test, Spearman",
     ),
     Bug(

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
 import jaxcd
-from jaxcd.audit.findings import Finding
+from jaxcd.audit.findings import Checks, Finding
 from jaxcd.audit.laws import epsilon_at_delta
 from jaxcd.citests import Query
 from jaxcd.published.accounting import claimed_sensitivity
@@ -151,7 +151,7 @@ def _sparse_vector(
     return _caught(subject, epsilon, epsilon_at_delta(counts[0], counts[1], runs))
 
 
-PUBLISHED: Mapping[str, Callable[[bool], Iterator[Finding]]] = {
+PUBLISHED: Checks = {
     "known to be broken: EM-PC": lambda quick: iter([_em_pc(quick)]),
     "known to be broken: Priv-PC": lambda quick: iter([_tau_pvalue(quick)]),
     "known to be broken: PCD": lambda quick: iter([_pcd(quick)]),

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from jaxcd.audit.bookkeeping import BOOKKEEPING
 from jaxcd.audit.cases import REPLAYS
 from jaxcd.audit.constants import CONSTANTS
-from jaxcd.audit.findings import Finding
+from jaxcd.audit.findings import Checks, Finding
 from jaxcd.audit.laws import LAWS
 from jaxcd.audit.planted import BUGS, Bug, planted
 from jaxcd.audit.published import PUBLISHED
 
 __all__ = ["CHECKS", "Audit", "is_found", "picture", "run_audit"]
 
-CHECKS: Mapping[str, Callable[[bool], Iterator[Finding]]] = {
-    **CONSTANTS,
-    **REPLAYS,
-    **LAWS,
-    **BOOKKEEPING,
-    **PUBLISHED,
-}
+CHECKS: Checks = {**CONSTANTS, **REPLAYS, **LAWS, **BOOKKEEPING, **PUBLISHED}
 """Every check by name; the argument says whether to be quick."""
 
 

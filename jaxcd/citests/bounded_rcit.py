@@ -50,7 +50,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_choice, check_number, check_whole
 from jaxcd.citests.base import Evaluation, PreparedTest, Query, Sensitivity, require_data
 from jaxcd.citests.bought_bandwidths import BoughtBandwidths, buy_scales
 from jaxcd.citests.permutation import PermutationTest, PreparedPermutationTest, critical_rank
@@ -279,19 +279,11 @@ class BoundedRCIT(PermutationTest):
     def __post_init__(self) -> None:
         for argument in ("penalty", "norm_bound", "bandwidth", "raw_bandwidth", "ridge_bandwidth"):
             value = getattr(self, argument)
-            if not (math.isfinite(value) and value >= _LEAST_NUMBER):
-                raise OptionError(
-                    f"{argument} = {value!r} is not a finite number from {_LEAST_NUMBER:g}; give "
-                    "one"
-                )
+            check_number(argument, value, _LEAST_NUMBER, cure="give one")
         for argument in ("n_features", "n_permutations"):
             value = getattr(self, argument)
-            if not is_whole(value, 2):
-                raise OptionError(f"{argument} = {value!r} is not a whole number from 2; give one")
-        if not isinstance(self.null, Null):
-            raise OptionError(
-                f"null = {self.null!r} is not a Null; use Null.PERMUTATION or Null.ANALYTIC"
-            )
+            check_whole(argument, value, 2, cure="give one")
+        check_choice("null", self.null, Null)
 
         if self.scales is not None and not isinstance(self.scales, BoughtBandwidths):
             raise OptionError(

@@ -67,7 +67,13 @@ from jaxcd.ops import association, double_precision, tails
 from jaxcd.privacy import Relation
 from jaxcd.privacy.claims import GuaranteeClaim
 
-__all__ = ["CovarianceNorm", "PooledCovariance", "critical_constant", "rounding_pad"]
+__all__ = [
+    "CovarianceNorm",
+    "PooledCovariance",
+    "critical_constant",
+    "evaluation_of_norm",
+    "rounding_pad",
+]
 
 _PROOF = "jaxcd.citests.covariance_norm"
 _BETWEEN = 2 * math.sqrt(2)
@@ -97,8 +103,17 @@ def _evaluate(tables: np.ndarray, alpha: float, pooled: bool) -> Evaluation:
         norm = np.asarray(sums.pooled if pooled else sums.norm)
         spread = np.asarray(sums.spread_pooled if pooled else sums.spread)
         mean = np.asarray(sums.mean)
+    return evaluation_of_norm(norm, mean, spread, alpha=alpha, floor=_threshold_floor(alpha))
+
+
+def evaluation_of_norm(
+    norm: np.ndarray, mean: np.ndarray, spread: np.ndarray, *, alpha: float, floor: float
+) -> Evaluation:
+    """The p-value of a norm whose square has this null mean and spread, and its margin: the norm
+    less sqrt(max(mean + c spread, floor^2)).
+    """
     squared = mean + critical_constant(alpha) * spread
-    margin = norm - np.sqrt(np.maximum(squared, _threshold_floor(alpha) ** 2))
+    margin = norm - np.sqrt(np.maximum(squared, floor**2))
     # Satterthwaite: norm^2 ~ scale * chi2_dof with the null's mean V and variance 2 W^2.
     proper = (mean > 0) & (spread > 0)
     mean, spread = np.where(proper, mean, 1.0), np.where(proper, spread, 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -14,19 +15,15 @@ from jaxcd.errors import DomainError
 from jaxcd.ops import correlation, double_precision, tails
 from jaxcd.privacy.claims import GuaranteeClaim
 
-__all__ = ["FisherZ"]
+__all__ = ["FisherZ", "PreparedPartialCorrelation"]
 
 _BATCH = 1024
 # |r| = 1 (one column a function of the other) gives the largest finite z instead of infinity.
 _LARGEST = 1 - 2.0**-52
 
 
-class _PreparedCorrelation(PreparedTest):
-    def __init__(self, values: np.ndarray) -> None:
-        self.n_samples = int(values.shape[0])
-        self._values = values
-        with double_precision():
-            self._matrix = correlation.correlation_matrix(values)
+class PreparedPartialCorrelation(PreparedTest):
+    """A test of partial correlations by a z that is standard normal under independence."""
 
     def admissible(self, query: Query) -> bool:
         return self.n_samples - len(query.given) - 3 > 0
@@ -38,17 +35,30 @@ class _PreparedCorrelation(PreparedTest):
         return _BATCH
 
     def evaluate(self, bucket: Hashable, queries: Sequence[Query], *, alpha: float) -> Evaluation:
-        size = len(queries[0].given)
-        variables = np.zeros((_BATCH, 2 + size), dtype=np.int32)
-        variables[: len(queries)] = [(q.x, q.y, *q.given) for q in queries]
-        with double_precision():
-            r = np.asarray(correlation.partial_correlations(self._matrix, variables))[
-                : len(queries)
-            ]
-        z = np.sqrt(self.n_samples - size - 3) * np.arctanh(np.clip(r, -_LARGEST, _LARGEST))
+        z = self._z(np.array([(q.x, q.y, *q.given) for q in queries]))
         return Evaluation(
             z, tails.normal_two_sided_log_pvalue(z), np.abs(z) - tails.normal_quantile(alpha / 2)
         )
+
+    @abc.abstractmethod
+    def _z(self, variables: np.ndarray) -> np.ndarray:
+        """The statistics of queries, float64 (B,); variables: integers (B, 2 + s), x, y, S."""
+
+
+class _PreparedCorrelation(PreparedPartialCorrelation):
+    def __init__(self, values: np.ndarray) -> None:
+        self.n_samples = int(values.shape[0])
+        self._values = values
+        with double_precision():
+            self._matrix = correlation.correlation_matrix(values)
+
+    def _z(self, variables: np.ndarray) -> np.ndarray:
+        n_queries, width = variables.shape
+        padded = np.zeros((_BATCH, width), dtype=np.int32)
+        padded[:n_queries] = variables
+        with double_precision():
+            r = np.asarray(correlation.partial_correlations(self._matrix, padded))[:n_queries]
+        return np.sqrt(self.n_samples - width - 1) * np.arctanh(np.clip(r, -_LARGEST, _LARGEST))
 
     def restrict(self, rows: np.ndarray) -> PreparedTest:
         return _PreparedCorrelation(self._values[rows])

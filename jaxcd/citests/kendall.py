@@ -41,22 +41,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.citests.base import Evaluation, PreparedTest, Sensitivity
-from jaxcd.citests.ordered_columns import (
-    SCORE_CLAIM,
-    evaluation_of_score,
-    prepare_ordered,
-    refuse_numeric_strata,
-    score_sensitivity,
-)
-from jaxcd.citests.tables import DiscreteTest
-from jaxcd.data import Dataset, Domain
+from jaxcd.citests.base import Evaluation
+from jaxcd.citests.ordered_columns import SCORE_CLAIM, OrderedTest, evaluation_of_score
 from jaxcd.ops import association, concordance, double_precision
-from jaxcd.privacy import Relation
 
 __all__ = ["KendallTau"]
 
@@ -82,7 +72,7 @@ def _score_of_columns(
 
 
 @dataclass(frozen=True)
-class KendallTau(DiscreteTest):
+class KendallTau(OrderedTest):
     r"""Kendall's tau within strata, for columns with an order, with a bounded sensitivity.
 
     With S_k the concordant less the discordant pairs of stratum k, and n_k its number of rows:
@@ -119,17 +109,5 @@ class KendallTau(DiscreteTest):
 
     claim = SCORE_CLAIM
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
-        return prepare_ordered(
-            data, test=self.name, tables=_evaluate_tables, columns=_score_of_columns
-        )
-
-    def check_search(self, domain: Domain | None, *, max_level: int | None) -> None:
-        refuse_numeric_strata(domain, test=self.name, max_level=max_level)
-
-    def margin_sensitivity(
-        self, *, alpha: float, n_samples: int, relation: Relation
-    ) -> Sensitivity | None:
-        return score_sensitivity(
-            alpha=alpha, n_samples=n_samples, relation=relation, proof="jaxcd.citests.kendall"
-        )
+    _evaluate_tables = staticmethod(_evaluate_tables)
+    _score_of_columns = staticmethod(_score_of_columns)

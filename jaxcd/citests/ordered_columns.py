@@ -6,25 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
+import jax
 import numpy as np
 
 from jaxcd.citests.base import Evaluation, PreparedTest, Query, Sensitivity, require_data
 from jaxcd.citests.covariance_norm import rounding_pad
-from jaxcd.citests.tables import MAX_CELLS, PreparedTables, StatisticOfTables
+from jaxcd.citests.tables import MAX_CELLS, DiscreteTest, PreparedTables, StatisticOfTables
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DomainError
 from jaxcd.ops import tails
 from jaxcd.privacy import Relation
 from jaxcd.privacy.claims import GuaranteeClaim
 
-__all__ = [
-    "PreparedColumns",
-    "evaluation_of_score",
-    "prepare_ordered",
-    "refuse_numeric_strata",
-    "SCORE_CLAIM",
-    "score_sensitivity",
-]
+__all__ = ["SCORE_CLAIM", "OrderedTest", "PreparedColumns", "evaluation_of_score"]
 
 _VARIANCE_FLOOR = 100.0
 
@@ -37,15 +31,6 @@ def evaluation_of_score(score: np.ndarray, variance: np.ndarray, alpha: float) -
     margin = np.abs(score) - critical * np.sqrt(np.maximum(variance, _VARIANCE_FLOOR))
     z = np.where(variance > 0, score / np.sqrt(np.where(variance > 0, variance, 1.0)), 0.0)
     return Evaluation(z, tails.normal_two_sided_log_pvalue(z), margin)
-
-
-def score_sensitivity(
-    *, alpha: float, n_samples: int, relation: Relation, proof: str
-) -> Sensitivity | None:
-    """2 + z / 45 for the margin of :func:`evaluation_of_score`: a score that a replaced record
-    moves by less than 2, and a variance that it moves by less than 4 / 9 under sqrt(max(., 100));
-    None for other neighbours than replace-one."""
-    return Sensitivity(_moves(alpha), rounding_pad(n_samples), proof)
 
 
 def _moves(alpha: float) -> float:
@@ -63,15 +48,6 @@ def _refusal(test: str, column: str) -> DomainError:
         f"{test} cannot condition on the numeric column {column!r}; declare it ordinal with "
         "levels, or set max_level=0"
     )
-
-
-def refuse_numeric_strata(domain: Domain | None, *, test: str, max_level: int | None) -> None:
-    """Raises DomainError where a search would condition on a numeric column."""
-    if domain is None or max_level == 0:
-        return
-    for name in domain.names:
-        if not domain[name].is_discrete:
-            raise _refusal(test, name)
 
 
 ScoreOfColumns = Callable[[np.ndarray, np.ndarray, np.ndarray, int], tuple[float, float]]
@@ -139,20 +115,42 @@ class PreparedColumns(PreparedTest):
         )
 
 
-def prepare_ordered(
-    data: Dataset | None, *, test: str, tables: StatisticOfTables, columns: ScoreOfColumns
-) -> PreparedTest:
-    """Counted through contingency tables where every column is discrete, through the columns
-    themselves otherwise.
+class OrderedTest(DiscreteTest):
+    """A rank test: counted through contingency tables where every column is discrete, through the
+    columns themselves otherwise.
+
+    Its score is one that a replaced record moves by less than 2, with a variance that it moves by
+    less than 4 / 9 under sqrt(max(., 100)): the margin of :func:`evaluation_of_score` moves by at
+    most 2 + z / 45.  The proof is the docstring of the test's module.
     """
-    data = require_data(data, test)
-    cardinalities = data.domain.cardinalities
-    if all(c is not None for c in cardinalities):
-        return PreparedTables(data.codes, [c for c in cardinalities if c is not None], tables)
-    return PreparedColumns(
-        [data.column(name) for name in data.names],
-        cardinalities,
-        data.names,
-        test=test,
-        score=columns,
-    )
+
+    #: The evaluation of contingency tables at a level.
+    _evaluate_tables: StatisticOfTables
+    #: The signed score of columns x, y in strata, and its null variance.
+    _score_of_columns: ScoreOfColumns
+
+    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
+        data = require_data(data, self.name)
+        cardinalities = data.domain.cardinalities
+        if all(c is not None for c in cardinalities):
+            counted = [c for c in cardinalities if c is not None]
+            return PreparedTables(data.codes, counted, self._evaluate_tables)
+        return PreparedColumns(
+            [data.column(name) for name in data.names],
+            cardinalities,
+            data.names,
+            test=self.name,
+            score=self._score_of_columns,
+        )
+
+    def check_search(self, domain: Domain | None, *, max_level: int | None) -> None:
+        if domain is None or max_level == 0:
+            return
+        for name in domain.names:
+            if not domain[name].is_discrete:
+                raise _refusal(self.name, name)
+
+    def margin_sensitivity(
+        self, *, alpha: float, n_samples: int, relation: Relation
+    ) -> Sensitivity | None:
+        return Sensitivity(_moves(alpha), rounding_pad(n_samples), type(self).__module__)

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_number, check_whole
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_data
 from jaxcd.data import Categorical, Dataset, Domain
 from jaxcd.errors import DomainError, OptionError
@@ -205,16 +205,9 @@ def _prepare(data: Dataset | None, config: HSIC | RCIT, key: jax.Array | None) -
 
 
 def _check(config: HSIC | RCIT) -> None:
-    count = config.n_permutations
-    if not is_whole(count, 1):
-        raise OptionError(
-            f"n_permutations = {count!r} is not a positive whole number; 100 is usual"
-        )
-    if not (math.isfinite(config.bandwidth) and config.bandwidth > 0):
-        raise OptionError(
-            f"bandwidth = {config.bandwidth!r} is not a positive number; give one in units of the "
-            "residual's spread"
-        )
+    check_whole("n_permutations", config.n_permutations, 1, cure="100 is usual")
+    cure = "give one in units of the residual's spread"
+    check_number("bandwidth", config.bandwidth, 0, ends="(]", cure=cure)
     if config.dtype not in ("float32", "float64"):
         raise OptionError(f"dtype = {config.dtype!r} is not 'float32' or 'float64'")
 
@@ -341,12 +334,8 @@ class RCIT(CITest):
 
     def __post_init__(self) -> None:
         _check(self)
-        if not is_whole(self.rank, 1):
-            raise OptionError(f"rank = {self.rank!r} is not a positive whole number; 200 is usual")
-        if not (math.isfinite(self.ridge_bandwidth) and self.ridge_bandwidth > 0):
-            raise OptionError(
-                f"ridge_bandwidth = {self.ridge_bandwidth!r} is not a positive number; 1 is usual"
-            )
+        check_whole("rank", self.rank, 1, cure="200 is usual")
+        check_number("ridge_bandwidth", self.ridge_bandwidth, 0, ends="(]", cure="1 is usual")
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         return _prepare(data, self, key)

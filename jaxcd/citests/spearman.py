@@ -48,24 +48,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.checks import is_whole
-from jaxcd.citests.base import Evaluation, PreparedTest, Sensitivity
-from jaxcd.citests.ordered_columns import (
-    SCORE_CLAIM,
-    evaluation_of_score,
-    prepare_ordered,
-    refuse_numeric_strata,
-    score_sensitivity,
-)
-from jaxcd.citests.tables import DiscreteTest
-from jaxcd.data import Dataset, Domain
-from jaxcd.errors import OptionError
+from jaxcd.checks import check_whole
+from jaxcd.citests.base import Evaluation
+from jaxcd.citests.ordered_columns import SCORE_CLAIM, OrderedTest, evaluation_of_score
 from jaxcd.ops import double_precision, spearman
-from jaxcd.privacy import Relation
 
 __all__ = ["Spearman", "spearman_rho_sensitivity"]
 
@@ -74,10 +63,7 @@ def spearman_rho_sensitivity(n_samples: int) -> float:
     """6 / (n + 1): replace-one sensitivity of rho_n = 3 E / (n^3 - n), mid-ranks for ties;
     n_samples: public, at least 2.
     """
-    if not is_whole(n_samples, 2):
-        raise OptionError(
-            f"n_samples = {n_samples!r} is not a number of rows; give a whole number from 2"
-        )
+    check_whole("n_samples", n_samples, 2, cure="give the number of rows")
     return 6 / (n_samples + 1)
 
 
@@ -101,7 +87,7 @@ def _score_of_columns(
 
 
 @dataclass(frozen=True)
-class Spearman(DiscreteTest):
+class Spearman(OrderedTest):
     r"""Spearman's rank correlation within strata, with a bounded sensitivity.
 
     With E_k the sum of products of ranks in stratum k, and n_k its number of rows:
@@ -135,17 +121,5 @@ class Spearman(DiscreteTest):
 
     claim = SCORE_CLAIM
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
-        return prepare_ordered(
-            data, test=self.name, tables=_evaluate_tables, columns=_score_of_columns
-        )
-
-    def check_search(self, domain: Domain | None, *, max_level: int | None) -> None:
-        refuse_numeric_strata(domain, test=self.name, max_level=max_level)
-
-    def margin_sensitivity(
-        self, *, alpha: float, n_samples: int, relation: Relation
-    ) -> Sensitivity | None:
-        return score_sensitivity(
-            alpha=alpha, n_samples=n_samples, relation=relation, proof="jaxcd.citests.spearman"
-        )
+    _evaluate_tables = staticmethod(_evaluate_tables)
+    _score_of_columns = staticmethod(_score_of_columns)

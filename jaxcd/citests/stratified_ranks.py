@@ -33,13 +33,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_number, check_whole
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, Sensitivity, require_data
-from jaxcd.citests.covariance_norm import critical_constant, rounding_pad
+from jaxcd.citests.covariance_norm import critical_constant, evaluation_of_norm, rounding_pad
 from jaxcd.citests.tables import PreparedTables, TableShape
 from jaxcd.data import Dataset, Domain, Numeric
 from jaxcd.errors import DomainError, OptionError
-from jaxcd.ops import association, double_precision, tails
+from jaxcd.ops import association, double_precision
 from jaxcd.privacy import Accountant, Relation, split
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.privacy.rank_maps import exact_rank, release_rank_maps
@@ -104,13 +104,7 @@ def _evaluate(tables: np.ndarray, alpha: float, floor: float) -> Evaluation:
         norm, mean, spread = (
             np.asarray(part) for part in (sums.pooled, sums.mean, sums.spread_of_scatter)
         )
-    margin = norm - np.sqrt(np.maximum(mean + critical_constant(alpha) * spread, floor**2))
-    proper = (mean > 0) & (spread > 0)
-    mean, spread = np.where(proper, mean, 1.0), np.where(proper, spread, 1.0)
-    log_pvalue = np.where(
-        proper, tails.chi_square_log_sf(norm**2 * mean / spread**2, (mean / spread) ** 2), 0.0
-    )
-    return Evaluation(norm, log_pvalue, margin)
+    return evaluation_of_norm(norm, mean, spread, alpha=alpha, floor=floor)
 
 
 @dataclass(frozen=True)
@@ -187,33 +181,16 @@ class StratifiedRanks(CITest):
             ("value_bins", self.value_bins),
             *(("strata", b) for b in self.strata),
         ):
-            if not is_whole(value, 2):
-                raise OptionError(
-                    f"{argument}: {value!r} is not a number of bins; give a whole number from 2"
-                )
+            check_whole(argument, value, 2, cure="give a number of bins")
         if not self.strata:
             raise OptionError(
                 "strata = () conditions on nothing; give a number of bins for each size of the "
                 "conditioning set"
             )
-        if not (math.isfinite(self.effect) and self.effect >= 0):
-            raise OptionError(
-                f"effect = {self.effect!r} is not an effect size; give a small number from 0, "
-                "such as 0.003"
-            )
-        if not (math.isfinite(self.log_range) and self.log_range > 0):
-            raise OptionError(
-                f"log_range = {self.log_range!r} is not a positive number; 8 covers +-1490"
-            )
-        if not is_whole(self.map_levels, 1, 20):
-            raise OptionError(
-                f"map_levels = {self.map_levels!r} is not between 1 and 20; 11 is usual"
-            )
-        if not 0 < self.map_share < 1:
-            raise OptionError(
-                f"map_share = {self.map_share!r} is not a share; give a number between 0 and 1, "
-                "such as 0.1"
-            )
+        check_number("effect", self.effect, 0, cure="give a small number, such as 0.003")
+        check_number("log_range", self.log_range, 0, ends="(]", cure="8 covers +-1490")
+        check_whole("map_levels", self.map_levels, 1, 20, cure="11 is usual")
+        check_number("map_share", self.map_share, 0, 1, "()", cure="give a share, such as 0.1")
 
     def _columns(self, data: Dataset | None) -> list[np.ndarray]:
         data = require_data(data, self.name)

@@ -30,6 +30,8 @@ from jaxcd.cli.shared import (
     SimulatedNoiseFlag,
     TotalDelta,
     TotalEpsilon,
+    argument,
+    option,
 )
 from jaxcd.errors import JaxcdError, OptionError, PrivacyWarning
 
@@ -118,9 +120,7 @@ def _show_version(value: bool) -> None:
 def _jaxcd(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", help="Print the version and exit.", callback=_show_version, is_eager=True
-        ),
+        option("Print the version and exit.", "--version", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
     pass
@@ -128,139 +128,102 @@ def _jaxcd(
 
 @app.command()
 def discover(
-    file: Annotated[
-        Path | None, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)
-    ] = None,
+    file: Annotated[Path | None, argument("Table: .csv, .csv.gz or .parquet.")] = None,
     domain: Annotated[
-        Path | None,
-        typer.Option(help="Domain file: the declared levels and bounds of FILE's columns."),
+        Path | None, option("Domain file: the declared levels and bounds of FILE's columns.")
     ] = None,
     network: Annotated[
         str | None,
-        typer.Option(
-            help="Built-in network to sample instead: cancer, earthquake, asia or survey."
-        ),
+        option("Built-in network to sample instead: cancer, earthquake, asia or survey."),
     ] = None,
-    bif: Annotated[
-        Path | None, typer.Option(help="BIF file of a network to sample instead.")
-    ] = None,
+    bif: Annotated[Path | None, option("BIF file of a network to sample instead.")] = None,
     rows: Annotated[
-        int | None,
-        typer.Option(help="Rows to sample from the network. (Default: 10000.)", show_default=False),
+        int | None, option("Rows to sample from the network. (Default: 10000.)")
     ] = None,
     epsilon: TotalEpsilon = None,
     delta: TotalDelta = None,
     max_rows_per_person: Annotated[
         int | None,
-        typer.Option(
-            help="Most rows that one person has; the budget then holds for a person. (Default: 1.)",
-            show_default=False,
-        ),
+        option("Most rows that one person has; the budget then holds for a person. (Default: 1.)"),
     ] = None,
     ledger: LedgerPath = None,
     no_privacy: NoPrivacyFlag = False,
     hide: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Column of the network's sample to drop, as if nobody had measured it; may be "
-            "repeated.",
-            show_default=False,
+        option(
+            "Column of the network's sample to drop, as if nobody had measured it; may be repeated."
         ),
     ] = None,
     algorithm: Annotated[
         str,
-        typer.Option(
-            help="auto (what `jaxcd recommend` says); pc; tree (PC guided by a tree); fci (a PAG: "
+        option(
+            "auto (what `jaxcd recommend` says); pc; tree (PC guided by a tree); fci (a PAG: "
             "there may be latent variables); "
             "release (noisy statistics, bought once and searched)."
         ),
     ] = "auto",
     linear: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Relations among numeric columns are known to be linear: auto may buy second moments.",
             "--linear",
-            help="Relations among numeric columns are known to be linear: auto may buy second "
-            "moments.",
         ),
     ] = False,
     test: Annotated[
         str,
-        typer.Option(
-            help="auto, covariance-norm, pooled-covariance, kendall-tau, spearman, chi-square, "
+        option(
+            "auto, covariance-norm, pooled-covariance, kendall-tau, spearman, chi-square, "
             "g-test, fisher-z, stratified-ranks or rcit."
         ),
     ] = "auto",
     mechanism: Annotated[
         str,
-        typer.Option(
-            help="auto, levelwise-gaussian, sparse-vector, sieve-and-examine, noisy-threshold, "
+        option(
+            "auto, levelwise-gaussian, sparse-vector, sieve-and-examine, noisy-threshold, "
             "noisy-threshold-gaussian, exponential-select or threshold."
         ),
     ] = "auto",
     alpha: Annotated[
-        float | None,
-        typer.Option(
-            help="Level of the tests, between 0 and 1. (Default: 0.05.)", show_default=False
-        ),
+        float | None, option("Level of the tests, between 0 and 1. (Default: 0.05.)")
     ] = None,
     max_level: Annotated[
-        int | None,
-        typer.Option(
-            help="Largest set to condition on, from 0. (Default: no limit.)", show_default=False
-        ),
+        int | None, option("Largest set to condition on, from 0. (Default: no limit.)")
     ] = None,
     knowledge: Annotated[
         Path | None,
-        typer.Option(
-            help="JSON file with tiers, forbidden and required edges: what is known before.",
-            show_default=False,
-        ),
+        option("JSON file with tiers, forbidden and required edges: what is known before."),
     ] = None,
     seed: Annotated[
-        int,
-        typer.Option(
-            help="Seed of the network's sample and of simulated noise; secure noise has none."
-        ),
+        int, option("Seed of the network's sample and of simulated noise; secure noise has none.")
     ] = 0,
     simulated_noise: SimulatedNoiseFlag = False,
     clip: Annotated[
         bool,
-        typer.Option(
-            "--clip",
-            help="Without privacy: move numbers outside declared bounds onto the bounds (a "
+        option(
+            "Without privacy: move numbers outside declared bounds onto the bounds (a "
             "private run always does).",
+            "--clip",
         ),
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for picture, graph and report.", show_default=False)
-    ] = None,
+    out: Annotated[Path | None, option("Folder for picture, graph and report.")] = None,
     release_out: Annotated[
         Path | None,
-        typer.Option(
-            help="File (.npz) for the release that was bought, to be searched again later.",
-            show_default=False,
-        ),
+        option("File (.npz) for the release that was bought, to be searched again later."),
     ] = None,
     confidence: Annotated[
         int,
-        typer.Option(
-            help="Draws of a bootstrap that says how sure the edges found in a release are; 0 for "
-            "none."
+        option(
+            "Draws of a bootstrap that says how sure the edges found in a release are; 0 for none."
         ),
     ] = 0,
     force: Annotated[
-        bool,
-        typer.Option("--force", help="Write into an existing folder, over an existing release."),
+        bool, option("Write into an existing folder, over an existing release.", "--force")
     ] = False,
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print the graph only.")] = False,
+    quiet: Annotated[bool, option("Print the graph only.", "--quiet")] = False,
     progress: Annotated[
         bool | None,
-        typer.Option(
-            "--progress/--no-progress",
-            help="Show the levels on stderr. (Default: on a terminal.)",
-            show_default=False,
-        ),
+        option("Show the levels on stderr. (Default: on a terminal.)", "--progress/--no-progress"),
     ] = None,
 ) -> None:
     """Discover a causal graph in a table, or in a sample from a network."""
@@ -354,30 +317,17 @@ app.command()(direction)
 
 @app.command()
 def recommend(
-    domain: Annotated[
-        Path | None,
-        typer.Option(help="Domain file: the declared levels and bounds.", show_default=False),
-    ] = None,
+    domain: Annotated[Path | None, option("Domain file: the declared levels and bounds.")] = None,
     network: Annotated[
-        str | None,
-        typer.Option(
-            help="Built-in network instead: cancer, earthquake, asia or survey.", show_default=False
-        ),
+        str | None, option("Built-in network instead: cancer, earthquake, asia or survey.")
     ] = None,
-    bif: Annotated[
-        Path | None, typer.Option(help="BIF file of a network instead.", show_default=False)
-    ] = None,
-    rows: Annotated[
-        int | None, typer.Option(help="Number of rows, which is public.", show_default=False)
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Total epsilon, positive.", show_default=False)
-    ] = None,
+    bif: Annotated[Path | None, option("BIF file of a network instead.")] = None,
+    rows: Annotated[int | None, option("Number of rows, which is public.")] = None,
+    epsilon: Annotated[float | None, option("Total epsilon, positive.")] = None,
     delta: TotalDelta = None,
-    no_privacy: Annotated[bool, typer.Option("--no-privacy", help="Without a budget.")] = False,
+    no_privacy: Annotated[bool, option("Without a budget.", "--no-privacy")] = False,
     linear: Annotated[
-        bool,
-        typer.Option("--linear", help="Relations among numeric columns are known to be linear."),
+        bool, option("Relations among numeric columns are known to be linear.", "--linear")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -408,8 +358,8 @@ app.command()(check)
 @app.command(name="domain")
 def write_domain(
     file: File,
-    out: Annotated[Path, typer.Option(help="Domain file to write.")] = Path("domain.json"),
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    out: Annotated[Path, option("Domain file to write.")] = Path("domain.json"),
+    force: Annotated[bool, option("Overwrite an existing file.", "--force")] = False,
 ) -> None:
     """Write a draft of the domain file that a private run needs, to be checked by hand."""
     from jaxcd.cli import options
@@ -430,9 +380,7 @@ def write_domain(
 
 @app.command()
 def guarantees(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON list and nothing else.")
-    ] = False,
+    as_json: Annotated[bool, option("Print a JSON list and nothing else.", "--json")] = False,
 ) -> None:
     """List every mechanism and test: what it claims, and whether that is proved."""
     import dataclasses

@@ -8,22 +8,18 @@ from typing import Annotated
 
 import typer
 
-from jaxcd.cli.shared import AsJson
+from jaxcd.cli.shared import AsJson, option
 
 __all__ = ["audit"]
 
 
 def audit(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer trials and draws.")] = False,
+    quick: Annotated[bool, option("Fewer trials and draws.", "--quick")] = False,
     only: Annotated[
-        str, typer.Option(help="Run the checks whose names hold these words, such as 'Histogram'.")
+        str, option("Run the checks whose names hold these words, such as 'Histogram'.")
     ] = "",
-    no_planted_bugs: Annotated[
-        bool, typer.Option("--no-planted-bugs", help="Do not plant bugs.")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for audit.json and audit.svg.", show_default=False)
-    ] = None,
+    no_planted_bugs: Annotated[bool, option("Do not plant bugs.", "--no-planted-bugs")] = False,
+    out: Annotated[Path | None, option("Folder for audit.json and audit.svg.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Attack every privacy claim of this installation; no data of yours is read.

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jaxcd.cli.shared import AsJson, DomainFile, File
+from jaxcd.cli.shared import AsJson, DomainFile, File, argument
 
 __all__ = ["check", "verify"]
 
@@ -36,11 +36,7 @@ def check(file: File, domain: DomainFile, as_json: AsJson = False) -> None:
 
 def verify(
     file: Annotated[
-        Path,
-        typer.Argument(
-            help="privacy.json, the guarantee file of `jaxcd privatize`, or a ledger file.",
-            show_default=False,
-        ),
+        Path, argument("privacy.json, the guarantee file of `jaxcd privatize`, or a ledger file.")
     ],
     as_json: AsJson = False,
 ) -> None:

@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from jaxcd.cli.shared import (
     AsJson,
     File,
@@ -17,6 +15,7 @@ from jaxcd.cli.shared import (
     NoPrivacyFlag,
     SimulatedNoiseFlag,
     TotalEpsilon,
+    option,
 )
 from jaxcd.errors import DomainError, OptionError, PrivacyError, SensitivityError
 
@@ -42,55 +41,40 @@ _Bounds = tuple[tuple[float, float], tuple[float, float]]
 
 def direction(
     file: File,
-    x: Annotated[
-        str | None, typer.Option(help="Name of one column of numbers.", show_default=False)
-    ] = None,
-    y: Annotated[
-        str | None, typer.Option(help="Name of the other column.", show_default=False)
-    ] = None,
-    method: Annotated[
-        str, typer.Option(help="anm, reci, or without privacy also igci or cds.")
-    ] = "anm",
+    x: Annotated[str | None, option("Name of one column of numbers.")] = None,
+    y: Annotated[str | None, option("Name of the other column.")] = None,
+    method: Annotated[str, option("anm, reci, or without privacy also igci or cds.")] = "anm",
     epsilon: TotalEpsilon = None,
     no_privacy: NoPrivacyFlag = False,
     bounds: Annotated[
         tuple[float, float, float, float] | None,
-        typer.Option(
-            help="Lowest and highest value of x, then of y, known without the data; values beyond "
+        option(
+            "Lowest and highest value of x, then of y, known without the data; values beyond "
             "them are clipped.",
             metavar="X_LOW X_HIGH Y_LOW Y_HIGH",
-            show_default=False,
         ),
     ] = None,
     domain: Annotated[
-        Path | None,
-        typer.Option(help="Domain file with the bounds, instead of --bounds.", show_default=False),
+        Path | None, option("Domain file with the bounds, instead of --bounds.")
     ] = None,
     score: Annotated[
-        str | None,
-        typer.Option(
-            help="Of anm: hsic, spearman, kendall or iqr. (Default: hsic.)", show_default=False
-        ),
+        str | None, option("Of anm: hsic, spearman, kendall or iqr. (Default: hsic.)")
     ] = None,
     protect: Annotated[
         str | None,
-        typer.Option(
-            help="Of a private anm, whose rows the guarantee is about: both (all rows), or test "
+        option(
+            "Of a private anm, whose rows the guarantee is about: both (all rows), or test "
             "(half of them, for data whose "
-            "other half is public: the seed says which). (Default: both.)",
-            show_default=False,
+            "other half is public: the seed says which). (Default: both.)"
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="Public seed of the split into halves, and of simulated noise.")
+        int, option("Public seed of the split into halves, and of simulated noise.")
     ] = 0,
     simulated_noise: SimulatedNoiseFlag = False,
     ledger: LedgerPath = None,
     certificate_out: Annotated[
-        Path | None,
-        typer.Option(
-            help="File for the certificate, which `jaxcd verify` checks.", show_default=False
-        ),
+        Path | None, option("File for the certificate, which `jaxcd verify` checks.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -165,10 +149,10 @@ def _check(
         raise OptionError(f"--score {score!r} is unknown; use {', '.join(SCORES)}")
     if protect not in (None, "both", "test"):
         raise OptionError(f"--protect {protect!r} is unknown; use both or test")
-    for option, value in (("--score", score), ("--protect", protect)):
+    for name, value in (("--score", score), ("--protect", protect)):
         if value is not None and method != "anm":
             raise OptionError(
-                f"{option}: --method {method} has no such option; drop it, or use --method anm"
+                f"{name}: --method {method} has no such option; drop it, or use --method anm"
             )
     if protect is not None and not private:
         raise OptionError(

@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from jaxcd.cli.shared import AsJson
+from jaxcd.cli.shared import AsJson, argument, option
 from jaxcd.errors import OptionError
 
 if TYPE_CHECKING:
@@ -20,29 +18,12 @@ __all__ = ["ledger"]
 
 
 def ledger(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="Ledger file; made if --data-set and --epsilon are given.", show_default=False
-        ),
-    ],
-    data_set: Annotated[
-        str | None,
-        typer.Option(help="To make one: the owner's name of the data.", show_default=False),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(help="To make one: the total epsilon, positive.", show_default=False),
-    ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(help="To make one: the total delta. (Default: 0.)", show_default=False),
-    ] = None,
+    file: Annotated[Path, argument("Ledger file; made if --data-set and --epsilon are given.")],
+    data_set: Annotated[str | None, option("To make one: the owner's name of the data.")] = None,
+    epsilon: Annotated[float | None, option("To make one: the total epsilon, positive.")] = None,
+    delta: Annotated[float | None, option("To make one: the total delta. (Default: 0.)")] = None,
     max_rows_per_person: Annotated[
-        int | None,
-        typer.Option(
-            help="To make one: the most rows that one person has. (Default: 1.)", show_default=False
-        ),
+        int | None, option("To make one: the most rows that one person has. (Default: 1.)")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -58,11 +58,9 @@ def check_certificate_out(path: Path | None) -> None:
     """Refuses, before anything is spent, a file that is there or cannot be."""
     if path is None:
         return
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise OptionError(
-            f"--certificate-out {str(path)!r} is no file in a folder that exists; give one such "
-            "as privacy.json"
-        )
+    from jaxcd.checks import check_new_file
+
+    check_new_file("--certificate-out", path, force=True, cure="one such as privacy.json")
     if path.exists():
         raise OptionError(f"--certificate-out: file {str(path)!r} exists; give another name")
 

@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from jaxcd.cli.shared import DomainFile, File, SimulatedNoiseFlag
+from jaxcd.cli.shared import DomainFile, File, SimulatedNoiseFlag, option
 from jaxcd.errors import DataError, OptionError, PrivacyError
 
 if TYPE_CHECKING:  # the library takes a second to load, and --help needs none of it
@@ -40,80 +38,56 @@ def privatize(
     domain: DomainFile,
     mechanism: Annotated[
         str,
-        typer.Option(
-            help=f"{', '.join(MECHANISMS)}. krr: k-ary randomised response; geometric: bounded "
+        option(
+            f"{', '.join(MECHANISMS)}. krr: k-ary randomised response; geometric: bounded "
             "geometric; clipped: two-sided geometric, "
-            "clipped; -combined: whole records, else column by column.",
-            show_default=False,
+            "clipped; -combined: whole records, else column by column."
         ),
     ],
-    out: Annotated[
-        Path, typer.Option(help="The randomised table (.csv) to write.", show_default=False)
-    ],
+    out: Annotated[Path, option("The randomised table (.csv) to write.")],
     p_max: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "Probability that a whole record is reported as it is (the largest over records).",
             "--p-max",
-            help="Probability that a whole record is reported as it is (the largest over records).",
-            show_default=False,
         ),
     ] = None,
     epsilon_ldp: Annotated[
-        float | None,
-        typer.Option(
-            "--epsilon-ldp", help="Local epsilon of a whole record, positive.", show_default=False
-        ),
+        float | None, option("Local epsilon of a whole record, positive.", "--epsilon-ldp")
     ] = None,
     d_privacy: Annotated[
         float | None,
-        typer.Option(
-            "--d-privacy",
-            help="Epsilon per unit of distance between level codes, positive.",
-            show_default=False,
-        ),
+        option("Epsilon per unit of distance between level codes, positive.", "--d-privacy"),
     ] = None,
     distance: Annotated[
         str | None,
-        typer.Option(
-            help="Of geometric-combined: manhattan, euclidean or chebyshev. (Default: manhattan.)",
-            show_default=False,
-        ),
+        option("Of geometric-combined: manhattan, euclidean or chebyshev. (Default: manhattan.)"),
     ] = None,
     bins: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Bins of numeric columns between their declared bounds: N for all, or COLUMN=N; "
-            "may be repeated.",
-            show_default=False,
+        option(
+            "Bins of numeric columns between their declared bounds: N for all, or COLUMN=N; "
+            "may be repeated."
         ),
     ] = None,
     clip: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Kept for old scripts: numbers outside declared bounds always count as the bounds.",
             "--clip",
-            help="Kept for old scripts: numbers outside declared bounds always count as the "
-            "bounds.",
         ),
     ] = False,
     guarantee_out: Annotated[
-        Path | None,
-        typer.Option(
-            help="The guarantee (JSON) to write. (Default: OUT with .guarantee.json.)",
-            show_default=False,
-        ),
+        Path | None, option("The guarantee (JSON) to write. (Default: OUT with .guarantee.json.)")
     ] = None,
     ledger: Annotated[
-        Path | None,
-        typer.Option(
-            help="Ledger file that epsilon-LDP is charged to (see `jaxcd ledger`).",
-            show_default=False,
-        ),
+        Path | None, option("Ledger file that epsilon-LDP is charged to (see `jaxcd ledger`).")
     ] = None,
     simulated_noise: SimulatedNoiseFlag = False,
-    seed: Annotated[int, typer.Option(help="Seed of simulated noise; secure noise has none.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
+    seed: Annotated[int, option("Seed of simulated noise; secure noise has none.")] = 0,
+    force: Annotated[bool, option("Overwrite existing files.", "--force")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the guarantee file and nothing else.")
+        bool, option("Print the guarantee file and nothing else.", "--json")
     ] = False,
 ) -> None:
     """Randomise each record of a table by itself, and say what that guarantees to each person."""
@@ -170,22 +144,17 @@ def privatize(
 
 def _check_files(file: Path, domain: Path, out: Path, promise: Path, *, force: bool) -> None:
     """Refuses, before anything is read, files that are missing or that would be written over."""
+    from jaxcd.checks import check_new_file
+
     for name, path in (("FILE", file), ("--domain", domain)):
         if not path.is_file():
             raise DataError(f"{name}: file {str(path)!r} does not exist; check the path")
     if not out.name.endswith(".csv"):
         raise OptionError(f"--out {str(out)!r} is no csv file; give one such as randomised.csv")
     for name, path in (("--out", out), ("--guarantee-out", promise)):
-        if path.is_dir() or not path.absolute().parent.is_dir():
-            raise OptionError(
-                f"{name} {str(path)!r} is no file in a folder that exists; give another name"
-            )
         if path.resolve() in (file.resolve(), domain.resolve()):
             raise OptionError(f"{name} {str(path)!r} is an input; give another name")
-        if path.exists() and not force:
-            raise OptionError(
-                f"{name}: file {str(path)!r} exists; give another one, or --force to overwrite it"
-            )
+        check_new_file(name, path, force=force, option="--force")
 
 
 def _bins(words: Sequence[str], domain: jaxcd.Domain) -> dict[str, int]:

@@ -13,6 +13,7 @@ import jax
 import jaxcd
 from jaxcd import api
 from jaxcd.api import Algorithm
+from jaxcd.checks import check_new_file
 from jaxcd.cli import options
 from jaxcd.errors import OptionError, PrivacyError, SensitivityError
 from jaxcd.graphs import Knowledge
@@ -86,17 +87,9 @@ class Asked:
 
 def check_release_out(path: Path | None, *, force: bool) -> None:
     """Refuses a file that is there, or cannot be, before anything is spent."""
-    if path is None:
-        return
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise OptionError(
-            f"--release-out {str(path)!r} is no file in a folder that exists; give one such as "
-            "release.npz"
-        )
-    if path.exists() and not force:
-        raise OptionError(
-            f"--release-out: file {str(path)!r} exists; give another one, or --force to overwrite "
-            "it"
+    if path is not None:
+        check_new_file(
+            "--release-out", path, force=force, option="--force", cure="one such as release.npz"
         )
 
 

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+def option(words: str, *names: str, **more: Any) -> Any:
+    """An option and its help; what is None unless it is given has no default to show."""
+    return typer.Option(*names, help=words, **more)
+
+
+def argument(words: str) -> Any:
+    """An argument and its help."""
+    return typer.Argument(help=words, show_default=False)
+
+
+AsJson = Annotated[bool, option("Print one JSON object and nothing else.", "--json")]
 DomainFile = Annotated[
-    Path,
-    typer.Option(
-        help="Domain file: the declared levels and bounds of FILE's columns.", show_default=False
-    ),
+    Path, option("Domain file: the declared levels and bounds of FILE's columns.")
 ]
-File = Annotated[Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)]
+File = Annotated[Path, argument("Table: .csv, .csv.gz or .parquet.")]
 LedgerPath = Annotated[
-    Path | None,
-    typer.Option(
-        help="Ledger file that the run is charged to as well (see `jaxcd ledger`).",
-        show_default=False,
-    ),
+    Path | None, option("Ledger file that the run is charged to as well (see `jaxcd ledger`).")
 ]
-NoPrivacyFlag = Annotated[bool, typer.Option("--no-privacy", help="Run without a budget.")]
+NoPrivacyFlag = Annotated[bool, option("Run without a budget.", "--no-privacy")]
 SimulatedNoiseFlag = Annotated[
     bool,
-    typer.Option(
-        "--simulated-noise",
-        help="Repeatable noise, for experiments: the result is not for release.",
+    option(
+        "Repeatable noise, for experiments: the result is not for release.", "--simulated-noise"
     ),
 ]
 TotalDelta = Annotated[
-    float | None,
-    typer.Option(help="Total delta, from 0, far below 1 / rows. (Default: 0.)", show_default=False),
+    float | None, option("Total delta, from 0, far below 1 / rows. (Default: 0.)")
 ]
 TotalEpsilon = Annotated[
-    float | None,
-    typer.Option(
-        help="Total epsilon, positive; fixed before the data is read.", show_default=False
-    ),
+    float | None, option("Total epsilon, positive; fixed before the data is read.")
 ]

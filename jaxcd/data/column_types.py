@@ -139,7 +139,26 @@ def _check_other(other: object, levels: tuple[Level, ...], kind: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Categorical:
+class _Leveled:
+    """A column of declared levels."""
+
+    levels: tuple[Level, ...]
+    other: Level | None = None
+    kind: ClassVar[str]
+    is_discrete: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", _checked_levels(self.levels, self.kind))
+        _check_other(self.other, self.levels, self.kind)
+
+    @property
+    def cardinality(self) -> int:
+        """The number of declared levels."""
+        return len(self.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Categorical(_Leveled):
     """A nominal column: one of a declared set of levels without an order.
 
     Args:
@@ -156,19 +175,7 @@ class Categorical:
         2
     """
 
-    levels: tuple[Level, ...]
-    other: Level | None = None
     kind: ClassVar[str] = "categorical"
-    is_discrete: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", _checked_levels(self.levels, self.kind))
-        _check_other(self.other, self.levels, self.kind)
-
-    @property
-    def cardinality(self) -> int:
-        """The number of declared levels."""
-        return len(self.levels)
 
     @property
     def catch_all(self) -> int:
@@ -177,7 +184,7 @@ class Categorical:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordinal:
+class Ordinal(_Leveled):
     """An ordered discrete column: one of a declared set of levels, given from the lowest to the
     highest.
 
@@ -194,19 +201,7 @@ class Ordinal:
         1
     """
 
-    levels: tuple[Level, ...]
-    other: Level | None = None
     kind: ClassVar[str] = "ordinal"
-    is_discrete: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "levels", _checked_levels(self.levels, self.kind))
-        _check_other(self.other, self.levels, self.kind)
-
-    @property
-    def cardinality(self) -> int:
-        """The number of declared levels."""
-        return len(self.levels)
 
     @property
     def catch_all(self) -> int:

@@ -23,7 +23,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_count
 from jaxcd.data.bif import ROW_SUM_TOLERANCE, parse_bif
 from jaxcd.data.builtin_networks import BUILTIN
 from jaxcd.data.dataset import Dataset
@@ -159,9 +159,8 @@ class BayesianNetwork:
             OptionError: If ``n`` is not a whole number of at least 2, or ``key`` is not a typed
                 key.
         """
-        if not is_whole(n, 2):
-            raise OptionError(f"n must be a whole number of at least 2, not {n!r}")
-        _check_key(key)
+        check_count("n", n, minimum=2, cure="give a number of rows")
+        check_key(key)
         position = {name: j for j, name in enumerate(self.names)}
         codes = np.empty((int(n), len(self.names)), dtype=np.int32, order="F")
         for node in nx.topological_sort(self.dag):
@@ -185,7 +184,8 @@ class BayesianNetwork:
         )
 
 
-def _check_key(key: Any) -> None:
+def check_key(key: Any) -> None:
+    """Raises OptionError unless it is one typed key."""
     import jax
 
     if not (

@@ -32,9 +32,10 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_count, check_whole
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain, Numeric
+from jaxcd.data.networks import check_key
 from jaxcd.errors import GraphError, OptionError
 
 if TYPE_CHECKING:
@@ -225,8 +226,7 @@ class StructuralModel:
             OptionError: If ``n`` is not a whole number of at least 2, or ``key`` is not a typed
                 key.
         """
-        if not is_whole(n, 2):
-            raise OptionError(f"n must be a whole number of at least 2, not {n!r}")
+        check_count("n", n, minimum=2, cure="give a number of rows")
         words = _words(key)
         position = {name: j for j, name in enumerate(self.names)}
         values = np.empty((int(n), len(position)), order="F")
@@ -383,8 +383,7 @@ def additive_noise_sem(
     """
     _check_dag(dag)
     _check_scale(noise=noise, bandwidth=bandwidth)
-    if not is_whole(n_waves, 1):
-        raise OptionError(f"n_waves = {n_waves!r} is not a positive whole number; 32 is usual")
+    check_whole("n_waves", n_waves, 1, cure="32 is usual")
     words = _words(key)
     mechanisms: dict[str, Mechanism] = {}
     for node in dag.nodes:
@@ -408,14 +407,7 @@ def _words(key: Any) -> list[int]:
     """The words of a typed key, or OptionError."""
     import jax
 
-    if not (
-        isinstance(key, jax.Array)
-        and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
-        and key.shape == ()
-    ):
-        raise OptionError(
-            f"key must be one typed key such as jax.random.key(0), not {type(key).__name__}"
-        )
+    check_key(key)
     words = [int(word) for word in np.asarray(jax.random.key_data(key)).ravel()]
     return [len(words), *words]
 

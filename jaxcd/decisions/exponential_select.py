@@ -28,14 +28,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price, Question
+from jaxcd.checks import check_number
+from jaxcd.decisions.base import DecisionRun, Frontier, Price, Question
 from jaxcd.decisions.measurements import margins_of
-from jaxcd.decisions.rounds import answer_one_by_one, check_count, equal_pure_events
-from jaxcd.errors import OptionError
+from jaxcd.decisions.rounds import CountedDecider, PayingRun, answer_one_by_one, equal_pure_events
 from jaxcd.privacy import Accountant, PrivacyFilter, Sensitive, rho_to_exponential, select_max
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Session
@@ -55,14 +55,11 @@ def equal_selections(ledger: PrivacyFilter, n_events: int) -> float:
     return equal_pure_events(ledger, n_events, of_rho=rho_to_exponential)
 
 
-class _SelectRun(DecisionRun):
+class _SelectRun(PayingRun):
     def __init__(
         self, session: Session, accountant: Accountant, n_questions: int, keep_prior: float
     ) -> None:
-        self._session = session
-        self._accountant = accountant
-        self._sensitivity = session.sensitivity()
-        session.open(accountant)
+        super().__init__(session, accountant)
         self._price = equal_selections(accountant.ledger, n_questions)
         self._log_odds = math.log(keep_prior / (1 - keep_prior))
 
@@ -80,28 +77,25 @@ class _SelectRun(DecisionRun):
 
     def _select(self, question: Question, margins: Sensitive) -> tuple[int, ...] | None:
         """The set that separates the pair, or None to keep the edge."""
-        bound = self._sensitivity
         n_sets = len(question.candidates)
         prior = (
             0.0
             if math.isinf(self._price)
-            else 2 * bound.value / self._price * (math.log(n_sets) + self._log_odds)
+            else 2 * self._stated["sensitivity"] / self._price * (math.log(n_sets) + self._log_odds)
         )
         # "Keep" last: without noise a margin of exactly 0 separates, as under Threshold.
         chosen = select_max(
             self._accountant,
             margins.map(lambda m: np.append(-m, m.min() + prior)),
-            sensitivity=bound.value,
-            pad=bound.pad,
             epsilon=self._price,
             label=f"answer and set, {n_sets} candidates",
-            relation=self._session.relation,
+            **self._stated,
         )
         return question.candidates[chosen] if chosen < n_sets else None
 
 
 @dataclass(frozen=True)
-class ExponentialSelect(Decider):
+class ExponentialSelect(CountedDecider):
     r"""EM-PC repaired: one draw of the exponential mechanism for each pair and level.
 
     The draw is "keep", or the set that separates the pair:
@@ -162,19 +156,14 @@ class ExponentialSelect(Decider):
     n_questions: int | None = None
     keep_prior: float = 0.25
 
+    _counts, _per_level = "n_questions", "n_questions"
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("n_questions", self.n_questions)
-        if not (isinstance(self.keep_prior, (int, float)) and 0 < self.keep_prior < 1):
-            raise OptionError(
-                f"keep_prior = {self.keep_prior!r} is not a probability; give a number between 0 "
-                "and 1, such as 0.25"
-            )
+        check_number("keep_prior", self.keep_prior, 0, 1, "()", cure="0.25 is usual")
 
-    divisible = True
-
-    def _count(self, n_columns: int) -> int:
-        return self.n_questions or max(2 * n_columns * (n_columns - 1), 1)
+    def _default(self, n_columns: int) -> int:
+        return max(2 * n_columns * (n_columns - 1), 1)
 
     def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
         """Each of ``n_questions`` draws at an equal share: the outcomes' Gumbel noise of scale 2
@@ -183,10 +172,6 @@ class ExponentialSelect(Decider):
         return Price(
             n_answers, math.pi / math.sqrt(3) * sensitivity / equal_selections(ledger, n_answers)
         )
-
-    def for_level(self, size: LevelSize) -> ExponentialSelect:
-        """As many draws as the level has questions."""
-        return self if self.n_questions is not None else replace(self, n_questions=size.n_questions)
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         return _SelectRun(session, accountant, self._count(session.n_variables), self.keep_prior)

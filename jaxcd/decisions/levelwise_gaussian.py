@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from jaxcd.checks import check_number, check_weights
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Price, Question
-from jaxcd.decisions.measurements import margins_of, smallest_margins
-from jaxcd.decisions.rounds import check_delta
+from jaxcd.decisions.measurements import margins_of, released_margin, smallest_margins
+from jaxcd.decisions.rounds import PayingRun, check_delta
 from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.ops import tails
 from jaxcd.privacy import (
@@ -29,13 +30,10 @@ from jaxcd.releases import ContrastMoments, release_contrast_moments
 __all__ = ["LevelwiseGaussian"]
 
 
-class _LevelwiseRun(DecisionRun):
+class _LevelwiseRun(PayingRun):
     def __init__(self, session: Session, accountant: Accountant, config: LevelwiseGaussian) -> None:
-        self._session = session
-        self._accountant = accountant
+        super().__init__(session, accountant)
         self._config = config
-        self._sensitivity = session.sensitivity()
-        session.open(accountant)
         self.moments: ContrastMoments | None = None
         self._forest: frozenset[tuple[int, int]] = frozenset()
         self._marginally_independent: set[tuple[int, int]] = set()
@@ -44,13 +42,6 @@ class _LevelwiseRun(DecisionRun):
     @property
     def released_margins(self) -> tuple[dict[str, Any], ...]:
         return tuple(self._released)
-
-    def _record(
-        self, question: Question, level: int, *, margin: float, threshold: float, sigma: float
-    ) -> None:
-        pair = (self._session.names[question.x], self._session.names[question.y])
-        numbers = {"margin": float(margin), "threshold": float(threshold), "sigma": float(sigma)}
-        self._released.append({"pair": pair, "level": level, **numbers})
 
     def supports_collider(self, x: int, z: int, y: int) -> bool:
         """For pairs separated at level 0: whether the release itself favours the collider over a
@@ -100,7 +91,7 @@ class _LevelwiseRun(DecisionRun):
         for question in frontier.peek():
             margin = self.moments.margin(question.x, question.y, alpha=self._config.alpha)
             sigma = norm_deviation(self.moments, question.x, question.y)
-            self._record(question, 0, margin=margin, threshold=0.0, sigma=sigma)
+            self._released.append(released_margin(self._session, question, 0, margin, 0.0, sigma))
             if margin > 0:
                 frontier.keep()
             else:
@@ -120,8 +111,10 @@ class _LevelwiseRun(DecisionRun):
         thresholds = self._thresholds(questions, measured.sigma)
         separated = measured.values <= thresholds
         for question, value, threshold in zip(questions, measured.values, thresholds, strict=True):
-            self._record(
-                question, frontier.level, margin=value, threshold=threshold, sigma=measured.sigma
+            self._released.append(
+                released_margin(
+                    self._session, question, frontier.level, value, threshold, measured.sigma
+                )
             )
         n_choices = sum(
             len(q.candidates) > 1 for q, s in zip(questions, separated, strict=True) if s
@@ -171,11 +164,9 @@ class _LevelwiseRun(DecisionRun):
         chosen = select_max(
             self._accountant,
             margins.map(np.negative),
-            sensitivity=self._sensitivity.value,
-            pad=self._sensitivity.pad,
             epsilon=price,
             label=f"level {level}: separating set",
-            relation=self._session.relation,
+            **self._stated,
         )
         return question.candidates[chosen]
 
@@ -282,31 +273,13 @@ class LevelwiseGaussian(Decider):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (
-            not isinstance(self.level_shares, tuple)
-            or not self.level_shares
-            or not all(math.isfinite(share) and share > 0 for share in self.level_shares)
-        ):
-            raise OptionError(
-                f"level_shares = {self.level_shares!r} are not weights; give a positive number "
-                "for each level"
-            )
+        check_weights("level_shares", self.level_shares, cure="give a positive number a level")
         for argument in ("selection_share", "later_pass_share"):
-            value = getattr(self, argument)
-            if not 0 < value < 1:
-                raise OptionError(
-                    f"{argument} = {value!r} is not a share; give a number between 0 and 1"
-                )
+            check_number(argument, getattr(self, argument), 0, 1, "()", cure="give a share")
         for argument in ("mean_weight", "false_edges"):
-            value = getattr(self, argument)
-            if not (math.isfinite(value) and value > 0):
-                raise OptionError(f"{argument} = {value!r} is not a positive number; give one")
+            check_number(argument, getattr(self, argument), 0, ends="(]", cure="give one")
         for argument in ("forest_bonus", "collider_sigmas"):
-            value = getattr(self, argument)
-            if not (math.isfinite(value) and value >= 0):
-                raise OptionError(
-                    f"{argument} = {value!r} is negative or not finite; give a number from 0"
-                )
+            check_number(argument, getattr(self, argument), 0, cure="give one")
 
     needs_delta = True
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from jaxcd.decisions.base import Question, queries_of
 from jaxcd.privacy import Accountant, Sensitive, gaussian
 from jaxcd.queries import Session
 
-__all__ = ["Measured", "margins_of", "openings", "smallest_margins"]
+__all__ = ["Measured", "margins_of", "openings", "released_margin", "smallest_margins"]
 
 #: of <U, C>, in records, if a record is replaced; see :func:`openings`
 PROJECTION_SENSITIVITY = 4.0
@@ -31,6 +31,24 @@ class Measured(NamedTuple):
 
     values: np.ndarray
     sigma: float
+
+
+def released_margin(
+    session: Session,
+    question: Question,
+    level: int | str,
+    margin: float,
+    threshold: float,
+    sigma: float,
+) -> dict[str, Any]:
+    """What a run says of a pair whose noisy margin it has released."""
+    return {
+        "pair": (session.names[question.x], session.names[question.y]),
+        "level": level,
+        "margin": float(margin),
+        "threshold": float(threshold),
+        "sigma": float(sigma),
+    }
 
 
 def margins_of(session: Session, questions: Sequence[Question]) -> list[Sensitive]:

@@ -28,27 +28,14 @@ falls from 0.0607 to 0.0195, by e^1.13.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from jaxcd.citests import PermutationTest, Query, critical_rank
-from jaxcd.decisions.base import (
-    Decider,
-    DecisionRun,
-    Frontier,
-    LevelSize,
-    Price,
-    Question,
-    queries_of,
-)
-from jaxcd.decisions.rounds import (
-    answer_one_by_one,
-    check_count,
-    equal_pure_events,
-    first_independent,
-)
+from jaxcd.decisions.base import DecisionRun, Price
+from jaxcd.decisions.rounds import CountedDecider, QueryRun, equal_pure_events
 from jaxcd.errors import OptionError
 from jaxcd.privacy import (
     GRID,
@@ -124,15 +111,12 @@ def noisy_rank(
     return answer
 
 
-class _NoisyRankRun(DecisionRun):
+class _NoisyRankRun(QueryRun):
     def __init__(
         self, session: Session, accountant: Accountant, *, rank: int, n_queries: int
     ) -> None:
-        self._session = session
-        self._accountant = accountant
+        super().__init__(session, accountant)
         self._rank = rank
-        self._sensitivity = session.sensitivity()
-        session.open(accountant)
         self._price = equal_pure_events(accountant.ledger, n_queries)
         self._known: dict[Query, Sensitive] = {}
 
@@ -143,35 +127,19 @@ class _NoisyRankRun(DecisionRun):
             self._known.update((query, rows[place]) for place, query in enumerate(missing))
 
     def _ask(self, query: Query) -> bool:
-        """Whether the answer is "independent"."""
         self._compute([query])
-        bound = self._sensitivity
         return not noisy_rank(
             self._accountant,
             self._known[query],
             rank=self._rank,
-            sensitivity=bound.value,
-            pad=bound.pad,
             epsilon=self._price,
             label="noisy rank",
-            relation=self._session.relation,
+            **self._stated,
         )
-
-    def independent(self, queries: list[Query]) -> np.ndarray:
-        self._compute(queries)
-        return np.array([self._ask(query) for query in queries], dtype=bool)
-
-    def answer(self, frontier: Frontier) -> None:
-        self.exhausted |= answer_one_by_one(frontier, self._answers, block=None, look_ahead=64)
-
-    def _answers(self, questions: list[Question]) -> Iterator[tuple[int, ...] | None]:
-        self._compute([query for question in questions for query in queries_of(question)[:8]])
-        for question in questions:
-            yield first_independent(question, self._ask)
 
 
 @dataclass(frozen=True)
-class NoisyRank(Decider):
+class NoisyRank(CountedDecider):
     """A permutation test with the same noise on the statistic and on its null: the noisy rank.
 
     For tests with a permutation null and a stated sensitivity (:class:`jaxcd.BoundedRCIT`).  The
@@ -222,16 +190,11 @@ class NoisyRank(Decider):
     alpha: float = 0.05
     n_queries: int | None = None
 
+    _counts, _per_level = "n_queries", "n_candidates"
     answers_queries = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("n_queries", self.n_queries)
-
-    divisible = True
-
-    def _count(self, n_columns: int) -> int:
-        return self.n_queries or max(5 * n_columns * (n_columns - 1), 1)
+    def _default(self, n_columns: int) -> int:
+        return max(5 * n_columns * (n_columns - 1), 1)
 
     def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
         """Each of ``n_queries`` answers at an equal share; the noise moves the critical value,
@@ -243,10 +206,6 @@ class NoisyRank(Decider):
             math.sqrt(2) * sensitivity / equal_pure_events(ledger, n_answers),
             critical_noise(self.alpha),
         )
-
-    def for_level(self, size: LevelSize) -> NoisyRank:
-        """As many answers as the level has candidates."""
-        return self if self.n_queries is not None else replace(self, n_queries=size.n_candidates)
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         test = session.test

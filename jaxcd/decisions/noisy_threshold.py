@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-import numpy as np
-
+from jaxcd.checks import check_choice
 from jaxcd.citests import Query
-from jaxcd.decisions.base import (
-    Decider,
-    DecisionRun,
-    Frontier,
-    LevelSize,
-    Price,
-    Question,
-    queries_of,
-)
-from jaxcd.decisions.rounds import (
-    answer_one_by_one,
-    check_count,
-    check_delta,
-    equal_pure_events,
-    first_independent,
-)
+from jaxcd.decisions.base import DecisionRun, Price
+from jaxcd.decisions.rounds import CountedDecider, QueryRun, check_delta, equal_pure_events
 from jaxcd.errors import OptionError
 from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, gaussian, laplace, split
 from jaxcd.privacy.claims import GuaranteeClaim
@@ -41,15 +26,14 @@ class Noise(enum.Enum):
     GAUSSIAN = "gaussian"
 
 
-class _NoisyRun(DecisionRun):
+class _NoisyRun(QueryRun):
+    _block = 1 << 18
+
     def __init__(
         self, session: Session, accountant: Accountant, noise: Noise, n_queries: int
     ) -> None:
-        self._session = session
-        self._accountant = accountant
+        super().__init__(session, accountant)
         self._noise = noise
-        self._sensitivity = session.sensitivity()
-        session.open(accountant)
         ledger = accountant.ledger
         if isinstance(ledger.budget, NoPrivacy):
             self._price = math.inf
@@ -63,48 +47,24 @@ class _NoisyRun(DecisionRun):
                 "Noise.LAPLACE"
             )
 
+    def _compute(self, queries: Sequence[Query]) -> None:
+        self._session.margins(queries)
+
     def _ask(self, query: Query) -> bool:
         margin = self._session.margins([query])
-        bound = self._sensitivity
         if self._noise is Noise.LAPLACE:
             noisy = laplace(
-                self._accountant,
-                margin,
-                sensitivity=bound.value,
-                pad=bound.pad,
-                epsilon=self._price,
-                label="noisy margin",
-                relation=self._session.relation,
+                self._accountant, margin, epsilon=self._price, label="noisy margin", **self._stated
             )
         else:
             noisy = gaussian(
-                self._accountant,
-                margin,
-                sensitivity=bound.value,
-                pad=bound.pad,
-                rho=self._price,
-                label="noisy margin",
-                relation=self._session.relation,
+                self._accountant, margin, rho=self._price, label="noisy margin", **self._stated
             )
         return bool(noisy[0] <= 0)
 
-    def independent(self, queries: list[Query]) -> np.ndarray:
-        return np.array([self._ask(query) for query in queries], dtype=bool)
-
-    def answer(self, frontier: Frontier) -> None:
-        self.exhausted |= answer_one_by_one(frontier, self._answers, block=1 << 18, look_ahead=64)
-
-    def _answers(self, questions: list[Question]) -> Iterator[tuple[int, ...] | None]:
-        # a batch for the cache
-        self._session.margins(
-            [query for question in questions for query in queries_of(question)[:8]]
-        )
-        for question in questions:
-            yield first_independent(question, self._ask)
-
 
 @dataclass(frozen=True)
-class NoisyThreshold(Decider):
+class NoisyThreshold(CountedDecider):
     """Independent iff the margin plus noise is at most zero; every answer is paid for.
 
     Args:
@@ -147,25 +107,20 @@ class NoisyThreshold(Decider):
     noise: Noise = Noise.LAPLACE
     n_queries: int | None = None
 
+    _counts, _per_level = "n_queries", "n_candidates"
     answers_queries = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("n_queries", self.n_queries)
-        if not isinstance(self.noise, Noise):
-            raise OptionError(
-                f"noise = {self.noise!r} is not a Noise; use Noise.LAPLACE or Noise.GAUSSIAN"
-            )
-
-    divisible = True
+        check_choice("noise", self.noise, Noise)
 
     @property
     def needs_delta(self) -> bool:  # type: ignore[override]
         """Whether the noise is Gaussian."""
         return self.noise is Noise.GAUSSIAN
 
-    def _count(self, n_columns: int) -> int:
-        return self.n_queries or 5 * n_columns * (n_columns - 1)
+    def _default(self, n_columns: int) -> int:
+        return 5 * n_columns * (n_columns - 1)
 
     def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
         """Each of ``n_queries`` answers at an equal share."""
@@ -176,10 +131,6 @@ class NoisyThreshold(Decider):
             )
         check_delta(ledger, "Gaussian noise")
         return Price(n_answers, sensitivity * math.sqrt(n_answers / (2 * ledger.remaining_rho)))
-
-    def for_level(self, size: LevelSize) -> NoisyThreshold:
-        """As many answers as the level has candidates."""
-        return self if self.n_queries is not None else replace(self, n_queries=size.n_candidates)
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         return _NoisyRun(session, accountant, self.noise, self._count(session.n_variables))

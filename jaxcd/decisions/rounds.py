@@ -4,21 +4,30 @@ the walk.
 
 from __future__ import annotations
 
+import abc
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from jaxcd.checks import is_whole
 from jaxcd.citests import Query
-from jaxcd.decisions.base import Frontier, Question, queries_of
+from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Question, queries_of
 from jaxcd.errors import BudgetExhausted, OptionError
-from jaxcd.privacy import NoPrivacy, PrivacyFilter, rho_to_pure, split
+from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, rho_to_pure, split
+from jaxcd.queries import Session
 
 __all__ = [
+    "CountedDecider",
+    "PayingRun",
+    "QueryRun",
     "answer_one_by_one",
-    "check_count",
     "default_rounds",
     "equal_pure_events",
     "first_independent",
+    "stated",
 ]
 
 
@@ -32,13 +41,58 @@ def default_rounds(n_variables: int) -> int:
     return max(n_pairs - n_variables, -(-n_pairs // 2))
 
 
-def check_count(argument: str, value: int | None) -> None:
-    """Raises OptionError unless value is None or a positive integer."""
-    if value is not None and not is_whole(value, 1):
-        raise OptionError(
-            f"{argument} = {value!r} is not a positive whole number; give one, or None for the "
-            "default"
-        )
+@dataclass(frozen=True)
+class CountedDecider(Decider):
+    """A decider that divides its budget among a number of answers, or rounds of answers, fixed
+    before the data is read; None for a default that follows from the number of columns.
+    """
+
+    #: The option that holds the number.
+    _counts: ClassVar[str]
+    #: What a level can need as many of: a field of LevelSize.
+    _per_level: ClassVar[str]
+
+    divisible = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = getattr(self, self._counts)
+        if given is not None and not is_whole(given, 1):
+            raise OptionError(
+                f"{self._counts} = {given!r} is not a positive whole number; give one, or None "
+                "for the default"
+            )
+
+    @abc.abstractmethod
+    def _default(self, n_columns: int) -> int:
+        """The number where none was given."""
+
+    def _count(self, n_columns: int) -> int:
+        return getattr(self, self._counts) or self._default(n_columns)
+
+    def for_level(self, size: LevelSize) -> Self:
+        """With as many answers, or rounds, as the level can need."""
+        if getattr(self, self._counts) is not None:
+            return self
+        return replace(self, **{self._counts: getattr(size, self._per_level)})
+
+
+def stated(session: Session, n_samples: int | None = None) -> dict[str, Any]:
+    """What a mechanism is told of a margin on ``n_samples`` rows (all, if None): sensitivity, pad
+    and relation.
+    """
+    bound = session.sensitivity(n_samples)
+    return {"sensitivity": bound.value, "pad": bound.pad, "relation": session.relation}
+
+
+class PayingRun(DecisionRun):
+    """A run that pays: it opens the session, once the sensitivity of its margins is known."""
+
+    def __init__(self, session: Session, accountant: Accountant) -> None:
+        self._session = session
+        self._accountant = accountant
+        self._stated = stated(session)
+        session.open(accountant)
 
 
 def check_delta(ledger: PrivacyFilter, what: str) -> None:
@@ -106,3 +160,32 @@ def first_independent(question: Question, ask: Callable[[Query], bool]) -> tuple
     return next(
         (s for s, q in zip(question.candidates, queries_of(question), strict=True) if ask(q)), None
     )
+
+
+class QueryRun(PayingRun):
+    """A run that pays for every query."""
+
+    #: Candidates looked at together where answers change nothing; None for all.
+    _block: int | None = None
+
+    @abc.abstractmethod
+    def _compute(self, queries: Sequence[Query]) -> None:
+        """Computes ahead, in one batch, what queries will be asked about."""
+
+    @abc.abstractmethod
+    def _ask(self, query: Query) -> bool:
+        """Whether the answer, which is paid for, is "independent"."""
+
+    def independent(self, queries: list[Query]) -> np.ndarray:
+        self._compute(queries)
+        return np.array([self._ask(query) for query in queries], dtype=bool)
+
+    def answer(self, frontier: Frontier) -> None:
+        self.exhausted |= answer_one_by_one(
+            frontier, self._answers, block=self._block, look_ahead=64
+        )
+
+    def _answers(self, questions: list[Question]) -> Iterator[tuple[int, ...] | None]:
+        self._compute([query for question in questions for query in queries_of(question)[:8]])
+        for question in questions:
+            yield first_independent(question, self._ask)

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from jaxcd.checks import is_number
+from jaxcd.checks import check_number, check_weights
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price
 from jaxcd.errors import OptionError
 from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, split
@@ -168,20 +168,8 @@ class Scheduled(Decider):
             )
         object.__setattr__(self, "alpha", self.decider.alpha)
         super().__post_init__()
-        if (
-            not isinstance(self.split, tuple)
-            or not self.split
-            or not all(is_number(weight, 0, ends="(]") for weight in self.split)
-        ):
-            raise OptionError(
-                f"split = {self.split!r} are not weights; give a tuple of one positive number a "
-                "level, as (0.4, 0.3, 0.2, 0.1)"
-            )
-        if not is_number(self.later_pass_share, 0, 1, "()"):
-            raise OptionError(
-                f"later_pass_share = {self.later_pass_share!r} is not a share; give a number "
-                "between 0 and 1"
-            )
+        check_weights("split", self.split, cure="give one a level, as (0.4, 0.3, 0.2, 0.1)")
+        check_number("later_pass_share", self.later_pass_share, 0, 1, "()", cure="give a share")
 
     @property
     def name(self) -> str:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from jaxcd.decisions.base import (
-    Decider,
-    DecisionRun,
-    Frontier,
-    LevelSize,
-    Price,
-    Question,
-    queries_of,
+from jaxcd.checks import check_number
+from jaxcd.decisions.base import DecisionRun, Frontier, Price, Question, queries_of
+from jaxcd.decisions.rounds import (
+    CountedDecider,
+    PayingRun,
+    default_rounds,
+    equal_pure_events,
+    stated,
 )
-from jaxcd.decisions.rounds import check_count, default_rounds, equal_pure_events
 from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.privacy import AboveThreshold, Accountant, PrivacyFilter, laplace
 from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
@@ -54,20 +53,17 @@ def optimal_rate(epsilon: float) -> float:
     return 1 / min((1.0, float(best), 1 / _SMALLEST_RATE), key=noise)
 
 
-class _SieveRun(DecisionRun):
+class _SieveRun(PayingRun):
     def __init__(
         self, session: Session, accountant: Accountant, n_rounds: int, rate: float | None
     ) -> None:
-        self._session = session
-        self._accountant = accountant
-        self._on_all = session.sensitivity()
-        session.open(accountant)
+        super().__init__(session, accountant)
         self._epsilon = equal_pure_events(accountant.ledger, 2 * n_rounds)
         n = session.n_samples
         self._size = min(
             n, max(2, math.floor(n * (optimal_rate(self._epsilon) if rate is None else rate)))
         )
-        self._on_subset = session.sensitivity(self._size)
+        self._stated_of_subset = stated(session, self._size)
         self._sieve: AboveThreshold | None = None
         self._queue: Subsample | None = None
         self._look_ahead = _FIRST_LOOK_AHEAD
@@ -77,12 +73,10 @@ class _SieveRun(DecisionRun):
             n = self._session.n_samples
             self._sieve = AboveThreshold(
                 self._accountant,
-                sensitivity=self._on_subset.value,
-                pad=self._on_subset.pad,
                 epsilon=self._epsilon,
                 rate=self._size / n,
                 label="sieve",
-                relation=self._session.relation,
+                **self._stated_of_subset,
             )
             self._queue = self._session.restrict(self._sieve.draw_subset(n, self._size))
             self._look_ahead = _FIRST_LOOK_AHEAD
@@ -93,11 +87,9 @@ class _SieveRun(DecisionRun):
         noisy = laplace(
             self._accountant,
             self._session.margins(query),
-            sensitivity=self._on_all.value,
-            pad=self._on_all.pad,
             epsilon=self._epsilon,
             label="examine",
-            relation=self._session.relation,
+            **self._stated,
         )
         return bool(noisy[0] <= 0)
 
@@ -141,7 +133,7 @@ class _SieveRun(DecisionRun):
 
 
 @dataclass(frozen=True)
-class SieveAndExamine(Decider):
+class SieveAndExamine(CountedDecider):
     r"""Priv-PC's mechanism, with the constants that hold.
 
     *Sieve*: an AboveThreshold on minus the margins of a secret uniform subsample of m records.
@@ -196,28 +188,22 @@ class SieveAndExamine(Decider):
     n_rounds: int | None = None
     rate: float | None = None
 
+    _counts, _per_level = "n_rounds", "n_pairs"
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("n_rounds", self.n_rounds)
-        if self.rate is not None and not (
-            isinstance(self.rate, (int, float)) and 0 < self.rate <= 1
-        ):
-            raise OptionError(
-                f"rate = {self.rate!r} is not a sampling rate; give a number in (0, 1], or None"
-            )
+        if self.rate is not None:
+            check_number("rate", self.rate, 0, 1, "(]", cure="give a sampling rate, or None")
 
-    divisible = True
+    def _default(self, n_columns: int) -> int:
+        return default_rounds(n_columns)
 
     def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
         """Each of ``n_rounds`` sieves and examinations at an equal share; the noise of an
         examination.
         """
-        rounds = self.n_rounds or default_rounds(n_columns)
+        rounds = self._count(n_columns)
         return Price(rounds, math.sqrt(2) * sensitivity / equal_pure_events(ledger, 2 * rounds))
-
-    def for_level(self, size: LevelSize) -> SieveAndExamine:
-        """As many rounds as the level has pairs."""
-        return self if self.n_rounds is not None else replace(self, n_rounds=size.n_pairs)
 
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
         if not session.test.restrictable:
@@ -225,6 +211,4 @@ class SieveAndExamine(Decider):
                 f"test: {session.test.name} cannot be evaluated on a subsample; use SparseVector "
                 "or NoisyThreshold"
             )
-        return _SieveRun(
-            session, accountant, self.n_rounds or default_rounds(session.n_variables), self.rate
-        )
+        return _SieveRun(session, accountant, self._count(session.n_variables), self.rate)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Price, queries_of
-from jaxcd.decisions.rounds import check_count, default_rounds, equal_pure_events
+from jaxcd.decisions.base import DecisionRun, Frontier, Price, queries_of
+from jaxcd.decisions.rounds import CountedDecider, PayingRun, default_rounds, equal_pure_events
 from jaxcd.errors import BudgetExhausted
 from jaxcd.privacy import THRESHOLD_SHARE, AboveThreshold, Accountant, PrivacyFilter
 from jaxcd.privacy.claims import GuaranteeClaim
@@ -20,24 +20,16 @@ __all__ = ["SparseVector"]
 _LOOK_AHEAD = 512
 
 
-class _SparseVectorRun(DecisionRun):
+class _SparseVectorRun(PayingRun):
     def __init__(self, session: Session, accountant: Accountant, n_rounds: int) -> None:
-        self._session = session
-        self._accountant = accountant
-        self._sensitivity = session.sensitivity()
-        session.open(accountant)
+        super().__init__(session, accountant)
         self._epsilon = equal_pure_events(accountant.ledger, n_rounds)
         self._round: AboveThreshold | None = None
 
     def _current_round(self) -> AboveThreshold:
         if self._round is None or self._round.spent:
             self._round = AboveThreshold(
-                self._accountant,
-                sensitivity=self._sensitivity.value,
-                pad=self._sensitivity.pad,
-                epsilon=self._epsilon,
-                label="sparse vector round",
-                relation=self._session.relation,
+                self._accountant, epsilon=self._epsilon, label="sparse vector round", **self._stated
             )
         return self._round
 
@@ -75,7 +67,7 @@ class _SparseVectorRun(DecisionRun):
 
 
 @dataclass(frozen=True)
-class SparseVector(Decider):
+class SparseVector(CountedDecider):
     r"""The sparse vector technique: only "independent" answers are paid for.
 
     The first candidate whose noisy margin falls below a noisy threshold separates the pair.  A
@@ -130,17 +122,16 @@ class SparseVector(Decider):
     alpha: float = 0.05
     n_rounds: int | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("n_rounds", self.n_rounds)
+    _counts, _per_level = "n_rounds", "n_pairs"
 
-    divisible = True
+    def _default(self, n_columns: int) -> int:
+        return default_rounds(n_columns)
 
     def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
         """Each of ``n_rounds`` rounds at an equal share; the noise of threshold and query
         together.
         """
-        rounds = self.n_rounds or default_rounds(n_columns)
+        rounds = self._count(n_columns)
         epsilon = equal_pure_events(ledger, rounds)
         scales = (
             sensitivity / (THRESHOLD_SHARE * epsilon),
@@ -148,11 +139,5 @@ class SparseVector(Decider):
         )
         return Price(rounds, math.hypot(*scales))
 
-    def for_level(self, size: LevelSize) -> SparseVector:
-        """As many rounds as the level has pairs."""
-        return self if self.n_rounds is not None else replace(self, n_rounds=size.n_pairs)
-
     def start(self, session: Session, accountant: Accountant) -> DecisionRun:
-        return _SparseVectorRun(
-            session, accountant, self.n_rounds or default_rounds(session.n_variables)
-        )
+        return _SparseVectorRun(session, accountant, self._count(session.n_variables))

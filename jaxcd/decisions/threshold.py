@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxcd.citests import Query
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, Question, queries_of
+from jaxcd.decisions.rounds import answer_one_by_one
 from jaxcd.errors import PrivacyError
 from jaxcd.privacy import Accountant
 from jaxcd.privacy.claims import GuaranteeClaim
@@ -57,14 +58,9 @@ class _ThresholdRun(DecisionRun):
         return found
 
     def answer(self, frontier: Frontier) -> None:
-        while questions := frontier.peek(_MOST_CANDIDATES if frontier.stable else _LOOK_AHEAD):
-            for given in self._first_separating(questions):
-                if given is None:
-                    frontier.keep()
-                    continue
-                frontier.separate(given)
-                if not frontier.stable:
-                    break
+        answer_one_by_one(
+            frontier, self._first_separating, block=_MOST_CANDIDATES, look_ahead=_LOOK_AHEAD
+        )
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_count, check_number, check_weights
 from jaxcd.citests import Query, check_alpha
 from jaxcd.decisions.base import Price, Question
 from jaxcd.decisions.levelwise_gaussian import norm_deviation
-from jaxcd.decisions.measurements import margins_of, openings, smallest_margins
+from jaxcd.decisions.measurements import margins_of, openings, released_margin, smallest_margins
 from jaxcd.decisions.rounds import check_delta
 from jaxcd.errors import OptionError
 from jaxcd.ops import tails
@@ -82,19 +82,13 @@ class TreeOptions:
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
-        if len(self.shares) != 4 or not all(
-            math.isfinite(share) and share > 0 for share in self.shares
-        ):
+        if len(self.shares) != 4:
             raise OptionError(
-                f"shares = {self.shares!r} are not four positive weights; (0.25, 0.4, 0.15, 0.2) "
-                "is usual"
+                f"shares = {self.shares!r} are not four weights; (0.25, 0.4, 0.15, 0.2) is usual"
             )
+        check_weights("shares", tuple(self.shares), cure="(0.25, 0.4, 0.15, 0.2) is usual")
         for argument in ("grow_size", "shrink_size"):
-            value = getattr(self, argument)
-            if not is_whole(value, 1):
-                raise OptionError(
-                    f"{argument} = {value!r} is not a positive whole number; give one"
-                )
+            check_count(argument, getattr(self, argument), minimum=1)
         for argument in (
             "false_edges",
             "forest_bonus",
@@ -102,11 +96,7 @@ class TreeOptions:
             "collider_sigmas",
             "false_colliders",
         ):
-            value = getattr(self, argument)
-            if not (math.isfinite(value) and value >= 0):
-                raise OptionError(
-                    f"{argument} = {value!r} is negative or not finite; give a number from 0"
-                )
+            check_number(argument, getattr(self, argument), 0, cure="give one")
 
 
 class TreeGuided:
@@ -147,7 +137,10 @@ class TreeGuided:
             for pair in combinations(range(session.n_variables), 2)
         }
         for pair, margin in level_zero.items():
-            self._record(pair, "release", margin, 0.0, norm_deviation(self._moments, *pair))
+            sigma = norm_deviation(self._moments, *pair)
+            self.released_margins.append(
+                released_margin(session, Question(*pair, ()), "release", margin, 0.0, sigma)
+            )
         # : Pairs that are dependent beyond noise at level 0, and those of them that are by more
         # than evident_sigmas of the noise.
         self.dependent = frozenset(pair for pair, margin in level_zero.items() if margin > 0)
@@ -168,13 +161,6 @@ class TreeGuided:
             return math.inf
         return split(ledger.remaining_rho, self._options.shares[batch:])[0]
 
-    def _record(
-        self, pair: Pair, level: str, margin: float, threshold: float, sigma: float
-    ) -> None:
-        names = (self._session.names[pair[0]], self._session.names[pair[1]])
-        numbers = {"margin": float(margin), "threshold": float(threshold), "sigma": float(sigma)}
-        self.released_margins.append({"pair": names, "level": level, **numbers})
-
     def admissible(self, x: int, y: int, given: tuple[int, ...]) -> bool:
         """Whether the query may be asked (public)."""
         return self._session.admissible(Query.of(x, y, given))
@@ -190,7 +176,9 @@ class TreeGuided:
         tail = min(0.25, self._options.false_edges * self._session.n_variables / len(questions))
         threshold = measured.sigma * tails.normal_quantile(tail) if tail > 0 else math.inf
         for question, value in zip(questions, measured.values, strict=True):
-            self._record((question.x, question.y), "grow", value, threshold, measured.sigma)
+            self.released_margins.append(
+                released_margin(self._session, question, "grow", value, threshold, measured.sigma)
+            )
         return [bool(value > threshold) for value in measured.values]
 
     def shrink(self, questions: Sequence[Question]) -> list[int]:
@@ -205,7 +193,9 @@ class TreeGuided:
         allowed = -self._options.forest_bonus * measured.sigma
         thresholds = [allowed if (q.x, q.y) in self.forest else 0.0 for q in questions]
         for q, value, threshold in zip(questions, measured.values, thresholds, strict=True):
-            self._record((q.x, q.y), "shrink", value, threshold, measured.sigma)
+            self.released_margins.append(
+                released_margin(self._session, q, "shrink", value, threshold, measured.sigma)
+            )
         order = sorted(range(len(questions)), key=lambda i: float(measured.values[i]))
         return [i for i in order if measured.values[i] < thresholds[i]]
 

@@ -25,7 +25,7 @@ import jax
 import numpy as np
 from scipy import special
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_whole
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.released import search_release
 from jaxcd.discovery.result import DiscoveryResult
@@ -102,11 +102,7 @@ def edge_confidence(
         1.0
     """
     for argument, number, first in (("n_draws", n_draws, 1), ("seed", seed, 0)):
-        if not is_whole(number, first):
-            raise OptionError(
-                f"{argument} = {number!r} is not a whole number from {first}; give one such as "
-                f"{50 * first}"
-            )
+        check_whole(argument, number, first, cure=f"give one such as {50 * first}")
     if run is not None and not isinstance(run, DiscoveryResult):
         raise OptionError(
             f"run: a {type(run).__name__} is not a DiscoveryResult; use what the search returned, "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_whole
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph
 
@@ -102,11 +102,7 @@ class EdgeConfidence:
                     "adjacency must be directed + directed^T + undirected: an edge is exactly one "
                     "of the three"
                 )
-        if not is_whole(self.n_draws, 0):
-            raise OptionError(
-                f"n_draws = {self.n_draws!r} is not a number of draws; use a whole number, 0 for "
-                "none"
-            )
+        check_whole("n_draws", self.n_draws, 0, cure="give a number of draws, 0 for none")
 
     def of(self, a: str, b: str) -> PairConfidence:
         """The probabilities of one pair.

@@ -105,10 +105,8 @@ def _climbed(
         if not value > top + tie(top):
             break
         best, top = refit, value
-    found = equivalence_search(
-        score, starts=graphs, n_climbs=n_climbs, patience=patience, max_members=max_members
-    )
     effort = {"n_climbs": n_climbs, "patience": patience, "max_members": max_members}
+    found = equivalence_search(score, starts=graphs, **effort)
     n_scored = getattr(score, "n_scored", None)
     return found.adjacency, {
         "score": found.score,
@@ -194,12 +192,10 @@ def search_marginals(
     Raises:
         OptionError: an option is out of its range, or the release is none of marginals.
     """
-    options = {
-        "max_parents": max_parents,
-        "noise_price": noise_price,
-        "inflation_cap": inflation_cap,
-    }
-    return _searched(release, SetScore(release, **options), restarts=restarts, seed=seed)  # type: ignore[arg-type]
+    score = SetScore(
+        release, max_parents=max_parents, noise_price=noise_price, inflation_cap=inflation_cap
+    )
+    return _searched(release, score, restarts=restarts, seed=seed)
 
 
 @repeatable
@@ -229,8 +225,10 @@ def search_second_moments(
     Raises:
         OptionError: an option is out of its range, or the release is of another kind.
     """
-    options = {"penalty": penalty, "max_parents": max_parents, "n_candidates": n_candidates}
-    return _searched(release, GaussianScore(release, **options))  # type: ignore[arg-type]
+    score = GaussianScore(
+        release, penalty=penalty, max_parents=max_parents, n_candidates=n_candidates
+    )
+    return _searched(release, score)
 
 
 @repeatable
@@ -263,13 +261,10 @@ def search_features(
     Raises:
         OptionError: an option is out of its range, or the release is of another kind.
     """
-    options = {
-        "penalty": penalty,
-        "effect": effect,
-        "max_parents": max_parents,
-        "n_candidates": n_candidates,
-    }
-    return _searched(release, FeatureScore(release, **options))  # type: ignore[arg-type]
+    score = FeatureScore(
+        release, penalty=penalty, effect=effect, max_parents=max_parents, n_candidates=n_candidates
+    )
+    return _searched(release, score)
 
 
 def result_on_release(

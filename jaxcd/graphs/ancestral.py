@@ -27,9 +27,8 @@ import numpy as np
 from jaxcd.errors import GraphError
 from jaxcd.graphs.dag import dag_adjacency
 from jaxcd.graphs.edges import Edge, Mark
-from jaxcd.graphs.m_separation import Trails, edge_masks
 from jaxcd.graphs.mixed_graph import MixedGraph, arc_marks
-from jaxcd.graphs.separation import _bitmask, _bits
+from jaxcd.graphs.trails import Trails, _bitmask, _bits, edge_masks
 
 
 def dag_to_mag(

@@ -12,12 +12,11 @@ from operator import index
 
 import numpy as np
 
-from jaxcd.checks import is_whole
-from jaxcd.errors import GraphError, OptionError
+from jaxcd.checks import check_whole
+from jaxcd.errors import GraphError
 from jaxcd.graphs.edges import Mark
-from jaxcd.graphs.m_separation import edge_masks
 from jaxcd.graphs.mixed_graph import MixedGraph
-from jaxcd.graphs.separation import _bits
+from jaxcd.graphs.trails import _bits, edge_masks
 
 
 def possible_descendants(graph: MixedGraph, name: str) -> tuple[str, ...]:
@@ -123,10 +122,8 @@ def possible_d_sep(
     x = index(x)
     if not 0 <= x < graph.n_nodes:
         raise GraphError(f"x: positions are 0..{graph.n_nodes - 1}, got {x!r}")
-    if max_path_length is not None and not is_whole(max_path_length, 1):
-        raise OptionError(
-            f"max_path_length must be None or an integer of at least 1, got {max_path_length!r}"
-        )
+    if max_path_length is not None:
+        check_whole("max_path_length", max_path_length, 1, cure="give a length, or None")
     adjacent = edge_masks(graph.adjacency)
     into = edge_masks((graph.marks == Mark.ARROW).T)
     # Back at x, a walk may as well have begun there, so x is never an inner node.

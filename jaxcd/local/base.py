@@ -31,12 +31,12 @@ from enum import Enum
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxcd.checks import is_number
 from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError, PrivacyError
-from jaxcd.local.uniforms import Uniforms
+from jaxcd.local.arrays import Codes, Floats
+from jaxcd.local.uniforms import Table, Uniforms
 from jaxcd.privacy import PrivacyCost, Relation
 
 __all__ = [
@@ -149,21 +149,21 @@ class LocalMechanism(ABC):
         """
 
     @abstractmethod
-    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
+    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[Floats, ...]:
         """P[y | x] of each column, k x k, rows x; DomainError for combined mechanisms, which have
         none.
         """
 
     @abstractmethod
-    def cell_channel(self, cardinalities: Sequence[int]) -> NDArray[np.float64]:
+    def cell_channel(self, cardinalities: Sequence[int]) -> Floats:
         """P[y | x] over the cells of the joint domain in C order, rows x; for small domains
         only.
         """
 
     @abstractmethod
     def randomised_codes(
-        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
-    ) -> NDArray[np.int32]:
+        self, codes: Codes, cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> Codes:
         """Draw one randomised record for each row of ``codes`` (n x d), independently; the same
         shape.
         """
@@ -176,9 +176,18 @@ class ColumnwiseMechanism(LocalMechanism):
 
     is_combined: ClassVar[bool] = False
 
-    def cell_channel(self, cardinalities: Sequence[int]) -> NDArray[np.float64]:
+    def cell_channel(self, cardinalities: Sequence[int]) -> Floats:
         """See :meth:`LocalMechanism.cell_channel`."""
         return kronecker(self.attribute_channels(cardinalities))
+
+    def randomised_codes(
+        self, codes: Codes, cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> Codes:
+        """One draw from each column's channel (see :meth:`LocalMechanism.randomised_codes`)."""
+        result = np.empty_like(codes, order="F")
+        for j, matrix in enumerate(self.attribute_channels(cardinalities)):
+            result[:, j] = Table(matrix).draw(codes[:, j].astype(np.int64), uniforms)
+        return result
 
 
 class CombinedMechanism(LocalMechanism):
@@ -186,12 +195,22 @@ class CombinedMechanism(LocalMechanism):
 
     is_combined: ClassVar[bool] = True
 
-    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
+    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[Floats, ...]:
         """Raise DomainError: there is none."""
         raise DomainError(
             f"{type(self).__name__} randomises whole records and has no channel for a single "
             "column; use joint_channel"
         )
+
+
+@dataclass(frozen=True)
+class EpsilonMechanism(LocalMechanism):
+    """A mechanism whose one option is its epsilon, positive and finite."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
 
 
 def checked_cardinalities(
@@ -249,9 +268,9 @@ def check_probability(p_max: float) -> float:
     return float(p_max)
 
 
-def kronecker(matrices: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def kronecker(matrices: Sequence[Floats]) -> Floats:
     """The joint channel of independent columns, cells in C order (the last column runs fastest)."""
-    joint: NDArray[np.float64] = np.ones((1, 1))
+    joint: Floats = np.ones((1, 1))
     for matrix in matrices:
         joint = np.asarray(np.kron(joint, matrix), dtype=np.float64)
     return joint

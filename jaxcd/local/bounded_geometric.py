@@ -30,10 +30,10 @@ from functools import lru_cache
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxcd.data import Domain
 from jaxcd.errors import OptionError
+from jaxcd.local.arrays import Floats
 from jaxcd.local.base import (
     DEEPEST,
     MAX_LEVELS,
@@ -45,7 +45,6 @@ from jaxcd.local.base import (
     checked_cardinalities,
 )
 from jaxcd.local.distances import decay_rates, level_counts
-from jaxcd.local.uniforms import Table, Uniforms
 from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["BoundedGeometric", "column_losses", "column_rates"]
@@ -59,7 +58,7 @@ meant.
 
 
 @lru_cache(maxsize=256)
-def column_rates(n_levels: int, p_max: float) -> NDArray[np.float64]:
+def column_rates(n_levels: int, p_max: float) -> Floats:
     """eps_x of each of the k levels, shape (k,), read-only."""
     x = np.arange(n_levels)
     rates = decay_rates(
@@ -80,7 +79,7 @@ def column_losses(n_levels: int, p_max: float) -> tuple[float, float]:
     return float(exponents.max()), float(np.abs(np.diff(exponents, axis=0)).max())
 
 
-def geometric_rows(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
+def geometric_rows(exponents: Floats) -> Floats:
     """Rows proportional to exp(-exponents), none below exp(-DEEPEST), that sum to one."""
     weights = np.exp(-np.minimum(exponents, DEEPEST))
     return weights / weights.sum(axis=1, keepdims=True)
@@ -163,26 +162,10 @@ class BoundedGeometric(ColumnwiseMechanism):
             proof=PROOF,
         )
 
-    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
+    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[Floats, ...]:
         """See :meth:`LocalMechanism.attribute_channels`."""
         matrices = []
         for k, p in zip(cardinalities, self._by_column(cardinalities), strict=True):
             x = np.arange(k)
             matrices.append(geometric_rows(column_rates(k, p)[:, None] * np.abs(x[:, None] - x)))
         return tuple(matrices)
-
-    def randomised_codes(
-        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
-    ) -> NDArray[np.int32]:
-        """See :meth:`LocalMechanism.randomised_codes`."""
-        return drawn_columns(self.attribute_channels(cardinalities), codes, uniforms)
-
-
-def drawn_columns(
-    matrices: Sequence[NDArray[np.float64]], codes: NDArray[np.int32], uniforms: Uniforms
-) -> NDArray[np.int32]:
-    """One draw from row codes[i, j] of matrix j, for every i and j."""
-    result = np.empty_like(codes, order="F")
-    for j, matrix in enumerate(matrices):
-        result[:, j] = Table(matrix).draw(codes[:, j].astype(np.int64), uniforms)
-    return result

@@ -63,8 +63,7 @@ from jaxcd.errors import DomainError, OptionError
 from jaxcd.local.base import LocalMechanism
 from jaxcd.local.channels import channels
 from jaxcd.local.ibu import through
-from jaxcd.local.kary_response import CombinedKaryResponse, kept
-from jaxcd.local.randomising import check_mechanism
+from jaxcd.local.kary_response import CombinedKaryResponse, check_separable, kept
 from jaxcd.ops.nearest_table import nearest_table
 from jaxcd.scores import LocalScore, ScoreConfig, ScoredSource
 from jaxcd.scores.base import BatchedScore, several_levels
@@ -161,7 +160,7 @@ class ChannelScore(BatchedScore):
         penalty: float = 1.0,
     ) -> None:
         super().__init__(data.names, max_parents=max_parents)
-        _check_separable(mechanism)
+        check_separable(mechanism)
         self._cardinalities = mechanism.check(data.domain)
         self._n = data.n_samples
         self._penalty = check_number("penalty", penalty, 0, ends="(]", cure="1 is usual")
@@ -299,7 +298,7 @@ class ChannelAwareBIC(ScoreConfig):
     penalty_discount: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_separable(self.mechanism)
+        check_separable(self.mechanism)
         check_number("penalty_discount", self.penalty_discount, 0, ends="(]", cure="1 is usual")
 
     def prepare(
@@ -320,15 +319,4 @@ class ChannelAwareBIC(ScoreConfig):
         limit = max(data.n_columns - 1, 0) if max_parents is None else max_parents
         return ChannelScore(
             data, self.mechanism, max_parents=limit, penalty=float(self.penalty_discount)
-        )
-
-
-def _check_separable(mechanism: LocalMechanism) -> None:
-    """Raises OptionError or DomainError unless every set of columns has a channel of its own."""
-    check_mechanism(mechanism)
-    if mechanism.is_combined and not isinstance(mechanism, CombinedKaryResponse):
-        raise DomainError(
-            f"mechanism: under {type(mechanism).__name__} the noise on some columns depends on "
-            "the others, so that their table has no channel; "
-            "randomise each column by itself, or use CombinedKaryResponse"
         )

@@ -57,11 +57,9 @@ from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
 from jaxcd.citests.base import require_data
 from jaxcd.citests.tables import CountingTest, TableShape, discrete_cardinalities
 from jaxcd.data import Dataset, Domain
-from jaxcd.errors import DomainError
 from jaxcd.local.base import LocalMechanism
 from jaxcd.local.channels import channels
-from jaxcd.local.kary_response import CombinedKaryResponse, kept
-from jaxcd.local.randomising import check_mechanism
+from jaxcd.local.kary_response import CombinedKaryResponse, check_separable, kept
 from jaxcd.ops import tails
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.standardising import quotient
@@ -303,13 +301,7 @@ class ChannelAwareChiSquare(CITest):
     mechanism: LocalMechanism
 
     def __post_init__(self) -> None:
-        check_mechanism(self.mechanism)
-        if self.mechanism.is_combined and not isinstance(self.mechanism, CombinedKaryResponse):
-            raise DomainError(
-                f"mechanism: under {type(self.mechanism).__name__} the noise on some columns "
-                "depends on the others, so that their table has no channel; "
-                "randomise each column by itself, or use CombinedKaryResponse"
-            )
+        check_separable(self.mechanism)
 
     def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
         data = require_data(data, self.name)

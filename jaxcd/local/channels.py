@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from jaxcd.data import Domain
 from jaxcd.errors import DomainError
+from jaxcd.local.arrays import Floats
 from jaxcd.local.base import LocalMechanism
 
 __all__ = ["MAX_CHANNEL_CELLS", "channels", "joint_channel"]
@@ -21,7 +19,7 @@ MAX_CHANNEL_CELLS = 4096
 """The largest joint domain whose channel is written out as a matrix (128 MiB)."""
 
 
-def channels(mechanism: LocalMechanism, domain: Domain) -> tuple[NDArray[np.float64], ...]:
+def channels(mechanism: LocalMechanism, domain: Domain) -> tuple[Floats, ...]:
     """The channel of every column under a mechanism that randomises each by itself.
 
     Args:
@@ -51,7 +49,7 @@ def channels(mechanism: LocalMechanism, domain: Domain) -> tuple[NDArray[np.floa
     return matrices
 
 
-def joint_channel(mechanism: LocalMechanism, domain: Domain) -> NDArray[np.float64]:
+def joint_channel(mechanism: LocalMechanism, domain: Domain) -> Floats:
     """The channel of the whole record, for any mechanism, on a small domain.
 
     Args:

@@ -23,21 +23,19 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxcd.data import Domain
+from jaxcd.local.arrays import Floats
 from jaxcd.local.base import (
     DEEPEST,
     MAX_LEVELS,
     ROUNDING,
     ColumnwiseMechanism,
     Distance,
+    EpsilonMechanism,
     LocalGuarantee,
-    check_epsilon,
     checked_cardinalities,
 )
-from jaxcd.local.bounded_geometric import drawn_columns
-from jaxcd.local.uniforms import Uniforms
 from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["ClippedGeometric"]
@@ -45,7 +43,7 @@ __all__ = ["ClippedGeometric"]
 PROOF = "docstring of jaxcd.local.clipped_geometric; PRIVACY.md J1"
 
 
-def _clipped_matrix(epsilon: float, n_levels: int) -> NDArray[np.float64]:
+def _clipped_matrix(epsilon: float, n_levels: int) -> Floats:
     if n_levels == 1:
         return np.ones((1, 1))
     x = np.arange(n_levels)
@@ -57,7 +55,7 @@ def _clipped_matrix(epsilon: float, n_levels: int) -> NDArray[np.float64]:
 
 @final
 @dataclass(frozen=True)
-class ClippedGeometric(ColumnwiseMechanism):
+class ClippedGeometric(EpsilonMechanism, ColumnwiseMechanism):
     """Two-sided geometric noise with clipping on each column by itself: its epsilon is its
     d-privacy.
 
@@ -84,11 +82,6 @@ class ClippedGeometric(ColumnwiseMechanism):
         assumptions="levels are public and ordered",
     )
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-
     def check(self, domain: Domain) -> tuple[int, ...]:
         """See :meth:`LocalMechanism.check`."""
         return checked_cardinalities(domain, max_levels=MAX_LEVELS)
@@ -111,12 +104,6 @@ class ClippedGeometric(ColumnwiseMechanism):
             proof=PROOF,
         )
 
-    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
+    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[Floats, ...]:
         """See :meth:`LocalMechanism.attribute_channels`."""
         return tuple(_clipped_matrix(self.epsilon, k) for k in cardinalities)
-
-    def randomised_codes(
-        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
-    ) -> NDArray[np.int32]:
-        """See :meth:`LocalMechanism.randomised_codes`."""
-        return drawn_columns(self.attribute_channels(cardinalities), codes, uniforms)

@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 
 from jaxcd.data import Domain
 from jaxcd.errors import OptionError
+from jaxcd.local.arrays import Codes, Floats
 from jaxcd.local.base import (
     MAX_LEVELS,
     ROUNDING,
@@ -147,13 +148,13 @@ class CombinedGeometric(CombinedMechanism):
             proof=PROOF,
         )
 
-    def cell_channel(self, cardinalities: Sequence[int]) -> NDArray[np.float64]:
+    def cell_channel(self, cardinalities: Sequence[int]) -> Floats:
         """See :meth:`LocalMechanism.cell_channel`."""
         return geometric_rows(_cell_exponents(tuple(cardinalities), self.distance, self.p_max)[1])
 
     def randomised_codes(
-        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
-    ) -> NDArray[np.int32]:
+        self, codes: Codes, cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> Codes:
         """See :meth:`LocalMechanism.randomised_codes`."""
         return sample_records(codes, Layout(cardinalities, self.distance), self.p_max, uniforms)
 

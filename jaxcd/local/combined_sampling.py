@@ -18,8 +18,8 @@ are drawn together.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jaxcd.local.arrays import Codes, Integers
 from jaxcd.local.base import DEEPEST, Distance
 from jaxcd.local.distances import Layout, Partials, decay_rates, level_counts
 from jaxcd.local.uniforms import Table, Uniforms
@@ -30,9 +30,7 @@ _BLOCK = 2**21
 """Rows times levels drawn together: some ten arrays of that size (16 MiB each) stay in memory."""
 
 
-def sample_records(
-    codes: NDArray[np.int32], layout: Layout, p_max: float, uniforms: Uniforms
-) -> NDArray[np.int32]:
+def sample_records(codes: Codes, layout: Layout, p_max: float, uniforms: Uniforms) -> Codes:
     """One randomised record for each row.
 
     Args:
@@ -76,11 +74,11 @@ def sample_records(
 def _with_sum(
     layout: Layout,
     partials: Partials,
-    folds: NDArray[np.int64],
-    which: NDArray[np.int64],
-    totals: NDArray[np.int64],
+    folds: Integers,
+    which: Integers,
+    totals: Integers,
     uniforms: Uniforms,
-) -> NDArray[np.int64]:
+) -> Integers:
     """Levels (n x d, from the nearer end) whose steps add up to ``totals`` (n,)."""
     moved, left, rows = folds.copy(), totals.copy(), np.arange(len(folds))
     for m in reversed(range(len(layout.levels))):
@@ -102,11 +100,11 @@ def _with_sum(
 def _within_maximum(
     layout: Layout,
     partials: Partials,
-    folds: NDArray[np.int64],
-    which: NDArray[np.int64],
-    totals: NDArray[np.int64],
+    folds: Integers,
+    which: Integers,
+    totals: Integers,
     uniforms: Uniforms,
-) -> NDArray[np.int64]:
+) -> Integers:
     """Levels (n x d, from the nearer end) whose largest difference is ``totals`` (n,)."""
     moved, rows = folds.copy(), np.arange(len(folds))
     attained = np.zeros(len(folds), dtype=bool)
@@ -129,9 +127,7 @@ def _within_maximum(
     return moved
 
 
-def _beside(
-    folds: NDArray[np.int64], differences: NDArray[np.int64], uniforms: Uniforms
-) -> NDArray[np.int64]:
+def _beside(folds: Integers, differences: Integers, uniforms: Uniforms) -> Integers:
     """A level at the given difference: on the near side with probability 1/2 where there is one,
     else beyond.
     """

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_count, is_whole
 from jaxcd.data import Dataset, Domain, Numeric, Ordinal
 from jaxcd.data.domain import Column
 from jaxcd.errors import DataError, DomainError, OptionError, PrivacyError
+from jaxcd.local.arrays import Codes, Floats
 
 __all__ = ["Discretised", "discretise", "discretise_columns", "pair_bins"]
 
@@ -32,9 +33,9 @@ class Discretised:
         edges: the bins + 1 edges, public.
     """
 
-    codes: NDArray[np.int32]
+    codes: Codes
     column: Ordinal
-    edges: NDArray[np.float64]
+    edges: Floats
 
 
 def discretise(
@@ -181,9 +182,6 @@ def pair_bins(n_distinct: int) -> int:
         >>> pair_bins(100)
         10
     """
-    if not is_whole(n_distinct, 2):
-        raise OptionError(
-            f"n_distinct must be a whole number from 2, got {n_distinct!r}: declare how many "
-            "values could be told apart"
-        )
+    cure = "declare how many values could be told apart"
+    check_count("n_distinct", n_distinct, minimum=2, cure=cure)
     return max(2, math.floor(min(n_distinct, 100, n_distinct / 10)))

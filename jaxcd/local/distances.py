@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxcd.errors import DomainError
+from jaxcd.local.arrays import Codes, Floats, Integers
 from jaxcd.local.base import Distance
 
 __all__ = ["MAX_RADII", "Layout", "Partials", "decay_rates", "level_counts"]
@@ -35,7 +35,7 @@ MAX_RADII = 2**18
 """Domains with more different distances are refused: bins that fine serve nobody."""
 
 
-def level_counts(folds: NDArray[np.int64], n_levels: int) -> NDArray[np.float64]:
+def level_counts(folds: Integers, n_levels: int) -> Floats:
     """n(t), the number of levels at difference t from a level, for t = 0, ..., n_levels - 1.
 
     Args:
@@ -52,9 +52,7 @@ def level_counts(folds: NDArray[np.int64], n_levels: int) -> NDArray[np.float64]
     )
 
 
-def decay_rates(
-    counts: NDArray[np.float64], radii: NDArray[np.float64], p_max: float, *, start: float = 0.0
-) -> NDArray[np.float64]:
+def decay_rates(counts: Floats, radii: Floats, p_max: float, *, start: float = 0.0) -> Floats:
     """The rate eps of each row with p_max * sum over D of counts[D] exp(-eps radii[D]) = 1.
 
     Without the record itself: h(eps) = ln sum_{D > 0} counts[D] exp(-eps radii[D]) - ln((1 - p_max)
@@ -98,8 +96,8 @@ class Partials:
         within: Chebyshev only: those within each distance, else empty.
     """
 
-    exact: tuple[NDArray[np.float64], ...]
-    within: tuple[NDArray[np.float64], ...]
+    exact: tuple[Floats, ...]
+    within: tuple[Floats, ...]
 
 
 class Layout:
@@ -135,7 +133,7 @@ class Layout:
         """s(t): what a difference of t levels adds to the (squared) distance."""
         return difference**2 if self.distance is Distance.EUCLIDEAN else difference
 
-    def classes_of(self, codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def classes_of(self, codes: Codes) -> tuple[Integers, Integers]:
         """The class of each row of codes, n x d, and the columns it took its entries from, n x
         d.
         """
@@ -155,7 +153,7 @@ class Layout:
         ]
         return math.prod(math.comb(folds + size - 1, size) for size, folds in sizes)
 
-    def all_classes(self) -> NDArray[np.int64]:
+    def all_classes(self) -> Integers:
         """Every class, n_classes x d, from the corner (all zero) to the centre."""
         parts = [
             list(
@@ -170,13 +168,13 @@ class Layout:
             dtype=np.int64,
         )
 
-    def extremes(self) -> NDArray[np.int64]:
+    def extremes(self) -> Integers:
         """The classes of the corners and of the centre, 2 x d."""
         return np.array(
             [[0] * len(self.levels), [(k - 1) // 2 for k in self.levels]], dtype=np.int64
         )
 
-    def eccentricities(self, classes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def eccentricities(self, classes: Integers) -> Floats:
         """The distance from each class to the record farthest from it, shape (n,)."""
         farthest = np.array(self.levels) - 1 - classes
         if self.distance is Distance.CHEBYSHEV:
@@ -191,7 +189,7 @@ class Layout:
         for start in range(0, n_classes, size):
             yield slice(start, min(start + size, n_classes))
 
-    def partials(self, classes: NDArray[np.int64]) -> Partials:
+    def partials(self, classes: Integers) -> Partials:
         """The counts of the module's docstring for each class (n x d)."""
         if self.distance is Distance.CHEBYSHEV:
             return self._partials_of_maximum(classes)
@@ -205,7 +203,7 @@ class Layout:
             exact.append(now)
         return Partials(tuple(exact), ())
 
-    def _partials_of_maximum(self, classes: NDArray[np.int64]) -> Partials:
+    def _partials_of_maximum(self, classes: Integers) -> Partials:
         n_radii = len(self.radii)
         exact, within = [np.zeros((len(classes), n_radii))], [np.ones((len(classes), n_radii))]
         exact[0][:, 0] = 1.0
@@ -217,7 +215,7 @@ class Layout:
             within.append(upto * within[-1])
         return Partials(tuple(exact), tuple(within))
 
-    def rates(self, classes: NDArray[np.int64], p_max: float) -> NDArray[np.float64]:
+    def rates(self, classes: Integers, p_max: float) -> Floats:
         """eps_x of each class (n x d), shape (n,)."""
         start = self.lowest_rate(p_max)
         chunks = [self.partials(classes[chunk]).exact[-1] for chunk in self.chunks(len(classes))]

@@ -16,6 +16,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from jaxcd.checks import check_new_file
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import OptionError
 from jaxcd.local.base import LocalGuarantee, LocalMechanism
@@ -78,15 +79,7 @@ def privatize(
     check_mechanism(mechanism)
     csv, promise = Path(out), Path(guarantee_out)
     for name, path in (("out", csv), ("guarantee_out", promise)):
-        if path.is_dir() or not path.absolute().parent.is_dir():
-            raise OptionError(
-                f"{name}: {str(path)!r} is no file in a folder that exists; give another name"
-            )
-        if path.exists() and not force:
-            raise OptionError(
-                f"{name}: file {str(path)!r} exists; give another name, or force=True to "
-                "overwrite it"
-            )
+        check_new_file(name, path, force=force)
     if csv.resolve() == promise.resolve():
         raise OptionError(
             f"out and guarantee_out must be two files, got {str(csv)!r} twice; give another name"

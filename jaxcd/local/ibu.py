@@ -28,7 +28,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from jaxcd.checks import check_number, is_whole
+from jaxcd.checks import check_number, check_whole
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.local.base import LocalMechanism
@@ -37,6 +37,7 @@ from jaxcd.local.channels import channels as attribute_channels
 from jaxcd.local.kary_response import CombinedKaryResponse, kept
 from jaxcd.local.randomising import check_mechanism
 from jaxcd.ops.standardising import quotient
+from jaxcd.releases.redrawing import generator
 
 __all__ = ["MAX_TABLE_CELLS", "denoised_joint", "ibu", "resample"]
 
@@ -303,17 +304,12 @@ def resample(estimate: np.ndarray, *, domain: Domain, n_samples: int, key: jax.A
             f"estimate must be probabilities of shape {shape}, one axis a column of the domain, "
             "that sum to one"
         )
-    if not is_whole(n_samples, 2):
-        raise OptionError(
-            f"n_samples = {n_samples!r} is not a whole number from 2; give the number of rows"
-        )
+    check_whole("n_samples", n_samples, 2, cure="give the number of rows")
     if not (isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)):
         raise OptionError(
             f"key: a {type(key).__name__} is not a typed key; use jax.random.key(seed)"
         )
-    rng = np.random.default_rng(
-        [int(word) for word in np.asarray(jax.random.key_data(key)).ravel()]
-    )
+    rng = generator(key)
     counts = rng.multinomial(int(n_samples), table.ravel() / table.sum())
     cells = rng.permutation(np.repeat(np.arange(counts.size), counts))
     return Dataset.from_codes(

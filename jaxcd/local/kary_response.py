@@ -27,17 +27,20 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxcd.data import Domain
+from jaxcd.errors import DomainError
+from jaxcd.local.arrays import Codes, Floats
 from jaxcd.local.base import (
     ColumnwiseMechanism,
     CombinedMechanism,
     Distance,
+    EpsilonMechanism,
     LocalGuarantee,
-    check_epsilon,
+    LocalMechanism,
     checked_cardinalities,
 )
+from jaxcd.local.randomising import check_mechanism
 from jaxcd.local.uniforms import Uniforms
 from jaxcd.privacy import split
 from jaxcd.privacy.claims import GuaranteeClaim
@@ -70,14 +73,14 @@ def split_epsilon(epsilon: float, cardinalities: Sequence[int]) -> tuple[float, 
     return tuple(next(parts) if k > 1 else 0.0 for k in cardinalities)
 
 
-def _response_matrix(epsilon: float, n_values: int) -> NDArray[np.float64]:
+def _response_matrix(epsilon: float, n_values: int) -> Floats:
     keep = kept(epsilon, n_values)
     return keep * np.eye(n_values) + (1 - keep) / n_values
 
 
 @final
 @dataclass(frozen=True)
-class KaryResponse(ColumnwiseMechanism):
+class KaryResponse(EpsilonMechanism, ColumnwiseMechanism):
     """k-ary randomised response on each column by itself ("C-wise"), with epsilon_i = epsilon k_i
     / sum k.
 
@@ -102,11 +105,6 @@ class KaryResponse(ColumnwiseMechanism):
         "epsilon-local differential privacy of a whole record", assumptions="levels are public"
     )
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-
     def check(self, domain: Domain) -> tuple[int, ...]:
         """See :meth:`LocalMechanism.check`."""
         return checked_cardinalities(domain)
@@ -123,7 +121,7 @@ class KaryResponse(ColumnwiseMechanism):
             epsilon, max(parts), Distance.MANHATTAN, p_truth, p_truth, True, True, True, PROOF
         )
 
-    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[NDArray[np.float64], ...]:
+    def attribute_channels(self, cardinalities: Sequence[int]) -> tuple[Floats, ...]:
         """See :meth:`LocalMechanism.attribute_channels`."""
         parts = split_epsilon(self.epsilon, cardinalities)
         return tuple(
@@ -131,8 +129,8 @@ class KaryResponse(ColumnwiseMechanism):
         )
 
     def randomised_codes(
-        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
-    ) -> NDArray[np.int32]:
+        self, codes: Codes, cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> Codes:
         """See :meth:`LocalMechanism.randomised_codes`."""
         result = np.empty_like(codes, order="F")
         for j, (part, k) in enumerate(
@@ -145,7 +143,7 @@ class KaryResponse(ColumnwiseMechanism):
 
 @final
 @dataclass(frozen=True)
-class CombinedKaryResponse(CombinedMechanism):
+class CombinedKaryResponse(EpsilonMechanism, CombinedMechanism):
     """k-ary randomised response on the whole record, a value of the product domain of prod k_i
     cells.
 
@@ -170,11 +168,6 @@ class CombinedKaryResponse(CombinedMechanism):
         "epsilon-local differential privacy of a whole record", assumptions="levels are public"
     )
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-
     def check(self, domain: Domain) -> tuple[int, ...]:
         """See :meth:`LocalMechanism.check`."""
         return checked_cardinalities(domain, combined=True)
@@ -188,16 +181,27 @@ class CombinedKaryResponse(CombinedMechanism):
             epsilon, epsilon, Distance.MANHATTAN, p_truth, p_truth, True, True, True, PROOF
         )
 
-    def cell_channel(self, cardinalities: Sequence[int]) -> NDArray[np.float64]:
+    def cell_channel(self, cardinalities: Sequence[int]) -> Floats:
         """See :meth:`LocalMechanism.cell_channel`."""
         return _response_matrix(self.epsilon, math.prod(cardinalities))
 
     def randomised_codes(
-        self, codes: NDArray[np.int32], cardinalities: Sequence[int], uniforms: Uniforms
-    ) -> NDArray[np.int32]:
+        self, codes: Codes, cardinalities: Sequence[int], uniforms: Uniforms
+    ) -> Codes:
         """See :meth:`LocalMechanism.randomised_codes`."""
         keep = uniforms.uniform(len(codes)) < kept(self.epsilon, math.prod(cardinalities))
         result = np.empty_like(codes, order="F")
         for j, k in enumerate(cardinalities):
             result[:, j] = np.where(keep, codes[:, j], uniforms.below(np.full(len(codes), k)))
         return result
+
+
+def check_separable(mechanism: LocalMechanism) -> None:
+    """Raises OptionError or DomainError unless every set of columns has a channel of its own."""
+    check_mechanism(mechanism)
+    if mechanism.is_combined and not isinstance(mechanism, CombinedKaryResponse):
+        raise DomainError(
+            f"mechanism: under {type(mechanism).__name__} the noise on some columns depends on "
+            "the others, so that their table has no channel; "
+            "randomise each column by itself, or use CombinedKaryResponse"
+        )

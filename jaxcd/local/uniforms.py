@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxcd.errors import OptionError
+from jaxcd.local.arrays import Floats, Integers
 from jaxcd.privacy import NoiseSource, SecureNoise, SimulatedNoise
 
 __all__ = ["Table", "Uniforms"]
@@ -64,13 +65,13 @@ class Uniforms:
         """Fair coins, shape (size,)."""
         return (self._words(size) & np.uint64(1)).astype(bool)
 
-    def below(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def below(self, sizes: Integers) -> Integers:
         """Whole numbers v with 0 <= v < sizes, uniform up to a relative error of sizes 2^-64;
         positive ``sizes`` (n,).
         """
         return (self._words(len(sizes)) % sizes.astype(np.uint64)).astype(np.int64)
 
-    def uniform(self, size: int) -> NDArray[np.float64]:
+    def uniform(self, size: int) -> Floats:
         """U in (0, 1) with P[U < c] = c exactly for every float64 c in [2^-1000, 1]; shape
         (size,).
         """
@@ -94,14 +95,14 @@ class Table:
             normalised.
     """
 
-    def __init__(self, weights: NDArray[np.float64]) -> None:
+    def __init__(self, weights: Floats) -> None:
         self._order = np.argsort(weights, axis=1, kind="stable")
         sums = np.cumsum(np.take_along_axis(weights, self._order, axis=1), axis=1)
         sums /= sums[:, -1:].copy()
         sums[:, -1] = 1.0
         self._sums = sums
 
-    def draw(self, rows: NDArray[np.int64], uniforms: Uniforms) -> NDArray[np.int64]:
+    def draw(self, rows: Integers, uniforms: Uniforms) -> Integers:
         """One outcome for each entry of ``rows`` (n,), from the distribution in that row of the
         table.
         """

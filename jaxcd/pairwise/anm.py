@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxcd.checks import check_flag, check_number
+from jaxcd.checks import check_choice, check_flag, check_number
 from jaxcd.errors import OptionError, SensitivityError
 from jaxcd.pairwise._checks import (
     Bounds,
@@ -310,12 +310,8 @@ def _check_options(
             f"score = {score!r} is not a score; use HSICScore(), SpearmanScore(), KendallScore() "
             "or LogIQRScore()"
         )
-    for name, value, kind in (("protect", protect, Protect), ("release", release, ScoreRelease)):
-        if not isinstance(value, kind):
-            raise OptionError(
-                f"{name} = {value!r} is not a {kind.__name__}; use one of "
-                f"{', '.join(map(str, kind))}"
-            )
+    check_choice("protect", protect, Protect)
+    check_choice("release", release, ScoreRelease)
     for name, value in numbers.items():
         if value is not None:
             check_number(name, value, _LEAST_NUMBER, cure="give one such as 0.1")

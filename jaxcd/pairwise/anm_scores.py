@@ -28,9 +28,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxcd.checks import check_number, is_whole
+from jaxcd.checks import check_choice, check_number, check_whole
 from jaxcd.citests.spearman import spearman_rho_sensitivity
-from jaxcd.errors import OptionError
 from jaxcd.ops.concordance import concordance
 from jaxcd.ops.spearman import rank_products
 
@@ -210,14 +209,7 @@ class LogIQRScore(AnmScore):
         return "log IQR"
 
     def __post_init__(self) -> None:
-        if self.mechanism is not None and not isinstance(self.mechanism, IQRMechanism):
-            raise OptionError(
-                f"mechanism = {self.mechanism!r} is not an IQRMechanism; use None or "
-                "IQRMechanism.FLIP_DISTANCE"
-            )
+        if self.mechanism is not None:
+            check_choice("mechanism", self.mechanism, IQRMechanism)
         check_number("width", self.width, 1e-6, cure="give one such as 1.0")
-        if not is_whole(self.resolution, 10):
-            raise OptionError(
-                f"resolution = {self.resolution!r} is not a whole number from 10; give one such "
-                "as 1000"
-            )
+        check_whole("resolution", self.resolution, 10, cure="give one such as 1000")

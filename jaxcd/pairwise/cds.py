@@ -14,8 +14,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxcd.checks import is_whole
-from jaxcd.errors import OptionError
+from jaxcd.checks import check_whole
 from jaxcd.ops.standardising import standardised
 from jaxcd.pairwise._checks import check_not_private, check_pair
 from jaxcd.pairwise.result import Direction, PairResult
@@ -87,11 +86,7 @@ def cds(
         ("max_deviation", max_deviation, 1),
         ("min_count", min_count, 2),
     ):
-        if not is_whole(value, least):
-            raise OptionError(
-                f"{name} = {value!r} is not a whole number from {least}; give one such as "
-                f"{max(least, 3)}"
-            )
+        check_whole(name, value, least)
     check_not_private(
         budget,
         method="cds",

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from jaxcd.errors import DataError, OptionError
+from jaxcd.checks import check_choice
+from jaxcd.errors import DataError
 from jaxcd.ops.standardising import standardised
 from jaxcd.pairwise._checks import check_not_private, check_pair, min_max_scaled
 from jaxcd.pairwise.result import Direction, PairResult
@@ -103,16 +104,8 @@ def igci(
         >>> print(jaxcd.igci(x, x**3, budget=jaxcd.NO_PRIVACY).direction)
         Direction.X_TO_Y
     """
-    if not isinstance(reference, Reference):
-        raise OptionError(
-            f"reference = {reference!r} is not a Reference; use Reference.UNIFORM or "
-            "Reference.GAUSSIAN"
-        )
-    if not isinstance(estimator, Estimator):
-        raise OptionError(
-            f"estimator = {estimator!r} is not an Estimator; use Estimator.SLOPE or "
-            "Estimator.SPACING"
-        )
+    check_choice("reference", reference, Reference)
+    check_choice("estimator", estimator, Estimator)
     check_not_private(
         budget, method="igci", reason="a slope between two near records has no bounded sensitivity"
     )

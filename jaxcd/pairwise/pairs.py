@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxcd.errors import DataError, FormatError, OptionError
+from jaxcd.checks import check_choice
+from jaxcd.errors import DataError, FormatError
 from jaxcd.pairwise.result import Direction, PairResult
 
 __all__ = [
@@ -139,11 +140,7 @@ def tuebingen(
     Source:
         Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
     """
-    if not isinstance(version, TuebingenVersion):
-        raise OptionError(
-            f"version = {version!r} is not a TuebingenVersion; use TuebingenVersion.PAIRS_108 or "
-            "PAIRS_100"
-        )
+    check_choice("version", version, TuebingenVersion)
     pairs, skipped = [], []
     with _opened(
         folder, "cause_effect_pairs", meta="tuebingen_meta.csv", archive="tuebingen_pairs.npz"
@@ -181,10 +178,7 @@ def simulated(folder: str | Path, which: Simulation) -> PairCollection:
     Source:
         Mooij, Peters, Janzing, Zscheischler, Schoelkopf 2016.
     """
-    if not isinstance(which, Simulation):
-        raise OptionError(
-            f"which = {which!r} is not a Simulation; use Simulation.SIM or Simulation.SIM_C"
-        )
+    check_choice("which", which, Simulation)
     with _opened(
         folder, "cause_effect_pairs", meta="mooij_sim_meta.csv", archive="mooij_sim_pairs.npz"
     ) as (rows, arrays):

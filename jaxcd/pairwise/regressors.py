@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import abc
 import math
-import numbers
 import warnings
 from dataclasses import dataclass
 from typing import Any, final
@@ -17,7 +16,7 @@ from typing import Any, final
 import numpy as np
 from scipy import special
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_number, check_whole
 from jaxcd.errors import OptionError
 from jaxcd.ops.standardising import is_constant
 from jaxcd.ops.threads import one_blas_thread
@@ -198,14 +197,8 @@ class SupportVector(Regressor):
 
     def __post_init__(self) -> None:
         for name, value in (("bandwidth", self.bandwidth), ("penalty", self.penalty)):
-            if not (_is_number(value) and 1e-3 <= value <= 1e3):
-                raise OptionError(
-                    f"{name} = {value!r} is not a number from 0.001 to 1000; give one such as 1.0"
-                )
-        if not (_is_number(self.tube) and 0 <= self.tube < 1):
-            raise OptionError(
-                f"tube = {self.tube!r} is not a number in [0, 1); give one such as 0.01"
-            )
+            check_number(name, value, 1e-3, 1e3, cure="give one such as 1.0")
+        check_number("tube", self.tube, 0, 1, "[)", cure="give one such as 0.01")
         _check_draw(self.max_rows, self.seed)
 
     def error(self, x: np.ndarray, y: np.ndarray) -> float:
@@ -285,19 +278,6 @@ class NeuralNetwork(Regressor):
             ]
             best = min(fits, key=lambda fit: float(fit.loss_))
             return float(np.mean((y - centre - spread * best.predict(inputs)) ** 2))
-
-
-def check_whole(name: str, value: Any, least: int, most: int) -> None:
-    """Raises OptionError where the value is no whole number from least to most."""
-    if not is_whole(value, least, most):
-        raise OptionError(
-            f"{name} = {value!r} is not a whole number from {least} to {most}; give one such as "
-            f"{max(least, 3)}"
-        )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _check_draw(max_rows: Any, seed: Any) -> None:

@@ -19,12 +19,12 @@ import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import jax
 import numpy as np
 
-from jaxcd.checks import is_whole
+from jaxcd.checks import check_new_file, is_whole
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Dataset, Domain
@@ -234,6 +234,25 @@ def _kind_from_json(entry: Mapping[str, Any] | None) -> ReleaseKind | None:
     return kind(**options)
 
 
+Tests: TypeAlias = Mapping[type[CITest], Callable[[CITest], PreparedTest]]
+"""The tests that a release answers, and how each is prepared."""
+
+Scores: TypeAlias = Mapping[type, Callable[[Any, int | None], LocalScore]]
+"""The scores that a release answers, each from its configuration and ``max_parents``."""
+
+Parts: TypeAlias = tuple[dict[str, Any], dict[str, np.ndarray]]
+"""What a release adds to a file: entries of the header, and arrays."""
+
+
+def finite_array(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """A read-only copy in float64; raises OptionError unless it is finite and of this shape."""
+    array = np.array(value, dtype=np.float64)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise OptionError(f"{name} must be finite and of the shape {shape}, not {array.shape}")
+    array.setflags(write=False)
+    return array
+
+
 def check_kind(release: Any, kind: str) -> Any:
     """The release, which must be of this kind; raises OptionError for anything else."""
     if not isinstance(release, Release) or release.kind != kind:
@@ -335,11 +354,11 @@ class Release(StatisticsSource):
             more={"release": self.kind, "secure_noise": self.secure_noise},
         )
 
-    def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
+    def tests(self) -> Tests:
         """The tests that this kind answers, and how each is prepared."""
         return {}
 
-    def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
+    def scores(self) -> Scores:
         """The scores that this kind answers: by the class of their configuration, a function of it
         and of ``max_parents`` (or None).
         """
@@ -468,7 +487,7 @@ class Release(StatisticsSource):
         release of this price; None where nothing was released.  epsilon, rho: for one row."""
 
     @abc.abstractmethod
-    def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _parts(self) -> Parts:
         """Own header entries (what JSON takes) and arrays, beside domain, n_samples, cost and
         spent.
         """
@@ -495,11 +514,7 @@ class Release(StatisticsSource):
             OptionError: the folder does not exist.
         """
         path = Path(path)
-        if path.is_dir() or not path.absolute().parent.is_dir():
-            raise OptionError(
-                f"path = {str(path)!r} is no file in a folder that exists; give one such as "
-                "'release.npz'"
-            )
+        check_new_file("path", path, force=True, cure="one such as 'release.npz'")
         own, arrays = self._parts()
         header = {
             "format": _FORMAT,

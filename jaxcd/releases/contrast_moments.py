@@ -107,15 +107,16 @@ class ContrastMoments:
         """
         if min(len(self.means[v]) for v in (x, z, y)) == 0:
             return False
-        through = (
-            self.covariance(x, z)
-            @ np.linalg.pinv(self.scatter(z), hermitian=True)
-            @ self.covariance(z, y)
-        )
+        through = self._through(x, z, y)
         size = float(np.linalg.norm(through))
         _, spread = self.null_moments(x, y)
         evidence = size**2 / 2 - float(np.sum(through * self.covariance(x, y)))
         return evidence > sigmas * size * math.sqrt(spread)
+
+    def _through(self, x: int, z: int, y: int) -> np.ndarray:
+        """E = C_xz Cov_z^+ C_zy: what x and y would share through z."""
+        inverse = np.linalg.pinv(self.scatter(z), hermitian=True)
+        return np.asarray(self.covariance(x, z) @ inverse @ self.covariance(z, y))
 
     def opened_direction(self, x: int, z: int, y: int) -> tuple[np.ndarray, float]:
         r"""Where conditioning on a collider x -> z <- y shows, and how far chance goes there.
@@ -128,11 +129,7 @@ class ContrastMoments:
         the scatters.
         """
         kx, ky = self.cardinalities[x], self.cardinalities[y]
-        through = (
-            self.covariance(x, z)
-            @ np.linalg.pinv(self.scatter(z), hermitian=True)
-            @ self.covariance(z, y)
-        )
+        through = self._through(x, z, y)
         size = float(np.linalg.norm(through)) if through.size else 0.0
         if not size > 0:
             return np.zeros((kx, ky)), 0.0

@@ -25,7 +25,8 @@ from enum import Enum
 
 import numpy as np
 
-from jaxcd.errors import GraphError, OptionError
+from jaxcd.checks import check_choice
+from jaxcd.errors import GraphError
 from jaxcd.graphs.edges import Mark
 from jaxcd.graphs.mixed_graph import MixedGraph
 
@@ -134,10 +135,7 @@ def orient_colliders(
         of PC; for conflicts kept as bidirected edges Colombo and Maathuis 2014 (JMLR 15),
         "Order-independent constraint-based causal structure learning".
     """
-    if not isinstance(rule, ConflictRule):
-        raise OptionError(
-            f"rule must be a ConflictRule, got {rule!r}; use ConflictRule.UNDIRECTED or .BIDIRECTED"
-        )
+    check_choice("rule", rule, ConflictRule)
     if not (skeleton.adjacency == skeleton.undirected).all():
         raise GraphError(
             "skeleton must have undirected edges only; call .skeleton() on the graph first"

@@ -18,11 +18,11 @@ from itertools import combinations
 import networkx as nx
 import numpy as np
 
-from jaxcd.checks import check_flag, is_whole
+from jaxcd.checks import check_flag, check_whole
 from jaxcd.discovery.constraint.background import conflicting_triples, known_marks
 from jaxcd.discovery.constraint.fci_rules import COLLIDERS, STAGES, Evidence
 from jaxcd.discovery.constraint.orientation import SeparatingSets, Triple
-from jaxcd.errors import GraphError, OptionError
+from jaxcd.errors import GraphError
 from jaxcd.graphs import Mark, MixedGraph
 from jaxcd.graphs.ancestral import dag_to_mag, is_mag
 from jaxcd.graphs.knowledge import Knowledge
@@ -50,11 +50,8 @@ class OrientedPag:
 
 def check_max_path_length(max_path_length: int | None) -> None:
     """Raises OptionError unless ``max_path_length`` is None or a positive whole number."""
-    if max_path_length is not None and not is_whole(max_path_length, 1):
-        raise OptionError(
-            f"max_path_length = {max_path_length!r} is not a length; use a whole number from 1, "
-            "or None"
-        )
+    if max_path_length is not None:
+        check_whole("max_path_length", max_path_length, 1, cure="give a length, or None")
 
 
 def orient_pag(

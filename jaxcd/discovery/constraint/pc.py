@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 
+from jaxcd.checks import check_choice
 from jaxcd.citests import CITest
 from jaxcd.data import Dataset
 from jaxcd.decisions import Decider
@@ -20,7 +21,6 @@ from jaxcd.discovery.constraint.orientation import (
 from jaxcd.discovery.constraint.search import ConstraintSearch, Progress
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
-from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
 from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyFilter, keeps_what_is_paid
@@ -31,11 +31,7 @@ __all__ = ["check_conflicts", "pc"]
 
 def check_conflicts(conflicts: Any) -> None:
     """Raises OptionError where ``conflicts`` is no ConflictRule."""
-    if not isinstance(conflicts, ConflictRule):
-        raise OptionError(
-            f"conflicts = {conflicts!r} is not a rule; use ConflictRule.UNDIRECTED or "
-            "ConflictRule.BIDIRECTED"
-        )
+    check_choice("conflicts", conflicts, ConflictRule)
 
 
 @repeatable

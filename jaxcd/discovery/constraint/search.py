@@ -8,7 +8,7 @@ from typing import Any, final
 
 import jax
 
-from jaxcd.checks import check_flag, is_whole
+from jaxcd.checks import check_choice, check_flag, check_whole
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset
 from jaxcd.decisions import Decider
@@ -61,17 +61,10 @@ def _check_search(
             f"decider = {decider!r} is not a decider; use an object such as "
             "jaxcd.LevelwiseGaussian()"
         )
-    if max_level is not None and not is_whole(max_level, 0):
-        raise OptionError(
-            f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no "
-            "limit"
-        )
+    if max_level is not None:
+        check_whole("max_level", max_level, 0, cure="it is a level, or None for no limit")
     check_flag("stable", stable)
-    if not isinstance(colliders, ColliderRule):
-        raise OptionError(
-            f"colliders = {colliders!r} is not a rule; use ColliderRule.SEPARATING_SET, "
-            "CONSERVATIVE or MAJORITY"
-        )
+    check_choice("colliders", colliders, ColliderRule)
     if knowledge is not None and not isinstance(knowledge, Knowledge):
         raise OptionError(
             f"knowledge = {knowledge!r} is no Knowledge; use jaxcd.Knowledge(tiers=...), or None"

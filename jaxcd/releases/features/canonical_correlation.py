@@ -11,7 +11,7 @@ Source:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, final
 
@@ -22,7 +22,7 @@ from jaxcd.checks import check_number
 from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
 from jaxcd.ops import tails
 from jaxcd.privacy.claims import GuaranteeClaim
-from jaxcd.releases.base import check_kind
+from jaxcd.releases.base import Tests, check_kind
 
 __all__ = ["CanonicalCorrelation", "feature_tests", "raised"]
 
@@ -174,7 +174,7 @@ class CanonicalCorrelation(CITest):
         return _PreparedFeatures(_required(data), self.effect)
 
 
-def feature_tests(release: Any) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
+def feature_tests(release: Any) -> Tests:
     """The tests that feature covariances answer, and how each is prepared."""
     return {
         CanonicalCorrelation: lambda test: _PreparedFeatures(

@@ -52,8 +52,7 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
-from jaxcd.checks import check_number, is_whole
-from jaxcd.citests import CITest, PreparedTest
+from jaxcd.checks import check_number, check_whole
 from jaxcd.data import Domain, Numeric
 from jaxcd.data.column_types import Column
 from jaxcd.errors import DataError, OptionError
@@ -63,7 +62,17 @@ from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Sensitive, ga
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.privacy.rank_maps import release_rank_maps
 from jaxcd.queries import Door
-from jaxcd.releases.base import Plan, Release, ReleaseKind, first_edition_charges, paid
+from jaxcd.releases.base import (
+    Parts,
+    Plan,
+    Release,
+    ReleaseKind,
+    Scores,
+    Tests,
+    finite_array,
+    first_edition_charges,
+    paid,
+)
 from jaxcd.releases.features.canonical_correlation import LEAST_EIGENVALUE, feature_tests
 from jaxcd.releases.features.feature_models import fit_features
 from jaxcd.releases.features.feature_score import FeatureScore
@@ -174,11 +183,8 @@ class Features(ReleaseKind):
     needs_delta: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        number = self.n_features
-        if number is not None and not is_whole(number, 2, 32):
-            raise OptionError(
-                f"n_features = {number!r} is not a whole number from 2 to 32; None chooses one"
-            )
+        if self.n_features is not None:
+            check_whole("n_features", self.n_features, 2, 32, cure="None chooses one")
         for argument, high, ends, usual in (
             ("decay", 4, "[]", 0.5),
             ("rank_share", 1, "()", 0.1),
@@ -297,24 +303,10 @@ class ReleasedFeatures(Release):
                 f"sizes must be {self.domain.n_columns} numbers from 0, one a column, got "
                 f"{self.sizes!r}"
             )
-        moments, size = np.array(self.moments, dtype=np.float64), 1 + sum(self.sizes)
-        if moments.shape != (size, size) or not np.isfinite(moments).all():
-            raise OptionError(
-                f"moments must be finite and of the shape {(size, size)} of the features, not "
-                f"{moments.shape}"
-            )
-        moments.setflags(write=False)
-        object.__setattr__(self, "moments", moments)
-        if not (
-            math.isfinite(self.anchor)
-            and self.anchor > 0
-            and math.isfinite(self.sigma)
-            and self.sigma >= 0
-        ):
-            raise OptionError(
-                f"anchor must be positive and sigma not negative, got {self.anchor!r} and "
-                f"{self.sigma!r}"
-            )
+        shape = (1 + sum(self.sizes),) * 2
+        object.__setattr__(self, "moments", finite_array("moments", self.moments, shape))
+        check_number("anchor", self.anchor, 0, ends="(]", cure="give a positive one")
+        check_number("sigma", self.sigma, 0, cure="give 0 where there is no noise")
 
     @cached_property
     def blocks(self) -> tuple[np.ndarray, ...]:
@@ -348,21 +340,17 @@ class ReleasedFeatures(Release):
         """
         return self.moments[1:, 1:] / self.n_samples - np.outer(self.means, self.means)
 
-    def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
+    def tests(self) -> Tests:
         """Canonical correlations only."""
         return feature_tests(self)
 
-    def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
+    def scores(self) -> Scores:
         """BIC of jointly normal features."""
         return {BIC: self._bic}
 
     def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
-        penalty = float(score.penalty_discount)
-        return (
-            FeatureScore(self, penalty=penalty)
-            if max_parents is None
-            else FeatureScore(self, penalty=penalty, max_parents=max_parents)
-        )
+        limit: dict[str, Any] = {} if max_parents is None else {"max_parents": max_parents}
+        return FeatureScore(self, penalty=float(score.penalty_discount), **limit)
 
     def default_score(self) -> FeatureScore:
         """BIC of jointly normal features, with a price on every edge."""
@@ -387,7 +375,7 @@ class ReleasedFeatures(Release):
     def _least_variance(self, epsilon: float, rho: float) -> tuple[float, float] | None:
         return self.sigma**2, feature_sensitivity(self.sizes, anchor=self.anchor) ** 2 / (2 * rho)
 
-    def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _parts(self) -> Parts:
         return (
             {"sizes": list(self.sizes), "sigma": self.sigma, "anchor": self.anchor},
             {"moments": self.moments},

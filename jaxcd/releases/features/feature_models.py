@@ -32,6 +32,7 @@ from scipy import linalg
 
 from jaxcd.releases.base import Release
 from jaxcd.releases.features.canonical_correlation import raised
+from jaxcd.releases.redrawing import generator
 
 __all__ = ["FeatureModel", "fit_features"]
 
@@ -55,9 +56,7 @@ class FeatureModel:
         """
         from scipy import stats  # slow to load, and for redrawing only
 
-        rng = np.random.default_rng(
-            [int(word) for word in np.asarray(jax.random.key_data(key)).ravel()]
-        )
+        rng = generator(key)
         release, n, size = self.release, self.release.n_samples, len(self.covariance)
         moments = np.zeros((1 + size, 1 + size))
         if size:

@@ -10,21 +10,20 @@ stretched; V = 2 tau^2 |G|^2 + 2 sum_jk w_j w_k G_jk^2 / (n - |S| - 3), noise an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from jaxcd.citests import CITest, Evaluation, FisherZ, PreparedTest, Query
-from jaxcd.ops import tails
+from jaxcd.citests import FisherZ
+from jaxcd.citests.fisher_z import PreparedPartialCorrelation
+from jaxcd.releases.base import Tests
 
 __all__ = ["PreparedMoments", "moment_tests"]
 
-_BATCH = 1024
 _LARGEST = 1 - 1e-12
 
 
-class PreparedMoments(PreparedTest):
+class PreparedMoments(PreparedPartialCorrelation):
     """:class:`jaxcd.FisherZ` on a ReleasedSecondMoments."""
 
     def __init__(self, release: Any) -> None:
@@ -36,21 +35,10 @@ class PreparedMoments(PreparedTest):
         self._tau = errors.tau
         self._sampling = errors.sampling
 
-    def admissible(self, query: Query) -> bool:
-        return self.n_samples - len(query.given) - 3 > 0
-
-    def bucket(self, query: Query) -> Hashable:
-        return len(query.given)
-
-    def batch_size(self, bucket: Hashable) -> int:
-        return _BATCH
-
-    def evaluate(self, bucket: Hashable, queries: Sequence[Query], *, alpha: float) -> Evaluation:
-        r, variance = self.partial_correlations(np.array([(q.x, q.y, *q.given) for q in queries]))
-        z = np.arctanh(r) * (1 - r**2) / np.sqrt(variance)
-        return Evaluation(
-            z, tails.normal_two_sided_log_pvalue(z), np.abs(z) - tails.normal_quantile(alpha / 2)
-        )
+    def _z(self, variables: np.ndarray) -> np.ndarray:
+        r, variance = self.partial_correlations(variables)
+        z: np.ndarray = np.arctanh(r) * (1 - r**2) / np.sqrt(variance)
+        return z
 
     def partial_correlations(self, variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Partial correlation of x and y given S and its variance, float64 (B,) each; variables:
@@ -79,6 +67,6 @@ def _squared_norm(ends: np.ndarray, r: np.ndarray, weights: np.ndarray) -> np.nd
     return found
 
 
-def moment_tests(release: Any) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
+def moment_tests(release: Any) -> Tests:
     """The tests that second moments answer."""
     return {FisherZ: lambda test: PreparedMoments(release)}

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import jax
-import networkx as nx
 import numpy as np
 
 from jaxcd.data import Dataset, Domain
+from jaxcd.graphs import topological_order
 from jaxcd.releases.redrawing import FittedModel, generator
 
 __all__ = ["LinearGaussianModel", "fit_linear_gaussian"]
@@ -42,17 +42,12 @@ class LinearGaussianModel(FittedModel):
         rows = generator(key).standard_normal((n_samples, len(self.mean))) * self.spreads
         for node in self.order:
             rows[:, node] += rows @ self.weights[:, node]
+        columns = self.domain.columns.values()
         lower, upper = (
-            np.array([default if bound is None else bound for bound in bounds])
-            for default, bounds in (
-                (
-                    -math.inf,
-                    [getattr(column, "lower", None) for column in self.domain.columns.values()],
-                ),
-                (
-                    math.inf,
-                    [getattr(column, "upper", None) for column in self.domain.columns.values()],
-                ),
+            np.array([open_end if edge is None else edge for edge in edges])
+            for open_end, edges in (
+                (-math.inf, [getattr(column, "lower", None) for column in columns]),
+                (math.inf, [getattr(column, "upper", None) for column in columns]),
             )
         )
         numeric = np.clip(rows + self.mean, lower, upper)
@@ -78,11 +73,7 @@ def fit_linear_gaussian(release: Any, adjacency: np.ndarray) -> LinearGaussianMo
             slopes = np.linalg.solve(correlation[np.ix_(parents, parents)], correlation[parents, v])
             weights[parents, v] = slopes * scale[v] / scale[parents]
             variances[v] = max(1.0 - float(slopes @ correlation[parents, v]), 0.0)
-    order = tuple(
-        nx.topological_sort(
-            nx.from_numpy_array(np.asarray(adjacency, dtype=bool), create_using=nx.DiGraph)
-        )
-    )
+    order = tuple(topological_order(adjacency))
     return LinearGaussianModel(
         release.domain, release.mean, weights, scale * np.sqrt(variances), order
     )

@@ -31,15 +31,24 @@ from typing import Any, ClassVar, final
 import jax
 import numpy as np
 
-from jaxcd.checks import is_number
-from jaxcd.citests import CITest, PreparedTest
+from jaxcd.checks import check_number, check_weights, is_number
 from jaxcd.data import Domain, Numeric
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import tilted_moments as tilted
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Sensitive, gaussian, split
 from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.queries import Door
-from jaxcd.releases.base import Plan, Release, ReleaseKind, first_edition_charges, paid
+from jaxcd.releases.base import (
+    Parts,
+    Plan,
+    Release,
+    ReleaseKind,
+    Scores,
+    Tests,
+    finite_array,
+    first_edition_charges,
+    paid,
+)
 from jaxcd.releases.moments.bought_units import bought_units
 from jaxcd.releases.moments.fisher_z import moment_tests
 from jaxcd.releases.moments.gaussian_score import GaussianScore
@@ -134,19 +143,8 @@ class SecondMoments(ReleaseKind):
                         f"{argument}[{name!r}] = {value!r}: give a finite number, a positive one "
                         "for a scale"
                     )
-        if (
-            not isinstance(self.shares, tuple)
-            or not self.shares
-            or not all(is_number(s) and s > 0 for s in self.shares)
-        ):
-            raise OptionError(
-                f"shares = {self.shares!r}: give one positive number a round, such as (0.1, 0.2, "
-                "0.7)"
-            )
-        if not is_number(self.scale_share) or not 0 < self.scale_share < 1:
-            raise OptionError(
-                f"scale_share = {self.scale_share!r} is not between 0 and 1; 0.1 is usual"
-            )
+        check_weights("shares", self.shares, cure="give one a round, such as (0.1, 0.2, 0.7)")
+        check_number("scale_share", self.scale_share, 0, 1, "()", cure="0.1 is usual")
 
     def check(self, domain: Domain, n_samples: int = 1) -> None:
         """Refuses a domain, which is public, that this release cannot cover.
@@ -236,24 +234,9 @@ class ReleasedSecondMoments(Release):
     def __post_init__(self) -> None:
         p = self.domain.n_columns
         for name, shape in (("moments", (p + 1, p + 1)), ("location", (p,)), ("factor", (p, p))):
-            array = np.array(getattr(self, name), dtype=np.float64)
-            if array.shape != shape or not np.isfinite(array).all():
-                raise OptionError(
-                    f"{name} must be finite and of the shape {shape} of the domain, not "
-                    f"{array.shape}"
-                )
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
-        if not (
-            math.isfinite(self.rate)
-            and self.rate > 0
-            and math.isfinite(self.sigma)
-            and self.sigma >= 0
-        ):
-            raise OptionError(
-                f"rate must be positive and sigma not negative, got {self.rate!r} and "
-                f"{self.sigma!r}"
-            )
+            object.__setattr__(self, name, finite_array(name, getattr(self, name), shape))
+        check_number("rate", self.rate, 0, ends="(]", cure="give a positive one")
+        check_number("sigma", self.sigma, 0, cure="give 0 where there is no noise")
 
     @cached_property
     def untilted(self) -> tilted.Untilted:
@@ -322,10 +305,10 @@ class ReleasedSecondMoments(Release):
         )
         return 1 / sum(parts)
 
-    def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
+    def tests(self) -> Tests:
         return moment_tests(self)
 
-    def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
+    def scores(self) -> Scores:
         """BIC of normal columns."""
         return {BIC: self._bic}
 
@@ -333,11 +316,8 @@ class ReleasedSecondMoments(Release):
         # Noise leaves false edges at the BIC's own penalty, which counts sampling only: see
         # GaussianScore.
         penalty = 2.0 * float(score.penalty_discount)
-        return (
-            GaussianScore(self, penalty=penalty)
-            if max_parents is None
-            else GaussianScore(self, penalty=penalty, max_parents=max_parents)
-        )
+        limit: dict[str, Any] = {} if max_parents is None else {"max_parents": max_parents}
+        return GaussianScore(self, penalty=penalty, **limit)
 
     def default_score(self) -> GaussianScore:
         """BIC of normal columns of the effective number of rows, at twice the penalty."""
@@ -387,7 +367,7 @@ class ReleasedSecondMoments(Release):
         exact = tilted.gram_sensitivity(rate=self.rate, anchor=_ANCHOR, n_columns=0)
         return self.sigma**2, exact**2 / (2 * rho) * (1 - 1e-4)
 
-    def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _parts(self) -> Parts:
         return (
             {"sigma": self.sigma, "rate": self.rate},
             {"moments": self.moments, "location": self.location, "factor": self.factor},
