@@ -167,6 +167,7 @@ class KindRow:
 KINDS = (
     KindRow(jaxcd.Histogram(), discrete, jaxcd.GTest(), (jaxcd.BIC, jaxcd.BDeu), pure=True),
     KindRow(jaxcd.Marginals(), discrete, jaxcd.ChiSquare(), (jaxcd.BIC,), pure=True),
+    KindRow(jaxcd.LogLinear(), discrete, jaxcd.ChiSquare(), (jaxcd.BIC,), pure=True),
     KindRow(jaxcd.SecondMoments(), numeric, jaxcd.FisherZ(), (jaxcd.BIC,)),
     KindRow(jaxcd.Features(n_features=2), mixed, jaxcd.CanonicalCorrelation(), (jaxcd.BIC,)),
 )

@@ -656,6 +656,17 @@ def _releases() -> Iterator[Case]:
             trials=n_every,
             least=0.8,
         )
+    for budget in (jaxcd.Budget(20.0, 1e-3), jaxcd.Budget(300.0)):
+        law = "Gaussian" if budget.delta else "Laplace"
+        yield Case(
+            f"release, LogLinear, {law}",
+            ("LogLinear",),
+            bought(jaxcd.LogLinear(), budget),
+            _dependent_pairs,
+            _plain_facts if budget.delta else _pure_facts,
+            trials=n_every,
+            least=0.8,
+        )
     given = jaxcd.SecondMoments(centres=dict.fromkeys("abc", 0.0), scales=dict.fromkeys("abc", 1.0))
     for name, kind in (("bought units", jaxcd.SecondMoments()), ("public units", given)):
         yield Case(

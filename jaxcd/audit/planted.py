@@ -470,6 +470,13 @@ BUGS: tuple[Bug, ...] = (
         "replay: release, Marginals, Laplace, all rounds",
     ),
     Bug(
+        "log-linear-exact-pairs",
+        "releases.tables.log_linear:LogLinear.buy",
+        "joined = released().neighbors",
+        f"joined = released().neighbors[: int({_EXACT}(door.codes().map(lambda c: c.sum())) % 7)]",
+        "replay: release, LogLinear, Laplace",
+    ),
+    Bug(
         "tilted",
         "ops.tilted_moments:gram_sensitivity",
         "(1 + 2.0**-40)",

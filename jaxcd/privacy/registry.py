@@ -156,6 +156,12 @@ REGISTRY: tuple[Entry, ...] = (
         ("marginals-pairs", "marginals-families", "marginals-tables", "marginals-laplace-pairs"),
     ),
     Entry(
+        "jaxcd.releases.tables.log_linear:LogLinear",
+        Role.RELEASE,
+        ("attacks/test_audit.py", "attacks/test_release_audits.py"),
+        ("marginals-pairs", "marginals-families", "marginals-tables", "log-linear-exact-pairs"),
+    ),
+    Entry(
         "jaxcd.releases.moments.second_moments:SecondMoments",
         Role.RELEASE,
         ("attacks/test_audit.py", "attacks/test_release_audits.py"),

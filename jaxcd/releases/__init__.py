@@ -10,6 +10,7 @@ from jaxcd.releases.features.feature_score import FeatureScore
 from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.second_moments import ReleasedSecondMoments, SecondMoments
 from jaxcd.releases.tables.histogram import Histogram, ReleasedHistogram
+from jaxcd.releases.tables.log_linear import LogLinear, ReleasedLogLinear
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
 from jaxcd.releases.tables.marginals import Marginals, ReleasedMarginals
 from jaxcd.releases.tables.measurement_error import MeasurementErrorScore
@@ -23,6 +24,7 @@ __all__ = [
     "Features",
     "GaussianScore",
     "Histogram",
+    "LogLinear",
     "Marginals",
     "MarginalsNoise",
     "MeasurementErrorScore",
@@ -31,6 +33,7 @@ __all__ = [
     "Plan",
     "ReleasedFeatures",
     "ReleasedHistogram",
+    "ReleasedLogLinear",
     "ReleasedMarginals",
     "ReleasedSecondMoments",
     "SecondMoments",

@@ -253,9 +253,10 @@ def finite_array(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def check_kind(release: Any, kind: str) -> Any:
-    """The release, which must be of this kind; raises OptionError for anything else."""
-    if not isinstance(release, Release) or release.kind != kind:
+def check_kind(release: Any, *kinds: str) -> Any:
+    """The release, which must be of one of these kinds; raises OptionError for anything else."""
+    if not isinstance(release, Release) or release.kind not in kinds:
+        kind = kinds[0]
         bought = next(name for name, each in ReleaseKind._kinds.items() if each.word == kind)
         raise OptionError(
             f"release: a {type(release).__name__} is no release of {kind.replace('-', ' ')} (a "

@@ -16,11 +16,13 @@ from jaxcd.ops.interactions import interaction, interactions, subsets
 from jaxcd.privacy import (
     VECTOR_GRID,
     Accountant,
+    Budget,
     Sensitive,
     gaussian,
     integer_sensitivity,
     laplace,
     noise_scale,
+    split,
 )
 from jaxcd.queries import Door
 from jaxcd.releases.tables import marginal_screen as screen
@@ -71,6 +73,20 @@ class Purchase:
         self.n_samples = door.n_samples
         self.interactions: dict[Columns, np.ndarray] = {}
         self.variances: dict[Columns, float] = {}
+
+    @staticmethod
+    def open(
+        door: Door, accountant: Accountant, *, shares: Sequence[float]
+    ) -> tuple[Purchase, tuple[float, ...]]:
+        """The purchase, with the law that the budget allows, and the prices of its rounds."""
+        ledger = accountant.ledger
+        if not isinstance(ledger.budget, Budget):
+            return Purchase(door, accountant, MarginalsNoise.GAUSSIAN), (math.inf,) * len(shares)
+        if ledger.budget.delta > 0:
+            law, total = MarginalsNoise.GAUSSIAN, ledger.remaining_rho
+        else:
+            law, total = MarginalsNoise.LAPLACE, ledger.remaining_epsilon
+        return Purchase(door, accountant, law), split(total, shares)
 
     def _exact(
         self,

@@ -23,6 +23,7 @@ is equal for equivalent graphs, whatever the noise; without noise w = 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +66,10 @@ class SetFunction:
         self._cap = cap
         n = float(release.n_samples)
         self._terms: dict[Columns, SetTerms] = {(): SetTerms(n * math.log(n), 1, 0.0)}
+
+    def prepare(self, sets: Collection[Columns]) -> None:
+        """Has the release build the tables of many sets together, where that is quicker."""
+        self._release.prepare([s for s in sets if s not in self._terms])
 
     def terms(self, columns: Columns) -> SetTerms:
         """The three numbers of a set (sorted positions)."""

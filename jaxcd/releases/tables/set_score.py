@@ -19,7 +19,10 @@ directions of total w is about w / d times a chi-square, and P(chi2_d > 5 d) is 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, final
+
+import numpy as np
 
 from jaxcd.checks import check_number
 from jaxcd.releases.base import Release, check_kind
@@ -51,7 +54,7 @@ class SetScore(LocalScore):
         noise_price: float = 5.0,
         inflation_cap: float = 20.0,
     ) -> None:
-        self._release: Any = check_kind(release, "marginals")
+        self._release: Any = check_kind(release, "marginals", "log-linear")
         for argument, value in (("noise_price", noise_price), ("inflation_cap", inflation_cap)):
             check_number(argument, value, 0, cure="give one such as 4.0")
         self._max_parents = check_max_parents(max_parents)
@@ -66,9 +69,12 @@ class SetScore(LocalScore):
     @property
     def settings(self) -> dict[str, Any]:
         """The options, for a result's info."""
-        n_sets = len(self._release.interactions)
+        return {"n_sets": len(self._release.interactions), **self.options}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments, but for the release."""
         return {
-            "n_sets": n_sets,
             "max_parents": self.max_parents,
             "noise_price": self._price,
             "inflation_cap": self._cap,
@@ -102,6 +108,13 @@ class SetScore(LocalScore):
         if not self._release.is_measured(family):
             return -math.inf
         return self.value(family) - self.value(tuple(sorted(parents)))
+
+    def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
+        """The scores of many parent sets of one node, float64 (len(families),)."""
+        self._values.prepare(
+            {s for p in families for s in (tuple(sorted(p)), tuple(sorted((node, *p)))) if s}
+        )
+        return super().locals(node, families)
 
     def candidates(self, node: int) -> tuple[int, ...]:
         """The release's candidates of the node."""

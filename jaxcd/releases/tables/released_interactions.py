@@ -1,0 +1,294 @@
+r"""What releases of noisy interactions share: what they were bought with, their files, and what
+searches and tests ask of them.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxcd.citests import CITest, PreparedTest, Query
+from jaxcd.data import Domain
+from jaxcd.errors import DomainError, OptionError
+from jaxcd.ops import moments
+from jaxcd.ops.interactions import (
+    cell_variance,
+    interaction_sensitivity_squared,
+    subsets,
+    table_of_interactions,
+)
+from jaxcd.privacy import Budget, Ledger, PrivacyCost
+from jaxcd.releases.base import Plan, Release, ReleaseKind
+from jaxcd.releases.redrawing import redrawn
+from jaxcd.releases.tables import marginal_screen as screen
+from jaxcd.releases.tables.fitted_tables import fit_tables
+from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
+from jaxcd.releases.tables.noisy_strata import NoisyStrata, marginal_strata
+from jaxcd.releases.tables.noisy_table_tests import table_tests
+from jaxcd.releases.tables.set_score import SetScore
+from jaxcd.scores.base import LocalScore
+from jaxcd.scores.configurations import BIC
+
+__all__ = ["InteractionsKind", "ReleasedInteractions"]
+
+Columns = tuple[int, ...]
+
+
+class InteractionsKind(ReleaseKind):
+    """A purchase that begins with the interactions of all pairs of discrete columns.
+
+    Attributes:
+        shares: the weights of the rounds.
+    """
+
+    shares: tuple[float, ...]
+
+    def check_shares(self, usual: tuple[float, ...]) -> None:
+        """Raises OptionError where the shares are not as many positive weights as the usual
+        ones.
+        """
+        if len(self.shares) != len(usual) or not all(
+            math.isfinite(share) and share > 0 for share in self.shares
+        ):
+            number = {2: "two", 3: "three"}[len(usual)]
+            raise OptionError(
+                f"shares = {self.shares!r} are not {number} positive weights; {usual!r} is usual"
+            )
+
+    def check(self, domain: Domain, n_samples: int = 1) -> None:
+        """Raises DomainError where a column is numeric."""
+        numeric = [name for name in domain.names if not domain[name].is_discrete]
+        if numeric:
+            raise DomainError(
+                f"data: the columns {numeric} are numeric, and tables count levels; declare "
+                "them ordinal with levels chosen in advance, or leave them out with "
+                "data.select(names)"
+            )
+
+    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
+        """The noise on an interaction of the first round, when all pairs are bought."""
+        self.check(domain, n_samples)
+        ledger, share = Ledger(budget), self.shares[0] / sum(self.shares)
+        cardinalities = tuple(cardinality or 1 for cardinality in domain.cardinalities)
+        if ledger.remaining_rho > 0:
+            noise = moments.contrast_sensitivity(cardinalities, 1.0) / math.sqrt(
+                2 * share * ledger.remaining_rho
+            )
+        else:
+            weights, _, sensitivity = screen.pairs_for_laplace(cardinalities)
+            least = min(
+                (weight for columns, weight in weights.items() if len(columns) == 2), default=1.0
+            )
+            noise = math.sqrt(2) * sensitivity / (share * ledger.remaining_epsilon * least)
+        return Plan.of(noise, n_samples, number="number of a pair")
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedInteractions(Release):
+    """Noisy interactions of columns; public.  Subclasses say which tables can be built from them.
+
+    Args:
+        domain: the declared columns, all discrete.
+        n_samples: n (public).
+        interactions: for each measured set of columns (sorted positions) R_S, float64 (k_j - 1 for
+            each), in records.
+        variances: the variance of the independent noise on every entry of R_S; 0 without privacy.
+        candidates: for each column its possible neighbours, sorted.
+        cost: as in :class:`Release`.
+        spent: as ``cost``.
+        charges: as ``cost``.
+        noise: the law of the noise.  Laplace noise on a table reaches its interactions as sums of
+            independent draws, uncorrelated and of equal variance.
+        bought: as in :class:`Release`.
+
+    Raises:
+        OptionError: the parts do not fit together.
+    """
+
+    domain: Domain
+    n_samples: int
+    interactions: Mapping[Columns, np.ndarray]
+    variances: Mapping[Columns, float]
+    candidates: tuple[Columns, ...]
+    cost: PrivacyCost
+    spent: PrivacyCost
+    noise: MarginalsNoise = MarginalsNoise.GAUSSIAN
+    charges: tuple[Mapping[str, object], ...] = ()
+    bought: ReleaseKind | None = None
+
+    def __post_init__(self) -> None:
+        if not self.domain.is_discrete or set(self.interactions) != set(self.variances):
+            raise OptionError(
+                "interactions and variances must have the same sets, of columns of a discrete "
+                "domain"
+            )
+        if len(self.candidates) != len(self.cardinalities):
+            raise OptionError(
+                f"candidates must have one entry for each of the {len(self.cardinalities)} columns"
+            )
+        for columns, values in self.interactions.items():
+            shape = tuple(self.cardinalities[j] - 1 for j in columns)
+            if values.shape != shape or list(columns) != sorted(set(columns)):
+                raise OptionError(
+                    f"interactions: the set {columns} has the shape {values.shape}, not {shape}"
+                )
+            if not (math.isfinite(self.variances[columns]) and self.variances[columns] >= 0):
+                raise OptionError(
+                    f"variances: that of {columns} is {self.variances[columns]!r}; it must be "
+                    "finite and at least 0"
+                )
+
+    @cached_property
+    def cardinalities(self) -> Columns:
+        """The number of levels of each column."""
+        return tuple(cardinality or 1 for cardinality in self.domain.cardinalities)
+
+    def is_measured(self, columns: Columns) -> bool:
+        """Whether the table of these columns (sorted positions) can be built: all its interactions
+        are known.
+        """
+        return all(subset in self.interactions for subset in subsets(columns))
+
+    def table(self, columns: Columns) -> np.ndarray:
+        """The table of counts of the columns (sorted positions), float64: unbiased, and possibly
+        negative.
+
+        Raises:
+            OptionError: it was not measured.
+        """
+        if not self.is_measured(columns):
+            names = [self.names[j] for j in columns]
+            raise OptionError(
+                f"columns: the table of {names} was not measured; only those of columns and their "
+                "candidates were"
+            )
+        return table_of_interactions(
+            columns, self.cardinalities, self.n_samples, self.interactions.__getitem__
+        )
+
+    def prepare(self, sets: Sequence[Columns]) -> None:
+        """Builds many tables together, where a subclass gains by it."""
+
+    def cell_variance(self, columns: Columns) -> float:
+        """The variance of the noise on each cell of :meth:`table`."""
+        return cell_variance(columns, self.cardinalities, self.variances)
+
+    @classmethod
+    @abc.abstractmethod
+    def default_kind(cls) -> ReleaseKind:
+        """The options of a release whose file does not record them."""
+
+    def strata(self, query: Query) -> NoisyStrata:
+        """The tables of a query, by what is given."""
+        return marginal_strata(self, query)
+
+    def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
+        return table_tests(
+            self.n_samples,
+            cardinalities=self.cardinalities,
+            strata=self.strata,
+            measured=lambda query: self.is_measured(
+                tuple(sorted((query.x, query.y, *query.given)))
+            ),
+        )
+
+    def scores(self) -> Mapping[type, Callable[[Any, int | None], LocalScore]]:
+        """BIC: the set score, which prices sampling and noise itself."""
+        return {BIC: self._bic}
+
+    def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
+        if score.penalty_discount != 1.0:
+            raise OptionError(
+                f"penalty_discount = {score.penalty_discount:g}: a release of {self.kind} prices "
+                "sampling and noise itself; use 1, or SetScore"
+            )
+        default = self.default_score()
+        return (
+            default
+            if max_parents is None
+            else SetScore(self, **{**default.options, "max_parents": max_parents})
+        )
+
+    def default_score(self) -> SetScore:
+        """The set score."""
+        return SetScore(self)
+
+    def redraw(
+        self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None
+    ) -> Callable[[jax.Array], Release]:
+        """From the conditional tables of the measured families."""
+        return redrawn(
+            self, fit_tables(self, adjacency), kind or self.bought or self.default_kind()
+        )
+
+    def _precision(self) -> np.ndarray:
+        # Of Gaussian noise the singles' is the same whatever the rows are; later tables of Laplace
+        # noise tell about them, too.
+        columns = range(len(self.names)) if self.cost.delta > 0 else range(0)
+        return np.array([self.variances[j,] for j in columns])
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({len(self.names)} columns, {len(self.interactions)} sets, "
+            f"n_samples={self.n_samples}; {self.cost})"
+        )
+
+    def _least_variance(self, epsilon: float, rho: float) -> tuple[float, float] | None:
+        """Any measurement of R_S of squared sensitivity m costs at least m / (2 v) of rho, or the
+        root of 2 m / v of epsilon; several add up.
+        """
+        squared = {
+            s: interaction_sensitivity_squared(tuple(sorted(self.cardinalities[j] for j in s)))
+            for s in self.variances
+        }
+        price = 1 / (2 * rho) if self.noise is MarginalsNoise.GAUSSIAN else 2 / epsilon**2
+        found = [(self.variances[s], m * price) for s, m in squared.items() if m > 0]
+        return min(found, key=lambda pair: pair[0] / pair[1], default=None)
+
+    def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        sets = list(self.interactions)
+        header = {
+            "sets": [list(s) for s in sets],
+            "candidates": [list(c) for c in self.candidates],
+            "noise": self.noise.value,
+        }
+        values = np.concatenate([np.zeros(0), *(self.interactions[s].ravel() for s in sets)])
+        return header, {
+            "values": values,
+            "variances": np.array([self.variances[s] for s in sets], dtype=np.float64),
+        }
+
+    @classmethod
+    def _from_parts(
+        cls, common: Mapping[str, Any], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> ReleasedInteractions:
+        k = [cardinality or 1 for cardinality in common["domain"].cardinalities]
+        sets = [tuple(int(j) for j in s) for s in header["sets"]]
+        shapes = [tuple(k[j] - 1 for j in s) for s in sets]
+        parts = np.split(
+            arrays["values"].astype(np.float64),
+            np.cumsum([math.prod(shape) for shape in shapes])[:-1],
+        )
+        return cls(
+            interactions={
+                s: part.reshape(shape) for s, part, shape in zip(sets, parts, shapes, strict=True)
+            },
+            variances=dict(zip(sets, arrays["variances"].astype(np.float64).tolist(), strict=True)),
+            candidates=tuple(tuple(int(j) for j in c) for c in header["candidates"]),
+            # files from before there was a choice
+            noise=MarginalsNoise(header.get("noise", "discrete-gaussian")),
+            **cls._own_parts(header),
+            **common,
+        )
+
+    @classmethod
+    def _own_parts(cls, header: Mapping[str, Any]) -> dict[str, Any]:
+        """What a subclass keeps beside, from its header."""
+        return {}

@@ -1,0 +1,245 @@
+"""Log-linear models of noisy pairs: the fit, the choice of pairs, the purchase, the file."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import jaxcd
+from jaxcd.citests import Query
+from jaxcd.errors import OptionError
+from jaxcd.ops.interactions import interaction
+from jaxcd.privacy import NO_PRIVACY, Budget
+from jaxcd.releases import LogLinear, Marginals, Release, ReleasedLogLinear, SetScore
+from jaxcd.releases.tables import log_linear_fit as fit
+from tests.helpers import coded, refused, sampled, simulated
+
+dataset = functools.partial(coded, kind=jaxcd.Categorical)
+
+
+def chain(n: int, *, seed: int, d: int = 5, keep: float = 0.8, levels: int = 2) -> np.ndarray:
+    """v0 -> v1 -> ...: each copies the one before it with probability ``keep``."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, levels, (n, d))
+    for j in range(1, d):
+        rows[:, j] = np.where(rng.random(n) < keep, rows[:, j - 1], rows[:, j])
+    return rows
+
+
+def collider(n: int, *, seed: int) -> np.ndarray:
+    """v0 -> v2 <- v1, v2 -> v3."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 2, (2, n))
+    c = (rng.random(n) < 0.1 + 0.4 * a + 0.4 * b).astype(int)
+    d = np.where(rng.random(n) < 0.85, c, rng.integers(0, 2, n))
+    return np.stack([a, b, c, d], axis=1)
+
+
+def noisy_of(
+    rows: np.ndarray, levels: tuple[int, ...], *, variance: float, seed: int = 0
+) -> fit.NoisyInteractions:
+    rng = np.random.default_rng(seed)
+    d, values = len(levels), {}
+    for s in [*((j,) for j in range(d)), *itertools.combinations(range(d), 2)]:
+        table = np.zeros([levels[j] for j in s])
+        np.add.at(table, tuple(rows[:, j] for j in s), 1)
+        exact = interaction(table)
+        values[s] = exact + math.sqrt(variance) * rng.normal(size=exact.shape)
+    return fit.NoisyInteractions(levels, len(rows), values, dict.fromkeys(values, variance))
+
+
+@pytest.mark.parametrize("variance", [0.0, 400.0])
+def test_the_fit_is_the_minimum(variance: float):
+    """Against a general minimiser of the objective, on the joint table of all cells."""
+    levels = (2, 3, 2)
+    noisy = noisy_of(chain(2_000, seed=1, d=3) % np.array(levels), levels, variance=variance)
+    terms = [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2)]
+    model = fit.fit_model(noisy, terms)
+    features = []
+    for s in terms:
+        for place in np.ndindex(*(levels[j] - 1 for j in s)):
+            unit = np.zeros([levels[j] - 1 for j in s])
+            unit[place] = 1
+            table = np.zeros(levels)
+            for cell in np.ndindex(*levels):
+                one = np.zeros([levels[j] for j in s])
+                one[tuple(cell[j] for j in s)] = 1
+                table[cell] = (interaction(one) * unit).sum()
+            features.append(table.ravel())
+    phi = np.array(features)
+    y = np.concatenate([noisy.values[s].ravel() for s in terms])
+    cells = np.concatenate(
+        [np.full(noisy.values[s].size, float(math.prod(levels[j] for j in s))) for s in terms]
+    )
+    ridge = 0.005 * (variance + 2_000 / cells)
+
+    def objective(theta: np.ndarray) -> float:
+        log_z = float(np.log(np.exp(theta @ phi).sum()))
+        return (2_000 * log_z - theta @ y + 0.5 * ridge @ theta**2) / 2_000
+
+    best = optimize.minimize(objective, np.zeros(len(y)), method="BFGS", options={"gtol": 1e-7})
+    found = np.concatenate([model.theta[s].ravel() for s in terms])
+    assert objective(found) <= best.fun + 1e-6
+    np.testing.assert_allclose(found, best.x, atol=0.02)
+
+
+def test_without_noise_the_model_holds_the_tables():
+    rows = collider(5_000, seed=2)
+    release = LogLinear().release(dataset(rows, 2, 2, 2, 2), budget=NO_PRIVACY)
+    assert set(release.variances.values()) == {0.0}
+    for pair in release.pairs:
+        table = np.zeros((2, 2))
+        np.add.at(table, tuple(rows[:, j] for j in pair), 1)
+        assert np.abs(release.table(pair) - table).max() < 25  # half a percent of n
+    measured = Marginals().release(dataset(rows, 2, 2, 2, 2), budget=NO_PRIVACY)
+    assert jaxcd.search(release).graph == jaxcd.search(measured).graph
+
+
+@pytest.mark.parametrize("variance", [0.0, 900.0])
+def test_a_chain_is_explained_by_its_neighbours(variance: float):
+    kept: list[set[tuple[int, int]]] = []
+    for seed in range(10):
+        noisy = noisy_of(chain(5_000, seed=seed, d=7), (2,) * 7, variance=variance, seed=seed)
+        pairs, model = fit.select_pairs(noisy, alpha=0.001, max_cells=4096)
+        kept.append(set(pairs))
+        assert {(j, j + 1) for j in range(6)} <= set(pairs)
+    # 15 other pairs in each, at a level of .001
+    assert sum(len(pairs) - 6 for pairs in kept) <= 3
+
+
+def test_levels_of_the_choice_are_kept_under_noise():
+    """Independent columns: a forest at its level, and nothing beside it."""
+    n_false = 0
+    for seed in range(40):
+        rows = np.random.default_rng(seed).integers(0, 3, (2_000, 6))
+        noisy = noisy_of(rows, (3,) * 6, variance=2_000.0, seed=seed)
+        pairs, _ = fit.select_pairs(noisy, alpha=0.001, max_cells=4096)
+        n_false += len(pairs)
+    assert stats.binom.sf(n_false - 1, 40 * 15, 0.02) > 1e-4
+
+
+def test_cliques_stay_within_their_cells():
+    rng = np.random.default_rng(0)
+    rows = (rng.integers(0, 2, (4_000, 1)) + (rng.random((4_000, 8)) < 0.2)) % 2
+    noisy = noisy_of(rows, (2,) * 8, variance=0.0)
+    pairs, model = fit.select_pairs(noisy, alpha=0.5, max_cells=16)
+    assert model.tree.n_cells <= 16
+    more = fit.collider_pairs(pairs, (2,) * 8, max_cells=16)
+    assert fit.fit_model(noisy, [*pairs, *more]).tree.n_cells <= 16
+    wanted = {
+        tuple(sorted((a, c)))
+        for (a, b), (c, e) in itertools.permutations([*pairs, *(p[::-1] for p in pairs)], 2)
+        if b == e and a != c
+    }
+    assert set(fit.collider_pairs(pairs, (2,) * 8)) == wanted - set(pairs)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_the_price_is_the_budget(delta: float):
+    data = dataset(chain(20_000, seed=4), *(2,) * 5)
+    release = LogLinear().release(data, budget=Budget(2.0, delta))
+    assert (release.cost.epsilon, release.cost.delta, release.cost.proven) == (2.0, delta, True)
+    assert release.spent.epsilon == pytest.approx(2.0, rel=1e-6) and len(release.charges) == 2
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_later_rounds_see_released_numbers_only(monkeypatch: pytest.MonkeyPatch, delta: float):
+    """With round 1's answers replaced by fixed ones, two data sets give the same questions."""
+    from jaxcd.releases.tables import marginal_purchase
+
+    asked: list[list[tuple[object, ...]]] = []
+    original = marginal_purchase.Purchase._noisy
+
+    def fixed(self, values, sensitivity, price, pad, label):  # type: ignore[no-untyped-def]
+        noisy, variance = original(self, values, sensitivity, price, pad, label)
+        asked[-1].append((label, len(noisy), sensitivity, price))
+        return 300 * np.random.default_rng(len(noisy)).normal(size=len(noisy)), variance
+
+    monkeypatch.setattr(marginal_purchase.Purchase, "_noisy", fixed)
+    found = []
+    for seed in (1, 2):
+        asked.append([])
+        data = dataset(chain(1_000, seed=seed), *(2,) * 5)
+        bought = LogLinear().release(data, budget=Budget(2.0, delta), noise=simulated())
+        found.append((bought.pairs, bought.candidates))
+    assert asked[0] == asked[1] and len(asked[0]) == 2 and found[0] == found[1]
+
+
+def test_the_model_comes_back_from_a_file(tmp_path):
+    release = LogLinear().release(
+        sampled("asia", 5_000), budget=Budget(1.0, 1e-6), noise=simulated(3)
+    )
+    loaded = Release.load(release.save(tmp_path / "bought.npz"))
+    assert isinstance(loaded, ReleasedLogLinear) and loaded.pairs == release.pairs
+    assert loaded.bought == LogLinear()
+    np.testing.assert_allclose(loaded.table((0, 1, 2)), release.table((0, 1, 2)))
+    assert jaxcd.search(loaded).graph == jaxcd.search(release).graph
+
+
+def test_the_score_is_equal_for_equivalent_graphs():
+    release = LogLinear().release(
+        dataset(collider(5_000, seed=5), 2, 2, 2, 2), budget=Budget(1.0, 1e-6), noise=simulated(1)
+    )
+    score = release.default_score()
+    assert isinstance(score, SetScore) and score.options["noise_price"] == pytest.approx(1.0)
+    arcs = ([(0, 1), (1, 2)], [(1, 0), (1, 2)], [(2, 1), (1, 0)])
+    totals = []
+    for each in arcs:
+        adjacency = np.zeros((4, 4), dtype=bool)
+        for a, b in each:
+            adjacency[a, b] = True
+        totals.append(score.total(adjacency))
+    np.testing.assert_allclose(totals, totals[0], atol=1e-6)
+
+
+def test_more_is_found_in_few_rows_than_by_three_rounds():
+    """The case it is made for: noise as large as the counts."""
+    skeleton = {"LogLinear": 0.0, "Marginals": 0.0}
+    for seed in range(4):
+        data = dataset(chain(1_000, seed=seed, d=8, keep=0.6, levels=3), *(3,) * 8)
+        for kind in (LogLinear(), Marginals()):
+            noise = simulated(seed)
+            run = jaxcd.search(kind.release(data, budget=Budget(0.5, 1e-6), noise=noise))
+            beside = np.eye(8, k=1) + np.eye(8, k=-1)
+            path = jaxcd.MixedGraph(run.graph.names, 3 * beside.astype(int))
+            skeleton[type(kind).__name__] += jaxcd.metrics.skeleton_f1(run.graph, path)
+    assert skeleton["LogLinear"] > skeleton["Marginals"] + 0.4 and skeleton["LogLinear"] > 2
+
+
+def test_tests_on_the_model_keep_their_level():
+    """Columns that are independent given one between them, which the model must not join."""
+    p_values = []
+    for seed in range(30):
+        data = dataset(chain(3_000, seed=seed, d=3), 2, 2, 2)
+        release = LogLinear().release(data, budget=Budget(2.0, 1e-6), noise=simulated(seed))
+        prepared, query = release.prepare_test(jaxcd.ChiSquare()), Query.of(0, 2, (1,))
+        answer = prepared.evaluate(prepared.bucket(query), [query], alpha=0.05)
+        p_values.append(math.exp(float(answer.log_pvalue[0])))
+    assert np.mean(np.array(p_values) < 0.05) <= 0.2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"shares": (1.0,)},
+        {"shares": (1.0, -1.0)},
+        {"alpha": 0.0},
+        {"max_cells": 1.0},
+        {"max_clique_cells": 4},
+        {"max_candidates": 17},
+    ],
+)
+def test_wrong_options(wrong):
+    refused(OptionError, next(iter(wrong)), LogLinear, **wrong)
+
+
+def test_too_large_tables_are_refused():
+    data = dataset(np.random.default_rng(0).integers(0, 4, (500, 5)), *(4,) * 5)
+    release = LogLinear().release(data, budget=NO_PRIVACY)
+    assert release.is_measured((0, 1, 2)) and not release.is_measured((0, 1, 2, 3))
+    refused(OptionError, "columns", release.table, (0, 1, 2, 3))
