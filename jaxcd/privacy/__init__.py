@@ -39,6 +39,14 @@ from .events import (
     PureEvent,
     ZCDPEvent,
 )
+from .gdp import (
+    epsilon_to_gdp_rho,
+    gdp_rho_to_epsilon,
+    gdp_rho_to_pure,
+    gdp_rho_to_range,
+    pure_to_gdp_rho,
+    range_to_gdp_rho,
+)
 from .ledger import Ledger, LedgerEntry, LedgerPart, PrivacyFilter
 from .ledger_file import LedgerFile
 from .mechanisms import (
@@ -97,18 +105,24 @@ __all__ = [
     "ZCDPEvent",
     "amplified_epsilon",
     "epsilon_lower_bound",
+    "epsilon_to_gdp_rho",
     "epsilon_to_rho",
     "exponential_to_rho",
     "gaussian",
     "gaussian_sigma",
+    "gdp_rho_to_epsilon",
+    "gdp_rho_to_pure",
+    "gdp_rho_to_range",
     "integer_sensitivity",
     "laplace",
     "noise_scale",
     "keeps_what_is_paid",
     "open_account",
     "paying",
+    "pure_to_gdp_rho",
     "pure_to_rho",
     "quantise",
+    "range_to_gdp_rho",
     "receipt_of",
     "rho_to_epsilon",
     "rho_to_exponential",
