@@ -170,13 +170,13 @@ REGISTRY: tuple[Entry, ...] = (
     Entry(
         "jaxcd.privacy.noise:SecureNoise",
         Role.NOISE,
-        ("privacy/test_noise.py", "privacy/test_mechanisms.py"),
+        ("privacy/test_noise.py", "privacy/test_mechanisms.py", "privacy/test_rounded_gaussian.py"),
         ("noise-zero", "noise-reused", "subset-biased"),
     ),
     Entry(
         "jaxcd.privacy.noise:_SecureSampler",
         Role.NOISE,
-        ("privacy/test_noise.py", "privacy/test_mechanisms.py"),
+        ("privacy/test_noise.py", "privacy/test_mechanisms.py", "privacy/test_rounded_gaussian.py"),
         ("noise-zero",),
     ),
     Entry(
