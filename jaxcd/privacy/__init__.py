@@ -18,7 +18,7 @@ from .accountant import (
     receipt_of,
 )
 from .audit import SensitivityWitness, epsilon_lower_bound, search_sensitivity
-from .budget import NO_PRIVACY, Budget, NoPrivacy, PrivacyCost, Relation
+from .budget import NO_PRIVACY, Accounting, Budget, NoPrivacy, PrivacyCost, Relation
 from .claims import PUBLIC, GuaranteeClaim, claiming
 from .conversion import (
     amplified_epsilon,
@@ -33,6 +33,7 @@ from .conversion import (
 from .events import (
     ExponentialMechanismEvent,
     FailureEvent,
+    GaussianEvent,
     Law,
     MechanismRecord,
     PrivacyEvent,
@@ -74,10 +75,12 @@ __all__ = [
     "VECTOR_GRID",
     "AboveThreshold",
     "Accountant",
+    "Accounting",
     "Budget",
     "Entry",
     "ExponentialMechanismEvent",
     "FailureEvent",
+    "GaussianEvent",
     "GuaranteeClaim",
     "claiming",
     "Law",

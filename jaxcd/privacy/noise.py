@@ -139,7 +139,8 @@ class SecureNoise(NoiseSource):
         Discrete Laplace and Gaussian draws, and Gumbel maxima, are exact in distribution (OpenDP's
         samplers on integers and rationals, no floating point); the others are derived from them, or
         from ``os.urandom``, exactly (for rounded Gaussian draws, where doubles decide what they
-        surely can, :mod:`jaxcd.privacy.rounded_gaussian` has the proof). There is no seed, and nothing to reproduce.
+        surely can, :mod:`jaxcd.privacy.rounded_gaussian` has the proof). There is no seed, and
+        nothing to reproduce.
 
     Example:
         >>> import jax, jaxcd

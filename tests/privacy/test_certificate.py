@@ -923,7 +923,7 @@ def lied(monkeypatch: pytest.MonkeyPatch, lie: str) -> None:
             ledgers, "epsilon_to_rho", lambda epsilon, delta: 1.5 * told_rho(epsilon, delta)
         )
     elif lie == "sums":
-        monkeypatch.setattr(ledgers.Sums, "plus", lambda sums, event: sums)
+        monkeypatch.setattr(ledgers.Sums, "plus", lambda sums, event, accounting: sums)
     elif lie == "half":
         monkeypatch.setattr(
             ledgers,
