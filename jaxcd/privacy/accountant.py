@@ -505,11 +505,11 @@ def _new_account(
     return accountant
 
 
-def _pure_rho(own: Ledger) -> float:
-    """The rho of one pure event of the whole epsilon, and more than that of many."""
-    if own.accounting is Accounting.GAUSSIAN:
-        return pure_to_gdp_rho(own.remaining_epsilon) if own.remaining_epsilon > 0 else 0.0
-    return own.remaining_epsilon**2 / 2
+def _pure_rho(epsilon: float, accounting: Accounting) -> float:
+    """The rho of one pure event of the whole epsilon."""
+    if accounting is Accounting.GAUSSIAN and epsilon > 0:
+        return pure_to_gdp_rho(epsilon)
+    return epsilon**2 / 2
 
 
 def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, pure: bool) -> None:
@@ -526,7 +526,10 @@ def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, 
     epsilon, rho = ledger.remaining_epsilon, ledger.remaining_rho
     fits = own.remaining_rho <= rho
     if pure or not budget.delta > failure_delta:
-        fits = own.remaining_epsilon <= epsilon or _pure_rho(own) <= rho
+        fits = (
+            own.remaining_epsilon <= epsilon
+            or _pure_rho(own.remaining_epsilon, ledger.accounting) <= rho
+        )
     if failure_delta > ledger.remaining_failures:
         raise OptionError(
             f"ledger: the run needs {failure_delta:g} of delta for failures, and the ledger has "

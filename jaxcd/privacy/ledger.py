@@ -90,7 +90,9 @@ total.
 An interactive mechanism (AboveThreshold) is one event from the moment it is charged, also when
 other events come between its answers: the mechanisms' noises are independent, so the probability of
 a transcript is a product over mechanisms, and step 1 stands with one factor a mechanism; for step 2
-see Haney et al. 2023 (concurrent composition).
+see Haney et al. 2023 (concurrent composition), and Vadhan and Zhang 2023 for step 2': an
+interactive pure mechanism is an interactive function of one randomised response of the same
+epsilon, which may be drawn when the event is charged; what follows is post-processing.
 
 Sums are exact (rational numbers), and compared with the budget without a tolerance. To let k equal
 events fill a budget, take their sizes from :func:`jaxcd.privacy.rounding.split`, which rounds down.
@@ -522,11 +524,11 @@ class Ledger(PrivacyFilter):
 
 def check_same_accounting(budget: Budget | NoPrivacy, under: PrivacyFilter | None) -> None:
     """Raise OptionError where a ledger is to stand under one with another accounting: their rhos
-    are not the same.
+    are not the same.  Without a delta a ledger admits pure events only, which every other takes.
     """
     if under is None or isinstance(budget, NoPrivacy) or isinstance(under.budget, NoPrivacy):
         return
-    if under.accounting is not budget.accounting:
+    if budget.delta > 0 and under.accounting is not budget.accounting:
         raise OptionError(
             f"ledger: it has the accounting {under.accounting.value!r}, and the budget has "
             f"{budget.accounting.value!r}; give the budget accounting=Accounting."

@@ -171,7 +171,7 @@ REGISTRY: tuple[Entry, ...] = (
         "jaxcd.privacy.noise:SecureNoise",
         Role.NOISE,
         ("privacy/test_noise.py", "privacy/test_mechanisms.py", "privacy/test_rounded_gaussian.py"),
-        ("noise-zero", "noise-reused", "subset-biased"),
+        ("noise-zero", "noise-reused", "subset-biased", "rounded-unweighted", "rounded-half"),
     ),
     Entry(
         "jaxcd.privacy.noise:_SecureSampler",

@@ -207,6 +207,9 @@ def test_parts_and_ledgers_above():
     below.charge(GaussianEvent(below.remaining_rho))
     refused(OptionError, "accounting", Ledger, Budget(0.5, 1e-7), under=Ledger(BUDGET))
     refused(OptionError, "accounting", Ledger, BUDGET, under=Ledger(Budget(2.0, 1e-6)))
+    above = Ledger(BUDGET)
+    Ledger(Budget(0.25), under=above).charge(PureEvent(0.25))  # without a delta: pure events only
+    assert above.rho_total == pure_to_gdp_rho(0.25)
 
 
 class _Kept(Quick):
@@ -344,6 +347,8 @@ def test_ledger_file(tmp_path):
     assert jaxcd.verify(again.certificate()).holds and jaxcd.verify(path).holds
     options = dict(budget=Budget(0.1, 1e-7), ledger=again)
     refused(OptionError, "accounting", jaxcd.release, data, jaxcd.Marginals(), **options)
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=Budget(0.01), ledger=again)
+    assert bought.cost.proven and again.records[-1]["gdp_rho"] == pure_to_gdp_rho(0.01)
     refused(PrivacyError, "GaussianEvent", again.charge, ZCDPEvent(1e-4))
     refused(OptionError, "budget", LedgerFile, path, data_set="a", budget=Budget(1.0, 1e-6))
     for part in split(again.remaining_rho, [1.0] * 3):
