@@ -79,6 +79,7 @@ _CURE = "give a small positive number such as 1e-6; delta=0 has no conversion fr
 _ULP = 2.0**-52
 _MILLS = 1e-13  # relative error of Mills' ratio by erfcx
 _LIBRARY = 2.0**-46  # of the error functions: 64 units in the last place
+_LARGE = 2.0**40  # epsilons from here on are converted by zCDP, which Gaussian noise has too
 _FREE = 2.0**-44  # of delta, left for what happens less often than any float can say
 
 
@@ -100,9 +101,9 @@ def _log_delta(epsilon: float, mu: float) -> float:
     a, b, error = quotient - half, quotient + half, 8 * _ULP * (quotient + half)
     if a < -8 or not math.isfinite(quotient + half) or error > 0.1:
         return 0.0
-    low, high = a - error, b + error
-    direct = _mills(low) * (1 + _MILLS) - _mills(high) * (1 - _MILLS)
-    difference = min(direct, mu * (_slope(low) + _slope(high)) / 2 * (1 + 8 * _ULP))
+    low = a - error  # R and -R' fall
+    direct = _mills(low) * (1 + _MILLS) - _mills(b + error) * (1 - _MILLS)
+    difference = min(direct, mu * (_slope(low) + _slope(b - error)) / 2 * (1 + 8 * _ULP))
     square = a * a / 2
     parts = square, math.log(2 * math.pi) / 2, math.log(difference)
     rounding = 16 * _ULP * (1 + sum(abs(part) for part in parts)) + (abs(a) + error) * error
@@ -124,7 +125,7 @@ def gdp_rho_to_epsilon(rho: float, delta: float) -> float:
         delta: in (0, 1).
 
     Returns:
-        epsilon, never below the exact one, and never above that of zCDP.
+        epsilon, never below the exact one.
 
     Raises:
         OptionError: an argument is out of its range.
@@ -148,9 +149,12 @@ def gdp_rho_to_epsilon(rho: float, delta: float) -> float:
 def _gdp_rho_to_epsilon(rho: float, delta: float) -> float:
     if rho < 1e140 and _fits(0.0, rho, delta):
         return 0.0
-    low, high = 0.0, rho_to_epsilon(rho, delta)  # Gaussian noise is rho-zCDP
-    if not rho < 1e140:
-        return high
+    concentrated = rho_to_epsilon(rho, delta)  # Gaussian noise is rho-zCDP
+    low, high = 0.0, concentrated
+    while rho < 1e140 and high < _LARGE and not _fits(high, rho, delta):
+        high = max(2 * high, 1e-300)
+    if not (rho < 1e140 and high < _LARGE):
+        return concentrated
     for _ in range(200):
         middle = 0.5 * (low + high)
         if not low < middle < high:
@@ -173,7 +177,7 @@ def epsilon_to_gdp_rho(epsilon: float, delta: float) -> float:
         delta: in (0, 1).
 
     Returns:
-        rho, never below that of zCDP.
+        rho.
 
     Raises:
         OptionError: an argument is out of its range.
@@ -189,8 +193,12 @@ def epsilon_to_gdp_rho(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _epsilon_to_gdp_rho(epsilon: float, delta: float) -> float:
-    concentrated = low = epsilon_to_rho(epsilon, delta)
+    low = epsilon_to_rho(epsilon, delta)
+    if epsilon >= _LARGE:
+        return low
     high = max(2 * low, 1e-300)
+    while low > 0 and not _fits(epsilon, low, delta):
+        low, high = low / 2, low
     while high < 1e140 and _fits(epsilon, high, delta):
         low, high = high, 2 * high
     for _ in range(200):
@@ -203,9 +211,9 @@ def _epsilon_to_gdp_rho(epsilon: float, delta: float) -> float:
             high = middle
     rho, step = low, 1e-15
     # the bound is not exactly monotone
-    while rho > concentrated and _gdp_rho_to_epsilon(rho, delta) > epsilon:
+    while rho > 0 and _gdp_rho_to_epsilon(rho, delta) > epsilon:
         rho, step = rho * (1 - step), 2 * step
-    return max(rho, concentrated)
+    return rho
 
 
 def pure_to_gdp_rho(epsilon: float) -> float:

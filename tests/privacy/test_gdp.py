@@ -170,3 +170,19 @@ def test_a_range_has_its_inverse():
     for epsilon in (0.01, 1.0, 7.0, 900.0):
         rho = range_to_gdp_rho(epsilon)
         assert range_to_gdp_rho(gdp_rho_to_range(rho)) <= rho
+
+
+def test_large_numbers_are_converted_by_zcdp():
+    assert epsilon_to_gdp_rho(1e13, 1e-6) == epsilon_to_rho(1e13, 1e-6)
+    assert gdp_rho_to_epsilon(1e200, 1e-6) >= 1e200
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(-9, 6), st.floats(-300, -0.001))
+def test_a_budget_leaves_what_saturation_needs(log_epsilon, log_delta):
+    epsilon, delta = 10.0**log_epsilon, 10.0**log_delta
+    rho = epsilon_to_gdp_rho(epsilon, delta)
+    assert rho > 0 and gdp_rho_to_epsilon(rho, delta) <= epsilon
+    with mp.workdps(60):
+        exact = delta_of(epsilon, mp.sqrt(2 * mp.mpf(rho)))
+        assert exact <= mp.mpf(delta) * (1 - mp.mpf(2) ** -45)
