@@ -1012,6 +1012,8 @@ def test_verification_uses_none_of_the_ledgers_arithmetic(monkeypatch: pytest.Mo
             (
                 "rho_to_epsilon",
                 "epsilon_to_rho",
+                "gdp_rho_to_epsilon",
+                "epsilon_to_gdp_rho",
                 "total_spent",
                 "total_guarantee",
                 "_add",

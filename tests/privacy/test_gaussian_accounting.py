@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 import jaxcd
+from jaxcd.decisions.noisy_threshold import Noise
 from jaxcd.errors import BudgetExhausted, FormatError, OptionError, PrivacyError
 from jaxcd.privacy import (
     Accountant,
@@ -283,6 +284,7 @@ def test_releases(kind, tmp_path):
     "decider",
     [
         jaxcd.NoisyThreshold(),
+        jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN),
         jaxcd.LevelwiseGaussian(),
         jaxcd.SparseVector(),
         jaxcd.ExponentialSelect(),
@@ -295,6 +297,17 @@ def test_searches(decider):
     )
     assert result.cost.accounting is Accounting.GAUSSIAN and result.cost.proven
     assert jaxcd.verify(result.certificate()).holds
+
+
+def test_two_pairs_share_a_budget_with_its_accounting():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 300)
+    y = np.clip(x**3 + rng.uniform(-0.1, 0.1, 300), -1, 1)
+    found = jaxcd.anm_batch(
+        [(x, y), (y, x)], bounds=((-1, 1), (-1, 1)), budget=BUDGET, key=jax.random.key(0)
+    )
+    assert all(each.cost.accounting is Accounting.GAUSSIAN for each in found)
+    assert all(jaxcd.verify(each.certificate()).holds for each in found)
 
 
 def test_certificates_are_recomputed():
