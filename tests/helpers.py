@@ -109,6 +109,9 @@ class Quick(NoiseSampler):
     def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:
         return np.rint(self._rng.standard_normal(size) * sigma * self._factor).astype(np.int64)
 
+    def rounded_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:
+        return self.discrete_gaussian(sigma, size, index=index)
+
     def subset(self, n: int, m: int, *, index: int) -> np.ndarray:
         mask = np.zeros(n, dtype=bool)
         mask[self._rng.permutation(n)[:m]] = True

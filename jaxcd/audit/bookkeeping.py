@@ -27,10 +27,13 @@ from jaxcd.citests import Sensitivity
 from jaxcd.privacy import (
     AboveThreshold,
     Accountant,
+    ExponentialMechanismEvent,
+    GaussianEvent,
     Ledger,
     NoiseSource,
     PureEvent,
     ZCDPEvent,
+    gaussian,
     laplace,
 )
 from jaxcd.privacy.certificate import certificate_digest
@@ -111,6 +114,77 @@ def _zcdp_sums() -> str | None:
     limit = Ledger(budget).rho_limit
     admitted = _fill(budget, ZCDPEvent(limit / 4, "a"), 50)
     return None if admitted == 4 else f"{admitted} events of a quarter of the budget"
+
+
+_GAUSSIAN = jaxcd.privacy.Accounting.GAUSSIAN
+
+
+def _gaussian_delta(epsilon: float, rho: float) -> float:
+    """The delta at epsilon of Gaussian noise of this rho (Balle and Wang 2018)."""
+    mu = math.sqrt(2 * rho)
+    return float(
+        special.ndtr(mu / 2 - epsilon / mu)
+        - math.exp(epsilon + special.log_ndtr(-mu / 2 - epsilon / mu))
+    )
+
+
+def _gaussian_conversion() -> str | None:
+    for epsilon, delta in ((0.1, 1e-6), (1.0, 1e-6), (4.0, 1e-3), (10.0, 1e-9)):
+        budget = jaxcd.Budget(epsilon, delta, accounting=_GAUSSIAN)
+        exact = _gaussian_delta(epsilon, Ledger(budget).rho_limit)
+        if not exact <= delta * (1 + 1e-9):
+            return f"{budget} admits Gaussian noise of delta = {exact:.3g}"
+        for k in (2, 5):
+            at = group_cost(Ledger(budget).guarantee, k).epsilon
+            exact = _gaussian_delta(at, Ledger(budget).rho_limit * k * k)
+            if not exact <= delta * (1 + 1e-9):
+                return f"for {k} rows {budget} states epsilon {at:.6g}, where delta is {exact:.3g}"
+    return None
+
+
+def _gaussian_sums() -> str | None:
+    """One rule beside the sum of epsilons; pure events and selections at no less than the exact
+    trade-off asks for.
+    """
+    budget = jaxcd.Budget(1.0, 1e-6, accounting=_GAUSSIAN)
+    limit = Ledger(budget).rho_limit
+    admitted = _fill(budget, GaussianEvent(limit / 4, "a"), 50)
+    if admitted != 4:
+        return f"{admitted} events of a quarter of the budget"
+    # The pair of laws that is the worst of its kind has this total variation, and Gaussian noise
+    # of mu has 2 Phi(mu/2) - 1.
+    for event, share in ((PureEvent, 2), (ExponentialMechanismEvent, 4)):
+        mu = 2 * math.sqrt(2) * float(special.erfinv(math.tanh(0.02 / share)))
+        admitted, most = _fill(budget, event(0.02, "a"), 999), math.floor(limit / (mu**2 / 2))
+        if admitted > max(most, 50):
+            return f"{admitted} of {event.__name__}(.02), and {most} fit"
+    try:
+        Ledger(budget).charge(ZCDPEvent(limit / 4, "a"))
+    except (jaxcd.errors.PrivacyError, jaxcd.errors.BudgetExhausted):
+        return None
+    return "an event of which only the zCDP is known was admitted"
+
+
+class _Rounded(Drawing):
+    def __init__(self) -> None:
+        super().__init__(Tapping(), 0)
+        self.laws: list[str] = []
+
+    def rounded_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:
+        self.laws.append("rounded Gaussian")
+        return np.zeros(size, dtype=np.int64)
+
+    def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:
+        self.laws.append("discrete Gaussian")
+        return np.zeros(size, dtype=np.int64)
+
+
+def _rounded_noise() -> str | None:
+    budget, sampler = jaxcd.Budget(1.0, 1e-6, accounting=_GAUSSIAN), _Rounded()
+    gaussian(Accountant(Ledger(budget), sampler), [1.0], sensitivity=1.0, rho=0.01, label="a")
+    if sampler.laws != ["rounded Gaussian"]:
+        return f"{sampler.laws} is drawn, which is not Gaussian differentially private"
+    return None
 
 
 def _amplification() -> str | None:
@@ -402,6 +476,9 @@ BOOKKEEPING: Checks = {
         ("composition: conversion of zCDP", _conversion),
         ("composition: pure events add up", _pure_sums),
         ("composition: zCDP events add up", _zcdp_sums),
+        ("composition: conversion of Gaussian privacy", _gaussian_conversion),
+        ("composition: Gaussian accounting adds up", _gaussian_sums),
+        ("composition: Gaussian accounting draws rounded noise", _rounded_noise),
         ("composition: amplification by subsets", _amplification),
         ("composition: a charge that does not fit draws nothing", _refused_first),
         ("composition: charges of threads", _threads),

@@ -89,6 +89,23 @@ def _secure_noise(quick: bool) -> Iterator[Finding]:
     )
 
 
+def _rounded_gaussian(quick: bool) -> Iterator[Finding]:
+    """Chi-square tests of rounded Gaussian draws, with sigmas small enough to tell them from
+    discrete Gaussian ones.
+    """
+    sampler, n = SecureNoise().start(), 4_000 if quick else 40_000
+    for sigma in (0.4, 1.3):
+        ends = np.append(np.arange(-2, 3) - 0.5, 2.5) / sigma
+        inner = np.diff(special.ndtr(ends))
+        expected = np.array([special.ndtr(ends[0]), *inner, special.ndtr(-ends[-1])]) * n
+        draws = np.clip(sampler.rounded_gaussian(sigma, n, index=0), -3, 3)
+        counts = np.bincount(draws + 3, minlength=7)
+        keep = expected > 5
+        counts = np.append(counts[keep], counts[~keep].sum())
+        expected = np.append(expected[keep], max(expected[~keep].sum(), 5.0))
+        yield _fits(f"law of the noise: rounded Gaussian, sigma {sigma}", counts, expected)
+
+
 def _fits(subject: str, counts: np.ndarray, expected: np.ndarray) -> Finding:
     pvalue = float(stats.chi2.sf(((counts - expected) ** 2 / expected).sum(), len(expected) - 1))
     return _yes("law", subject, pvalue > SURE, f"the draws do not follow it: p = {pvalue:.3g}")
@@ -279,6 +296,7 @@ def _whole_release(quick: bool) -> Iterator[Finding]:
 
 LAWS: Checks = {
     "laws: secure noise": _secure_noise,
+    "laws: rounded Gaussian": _rounded_gaussian,
     "laws: noise is drawn anew": _fresh_noise,
     "laws: subsets": _uniform_subsets,
     "laws: failure probabilities": _stability,

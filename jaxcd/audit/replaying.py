@@ -162,6 +162,9 @@ class Drawing(NoiseSampler):
         draws = np.rint(self._rng.standard_normal(size) * sigma).astype(np.int64)
         return self._keep(index, "gaussian", sigma, draws, self._tap.last.ravel())
 
+    def rounded_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:  # noqa: D102
+        return self.discrete_gaussian(sigma, size, index=index)
+
     def subset(self, n: int, m: int, *, index: int) -> np.ndarray:  # noqa: D102
         mask = np.zeros(n, dtype=bool)
         mask[self._rng.permutation(n)[:m]] = True
@@ -231,6 +234,9 @@ class Replaying(NoiseSampler):
         return self._moved("laplace", scale, size, index)
 
     def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:  # noqa: D102
+        return self._moved("gaussian", sigma, size, index)
+
+    def rounded_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:  # noqa: D102
         return self._moved("gaussian", sigma, size, index)
 
     def subset(self, n: int, m: int, *, index: int) -> np.ndarray:  # noqa: D102

@@ -31,7 +31,7 @@ import numpy as np
 from jaxcd.checks import check_number
 from jaxcd.errors import OptionError
 from jaxcd.ops import features
-from jaxcd.privacy import Accountant, rho_to_exponential, select_max, split
+from jaxcd.privacy import Accountant, select_max, split
 from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 
 __all__ = ["SCALE_SENSITIVITY", "BoughtBandwidths", "buy_scales", "scale_utilities"]
@@ -129,7 +129,7 @@ def buy_scales(
     parts = [choice.share / len(columns)] * len(columns) + [1 - choice.share]
     price = split(ledger.remaining_epsilon, parts)[0] if ledger.remaining_epsilon > 0 else 0.0
     if ledger.remaining_rho > 0:
-        price = max(price, rho_to_exponential(split(ledger.remaining_rho, parts)[0]))
+        price = max(price, ledger.selection_within(split(ledger.remaining_rho, parts)[0]))
     pad = max(1e-6, len(columns[0]) * 2.0**-30)
     chosen = [
         select_max(

@@ -36,7 +36,7 @@ from jaxcd.checks import check_number
 from jaxcd.decisions.base import DecisionRun, Frontier, Price, Question
 from jaxcd.decisions.measurements import margins_of
 from jaxcd.decisions.rounds import CountedDecider, PayingRun, answer_one_by_one, equal_pure_events
-from jaxcd.privacy import Accountant, PrivacyFilter, Sensitive, rho_to_exponential, select_max
+from jaxcd.privacy import Accountant, PrivacyFilter, Sensitive, select_max
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Session
 
@@ -52,7 +52,7 @@ def equal_selections(ledger: PrivacyFilter, n_events: int) -> float:
     """The largest epsilon such that ``n_events`` exponential mechanisms of it fit into what is
     left: sqrt(8 rho / n) under zCDP.
     """
-    return equal_pure_events(ledger, n_events, of_rho=rho_to_exponential)
+    return equal_pure_events(ledger, n_events, of_rho=ledger.selection_within)
 
 
 class _SelectRun(PayingRun):

@@ -14,15 +14,7 @@ from jaxcd.decisions.measurements import margins_of, released_margin, smallest_m
 from jaxcd.decisions.rounds import PayingRun, check_delta
 from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.ops import tails
-from jaxcd.privacy import (
-    Accountant,
-    NoPrivacy,
-    PrivacyFilter,
-    Sensitive,
-    rho_to_exponential,
-    select_max,
-    split,
-)
+from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, Sensitive, select_max, split
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Session
 from jaxcd.releases import ContrastMoments, release_contrast_moments
@@ -147,11 +139,11 @@ class _LevelwiseRun(PayingRun):
         )
         return for_pairs, for_sets
 
-    @staticmethod
-    def _selection_price(rho: float, n_choices: int) -> float:
+    def _selection_price(self, rho: float, n_choices: int) -> float:
         if n_choices == 0 or math.isinf(rho):
             return math.inf
-        return rho_to_exponential(split(rho, [1.0] * n_choices)[0])
+        ledger: PrivacyFilter = self._accountant.ledger
+        return ledger.selection_within(split(rho, [1.0] * n_choices)[0])
 
     def _select(
         self, question: Question, margins: Sensitive, price: float, level: int

@@ -16,7 +16,7 @@ from jaxcd.checks import is_whole
 from jaxcd.citests import Query
 from jaxcd.decisions.base import Decider, DecisionRun, Frontier, LevelSize, Question, queries_of
 from jaxcd.errors import BudgetExhausted, OptionError
-from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, rho_to_pure, split
+from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, split
 from jaxcd.queries import Session
 
 __all__ = [
@@ -102,7 +102,7 @@ def check_delta(ledger: PrivacyFilter, what: str) -> None:
 
 
 def equal_pure_events(
-    ledger: PrivacyFilter, n_events: int, *, of_rho: Callable[[float], float] = rho_to_pure
+    ledger: PrivacyFilter, n_events: int, *, of_rho: Callable[[float], float] | None = None
 ) -> float:
     """The largest epsilon such that ``n_events`` pure events of it fit into what is left of the
     budget.
@@ -111,8 +111,8 @@ def equal_pure_events(
     infinite without privacy.
 
     Args:
-        of_rho: the epsilon of the mechanism that costs rho: sqrt(2 rho) in general, sqrt(8 rho) for
-            exponential mechanisms.
+        of_rho: the epsilon of the mechanism that costs rho; None for pure events by the ledger's
+            accounting.
     """
     if isinstance(ledger.budget, NoPrivacy):
         return math.inf
@@ -122,6 +122,7 @@ def equal_pure_events(
         else 0.0
     )
     if ledger.remaining_rho > 0:
+        of_rho = of_rho or ledger.pure_within
         pure = max(pure, of_rho(split(ledger.remaining_rho, [1.0] * n_events)[0]))
     return pure
 

@@ -64,7 +64,6 @@ from jaxcd.privacy import (
     select_max,
     split,
 )
-from jaxcd.privacy.conversion import rho_to_exponential
 from jaxcd.privacy.propose_test_release import propose_test_release, stable_release
 
 __all__ = [
@@ -388,7 +387,10 @@ def _quartiles(score: LogIQRScore, run: PrivateRun, pair: Pair) -> PairResult:
     epsilon = split(accountant.ledger.epsilon_limit, [1.0] * 8)[0]
     if accountant.ledger.remaining_rho > 0:
         epsilon = max(
-            epsilon, rho_to_exponential(split(accountant.ledger.remaining_rho, [1.0] * 8)[0])
+            epsilon,
+            accountant.ledger.selection_within(
+                split(accountant.ledger.remaining_rho, [1.0] * 8)[0]
+            ),
         )
     grid = np.linspace(-_RANGE_LIMIT, _RANGE_LIMIT, score.resolution)
     logs: list[float | None] = []

@@ -18,7 +18,7 @@ from .accountant import (
     receipt_of,
 )
 from .audit import SensitivityWitness, epsilon_lower_bound, search_sensitivity
-from .budget import NO_PRIVACY, Budget, NoPrivacy, PrivacyCost, Relation
+from .budget import NO_PRIVACY, Accounting, Budget, NoPrivacy, PrivacyCost, Relation
 from .claims import PUBLIC, GuaranteeClaim, claiming
 from .conversion import (
     amplified_epsilon,
@@ -33,11 +33,20 @@ from .conversion import (
 from .events import (
     ExponentialMechanismEvent,
     FailureEvent,
+    GaussianEvent,
     Law,
     MechanismRecord,
     PrivacyEvent,
     PureEvent,
     ZCDPEvent,
+)
+from .gdp import (
+    epsilon_to_gdp_rho,
+    gdp_rho_to_epsilon,
+    gdp_rho_to_pure,
+    gdp_rho_to_range,
+    pure_to_gdp_rho,
+    range_to_gdp_rho,
 )
 from .ledger import Ledger, LedgerEntry, LedgerPart, PrivacyFilter
 from .ledger_file import LedgerFile
@@ -66,10 +75,12 @@ __all__ = [
     "VECTOR_GRID",
     "AboveThreshold",
     "Accountant",
+    "Accounting",
     "Budget",
     "Entry",
     "ExponentialMechanismEvent",
     "FailureEvent",
+    "GaussianEvent",
     "GuaranteeClaim",
     "claiming",
     "Law",
@@ -97,18 +108,24 @@ __all__ = [
     "ZCDPEvent",
     "amplified_epsilon",
     "epsilon_lower_bound",
+    "epsilon_to_gdp_rho",
     "epsilon_to_rho",
     "exponential_to_rho",
     "gaussian",
     "gaussian_sigma",
+    "gdp_rho_to_epsilon",
+    "gdp_rho_to_pure",
+    "gdp_rho_to_range",
     "integer_sensitivity",
     "laplace",
     "noise_scale",
     "keeps_what_is_paid",
     "open_account",
     "paying",
+    "pure_to_gdp_rho",
     "pure_to_rho",
     "quantise",
+    "range_to_gdp_rho",
     "receipt_of",
     "rho_to_epsilon",
     "rho_to_exponential",

@@ -28,9 +28,10 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from ..errors import BudgetExhausted, OptionError, PrivacyWarning
-from .budget import Budget, NoPrivacy, PrivacyCost, delta_warning
+from .budget import Accounting, Budget, NoPrivacy, PrivacyCost, delta_warning
 from .events import PrivacyEvent
-from .ledger import Ledger, LedgerPart, PrivacyFilter
+from .gdp import pure_to_gdp_rho
+from .ledger import Ledger, LedgerPart, PrivacyFilter, check_same_accounting
 from .ledger_file import LedgerFile
 from .noise import NoiseSampler, NoiseSource, SecureNoise
 from .registry import unregistered
@@ -133,6 +134,12 @@ class Accountant:
     def ledger(self) -> Any:
         """What was spent."""
         return self._ledger
+
+    @property
+    def accounting(self) -> Accounting:
+        """The ledger's: what its rhos are of."""
+        found: Accounting = getattr(self._ledger, "accounting", Accounting.ZCDP)
+        return found
 
     @property
     def noise(self) -> NoiseSampler:
@@ -498,6 +505,13 @@ def _new_account(
     return accountant
 
 
+def _pure_rho(epsilon: float, accounting: Accounting) -> float:
+    """The rho of one pure event of the whole epsilon."""
+    if accounting is Accounting.GAUSSIAN and epsilon > 0:
+        return pure_to_gdp_rho(epsilon)
+    return epsilon**2 / 2
+
+
 def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, pure: bool) -> None:
     """Refuse, before anything is charged, a budget that could not be spent."""
     if isinstance(ledger.budget, NoPrivacy):
@@ -507,11 +521,15 @@ def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, 
             f"ledger: it keeps {ledger.budget.relation.value}, and the budget is "
             f"{budget.relation.value}; use the same relation"
         )
+    check_same_accounting(budget, ledger)
     own = Ledger(budget, failure_delta=failure_delta)
     epsilon, rho = ledger.remaining_epsilon, ledger.remaining_rho
     fits = own.remaining_rho <= rho
     if pure or not budget.delta > failure_delta:
-        fits = own.remaining_epsilon <= epsilon or own.remaining_epsilon**2 / 2 <= rho
+        fits = (
+            own.remaining_epsilon <= epsilon
+            or _pure_rho(own.remaining_epsilon, ledger.accounting) <= rho
+        )
     if failure_delta > ledger.remaining_failures:
         raise OptionError(
             f"ledger: the run needs {failure_delta:g} of delta for failures, and the ledger has "

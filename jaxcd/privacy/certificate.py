@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .budget import PrivacyCost
+from .budget import Accounting, PrivacyCost
 
 __all__ = [
     "FORMAT",
@@ -125,6 +125,7 @@ def _cost_json(cost: PrivacyCost) -> dict[str, Any]:
         "max_rows_per_person": rows,
         "proven": cost.proven,
         "reason": cost.reason,
+        **({"accounting": "gaussian"} if cost.accounting is Accounting.GAUSSIAN else {}),
     }
 
 
@@ -144,7 +145,7 @@ def _row_json(row: Mapping[str, object]) -> dict[str, Any]:
     return {
         name: plain(value)
         for name, value in row.items()
-        if not (name in ("epsilon", "rho") and math.isinf(float(str(value))))
+        if not (name in ("epsilon", "rho", "gdp_rho") and math.isinf(float(str(value))))
     }
 
 

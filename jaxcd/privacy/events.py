@@ -2,6 +2,7 @@
 
 Every event states bounds on what is about to happen, all valid: ``epsilon``, pure differential
 privacy, and ``rho``, zero-concentrated differential privacy (zCDP); either may be infinite.
+``gdp_rho`` is mu^2 / 2 where the mechanism is mu-GDP (:mod:`jaxcd.privacy.gdp`), else infinite.
 ``delta`` is the probability of failure of the few mechanisms that have one
 (:mod:`jaxcd.privacy.propose_test_release`), else 0.  An event carries a label for the report, the
 relation under which the bounds hold, and the record of the mechanism: the public numbers that the
@@ -17,6 +18,7 @@ from enum import Enum
 from ..checks import check_positive, check_share
 from .budget import Relation, _check_relation
 from .conversion import exponential_to_rho, pure_to_rho
+from .gdp import pure_to_gdp_rho, range_to_gdp_rho
 
 _CURE = "give a positive number; infinity only for a run without privacy"
 
@@ -26,6 +28,7 @@ class Law(Enum):
 
     LAPLACE = "discrete Laplace"
     GAUSSIAN = "discrete Gaussian"
+    ROUNDED_GAUSSIAN = "rounded Gaussian"
     GUMBEL = "exponential mechanism"
     SPARSE_VECTOR = "sparse vector, one-sided geometric"
     SPARSE_VECTOR_LAPLACE = "sparse vector, discrete Laplace"
@@ -103,6 +106,11 @@ class PureEvent:
         """epsilon^2 / 2, rounded up."""
         return pure_to_rho(self.epsilon)
 
+    @property
+    def gdp_rho(self) -> float:
+        """The rho of GDP of any epsilon-DP mechanism, rounded up."""
+        return pure_to_gdp_rho(self.epsilon)
+
 
 @dataclass(frozen=True)
 class ZCDPEvent:
@@ -134,10 +142,56 @@ class ZCDPEvent:
         )
         _check_relation(self.relation)
 
+    gdp_rho = math.inf
+
     @property
     def epsilon(self) -> float:
         """Infinity: there is no pure bound."""
         return math.inf
+
+
+@dataclass(frozen=True)
+class GaussianEvent:
+    """A mechanism that is Gaussian differentially private, mu-GDP with mu^2 = 2 rho: continuous
+    Gaussian noise, and what is made of it by rounding.
+
+    It is also rho-zCDP, because Gaussian noise is and post-processing keeps that.
+
+    Args:
+        rho: mu^2 / 2, positive; infinity fits no budget.
+        label: a few public words for the report.
+        relation: the neighbouring relation of the mechanism's sensitivity.
+        record: what the price follows from; None where the price is somebody's word.
+
+    Example:
+        >>> from jaxcd.privacy import GaussianEvent
+        >>> event = GaussianEvent(0.02, "twelve counts")
+        >>> event.rho, event.gdp_rho, event.epsilon
+        (0.02, 0.02, inf)
+    """
+
+    rho: float
+    label: str = ""
+    relation: Relation = Relation.REPLACE_ONE
+    record: MechanismRecord | None = field(default=None, compare=False)
+
+    delta = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "rho", check_positive("rho", self.rho, allow_infinity=True, cure=_CURE)
+        )
+        _check_relation(self.relation)
+
+    @property
+    def epsilon(self) -> float:
+        """Infinity: there is no pure bound."""
+        return math.inf
+
+    @property
+    def gdp_rho(self) -> float:
+        """rho itself."""
+        return self.rho
 
 
 @dataclass(frozen=True)
@@ -183,6 +237,11 @@ class ExponentialMechanismEvent:
         """epsilon^2 / 8, rounded up."""
         return exponential_to_rho(self.epsilon)
 
+    @property
+    def gdp_rho(self) -> float:
+        """The rho of GDP of any mechanism of range epsilon, rounded up."""
+        return range_to_gdp_rho(self.epsilon)
+
 
 @dataclass(frozen=True)
 class FailureEvent:
@@ -203,6 +262,7 @@ class FailureEvent:
 
     epsilon = 0.0
     rho = 0.0
+    gdp_rho = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -213,5 +273,5 @@ class FailureEvent:
         _check_relation(self.relation)
 
 
-PrivacyEvent = PureEvent | ZCDPEvent | ExponentialMechanismEvent | FailureEvent
+PrivacyEvent = PureEvent | ZCDPEvent | GaussianEvent | ExponentialMechanismEvent | FailureEvent
 """Any event that a ledger accepts."""

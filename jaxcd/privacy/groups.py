@@ -13,9 +13,11 @@ within epsilon, or the sum of the k^2 rho within rho*.  Each event given the pas
 for neighbours that differ in k rows, by the first two lines; so the ledger's proof holds for these
 neighbours as it stands.  The same is said by dividing the budget: epsilon / k and rho* / k^2.
 
-*Statements.*  For a run that was kept by (P) sum of e at most E, or (Z) sum of rho at most R, the
+*Statements.* For a run that was kept by (P) sum of e at most E, or (Z) sum of rho at most R, the
 same proof with k e and k^2 rho gives, for people with k rows, (max(k E, epsilon(k^2 R, delta)),
-delta) with the *same* delta.  Where R is not known, the third line is all there is.
+delta) with the *same* delta (with Gaussian accounting R is that of GDP, and so is its conversion:
+a mu-GDP mechanism is k mu-GDP for a chain of k steps, :mod:`jaxcd.privacy.gdp`). Where R is not
+known, the third line is all there is.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from typing import Any
 
 from ..checks import check_count
 from .conversion import rho_to_epsilon
+from .gdp import gdp_rho_to_epsilon
 from .rounding import round_down, round_up
 
 __all__ = ["group_cost", "group_delta", "share_of_row", "share_of_row_rho"]
@@ -75,7 +78,8 @@ def group_cost(cost: Any, rows: int) -> Any:
         )
     if cost.rho is not None:
         rho = round_up(Fraction(cost.rho) * k**2)
-        epsilon = max(pure, rho_to_epsilon(rho, cost.delta))
+        convert = gdp_rho_to_epsilon if cost.accounting.value == "gaussian" else rho_to_epsilon
+        epsilon = max(pure, convert(rho, cost.delta))
         return dataclasses.replace(
             cost, epsilon=epsilon, rho=rho, reason=words, max_rows_per_person=wanted
         )

@@ -12,6 +12,14 @@ is admitted if and only if after it
 (A budget for people with up to k rows has epsilon / k and rho* / k^2 in their places:
 :mod:`jaxcd.privacy.groups`.)
 
+A budget with Gaussian accounting has, in the place of (Z) and never beside it,
+
+    (G)  the sum of the rhos of Gaussian differential privacy is at most rho*_G,
+
+with rho*_G = ``epsilon_to_gdp_rho(budget.epsilon, budget.delta)`` (:mod:`jaxcd.privacy.gdp`).  Two
+rules that each use up delta would promise 2 delta together: with "(P), (Z) or (G)" an analyst could
+end within (Z) or within (G), whichever suits the outputs.
+
 Guarantee:
     Everything drawn under the ledger together is (budget.epsilon, budget.delta)-DP under the
     budget's relation, for events chosen adaptively, depending on everything drawn so far and on
@@ -37,6 +45,27 @@ these satisfy (P).
 3. A and B are disjoint, and the hockey-stick divergence is the sum over both: at most delta + 0.
    QED.
 
+*Gaussian accounting.*  Words as in :mod:`jaxcd.privacy.gdp`; each event's mechanism is mu-GDP given
+the past, mu^2 = 2 rho.  Steps 1 and 3 stand.  Step 2 is replaced by:
+
+2'. Let N be the run under the rule (G) alone, of at most K events (K is public; any bound on what a
+    machine can do is one).  N is dominated by G(m), m^2 = 2 rho*_G, hence (epsilon, delta)-DP, and
+    the sum over t in A of max(0, P(t) - exp(epsilon) P'(t)) is at most delta.  Proof by induction
+    from the end: from a state with room r left the rest of the transcript is dominated by G(sqrt(2
+    r)).  Without a further event both laws of the rest are equal, and every pair dominates such
+    laws.  Else the past fixes the next mechanism, with laws p, p' and its rho <= r (refusals are
+    functions of the past).  Given its outcome y the rest has laws dominated by Q = G(sqrt(2 (r -
+    rho))).  For every t and every set S of transcripts
+
+        P(S) - t P'(S) <= sum over y of p(y) h(p'(y) / p(y)),    h(s) = H_{t s}(Q)
+
+    (an integral for continuous outcomes; where p = 0 the left side only gains).  h is convex, falls
+    and is not negative, so it is a constant plus a mixture of functions max(0, u - s) over u > 0;
+    the sum of p max(0, u - p'/p) is u H_{1/u}(p, p'), which domination of (p, p') by G(sqrt(2 rho))
+    bounds.  So the right side is at most what it is for G(sqrt(2 rho)) in the place of (p, p'), and
+    that is H_t of the product of G(sqrt(2 rho)) and Q, two normal laws in the plane at the distance
+    sqrt(2 rho + 2 (r - rho)): H_t(G(sqrt(2 r))).  QED.
+
 *Failures.*  A few mechanisms fail with a small probability
 (:mod:`jaxcd.privacy.propose_test_release`).  A part F of delta is set aside for them when the
 ledger is made, rho* is that of delta - F, and their failure probabilities may add up to F.  Except
@@ -44,6 +73,13 @@ on an event of probability at most F under D (the union bound, as the sum never 
 step is within its epsilon and rho; with "approximate zCDP" in the place of zCDP (Bun and Steinke
 2016, section 8; Whitehouse et al. 2023 for the filter) step 2 gives delta - F for the rest, and
 step 1 holds off that event.  Together (epsilon, delta).
+
+Under Gaussian accounting: a mechanism that may fail with probability d has laws (1 - d) p0 + d p1
+and (1 - d) p0' + d p1', where (p0, p0') keeps the event's bounds. Let P0(t), P0'(t) be the
+products of the (1 - d) p0, (1 - d) p0' along a transcript. P(S) <= P0(S) + F, as the failures'
+probabilities never add up to more than F, and P' >= P0'. Step 1 holds for P0 and P0', and so does
+2' with delta - F: each step has a factor 1 - d <= 1 more. The sum over A and B is at most delta -
+F + 0 + F.
 
 *Ledgers under ledgers.*  A ledger may stand under another one, which has its own budget: an event
 must fit both, and is charged to the other first.  The proof of the ledger above covers everything
@@ -54,7 +90,9 @@ total.
 An interactive mechanism (AboveThreshold) is one event from the moment it is charged, also when
 other events come between its answers: the mechanisms' noises are independent, so the probability of
 a transcript is a product over mechanisms, and step 1 stands with one factor a mechanism; for step 2
-see Haney et al. 2023 (concurrent composition).
+see Haney et al. 2023 (concurrent composition), and Vadhan and Zhang 2023 for step 2': an
+interactive pure mechanism is an interactive function of one randomised response of the same
+epsilon, which may be drawn when the event is charged; what follows is post-processing.
 
 Sums are exact (rational numbers), and compared with the budget without a tolerance. To let k equal
 events fill a budget, take their sizes from :func:`jaxcd.privacy.rounding.split`, which rounds down.
@@ -72,15 +110,23 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ..errors import BudgetExhausted, OptionError, PrivacyError
-from .budget import Budget, NoPrivacy, PrivacyCost, Relation
+from .budget import Accounting, Budget, NoPrivacy, PrivacyCost, Relation
 from .claims import GuaranteeClaim
-from .conversion import epsilon_to_rho, rho_to_epsilon
-from .events import ExponentialMechanismEvent, FailureEvent, PrivacyEvent, PureEvent, ZCDPEvent
+from .conversion import epsilon_to_rho, rho_to_epsilon, rho_to_exponential, rho_to_pure
+from .events import (
+    ExponentialMechanismEvent,
+    FailureEvent,
+    GaussianEvent,
+    PrivacyEvent,
+    PureEvent,
+    ZCDPEvent,
+)
+from .gdp import epsilon_to_gdp_rho, gdp_rho_to_epsilon, gdp_rho_to_pure, gdp_rho_to_range
 from .groups import share_of_row, share_of_row_rho
 from .rounding import round_down, round_up
 
 _NO_PRIVACY_REASON = "no privacy was asked for"
-_EVENTS = (PureEvent, ZCDPEvent, ExponentialMechanismEvent, FailureEvent)
+_EVENTS = (PureEvent, ZCDPEvent, GaussianEvent, ExponentialMechanismEvent, FailureEvent)
 
 
 @dataclass(frozen=True)
@@ -99,24 +145,38 @@ class LedgerEntry:
 
 
 class Sums(NamedTuple):
-    """Exact sums of events' epsilons, rhos and failure probabilities; None stands for infinity."""
+    """Exact sums of events' epsilons, rhos (of the ledger's accounting) and failure probabilities;
+    None stands for infinity.
+    """
 
     epsilon: Fraction | None = Fraction(0)
     rho: Fraction | None = Fraction(0)
     failures: Fraction = Fraction(0)
 
-    def plus(self, event: PrivacyEvent) -> Sums:
+    def plus(self, event: PrivacyEvent, accounting: Accounting = Accounting.ZCDP) -> Sums:
         """The sums after one more event."""
         return Sums(
             _add(self.epsilon, event.epsilon),
-            _add(self.rho, event.rho),
+            _add(self.rho, rho_of(event, accounting)),
             self.failures + Fraction(event.delta),
         )
 
 
+def rho_of(event: PrivacyEvent, accounting: Accounting) -> float:
+    """The event's rho of zCDP or of GDP."""
+    return event.gdp_rho if accounting is Accounting.GAUSSIAN else event.rho
+
+
+def rho_limit(epsilon: float, delta: float, accounting: Accounting) -> float:
+    """rho*: what rhos may add up to for (epsilon, delta)."""
+    if accounting is Accounting.GAUSSIAN:
+        return epsilon_to_gdp_rho(epsilon, delta)
+    return epsilon_to_rho(epsilon, delta)
+
+
 class Limits(NamedTuple):
-    """What the sums may reach for one row: epsilon under rule (P), rho under rule (Z), and failure
-    probabilities.
+    """What the sums may reach for one row: epsilon under rule (P), rho under rule (Z) or (G), and
+    failure probabilities.
     """
 
     epsilon: float
@@ -129,14 +189,14 @@ class Limits(NamedTuple):
         if isinstance(budget, NoPrivacy):
             return Limits(math.inf, math.inf, math.inf)
         left = round_down(Fraction(budget.delta) - Fraction(failure_delta))
-        rho = epsilon_to_rho(budget.epsilon, left) if left > 0 else 0.0
+        rho = rho_limit(budget.epsilon, left, budget.accounting) if left > 0 else 0.0
         rows = budget.max_rows_per_person
         return Limits(
             share_of_row(budget.epsilon, rows), share_of_row_rho(rho, rows), failure_delta
         )
 
     def admit(self, sums: Sums) -> bool:
-        """Rule (P) or (Z), and the failures within their part."""
+        """Rule (P) or the other one, and the failures within their part."""
         pure, concentrated = _within(sums.epsilon, self.epsilon), _within(sums.rho, self.rho)
         return (pure or concentrated) and _within(sums.failures, self.failures)
 
@@ -164,6 +224,22 @@ class PrivacyFilter(ABC):
         """The total that is kept."""
 
     @property
+    def accounting(self) -> Accounting:
+        """The budget's: what the rhos here are of."""
+        budget = self.budget
+        return budget.accounting if isinstance(budget, Budget) else Accounting.ZCDP
+
+    def pure_within(self, rho: float) -> float:
+        """The largest epsilon of a pure event that costs at most so much rho here."""
+        gaussian = self.accounting is Accounting.GAUSSIAN
+        return gdp_rho_to_pure(rho) if gaussian else rho_to_pure(rho)
+
+    def selection_within(self, rho: float) -> float:
+        """The largest epsilon of an exponential mechanism that costs at most so much rho here."""
+        gaussian = self.accounting is Accounting.GAUSSIAN
+        return gdp_rho_to_range(rho) if gaussian else rho_to_exponential(rho)
+
+    @property
     @abstractmethod
     def remaining_epsilon(self) -> float:
         """What pure events may still add under rule (P), rounded down; 0 where that rule has no
@@ -173,7 +249,7 @@ class PrivacyFilter(ABC):
     @property
     @abstractmethod
     def remaining_rho(self) -> float:
-        """What rhos may still add under rule (Z), rounded down; 0 where that rule has no room."""
+        """What rhos may still add under rule (Z) or (G), rounded down; 0 where there is no room."""
 
     @property
     @abstractmethod
@@ -235,7 +311,7 @@ class LedgerPart(PrivacyFilter):
             BudgetExhausted: it fits one of the two only; nothing is recorded then.
         """
         with self._lock:
-            sums = self._sums.plus(event)
+            sums = self._sums.plus(event, self.accounting)
             if not isinstance(self.budget, NoPrivacy) and not self._limits.admit(sums):
                 raise BudgetExhausted(
                     f"event {event.label!r} does not fit into its level's share; give the level a "
@@ -295,6 +371,7 @@ class Ledger(PrivacyFilter):
                 "a small probability has no bound for "
                 "several rows here; use another mechanism, or one row a person"
             )
+        check_same_accounting(budget, under)
         self._budget, self._under, self._failure_delta = budget, under, float(failure_delta)
         self._limits = Limits.of(budget, failure_delta=self._failure_delta)
         self._entries: list[LedgerEntry] = []
@@ -317,7 +394,7 @@ class Ledger(PrivacyFilter):
 
     @property
     def rho_limit(self) -> float:
-        """What zCDP events may add up to: 0 for a budget without delta, infinity for
+        """What the rhos of events may add up to: 0 for a budget without delta, infinity for
         ``NO_PRIVACY``.
         """
         return self._limits.rho
@@ -378,7 +455,7 @@ class Ledger(PrivacyFilter):
             PrivacyError: the event's relation is not the budget's.
         """
         check_event(event, self._budget)
-        return self._limits.admit(self._sums.plus(event))
+        return self._limits.admit(self._sums.plus(event, self.accounting))
 
     def charge(self, event: PrivacyEvent) -> int:
         """Admit and record an event; must be called before the mechanism draws.  Atomic.
@@ -396,7 +473,7 @@ class Ledger(PrivacyFilter):
         """
         with self._lock:
             check_event(event, self._budget)
-            sums = self._sums.plus(event)
+            sums = self._sums.plus(event, self.accounting)
             if not self._limits.admit(sums):
                 self._exhausted = True
                 raise BudgetExhausted(
@@ -427,7 +504,7 @@ class Ledger(PrivacyFilter):
 
     @property
     def spent(self) -> PrivacyCost:
-        """What the admitted events add up to: the smaller of the pure sum and the zCDP sum
+        """What the admitted events add up to: the smaller of the pure sum and the sum of the rhos
         converted at the budget's delta.
 
         Never above the budget. It is accounting (``proven=False``): where the number or the size of
@@ -439,14 +516,44 @@ class Ledger(PrivacyFilter):
         """Return one row an event, for reports: index, label, mechanism, epsilon, rho, and what
         they follow from.  It holds no data.
         """
-        return [{"index": entry.index, **event_row(entry.event)} for entry in self._entries]
+        return [
+            {"index": entry.index, **event_row(entry.event, self.accounting)}
+            for entry in self._entries
+        ]
+
+
+def check_same_accounting(budget: Budget | NoPrivacy, under: PrivacyFilter | None) -> None:
+    """Raise OptionError where a ledger is to stand under one with another accounting: their rhos
+    are not the same.  Without a delta a ledger admits pure events only, which every other takes.
+    """
+    if under is None or isinstance(budget, NoPrivacy) or isinstance(under.budget, NoPrivacy):
+        return
+    if budget.delta > 0 and under.accounting is not budget.accounting:
+        raise OptionError(
+            f"ledger: it has the accounting {under.accounting.value!r}, and the budget has "
+            f"{budget.accounting.value!r}; give the budget accounting=Accounting."
+            f"{under.accounting.name}"
+        )
 
 
 def check_event(event: PrivacyEvent, budget: Budget | NoPrivacy) -> None:
-    """Raise OptionError for what is no event, PrivacyError for an event of another relation."""
+    """Raise OptionError for what is no event, PrivacyError for an event of another relation, or one
+    that the budget's accounting has no number for.
+    """
     if not isinstance(event, _EVENTS):
         raise OptionError(
             f"event must be a privacy event, got {type(event).__name__}: use PureEvent or ZCDPEvent"
+        )
+    if (
+        isinstance(budget, Budget)
+        and budget.accounting is Accounting.GAUSSIAN
+        and isinstance(event, ZCDPEvent)
+    ):
+        raise PrivacyError(
+            f"event {event.label!r} is known by its zCDP (rho={event.rho:.6g}) only, from which no "
+            "Gaussian differential privacy follows: charge a GaussianEvent where the noise is "
+            "Gaussian and rounded (jaxcd.privacy.gaussian does), a PureEvent where it has an "
+            "epsilon, or use a budget with Accounting.ZCDP"
         )
     if isinstance(budget, Budget) and event.relation is not budget.relation:
         raise PrivacyError(
@@ -460,10 +567,12 @@ def refusal(
     event: PrivacyEvent, budget: Budget | NoPrivacy, epsilon: float, rho: float, failures: float
 ) -> str:
     """The words for an event that does not fit what is left."""
+    accounting = budget.accounting if isinstance(budget, Budget) else Accounting.ZCDP
+    charged = rho_of(event, accounting)
     failing = f", delta={event.delta:.6g}" if event.delta else ""
     room = f" and {failures:.6g} of delta for failures" if event.delta else ""
     return (
-        f"event {event.label!r} (epsilon={event.epsilon:.6g}, rho={event.rho:.6g}{failing}) does "
+        f"event {event.label!r} (epsilon={event.epsilon:.6g}, rho={charged:.6g}{failing}) does "
         "not fit: "
         f"{epsilon:.6g} of epsilon and {rho:.6g} of rho{room} are left of the budget "
         f"{budget}; ask for fewer or smaller events, or start with a larger budget"
@@ -490,9 +599,11 @@ def total_guarantee(
     rho = (
         None
         if limits.failures or not budget.delta > 0
-        else min(limits.rho * rows**2, epsilon_to_rho(budget.epsilon, budget.delta))
+        else min(limits.rho * rows**2, rho_limit(budget.epsilon, budget.delta, budget.accounting))
     )
-    return PrivacyCost(budget.epsilon, budget.delta, budget.relation, proven, reason, rows, rho)
+    return PrivacyCost(
+        budget.epsilon, budget.delta, budget.relation, proven, reason, rows, rho, budget.accounting
+    )
 
 
 def total_spent(budget: Budget | NoPrivacy, sums: Sums, failure_delta: float = 0.0) -> PrivacyCost:
@@ -504,10 +615,17 @@ def total_spent(budget: Budget | NoPrivacy, sums: Sums, failure_delta: float = 0
     pure = math.inf if sums.epsilon is None else round_up(sums.epsilon * rows)
     failures = min(round_up(sums.failures), failure_delta)
     rho = math.inf if sums.rho is None else round_up(sums.rho * rows**2)
-    converted = rho_to_epsilon(rho, delta) if delta > 0 else math.inf
+    convert = gdp_rho_to_epsilon if budget.accounting is Accounting.GAUSSIAN else rho_to_epsilon
+    converted = convert(rho, delta) if delta > 0 else math.inf
     if pure <= converted:
         return PrivacyCost(
-            min(pure, budget.epsilon), failures, budget.relation, False, reason, rows
+            min(pure, budget.epsilon),
+            failures,
+            budget.relation,
+            False,
+            reason,
+            rows,
+            accounting=budget.accounting,
         )
     # An exact sum <= limit (a float) still is <= limit after rounding up, so neither minimum below
     # cuts off a real cost.
@@ -519,12 +637,13 @@ def total_spent(budget: Budget | NoPrivacy, sums: Sums, failure_delta: float = 0
         reason,
         rows,
         rho,
+        budget.accounting,
     )
 
 
-def event_row(event: PrivacyEvent) -> dict[str, object]:
-    """An event in a report's table: label, mechanism, epsilon, rho, delta where there is one, and
-    what they follow from.
+def event_row(event: PrivacyEvent, accounting: Accounting = Accounting.ZCDP) -> dict[str, object]:
+    """An event in a report's table: label, mechanism, epsilon, rho (of zCDP; of GDP as well under
+    Gaussian accounting), delta where there is one, and what they follow from.
     """
     row: dict[str, object] = {
         "label": event.label,
@@ -532,6 +651,8 @@ def event_row(event: PrivacyEvent) -> dict[str, object]:
         "epsilon": event.epsilon,
         "rho": event.rho,
     }
+    if accounting is Accounting.GAUSSIAN:
+        row["gdp_rho"] = event.gdp_rho
     if event.delta:
         row["delta"] = event.delta
     if event.record is not None:
@@ -574,8 +695,10 @@ def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
         "Pure": PureEvent,
         "ExponentialMechanism": ExponentialMechanismEvent,
         "ZCDP": ZCDPEvent,
+        "Gaussian": GaussianEvent,
         "Failure": FailureEvent,
     }
     kind = kinds[str(row["mechanism"])]
-    size = float(row[{"ZCDP": "rho", "Failure": "delta"}.get(str(row["mechanism"]), "epsilon")])  # type: ignore[arg-type]
+    sizes = {"ZCDP": "rho", "Gaussian": "rho", "Failure": "delta"}
+    size = float(row[sizes.get(str(row["mechanism"]), "epsilon")])  # type: ignore[arg-type]
     return kind(size, str(row["label"]), record=record)  # type: ignore[return-value]

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import BudgetExhausted, FormatError, OptionError
-from .budget import Budget, PrivacyCost, Relation
+from .budget import Accounting, Budget, PrivacyCost, Relation
 from .certificate import certificate_of
 from .events import PrivacyEvent
 from .ledger import (
@@ -61,6 +61,8 @@ from .ledger import (
 __all__ = ["LedgerFile"]
 
 MAGIC, _VERSION = "jaxcd-ledger", 1
+# Whoever knows version 1 only would add up zCDP under a file with Gaussian accounting.
+_VERSIONS = {Accounting.ZCDP: _VERSION, Accounting.GAUSSIAN: 2}
 _DIGITS = 12
 _TIP = len(f"{MAGIC} {_VERSION} {'0' * _DIGITS} {'0' * 64}\n")
 _START = "0" * 64
@@ -70,8 +72,8 @@ def _digest(before: str, content: str) -> str:
     return hashlib.sha256(f"{before} {content}".encode()).hexdigest()
 
 
-def _tip(count: int, digest: str) -> bytes:
-    return f"{MAGIC} {_VERSION} {count:0{_DIGITS}d} {digest}\n".encode()
+def _tip(count: int, digest: str, accounting: Accounting) -> bytes:
+    return f"{MAGIC} {_VERSIONS[accounting]} {count:0{_DIGITS}d} {digest}\n".encode()
 
 
 def _number(value: float) -> float | str:
@@ -167,12 +169,14 @@ class LedgerFile(PrivacyFilter):
             "failure_delta": float(failure_delta),
             "made": _now(),
         }
+        if budget.accounting is not Accounting.ZCDP:
+            header["accounting"] = budget.accounting.value
         content = json.dumps(header, ensure_ascii=False)
         digest = _digest(_START, content)
         # In one step under its name, so that no half of a header is ever seen.
         draft = self._path.with_name(f".{self._path.name}.{uuid.uuid4().hex}")
         with draft.open("wb") as file:
-            file.write(_tip(1, digest) + f"{digest} {content}\n".encode())
+            file.write(_tip(1, digest, budget.accounting) + f"{digest} {content}\n".encode())
             _force(file)
         os.replace(draft, self._path)
         _force_folder(self._path.parent)
@@ -190,10 +194,10 @@ class LedgerFile(PrivacyFilter):
                 raise self._damaged("it does not begin as a ledger does") from None
             if magic != MAGIC or len(tip) != _TIP:
                 raise self._damaged("it does not begin as a ledger does")
-            if version != str(_VERSION):
+            if version not in map(str, _VERSIONS.values()):
                 raise FormatError(
                     f"file {str(self._path)!r} has version {version}, this jaxcd reads "
-                    f"{_VERSION}; update jaxcd"
+                    f"{max(_VERSIONS.values())}; update jaxcd"
                 )
             size = file.seek(0, os.SEEK_END)
             file.seek(max(self._end, _TIP))
@@ -209,6 +213,8 @@ class LedgerFile(PrivacyFilter):
                     raise self._damaged(f"record {self._count + 1} was changed")
                 return  # broken off while it was written, and never confirmed
             self._end += length + 1
+            if version != str(_VERSIONS[self._budget.accounting]):
+                raise self._damaged("its first line is of another accounting than its records")
             if self._count == confirmed and self._digest != digest:
                 raise self._damaged("its first line does not belong to its records")
         if self._count < confirmed:
@@ -229,7 +235,8 @@ class LedgerFile(PrivacyFilter):
             else:
                 event = event_of_row(record)
                 self._events.append(event)
-                self._sums = self._sums.plus(event)
+                # an event of zCDP only has no such rho, and (G) then admits nothing more
+                self._sums = self._sums.plus(event, self._budget.accounting)
                 self._records.append(record)
         except (KeyError, TypeError, ValueError):
             return False
@@ -243,6 +250,7 @@ class LedgerFile(PrivacyFilter):
             float(header["delta"]),
             Relation(header["relation"]),
             max_rows_per_person=int(header["max_rows_per_person"]),
+            accounting=Accounting(header.get("accounting", Accounting.ZCDP.value)),
         )
         self._failure_delta = float(header["failure_delta"])
         self._limits = Limits.of(self._budget, failure_delta=self._failure_delta)
@@ -255,7 +263,9 @@ class LedgerFile(PrivacyFilter):
         digest = _digest(self._digest, content)
         line = f"{digest} {content}\n".encode()
         with self._path.open("r+b") as file:
-            if file.read(_TIP) != (known := _tip(self._count, self._digest)):
+            if file.read(_TIP) != (
+                known := _tip(self._count, self._digest, self._budget.accounting)
+            ):
                 file.seek(0)
                 file.write(known)
                 _force(file)
@@ -264,7 +274,7 @@ class LedgerFile(PrivacyFilter):
             file.write(line)
             _force(file)
             file.seek(0)
-            file.write(_tip(self._count + 1, digest))
+            file.write(_tip(self._count + 1, digest, self._budget.accounting))
             _force(file)
 
     def _damaged(self, what: str) -> FormatError:
@@ -316,7 +326,7 @@ class LedgerFile(PrivacyFilter):
 
     @property
     def remaining_rho(self) -> float:
-        """What rhos may still add under rule (Z), rounded down; read from the file."""
+        """What rhos may still add under rule (Z) or (G), rounded down; read from the file."""
         return _room(self._current().rho, self._limits.rho)
 
     @property
@@ -345,7 +355,7 @@ class LedgerFile(PrivacyFilter):
         with self._thread_lock, self._lock:
             self._read()
             check_event(event, self._budget)
-            if not self._limits.admit(self._sums.plus(event)):
+            if not self._limits.admit(self._sums.plus(event, self.accounting)):
                 rooms = (
                     _room(self._sums.epsilon, self._limits.epsilon),
                     _room(self._sums.rho, self._limits.rho),
@@ -356,7 +366,7 @@ class LedgerFile(PrivacyFilter):
                 )
             row = {
                 name: _number(part) if isinstance(part, float) else part
-                for name, part in event_row(event).items()
+                for name, part in event_row(event, self.accounting).items()
             }
             self._append({**row, **analysis, "time": _now()})
             self._read()

@@ -33,9 +33,16 @@ from numpy.typing import ArrayLike, NDArray
 from ..checks import check_nonnegative, check_positive
 from ..errors import OptionError, SensitivityError
 from .accountant import Accountant
-from .budget import Relation
-from .events import ExponentialMechanismEvent, Law, MechanismRecord, PureEvent, ZCDPEvent
-from .noise import Integers, check_scale
+from .budget import Accounting, Relation
+from .events import (
+    ExponentialMechanismEvent,
+    GaussianEvent,
+    Law,
+    MechanismRecord,
+    PureEvent,
+    ZCDPEvent,
+)
+from .noise import Integers, check_rounded, check_scale
 from .rounding import round_up, sqrt_up
 from .sensitive import Sensitive, exact_values
 
@@ -288,7 +295,8 @@ def gaussian(
     grid: float = VECTOR_GRID,
     relation: Relation = Relation.REPLACE_ONE,
 ) -> NDArray[np.float64]:
-    r"""Release values with discrete Gaussian noise, sigma^2 = d^2 / (2 rho), on the grid.
+    r"""Release values with Gaussian noise on the grid, sigma^2 = d^2 / (2 rho): discrete, or
+    rounded where the ledger's accounting is Gaussian.
 
     Args:
         accountant: ledger and noise.
@@ -310,13 +318,18 @@ def gaussian(
 
     Guarantee:
         Relation: ``relation``, that of the sensitivity. Sensitivity: L2 over the whole array, the d
-        of the module's docstring. Event: ``ZCDPEvent(rho)``. Public: shape and dtype of ``values``,
-        grid, sensitivity, pad. Proof: independent discrete Gaussian noise on a vector of integers
-        of L2 sensitivity d is d^2/(2 sigma^2)-zCDP (Canonne, Kamath, Steinke 2020, Theorem 14);
-        sigma is rounded up until d^2 <= 2 rho sigma^2.
+        of the module's docstring. Event: ``ZCDPEvent(rho)``, or ``GaussianEvent(rho)`` under
+        Gaussian accounting. Public: shape and dtype of ``values``, grid, sensitivity, pad, the
+        accounting. Proof: independent discrete Gaussian noise on a vector of integers of L2
+        sensitivity d is d^2/(2 sigma^2)-zCDP (Canonne, Kamath, Steinke 2020, Theorem 14); sigma is
+        rounded up until d^2 <= 2 rho sigma^2. Rounded: v + round(sigma N) = round(v + sigma N) is a
+        function of continuous Gaussian noise, whose laws on neighbours are, after a rotation, N(0,
+        1) and N(mu, 1) in one coordinate and equal in the others, with mu <= d / sigma <= sqrt(2
+        rho): mu-GDP.
 
     Source:
-        Canonne, Kamath, Steinke 2020, The discrete Gaussian for differential privacy.
+        Dong, Roth, Su 2022 for the rounded one; Canonne, Kamath, Steinke 2020, The discrete
+        Gaussian for differential privacy.
     """
     array = exact_values(values)
     integral = _on_grid(array)
@@ -325,11 +338,23 @@ def gaussian(
     )
     sigma = gaussian_sigma(bound, rho)
     quantised = quantise(array, grid=grid)
+    rounded = accountant.accounting is Accounting.GAUSSIAN
+    if rounded and sigma:
+        check_rounded(sigma)
     record = MechanismRecord(
-        Law.GAUSSIAN, float(sensitivity), float(pad), float(grid), array.size, integral, (sigma,)
+        Law.ROUNDED_GAUSSIAN if rounded else Law.GAUSSIAN,
+        float(sensitivity),
+        float(pad),
+        float(grid),
+        array.size,
+        integral,
+        (sigma,),
     )
-    index = accountant.charge(ZCDPEvent(rho, label, relation, record))
-    noise = accountant.noise.discrete_gaussian(sigma, array.size, index=index) if sigma else None
+    event = (GaussianEvent if rounded else ZCDPEvent)(rho, label, relation, record)
+    index = accountant.charge(event)
+    sampler = accountant.noise
+    draw = sampler.rounded_gaussian if rounded else sampler.discrete_gaussian
+    noise = draw(sigma, array.size, index=index) if sigma else None
     return _release(accountant, index, label, quantised, noise, grid)
 
 

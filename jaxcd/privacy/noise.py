@@ -10,6 +10,7 @@ fresh :class:`NoiseSampler`, the state of one run.
 
 * discrete Laplace of scale s: P[X = k] proportional to exp(-abs(k)/s), k any integer;
 * discrete Gaussian of parameter sigma: P[X = k] proportional to exp(-k^2 / (2 sigma^2));
+* rounded Gaussian of parameter sigma: round(sigma N) for a standard normal N;
 * geometric of scale s (one-sided): P[X = k] proportional to exp(-k/s), k = 0, 1, 2, ...
 
 Source:
@@ -32,6 +33,7 @@ from numpy.typing import NDArray
 from ..checks import check_count, check_positive
 from ..errors import OptionError
 from .claims import GuaranteeClaim
+from .rounded_gaussian import ROUNDED_LIMIT, rounded_gaussian
 
 NOISE_LIMIT = 2**62
 """Draws are saturated at plus and minus this number; saturated draws stay marked by being equal to
@@ -57,6 +59,19 @@ def check_scale(name: str, value: float) -> float:
     return value
 
 
+def check_rounded(sigma: float) -> float:
+    """Return the sigma of a rounded Gaussian if its exact sampler takes it, else raise
+    OptionError."""
+    sigma = check_scale("noise sigma", sigma)
+    if not sigma <= ROUNDED_LIMIT:
+        raise OptionError(
+            "noise sigma must be at most 2**50 steps of the grid for rounded Gaussian noise, got "
+            f"{sigma!r}: the budget is too small for it; use a larger epsilon (a mechanism's own "
+            "caller: or a coarser grid)"
+        )
+    return sigma
+
+
 class NoiseSampler(ABC):
     """The state of one run: draws noise, each time fresh.
 
@@ -76,6 +91,18 @@ class NoiseSampler(ABC):
     @abstractmethod
     def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> Integers:
         """Draw ``size`` independent discrete Gaussian integers."""
+
+    def rounded_gaussian(self, sigma: float, size: int, *, index: int) -> Integers:
+        """Draw ``size`` independent integers round(sigma N), N standard normal
+        (:mod:`jaxcd.privacy.rounded_gaussian`).
+
+        Raises:
+            OptionError: this sampler has none.
+        """
+        raise OptionError(
+            f"noise: a {type(self).__name__} has no rounded Gaussian noise, which a budget with "
+            "Gaussian accounting needs; use SecureNoise(), or give the sampler this method"
+        )
 
     @abstractmethod
     def geometric(self, scale: float, size: int, *, index: int) -> Integers:
@@ -111,7 +138,9 @@ class SecureNoise(NoiseSource):
     Guarantee:
         Discrete Laplace and Gaussian draws, and Gumbel maxima, are exact in distribution (OpenDP's
         samplers on integers and rationals, no floating point); the others are derived from them, or
-        from ``os.urandom``, exactly. There is no seed, and nothing to reproduce.
+        from ``os.urandom``, exactly (for rounded Gaussian draws, where doubles decide what they
+        surely can, :mod:`jaxcd.privacy.rounded_gaussian` has the proof). There is no seed, and
+        nothing to reproduce.
 
     Example:
         >>> import jax, jaxcd
@@ -256,6 +285,16 @@ class _SecureSampler(NoiseSampler):
             _saturate(_gaussian_measurement(sigma)([0] * size)) if size else np.zeros(0, np.int64)
         )
 
+    def rounded_gaussian(self, sigma: float, size: int, *, index: int) -> Integers:
+        sigma, size = check_rounded(sigma), check_count("size", size)
+        draws = rounded_gaussian(
+            sigma,
+            size,
+            discrete=lambda count: self.discrete_gaussian(sigma, count, index=index),
+            words=lambda count: np.frombuffer(os.urandom(8 * count), dtype=np.uint64),
+        )
+        return np.clip(draws, -NOISE_LIMIT, NOISE_LIMIT)
+
     def geometric(self, scale: float, size: int, *, index: int) -> Integers:
         # A discrete Laplace conditioned on X >= 0 has P[X = k] proportional to exp(-k/s) on k >= 0:
         # the geometric. Rejection draws from the conditional law exactly, and accepts with
@@ -331,6 +370,11 @@ class _SimulatedSampler(NoiseSampler):
         )
         found: Integers = support[positions].astype(np.int64)
         return found
+
+    def rounded_gaussian(self, sigma: float, size: int, *, index: int) -> Integers:
+        sigma, size = check_rounded(sigma), check_count("size", size)
+        draws = np.rint(self._generator(index).standard_normal(size) * sigma)
+        return np.clip(draws, -NOISE_LIMIT, NOISE_LIMIT).astype(np.int64)
 
     def geometric(self, scale: float, size: int, *, index: int) -> Integers:
         scale, size = check_scale("scale", scale), check_count("size", size)

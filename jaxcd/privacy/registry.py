@@ -176,13 +176,13 @@ REGISTRY: tuple[Entry, ...] = (
     Entry(
         "jaxcd.privacy.noise:SecureNoise",
         Role.NOISE,
-        ("privacy/test_noise.py", "privacy/test_mechanisms.py"),
-        ("noise-zero", "noise-reused", "subset-biased"),
+        ("privacy/test_noise.py", "privacy/test_mechanisms.py", "privacy/test_rounded_gaussian.py"),
+        ("noise-zero", "noise-reused", "subset-biased", "rounded-unweighted", "rounded-half"),
     ),
     Entry(
         "jaxcd.privacy.noise:_SecureSampler",
         Role.NOISE,
-        ("privacy/test_noise.py", "privacy/test_mechanisms.py"),
+        ("privacy/test_noise.py", "privacy/test_mechanisms.py", "privacy/test_rounded_gaussian.py"),
         ("noise-zero",),
     ),
     Entry(

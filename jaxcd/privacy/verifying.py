@@ -9,6 +9,7 @@ With d the change of the values in steps of the grid g, s the sensitivity, D val
 
     discrete Laplace         d = ceil((s + 2 D p) / g) + D          epsilon = d / scale
     discrete Gaussian        d = (s + 2 sqrt(D) p) / g + sqrt(D)    rho = d^2 / (2 sigma^2)
+    rounded Gaussian         as the discrete one, and this rho is of Gaussian privacy as well
     exponential mechanism
     d = ceil((s + 2 p) / g) + 1
     epsilon = 2 d / scale, rho = epsilon^2 / 8
@@ -18,6 +19,12 @@ With d the change of the values in steps of the grid g, s the sensitivity, D val
     noisy rank               d = ceil((s + 4 p) / g) + 2            epsilon = d / scale
     local mechanisms
     largest log ratio of the channel of a record, from its kind, parameters and numbers of levels
+
+With Gaussian accounting (``"accounting": "gaussian"`` in the guarantee) every event has a
+``gdp_rho``, mu^2 / 2, too: for an epsilon of its own mu = 2 Phi^-1(exp(epsilon) / (1 +
+exp(epsilon))), for an exponential mechanism that of half its epsilon; the sum of these is
+converted by delta = Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu), and
+dp-accounting says the delta.
 
 What it cannot check: that the statistic has the sensitivity that is claimed (the proofs do, and
 ``jaxcd audit`` tries to break them), and that the run was the one that the certificate describes.
@@ -60,12 +67,13 @@ _LEAST_SCALE = 2.0**-10  # of noise: where less would do, there is more than was
 @dataclass(frozen=True)
 class Price:
     """The price of one event, computed again: pure epsilon, rho of zCDP (either may be infinite),
-    and failure probability.
+    failure probability, and rho of Gaussian privacy (infinite where there is none).
     """
 
     epsilon: float
     rho: float
     delta: float = 0.0
+    gdp_rho: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -166,7 +174,7 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 def _number(row: Mapping[str, Any], name: str) -> float:
     value = row.get(name)
-    if value is None and name in ("epsilon", "rho"):
+    if value is None and name in ("epsilon", "rho", "gdp_rho"):
         return math.inf  # it has none of its own
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise FormatError(f"event {row.get('label')!r}: {name} = {value!r} is no number")
@@ -214,7 +222,7 @@ def price_again(row: Mapping[str, Any]) -> Price:
         ) from None
     try:
         if law == "failure probability":
-            return Price(0.0, 0.0, _number(row, "delta"))
+            return Price(0.0, 0.0, _number(row, "delta"), 0.0)
         scales = [Fraction(float(scale)) for scale in row["scales"]]
         if not all(scale > 0 for scale in scales):
             raise FormatError(
@@ -224,9 +232,12 @@ def price_again(row: Mapping[str, Any]) -> Price:
             return _pure(_change(row, norm=1) / scales[0])
         if law == "discrete Gaussian":
             return Price(math.inf, float(_change(row, norm=2) ** 2 / (2 * scales[0] ** 2)))
+        if law == "rounded Gaussian":
+            rho = float(_change(row, norm=2) ** 2 / (2 * scales[0] ** 2))
+            return Price(math.inf, rho, gdp_rho=rho)
         if law == "exponential mechanism":
             epsilon = float(2 * _single(row) / scales[0])
-            return Price(epsilon, epsilon**2 / 8)
+            return Price(epsilon, epsilon**2 / 8, gdp_rho=_gdp_rho(epsilon / 2))
         if law == "noisy rank, discrete Laplace":
             return _pure((_single(row, pads=4) + 1) / scales[0])
         if str(law).startswith("sparse vector"):
@@ -250,7 +261,16 @@ def price_again(row: Mapping[str, Any]) -> Price:
 
 def _pure(epsilon: Fraction) -> Price:
     value = float(epsilon)
-    return Price(value, value**2 / 2)
+    return Price(value, value**2 / 2, gdp_rho=_gdp_rho(value))
+
+
+def _gdp_rho(epsilon: float) -> float:
+    """mu^2 / 2 for mu = 2 Phi^-1(exp(epsilon) / (1 + exp(epsilon)))."""
+    from scipy import special
+
+    if epsilon < 10:  # Phi^-1((1 + t) / 2) = sqrt(2) erfinv(t)
+        return 4 * float(special.erfinv(math.tanh(epsilon / 2))) ** 2
+    return 2 * float(special.ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon)))) ** 2
 
 
 _LOCAL_ROUNDING = 2.0**-30
@@ -357,6 +377,28 @@ def zcdp_epsilon(rho: float, delta: float) -> tuple[float, float]:
     return max(0.0, at(x)), 1 + math.exp(x)
 
 
+def gdp_delta(epsilon: float, mu: float) -> float:
+    """The delta of mu-GDP at epsilon."""
+    from scipy import special
+
+    a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    first = float(special.log_ndtr(-a))
+    return -math.exp(first) * math.expm1(epsilon + float(special.log_ndtr(-b)) - first)
+
+
+def gdp_epsilon(rho: float, delta: float) -> float:
+    """The epsilon, at least 0, at which the delta of sqrt(2 rho)-GDP is this one."""
+    from scipy import optimize
+
+    mu = math.sqrt(2 * rho)
+    if rho == 0 or gdp_delta(0.0, mu) <= delta:
+        return 0.0
+    high = zcdp_epsilon(rho, delta)[0] * (1 + 1e-6) + 1e-12
+    return float(
+        optimize.brentq(lambda e: gdp_delta(e, mu) - delta, 0.0, high, xtol=1e-300, rtol=1e-14)
+    )
+
+
 def dp_event(rows: Iterable[Mapping[str, Any]], *, group: int = 1) -> Any:
     """The events as a ``dp_accounting`` event: Gaussian noise as itself, everything else by its
     zCDP.
@@ -371,7 +413,7 @@ def dp_event(rows: Iterable[Mapping[str, Any]], *, group: int = 1) -> Any:
     for row in rows:
         price = price_again(row)
         if price.rho > 0:  # failures, which have none, are counted by themselves
-            counts[row["law"] == "discrete Gaussian", price.rho * group**2] += 1
+            counts["Gaussian" in row["law"], price.rho * group**2] += 1
     return dp_accounting.ComposedDpEvent(
         [
             dp_accounting.SelfComposedDpEvent(
@@ -455,10 +497,10 @@ def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
             "the content is as it was written" if same else "the content was changed",
         )
     ]
-    complete = True
+    complete, gaussian = True, _is_gaussian(guarantee)
     for row in rows:
         try:
-            checks.append(_event_check(row))
+            checks.append(_event_check(row, gaussian=gaussian))
         except (FormatError, AttributeError) as error:
             complete = False
             where = row.get("index") if isinstance(row, Mapping) else "?"
@@ -468,7 +510,14 @@ def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
         checks += _totals(
             rows,
             _Claim(
-                epsilon, delta, rho, group, aside, float(spent["epsilon"]), float(spent["delta"])
+                epsilon,
+                delta,
+                rho,
+                group,
+                aside,
+                float(spent["epsilon"]),
+                float(spent["delta"]),
+                gaussian,
             ),
         )
         words = guarantee["relation"], guarantee["unit"]
@@ -480,7 +529,14 @@ def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
     return tuple(checks)
 
 
-def _event_check(row: Mapping[str, Any]) -> Check:
+def _is_gaussian(guarantee: Mapping[str, Any]) -> bool:
+    accounting = guarantee.get("accounting", "zcdp")
+    if accounting not in ("zcdp", "gaussian"):
+        raise FormatError(f"accounting = {accounting!r} is not known here; update jaxcd")
+    return bool(accounting == "gaussian")
+
+
+def _event_check(row: Mapping[str, Any], *, gaussian: bool = False) -> Check:
     price = price_again(row)
     stated = Price(
         _number(row, "epsilon"),
@@ -500,6 +556,9 @@ def _event_check(row: Mapping[str, Any]) -> Check:
             (price.delta, stated.delta),
         )
     )
+    if gaussian:  # what is counted may be more than needed, never less
+        counted = _number(row, "gdp_rho")
+        enough = enough and price.gdp_rho <= counted * (1 + TOLERANCE)
     words = (
         f"{row.get('label')}: {_price_words(price)} from scale "
         f"{list(row.get('scales', ()))}; stated {_price_words(stated)}"
@@ -530,15 +589,21 @@ class _Claim:
     aside: float
     spent: float
     spent_delta: float
+    gaussian: bool = False
 
 
 def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
     """The stated events' sums against what was spent and claimed."""
     pure = math.fsum(_number(row, "epsilon") for row in rows) * claim.group
-    rho = math.fsum(_number(row, "rho") for row in rows) * claim.group**2
+    rho_name = "gdp_rho" if claim.gaussian else "rho"
+    rho = math.fsum(_number(row, rho_name) for row in rows) * claim.group**2
     failures = math.fsum(_number(row, "delta") for row in rows if "delta" in row)
     left = claim.delta - max(failures, claim.aside)
-    converted = zcdp_epsilon(rho, left)[0] if left > 0 and math.isfinite(rho) else math.inf
+    converted = (
+        _converted(rho, left, gaussian=claim.gaussian)
+        if left > 0 and math.isfinite(rho)
+        else math.inf
+    )
     total = min(pure, converted)
     by_pure = pure <= converted
     delta = failures if by_pure else claim.delta
@@ -557,7 +622,12 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
             f"{rule}; the ledger has epsilon {claim.spent:.12g}, delta {claim.spent_delta:g}",
         )
     ]
-    if not by_pure:
+    if not by_pure and claim.gaussian:
+        outside = _delta_outside(converted, rho)
+        same = outside <= left * (1 + 1e-6)
+        words = f"Gaussian noise of rho {rho:.12g} has delta {outside:.9g} at {converted:.9g}"
+        checks.append(Check("dp-accounting", same, f"{words}, of {left:g}"))
+    elif not by_pure:
         outside = composed_epsilon(rows, left, group=claim.group)
         # It composes Gaussian noise by itself and anything else by its zCDP, which is the same
         # curve; its own shortcut gives 0 where a bound by the Kullback-Leibler divergence does.
@@ -585,6 +655,18 @@ def _totals(rows: list[Mapping[str, Any]], claim: _Claim) -> list[Check]:
     ]
 
 
+def _converted(rho: float, delta: float, *, gaussian: bool) -> float:
+    return gdp_epsilon(rho, delta) if gaussian else zcdp_epsilon(rho, delta)[0]
+
+
+def _delta_outside(epsilon: float, rho: float) -> float:
+    """The delta at epsilon that dp-accounting gives for one Gaussian mechanism of this rho."""
+    from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
+
+    loss = GaussianPrivacyLoss(math.sqrt(1 / (2 * rho)), sensitivity=1)
+    return float(loss.get_delta_for_epsilon(epsilon))
+
+
 def _group_checks(content: Mapping[str, Any]) -> list[Check]:
     """What is said of people with several rows: k epsilon where only that is known, else the larger
     of k epsilon and that of k^2 rho.
@@ -597,7 +679,8 @@ def _group_checks(content: Mapping[str, Any]) -> list[Check]:
         k = -(-int(entry["rows"]) // int(unit))
         again, failing = k * epsilon, delta
         if delta and rho is not None:
-            again = max(again, zcdp_epsilon(rho * k**2, delta)[0])
+            gaussian = _is_gaussian(guarantee)
+            again = max(again, _converted(rho * k**2, delta, gaussian=gaussian))
         elif delta:
             failing = (
                 delta * math.expm1(k * epsilon) / math.expm1(epsilon)

@@ -43,8 +43,10 @@ from jaxcd.privacy import (
     open_account,
 )
 from jaxcd.privacy.accountant import SIMULATED
+from jaxcd.privacy.budget import Accounting
 from jaxcd.privacy.certificate import certificate_of, plain
 from jaxcd.privacy.conversion import epsilon_to_rho
+from jaxcd.privacy.gdp import epsilon_to_gdp_rho
 from jaxcd.privacy.groups import share_of_row, share_of_row_rho
 from jaxcd.privacy.verifying import TOLERANCE, price_again
 from jaxcd.queries import Door
@@ -457,20 +459,25 @@ class Release(StatisticsSource):
         """
         if math.isinf(self.cost.epsilon):
             return
+        gaussian = self.cost.accounting is Accounting.GAUSSIAN
         for row in self.charges:
             if "law" not in row:  # a file of version 1
                 continue
             price, stated = price_again(row), (float(str(row["epsilon"])), float(str(row["rho"])))
-            if price.epsilon > stated[0] * (1 + TOLERANCE) or price.rho > stated[1] * (
-                1 + TOLERANCE
+            if (
+                price.epsilon > stated[0] * (1 + TOLERANCE)
+                or price.rho > stated[1] * (1 + TOLERANCE)
+                or (gaussian and price.gdp_rho > float(str(row["gdp_rho"])) * (1 + TOLERANCE))
             ):
                 raise FormatError(f"event {row['label']!r} has less noise than it was charged for")
         epsilon, delta, rows = self.cost.epsilon, self.cost.delta, self.cost.max_rows_per_person
         room = 1 + 1e-6
         epsilons, rhos = (
-            [float(str(row[name])) for row in self.charges] for name in ("epsilon", "rho")
+            [float(str(row[name])) for row in self.charges]
+            for name in ("epsilon", "gdp_rho" if gaussian else "rho")
         )
-        rho = epsilon_to_rho(epsilon, delta) if delta > 0 else 0.0
+        convert = epsilon_to_gdp_rho if gaussian else epsilon_to_rho
+        rho = convert(epsilon, delta) if delta > 0 else 0.0
         if sum(epsilons) * rows > epsilon * room and sum(rhos) * rows**2 > rho * room:
             raise FormatError("the events add up to more than the cost")
         least = self._least_variance(
@@ -672,6 +679,7 @@ def _check_arguments(data: Any, budget: Any, noise: Any) -> None:
 
 
 def _cost_to_json(cost: PrivacyCost) -> dict[str, Any]:
+    gaussian = cost.accounting is Accounting.GAUSSIAN
     return {
         "epsilon": "infinity" if math.isinf(cost.epsilon) else cost.epsilon,  # JSON has no infinity
         "delta": cost.delta,
@@ -680,6 +688,7 @@ def _cost_to_json(cost: PrivacyCost) -> dict[str, Any]:
         "reason": cost.reason,
         "max_rows_per_person": cost.max_rows_per_person,
         "rho": cost.rho,
+        **({"accounting": cost.accounting.value} if gaussian else {}),
     }
 
 
@@ -693,4 +702,5 @@ def _cost_from_json(entry: Mapping[str, Any]) -> PrivacyCost:
         str(entry["reason"]),
         int(entry.get("max_rows_per_person", 1)),
         None if entry.get("rho") is None else float(entry["rho"]),
+        Accounting(entry.get("accounting", Accounting.ZCDP.value)),
     )

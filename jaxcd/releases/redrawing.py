@@ -76,7 +76,13 @@ def release_again(
     budget = (
         NO_PRIVACY
         if math.isinf(cost.epsilon)
-        else Budget(cost.epsilon, cost.delta, cost.relation, max_rows_per_person=rows)
+        else Budget(
+            cost.epsilon,
+            cost.delta,
+            cost.relation,
+            max_rows_per_person=rows,
+            accounting=cost.accounting,
+        )
     )
     with paying(rehearsal=True):
         fresh = kind.release(data, budget=budget, noise=noise)

@@ -923,7 +923,7 @@ def lied(monkeypatch: pytest.MonkeyPatch, lie: str) -> None:
             ledgers, "epsilon_to_rho", lambda epsilon, delta: 1.5 * told_rho(epsilon, delta)
         )
     elif lie == "sums":
-        monkeypatch.setattr(ledgers.Sums, "plus", lambda sums, event: sums)
+        monkeypatch.setattr(ledgers.Sums, "plus", lambda sums, event, accounting: sums)
     elif lie == "half":
         monkeypatch.setattr(
             ledgers,
@@ -1012,6 +1012,8 @@ def test_verification_uses_none_of_the_ledgers_arithmetic(monkeypatch: pytest.Mo
             (
                 "rho_to_epsilon",
                 "epsilon_to_rho",
+                "gdp_rho_to_epsilon",
+                "epsilon_to_gdp_rho",
                 "total_spent",
                 "total_guarantee",
                 "_add",
