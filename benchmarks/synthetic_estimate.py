@@ -330,9 +330,7 @@ def load_mbi() -> Any:
             warnings.simplefilter("ignore")
             import mbi
     except ImportError as error:
-        raise ex.LeftOut(
-            "the package mbi is not installed: pip install 'jaxcd[peers]'"
-        ) from error
+        raise ex.LeftOut("the package mbi is not installed: pip install 'jaxcd[peers]'") from error
     return mbi
 
 

@@ -285,9 +285,7 @@ def aim(
         distances = np.add.reduceat(np.abs(truth - answers), starts)
         scores = weights * (distances - _MEAN_ABSOLUTE * sigma * sizes)
         places = np.flatnonzero(may)
-        chosen = means.choose(
-            scores[places], neighbours.l1 * float(weights[places].max()), epsilon
-        )
+        chosen = means.choose(scores[places], neighbours.l1 * float(weights[places].max()), epsilon)
         at = int(places[chosen])
         clique = candidates[at]
         measured.add(clique, means.gaussian(clique, sigma), sigma)
@@ -308,9 +306,7 @@ def aim(
 
 
 def spanning_tree(
-    scores: dict[tuple[int, int], float],
-    d: int,
-    choose: Callable[[np.ndarray], int],
+    scores: dict[tuple[int, int], float], d: int, choose: Callable[[np.ndarray], int]
 ) -> list[tuple[int, int]]:
     """Kruskal's tree, in which every next edge is chosen among those that join two parts."""
     part = list(range(d))
@@ -363,8 +359,7 @@ def mst(
     measured = Measured()
     sides = []
     for column, (table, each) in enumerate(zip(single, maps, strict=True)):
-        # A merged value's noise is larger; in units of its own deviation, as in the others, the
-        # fit would weigh it down.  It is one value a column, and the last.
+        # The noise of a merged value is that of several, which the fit does not weigh.
         sums = np.bincount(each, weights=table)
         measured.add((column,), sums, sigma)
         sides.append(np.maximum(sums, 0) / max(np.maximum(sums, 0).sum(), 1e-300))
@@ -420,22 +415,18 @@ def dependence(table: np.ndarray) -> float:
     return float(np.abs(flat - product).sum() / 2)
 
 
-def parent_sets(columns: Sequence[int], cards: Sequence[int], most: float) -> list[Clique]:
-    """The largest sets of columns with at most ``most`` cells: none can take another.  The empty
-    one where nothing fits.
+def parent_sets(columns: Sequence[int], cards: Sequence[int], cells: float, size: int):
+    """The sets of up to ``size`` columns with at most ``cells`` cells that cannot take another
+    column; the empty one where nothing fits.
     """
     found: list[Clique] = []
-
-    def grow(chosen: Clique, rest: Sequence[int], cells: int) -> None:
-        for at, column in enumerate(rest):
-            if cells * cards[column] <= most:
-                grow((*chosen, column), rest[at + 1 :], cells * cards[column])
-        inside = set(chosen)
-        if all(c in inside or cells * cards[c] > most for c in columns):
-            found.append(chosen)
-
-    grow((), columns, 1)
-    return sorted(set(found)) or [()]
+    for k in range(min(size, len(columns)) + 1):
+        for clique in combinations(columns, k):
+            here = math.prod(cards[c] for c in clique)
+            full = k == size or all(c in clique or here * cards[c] > cells for c in columns)
+            if here <= cells and full:
+                found.append(clique)
+    return found or [()]
 
 
 def privbayes(
@@ -493,7 +484,7 @@ def privbayes(
             if degree is not None:
                 sets = list(combinations(sorted(order), min(degree, len(order))))
             else:
-                sets = _bounded(sorted(order), cards, most / cards[column], most_parents)
+                sets = parent_sets(sorted(order), cards, most / cards[column], most_parents)
             pairs += [(column, parents) for parents in sets]
         for pair in pairs:
             if pair not in known:
@@ -514,19 +505,6 @@ def privbayes(
             table = np.maximum(table + draw(scale=scale, size=table.shape), 0.0)
         rows[:, column] = _conditional(table, rows[:, list(parents)], rng)
     return Synthetic(rows, purse, tuple((column, *parents) for column, parents in network))
-
-
-def _bounded(columns: Sequence[int], cards: Sequence[int], most: float, size: int) -> list[Clique]:
-    """:func:`parent_sets` of at most ``size`` columns."""
-    found: list[Clique] = []
-    for k in range(min(size, len(columns)), -1, -1):
-        for clique in combinations(columns, k):
-            cells = math.prod(cards[c] for c in clique)
-            if cells > most:
-                continue
-            if k == size or all(c in clique or cells * cards[c] > most for c in columns):
-                found.append(clique)
-    return found or [()]
 
 
 def _conditional(table: np.ndarray, parents: np.ndarray, rng) -> np.ndarray:
