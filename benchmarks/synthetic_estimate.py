@@ -4,7 +4,8 @@ The estimate is the graphical model that is closest to the measured tables, in s
 variances.  :func:`by_mbi` has the package ``mbi`` find it, whose author wrote the paper.  mbi
 compiles anew whenever a table is added, seconds each time, and AIM adds tens of them.
 :func:`estimate` finds the same model in numpy, by mirror descent on the potentials, and is what the
-rounds of AIM use; a test holds the two together.
+rounds of AIM use; a test holds the two together.  :func:`rows_of` draws rows of mbi's model by mbi,
+:func:`drawn` of ours in numpy, by the same rule: as even within every group as whole rows allow.
 """
 
 from __future__ import annotations
@@ -167,6 +168,10 @@ class JunctionTree:
                     waiting.append(edge.child)
                     yield edge
 
+    def order(self) -> list[int]:
+        """The cliques, each after its parent."""
+        return [0, *(edge.child for edge in self._down)]
+
     def home(self, clique: Clique) -> int:
         """The smallest clique of the tree that holds the columns."""
         wanted = set(clique)
@@ -316,6 +321,58 @@ def estimate(
                 break
             last = loss
     return Model(tree, dict(zip(cliques, theta, strict=True)), beliefs, total, loss)
+
+
+# ---- rows of a model
+
+
+def conditional_draws(table: np.ndarray, given: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """A value of the last axis for each row of ``given``, the values of the others, at a uniform
+    number; from even shares where the table is empty.
+    """
+    k = table.shape[-1]
+    flat = table.reshape(-1, k)
+    sums = flat.sum(axis=1, keepdims=True)
+    shares = np.where(sums > 0, flat / np.where(sums > 0, sums, 1.0), 1.0 / k)
+    below = np.cumsum(shares, axis=1)[groups(given, table.shape[:-1])]
+    found = (uniform[:, None] >= below).sum(axis=1)
+    return np.minimum(found, k - 1).astype(np.int32)
+
+
+def groups(rows: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """The number of each row's combination."""
+    if not rows.shape[1]:
+        return np.zeros(len(rows), dtype=int)
+    return np.ravel_multi_index(tuple(rows.T), tuple(shape))
+
+
+def even(numbers: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Uniform numbers, evenly spread among the rows of each group, in random order."""
+    order = rng.permutation(len(numbers))
+    order = order[np.argsort(numbers[order], kind="stable")]
+    sizes = np.bincount(numbers)
+    ranks = np.empty(len(numbers))
+    ranks[order] = np.arange(len(numbers)) - (np.cumsum(sizes) - sizes)[numbers[order]]
+    return (ranks + rng.random(len(numbers))) / sizes[numbers]
+
+
+def drawn(model: Model, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Synthetic rows, int32 (n, columns): clique after clique, column after column."""
+    tree = model.tree
+    rows = np.zeros((n, len(tree.cards)), dtype=np.int32)
+    done: list[int] = []
+    for at in tree.order():
+        clique = tree.cliques[at]
+        known = [column for column in clique if column in done]
+        for column in (each for each in clique if each not in known):
+            inside = tuple(sorted((*known, column)))
+            table = np.moveaxis(tree.project(model.beliefs, at, inside), inside.index(column), -1)
+            given = rows[:, sorted(known)]
+            uniform = even(groups(given, table.shape[:-1]), rng)
+            rows[:, column] = conditional_draws(table, given, uniform)
+            known.append(column)
+            done.append(column)
+    return rows
 
 
 # ---- mbi

@@ -55,8 +55,11 @@ from benchmarks.synthetic_estimate import (
     Clique,
     JunctionTree,
     Measured,
+    Model,
     by_mbi,
+    conditional_draws,
     counts,
+    drawn,
     estimate,
     model_cells,
     rows_of,
@@ -235,11 +238,12 @@ def aim(
     max_cells: int = 2**17,
     steps: int = 100,
     final_steps: int = 1000,
+    mbi: bool = True,
     limit: Limit | None = None,
 ) -> Synthetic:
     """Synthetic rows by AIM.  rho is finite.  degree: of the workload.  max_cells: of the model
     (the paper's 80 MB are 10 million).  steps: of the fit in a round, from the fit before;
-    final_steps: of the last one, by mbi.
+    final_steps: of the last one, by mbi or else in numpy.
     """
     limit = limit or Limit()
     means = Mechanisms(codes, cards, neighbours, rng, rho)
@@ -296,10 +300,9 @@ def aim(
             break
         if np.abs(after - before).sum() <= _MEAN_ABSOLUTE * sigma * sizes[at]:
             sigma, epsilon = sigma / 2, epsilon * 2
-    limit.check("before the last fit")
-    final = by_mbi(cards, measured, model.total, start=model.potentials, steps=final_steps)
     n_rows = n if neighbours is Neighbours.REPLACE_ONE else round(model.total)
-    return Synthetic(rows_of(final, n_rows, rng), means.purse, tuple(measured.tables))
+    rows = last_fit(cards, measured, model, n_rows, rng, mbi=mbi, steps=final_steps, limit=limit)
+    return Synthetic(rows, means.purse, tuple(measured.tables))
 
 
 # ---- MST
@@ -343,9 +346,12 @@ def mst(
     *,
     merge: bool = True,
     final_steps: int = 1000,
+    mbi: bool = True,
     limit: Limit | None = None,
 ) -> Synthetic:
-    """Synthetic rows by MST.  merge: whether rare values are merged, as published."""
+    """Synthetic rows by MST.  merge: whether rare values are merged, as published.  mbi: as for
+    :func:`aim`.
+    """
     limit = limit or Limit()
     d, n = len(cards), len(codes)
     means = Mechanisms(codes, cards, neighbours, rng, rho)
@@ -387,11 +393,9 @@ def mst(
             measured.add(pair, means.gaussian(pair, sigma), sigma)
         if neighbours is Neighbours.ADD_REMOVE:
             total = measured.total()
-    fitted = estimate(small, measured, total, steps=final_steps, check=limit.check)
-    limit.check("before the last fit")
-    final = by_mbi(small, measured, total, start=fitted.potentials, steps=final_steps)
+    model = estimate(small, measured, total, steps=final_steps, check=limit.check)
     n_rows = n if neighbours is Neighbours.REPLACE_ONE else round(total)
-    found = rows_of(final, n_rows, rng)
+    found = last_fit(small, measured, model, n_rows, rng, mbi=mbi, steps=final_steps, limit=limit)
     rows = np.empty_like(found)
     for column, each in enumerate(maps):
         for value in range(small[column]):
@@ -498,30 +502,36 @@ def privbayes(
 
     rows = np.zeros((about, d), dtype=np.int32)
     for column, parents in network:
-        table = counts(codes, cards, (column, *parents))
-        purse.pay(f"table {(column, *parents)}", for_tables / d)
+        table = counts(codes, cards, (*parents, column))
+        purse.pay(f"table {(*parents, column)}", for_tables / d)
         if scale:
             draw = rng.laplace if pure else rng.normal
             table = np.maximum(table + draw(scale=scale, size=table.shape), 0.0)
-        rows[:, column] = _conditional(table, rows[:, list(parents)], rng)
-    return Synthetic(rows, purse, tuple((column, *parents) for column, parents in network))
+        given = rows[:, list(parents)]
+        rows[:, column] = conditional_draws(table, given, rng.random(about))
+    return Synthetic(rows, purse, tuple((*parents, column) for column, parents in network))
 
 
-def _conditional(table: np.ndarray, parents: np.ndarray, rng) -> np.ndarray:
-    """A value of the first axis for each row of values of the others; evenly where the table has
-    none.
-    """
-    k = table.shape[0]
-    flat = table.reshape(k, -1).T
-    sums = flat.sum(axis=1, keepdims=True)
-    shares = np.where(sums > 0, flat / np.where(sums > 0, sums, 1.0), 1.0 / k)
-    lines = (
-        np.ravel_multi_index(tuple(parents.T), table.shape[1:])
-        if parents.shape[1]
-        else np.zeros(len(parents), dtype=int)
+def last_fit(
+    cards: Sequence[int],
+    measured: Measured,
+    model: Model,
+    n_rows: int,
+    rng: np.random.Generator,
+    *,
+    mbi: bool,
+    steps: int,
+    limit: Limit,
+) -> np.ndarray:
+    """Rows of the last model, from the one before: by mbi, or in numpy."""
+    limit.check("before the last fit")
+    start = model.potentials
+    if mbi:
+        return rows_of(by_mbi(cards, measured, model.total, start=start, steps=steps), n_rows, rng)
+    last = estimate(
+        cards, measured, model.total, start=start, steps=steps, tolerance=1e-6, check=limit.check
     )
-    below = np.cumsum(shares, axis=1)[lines]
-    return np.minimum((rng.random((len(parents), 1)) >= below).sum(axis=1), k - 1).astype(np.int32)
+    return drawn(last, n_rows, rng)
 
 
 # ---- by name
@@ -534,7 +544,6 @@ class Peer:
     label: str
     run: Callable[..., Synthetic]
     pure: bool = False
-    needs_mbi: bool = True
 
     def synthetic(
         self,

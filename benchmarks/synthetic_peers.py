@@ -1,14 +1,15 @@
 """Private synthetic rows and a search on them, beside jaxcd: the same rows, the same total.
 
 ``python -m benchmarks.synthetic_peers [--quick] [--data FOLDER] [--networks NAME|FILE.bif ...]
-[--rows N ...] [--epsilons E ...] [--runs R] [--peers WORD ...] [--relations NAME ...] [--degree K]
-[--cells M] [--limit S] [--resume] [--merge FILE ...] [--out FILE]``
+[--rows N ...] [--epsilons E ...] [--runs R] [--peers WORD ...] [--relations NAME ...]
+[--fit mbi|numpy] [--degree K] [--cells M] [--limit S] [--resume] [--merge FILE ...] [--out FILE]``
 
 What a user would do instead of jaxcd: buy private synthetic rows, and search them without privacy.
 Peers: AIM, MST and PrivBayes, from their papers (:mod:`benchmarks.synthetic_methods`), at totals
-(epsilon, 1e-6); "PrivBayes, Laplace" is pure, as published.  AIM and MST need the package ``mbi``:
-``pip install 'jaxcd[peers]'``.  Noise is simulated everywhere: these are measurements, and protect
-nobody.
+(epsilon, 1e-6); "PrivBayes, Laplace" is pure, as published.  AIM and MST have their last model, and
+its rows, from the package ``mbi`` (``pip install 'jaxcd[peers]'``); with ``--fit numpy`` from the
+same estimate in numpy, without mbi's compilation, which is most of a run.  Noise is simulated
+everywhere: these are measurements, and protect nobody.
 
 Each under two relations.  REPLACE_ONE is jaxcd's: the comparison at equal guarantees.  ADD_REMOVE
 is that of AIM and MST as published, a weaker promise at the same epsilon (a replaced row is one
@@ -18,24 +19,25 @@ On the synthetic rows, and on the true ones ("no privacy"): the best graph by BI
 (:func:`benchmarks.frontier_methods.best_by_bic`), and PC with ChiSquare at level 0.05.  "jaxcd" is
 ``jaxcd.discover`` with its defaults.  Scores: arc F1 and skeleton F1 against the true CPDAG, mean
 and standard error over the runs; a run is one data set with one draw of noise.  Seconds: of rows
-and of search, medians; with compilation, which AIM and MST need in every run.
+and of search, medians; with mbi's compilation, which AIM and MST need in every run.
 
 AIM here: a workload of all sets of three columns (of two where there are more than 20 columns;
 ``--degree``); a model of 131,072 cells at most (``--cells``; 80 MB in the paper would be 10
-million); in a round at most 100 steps of mirror descent from the model before, and 1,000 at the
-end by mbi.  PrivBayes has at most four parents.  A run whose rows take more than ``--limit``
+million); in a round at most 100 steps of mirror descent from the model before, in numpy, and
+1,000 at the end.  PrivBayes has at most four parents.  A run whose rows take more than ``--limit``
 seconds is stopped and its line left out, with the reason.
 
 The summary compares jaxcd with every peer's line, and with the best peer of a relation, chosen
 after the fact by its mean, which favours the peers.  Differences are paired by data set; where the
-95% interval of Student's t holds 0, neither wins.  The file is written after every line; parts are joined by ``--merge``.
+95% interval of Student's t holds 0, neither wins.  The file is written after every line; parts are
+joined by ``--merge``.
 """
 
 from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -56,22 +58,18 @@ from jaxcd.graphs import dag_to_cpdag
 
 #: of the data sets, and of their noise; no constant of a method was chosen on these
 FIRST_DATA, FIRST_NOISE = 610_000, 710_000
-KEY = ("network", "n_samples", "epsilon", "method", "relation", "search")
+KEY = ("network", "n_samples", "epsilon", "method", "relation", "fit", "search")
 SCORES = ("arc_f1", "skeleton_f1")
 JAXCD, NO_PRIVACY, NONE, OWN = "jaxcd", "no privacy", "none", "its own"
+FITS = MBI, NUMPY = "mbi", "numpy"
 #: a workload of triples up to here, of pairs above
 MOST_COLUMNS_OF_TRIPLES = 20
 
 PEERS = (
     Peer("AIM", aim),
     Peer("MST", mst),
-    Peer("PrivBayes", privbayes, needs_mbi=False),
-    Peer(
-        "PrivBayes, Laplace",
-        lambda *given, **options: privbayes(*given, pure=True, **options),
-        pure=True,
-        needs_mbi=False,
-    ),
+    Peer("PrivBayes", privbayes),
+    Peer("PrivBayes, Laplace", partial(privbayes, pure=True), pure=True),
 )
 
 _PC = by_tests(jaxcd.ChiSquare(), decider=jaxcd.Threshold(alpha=0.05))
@@ -162,7 +160,7 @@ def measure_peer(
 
     Raises LeftOut where a run's rows take more than ``limit`` seconds, or mbi is missing.
     """
-    if peer.needs_mbi:
+    if options.get("mbi"):
         load_mbi()
     data, seconds, tables = [], [], []
     for r, (true, _) in enumerate(samples.pairs):
@@ -183,17 +181,20 @@ def measure_peer(
         seconds.append(clock.seconds)
         tables.append(len(found.cliques))
     rows = list(_searched(data, samples, seconds))
-    jax.clear_caches()  # every model of mbi has programs of its own
-    more = {"n_tables": ex.mean(tables), "pure": peer.pure, **options}
+    if options.get("mbi"):
+        jax.clear_caches()  # every model has programs of its own
+    said = {name: value for name, value in options.items() if name != "mbi"}
+    more = {"n_tables": ex.mean(tables), "pure": peer.pure, **said}
     return [{**row, **more} for row in rows]
 
 
 def _options(peer: Peer, case: Case, chosen: Namespace) -> dict[str, Any]:
-    """What AIM has of the options."""
-    if peer.run is not aim:
-        return {}
-    usual = 3 if case.n_columns <= MOST_COLUMNS_OF_TRIPLES else 2
-    return {"degree": chosen.degree or usual, "max_cells": chosen.cells}
+    """What a peer has of the options."""
+    fit = {"mbi": chosen.fit == MBI}
+    if peer.run is aim:
+        usual = 3 if case.n_columns <= MOST_COLUMNS_OF_TRIPLES else 2
+        return {"degree": chosen.degree or usual, "max_cells": chosen.cells, **fit}
+    return fit if peer.run is mst else {}
 
 
 def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
@@ -207,24 +208,30 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
         for peer in PEERS
         if not chosen.peers or any(word.lower() in peer.label.lower() for word in chosen.peers)
     ]
+    last = None
     for case in cases(chosen.networks, chosen.data, chosen.rows):
+        if last not in (None, case.name):
+            jax.clear_caches()  # other shapes
+        last = case.name
         samples = Samples(case, chosen.runs)
         here = case.name, case.n_samples
-        yield (*here, None, NO_PRIVACY, NONE), measure_no_privacy, samples
+        yield (*here, None, NO_PRIVACY, NONE, NONE), measure_no_privacy, samples
         for epsilon in chosen.epsilons:
             replaced = Neighbours.REPLACE_ONE.value
-            yield (*here, epsilon, JAXCD, replaced), measure_jaxcd, samples, epsilon
+            yield (*here, epsilon, JAXCD, replaced, NONE), measure_jaxcd, samples, epsilon
             for name in chosen.relations:
                 for peer in peers:
+                    options = _options(peer, case, chosen)
+                    fit = chosen.fit if "mbi" in options else NONE
                     yield (
-                        (*here, epsilon, peer.label, name),
+                        (*here, epsilon, peer.label, name, fit),
                         measure_peer,
                         samples,
                         peer,
                         Neighbours(name),
                         epsilon,
                         chosen.limit,
-                        _options(peer, case, chosen),
+                        options,
                     )
 
 
@@ -267,6 +274,7 @@ def summarise(rows: Sequence[ex.Row]) -> list[dict[str, Any]]:
                             "relation": relation,
                             "score": name,
                             "method": row.method,
+                            "fit": row.fit,
                             "search": row.search,
                             "ours": ours[name],
                             "theirs": row[name],
@@ -334,7 +342,7 @@ EXPERIMENT = ex.Experiment(
     KEY,
     jobs,
     columns=ex.columns_of(
-        "epsilon:g|none; method; relation; search; arc F1 (se)=arc_f1+:.3f; "
+        "epsilon:g|none; method; relation; fit; search; arc F1 (se)=arc_f1+:.3f; "
         "skeleton F1 (se)=skeleton_f1+:.3f; rows, s=seconds_rows:.1f; "
         "search, s=seconds_search:.2f; "
         "tables=n_tables:.0f; runs=n_runs:d"
@@ -353,6 +361,7 @@ EXPERIMENT = ex.Experiment(
         ex.one_count("--runs", "data sets of each line", 10, 2),
         ex.names("--peers", "words of their labels; all by default"),
         ex.names("--relations", "of neighbours", choices=_RELATIONS, full=_RELATIONS),
+        ex.Option("--fit", "who fits the last model of AIM and MST", MBI, choices=FITS),
         ex.Option(
             "--degree",
             "columns in a set of AIM's workload; by default 3, above 20 columns 2",
