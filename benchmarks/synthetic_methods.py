@@ -31,7 +31,7 @@ score is n R = sum |c(x, p) - c(x) c(p) / n| / 2:
   (n + 1) < 3.  Half of the sum is below 2.
 
 Under ADD_REMOVE the number of rows is secret.  AIM and MST have it from the tables.  PrivBayes, to
-which it is public, gets a noisy one here for a hundredth of the budget.
+which it is public, gets a noisy one here for a twentieth of the budget.
 
 **Accounts.**  A Gaussian of standard deviation sigma on a table of L2 sensitivity s costs s^2 / (2
 sigma^2) of rho, a choice with epsilon e costs e^2 / 8.  With rho infinite, nothing is noisy.
@@ -69,7 +69,7 @@ from jaxcd.privacy import epsilon_to_rho
 CHOICES_SHARE = 0.1  # AIM: of rho, for choices
 ROUNDS_A_COLUMN = 16  # AIM
 NETWORK_SHARE, USEFULNESS = 0.3, 4.0  # PrivBayes: beta and theta
-SIZE_SHARE = 0.01  # PrivBayes, ADD_REMOVE: of the budget, for the number of rows
+SIZE_SHARE = 0.05  # PrivBayes, ADD_REMOVE: of the budget, for the number of rows
 MERGED_BELOW = 3.0  # MST: sigmas
 _MEAN_ABSOLUTE = math.sqrt(2 / math.pi)  # of a standard normal variable
 
@@ -200,8 +200,12 @@ def overlaps(cliques: Sequence[Clique], workload: Sequence[Clique], d: int) -> n
     return np.array([per_column[list(clique)].sum() for clique in cliques])
 
 
-def _allowed(
-    cards: Sequence[int], tree: JunctionTree, measured: Sequence[Clique], candidates, most: float
+def allowed(
+    cards: Sequence[int],
+    tree: JunctionTree,
+    measured: Sequence[Clique],
+    candidates: Sequence[Clique],
+    most: float,
 ) -> np.ndarray:
     """Which candidates leave the model within ``most`` cells.
 
@@ -283,7 +287,7 @@ def aim(
             sigma = gaussian_sigma((1 - CHOICES_SHARE) * left, 1, neighbours)
             epsilon = choice_epsilon(CHOICES_SHARE * left, 1)
         will = 1.0 if last else (means.purse.spent + price) / rho
-        may = _allowed(cards, model.tree, list(measured.tables), candidates, will * max_cells)
+        may = allowed(cards, model.tree, list(measured.tables), candidates, will * max_cells)
         if not may.any():
             may[: len(cards)] = True  # the one-way tables, which are in every model
         distances = np.add.reduceat(np.abs(truth - answers), starts)
@@ -363,13 +367,9 @@ def mst(
     means.codes = np.stack([each[codes[:, c]] for c, each in enumerate(maps)], axis=1)
     means.cards = tuple(small)
     measured = Measured()
-    sides = []
     for column, (table, each) in enumerate(zip(single, maps, strict=True)):
         # The noise of a merged value is that of several, which the fit does not weigh.
-        sums = np.bincount(each, weights=table)
-        measured.add((column,), sums, sigma)
-        sides.append(np.maximum(sums, 0) / max(np.maximum(sums, 0).sum(), 1e-300))
-
+        measured.add((column,), np.bincount(each, weights=table), sigma)
     total = float(n) if neighbours is Neighbours.REPLACE_ONE else measured.total()
     if d > 1:
         # The model of one-way tables is a product.
@@ -419,7 +419,9 @@ def dependence(table: np.ndarray) -> float:
     return float(np.abs(flat - product).sum() / 2)
 
 
-def parent_sets(columns: Sequence[int], cards: Sequence[int], cells: float, size: int):
+def parent_sets(
+    columns: Sequence[int], cards: Sequence[int], cells: float, size: int
+) -> list[Clique]:
     """The sets of up to ``size`` columns with at most ``cells`` cells that cannot take another
     column; the empty one where nothing fits.
     """
