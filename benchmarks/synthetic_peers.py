@@ -24,10 +24,11 @@ and of search, medians; with mbi's compilation, which AIM and MST need in every 
 AIM here: a workload of all sets of three columns (of two where there are more than 20 columns;
 ``--degree``); a model of 131,072 cells at most (``--cells``; 80 MB in the paper would be 10
 million); in a round at most 100 steps of mirror descent from the model before, in numpy, and
-1,000 at the end.  PrivBayes has at most four parents.  A run whose rows take more than ``--limit``
+1,000 at the end.  PrivBayes has at most four parents up to 12 columns, three up
+to 20, two above, which keeps its candidates to some ten thousand.  A run whose rows take more than ``--limit``
 seconds is stopped and its line left out, with the reason.
 
-The summary compares jaxcd with every peer's line, and with the best peer of a relation, chosen
+The summary compares jaxcd with the best line of the peers in every cell, relation and score: chosen
 after the fact by its mean, which favours the peers.  Differences are paired by data set; where the
 95% interval of Student's t holds 0, neither wins.  The file is written after every line; parts are
 joined by ``--merge``.
@@ -35,6 +36,7 @@ joined by ``--merge``.
 
 from __future__ import annotations
 
+import math
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -64,6 +66,8 @@ JAXCD, NO_PRIVACY, NONE, OWN = "jaxcd", "no privacy", "none", "its own"
 FITS = MBI, NUMPY = "mbi", "numpy"
 #: a workload of triples up to here, of pairs above
 MOST_COLUMNS_OF_TRIPLES = 20
+#: of PrivBayes, up to so many columns
+MOST_PARENTS = ((12, 4), (20, 3), (math.inf, 2))
 
 PEERS = (
     Peer("AIM", aim),
@@ -194,7 +198,9 @@ def _options(peer: Peer, case: Case, chosen: Namespace) -> dict[str, Any]:
     if peer.run is aim:
         usual = 3 if case.n_columns <= MOST_COLUMNS_OF_TRIPLES else 2
         return {"degree": chosen.degree or usual, "max_cells": chosen.cells, **fit}
-    return fit if peer.run is mst else {}
+    if peer.run is mst:
+        return fit
+    return {"most_parents": next(k for d, k in MOST_PARENTS if case.n_columns <= d)}
 
 
 def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
@@ -254,8 +260,8 @@ def compared(ours: ex.Row, theirs: ex.Row, name: str) -> dict[str, Any]:
 
 
 def summarise(rows: Sequence[ex.Row]) -> list[dict[str, Any]]:
-    """jaxcd against every line of the peers at the same total, and (best) whether a line has the
-    highest mean of its cell, relation and score.
+    """jaxcd against the best line of the peers at the same total, for every cell, relation and
+    score.
     """
     found = []
     for ours in rows:
@@ -264,24 +270,21 @@ def summarise(rows: Sequence[ex.Row]) -> list[dict[str, Any]]:
         cell = {name: ours[name] for name in ("network", "n_samples", "epsilon")}
         peers = [row for row in rows if row.like(**cell) and row.method not in (JAXCD, NO_PRIVACY)]
         for relation in dict.fromkeys(row.relation for row in peers):
-            lines = [row for row in peers if row.relation == relation]
             for name in SCORES:
-                top = max(lines, key=lambda row: row[name])
-                for row in lines:
-                    found.append(
-                        {
-                            **cell,
-                            "relation": relation,
-                            "score": name,
-                            "method": row.method,
-                            "fit": row.fit,
-                            "search": row.search,
-                            "ours": ours[name],
-                            "theirs": row[name],
-                            "best": row is top,
-                            **compared(ours, row, name),
-                        }
-                    )
+                top = max(
+                    (row for row in peers if row.relation == relation), key=lambda row: row[name]
+                )
+                found.append(
+                    {
+                        **cell,
+                        "relation": relation,
+                        "score": name,
+                        **{entry: top[entry] for entry in ("method", "fit", "search")},
+                        "ours": ours[name],
+                        "theirs": top[name],
+                        **compared(ours, top, name),
+                    }
+                )
     return found
 
 
@@ -300,14 +303,13 @@ def words(line: Mapping[str, Any]) -> str:
 def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[str, Any]:
     """The summary of all rows of a file."""
     summary = summarise(record.rows)
-    best = [line for line in summary if line["best"]]
-    for line in best:
+    for line in summary:
         console.print(words(line), soft_wrap=True)
-    for relation in dict.fromkeys(line["relation"] for line in best):
+    for relation in dict.fromkeys(line["relation"] for line in summary):
         for name in SCORES:
             wins = [
                 line["wins"]
-                for line in best
+                for line in summary
                 if line["relation"] == relation and line["score"] == name
             ]
             ours, neither = wins.count(JAXCD), wins.count("neither")
