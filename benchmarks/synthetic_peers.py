@@ -24,8 +24,8 @@ and of search, medians; with mbi's compilation, which AIM and MST need in every 
 AIM here: a workload of all sets of three columns (of two where there are more than 20 columns;
 ``--degree``); a model of 131,072 cells at most (``--cells``; 80 MB in the paper would be 10
 million); in a round at most 100 steps of mirror descent from the model before, in numpy, and
-1,000 at the end.  PrivBayes has at most four parents up to 12 columns, three up
-to 20, two above, which keeps its candidates to some ten thousand.  A run whose rows take more than ``--limit``
+1,000 at the end.  PrivBayes has at most four parents up to 12 columns, three up to 20, two above,
+which keeps its candidates to some ten thousand.  A run whose rows take more than ``--limit``
 seconds is stopped and its line left out, with the reason.
 
 The summary compares jaxcd with the best line of the peers in every cell, relation and score: chosen
