@@ -149,6 +149,7 @@ class JunctionTree:
                 part = [part[a] if each == part[b] else each for each in part]
         self._down = list(self._outwards(0))
         self.home_of_column = [self.home((column,)) for column in range(len(cards))]
+        self._routes: dict[tuple[int, int], list[_Edge]] = {}
 
     def _edge(self, child: int, parent: int) -> _Edge:
         a, b = self.cliques[child], self.cliques[parent]
@@ -206,9 +207,20 @@ class JunctionTree:
             found[edge.child] /= found[edge.child].sum()
         return found
 
+    def _needed(self, start: int, least: int) -> list[_Edge]:
+        """The edges from a clique to the homes of the columns from ``least`` on."""
+        if (start, least) not in self._routes:
+            wanted, found = set(self.home_of_column[least:]), []
+            for edge in reversed(list(self._outwards(start))):
+                if edge.child in wanted:
+                    wanted.add(edge.parent)
+                    found.append(edge)
+            self._routes[start, least] = found[::-1]
+        return self._routes[start, least]
+
     def spread(self, beliefs: Sequence[np.ndarray], column: int, lead: int) -> list[np.ndarray]:
-        """Every clique's marginal together with one more column, the last of ``lead`` + 1 axes in
-        front.
+        """The marginals of cliques together with one more column, the last of ``lead`` + 1 axes in
+        front: of those on the way to later columns.
         """
         start = self.home_of_column[column]
         k, at = self.cards[column], self.cliques[start].index(column)
@@ -216,7 +228,7 @@ class JunctionTree:
         shape[lead] = shape[lead + 1 + at] = k
         found: list[Any] = [None] * len(self.cliques)
         found[start] = np.expand_dims(beliefs[start], lead) * np.eye(k).reshape(shape)
-        for edge in self._outwards(start):
+        for edge in self._needed(start, column + 1):
             known = found[edge.parent].sum(edge.parent_axes)
             below = np.expand_dims(beliefs[edge.parent].sum(edge.parent_axes), lead)
             share = _ratio(known, below)
