@@ -88,6 +88,7 @@ def test_links_and_paths_exist() -> None:
             "priv_fci",
             "mixed",
             "search_peers",
+            "synthetic_peers",
             "pairs",
             "pairs_published",
             "kusner_table2",
