@@ -4,7 +4,8 @@
 [--runs R] [--resume] [--out FILE]``
 
 Discrete networks of up to 4,096 cells: ``Histogram`` at pure epsilon 1 and 0.3.  Larger ones:
-``Marginals`` at (epsilon, 1e-6), epsilon 0.5, 1 and 4.  Random linear Gaussian models of 20
+``Marginals``, and with at most 10,000 rows ``LogLinear``, at (epsilon, 1e-6), epsilon 0.5, 1 and
+4.  Random linear Gaussian models of 20
 variables (expected degree 2, |weights| in [0.5, 1.5]): ``SecondMoments`` at (1, 1e-6), centres and
 scales bought.  Run r takes data seed r and noise seed r + 777.
 
@@ -35,9 +36,11 @@ from jaxcd.releases import GaussianScore, MeasurementErrorScore, SetScore
 DELTA = 1e-6
 NOISE_SEED = 777
 MOST_CELLS = 4_096
+MOST_MODELLED = 10_000  # rows up to which LogLinear is run
 KEY = ("name", "release", "n_samples", "epsilon", "delta", "n_runs")
 _SCORES: dict[type, Callable[[Any, jaxcd.MixedGraph], float]] = {
     jaxcd.Histogram: lambda bought, truth: score_graph(MeasurementErrorScore(bought), truth),
+    jaxcd.LogLinear: lambda bought, truth: score_subgraphs(bought.default_score(), truth),
     jaxcd.Marginals: lambda bought, truth: score_subgraphs(SetScore(bought), truth),
     jaxcd.SecondMoments: lambda bought, truth: score_graph(GaussianScore(bought), truth),
 }
@@ -85,6 +88,8 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
                 for epsilon in several:
                     budget = jaxcd.Budget(epsilon, DELTA)
                     found.append((name, source, jaxcd.Marginals(), budget))
+                    if n <= MOST_MODELLED:
+                        found.append((name, source, jaxcd.LogLinear(), budget))
         moments = jaxcd.SecondMoments(), jaxcd.Budget(1.0, DELTA)
         found.append((f"linear Gaussian, {p}", gaussian_source(p, n), *moments))
         for name, source, kind, budget in found:

@@ -44,8 +44,9 @@ __all__ = ["LogLinear", "ReleasedLogLinear"]
 Columns = tuple[int, ...]
 Pair = tuple[int, int]
 
-# Rows that stand for the model: more than n, so that their own scatter is small beside that of n.
-_ROWS, _MOST_ROWS, _MOST_CODES = 1_000_000, 4_000_000, 1 << 28
+# Rows that stand for the model: at least ten times n, so that their own scatter is small beside
+# that of n, and up to fifty times where that is quick.
+_LEAST_ROWS, _QUICK_ROWS, _MOST_ROWS, _MOST_CODES = 50_000, 1_000_000, 4_000_000, 1 << 28
 _LEAST_CELLS = 64  # of a table that is always small enough to be asked for
 # The set score's price of noise, 3 log10 n - 11 between 1 and 4: chosen on the networks Sachs and
 # Child with 1,000 to 100,000 rows.  What the model gets wrong grows with n, as every likelihood
@@ -218,7 +219,9 @@ class ReleasedLogLinear(ReleasedInteractions):
     def _rows(self) -> tuple[contingency.LevelMasks, int]:
         """Rows drawn from the model, and their number."""
         room = max(1, _MOST_CODES // max(1, len(self.names)))
-        n_rows = min(max(_ROWS, 10 * self.n_samples), _MOST_ROWS, room)
+        n = self.n_samples
+        wanted = max(_LEAST_ROWS, min(50 * n, _QUICK_ROWS), 10 * n)
+        n_rows = min(wanted, _MOST_ROWS, room)
         return contingency.pack_levels(self.model.sample(n_rows), self.cardinalities), n_rows
 
     def is_measured(self, columns: Columns) -> bool:

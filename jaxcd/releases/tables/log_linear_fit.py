@@ -56,7 +56,7 @@ _STEPS = 300
 _COPIES = 2
 _FOREST_ALPHA = 0.02
 _MOST_ROUNDS = 20
-_ROWS, _MOST_CODES = 200_000, 1 << 28  # of simulated rows; of rows times columns
+_LEAST_ROWS, _ROWS, _MOST_CODES = 20_000, 200_000, 1 << 28  # simulated; times columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +230,8 @@ def _expected_pairs(
     of rows drawn from it; and n over their number.
     """
     levels = model.tree.cardinalities
-    n_rows = max(1, min(max(_ROWS, 4 * n_samples), _MOST_CODES // len(levels)))
+    wanted = max(_LEAST_ROWS, min(20 * n_samples, _ROWS), 4 * n_samples)
+    n_rows = max(1, min(wanted, _MOST_CODES // len(levels)))
     masks = contingency.pack_levels(model.sample(n_rows, seed=seed), levels)
     ratio = n_samples / n_rows
     tables = {
