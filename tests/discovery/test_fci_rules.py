@@ -9,7 +9,7 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jaxcd.discovery import mag_to_pag, orient_pag
@@ -336,6 +336,7 @@ def moved(evidence: Evidence, place: list[int]) -> Evidence:
 
 
 @settings(max_examples=150)
+@example(6, 27184883, "R4")  # an arrowhead of one path was taken back by a later edge
 @given(st.integers(3, 7), SEEDS, st.sampled_from(sorted(BY_NAME)))
 def test_rules_change_circles_only_and_know_no_order(d: int, seed: int, name: str):
     rng = np.random.default_rng(seed)

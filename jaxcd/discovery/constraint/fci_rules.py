@@ -193,8 +193,10 @@ def _rule_4(marks: np.ndarray, evidence: Evidence) -> _Writes:
                     verdicts[member].add(alpha)
         # Both answers put an arrowhead at gamma.  Where paths contradict each other, nothing is
         # said about beta.
-        writes.arrow[beta, gamma] = bool(verdicts[True] or verdicts[False])
-        writes.tail[gamma, beta] = bool(verdicts[True] and not verdicts[False])
+        if verdicts[True] or verdicts[False]:
+            writes.arrow[beta, gamma] = True
+        if verdicts[True] and not verdicts[False]:
+            writes.tail[gamma, beta] = True
         if verdicts[False] and not verdicts[True]:
             writes.arrow[[gamma, *verdicts[False]], beta] = True
     return writes
