@@ -15,6 +15,7 @@ import pytest
 import jaxcd
 from jaxcd.discovery.released import score_graph, score_subgraphs, search_marginals
 from jaxcd.discovery.score.exact_search import exact_search
+from jaxcd.discovery.score.ges import greedy_equivalence_search
 from jaxcd.discovery.score.ordering_search import _BestFamilies, _insert, ordering_search
 from jaxcd.errors import OptionError
 from jaxcd.privacy import NO_PRIVACY, Budget
@@ -92,6 +93,7 @@ def test_no_candidates_and_one_node():
         {"rounds": 0},
         {"seed": -1},
         {"restarts": 1.5},
+        {"starts": [np.ones((3, 3), dtype=bool)]},
         {"rounds": True},
         {"seed": math.nan},
     ],
@@ -102,6 +104,48 @@ def test_wrong_arguments(wrong: dict):
 
 def test_too_many_candidates():
     refused(OptionError, "16", ordering_search, DrawnScore(19, seed=0, max_parents=1))
+
+
+@pytest.mark.parametrize("d", [9, 120])
+def test_a_start_is_never_left_for_something_worse(d: int):
+    """For few nodes and for many, whose nodes move one at a time: a random DAG to begin with, and
+    what one climb from it and many reach.
+    """
+    score = DrawnScore(d, seed=40, max_parents=2, partners=5)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(d)
+    start = np.zeros((d, d), dtype=bool)
+    for place, v in enumerate(order):
+        before = [u for u in score.candidates(v) if u in order[:place]]
+        start[before[:1], v] = True
+    once = ordering_search(score, starts=[start], restarts=0, rounds=1)
+    often = ordering_search(score, starts=[start], restarts=0)
+    assert score.total(start) < once.score <= often.score
+    assert score.total(once.adjacency) == pytest.approx(once.score)
+
+
+def test_a_search_of_many_columns_reaches_what_greedy_search_reaches():
+    """A tree of 110 columns with exact tables: the true class has the highest BIC."""
+    network = _tree(110)
+    data = network.sample(3_000, key=jax.random.key(7))
+    release = Marginals().release(data, budget=NO_PRIVACY)
+    found = jaxcd.search(release)
+    greedy = greedy_equivalence_search(release.default_score())
+    assert found.info["score"] >= greedy.score - 1e-6
+    assert jaxcd.metrics.skeleton_f1(found.graph, network.cpdag()) > 0.97
+
+
+def _tree(d: int) -> jaxcd.data.BayesianNetwork:
+    """Binary columns, each a noisy copy of one before it."""
+    rng = np.random.default_rng(d)
+    parents = {f"v{j}": (f"v{rng.integers(j)}",) if j else () for j in range(d)}
+    copied = np.array([[0.8, 0.2], [0.2, 0.8]])
+    return jaxcd.data.BayesianNetwork(
+        "tree",
+        jaxcd.Domain({name: jaxcd.Categorical(("a", "b")) for name in parents}),
+        parents,
+        {name: copied if above else np.array([0.5, 0.5]) for name, above in parents.items()},
+    )
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ choices, the file, refusals.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import json
@@ -21,7 +22,7 @@ from jaxcd.ops import interactions as ops
 from jaxcd.ops import moments
 from jaxcd.privacy import NO_PRIVACY, Budget, epsilon_lower_bound
 from jaxcd.releases import Histogram, Marginals, Release, ReleasedMarginals
-from jaxcd.releases.tables import marginal_purchase, marginal_screen
+from jaxcd.releases.tables import marginal_purchase, marginal_screen, marginals
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
 from tests.helpers import SEEDS, coded, levelled, refused, simulated
 
@@ -337,13 +338,30 @@ def test_shifted_deviance_between_likelihood_ratio_and_chi_square():
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "noise", "expected"),
+    [
+        ({}, 0.0, (0.01, 8, 5)),
+        ({}, 0.1, (0.1, 8, 5)),
+        ({}, 0.3, (0.2, 6, 3)),
+        ({}, math.inf, (0.2, 6, 3)),
+        ({"mediation_alpha": 0.5, "max_candidates": 2, "max_parents": 1}, 0.0, (0.5, 2, 1)),
+    ],
+)
+def test_what_is_measured_follows_the_noise(options: dict, noise: float, expected: tuple):
+    settled = marginals._Settled.of(Marginals(**options), noise)
+    assert dataclasses.astuple(settled) == expected
+
+
 def test_mediators_are_told_from_common_causes_of_nothing():
     """In v0 -> v1 -> v2 the outer pair is explained by v1, and no other pair is explained by
     anything.
     """
     data = dataset(chain(20_000, seed=10, d=3), 2, 2, 2)
     release = Marginals().release(data, budget=NO_PRIVACY)
-    assert set(marginal_screen.unmediated_pairs(release, Marginals())) >= {(0, 1), (1, 2)}
+    assert set(
+        marginal_screen.unmediated_pairs(release, dependence_alpha=0.01, mediation_alpha=0.2)
+    ) >= {(0, 1), (1, 2)}
     pairs = marginal_screen._Pairs(release)
     level = stats.chi2.isf(1e-3, 1)
     assert marginal_screen.mediation_statistic(pairs, 0, 2, 1) < level

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import final
 
 import jax
+import numpy as np
 
 from jaxcd.checks import check_flag, is_whole
 from jaxcd.data import Dataset
@@ -61,12 +62,13 @@ def _place(move: Move) -> tuple[int, int, int, int]:
     return list(MoveKind).index(move.kind), move.y, move.x, move.clique
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GreedySearch:
     """What the search found.
 
     Args:
         graph: the CPDAG.
+        adjacency: a DAG of the class, bool (d, d), [i, j] for i -> j.
         score: of the class, in nats.
         n_steps: moves made, of each kind.
         n_families: local scores computed.
@@ -75,6 +77,7 @@ class GreedySearch:
     """
 
     graph: MixedGraph
+    adjacency: np.ndarray
     score: float
     n_steps: dict[MoveKind, int]
     n_families: int
@@ -290,10 +293,20 @@ def greedy_equivalence_search(
     n_climbed = len(climb.trace)
     climb.escape(kinds, patience=patience)
     # Summed anew: the running total has the rounding of every step in it.
-    total = sum(climb.cache.get(v, parents) for v, parents in enumerate(one_member(climb.graph)))
+    member = one_member(climb.graph)
+    total = sum(climb.cache.get(v, parents) for v, parents in enumerate(member))
     graph = MixedGraph(score.names, climb.graph.marks())
+    adjacency = np.zeros((len(member),) * 2, dtype=bool)
+    for v, parents in enumerate(member):
+        adjacency[bits(parents), v] = True
     return GreedySearch(
-        graph, total, climb.n_steps, climb.cache.n_families, tuple(climb.trace), n_climbed
+        graph,
+        adjacency,
+        total,
+        climb.n_steps,
+        climb.cache.n_families,
+        tuple(climb.trace),
+        n_climbed,
     )
 
 

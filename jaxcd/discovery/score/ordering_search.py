@@ -6,19 +6,22 @@ only whether x may be a parent of y and y one of x, so the gains of all d (d - 1
 cumulative sums along the ordering of tabulated numbers.  Many restarts climb at once, as arrays,
 independently of one another; in later rounds each starts from a kicked copy of its own best
 ordering. The kicks are large (a fifth to a half of the nodes): the local optima of a noisy score
-are wide.
+are wide.  An ordering of a graph that another search has found may be given to begin with.
 
 With many nodes, of which each can be the parent of few others, the gains of all moves would be
 mostly zeros.  Above 100 nodes a climb goes through the nodes instead and puts each in its best
 place, which depends on the places of its possible parents and children alone, until no node moves
-(Andrews et al. 2023): some ten numbers a node where there were d.
+(Andrews et al. 2023): some ten numbers a node where there were d.  Kicks are small there, because
+a random ordering of many nodes lies far below what a climb from a good one reaches.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import networkx as nx
 import numpy as np
 
 from jaxcd.checks import is_whole
@@ -29,7 +32,9 @@ __all__ = ["OrderingResult", "ordering_search"]
 
 _MOST_CANDIDATES = 16  # 65,536 subsets a node
 _KICKS = (0.2, 0.5)  # insertions of a kick, as shares of the nodes
-_MOST_TOGETHER = 100  # nodes whose moves are all looked at together
+MOST_TOGETHER = 100
+"""Nodes whose moves are all looked at together."""
+_WIDE_KICKS = (3, 10)  # insertions of a kick with more nodes
 _WIDE_CLIMBS = 30_000  # climbs times nodes where there are more: minutes
 
 
@@ -223,19 +228,32 @@ def _best_place(
     return found
 
 
+def _order_of(adjacency: np.ndarray) -> np.ndarray:
+    """An ordering in which parents come first; raises OptionError for a graph with a circle."""
+    try:
+        return np.array(list(nx.topological_sort(nx.DiGraph(np.asarray(adjacency, dtype=int)))))
+    except nx.NetworkXUnfeasible:
+        raise OptionError("starts: a graph has a circle; give DAGs") from None
+
+
 def ordering_search(
-    score: LocalScore, *, restarts: int = 40, rounds: int = 25, seed: int = 0
+    score: LocalScore,
+    *,
+    starts: Sequence[np.ndarray] = (),
+    restarts: int = 40,
+    rounds: int = 25,
+    seed: int = 0,
 ) -> OrderingResult:
     """The best DAG found by climbing over orderings from many starts; post-processing of the
     score.
 
-    Above 100 variables restarts and rounds are at most so many that climbs times variables stay
-    below 30,000.
+    Above 100 variables climbs times variables stay below 30,000, whatever restarts and rounds are.
 
     Args:
         score: a sum of local scores, with at most 16 candidate parents a node.
-        restarts: orderings that climb at once, at least 1.
-        rounds: climbs of each: the first from a random ordering, the others from its best so far
+        starts: DAGs whose orderings climb, too: bool (d, d), [i, j] for i -> j.
+        restarts: random orderings that climb at once, from 0; at least 1 without ``starts``.
+        rounds: climbs of each: the first from where it starts, the others from its best so far
             after random insertions.
         seed: of the public randomness of the search, a whole number from 0.
 
@@ -250,7 +268,7 @@ def ordering_search(
         Andrews et al. 2023.
     """
     for argument, value, least in (
-        ("restarts", restarts, 1),
+        ("restarts", restarts, 0 if len(starts) else 1),
         ("rounds", rounds, 1),
         ("seed", seed, 0),
     ):
@@ -261,13 +279,20 @@ def ordering_search(
     families = _BestFamilies.of(score)
     d = len(score.names)
     rng = np.random.default_rng(seed)
-    climb = _climb
-    if d > _MOST_TOGETHER:
-        climb, effort = _sweep, max(_WIDE_CLIMBS // d, 2)
-        rounds = max(min(rounds, math.isqrt(effort)), 1)
-        restarts = max(min(restarts, effort // rounds), 1)
-    orders, totals = climb(families, np.array([rng.permutation(d) for _ in range(restarts)]))
-    least, most = (max(2, math.ceil(share * d)) for share in _KICKS)
+    given = [_order_of(adjacency) for adjacency in starts]
+    if d > MOST_TOGETHER:
+        climb, (least, most) = _sweep, _WIDE_KICKS
+        effort = max(_WIDE_CLIMBS // d, 2)
+        if restarts:
+            rounds = max(min(rounds, math.isqrt(effort)), 1)
+            restarts = max(min(restarts, effort // rounds - len(given)), 1)
+        else:
+            rounds = max(effort // len(given), 1)
+    else:
+        climb = _climb
+        least, most = (max(2, math.ceil(share * d)) for share in _KICKS)
+    drawn = [rng.permutation(d) for _ in range(restarts)]
+    orders, totals = climb(families, np.array([*drawn, *given]))
     for _ in range(rounds - 1):
         tried = orders.copy()
         for order in tried:

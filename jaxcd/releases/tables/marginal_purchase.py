@@ -198,10 +198,15 @@ class Purchase:
             self.interactions[columns] = share * values + (1 - share) * self.interactions[columns]
             self.variances[columns] = share * variance
 
-    def buy_pairs(self, *, price: float, label: str) -> float:
-        """Releases all columns and pairs of columns; returns the standard deviation of the noise on
-        the entries of a pair.
+    @property
+    def pair_noise(self) -> float:
+        """The largest standard deviation of the noise on the entries of a pair; 0 without
+        privacy.
         """
+        return math.sqrt(max((v for s, v in self.variances.items() if len(s) == 2), default=0.0))
+
+    def buy_pairs(self, *, price: float, label: str) -> None:
+        """Releases all columns and pairs of columns."""
         d = len(self.cardinalities)
         singles: dict[Columns, float] = {(j,): 1.0 for j in range(d)}
         weights = singles | {(i, j): 1.0 for i in range(d) for j in range(i + 1, d)}
@@ -211,7 +216,6 @@ class Purchase:
         else:
             weights, tables, sensitivity = screen.pairs_for_laplace(self.cardinalities)
         self.buy(weights, tables=tables, sensitivity=sensitivity, price=price, label=label)
-        return math.sqrt(max((v for s, v in self.variances.items() if len(s) == 2), default=0.0))
 
     def buy_families(self, families: Sequence[Columns], *, price: float, label: str) -> None:
         """Releases what the families' tables need, each interaction as precisely as it is worth."""

@@ -170,7 +170,9 @@ def mediation_statistic(pairs: _Pairs, i: int, j: int, k: int) -> float:
     return found
 
 
-def unmediated_pairs(release: Any, options: Any) -> list[Pair]:
+def unmediated_pairs(
+    release: Any, *, dependence_alpha: float, mediation_alpha: float
+) -> list[Pair]:
     """The dependent pairs that no third column explains, the clearest first.
 
     A pair is dependent if its deviance has p < ``dependence_alpha``.  A column k can explain it
@@ -181,7 +183,7 @@ def unmediated_pairs(release: Any, options: Any) -> list[Pair]:
     deviance, k = pairs.deviances, pairs.cardinalities
     kept = []
     for (i, j), log_p in pairs.log_pvalues.items():
-        if not log_p < math.log(options.dependence_alpha):
+        if not log_p < math.log(dependence_alpha):
             continue
         own, degrees = deviance[i, j], (k[i] - 1) * (k[j] - 1)
         mediators = np.flatnonzero(np.minimum(deviance[i], deviance[j]) > own / 2)
@@ -192,7 +194,7 @@ def unmediated_pairs(release: Any, options: Any) -> list[Pair]:
         worst = float(
             tails.chi_square_log_sf(misfits, np.full(misfits.shape, degrees)).max(initial=-math.inf)
         )
-        if worst < math.log(options.mediation_alpha):
+        if worst < math.log(mediation_alpha):
             kept.append((worst, -least / degrees, -own, (i, j)))
     return [pair for *_, pair in sorted(kept)]
 
