@@ -23,6 +23,7 @@ limits were chosen.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -173,9 +174,9 @@ _LIMITS = json.loads(_FILE.read_text("utf-8"))["limits"]
 _HIDDEN: Mapping[str, float] = _LIMITS["hidden_share"]
 _LEAST_COUNT = _LIMITS["least_rows_times_epsilon"]
 # From this share of the rows on that the first round of Marginals hides, LogLinear found more arcs
-# (Sachs, Child and Alarm with 1,000 to 100,000 rows); below it, on Sachs and Alarm, Marginals did.
-_MODEL_SHARE: float = _LIMITS["model_share"]
-_MOST_MODELLED = 60  # columns; of more, fitting the model would take minutes
+# or more of the skeleton (Sachs, Child and Alarm with 1,000 to 100,000 rows), by the most columns:
+# many columns that depend on each other need larger cliques than a model can have.
+_MODEL_SHARES: list[tuple[int, float]] = _LIMITS["model_shares"]
 
 
 def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
@@ -210,11 +211,11 @@ def _discrete(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
         "of few columns each.",
         planned.words,
     ]
-    modelled = domain.n_columns <= _MOST_MODELLED and budget.delta > 0
-    if modelled and planned.smallest_share >= _MODEL_SHARE:
+    least = next((share for most, share in _MODEL_SHARES if domain.n_columns <= most), math.inf)
+    if budget.delta > 0 and planned.smallest_share >= least:
         measured = Alternative(
             kind.title,
-            f"it found more where its noise hides less than {_MODEL_SHARE:.0%} of the rows; here "
+            f"it found more where its noise hides less than {least:.1%} of the rows; here "
             f"it is {planned.smallest_share:.2%}",
         )
         reasons.append(

@@ -155,6 +155,51 @@ class JunctionTree:
             margins.append(own)
         return log_z, margins
 
+    def pair_margins(self, margins: Sequence[np.ndarray]) -> np.ndarray:
+        """The margins of all pairs of columns: float64, one row and one column a level, those of
+        the first column first.
+
+        From the leaves up: P(level | cell of the clique) for all columns at and below a clique.
+        Columns of different branches are independent given the clique, which gives the margins of
+        their pairs.  From the root down, those of one branch are written over further inside it.
+        """
+        ends = np.cumsum([0, *self.cardinalities])
+        levels = [np.arange(ends[j], ends[j + 1]) for j in range(len(self.cardinalities))]
+        held = [np.concatenate([levels[j] for j in clique]) for clique in self.cliques]
+        shares = []
+        for margin in margins:
+            cells = np.indices(margin.shape).reshape(margin.ndim, -1)
+            own = [np.eye(k)[index] for k, index in zip(margin.shape, cells, strict=True)]
+            shares.append(np.concatenate(own, axis=1))
+        for place in reversed(range(len(self.cliques))):
+            parent, shared = self._parents[place], self._shared[place]
+            if parent < 0:
+                continue
+            front = [self.cliques[place].index(j) for j in shared]
+            shape = (self._size(shared), -1)
+            table = np.moveaxis(margins[place], front, range(len(front))).reshape(shape)
+            mass = table.sum(axis=1, keepdims=True)
+            given = np.where(mass > 0, table / np.where(mass > 0, mass, 1.0), 0.0)
+            inside = shares[place].reshape(*margins[place].shape, -1)
+            inside = np.moveaxis(inside, front, range(len(front))).reshape(*given.shape, -1)
+            of_shared = (given[:, None, :] @ inside)[:, 0]
+            new = ~np.isin(held[place], held[parent])
+            index = np.zeros(1, dtype=np.int64)
+            for j, k in zip(self.cliques[parent], margins[parent].shape, strict=True):
+                index = index[:, None] * (k if j in shared else 1)
+                index = (index + (np.arange(k) if j in shared else np.zeros(k, dtype=int))).ravel()
+            shares[parent] = np.concatenate([shares[parent], of_shared[index][:, new]], axis=1)
+            held[parent] = np.concatenate([held[parent], held[place][new]])
+        alone = np.zeros(ends[-1])
+        for j, of_column in enumerate(levels):
+            home = self.home((j,))
+            alone[of_column] = margins[home].sum(axis=self.others(home, (j,)))
+        found: np.ndarray = np.outer(alone, alone)
+        for place, margin in enumerate(margins):
+            block = (shares[place] * margin.reshape(-1, 1)).T @ shares[place]
+            found[np.ix_(held[place], held[place])] = block
+        return found
+
     def sample(
         self, margins: Sequence[np.ndarray], n_rows: int, generator: np.random.Generator
     ) -> np.ndarray:

@@ -43,6 +43,21 @@ def drawn(tree: JunctionTree, seed: int) -> list[np.ndarray]:
 
 
 @given(CASES)
+def test_margins_of_pairs_are_those_of_the_joint_table(case):
+    levels, sets, seed = case
+    tree = JunctionTree(levels, sets)
+    potentials = drawn(tree, seed)
+    joint, _ = joint_of(tree, potentials)
+    found = tree.pair_margins(tree.calibrate(potentials)[1])
+    ends = np.cumsum([0, *levels])
+    for i, j in itertools.product(range(len(levels)), repeat=2):
+        block = found[ends[i] : ends[i + 1], ends[j] : ends[j + 1]]
+        kept = joint.sum(axis=tuple(v for v in range(len(levels)) if v not in (i, j)))
+        expected = np.diag(kept) if i == j else kept if i < j else kept.T
+        np.testing.assert_allclose(block, expected, atol=1e-12)
+
+
+@given(CASES)
 def test_margins_are_those_of_the_joint_table(case):
     levels, sets, seed = case
     tree = JunctionTree(levels, sets)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -41,11 +42,16 @@ def collider(n: int, *, seed: int) -> np.ndarray:
 
 
 def noisy_of(
-    rows: np.ndarray, levels: tuple[int, ...], *, variance: float, seed: int = 0
+    rows: np.ndarray,
+    levels: tuple[int, ...],
+    *,
+    variance: float,
+    seed: int = 0,
+    triples: Sequence[tuple[int, ...]] = (),
 ) -> fit.NoisyInteractions:
     rng = np.random.default_rng(seed)
     d, values = len(levels), {}
-    for s in [*((j,) for j in range(d)), *itertools.combinations(range(d), 2)]:
+    for s in [*((j,) for j in range(d)), *itertools.combinations(range(d), 2), *triples]:
         table = np.zeros([levels[j] for j in s])
         np.add.at(table, tuple(rows[:, j] for j in s), 1)
         exact = interaction(table)
@@ -76,7 +82,7 @@ def test_the_fit_is_the_minimum(variance: float):
     cells = np.concatenate(
         [np.full(noisy.values[s].size, float(math.prod(levels[j] for j in s))) for s in terms]
     )
-    ridge = 0.005 * (variance + 2_000 / cells)
+    ridge = 0.005 * variance + 0.001 * 2_000 / cells
 
     def objective(theta: np.ndarray) -> float:
         log_z = float(np.log(np.exp(theta @ phi).sum()))
@@ -92,7 +98,7 @@ def test_without_noise_the_model_holds_the_tables():
     rows = collider(5_000, seed=2)
     release = LogLinear().release(dataset(rows, 2, 2, 2, 2), budget=NO_PRIVACY)
     assert set(release.variances.values()) == {0.0}
-    for pair in release.pairs:
+    for pair in (s for s in release.terms if len(s) == 2):
         table = np.zeros((2, 2))
         np.add.at(table, tuple(rows[:, j] for j in pair), 1)
         assert np.abs(release.table(pair) - table).max() < 25  # half a percent of n
@@ -139,6 +145,32 @@ def test_cliques_stay_within_their_cells():
     assert set(fit.collider_pairs(pairs, (2,) * 8)) == wanted - set(pairs)
 
 
+def test_a_triple_that_pairs_do_not_explain_joins_the_model():
+    """v2 is the exclusive or of two coins, three times in four, and v3 a copy of v0: two triples
+    are measured beside, and only the first belongs to the model.
+    """
+    rng = np.random.default_rng(11)
+    a, b = rng.integers(0, 2, (2, 20_000))
+    c = np.where(rng.random(20_000) < 0.5, a ^ b, rng.integers(0, 2, 20_000))
+    rows = np.stack([a, b, c, np.where(rng.random(20_000) < 0.9, a, 1 - a)], axis=1)
+    noisy = noisy_of(rows, (2,) * 4, variance=100.0, triples=[(0, 1, 2), (0, 1, 3)])
+    pairs = list(itertools.combinations(range(4), 2))
+    terms = [*((j,) for j in range(4)), *pairs]
+    assert fit.unexplained_triples(noisy, terms, alpha=0.001) == [(0, 1, 2)]
+    model = fit.fit_model(noisy, [*terms, (0, 1, 2)])
+    table = model.margins[0].sum(axis=model.tree.others(0, (0, 1, 2))) * 20_000
+    assert np.abs(interaction(table) - noisy.values[0, 1, 2]).max() < 30
+
+
+def test_triples_are_measured_where_noise_allows():
+    data = dataset(collider(20_000, seed=2), 2, 2, 2, 2)
+    many = LogLinear().release(data, budget=Budget(2.0, 1e-6), noise=simulated(1))
+    assert (0, 1, 2) in many.interactions and many.is_measured((0, 1, 2))
+    few = LogLinear(least_cell=1e4).release(data, budget=Budget(2.0, 1e-6), noise=simulated(1))
+    assert {len(s) for s in few.interactions} == {1, 2}
+    assert many.spent.epsilon == pytest.approx(few.spent.epsilon, rel=1e-6)
+
+
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 def test_the_price_is_the_budget(delta: float):
     data = dataset(chain(20_000, seed=4), *(2,) * 5)
@@ -166,7 +198,7 @@ def test_later_rounds_see_released_numbers_only(monkeypatch: pytest.MonkeyPatch,
         asked.append([])
         data = dataset(chain(1_000, seed=seed), *(2,) * 5)
         bought = LogLinear().release(data, budget=Budget(2.0, delta), noise=simulated())
-        found.append((bought.pairs, bought.candidates))
+        found.append((bought.terms, bought.candidates))
     assert asked[0] == asked[1] and len(asked[0]) == 2 and found[0] == found[1]
 
 
@@ -175,7 +207,7 @@ def test_the_model_comes_back_from_a_file(tmp_path):
         sampled("asia", 5_000), budget=Budget(1.0, 1e-6), noise=simulated(3)
     )
     loaded = Release.load(release.save(tmp_path / "bought.npz"))
-    assert isinstance(loaded, ReleasedLogLinear) and loaded.pairs == release.pairs
+    assert isinstance(loaded, ReleasedLogLinear) and loaded.terms == release.terms
     assert loaded.bought == LogLinear()
     np.testing.assert_allclose(loaded.table((0, 1, 2)), release.table((0, 1, 2)))
     assert jaxcd.search(loaded).graph == jaxcd.search(release).graph

@@ -4,13 +4,15 @@ small epsilon.
 1. R_j and R_ij of all columns and pairs are released (:mod:`jaxcd.ops.interactions`).
 2. A model of the pairs that are not explained by others is fitted
    (:mod:`jaxcd.releases.tables.log_linear_fit`); its pairs, and those that share a partner in it,
-   are released again, more precisely, and the model is fitted anew.
+   are released again, more precisely, and where noise allows the triples of a column with two
+   partners.  The model is fitted anew, with the triples that the pairs do not explain.
 
 All tables of more columns are then the model's.  What is not in the model is explained by it: a
 pair that no term joins directly is independent given what lies between, so noise cannot join it,
 and a table of four columns carries the noise of its few terms and not that of its cells.  The price
-is that interactions of three columns, beyond those of their pairs, are never seen.  With many rows
-and a large epsilon :class:`jaxcd.Marginals`, which measures larger tables, finds more.
+is that interactions of more than three columns are never seen, and that columns that depend on many
+others need cliques that are too large.  With many rows and a large epsilon
+:class:`jaxcd.Marginals`, which measures larger tables, finds as much sooner.
 """
 
 from __future__ import annotations
@@ -68,8 +70,10 @@ class LogLinear(InteractionsKind):
         max_clique_cells: pairs that would give the model a table of more cells are left out, from
             16; time and memory grow with it.
         max_candidates: most possible neighbours of a column, 1 to 16.
-        max_cells: families of three and more columns have tables of at most this share of n cells,
-            between 0 and 1.
+        max_cells: tables of three and more columns have at most this share of n cells, between 0
+            and 1.
+        least_cell: triples are measured whose average cell is at least so many standard deviations
+            of the noise of round 1, positive (under Gaussian noise).
 
     Raises:
         OptionError: a constant is out of its range.
@@ -113,6 +117,7 @@ class LogLinear(InteractionsKind):
     max_clique_cells: int = 4096
     max_candidates: int = 12
     max_cells: float = 0.1
+    least_cell: float = 10.0
     word: ClassVar[str] = "log-linear"
     title: ClassVar[str] = "tables of pairs, a log-linear model, and the graph of its highest score"
 
@@ -120,6 +125,7 @@ class LogLinear(InteractionsKind):
         self.check_shares((0.5, 0.5))
         for argument in ("alpha", "max_cells"):
             check_number(argument, getattr(self, argument), 0, 1, "()", cure="give a share")
+        check_number("least_cell", self.least_cell, 0, ends="(]", cure="10 is usual")
         check_whole("max_clique_cells", self.max_clique_cells, 16, cure="4096 is usual")
         check_whole("max_candidates", self.max_candidates, 1, 16, cure="12 is usual")
 
@@ -136,6 +142,9 @@ class LogLinear(InteractionsKind):
             colliders = fit.collider_pairs(
                 pairs, shop.cardinalities, max_cells=self.max_clique_cells
             )
+            terms: list[Columns] = [*pairs, *colliders]
+            singles = ((j,) for j in range(len(shop.cardinalities)))
+            terms += fit.unexplained_triples(noisy, [*singles, *terms], alpha=self.alpha)
             return ReleasedLogLinear(
                 door.domain,
                 shop.n_samples,
@@ -146,7 +155,7 @@ class LogLinear(InteractionsKind):
                 ),
                 noise=shop.law,
                 bought=self,
-                pairs=(*pairs, *colliders),
+                terms=tuple(terms),
                 most_cells=max(_LEAST_CELLS, int(self.max_cells * shop.n_samples)),
                 **paid(accountant),
             )
@@ -155,10 +164,19 @@ class LogLinear(InteractionsKind):
             shop.buy_pairs(price=prices[0], label="round 1: all pairs")
             joined = released().neighbors
             pairs = [*joined, *fit.collider_pairs(joined, shop.cardinalities)]
-            if shop.law is MarginalsNoise.GAUSSIAN:
-                shop.buy_families(pairs, price=prices[1], label="round 2: pairs of the model")
-            else:
-                shop.buy_tables(pairs, price=prices[1], label="round 2: pairs of the model")
+            label = "round 2: tables of the model"
+            if shop.law is MarginalsNoise.LAPLACE:
+                shop.buy_tables(pairs, price=prices[1], label=label)
+                return released()
+            most = self.max_cells * shop.n_samples
+            if shop.pair_noise > 0:
+                most = min(most, shop.n_samples / (self.least_cell * shop.pair_noise))
+            triples = [
+                s
+                for s in fit.neighbouring_triples(joined)
+                if math.prod(shop.cardinalities[j] for j in s) <= most
+            ]
+            shop.buy_families([*pairs, *triples], price=prices[1], label=label)
             return released()
 
 
@@ -179,11 +197,11 @@ class ReleasedLogLinear(ReleasedInteractions):
         charges: as ``domain``.
         noise: as ``domain``.
         bought: as ``domain``.
-        pairs: the model's.
+        terms: the model's pairs and triples.
         most_cells: larger tables of three and more columns are not asked for.
     """
 
-    pairs: tuple[Pair, ...] = ()
+    terms: tuple[Columns, ...] = ()
     most_cells: int = _LEAST_CELLS
     _built: dict[Columns, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
@@ -191,9 +209,9 @@ class ReleasedLogLinear(ReleasedInteractions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        unknown = [pair for pair in self.pairs if pair not in self.interactions]
+        unknown = [s for s in self.terms if s not in self.interactions]
         if unknown:
-            raise OptionError(f"pairs: {unknown} were not measured; give measured pairs")
+            raise OptionError(f"terms: {unknown} were not measured; give measured sets of columns")
 
     @classmethod
     def default_kind(cls) -> ReleaseKind:
@@ -213,7 +231,7 @@ class ReleasedLogLinear(ReleasedInteractions):
         noisy = fit.NoisyInteractions(
             self.cardinalities, self.n_samples, self.interactions, self.variances
         )
-        return fit.fit_model(noisy, [*((j,) for j in range(len(self.names))), *self.pairs])
+        return fit.fit_model(noisy, [*((j,) for j in range(len(self.names))), *self.terms])
 
     @cached_property
     def _rows(self) -> tuple[contingency.LevelMasks, int]:
@@ -257,14 +275,14 @@ class ReleasedLogLinear(ReleasedInteractions):
         return self._built[columns]
 
     @cached_property
-    def _terms(self) -> frozenset[Columns]:
-        return frozenset([*((j,) for j in range(len(self.names))), *self.pairs])
+    def _inside(self) -> frozenset[Columns]:
+        return frozenset([*((j,) for j in range(len(self.names))), *self.terms])
 
     def cell_variance(self, columns: Columns) -> float:
         """The variance that the noise of the model's terms within the columns gives to each cell of
         a table that is made of them.
         """
-        variances = {s: self.variances[s] if s in self._terms else 0.0 for s in subsets(columns)}
+        variances = {s: self.variances[s] if s in self._inside else 0.0 for s in subsets(columns)}
         return cell_variance(columns, self.cardinalities, variances)
 
     def strata(self, query: Any) -> NoisyStrata:
@@ -283,12 +301,12 @@ class ReleasedLogLinear(ReleasedInteractions):
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header, arrays = super()._parts()
-        own = {"pairs": [list(pair) for pair in self.pairs], "most_cells": self.most_cells}
+        own = {"terms": [list(s) for s in self.terms], "most_cells": self.most_cells}
         return {**header, **own}, arrays
 
     @classmethod
     def _own_parts(cls, header: Any) -> dict[str, Any]:
         return {
-            "pairs": tuple((int(i), int(j)) for i, j in header["pairs"]),
+            "terms": tuple(tuple(int(j) for j in s) for s in header["terms"]),
             "most_cells": int(header["most_cells"]),
         }

@@ -8,12 +8,13 @@ term.  In the coordinates of :mod:`jaxcd.ops.interactions`,
 and the expected interactions are n E phi_S.  With y_S the released ones, of noise variance v_S on
 each entry, theta minimises
 
-    n log Z(theta) - <theta, y> + (tau / 2) sum over S of (v_S + n / K_S) |theta_S|^2,
+    n log Z(theta) - <theta, y> + (1 / 2) sum over S of r_S |theta_S|^2,
+    r_S = .005 v_S + .001 n / K_S,
 
 K_S the cells of S: the density of the largest entropy whose interactions are near y, where noisy
-ones may be missed by more.  The minimum is where y_S - n E phi_S = tau (v_S + n / K_S) theta_S, so
-tau = .005 leaves well below one standard deviation; it exists whatever the noise did, because no
-theta can grow without end.  The problem is convex.
+ones may be missed by more.  The minimum is where y_S - n E phi_S = r_S theta_S, well below one
+standard deviation; it exists whatever the noise did, because no theta can grow without end.  The
+problem is convex.
 
 *Choice of pairs.*  A pair that is not in the model is explained by it, or not: the released
 interaction less the expected one, over its variance under the model, is about a chi-square with
@@ -22,7 +23,8 @@ and that of what the noise of the other terms adds to the expected one; the last
 fitting the model again to what it expects with fresh noise.  Starting from a forest of the
 clearest pairs, the clearest unexplained ones are added, no two with a column in common at a time,
 until all are explained or the tables of the cliques would be too large.  A forest cannot hold many
-false pairs, so its level is less strict.
+false pairs, so its level is less strict.  Triples that were measured join the model in the same
+way, if they lie in a clique of it.
 
 Source:
     Darroch and Ratcliff 1972 and Dudik, Phillips, Schapire 2007 for the fit; McKenna, Sheldon,
@@ -31,32 +33,42 @@ Source:
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TypeVar, final
 
 import networkx as nx
 import numpy as np
 
-from jaxcd.ops import contingency, tails
+from jaxcd.ops import tails
 from jaxcd.ops.interactions import interaction
 from jaxcd.ops.junction_tree import JunctionTree, elimination_cliques
 from jaxcd.ops.moments import contrast_basis
 
-__all__ = ["LogLinearModel", "NoisyInteractions", "collider_pairs", "fit_model", "select_pairs"]
+__all__ = [
+    "LogLinearModel",
+    "NoisyInteractions",
+    "collider_pairs",
+    "fit_model",
+    "neighbouring_triples",
+    "select_pairs",
+    "unexplained_triples",
+]
 
 Columns = tuple[int, ...]
 Pair = tuple[int, int]
+_Set = TypeVar("_Set", bound=Columns)
 
-_RIDGE = 0.005  # tau
+_NOISE_RIDGE, _SAMPLING_RIDGE = 0.005, 0.001  # of v_S and n / K_S in r_S
 _STEPS = 300
-_COPIES = 2
+_COPIES = 4
 _FOREST_ALPHA = 0.02
 _MOST_ROUNDS = 20
-_LEAST_ROWS, _ROWS, _MOST_CODES = 20_000, 200_000, 1 << 28  # simulated; times columns
+_ROUGH = 3e-4  # of the fits that only tell how much noise there is
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +113,7 @@ def fit_model(
     terms: Sequence[Columns],
     *,
     start: Mapping[Columns, np.ndarray] | None = None,
+    gtol: float = 3e-5,
 ) -> LogLinearModel:
     """The model of the given terms.
 
@@ -108,52 +121,50 @@ def fit_model(
         noisy: what was released.
         terms: sets whose interactions were released.
         start: parameters to begin from; 0 for the terms that it does not have.
+        gtol: where the steps end: the largest entry of the gradient by the scaled parameters.
     """
     from scipy import optimize  # slow to load
 
     levels, n = noisy.cardinalities, float(noisy.n_samples)
     terms = [term for term in terms if min(levels[j] for j in term) > 1]
     tree = JunctionTree(levels, terms)
-    homes = [tree.home(term) for term in terms]
-    shapes = [tuple(levels[j] - 1 for j in term) for term in terms]
-    cuts = np.cumsum([math.prod(shape) for shape in shapes])
+    homes = {term: tree.home(term) for term in terms}
+    terms.sort(key=lambda term: homes[term])  # those of one clique stand together
+    sizes = [math.prod(levels[j] - 1 for j in term) for term in terms]
     cells = np.array([float(math.prod(levels[j] for j in term)) for term in terms])
-    each = np.repeat(np.arange(len(terms)), [math.prod(shape) for shape in shapes])
-    ridge = _RIDGE * (np.array([noisy.variances[term] for term in terms]) + n / cells)[each] / n
+    each = np.repeat(np.arange(len(terms)), sizes)
+    variances = np.array([noisy.variances[term] for term in terms])
+    ridge = (_NOISE_RIDGE * variances + _SAMPLING_RIDGE * n / cells)[each] / n
     # One entry's curvature is about n / K, so these steps are of one length in all directions.
     length = np.sqrt(cells)[each]
+    features = [
+        _features(levels, clique, [term for term in terms if homes[term] == place])
+        for place, clique in enumerate(tree.cliques)
+    ]
+    ends = np.cumsum([0, *(phi.shape[1] for phi in features)])
 
     def flat(values: Mapping[Columns, np.ndarray]) -> np.ndarray:
         parts = [
-            values[term].ravel() if term in values else np.zeros(math.prod(shape))
-            for term, shape in zip(terms, shapes, strict=True)
+            values[term].ravel() if term in values else np.zeros(size)
+            for term, size in zip(terms, sizes, strict=True)
         ]
         return np.concatenate([np.zeros(0), *parts])
 
-    def split(theta: np.ndarray) -> list[np.ndarray]:
-        parts = np.split(theta, cuts[:-1]) if terms else []
-        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
-
     def calibrated(theta: np.ndarray) -> tuple[float, list[np.ndarray]]:
-        potentials = [np.zeros(tree.shape(place)) for place in range(len(tree.cliques))]
-        for term, home, part in zip(terms, homes, split(theta), strict=True):
-            for axis, j in enumerate(term):
-                part = np.moveaxis(
-                    np.tensordot(contrast_basis(levels[j]), part, (1, axis)), 0, axis
-                )
-            potentials[home] += part.reshape(tree.shape(home, term))
-        return tree.calibrate(potentials)
+        return tree.calibrate(
+            [
+                (phi @ theta[ends[place] : ends[place + 1]]).reshape(tree.shape(place))
+                for place, phi in enumerate(features)
+            ]
+        )
 
     observed = flat(noisy.values) / n
 
     def objective(scaled: np.ndarray) -> tuple[float, np.ndarray]:
         theta = scaled * length
         log_z, margins = calibrated(theta)
-        expected = flat(
-            {
-                term: interaction(margins[home].sum(axis=tree.others(home, term)))
-                for term, home in zip(terms, homes, strict=True)
-            }
+        expected = np.concatenate(
+            [margin.ravel() @ phi for margin, phi in zip(margins, features, strict=True)]
         )
         value = log_z - observed @ theta + 0.5 * float(ridge @ theta**2)
         return value, (expected - observed + ridge * theta) * length
@@ -163,11 +174,31 @@ def fit_model(
         flat(start or {}) / length,
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": _STEPS, "maxcor": 20, "gtol": 3e-5},
+        options={"maxiter": _STEPS, "maxcor": 20, "gtol": gtol},
     )
     theta = found.x * length
     _, margins = calibrated(theta)
-    return LogLinearModel(tree, tuple(margins), dict(zip(terms, split(theta), strict=True)))
+    parts = np.split(theta, np.cumsum(sizes)[:-1]) if terms else []
+    return LogLinearModel(
+        tree,
+        tuple(margins),
+        {
+            term: part.reshape([levels[j] - 1 for j in term])
+            for term, part in zip(terms, parts, strict=True)
+        },
+    )
+
+
+def _features(levels: Columns, clique: Columns, terms: Sequence[Columns]) -> np.ndarray:
+    """phi_S of the terms S at every cell of a clique, float64 (cells, parameters)."""
+    columns = [
+        functools.reduce(
+            np.kron,
+            [contrast_basis(levels[j]) if j in term else np.ones((levels[j], 1)) for j in clique],
+        )
+        for term in terms
+    ]
+    return np.concatenate([np.zeros((math.prod(levels[j] for j in clique), 0)), *columns], axis=1)
 
 
 def select_pairs(
@@ -186,8 +217,13 @@ def select_pairs(
     chosen = list(start)
     model = fit_model(noisy, [*singles, *chosen])
     for _ in range(_MOST_ROUNDS):
+        within = set(chosen)
         unexplained = _unexplained(
-            noisy, model, chosen, alpha=alpha if chosen else max(alpha, _FOREST_ALPHA)
+            noisy,
+            model,
+            [pair for pair in itertools.combinations(range(d), 2) if pair not in within],
+            alpha=alpha if chosen else max(alpha, _FOREST_ALPHA),
+            n_copies=_COPIES if chosen else 0,
         )
         if chosen:
             added = _apart(unexplained, levels, chosen, max_cells)
@@ -198,6 +234,21 @@ def select_pairs(
         chosen += added
         model = fit_model(noisy, [*singles, *chosen], start=model.theta)
     return tuple(chosen), model
+
+
+def neighbouring_triples(pairs: Sequence[Pair]) -> list[Columns]:
+    """Every column with two of its partners."""
+    partners: defaultdict[int, list[int]] = defaultdict(list)
+    for a, b in pairs:
+        partners[a].append(b)
+        partners[b].append(a)
+    return sorted(
+        {
+            tuple(sorted((column, *two)))
+            for column, found in partners.items()
+            for two in itertools.combinations(found, 2)
+        }
+    )
 
 
 def collider_pairs(
@@ -213,32 +264,32 @@ def collider_pairs(
         cardinalities: the number of levels of each column.
         max_cells: pairs that would make a clique's table larger are left out.
     """
-    partners: defaultdict[int, list[int]] = defaultdict(list)
-    for a, b in pairs:
-        partners[a].append(b)
-        partners[b].append(a)
     wanted = {
-        pair for found in partners.values() for pair in itertools.combinations(sorted(found), 2)
+        pair for triple in neighbouring_triples(pairs) for pair in itertools.combinations(triple, 2)
     }
     return _within(sorted(wanted - set(pairs)), cardinalities, list(pairs), max_cells)
 
 
-def _expected_pairs(
-    model: LogLinearModel, n_samples: int, pairs: Mapping[Pair, Sequence[Pair]], *, seed: int = 0
-) -> tuple[dict[Pair, np.ndarray], float]:
-    """The tables that the model expects of the pairs, (pairs, a, b) by cardinalities a and b, out
-    of rows drawn from it; and n over their number.
-    """
-    levels = model.tree.cardinalities
-    wanted = max(_LEAST_ROWS, min(20 * n_samples, _ROWS), 4 * n_samples)
-    n_rows = max(1, min(wanted, _MOST_CODES // len(levels)))
-    masks = contingency.pack_levels(model.sample(n_rows, seed=seed), levels)
-    ratio = n_samples / n_rows
-    tables = {
-        kind: np.asarray(contingency.count_sets(masks, np.array(some)), dtype=np.float64) * ratio
-        for kind, some in pairs.items()
-    }
-    return tables, ratio
+class _Expected:
+    """The tables that a model expects of n rows."""
+
+    def __init__(self, model: LogLinearModel, n_samples: int) -> None:
+        self._tree, self._margins, self._n = model.tree, model.margins, n_samples
+        self._pairs = model.tree.pair_margins(model.margins)
+        self._ends = np.cumsum([0, *model.tree.cardinalities])
+
+    def table(self, columns: Columns) -> np.ndarray:
+        """Of a pair, or of more columns that lie in one clique; float64, flat."""
+        if len(columns) == 2:
+            i, j = columns
+            block = self._pairs[
+                self._ends[i] : self._ends[i + 1], self._ends[j] : self._ends[j + 1]
+            ]
+        else:
+            home = self._tree.home(columns)
+            block = self._margins[home].sum(axis=self._tree.others(home, columns))
+        found: np.ndarray = self._n * block.ravel()
+        return found
 
 
 def _again(noisy: NoisyInteractions, model: LogLinearModel, seed: int) -> LogLinearModel:
@@ -252,51 +303,63 @@ def _again(noisy: NoisyInteractions, model: LogLinearModel, seed: int) -> LogLin
         scatter = generator.normal(size=expected.shape)
         values[term] = expected + math.sqrt(noisy.variances[term]) * scatter
     again = NoisyInteractions(noisy.cardinalities, noisy.n_samples, values, noisy.variances)
-    return fit_model(again, list(model.theta), start=model.theta)
+    return fit_model(again, list(model.theta), start=model.theta, gtol=_ROUGH)
 
 
 def _unexplained(
-    noisy: NoisyInteractions, model: LogLinearModel, chosen: Sequence[Pair], *, alpha: float
-) -> list[Pair]:
-    """The pairs whose interaction the model misses, the clearest first."""
+    noisy: NoisyInteractions,
+    model: LogLinearModel,
+    sets: Sequence[_Set],
+    *,
+    alpha: float,
+    n_copies: int,
+) -> list[_Set]:
+    """The sets whose interaction the model misses, the clearest first."""
     levels, n = noisy.cardinalities, noisy.n_samples
-    within = set(chosen)
-    alike: defaultdict[Pair, list[Pair]] = defaultdict(list)
-    columns = [j for j, k in enumerate(levels) if k > 1]
-    for i, j in itertools.combinations(columns, 2):
-        if (i, j) not in within:
-            alike[levels[i], levels[j]].append((i, j))
-    expected, ratio = _expected_pairs(model, n, alike)
-    copies = [
-        _expected_pairs(_again(noisy, model, seed), n, alike, seed=seed)[0]
-        for seed in range(1, 1 + (_COPIES if chosen else 0))
-    ]
-    found: list[tuple[float, Pair]] = []
-    for (a, b), pairs in alike.items():
-        tables = expected[a, b]
-        basis = np.kron(contrast_basis(a), contrast_basis(b))
-        cells = tables.reshape(len(pairs), -1)
+    alike: defaultdict[Columns, list[_Set]] = defaultdict(list)
+    for s in sets:
+        if min(levels[j] for j in s) > 1:
+            alike[tuple(levels[j] for j in s)].append(s)
+    expected = _Expected(model, n)
+    copies = [_Expected(_again(noisy, model, seed), n) for seed in range(1, 1 + n_copies)]
+    found: list[tuple[float, _Set]] = []
+    for kind, some in alike.items():
+        basis = functools.reduce(np.kron, [contrast_basis(k) for k in kind])
+        cells = np.stack([expected.table(s) for s in some])
         means = cells @ basis
         spread = np.einsum("ce,pc,cf->pef", basis, cells, basis, optimize=True)
         spread -= means[:, :, None] * means[:, None, :] / n
-        noise = np.array([noisy.variances[pair] for pair in pairs])
+        noise = np.array([noisy.variances[s] for s in some])
         for copy in copies:
-            moved = (copy[a, b].reshape(len(pairs), -1) @ basis - means) ** 2
+            moved = (np.stack([copy.table(s) for s in some]) @ basis - means) ** 2
             noise += moved.mean(axis=1) / len(copies)
-        # The model's own rows are a sample, too; and no direction is exactly known.
-        scatter = spread * (1 + ratio)
-        scatter += (noise + 1e-6 * n / (a * b))[:, None, None] * np.eye(basis.shape[1])
-        missed = np.stack([noisy.values[pair].ravel() for pair in pairs]) - means
+        # No direction is exactly known.
+        scatter = spread + (noise + 1e-6 * n / len(basis))[:, None, None] * np.eye(basis.shape[1])
+        missed = np.stack([noisy.values[s].ravel() for s in some]) - means
         statistic = np.einsum(
             "pe,pe->p", missed, np.linalg.solve(scatter, missed[:, :, None])[:, :, 0]
         )
-        log_p = tails.chi_square_log_sf(statistic, np.full(len(pairs), basis.shape[1]))
+        log_p = tails.chi_square_log_sf(statistic, np.full(len(some), basis.shape[1]))
         found += [
-            (float(value), pair)
-            for value, pair in zip(log_p, pairs, strict=True)
+            (float(value), s)
+            for value, s in zip(log_p, some, strict=True)
             if value < math.log(alpha)
         ]
-    return [pair for _, pair in sorted(found)]
+    return [s for _, s in sorted(found)]
+
+
+def unexplained_triples(
+    noisy: NoisyInteractions, terms: Sequence[Columns], *, alpha: float
+) -> list[Columns]:
+    """The measured triples whose interaction a model of the terms misses, the clearest first, as
+    far as each lies in one of its cliques.
+    """
+    triples = [s for s in noisy.values if len(s) == 3]
+    if not triples:
+        return []
+    model = fit_model(noisy, terms)
+    inside = [s for s in triples if any(set(s) <= set(clique) for clique in model.tree.cliques)]
+    return _unexplained(noisy, model, inside, alpha=alpha, n_copies=_COPIES)
 
 
 def _forest(pairs: Sequence[Pair], n_columns: int) -> list[Pair]:
