@@ -22,6 +22,7 @@ from tests.helpers import PLAIN, CommandLine, refused, sampled
 
 SMALL = "discover --network cancer --rows 300 --max-level 1"
 BUDGET = "--epsilon 1 --delta 1e-6"
+GAUSSIAN = jaxcd.Budget(1.0, 1e-6, accounting=jaxcd.privacy.Accounting.GAUSSIAN)
 
 
 @pytest.fixture
@@ -76,6 +77,48 @@ def test_json_is_one_object_and_repeats_with_simulated_noise(
     assert MixedGraph.from_json_dict(first["graph"]) == run.graph
     truth = jaxcd.networks.load("cancer").cpdag()
     assert first["metrics"]["arc_f1"]["f1"] == jaxcd.metrics.arc_f1(run.graph, truth)
+
+
+def test_the_accounting_is_asked_for_and_shown(command: CommandLine, tmp_path: Path) -> None:
+    folder = tmp_path / "x"
+    out = command.shows(SMALL, BUDGET, "--accounting gaussian --out", folder)
+    for label in ("budget", "guarantee"):
+        line = rf"^{label} +epsilon=1, delta=1e-06 \(replace-one, Gaussian accounting[);]"
+        assert re.search(line, out, re.MULTILINE), label
+    privacy = json.loads((folder / "privacy.json").read_text())
+    assert privacy["guarantee"]["accounting"] == "gaussian"
+    assert {row["mechanism"] for row in privacy["ledger"]} == {"Gaussian"}
+    page = (folder / "report.html").read_text()
+    assert "Gaussian accounting)" in page and "price in Gaussian differential privacy" in page
+    assert command.shows("verify", folder / "privacy.json")
+    zcdp = command.json(SMALL, BUDGET, "--accounting zcdp")
+    assert {row["mechanism"] for row in zcdp["ledger"]} == {"ZCDP"}
+    more = privacy["ledger"][0]["rho"] / zcdp["ledger"][0]["rho"]
+    assert more == pytest.approx(1.150, abs=1e-3)
+
+
+def test_a_ledger_keeps_its_accounting(command: CommandLine, tmp_path: Path) -> None:
+    paths = {name: tmp_path / f"{name}.ledger" for name in ("zcdp", "gaussian")}
+    for name, path in paths.items():
+        new = ["ledger", path, "--data-set a --epsilon 2 --delta 1e-5 --accounting", name]
+        assert ("Gaussian accounting" in command.shows(new)) == (name == "gaussian")
+        command.refuses("--accounting: file", "ledger", path, "--accounting", name)
+    for own, other in (("zcdp", "gaussian"), ("gaussian", "zcdp")):
+        path = paths[own]
+        content, words = path.read_bytes(), [SMALL, BUDGET, "--ledger", path]
+        cure = f"--accounting {other}: the ledger '{path}' has {own}; give --accounting {own}"
+        command.refuses(cure, words, "--accounting", other)
+        assert path.read_bytes() == content
+        command.shows(words, "--accounting", own)
+        assert jaxcd.LedgerFile(path).spent.epsilon > 0
+    command.refuses("has gaussian", SMALL, BUDGET, "--ledger", paths["gaussian"])
+    # a pure run adds the rho of its own accounting to either
+    pure = [f"{SMALL} --epsilon 0.01 --mechanism sparse-vector --ledger", paths["gaussian"]]
+    command.shows(pure)
+    shown = command.json("ledger", paths["gaussian"])
+    spent = sum(entry["rho"] for entry in shown["analyses"])
+    total = jaxcd.privacy.epsilon_to_gdp_rho(2.0, 1e-5)
+    assert spent == pytest.approx(total - shown["left"]["rho"], rel=1e-9)
 
 
 def test_warnings_and_progress_go_to_stderr(command: CommandLine) -> None:
@@ -251,6 +294,9 @@ def test_recommend(command: CommandLine, tmp_path: Path) -> None:
     shown = command.json(words)
     assert shown["method"] == expected.title
     assert shown["warning"] == expected.warning is not None
+    assert command.json(words, "--accounting zcdp") == shown
+    gaussian = command.json(words, "--accounting gaussian")["call"]
+    assert eval(gaussian[gaussian.index("jaxcd.Budget") : -2], {"jaxcd": jaxcd}) == GAUSSIAN
     domain = tmp_path / "domain.json"
     content = {"columns": {name: {"type": "numeric"} for name in "abc"}}
     domain.write_text(json.dumps(content))
@@ -369,7 +415,11 @@ PRIVATE = "discover --network cancer --rows 300"
                 ("--epsilon 1 --delta 1", "--delta 1"),
                 ("--epsilon 1 --delta nan", "--delta nan"),
                 ("--epsilon 1 --no-privacy", "--no-privacy"),
+                ("--no-privacy --accounting zcdp", "--accounting"),
                 ("--no-privacy --simulated-noise", "--simulated-noise"),
+                ("--epsilon 1 --accounting gaussian", "--accounting gaussian needs --delta"),
+                ("--epsilon 1 --delta 0 --accounting gaussian", "--delta above 0"),
+                ("--epsilon 1e9 --delta 1e-6 --accounting gaussian", "2**20"),
                 ("--epsilon 1 --algorithm tree", "--delta"),
                 ("--epsilon 1 --mechanism levelwise-gaussian", "--delta"),
                 ("--epsilon 1 --mechanism noisy-threshold-gaussian", "--delta"),
@@ -404,6 +454,7 @@ PRIVATE = "discover --network cancer --rows 300"
         *(
             (f"{PRIVATE} {BUDGET} {words}", expected)
             for words, expected in (
+                ("--accounting renyi", "'renyi' is unknown; use zcdp or gaussian"),
                 ("--alpha 0", "--alpha 0"),
                 ("--alpha nan", "--alpha nan"),
                 ("--max-level -1", "--max-level -1"),

@@ -4,6 +4,7 @@ makes of it.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import jax
@@ -21,6 +22,7 @@ from jaxcd.releases import Features, Histogram, Marginals, SecondMoments
 from tests.helpers import refused, simulated
 
 PURE, BOTH = jaxcd.Budget(1.0), jaxcd.Budget(1.0, 1e-6)
+GAUSSIAN = jaxcd.Budget(1.0, 1e-6, accounting=jaxcd.privacy.Accounting.GAUSSIAN)
 
 
 def discrete(*levels: int, kind: type = jaxcd.Categorical) -> jaxcd.Domain:
@@ -90,6 +92,8 @@ def test_every_rule(domain, budget, linear, method, algorithm):
 
 CALLS = [
     (discrete(2, 3, 2), BOTH, False),
+    (discrete(2, 3, 2), dataclasses.replace(GAUSSIAN, max_rows_per_person=2), False),
+    (numeric(3), GAUSSIAN, False),
     (discrete(*[3] * 8), BOTH, False),
     (numeric(3), BOTH, False),
     (numeric(3), BOTH, True),
@@ -102,7 +106,17 @@ CALLS = [
 @pytest.mark.parametrize(
     ("domain", "budget", "linear"),
     CALLS,
-    ids=["histogram", "marginals", "tree", "moments", "pc", "features", "features-exact"],
+    ids=[
+        "histogram",
+        "histogram-gaussian",
+        "tree-gaussian",
+        "marginals",
+        "tree",
+        "moments",
+        "pc",
+        "features",
+        "features-exact",
+    ],
 )
 def test_the_call_that_is_shown_runs_and_is_what_discover_does(domain, budget, linear):
     found = jaxcd.recommend(domain, 400, budget=budget, linear=linear)
@@ -118,10 +132,9 @@ def test_the_call_that_is_shown_runs_and_is_what_discover_does(domain, budget, l
         ]
         data = jaxcd.Dataset.from_array(np.stack(columns, axis=1), domain=domain)
     noise = None if budget is jaxcd.NO_PRIVACY else simulated(1)
-    call = found.call.replace("budget=budget", "budget=budget, noise=noise")
-    by_hand = eval(
-        call, {"jaxcd": jaxcd, "data": data, "budget": budget, "noise": noise, "key": None}
-    )
+    call = found.call.replace(", budget=", ", noise=noise, budget=")
+    own = {} if found.call.count("accounting=") else {"budget": budget}
+    by_hand = eval(call, {"jaxcd": jaxcd, "data": data, "noise": noise, "key": None, **own})
     run = jaxcd.discover(data, budget=budget, key=None, noise=noise, linear=linear)
     assert run.graph == by_hand.graph and run.cost == by_hand.cost
     assert run.info["reasons"] == found.choice.reasons
@@ -231,7 +244,7 @@ def test_fewer_rows_than_features_are_refused_at_once():
 class TestPlanOfRelease:
     """Noise that the planner states, against the noise of releases."""
 
-    @pytest.mark.parametrize("budget", [BOTH, jaxcd.Budget(0.5, 1e-6)])
+    @pytest.mark.parametrize("budget", [BOTH, GAUSSIAN, jaxcd.Budget(0.5, 1e-6)])
     def test_histogram(self, budget):
         domain = discrete(*[2] * 10)
         data = jaxcd.Dataset.from_codes(np.zeros((100, 10), dtype=np.int32), domain=domain)
@@ -242,41 +255,60 @@ class TestPlanOfRelease:
         np.testing.assert_allclose(np.sqrt(np.mean(empty**2)), planned.noise, rtol=0.14)
         assert planned.smallest_share == pytest.approx(3 * planned.noise / 100)
 
-    @pytest.mark.parametrize("budget", [PURE, BOTH], ids=["laplace", "gaussian"])
-    def test_marginals(self, budget):
+    @pytest.mark.parametrize("kind", [jaxcd.Marginals(), jaxcd.LogLinear()])
+    @pytest.mark.parametrize("budget", [PURE, BOTH, GAUSSIAN], ids=["laplace", "zcdp", "gaussian"])
+    def test_tables(self, budget, kind):
         domain = discrete(*[2, 3, 4] * 3)
         data = jaxcd.Dataset.from_codes(np.zeros((100, 9), dtype=np.int32), domain=domain)
-        bought = jaxcd.release(data, jaxcd.Marginals(), budget=budget, noise=simulated())
-        planned = plan_release(domain, 100, kind=jaxcd.Marginals(), budget=budget)
+        bought = jaxcd.release(data, kind, budget=budget, noise=simulated())
+        planned = plan_release(domain, 100, kind=kind, budget=budget)
         # later rounds can only sharpen what the first one released
         assert max(v for s, v in bought.variances.items() if len(s) == 2) == pytest.approx(
             planned.noise**2, rel=1e-3
         )
 
-    def test_second_moments(self):
+    @pytest.mark.parametrize("budget", [BOTH, GAUSSIAN])
+    def test_second_moments(self, budget):
         rng = np.random.default_rng(0)
         data = jaxcd.Dataset.from_array(rng.normal(size=(20_000, 4)), domain=numeric(4))
         kind = jaxcd.SecondMoments(
             centres={f"x{i}": 0.0 for i in range(4)}, scales={f"x{i}": 1.0 for i in range(4)}
         )
-        bought = jaxcd.release(data, kind, budget=BOTH, noise=simulated())
-        planned = plan_release(data.domain, 20_000, kind=kind, budget=BOTH)
+        bought = jaxcd.release(data, kind, budget=budget, noise=simulated())
+        planned = plan_release(data.domain, 20_000, kind=kind, budget=budget)
         # sampling alone costs 1 / n or a little more; the rest of the variance is the noise
         assert (planned.noise / 20_000) ** 2 == pytest.approx(
             1 / bought.effective_samples - 1 / 20_000, rel=0.4
         )
 
+    @pytest.mark.parametrize("budget", [BOTH, GAUSSIAN])
     @pytest.mark.parametrize("n", [500, 20_000])
-    def test_features(self, n):
+    def test_features(self, n, budget):
         rng = np.random.default_rng(0)
         data = jaxcd.Dataset.from_array(rng.normal(size=(n, 4)), domain=numeric(4))
-        bought = jaxcd.release(data, jaxcd.Features(), budget=BOTH, noise=simulated())
-        planned = plan_release(data.domain, n, kind=jaxcd.Features(), budget=BOTH)
+        bought = jaxcd.release(data, jaxcd.Features(), budget=budget, noise=simulated())
+        planned = plan_release(data.domain, n, kind=jaxcd.Features(), budget=budget)
         # features of length one: a correlation is r covariances
         assert planned.noise == pytest.approx(bought.sigma * bought.sizes[0], rel=1e-9)
         refused(
             OptionError, "delta", plan_release, data.domain, n, kind=jaxcd.Features(), budget=PURE
         )
+
+    @pytest.mark.parametrize(
+        ("kind", "domain"),
+        [
+            (jaxcd.Marginals(), discrete(2, 3, 4)),
+            (jaxcd.LogLinear(), discrete(2, 3, 4)),
+            (jaxcd.SecondMoments(), numeric(4)),
+            (jaxcd.Features(n_features=2), numeric(4)),
+        ],
+    )
+    def test_gaussian_accounting_has_less_noise(self, kind, domain):
+        zcdp, gaussian = (
+            plan_release(domain, 1_000, kind=kind, budget=budget).noise
+            for budget in (BOTH, GAUSSIAN)
+        )
+        assert (zcdp / gaussian) ** 2 == pytest.approx(1.150, abs=2e-3)
 
     def test_words_where_noise_is_all(self):
         small, large = (

@@ -40,7 +40,7 @@ from jaxcd.advice.planning import check_facts, plan, plan_release
 from jaxcd.data import Domain, Numeric
 from jaxcd.decisions import TreeOptions
 from jaxcd.errors import OptionError
-from jaxcd.privacy import Budget, NoPrivacy
+from jaxcd.privacy import NO_PRIVACY, Accounting, Budget, NoPrivacy
 from jaxcd.privacy.budget import delta_warning
 from jaxcd.releases import Features, Histogram, LogLinear, Marginals, ReleaseKind, SecondMoments
 
@@ -68,6 +68,7 @@ class Recommendation:
         alternatives: what was considered besides.
         warning: where this budget is too small for so many rows to find much, else None.
         delta_warning: where delta is not below 1 / n_samples, else None.
+        budget: what it is for; :attr:`call` spells it out where its accounting is not the default.
     """
 
     choice: Choice = field(repr=False)
@@ -75,6 +76,7 @@ class Recommendation:
     alternatives: tuple[Alternative, ...]
     warning: str | None
     delta_warning: str | None = None
+    budget: Budget | NoPrivacy = field(default=NO_PRIVACY, repr=False)
 
     @property
     def title(self) -> str:
@@ -99,16 +101,27 @@ class Recommendation:
     @property
     def call(self) -> str:
         """The call that runs it."""
+        budget = f"budget={_in_call(self.budget)}"
         if self.kind is not None:
             return (
-                f"jaxcd.search(jaxcd.release(data, jaxcd.{type(self.kind).__name__}(), "
-                "budget=budget))"
+                f"jaxcd.search(jaxcd.release(data, jaxcd.{type(self.kind).__name__}(), {budget}))"
             )
         test = f"jaxcd.{type(self.choice.test).__name__}()"
         if self.choice.tree is not None:
-            return f"jaxcd.tree_pc(data, test={test}, budget=budget, key=key)"
+            return f"jaxcd.tree_pc(data, test={test}, {budget}, key=key)"
         decider = f"jaxcd.{type(self.choice.decider).__name__}()"
-        return f"jaxcd.pc(data, test={test}, decider={decider}, budget=budget, key=key)"
+        return f"jaxcd.pc(data, test={test}, decider={decider}, {budget}, key=key)"
+
+
+def _in_call(budget: Budget | NoPrivacy) -> str:
+    if isinstance(budget, NoPrivacy) or budget.accounting is Accounting.ZCDP:
+        return "budget"
+    rows = budget.max_rows_per_person
+    person = "" if rows == 1 else f", max_rows_per_person={rows}"
+    return (
+        f"jaxcd.Budget({budget.epsilon!r}, {budget.delta!r}{person}, "
+        f"accounting=jaxcd.privacy.{budget.accounting})"
+    )
 
 
 def recommend(
@@ -164,7 +177,7 @@ def recommend(
     else:
         found = _numeric(domain, n_samples, budget, linear)
     words = delta_warning(budget.epsilon, budget.delta, n_samples)
-    return replace(found, delta_warning=words)
+    return replace(found, delta_warning=words, budget=budget)
 
 
 _FILE = files("jaxcd.advice").joinpath("recommended.json")

@@ -28,6 +28,7 @@ from jaxcd.cli.shared import (
     LedgerPath,
     NoPrivacyFlag,
     SimulatedNoiseFlag,
+    TotalAccounting,
     TotalDelta,
     TotalEpsilon,
     argument,
@@ -146,6 +147,7 @@ def discover(
         int | None,
         option("Most rows that one person has; the budget then holds for a person. (Default: 1.)"),
     ] = None,
+    accounting: TotalAccounting = None,
     ledger: LedgerPath = None,
     no_privacy: NoPrivacyFlag = False,
     hide: Annotated[
@@ -246,6 +248,7 @@ def discover(
         no_privacy=no_privacy,
         simulated_noise=simulated_noise,
         max_rows_per_person=max_rows_per_person,
+        accounting=accounting,
     )
     total = options.ledger(ledger, budget=budget)
     asked = running.Asked(
@@ -325,6 +328,7 @@ def recommend(
     rows: Annotated[int | None, option("Number of rows, which is public.")] = None,
     epsilon: Annotated[float | None, option("Total epsilon, positive.")] = None,
     delta: TotalDelta = None,
+    accounting: TotalAccounting = None,
     no_privacy: Annotated[bool, option("Without a budget.", "--no-privacy")] = False,
     linear: Annotated[
         bool, option("Relations among numeric columns are known to be linear.", "--linear")
@@ -336,7 +340,11 @@ def recommend(
     from jaxcd.cli import options, screen
 
     budget = options.budget(
-        epsilon=epsilon, delta=delta, no_privacy=no_privacy, simulated_noise=False
+        epsilon=epsilon,
+        delta=delta,
+        no_privacy=no_privacy,
+        simulated_noise=False,
+        accounting=accounting,
     )
     declared, n_samples = options.public_facts(
         domain=domain, network=network, bif=bif, rows=rows, private=not no_privacy

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jaxcd.cli.shared import AsJson, argument, option
+from jaxcd.cli.shared import AsJson, TotalAccounting, argument, option
 from jaxcd.errors import OptionError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def ledger(
     max_rows_per_person: Annotated[
         int | None, option("To make one: the most rows that one person has. (Default: 1.)")
     ] = None,
+    accounting: TotalAccounting = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a ledger file (what was spent on a data set, by which analyses, and what is left), or
@@ -38,6 +39,7 @@ def ledger(
         "--epsilon": epsilon,
         "--delta": delta,
         "--max-rows-per-person": max_rows_per_person,
+        "--accounting": accounting,
     }
     given = [option for option, value in making.items() if value is not None]
     if file.exists():
@@ -59,6 +61,7 @@ def ledger(
             no_privacy=False,
             simulated_noise=False,
             max_rows_per_person=max_rows_per_person,
+            accounting=accounting,
         )
         assert isinstance(total, jaxcd.Budget)
         found = jaxcd.LedgerFile(file, data_set=data_set, budget=total)
@@ -87,7 +90,7 @@ def _analyses(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         )
         entry["n_charges"] += 1
         entry["epsilon"] += float(record["epsilon"])
-        entry["rho"] += float(record["rho"])
+        entry["rho"] += float(record.get("gdp_rho", record["rho"]))
         entry["secure"] &= bool(record.get("secure", True))
         entry["claims"] = sorted({*entry["claims"], *record.get("claims", ())})
     return list(found.values())

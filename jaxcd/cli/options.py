@@ -19,7 +19,7 @@ from jaxcd.api import Algorithm
 from jaxcd.discovery import dag_to_pag
 from jaxcd.errors import DataError, DomainError, FormatError, OptionError, PrivacyError
 from jaxcd.graphs import Knowledge, MixedGraph
-from jaxcd.privacy import NoiseSource, NoPrivacy
+from jaxcd.privacy import Accounting, NoiseSource, NoPrivacy
 
 __all__ = [
     "DECIDERS",
@@ -84,8 +84,11 @@ def budget(
     no_privacy: bool,
     simulated_noise: bool,
     max_rows_per_person: int | None = None,
+    accounting: str | None = None,
 ) -> jaxcd.Budget | NoPrivacy:
-    """The budget of ``--epsilon``, ``--delta``, ``--max-rows-per-person`` and ``--no-privacy``."""
+    """The budget of ``--epsilon``, ``--delta``, ``--max-rows-per-person``, ``--accounting`` and
+    ``--no-privacy``.
+    """
     if max_rows_per_person is not None and (no_privacy or not max_rows_per_person >= 1):
         problem = (
             "a run with --no-privacy protects nobody"
@@ -94,9 +97,9 @@ def budget(
         )
         raise OptionError(f"--max-rows-per-person {max_rows_per_person}: {problem}")
     if no_privacy:
-        if epsilon is not None or delta is not None:
+        if not (epsilon is delta is accounting is None):
             raise OptionError(
-                "--no-privacy does not go with --epsilon or --delta; drop one of them"
+                "--no-privacy does not go with --epsilon, --delta or --accounting; drop one of them"
             )
         if simulated_noise:
             raise OptionError(
@@ -115,10 +118,19 @@ def budget(
         raise OptionError(
             f"--delta {delta:g} is out of range; give 0, or far less than 1 / rows, such as 1e-6"
         )
+    known = [member.value for member in Accounting]
+    if accounting not in (None, *known):
+        raise OptionError(f"--accounting {accounting!r} is unknown; use {' or '.join(known)}")
+    if accounting == Accounting.GAUSSIAN.value and not delta:
+        raise OptionError(
+            "--accounting gaussian needs --delta above 0; give one such as 1e-6, or drop "
+            "--accounting"
+        )
     return jaxcd.Budget(
         epsilon=epsilon,
         delta=0.0 if delta is None else delta,
         max_rows_per_person=1 if max_rows_per_person is None else max_rows_per_person,
+        accounting=Accounting(accounting or Accounting.ZCDP),
     )
 
 
@@ -136,7 +148,14 @@ def ledger(path: Path | None, *, budget: jaxcd.Budget | NoPrivacy) -> jaxcd.Ledg
             f"--ledger: there is no file {str(path)!r}; make one with `jaxcd ledger {path} "
             "--data-set NAME --epsilon E --delta D`"
         )
-    return jaxcd.LedgerFile(path)
+    found = jaxcd.LedgerFile(path)
+    if budget.delta > 0 and found.accounting is not budget.accounting:
+        raise OptionError(
+            f"--accounting {budget.accounting.value}: the ledger {str(path)!r} has "
+            f"{found.accounting.value}; give --accounting {found.accounting.value}, or another "
+            "ledger"
+        )
+    return found
 
 
 def algorithm(name: str) -> Algorithm:

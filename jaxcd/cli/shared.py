@@ -33,6 +33,13 @@ SimulatedNoiseFlag = Annotated[
         "Repeatable noise, for experiments: the result is not for release.", "--simulated-noise"
     ),
 ]
+TotalAccounting = Annotated[
+    str | None,
+    option(
+        "How costs add up where there is a delta: zcdp, or gaussian, which leaves more for "
+        "Gaussian noise and less for other. (Default: zcdp.)"
+    ),
+]
 TotalDelta = Annotated[
     float | None, option("Total delta, from 0, far below 1 / rows. (Default: 0.)")
 ]

@@ -142,11 +142,7 @@ class Budget:
         return _shown(self)
 
     def __str__(self) -> str:
-        return (
-            f"epsilon={self.epsilon:g}, delta={self.delta:g} "
-            f"({_unit(self.relation, self.max_rows_per_person)}"
-            f"{', Gaussian accounting' if self.accounting is Accounting.GAUSSIAN else ''})"
-        )
+        return f"epsilon={self.epsilon:g}, delta={self.delta:g} ({_terms(self)})"
 
 
 def delta_warning(epsilon: float, delta: float, n_samples: int | None) -> str | None:
@@ -162,8 +158,11 @@ def delta_warning(epsilon: float, delta: float, n_samples: int | None) -> str | 
     )
 
 
-def _unit(relation: Relation, rows: int) -> str:
-    return relation.value if rows == 1 else f"{relation.value}, a person with up to {rows} rows"
+def _terms(promise: Budget | PrivacyCost) -> str:
+    rows = promise.max_rows_per_person
+    person = "" if rows == 1 else f", a person with up to {rows} rows"
+    gaussian = promise.accounting is Accounting.GAUSSIAN
+    return f"{promise.relation.value}{person}{', Gaussian accounting' if gaussian else ''}"
 
 
 class NoPrivacy:
@@ -248,5 +247,7 @@ class PrivacyCost:
         if math.isinf(self.epsilon):
             return f"no privacy (epsilon=inf): {self.reason}"
         claim = "proved" if self.proven else "NOT proved"
-        unit = _unit(self.relation, self.max_rows_per_person)
-        return f"epsilon={self.epsilon:.6g}, delta={self.delta:g} ({unit}; {claim}: {self.reason})"
+        return (
+            f"epsilon={self.epsilon:.6g}, delta={self.delta:g} "
+            f"({_terms(self)}; {claim}: {self.reason})"
+        )

@@ -426,11 +426,16 @@ class Ledger(PrivacyFilter):
 
     @property
     def remaining_epsilon(self) -> float:
-        """What pure events may still add under rule (P), here and in the ledger above; 0 where that
-        rule has no room.
+        """What pure events may still add under rule (P) here, and under either rule in the ledger
+        above; 0 where there is no room.
         """
         own = _room(self._sums.epsilon, self._limits.epsilon)
-        return own if self._under is None else min(own, self._under.remaining_epsilon)
+        if self._under is None or not own > 0:
+            return own
+        # k events of epsilon / k cost no more rho than one of epsilon
+        rho = self._under.remaining_rho
+        by_rho = self._under.pure_within(rho) if rho > 0 else 0.0
+        return min(own, max(self._under.remaining_epsilon, by_rho))
 
     @property
     def remaining_rho(self) -> float:

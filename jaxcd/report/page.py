@@ -60,6 +60,7 @@ def report_page(
         privacy=privacy,
         guarantee=guarantee,
         private=private,
+        gaussian=guarantee.get("accounting") == "gaussian",
         picture=base64.b64encode(picture).decode("ascii"),
         alone=[name for name in graph["names"] if name not in joined],
         confidence=_confidence(graph.get("confidence")),
@@ -81,7 +82,7 @@ def report_page(
                 row["count"],
                 row.get("mechanism", ""),
                 _number(row.get("epsilon")),
-                _number(row.get("rho")),
+                _number(row.get("gdp_rho", row.get("rho"))),
             ]
             for row in ledger
         ],

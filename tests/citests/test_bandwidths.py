@@ -15,7 +15,7 @@ from jaxcd.citests import Query
 from jaxcd.citests.bought_bandwidths import SCALE_SENSITIVITY, buy_scales, scale_utilities
 from jaxcd.citests.bounded_rcit import residual_shift
 from jaxcd.errors import DomainError, OptionError
-from jaxcd.privacy import Accountant, Budget, Ledger, Relation
+from jaxcd.privacy import Accountant, Accounting, Budget, Ledger, Relation
 from tests.helpers import numbers, refused, simulated
 
 CHOICE = jaxcd.citests.BoughtBandwidths()
@@ -27,8 +27,12 @@ def numeric(columns: np.ndarray, bound: float = 1.0) -> jaxcd.Dataset:
     return jaxcd.Dataset.from_array(columns, names=names, domain=domain, clip=True)
 
 
-def accountant(epsilon: float, delta: float = 1e-6, seed: int = 0) -> Accountant:
-    return Accountant(Ledger(Budget(epsilon, delta)), simulated(seed))
+PURE, MIXED = Budget(2.0), Budget(2.0, 1e-6)
+GAUSSIAN = Budget(2.0, 1e-6, accounting=Accounting.GAUSSIAN)
+
+
+def accountant(epsilon: float) -> Accountant:
+    return Accountant(Ledger(Budget(epsilon, 1e-6)), simulated())
 
 
 def test_utilities_are_those_of_the_gram_matrix():
@@ -82,25 +86,27 @@ def test_a_budget_of_nothing_buys_chance():
     )
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_the_price_is_the_share_and_is_charged_once(delta: float):
+@pytest.mark.parametrize("budget", [PURE, MIXED, GAUSSIAN], ids=["pure", "zcdp", "gaussian"])
+def test_the_price_is_the_share_and_is_charged_once(budget: Budget):
     columns = [np.linspace(-1, 1, 100)] * 4
-    buyer = accountant(2.0, delta)
+    buyer = Accountant(Ledger(budget), simulated())
     rho = buyer.ledger.remaining_rho
     buy_scales(columns, "abcd", jaxcd.citests.BoughtBandwidths(share=0.25), buyer, bandwidth=0.5)
     rows = buyer.ledger.to_table()
     assert [row["label"] for row in rows] == [f"bandwidth of {c}" for c in "abcd"]
     assert {row["mechanism"] for row in rows} == {"ExponentialMechanism"}
-    if delta:
-        assert sum(row["rho"] for row in rows) == pytest.approx(0.25 * rho, rel=1e-9)
+    if budget.delta:
+        kind = "gdp_rho" if budget is GAUSSIAN else "rho"
+        assert sum(row[kind] for row in rows) == pytest.approx(0.25 * rho, rel=1e-9)
         assert buyer.ledger.remaining_rho >= 0.75 * rho * (1 - 1e-12)
     else:
         assert sum(row["epsilon"] for row in rows) == pytest.approx(0.5, rel=1e-9)
         assert buyer.ledger.remaining_epsilon >= 1.5 * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("accounting", list(Accounting))
 @pytest.mark.parametrize("decider", [jaxcd.NoisyRank(n_queries=20), jaxcd.SparseVector()])
-def test_a_private_run_buys_first_and_keeps_the_budget(decider):
+def test_a_private_run_buys_first_and_keeps_the_budget(decider, accounting):
     rng = np.random.default_rng(3)
     x = rng.uniform(-1, 1, 300)
     data = numeric(np.column_stack([x, x**2, rng.uniform(-1, 1, 300)]))
@@ -110,7 +116,7 @@ def test_a_private_run_buys_first_and_keeps_the_budget(decider):
             scales=jaxcd.citests.BoughtBandwidths(grid=(0.5, 1.0)), n_permutations=19, n_features=20
         ),
         decider=decider,
-        budget=Budget(1.0, 1e-6),
+        budget=Budget(1.0, 1e-6, accounting=accounting),
         key=jax.random.key(0),
         noise=simulated(1),
         max_level=1,
@@ -118,7 +124,8 @@ def test_a_private_run_buys_first_and_keeps_the_budget(decider):
     labels = [row["label"] for row in run.info["ledger"]]
     assert labels[:3] == ["bandwidth of x0", "bandwidth of x1", "bandwidth of x2"]
     assert not any(label.startswith("bandwidth") for label in labels[3:]) and len(labels) > 3
-    assert run.spent.epsilon <= 1.0
+    assert run.spent.epsilon <= 1.0 and run.cost.accounting is accounting
+    assert jaxcd.verify(run.certificate()).holds
 
 
 @pytest.mark.parametrize("null", list(jaxcd.citests.Null))

@@ -29,7 +29,7 @@ import jaxcd
 from jaxcd import local
 from jaxcd.errors import DataError, FormatError, PrivacyError
 from jaxcd.pairwise.anm_scores import IQRMechanism
-from jaxcd.privacy import conversion, mechanisms
+from jaxcd.privacy import Accounting, conversion, mechanisms
 from jaxcd.privacy import ledger as ledgers
 from jaxcd.privacy.certificate import certificate_digest
 from tests.helpers import CommandLine, levelled, numbers, simulated
@@ -143,12 +143,15 @@ RUNS: dict[str, Callable[[], Any]] = {
     ),
     "anm, hsic": pair(jaxcd.anm, key=jax.random.key(3)),
     "anm, quartiles": pair(jaxcd.anm, key=jax.random.key(3), score=jaxcd.pairwise.LogIQRScore()),
-    "anm, propose-test-release": pair(
-        jaxcd.anm,
-        jaxcd.Budget(2.0, 1e-3),
-        key=jax.random.key(3),
-        score=jaxcd.pairwise.LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE),
-    ),
+    **{
+        f"anm, propose-test-release{name}": pair(
+            jaxcd.anm,
+            jaxcd.Budget(2.0, 1e-3, accounting=accounting),
+            key=jax.random.key(3),
+            score=jaxcd.pairwise.LogIQRScore(mechanism=IQRMechanism.PROPOSE_TEST_RELEASE),
+        )
+        for name, accounting in (("", Accounting.ZCDP), (", Gaussian", Accounting.GAUSSIAN))
+    },
     "reci": pair(jaxcd.reci),
     "ci test": lambda: jaxcd.ci_test(
         discrete(), "v0", "v1", given=("v2",), test=COVARIANCE, **options(PURE)

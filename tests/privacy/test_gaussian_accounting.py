@@ -263,7 +263,14 @@ def test_too_small_a_budget_for_the_sampler_is_refused_before_it_is_charged():
 
 
 @pytest.mark.parametrize(
-    "kind", [jaxcd.Marginals(), jaxcd.SecondMoments(), jaxcd.Features(), jaxcd.Histogram()]
+    "kind",
+    [
+        jaxcd.Marginals(),
+        jaxcd.LogLinear(),
+        jaxcd.SecondMoments(),
+        jaxcd.Features(),
+        jaxcd.Histogram(),
+    ],
 )
 def test_releases(kind, tmp_path):
     if isinstance(kind, (jaxcd.SecondMoments, jaxcd.Features)):
@@ -274,6 +281,12 @@ def test_releases(kind, tmp_path):
         data = sampled("cancer", 300)
     bought = jaxcd.release(data, kind, budget=BUDGET)
     assert bought.cost.proven and bought.cost.accounting is Accounting.GAUSSIAN
+    assert 0 < bought.spent.epsilon <= 1.0 and bought.spent.delta <= 1e-6
+    if kind != jaxcd.Histogram():  # which buys pure noise
+        rhos = [row["gdp_rho"] for row in bought.ledger]
+        assert sum(map(Fraction, rhos)) <= Fraction(epsilon_to_gdp_rho(1.0, 1e-6))
+        by_zcdp = jaxcd.release(data, kind, budget=Budget(1.0, 1e-6)).ledger
+        assert rhos[0] / by_zcdp[0]["rho"] == pytest.approx(1.150, abs=1e-3)
     assert jaxcd.verify(bought.certificate()).holds
     again = jaxcd.Release.load(bought.save(tmp_path / "a.npz"))
     assert again.cost == bought.cost and again.spent == bought.spent
@@ -297,6 +310,49 @@ def test_searches(decider):
     )
     assert result.cost.accounting is Accounting.GAUSSIAN and result.cost.proven
     assert jaxcd.verify(result.certificate()).holds
+
+
+@pytest.mark.parametrize(
+    ("decider", "label", "of_scales"),
+    [
+        (jaxcd.NoisyThreshold(), "noisy margin", math.sqrt(2)),
+        (jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN), "noisy margin", 1.0),
+        (jaxcd.SparseVector(), "sparse vector round", 1.0),
+        (jaxcd.SieveAndExamine(), "examine", math.sqrt(2)),
+        # the difference of two Gumbel draws
+        (jaxcd.ExponentialSelect(), "answer and set", math.pi / math.sqrt(12)),
+        (jaxcd.LevelwiseGaussian(), "level 1", 1.0),
+        (jaxcd.TreeOptions(), "grow", 1.0),
+    ],
+)
+def test_the_plan_is_what_the_run_draws(decider, label, of_scales):
+    """The noise of an answer is that of the plan, and differs from zCDP's as the prices do."""
+    data, test = sampled("asia", 5000), jaxcd.CovarianceNorm()
+    tree = isinstance(decider, jaxcd.TreeOptions)
+    choice = {"tree": decider} if tree else {"decider": decider}
+    noises = []
+    for budget in (Budget(1.0, 1e-6), BUDGET):
+        options = dict(test=test, budget=budget, key=jax.random.key(0), noise=simulated(1))
+        if tree:
+            run = jaxcd.tree_pc(data, options=decider, **options)
+        else:
+            run = jaxcd.pc(data, decider=decider, max_level=1, **options)
+        row = next(row for row in run.info["ledger"] if row["label"].startswith(label))
+        planned = jaxcd.plan(data.domain, 5000, test=test, budget=budget, **choice)
+        # plans of batches have all 28 pairs open
+        open_pairs = (row["sensitivity"] / 3.0) ** 2
+        batch = math.sqrt(28 / open_pairs) if label in ("level 1", "grow") else 1.0
+        drawn = math.hypot(*row["scales"]) * row["grid"] * of_scales * batch
+        assert drawn == pytest.approx(planned.noise, rel=1e-3)
+        noises.append(planned.noise)
+    ratio = (noises[0] / noises[1]) ** 2
+    limits = epsilon_to_gdp_rho(1.0, 1e-6) / epsilon_to_rho(1.0, 1e-6)
+    if row["mechanism"] == "Gaussian":
+        assert ratio == pytest.approx(limits, rel=1e-9)
+    elif row["epsilon"] < 0.04:  # by rho: cheaper is (P), where there are few
+        assert ratio == pytest.approx(limits * 2 / math.pi, rel=1e-3)
+    else:
+        assert ratio == 1.0
 
 
 def test_two_pairs_share_a_budget_with_its_accounting():

@@ -23,6 +23,7 @@ import pytest
 import jaxcd
 from jaxcd.errors import BudgetExhausted, FormatError, OptionError
 from jaxcd.privacy import (
+    Accounting,
     Budget,
     Ledger,
     LedgerFile,
@@ -611,6 +612,27 @@ def test_gaussian_analyses_add_up_in_rho(people, path):
     assert total.spent.epsilon == pytest.approx(rho_to_epsilon(float(sum(of_runs)), 1e-6), rel=1e-9)
     assert all(run.spent.epsilon <= 1.0 and run.cost.epsilon == 1.0 for run in (*runs, bought))
     assert total.spent.epsilon <= total.guarantee.epsilon == 4.0
+
+
+@pytest.mark.parametrize("accounting", list(Accounting))
+def test_pure_analyses_after_gaussian_noise(accounting, people, path):
+    """Rule (P) of the file has no room after it; the rhos of pure events have."""
+    total = made(path, budget=Budget(2.0, 1e-6, accounting=accounting))
+    first = Budget(1.5, 1e-7, accounting=accounting)
+    jaxcd.release(people, jaxcd.Marginals(), budget=first, noise=simulated(), ledger=total)
+    assert total.remaining_epsilon == 0
+    left, own = total.remaining_rho, Budget(0.01)
+    assert Ledger(own, under=total).remaining_epsilon == 0.01
+    assert Ledger(Budget(9.0), under=total).remaining_epsilon == total.pure_within(left)
+    options = {"budget": own, "noise": simulated(), "ledger": total}
+    found = [
+        jaxcd.discover(people, key=None, decider=jaxcd.SparseVector(), **options),
+        jaxcd.discover(people, key=None, decider=jaxcd.NoisyThreshold(), **options),
+        jaxcd.release(people, jaxcd.Marginals(), **options),
+    ]
+    assert all(0 < each.spent.epsilon <= 0.01 and each.spent.delta == 0 for each in found)
+    assert total.spent.epsilon <= 2.0 and total.remaining_rho < left
+    assert jaxcd.verify(total.certificate()).holds
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-2])

@@ -5,16 +5,27 @@ answered no more often than delta allows.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import mpmath
 import numpy as np
 import pytest
 from scipy import stats
 
+import jaxcd
 from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.pairwise.anm_quartiles import QuartileRange, Reach, bin_exits
-from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, open_account
-from jaxcd.privacy.conversion import epsilon_to_rho
+from jaxcd.privacy import (
+    NO_PRIVACY,
+    Accountant,
+    Accounting,
+    Budget,
+    epsilon_to_gdp_rho,
+    epsilon_to_rho,
+    gaussian,
+    open_account,
+)
+from jaxcd.privacy.certificate import certificate_digest, certificate_of
 from jaxcd.privacy.propose_test_release import (
     no_stability_budget,
     propose_test_release,
@@ -154,8 +165,10 @@ def test_neighbouring_distances_keep_epsilon():
             ) * (1 + 1e-12)
 
 
-def test_both_accounts_are_kept():
-    account = open_account(Budget(1.0, 1e-5), simulated(), failure_delta=1e-5)
+@pytest.mark.parametrize("accounting", list(Accounting))
+def test_both_accounts_are_kept(accounting: Accounting):
+    budget = Budget(1.0, 1e-5, accounting=accounting)
+    account = open_account(budget, simulated(), failure_delta=1e-5)
     assert account.ledger.remaining_rho == 0 and account.ledger.remaining_failures == 1e-5
     stable_release(account, 1.0, distance=0, epsilon=0.5, delta=6e-6, label="first")
     assert account.ledger.spent.epsilon == 0.5 and account.ledger.spent.delta == 6e-6
@@ -166,7 +179,7 @@ def test_both_accounts_are_kept():
         stable_release(account, 1.0, distance=0, epsilon=0.6, delta=1e-6, label="third")
     assert account.guarantee.epsilon == 1.0 and account.guarantee.delta == 1e-5
     assert not account.guarantee.proven  # simulated noise
-    assert open_account(Budget(1.0, 1e-5), failure_delta=1e-5).guarantee.proven
+    assert open_account(budget, failure_delta=1e-5).guarantee.proven
     assert {row["label"] for row in account.ledger.to_table()} == {
         "first: stability",
         "first",
@@ -190,10 +203,32 @@ def test_what_a_test_withholds_is_not_kept():
     }
 
 
-def test_failures_beside_gaussian_noise():
-    """A part of delta is set aside, and rho* is that of the rest."""
-    account = open_account(Budget(1.0, 1e-5), failure_delta=4e-6)
-    assert account.ledger.rho_limit == pytest.approx(epsilon_to_rho(1.0, 6e-6))
+@pytest.mark.parametrize(
+    ("accounting", "limit"),
+    [(Accounting.ZCDP, epsilon_to_rho), (Accounting.GAUSSIAN, epsilon_to_gdp_rho)],
+)
+def test_failures_beside_gaussian_noise(accounting: Accounting, limit: Callable[..., float]):
+    """A part of delta is set aside, and rho* is that of the rest; both are spent to the end."""
+    budget = Budget(1.0, 1e-5, accounting=accounting)
+    account = open_account(budget, failure_delta=4e-6)
+    assert account.ledger.rho_limit == pytest.approx(limit(1.0, 6e-6))
+    options = {"exits": (10**6, 1), "width": 1.0, "epsilon": 0.02, "delta": 4e-6}
+    assert propose_test_release(account, 0.0, **options, label="first").value is not None
+    gaussian(
+        account, [1.0], sensitivity=1.0, rho=account.ledger.remaining_rho, label="then", grid=1.0
+    )
+    with pytest.raises(BudgetExhausted, match="fit"):
+        propose_test_release(account, 0.0, **options, label="no room")
+    spent = account.ledger.spent
+    assert 0.999 < spent.epsilon <= 1.0 and 6e-6 < spent.delta <= 1e-5
+    certificate = certificate_of(
+        cost=account.guarantee, spent=spent, rows=account.ledger.to_table(), failure_delta=4e-6
+    )
+    assert account.guarantee.proven and jaxcd.verify(certificate).holds
+    certificate["guarantee"]["failure_delta"] = 0.0
+    certificate["ledger"][0]["delta"] = 1e-9
+    certificate["digest"] = certificate_digest(certificate)
+    assert not jaxcd.verify(certificate).holds
     with pytest.raises(OptionError, match="several rows"):
         open_account(Budget(1.0, 1e-5, max_rows_per_person=2), failure_delta=4e-6)
 
