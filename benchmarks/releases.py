@@ -4,8 +4,8 @@
 [--runs R] [--resume] [--out FILE]``
 
 Discrete networks of up to 4,096 cells: ``Histogram`` at pure epsilon 1 and 0.3.  Larger ones:
-``Marginals``, and with at most 10,000 rows ``LogLinear``, at (epsilon, 1e-6), epsilon 0.5, 1 and
-4.  Random linear Gaussian models of 20
+``Marginals``, and with at most 10,000 rows or 24 columns ``LogLinear``, at (epsilon, 1e-6), epsilon
+0.5, 1 and 4, and without privacy, beside ``ges`` on the rows.  Random linear Gaussian models of 20
 variables (expected degree 2, |weights| in [0.5, 1.5]): ``SecondMoments`` at (1, 1e-6), centres and
 scales bought.  Run r takes data seed r and noise seed r + 777.
 
@@ -31,24 +31,25 @@ from benchmarks import experiment as ex
 from benchmarks.sources import Source, gaussian_source, load_networks, network_source
 from jaxcd.discovery import score_graph
 from jaxcd.discovery.released import score_subgraphs
-from jaxcd.releases import GaussianScore, MeasurementErrorScore, SetScore
+from jaxcd.releases import GaussianScore, MeasurementErrorScore
 
 DELTA = 1e-6
 NOISE_SEED = 777
 MOST_CELLS = 4_096
-MOST_MODELLED = 10_000  # rows up to which LogLinear is run
+MOST_MODELLED, FEW_COLUMNS = 10_000, 24  # rows or columns up to which LogLinear is run
 KEY = ("name", "release", "n_samples", "epsilon", "delta", "n_runs")
 _SCORES: dict[type, Callable[[Any, jaxcd.MixedGraph], float]] = {
     jaxcd.Histogram: lambda bought, truth: score_graph(MeasurementErrorScore(bought), truth),
     jaxcd.LogLinear: lambda bought, truth: score_subgraphs(bought.default_score(), truth),
-    jaxcd.Marginals: lambda bought, truth: score_subgraphs(SetScore(bought), truth),
+    jaxcd.Marginals: lambda bought, truth: score_subgraphs(bought.default_score(), truth),
     jaxcd.SecondMoments: lambda bought, truth: score_graph(GaussianScore(bought), truth),
 }
 
 
-def measure(source: Source, kind: Any, budget: jaxcd.Budget, runs: int) -> dict[str, Any]:
-    """``runs`` data sets with one noise draw each; the first is run twice, to compile.
-    truth_higher: share of the runs in which the truth scores higher than what was found.
+def measure(source: Source, kind: Any, budget: Any, runs: int) -> dict[str, Any]:
+    """``runs`` data sets with one noise draw each; the first is run twice, to compile.  kind: None
+    for ``ges`` on the rows.  truth_higher: share of the runs in which the truth scores higher than
+    what was found; None for ``ges``.
     """
     graphs, truths, higher, seconds = [], [], [], []
     for seed in range(runs):
@@ -56,17 +57,21 @@ def measure(source: Source, kind: Any, budget: jaxcd.Budget, runs: int) -> dict[
         for _ in range(2 if seed == 0 else 1):
             noise = jaxcd.SimulatedNoise(ex.key(NOISE_SEED, seed))
             with ex.Clock() as clock:
-                bought = jaxcd.release(data, kind, budget=budget, noise=noise)
-                found = jaxcd.search(bought)
-        if not found.spent.epsilon <= budget.epsilon:
+                if kind is None:
+                    found = jaxcd.ges(data, budget=budget)
+                else:
+                    bought = jaxcd.release(data, kind, budget=budget, noise=noise)
+                    found = jaxcd.search(bought)
+        if isinstance(budget, jaxcd.Budget) and not found.spent.epsilon <= budget.epsilon:
             raise AssertionError(f"spent {found.spent} of {budget}")
         seconds.append(clock.seconds)
         graphs.append(found.graph)
         truths.append(truth)
-        higher.append(_SCORES[type(kind)](bought, truth) > found.info["score"] + 1e-6)
+        if kind is not None:
+            higher.append(_SCORES[type(kind)](bought, truth) > found.info["score"] + 1e-6)
     return {
         **ex.means(ex.scores(graphs, truths)),
-        "truth_higher": ex.mean(higher),
+        "truth_higher": ex.mean(higher) if higher else None,
         "seconds": median(seconds),
     }
 
@@ -77,7 +82,7 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     p = 5 if chosen.quick else 20
     several = [1.0] if chosen.quick else [0.5, 1.0, 4.0]
     for n in chosen.rows:
-        found: list[tuple[str, Source, Any, jaxcd.Budget]] = []
+        found: list[tuple[str, Source, Any, Any]] = []
         for name, network in load_networks(names_of, chosen.data).items():
             cells = math.prod(k or 1 for k in network.domain.cardinalities)
             source = network_source(network, n)
@@ -85,15 +90,19 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
                 for epsilon in [1.0] if chosen.quick else [1.0, 0.3]:
                     found.append((name, source, jaxcd.Histogram(), jaxcd.Budget(epsilon)))
             if cells > MOST_CELLS or chosen.quick:
-                for epsilon in several:
-                    budget = jaxcd.Budget(epsilon, DELTA)
+                budgets = [jaxcd.Budget(epsilon, DELTA) for epsilon in several]
+                for budget in [*budgets, jaxcd.NO_PRIVACY]:
                     found.append((name, source, jaxcd.Marginals(), budget))
-                    if n <= MOST_MODELLED:
+                    if n <= MOST_MODELLED or len(network.names) <= FEW_COLUMNS:
                         found.append((name, source, jaxcd.LogLinear(), budget))
+                found.append((name, source, None, jaxcd.NO_PRIVACY))
         moments = jaxcd.SecondMoments(), jaxcd.Budget(1.0, DELTA)
         found.append((f"linear Gaussian, {p}", gaussian_source(p, n), *moments))
         for name, source, kind, budget in found:
-            values = (name, type(kind).__name__, n, budget.epsilon, budget.delta, chosen.runs)
+            paid = isinstance(budget, jaxcd.Budget)
+            price = (budget.epsilon, budget.delta) if paid else (None, None)
+            title = "no release" if kind is None else type(kind).__name__
+            values = (name, title, n, *price, chosen.runs)
             yield values, measure, source, kind, budget, chosen.runs
 
 

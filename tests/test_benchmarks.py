@@ -320,12 +320,12 @@ def test_releases(tmp_path, capsys):
     out = tmp_path / "releases.json"
     releases.main(words_of("--quick --rows 2000 --runs 1 --out", out))
     rows = read(out)["results"]
-    releases_run = ["Histogram", "Marginals", "LogLinear", "SecondMoments"]
-    assert [row["release"] for row in rows] == releases_run
-    assert all(
-        0 <= row["arc_f1"] <= 1 and row["truth_higher"] in (0, 1) and row["n_samples"] == 2000
-        for row in rows
-    )
+    private = ["Histogram", "Marginals", "LogLinear"]
+    without = ["Marginals", "LogLinear", "no release"]
+    assert [row["release"] for row in rows] == [*private, *without, "SecondMoments"]
+    assert [row["epsilon"] for row in rows] == [1.0] * 3 + [None] * 3 + [1.0]
+    assert all(0 <= row["arc_f1"] <= 1 and row["n_samples"] == 2000 for row in rows)
+    assert all((row["truth_higher"] is None) == (row["release"] == "no release") for row in rows)
     assert "linear Gaussian, 5" in capsys.readouterr().out
 
 
@@ -358,7 +358,7 @@ def test_releases_of_another_size_join_the_file(tmp_path):
     content = read(out)
     assert [(row["n_samples"], row["environment"]) for row in content["results"]] == [
         (7, 0),
-        *[(500, 1)] * 4,
+        *[(500, 1)] * 7,
     ]
     assert content["environments"][0] == {"date": "before"}
     releases.main(run)
