@@ -31,6 +31,7 @@ from benchmarks import (
     robustness,
     run_time,
     sources,
+    wide,
 )
 from tests.helpers import PLAIN, refused, words_of
 
@@ -327,6 +328,21 @@ def test_releases(tmp_path, capsys):
     assert all(0 <= row["arc_f1"] <= 1 and row["n_samples"] == 2000 for row in rows)
     assert all((row["truth_higher"] is None) == (row["release"] == "no release") for row in rows)
     assert "linear Gaussian, 5" in capsys.readouterr().out
+
+
+def test_many_columns(tmp_path):
+    out = tmp_path / "wide.json"
+    wide.main(words_of("--quick --out", out))
+    rows = read(out)["results"]
+    assert [(row["name"], row["method"], row["epsilon"]) for row in rows] == [
+        ("random, 15", "discover", 4.0),
+        ("random, 15", "release", None),
+        ("random, 15", "ges", None),
+        ("linear Gaussian, 12", "discover", 4.0),
+    ]
+    assert all(0 <= row["arc_f1"] <= 1 and 0 < row["gib"] < 8 for row in rows)
+    network = wide.random_network(40, 1)
+    assert max(map(len, network.parents.values())) <= 3 and len(network.names) == 40
 
 
 def test_releases_of_another_size_join_the_file(tmp_path):
