@@ -216,6 +216,7 @@ DISCRETE: tuple[Method, ...] = (
     Method("Histogram", Regime.PURE, by_release(jaxcd.Histogram(), 0.0), _small),
     Method("Marginals", Regime.PURE, by_release(jaxcd.Marginals(), 0.0)),
     Method("Marginals", Regime.APPROXIMATE, by_release(jaxcd.Marginals())),
+    Method("LogLinear", Regime.APPROXIMATE, by_release(jaxcd.LogLinear())),
 )
 
 _MOMENTS = jaxcd.SecondMoments()

@@ -319,8 +319,8 @@ class Release(StatisticsSource):
         """
         if self.charges:
             return self.charges
-        if math.isinf(self.spent.epsilon):
-            return ()
+        if self.spent.epsilon in (0.0, math.inf) and self.spent.delta == 0:
+            return ()  # without privacy, or nothing was bought: every column had one level
         mechanism = "Pure" if self.spent.delta == 0 else "ZCDP"
         epsilon = self.spent.epsilon if self.spent.delta == 0 else math.inf
         if self.spent.delta == 0:

@@ -21,7 +21,7 @@ from jaxcd.errors import DomainError, FormatError, OptionError, PrivacyError
 from jaxcd.ops import interactions as ops
 from jaxcd.ops import moments
 from jaxcd.privacy import NO_PRIVACY, Budget, epsilon_lower_bound
-from jaxcd.releases import Histogram, Marginals, Release, ReleasedMarginals
+from jaxcd.releases import Histogram, LogLinear, Marginals, Release, ReleasedMarginals
 from jaxcd.releases.tables import marginal_purchase, marginal_screen, marginals
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
 from tests.helpers import SEEDS, coded, levelled, refused, simulated
@@ -431,9 +431,10 @@ def test_a_column_with_one_level_and_the_smallest_data():
     rows = np.column_stack([chain(500, seed=11, d=2), np.zeros(500, dtype=int)])
     release = Marginals().release(dataset(rows, 2, 2, 1), budget=Budget(3.0, 1e-6))
     assert release.candidates[2] == () and release.interactions[0, 2].shape == (1, 0)
-    assert Marginals().release(
-        dataset(np.zeros((2, 2)), 1, 1), budget=Budget(1.0, 1e-6)
-    ).candidates == ((), ())
+    for kind in (Marginals(), LogLinear()):
+        nothing = kind.release(dataset(np.zeros((2, 2)), 1, 1), budget=Budget(1.0, 1e-6))
+        assert nothing.candidates == ((), ()) and nothing.ledger == ()
+        assert jaxcd.search(nothing).graph.n_edges == 0
     for delta in (1e-6, 0.0):
         assert np.isfinite(
             Marginals()
