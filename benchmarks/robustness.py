@@ -148,7 +148,8 @@ STUDIES = (
     ),
     Study(
         "Marginals",
-        jaxcd.Marginals(),
+        # what its options are under much noise, as numbers
+        jaxcd.Marginals(mediation_alpha=0.2, max_candidates=6, max_parents=3),
         DELTA,
         search_marginals,
         ("sachs", "child", "alarm"),
@@ -163,7 +164,7 @@ STUDIES = (
         },
         ("shares",),
         {
-            "max_parents": (4, 1, INFINITE),
+            "max_parents": (5, 1, INFINITE),
             "noise_price": (5.0, 0, INFINITE),
             "inflation_cap": (20.0, 0, INFINITE),
             "restarts": (40, 1, INFINITE),
