@@ -34,7 +34,7 @@ from jaxcd.citests import (
     Spearman,
     StratifiedRanks,
 )
-from jaxcd.data import Categorical, Dataset, Domain, Numeric, Ordinal, networks, read_csv
+from jaxcd.data import Binned, Categorical, Dataset, Domain, Numeric, Ordinal, networks, read_csv
 from jaxcd.decisions import (
     ExponentialSelect,
     LevelwiseGaussian,
@@ -78,6 +78,7 @@ __all__ = [
     "Algorithm",
     "BDeu",
     "BIC",
+    "Binned",
     "BoundedRCIT",
     "Budget",
     "CanonicalCorrelation",

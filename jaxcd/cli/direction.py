@@ -239,7 +239,8 @@ def _columns(
     raws, _ = read_columns(file, strict=not private, only=(x, y))
     columns = (Numeric(), Numeric()) if declared is None or not private else declared
     return [
-        encode(raw, column, strict=not private) for raw, column in zip(raws, columns, strict=True)
+        encode(raw, column, strict=not private)[0]
+        for raw, column in zip(raws, columns, strict=True)
     ]
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from jaxcd.data import networks, structural
 from jaxcd.data.dataset import Dataset
-from jaxcd.data.domain import Categorical, Domain, Numeric, Ordinal
+from jaxcd.data.domain import Binned, Categorical, Domain, Numeric, Ordinal
 from jaxcd.data.networks import BayesianNetwork
 from jaxcd.data.readers import read_csv
 
 __all__ = [
     "BayesianNetwork",
+    "Binned",
     "Categorical",
     "Dataset",
     "Domain",

@@ -134,7 +134,7 @@ def check_file(path: str | Path, *, domain: Domain) -> CheckedFile:
     return CheckedFile(
         raws[0].n_samples,
         layout,
-        tuple(name for name in by_name if name not in domain),
+        tuple(name for name in by_name if name not in domain.columns_of_files),
         tuple(name for name in domain.names if name not in by_name),
         tuple(misfits),
     )
@@ -142,24 +142,22 @@ def check_file(path: str | Path, *, domain: Domain) -> CheckedFile:
 
 def _misfits(raw: RawColumn, domain: Domain) -> list[Misfit]:
     column = domain[raw.name]
-    cells, wrong = fitted(raw, column)
+    found_cells = fitted(raw, column)
+    bounds = column.bounds
     rows: Mapping[str, list[int]] = {}
-    for row in np.flatnonzero(wrong).tolist():
+    for row in np.flatnonzero(found_cells.misfits).tolist():
         words = misfit_words(raw.cell(row), column).partition(";")[0]
-        if isinstance(column, Numeric) and "outside" in words:
-            words = f"values outside the declared bounds [{column.lower:g}, {column.upper:g}]"
+        if bounds is not None and "outside" in words:
+            words = f"values outside the declared bounds [{bounds[0]:g}, {bounds[1]:g}]"
         rows.setdefault(words, []).append(row)  # type: ignore[attr-defined]
     found = []
     for words, places in sorted(rows.items(), key=lambda item: (-len(item[1]), item[1][0])):
-        if isinstance(column, Numeric):
-            near = (
-                column.lower is not None
-                and cells[places[0]] in (column.lower, column.upper)
-                and ("bounds" in words or "infinite" in words)
-            )
-            becomes = "the nearest bound" if near else f"{column.catch_all:g}"
+        if bounds is not None and ("bounds" in words or "infinite" in words):
+            becomes = "the nearest bound"
+        elif isinstance(column, Numeric):
+            becomes = "a missing value" if column.missing is not None else f"{column.catch_all:g}"
         else:
-            becomes = repr(column.levels[column.catch_all])
+            becomes = repr(column.label(column.catch_all))
         found.append(Misfit(raw.name, words, len(places), places[0] + 1, becomes))
     if len(found) > _MOST_SHOWN:
         rest = found[_MOST_SHOWN:]

@@ -9,6 +9,7 @@ no text level where two of them spell it.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -138,23 +139,83 @@ def _check_other(other: object, levels: tuple[Level, ...], kind: str) -> None:
         )
 
 
+def _checked_missing(missing: object, kind: str) -> tuple[Level, ...] | None:
+    """The declared cells that mean a missing value, or a DomainError."""
+    if missing is None or missing is False:
+        return None
+    if missing is True:
+        return ()
+    if isinstance(missing, (str, bytes)) or not isinstance(missing, Iterable):
+        raise DomainError(
+            f"missing = {missing!r} of a {kind} column must be true (an empty cell, NA, null) or a "
+            "list of the cells that also mean a missing value, such as [999]"
+        )
+    cells = tuple(cell.item() if isinstance(cell, np.generic) else cell for cell in missing)
+    for cell in cells:
+        if cell is not None and reading(cell) is None and not isinstance(cell, str):
+            raise DomainError(
+                f"missing = {cell!r} of a {kind} column must be text or a finite number"
+            )
+    return tuple(cell for cell in cells if cell is not None)
+
+
+class _MayBeMissing:
+    """What every column that can have missing cells answers."""
+
+    __slots__ = ()
+    levels: tuple[Level, ...]
+    missing: tuple[Level, ...] | None
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The lowest and the highest number; None for a column of levels."""
+        return None
+
+    @property
+    def missing_code(self) -> int | None:
+        """The code of a missing cell, behind those of the levels; None where none is declared."""
+        return None if self.missing is None else len(self.levels)
+
+    @property
+    def cardinality(self) -> int:
+        """The number of codes: the declared levels, and one for a missing cell where that is
+        declared.
+        """
+        return len(self.levels) + (self.missing is not None)
+
+    def label(self, code: int) -> Level:
+        """The level of a code; "missing" for the code of a missing cell."""
+        return "missing" if code == self.missing_code else self.levels[code]
+
+
 @dataclass(frozen=True, slots=True)
-class _Leveled:
+class _Leveled(_MayBeMissing):
     """A column of declared levels."""
 
     levels: tuple[Level, ...]
     other: Level | None = None
+    missing: tuple[Level, ...] | None = None
     kind: ClassVar[str]
     is_discrete: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", _checked_levels(self.levels, self.kind))
         _check_other(self.other, self.levels, self.kind)
+        object.__setattr__(self, "missing", _checked_missing(self.missing, self.kind))
+        index = LevelIndex(self.levels)
+        for cell in self.missing or ():
+            if index.code(cell) is not None:
+                raise DomainError(
+                    f"missing = {cell!r} of a {self.kind} column is one of its levels; keep it in "
+                    "one of the two lists"
+                )
 
-    @property
-    def cardinality(self) -> int:
-        """The number of declared levels."""
-        return len(self.levels)
+    def codes_of(self, cells: Sequence[object]) -> np.ndarray:
+        """The code of each cell, -1 where it matches no level; int32."""
+        index = LevelIndex(self.levels)
+        return np.array(
+            [-1 if (code := index.code(cell)) is None else code for cell in cells], dtype=np.int32
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,24 +224,31 @@ class Categorical(_Leveled):
 
     Args:
         levels: The levels; the code of a level is its position.  One level declares a constant.
-        other: The level that missing and undeclared cells count as, where a table is read without
-            errors; None is the first level.
+        other: The level that undeclared cells count as, where a table is read without errors; None
+            is a missing cell where ``missing`` is given, else the first level.
+        missing: Declares that cells can be missing: they get a code of their own, behind the
+            levels.  True: a null, an empty cell, NA, N/A, NaN or null; a list: these, and the cells
+            in it, such as ``(999, "unknown")``.  None: a missing cell counts as ``other``.
 
     Raises:
         DomainError: If there is no level, a level twice, or a level that is not text, a finite
-            number or a truth value, or if ``other`` is no level.
+            number or a truth value, if ``other`` is no level, or a cell of ``missing`` is one.
 
     Example:
         >>> Categorical(("yes", "no", "unknown"), other="unknown").catch_all
         2
+        >>> Categorical(("yes", "no"), missing=(999,)).cardinality
+        3
     """
 
     kind: ClassVar[str] = "categorical"
 
     @property
     def catch_all(self) -> int:
-        """The code of the level that missing and undeclared cells count as."""
-        return 0 if self.other is None else self.levels.index(self.other)
+        """The code that undeclared cells count as."""
+        if self.other is not None:
+            return self.levels.index(self.other)
+        return 0 if self.missing_code is None else self.missing_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +258,10 @@ class Ordinal(_Leveled):
 
     Args:
         levels: The levels in ascending order; the code of a level is its position.
-        other: The level that missing and undeclared cells count as, where a table is read without
-            errors; None is the middle level (of an even number, the lower one of the two).
+        other: The level that undeclared cells count as, where a table is read without errors; None
+            is a missing cell where ``missing`` is given, else the middle level (of an even number,
+            the lower one of the two).
+        missing: As for :class:`Categorical`; its code stands behind the highest level.
 
     Raises:
         DomainError: As for :class:`Categorical`.
@@ -205,17 +275,79 @@ class Ordinal(_Leveled):
 
     @property
     def catch_all(self) -> int:
-        """The code of the level that missing and undeclared cells count as."""
-        return (len(self.levels) - 1) // 2 if self.other is None else self.levels.index(self.other)
+        """The code that undeclared cells count as."""
+        if self.other is not None:
+            return self.levels.index(self.other)
+        return (len(self.levels) - 1) // 2 if self.missing_code is None else self.missing_code
 
 
-def _finite(what: str, value: object) -> float:
+@dataclass(frozen=True, slots=True)
+class Binned(_MayBeMissing):
+    """A number that is read as the bin it falls into: an ordinal column of k bins.
+
+    Bin j holds ``edges[j] <= value < edges[j + 1]``, the last one its upper edge as well; a number
+    beyond the outer edges counts in the outer bin.
+
+    Args:
+        edges: k + 1 ascending finite numbers, in the column's units; the outer ones are the bounds.
+        missing: As for :class:`Categorical`: the code of cells without a number; None counts them
+            in the middle bin.
+
+    Raises:
+        DomainError: If there are fewer than two edges, or they do not ascend.
+
+    Example:
+        >>> Binned((0, 18, 65, 120)).levels
+        ('[0, 18)', '[18, 65)', '[65, 120]')
+    """
+
+    edges: tuple[float, ...]
+    missing: tuple[Level, ...] | None = None
+    kind: ClassVar[str] = "ordinal"
+    is_discrete: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.edges, (str, bytes)) or not isinstance(self.edges, Iterable):
+            raise DomainError(f"bins must be a list of ascending numbers, not {self.edges!r}")
+        edges = tuple(_finite("an edge", edge, cure="give finite edges") for edge in self.edges)
+        if len(edges) < 2 or any(not low < high for low, high in itertools.pairwise(edges)):
+            raise DomainError(
+                f"bins must be at least two ascending numbers, such as [0, 18, 65, 120], not "
+                f"{list(edges)}"
+            )
+        object.__setattr__(self, "edges", edges)
+        object.__setattr__(self, "missing", _checked_missing(self.missing, self.kind))
+
+    @property
+    def levels(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The bins in words, in ascending order."""
+        last = len(self.edges) - 2
+        return tuple(
+            f"[{low:.12g}, {high:.12g}{']' if place == last else ')'}"
+            for place, (low, high) in enumerate(itertools.pairwise(self.edges))
+        )
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The outer edges."""
+        return self.edges[0], self.edges[-1]
+
+    @property
+    def other(self) -> None:
+        """None: every number falls into a bin."""
+        return None
+
+    @property
+    def catch_all(self) -> int:
+        """The code that cells without a number count as."""
+        return (len(self.edges) - 2) // 2 if self.missing_code is None else self.missing_code
+
+
+def _finite(what: str, value: object, *, cure: str = "give both bounds or neither") -> float:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise DomainError(
-            f"{what} of a numeric column is {value!r}, not a number; give both bounds or neither"
-        )
+        raise DomainError(f"{what} of a numeric column is {value!r}, not a number; {cure}")
     try:
         number = float(value)
     except OverflowError:
@@ -235,6 +367,9 @@ class Numeric:
         upper: The highest value the column could take.
         other: The value that a cell without a number counts as, where a table is read without
             errors; None is the middle of the bounds, or 0 where none are declared.
+        missing: Declares that cells can be missing, as for :class:`Categorical`.  Such a cell has
+            the value ``other``, and the data remember that it is missing
+            (:meth:`Dataset.is_missing`).
 
     Raises:
         DomainError: If only one bound is given, a bound is not finite, lower >= upper, or ``other``
@@ -248,10 +383,12 @@ class Numeric:
     lower: float | None = None
     upper: float | None = None
     other: float | None = None
+    missing: tuple[Level, ...] | None = None
     kind: ClassVar[str] = "numeric"
     is_discrete: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "missing", _checked_missing(self.missing, self.kind))
         if not (self.lower is None and self.upper is None):
             self._check_bounds()
         if self.other is None:
@@ -284,6 +421,16 @@ class Numeric:
         return self.lower is not None
 
     @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The declared bounds; None where there are none."""
+        return None if self.lower is None or self.upper is None else (self.lower, self.upper)
+
+    @property
+    def missing_code(self) -> None:
+        """None: a numeric column has no codes."""
+        return None
+
+    @property
     def catch_all(self) -> float:
         """The value that a cell without a number counts as."""
         if self.other is not None:
@@ -300,4 +447,4 @@ class Numeric:
         return None
 
 
-Column: TypeAlias = Categorical | Ordinal | Numeric
+Column: TypeAlias = Categorical | Ordinal | Binned | Numeric

@@ -1,11 +1,13 @@
 """Columns as they come from a file or frame, and how they become codes and numbers.
 
-A cell that fits no declaration (missing, an undeclared level, no number, out of bounds) is handled
-in one of two ways.  *Strict* reading raises an error that shows the cell.  *Total* reading never
-fails on a cell: it counts as the column's ``other``, and a number out of bounds as the nearest
-bound.  A private analysis reads totally, because an error that one record decides is an answer
-about that record, for which nobody paid.  The rule looks at one record at a time, so neighbouring
-tables stay neighbours (PRIVACY.md S).
+A column that declares ``missing`` keeps its missing cells as what they are: a code behind the
+levels, or a mark beside the number.  Any other cell that fits no declaration (missing where that is
+not declared, an undeclared level, no number, out of bounds) is handled in one of two ways.
+*Strict* reading raises an error that shows the cell.  *Total* reading never fails on a cell: it
+counts as the column's ``other``, and a number out of bounds as the nearest bound.  A private
+analysis reads totally, because an error that one record decides is an answer about that record, for
+which nobody paid.  The rule looks at one record at a time, so neighbouring tables stay neighbours
+(PRIVACY.md S).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 
 from jaxcd.data.column_types import (
     MAX_INFERRED_LEVELS,
+    Binned,
     Categorical,
     Column,
     Level,
@@ -111,59 +114,88 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
+    """Whether a cell is one of those that usually mean a missing value."""
     if isinstance(value, str):
         return value.strip() in MISSING_TEXTS
     return value is None or (isinstance(value, (float, np.floating)) and math.isnan(value))
 
 
-def fitted(
-    raw: RawColumn, column: Column, *, clip: bool = False
-) -> tuple[NDArray, NDArray[np.bool_]]:
-    """int32 codes (discrete) or float64 values (numeric) by the rule of total reading, and which
-    rows fit no declaration.
+@dataclass(frozen=True, eq=False, repr=False)
+class Fitted:
+    """A column by the rule of total reading; each array has the shape (n,).
+
+    Args:
+        cells: int32 codes (discrete) or float64 values (numeric).
+        misfits: which rows fit no declaration.
+        missing: which rows are missing, where the column declares that they can be; else None.
+    """
+
+    cells: NDArray
+    misfits: NDArray[np.bool_]
+    missing: NDArray[np.bool_] | None = None
+
+
+def fitted(raw: RawColumn, column: Column, *, clip: bool = False) -> Fitted:
+    """The codes or numbers of a raw column, whatever its cells are.
 
     Args:
         clip: whether numbers beyond the bounds count as fitting.
     """
     if isinstance(column, Numeric):
         return _fitted_numbers(raw, column, clip)
+    if isinstance(column, Binned):
+        return _fitted_bins(raw, column, clip)
     uniques, inverse = raw.factorised()
-    index = LevelIndex(column.levels)
-    codes = np.array(
-        [-1 if (code := index.code(value)) is None else code for value in uniques], dtype=np.int32
+    codes = column.codes_of(uniques)
+    # A text that is declared as a level is that level, also where it usually means "missing".
+    missing = _missing_among(uniques, column) & (codes < 0)
+    misfits = (codes < 0) & ~missing
+    codes[misfits] = column.catch_all
+    if column.missing_code is not None:
+        codes[missing] = column.missing_code
+    return Fitted(codes[inverse], misfits[inverse])
+
+
+def _missing_among(uniques: Sequence[object], column: Column) -> NDArray[np.bool_]:
+    """Which distinct cells mean a missing value by the column's declaration."""
+    if column.missing is None:
+        return np.zeros(len(uniques), dtype=np.bool_)
+    declared = LevelIndex(column.missing)
+    return np.array(
+        [is_missing(cell) or declared.code(cell) is not None for cell in uniques], dtype=np.bool_
     )
-    misfits = (codes < 0)[inverse]
-    codes[codes < 0] = column.catch_all
-    return codes[inverse], misfits
 
 
-def encode(raw: RawColumn, column: Column, *, clip: bool = False, strict: bool = True) -> NDArray:
-    """Turn a raw column into int32 codes (discrete) or float64 values (numeric).
+def encode(
+    raw: RawColumn, column: Column, *, clip: bool = False, strict: bool = True
+) -> tuple[NDArray, NDArray[np.bool_] | None]:
+    """Turn a raw column into int32 codes (discrete) or float64 values (numeric), and a mask of the
+    missing ones for a numeric column that declares them (else None).
 
     Raises:
         DataError: If ``strict``, naming column, row (from 1), value and cure, for the first row
             that does not fit the column.
     """
-    cells, misfits = fitted(raw, column, clip=clip)
-    if strict and misfits.any():
-        row = int(misfits.argmax())
+    found = fitted(raw, column, clip=clip)
+    if strict and found.misfits.any():
+        row = int(found.misfits.argmax())
         raise DataError(
             f"column {raw.name!r}, row {row + 1}: {misfit_words(raw.cell(row), column)}"
         )
-    return cells
+    return found.cells, found.missing
 
 
 def misfit_words(cell: object, column: Column | None = None) -> str:
     """What is wrong with a cell that fits no declaration, and the cure."""
     if isinstance(cell, Unreadable):
         return f"a cell holds a {cell.kind}; turn the column into text or numbers"
-    if _is_missing(cell):
+    if is_missing(cell):
         return (
-            'the value is missing; a private run counts it as the column\'s "other", and '
-            "without privacy the row can be dropped"
+            'the value is missing; declare "missing": true for the column in the domain, and it '
+            "gets a code of its own"
         )
-    if not isinstance(column, Numeric):
+    if not isinstance(column, (Numeric, Binned)):
         return (
             f"the value {_shown(cell)} is not a declared level; add it to the levels in the "
             "domain or correct the cell"
@@ -176,32 +208,55 @@ def misfit_words(cell: object, column: Column | None = None) -> str:
             "levels"
         )
     return (
-        f"the value {_shown(number)} is outside the declared bounds [{column.lower:g}, "
-        f"{column.upper:g}]; "
+        f"the value {_shown(number)} is outside the declared bounds "
+        f"[{column.bounds[0]:g}, {column.bounds[1]:g}]; "  # type: ignore[index]
         "widen the bounds in the domain or read with clip=True"
     )
 
 
-def _read_numbers(raw: RawColumn) -> NDArray[np.float64]:
-    """The numbers in the cells, infinities included; NaN where there is none."""
-    if raw.numbers is not None:
-        return raw.numbers.astype(np.float64)
-    uniques, inverse = raw.factorised()
-    return np.array([_float(cell) for cell in uniques], dtype=np.float64)[inverse]
-
-
-def _fitted_numbers(
-    raw: RawColumn, column: Numeric, clip: bool
+def _read_numbers(
+    raw: RawColumn, column: Numeric | Binned
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    values = _read_numbers(raw)
-    misfits = ~np.isfinite(values)
+    """The numbers in the cells, infinities included and NaN where there is none; and which cells
+    are missing by the column's declaration.
+    """
+    if raw.numbers is not None and not column.missing:
+        values = raw.numbers.astype(np.float64)
+        none = np.zeros(values.shape, dtype=np.bool_)
+        return values, none if column.missing is None else np.isnan(values)
+    uniques, inverse = raw.factorised()
+    missing = _missing_among(uniques, column)
+    values = np.array([_float(cell) for cell in uniques], dtype=np.float64)
+    values[missing] = np.nan
+    return values[inverse], missing[inverse]
+
+
+def _fitted_numbers(raw: RawColumn, column: Numeric, clip: bool) -> Fitted:
+    values, missing = _read_numbers(raw, column)
+    kept = None if column.missing is None else missing
+    misfits = ~np.isfinite(values) & ~missing
+    if column.missing is not None:
+        # Text in a column of numbers says as little as an empty cell.
+        kept = missing | np.isnan(values)
     if column.lower is None or column.upper is None:
-        return np.where(misfits, column.catch_all, values), misfits
+        return Fitted(np.where(np.isfinite(values), values, column.catch_all), misfits, kept)
     if not clip:
-        misfits |= ~((values >= column.lower) & (values <= column.upper))
-    return np.clip(
+        misfits |= ~((values >= column.lower) & (values <= column.upper)) & ~missing
+    inside = np.clip(
         np.where(np.isnan(values), column.catch_all, values), column.lower, column.upper
-    ), misfits
+    )
+    return Fitted(inside, misfits, kept)
+
+
+def _fitted_bins(raw: RawColumn, column: Binned, clip: bool) -> Fitted:
+    values, missing = _read_numbers(raw, column)
+    inside = (values >= column.edges[0]) & (values <= column.edges[-1])
+    misfits = ~missing & ~(np.isfinite(values) if clip else inside)
+    bins = np.searchsorted(np.array(column.edges[1:-1]), values, side="right").astype(np.int32)
+    bins[np.isnan(values)] = column.catch_all
+    if column.missing_code is not None:
+        bins[missing] = column.missing_code
+    return Fitted(bins, misfits)
 
 
 def _float(cell: object) -> float:
@@ -233,15 +288,15 @@ def _infer_column(raw: RawColumn) -> Column:
     if raw.numbers is not None:
         if raw.numbers.dtype == np.bool_:
             return Categorical((False, True))
-        return _infer_numbers(encode(raw, Numeric()))
+        return _infer_numbers(encode(raw, Numeric())[0])
     uniques, inverse = raw.factorised()
-    missing = np.array([_is_missing(cell) for cell in uniques])[inverse]
+    missing = np.array([is_missing(cell) for cell in uniques])[inverse]
     if missing.any():
         raise DataError(
             f"column {raw.name!r}, row {int(missing.argmax()) + 1}: {misfit_words(None)}"
         )
     if raw.untyped and all(_spells_number(cell) for cell in uniques):
-        return _infer_numbers(encode(raw, Numeric()))
+        return _infer_numbers(encode(raw, Numeric())[0])
     if len(uniques) > MAX_INFERRED_LEVELS:
         raise DataError(
             f"column {raw.name!r} holds text with more than {MAX_INFERRED_LEVELS} distinct values; "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxcd.data.columns import RawColumn, encode, infer_columns
+from jaxcd.data.columns import RawColumn, encode, infer_columns, is_missing
 from jaxcd.data.domain import Domain, Numeric, describe
 from jaxcd.errors import DataError, DomainError
 
@@ -28,6 +28,10 @@ class Dataset:
             column-major.
         numeric: float64 values of the numeric columns, n_samples x (number of numeric columns),
             column-major.
+        absent: Which numeric cells are missing, bool, of the shape of ``numeric``; their value is
+            the column's ``other``.  None: none of them.
+        people: Which rows belong to one person: whole numbers from 0, (n_samples,).  None: every
+            row is a person.
 
     Raises:
         DataError: If there are fewer than 2 rows or fewer than 2 columns, or a value does not fit
@@ -49,6 +53,8 @@ class Dataset:
     domain: Domain
     discrete: NDArray[np.int32]
     numeric: NDArray[np.float64]
+    absent: NDArray[np.bool_] | None = None
+    people: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         kinds = [column.is_discrete for column in self.domain.columns.values()]
@@ -67,6 +73,10 @@ class Dataset:
                 f"discrete has {discrete.shape[0]} rows and numeric {numeric.shape[0]}; give the "
                 "same rows"
             )
+        if self.absent is not None:
+            object.__setattr__(self, "absent", _checked_mask(self.absent, numeric.shape))
+        if self.people is not None:
+            object.__setattr__(self, "people", _checked_people(self.people, discrete.shape[0]))
         if len(kinds) < 2:
             raise DataError(
                 f"the data must have at least 2 columns, not {len(kinds)}; add a column"
@@ -218,6 +228,11 @@ class Dataset:
         return int(self.discrete.shape[0])
 
     @property
+    def n_people(self) -> int:
+        """The number of people: of rows, where the domain declares no person column."""
+        return self.n_samples if self.people is None else int(self.people.max()) + 1
+
+    @property
     def n_columns(self) -> int:
         """The number of columns."""
         return self.domain.n_columns
@@ -259,6 +274,21 @@ class Dataset:
             )
         return self.column(name)
 
+    def is_missing(self, name: str) -> NDArray[np.bool_]:
+        """Which cells of a column are missing, bool (n_samples,); all False where the domain does
+        not declare that they can be.
+        """
+        column = self.domain[name]
+        if column.is_discrete:
+            found: NDArray[np.bool_] = self.column(name) == (
+                -1 if column.missing_code is None else column.missing_code
+            )
+            return found
+        if self.absent is None:
+            return np.zeros(self.n_samples, dtype=np.bool_)
+        numeric = [n for n in self.names if not self.domain[n].is_discrete]
+        return self.absent[:, numeric.index(name)]
+
     # Rearranging
     # ----------------------------------------------------------------------------------------------
 
@@ -276,7 +306,30 @@ class Dataset:
         wanted = tuple(names)
         if len(wanted) < 2:
             raise DataError(f"names must hold at least 2 columns, not {len(wanted)}; select more")
-        return _assembled(self.domain.select(wanted), [self.column(name) for name in wanted])
+        return _assembled(
+            self.domain.select(wanted),
+            [(self.column(name), self._absent_in(name)) for name in wanted],
+            self.people,
+        )
+
+    def where(self, rows: NDArray[np.bool_]) -> Dataset:
+        """The rows of a mask, bool (n_samples,); not for private runs, which must use every row.
+
+        Raises:
+            DataError: If fewer than two rows are left.
+        """
+        return Dataset(
+            self.domain,
+            self.discrete[rows],
+            self.numeric[rows],
+            None if self.absent is None else self.absent[rows],
+            None if self.people is None else np.unique(self.people[rows], return_inverse=True)[1],
+        )
+
+    def _absent_in(self, name: str) -> NDArray[np.bool_] | None:
+        return (
+            None if self.absent is None or self.domain[name].is_discrete else self.is_missing(name)
+        )
 
     def permuted(self, order: Sequence[int] | NDArray) -> Dataset:
         """The same rows with column ``order[j]`` at place j; ``order`` is a permutation of 0, ...,
@@ -290,16 +343,19 @@ class Dataset:
         return self.select(self.names[place] for place in places)
 
     def to_frame(self) -> Any:
-        """A pandas data frame: categoricals (ordered for ordinal columns) and float64 columns."""
+        """A pandas data frame: categoricals (ordered for ordinal columns) and float64 columns;
+        missing cells are missing.
+        """
         import pandas as pd
 
         frame: dict[str, Any] = {}
         for name, column in self.domain.columns.items():
+            missing = self.is_missing(name)
             if isinstance(column, Numeric):
-                frame[name] = np.array(self.column(name))
+                frame[name] = np.where(missing, np.nan, self.column(name))
             else:
                 frame[name] = pd.Categorical.from_codes(
-                    self.column(name),
+                    np.where(missing, -1, self.column(name)),
                     categories=list(column.levels),
                     ordered=column.kind == "ordinal",
                 )
@@ -349,45 +405,76 @@ def from_raw_columns(
             "or read one with Domain.read"
         )
     by_name = {raw.name: raw for raw in raws}
-    for name in domain.names:
+    person = () if domain.person is None else (domain.person,)
+    for name in (*domain.names, *person):
         if name not in by_name:
             raise DataError(
                 f"column {name!r} is in the domain but not in the data; add it to the data or "
                 "take it out of the domain"
             )
     for name in by_name:
-        if name not in domain:
+        if name not in domain.columns_of_files:
             raise DataError(
-                f"column {name!r} is in the data but not in the domain; declare it or drop it"
+                f"column {name!r} is in the data but not in the domain; declare it, or drop it "
+                'with "ignore": true'
             )
+    strictly = reads_strictly(domain, strict)
     return _assembled(
         domain,
-        [
-            encode(by_name[name], domain[name], clip=clip, strict=reads_strictly(domain, strict))
-            for name in domain.names
-        ],
+        [encode(by_name[name], domain[name], clip=clip, strict=strictly) for name in domain.names],
+        None if domain.person is None else _people(by_name[domain.person]),
     )
 
 
-def _assembled(domain: Domain, columns: Sequence[NDArray]) -> Dataset:
-    """Put encoded columns, in the domain's order, into the two blocks."""
-    n_samples = columns[0].shape[0]
-    discrete = [
-        cells for name, cells in zip(domain.names, columns, strict=True) if domain[name].is_discrete
-    ]
-    numeric = [
-        cells
-        for name, cells in zip(domain.names, columns, strict=True)
-        if not domain[name].is_discrete
-    ]
+def _people(raw: RawColumn) -> NDArray[np.int64]:
+    """The person of every row, as a number; a row without a person is a person of its own."""
+    uniques, inverse = raw.factorised()
+    unknown = np.array([is_missing(cell) for cell in uniques], dtype=np.bool_)[inverse]
+    people = inverse.astype(np.int64)
+    people[unknown] = len(uniques) + np.arange(int(unknown.sum()))
+    return np.unique(people, return_inverse=True)[1].reshape(-1)
+
+
+def _assembled(
+    domain: Domain,
+    columns: Sequence[tuple[NDArray, NDArray[np.bool_] | None]],
+    people: NDArray[np.int64] | None,
+) -> Dataset:
+    """Put encoded columns, in the domain's order, into the blocks."""
+    n_samples = columns[0][0].shape[0]
+    of_kind: dict[bool, list[tuple[NDArray, NDArray[np.bool_] | None]]] = {True: [], False: []}
+    for name, column in zip(domain.names, columns, strict=True):
+        of_kind[domain[name].is_discrete].append(column)
     blocks: list[NDArray] = []
-    for cells, dtype in ((discrete, np.int32), (numeric, np.float64)):
-        block = np.empty((n_samples, len(cells)), dtype=dtype, order="F")
-        for j, column in enumerate(cells):
-            block[:, j] = column
+    for is_discrete, dtype in ((True, np.int32), (False, np.float64)):
+        block = np.empty((n_samples, len(of_kind[is_discrete])), dtype=dtype, order="F")
+        for j, (cells, _) in enumerate(of_kind[is_discrete]):
+            block[:, j] = cells
         block.setflags(write=False)
         blocks.append(block)
-    return Dataset(domain, blocks[0], blocks[1])
+    absent = None
+    if any(missing is not None for _, missing in of_kind[False]):
+        absent = np.zeros(blocks[1].shape, dtype=np.bool_, order="F")
+        for j, (_, missing) in enumerate(of_kind[False]):
+            absent[:, j] = False if missing is None else missing
+    return Dataset(domain, blocks[0], blocks[1], absent, people)
+
+
+def _checked_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    array = np.array(mask)
+    if array.dtype != np.bool_ or array.shape != shape:
+        raise DataError(f"absent must be a mask of the shape {shape}, one place for each number")
+    array.setflags(write=False)
+    return array
+
+
+def _checked_people(people: Any, n_rows: int) -> NDArray[np.int64]:
+    array = np.array(people)
+    if array.dtype.kind not in "iu" or array.shape != (n_rows,):
+        raise DataError(f"people must be {n_rows} whole numbers, one for each row")
+    array = np.unique(array, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    array.setflags(write=False)
+    return array
 
 
 def _frozen(block: Any, dtype: Any) -> NDArray:

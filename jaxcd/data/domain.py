@@ -12,11 +12,23 @@ take, so levels and bounds are declared by a person or read from a file.  A doma
     }
 
 The order of the columns is the order in the file.  ``lower`` and ``upper`` may both be left out
-(bounds not declared). Any column may have ``"other"``: the level, or the number, that a cell counts
-as when it is missing or fits no declaration. A file written from an inferred domain also says
-``"declared": false``; deleting that line, after looking at every level and bound, is the act of
-declaring.  Which cell of the data matches which level (the text "1" matches the level 1) is stated
-in :mod:`jaxcd.data.column_types`.
+(bounds not declared). A file written from an inferred domain also says ``"declared": false``;
+deleting that line, after looking at every level and bound, is the act of declaring.  Which cell of
+the data matches which level (the text "1" matches the level 1) is stated in
+:mod:`jaxcd.data.column_types`.  A column may have, besides:
+
+* ``"missing": true``, or a list of cells such as ``[999, "unknown"]``: cells can be missing (a
+  null, an empty cell, NA, N/A, NaN, null, and those listed), and get a code of their own;
+* ``"other"``: the level, or the number, that a cell counts as when it fits no declaration;
+* ``"bins": [0, 18, 65, 120]`` in the place of an ordinal column's levels: numbers are read as the
+  bin they fall into;
+* ``"ignore": true``: the column is not read (an id, a date, free text), with a ``"reason"``;
+* ``"person": true``: the column says which rows belong to one person; it is no variable;
+* ``"intervention": true``: the column says under which conditions a row was taken, and nothing
+  among the other columns causes it; or an object that names, for each level, the columns that were
+  set in such rows, as ``{"1": ["PKA"], "2": ["PKC", "Akt"]}``.
+
+``docs/domain.schema.json`` is the same as a JSON schema.
 """
 
 from __future__ import annotations
@@ -28,12 +40,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jaxcd.data.column_types import Categorical, Column, Numeric, Ordinal
+from jaxcd.data.column_types import Binned, Categorical, Column, Level, LevelIndex, Numeric, Ordinal
 from jaxcd.data.columns import infer_columns
 from jaxcd.data.frames import raw_columns
 from jaxcd.errors import DataError, DomainError, FormatError
 
-__all__ = ["Categorical", "Column", "Domain", "Numeric", "Ordinal", "describe", "domain_from_json"]
+__all__ = [
+    "Binned",
+    "Categorical",
+    "Column",
+    "Domain",
+    "Numeric",
+    "Ordinal",
+    "describe",
+    "domain_from_json",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +66,16 @@ class Domain:
             :class:`Ordinal` or :class:`Numeric`.
         declared: False only when the levels and bounds were taken from the data (:meth:`infer`),
             which voids every privacy guarantee: private runs refuse such a domain.
+        ignored: Columns of the data that are not read, each with the reason (which may be "").
+        person: The column of the data that says which rows belong to one person; it is no variable.
+            None: every row is a person.
+        interventions: Columns that say under which conditions a row was taken.  For each of them
+            the columns that were set, by level: ``{"INT": {8: ("PKA",)}}``; an empty mapping where
+            only the context is known.
 
     Raises:
-        DomainError: If there is no column, a name is given twice or is not text, or a column is of
-            an unknown type.
+        DomainError: If there is no column, a name is given twice or is not text, a column is of an
+            unknown type, or an intervention names a column or level that is not there.
 
     Example:
         >>> import jaxcd
@@ -61,6 +88,11 @@ class Domain:
 
     columns: Mapping[str, Column]
     declared: bool = field(default=True, kw_only=True)
+    ignored: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    person: str | None = field(default=None, kw_only=True)
+    interventions: Mapping[str, Mapping[Level, tuple[str, ...]]] = field(
+        default_factory=dict, kw_only=True
+    )
 
     def __post_init__(self) -> None:
         given = self.columns.items() if isinstance(self.columns, Mapping) else self.columns
@@ -73,10 +105,10 @@ class Domain:
                 )
             if name in columns:
                 raise DomainError(f"column {name!r} is declared twice; give each column once")
-            if not isinstance(column, (Categorical, Ordinal, Numeric)):
+            if not isinstance(column, (Categorical, Ordinal, Binned, Numeric)):
                 raise DomainError(
-                    f"column {name!r} is of the unknown type {column!r}; use Categorical, Ordinal "
-                    "or Numeric"
+                    f"column {name!r} is of the unknown type {column!r}; use Categorical, Ordinal, "
+                    "Binned or Numeric"
                 )
             columns[name] = column
         if not columns:
@@ -84,6 +116,25 @@ class Domain:
         if not isinstance(self.declared, bool):
             raise DomainError(f"declared must be True or False, not {self.declared!r}")
         object.__setattr__(self, "columns", MappingProxyType(columns))
+        object.__setattr__(self, "ignored", MappingProxyType(dict(self.ignored)))
+        for name in (*self.ignored, *(() if self.person is None else (self.person,))):
+            if not isinstance(name, str) or name in columns:
+                raise DomainError(
+                    f"column {name!r} is declared as a variable, and also to be ignored or as the "
+                    "person; keep one"
+                )
+        object.__setattr__(self, "interventions", _checked_interventions(self))
+
+    @property
+    def columns_of_files(self) -> tuple[str, ...]:
+        """Every column that a data file may have: the variables, the ignored ones, the person."""
+        person = () if self.person is None else (self.person,)
+        return (*self.columns, *self.ignored, *person)
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether some column declares that its cells can be missing."""
+        return any(column.missing is not None for column in self.columns.values())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,7 +148,9 @@ class Domain:
 
     @property
     def cardinalities(self) -> tuple[int | None, ...]:
-        """The number of levels of every column; None for a numeric column."""
+        """The number of codes of every column (its levels, and one for a missing cell where that is
+        declared); None for a numeric column.
+        """
         return tuple(column.cardinality for column in self.columns.values())
 
     @property
@@ -106,8 +159,26 @@ class Domain:
         return all(column.is_discrete for column in self.columns.values())
 
     def select(self, names: Iterable[str]) -> Domain:
-        """The domain of some of the columns, in the order of ``names``."""
-        return Domain([(name, self[name]) for name in names], declared=self.declared)  # type: ignore[arg-type]
+        """The domain of some of the columns, in the order of ``names``.
+
+        An intervention column that is not among them is forgotten, and so are targets.
+        """
+        kept = tuple(names)
+        interventions = {
+            name: {
+                level: tuple(target for target in targets if target in kept)
+                for level, targets in by_level.items()
+            }
+            for name, by_level in self.interventions.items()
+            if name in kept
+        }
+        return Domain(
+            [(name, self[name]) for name in kept],  # type: ignore[arg-type]
+            declared=self.declared,
+            ignored=self.ignored,
+            person=self.person,
+            interventions=interventions,
+        )
 
     def __getitem__(self, name: str) -> Column:
         try:
@@ -130,16 +201,24 @@ class Domain:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):
             return NotImplemented
+        return self._content == other._content
+
+    @property
+    def _content(self) -> tuple[Any, ...]:
+        """All of it in plain values: a mapping proxy can be neither compared, hashed nor copied."""
         return (
-            tuple(self.columns.items()) == tuple(other.columns.items())
-            and self.declared == other.declared
+            tuple(self.columns.items()),
+            self.declared,
+            tuple(self.ignored.items()),
+            self.person,
+            tuple((name, tuple(by.items())) for name, by in self.interventions.items()),
         )
 
     def __hash__(self) -> int:
-        return hash((tuple(self.columns.items()), self.declared))
+        return hash(self._content)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # a mapping proxy can be neither pickled nor copied
-        return (_rebuilt, (tuple(self.columns.items()), self.declared))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuilt, self._content)
 
     def __repr__(self) -> str:
         # Inferred levels are values of the data, so kinds and counts are all that is shown.
@@ -197,6 +276,13 @@ class Domain:
     def to_json_dict(self) -> dict[str, Any]:
         """The content of a domain file."""
         columns = {name: _column_to_json(column) for name, column in self.columns.items()}
+        for name, by_level in self.interventions.items():
+            targets = {str(level): list(names) for level, names in by_level.items()}
+            columns[name]["intervention"] = targets or True
+        if self.person is not None:
+            columns[self.person] = {"person": True}
+        for name, reason in self.ignored.items():
+            columns[name] = {"ignore": True, **({"reason": reason} if reason else {})}
         return {"columns": columns} if self.declared else {"declared": False, "columns": columns}
 
     def write(self, path: str | Path) -> None:
@@ -207,8 +293,50 @@ class Domain:
         )
 
 
-def _rebuilt(columns: Iterable[tuple[str, Column]], declared: bool) -> Domain:
-    return Domain(dict(columns), declared=declared)
+def _rebuilt(
+    columns: Iterable[tuple[str, Column]],
+    declared: bool,
+    ignored: Iterable[tuple[str, str]],
+    person: str | None,
+    interventions: Iterable[tuple[str, Iterable[tuple[Level, tuple[str, ...]]]]],
+) -> Domain:
+    return Domain(
+        dict(columns),
+        declared=declared,
+        ignored=dict(ignored),
+        person=person,
+        interventions={name: dict(by_level) for name, by_level in interventions},
+    )
+
+
+def _checked_interventions(domain: Domain) -> Mapping[str, Mapping[Level, tuple[str, ...]]]:
+    """By column and declared level the columns that were set; every level that sets none too."""
+    checked: dict[str, Mapping[Level, tuple[str, ...]]] = {}
+    for name, by_level in domain.interventions.items():
+        column = domain[name]
+        if isinstance(column, Numeric):
+            raise DomainError(
+                f"column {name!r} is an intervention, and must be categorical or ordinal: its "
+                "levels are the conditions"
+            )
+        found: dict[Level, tuple[str, ...]] = {}
+        for level, targets in by_level.items():
+            code = LevelIndex(column.levels).code(level)
+            if code is None:
+                raise DomainError(
+                    f"column {name!r}: the intervention {level!r} is none of its levels; declare "
+                    "it as a level"
+                )
+            names = (targets,) if isinstance(targets, str) else tuple(targets)
+            for target in names:
+                if target not in domain or target in domain.interventions:
+                    raise DomainError(
+                        f"column {name!r}: the target {target!r} of the intervention {level!r} is "
+                        "no variable of the domain; give the name of a column"
+                    )
+            found[column.levels[code]] = names
+        checked[name] = MappingProxyType(found)
+    return MappingProxyType(checked)
 
 
 def describe(domain: Domain) -> str:
@@ -220,7 +348,11 @@ def describe(domain: Domain) -> str:
 
 
 def _column_to_json(column: Column) -> dict[str, Any]:
-    other = {} if column.other is None else {"other": column.other}
+    other: dict[str, Any] = {} if column.other is None else {"other": column.other}
+    if column.missing is not None:
+        other["missing"] = list(column.missing) or True
+    if isinstance(column, Binned):
+        return {"type": column.kind, "bins": list(column.edges), **other}
     if not isinstance(column, Numeric):
         return {"type": column.kind, "levels": list(column.levels), **other}
     return {
@@ -260,34 +392,94 @@ def domain_from_json(text: str) -> Domain:
     unknown = set(content) - {"columns", "declared"}
     if unknown:
         raise FormatError(f"unknown key {min(unknown)!r}; the keys are columns and declared")
-    columns = {name: _column_from_json(name, entry) for name, entry in content["columns"].items()}
-    return Domain(columns, declared=content.get("declared", True))
+    columns: dict[str, Column] = {}
+    ignored: dict[str, str] = {}
+    people: list[str] = []
+    interventions: dict[str, Mapping[Level, tuple[str, ...]]] = {}
+    for name, entry in content["columns"].items():
+        if _is_marked(name, entry, "ignore"):
+            ignored[name] = str(entry.get("reason", ""))
+        elif _is_marked(name, entry, "person"):
+            people.append(name)
+        else:
+            columns[name] = _column_from_json(name, entry)
+            if entry.get("intervention", False) is not False:
+                interventions[name] = _targets(name, entry["intervention"])
+    if len(people) > 1:
+        raise DomainError(
+            f"columns {people[0]!r} and {people[1]!r} both say which person a row belongs to; keep "
+            "one"
+        )
+    return Domain(
+        columns,
+        declared=content.get("declared", True),
+        ignored=ignored,
+        person=people[0] if people else None,
+        interventions=interventions,
+    )
+
+
+def _is_marked(name: str, entry: Any, mark: str) -> bool:
+    """Whether an entry says ``"ignore": true`` or ``"person": true``."""
+    marked = isinstance(entry, dict) and entry.get(mark, False)
+    if not isinstance(marked, bool):
+        raise FormatError(f'column {name!r}: "{mark}" must be true or false, not {marked!r}')
+    return marked
+
+
+def _targets(name: str, entry: Any) -> Mapping[Level, tuple[str, ...]]:
+    """The columns that were set, by level."""
+    if entry is True:
+        return {}
+    if not isinstance(entry, dict) or not all(
+        isinstance(targets, (str, list)) for targets in entry.values()
+    ):
+        raise FormatError(
+            f'column {name!r}: "intervention" must be true, or an object such as '
+            '{"1": ["treatment"]} that names the columns that were set, by level'
+        )
+    return {
+        level: (targets,) if isinstance(targets, str) else tuple(targets)
+        for level, targets in entry.items()
+    }
+
+
+_KEYS = {"categorical": {"levels"}, "ordinal": {"levels", "bins"}, "numeric": {"lower", "upper"}}
+_KEYS_OF_ALL = {"other", "missing", "intervention", "ignore", "person", "reason"}
 
 
 def _column_from_json(name: str, entry: Any) -> Column:
     if not isinstance(entry, dict) or "type" not in entry:
-        raise FormatError(f'column {name!r} must be an object with a "type"')
+        raise FormatError(
+            f'column {name!r} must be an object with a "type", or with "ignore" or "person": true'
+        )
     kind = entry["type"]
-    keys = {"categorical": {"levels"}, "ordinal": {"levels"}, "numeric": {"lower", "upper"}}.get(
-        str(kind)
-    )
+    keys = _KEYS.get(str(kind))
     if keys is None:
         raise DomainError(
             f"column {name!r} is of the unknown type {kind!r}; use categorical, ordinal or numeric"
         )
-    unknown = set(entry) - keys - {"type", "other"}
+    unknown = set(entry) - keys - _KEYS_OF_ALL - {"type"}
     if unknown:
         raise FormatError(
             f"column {name!r} has the unknown key {min(unknown)!r}; a {kind} column has "
-            f"{sorted(keys | {'other'})}"
+            f"{sorted(keys | _KEYS_OF_ALL)}"
         )
-    if kind != "numeric" and not isinstance(entry.get("levels"), list):
+    binned = "bins" in entry
+    if kind != "numeric" and not binned and not isinstance(entry.get("levels"), list):
         raise FormatError(f'column {name!r} needs "levels", a list')
+    if binned and ("levels" in entry or "other" in entry):
+        raise FormatError(
+            f'column {name!r} has "bins", which take the place of "levels" and "other"'
+        )
+    missing = entry.get("missing")
     try:
         if kind == "numeric":
-            return Numeric(entry.get("lower"), entry.get("upper"), entry.get("other"))
+            return Numeric(entry.get("lower"), entry.get("upper"), entry.get("other"), missing)
+        if binned:
+            return Binned(entry["bins"], missing)
         return (Categorical if kind == "categorical" else Ordinal)(
-            tuple(entry["levels"]), entry.get("other")
+            tuple(entry["levels"]), entry.get("other"), missing
         )
     except DomainError as error:
         raise DomainError(f"column {name!r}: {error}") from None

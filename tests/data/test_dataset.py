@@ -172,7 +172,7 @@ def test_back_ends_with_types_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("columns", "parts"),
     [
-        (changed("age", [1.5, None, 2.0]), ["'age'", "row 2", "missing", "drop"]),
+        (changed("age", [1.5, None, 2.0]), ["'age'", "row 2", "missing", "declare"]),
         (changed("age", [1.5, float("nan"), 2.0]), ["'age'", "row 2", "missing"]),
         (changed("age", [1.5, 2.0, float("inf")]), ["'age'", "row 3", "inf", "infinite"]),
         (changed("age", [1.5, 2.0, 130.5]), ["'age'", "row 3", "130.5", "[0, 120]", "clip=True"]),
