@@ -5,6 +5,7 @@ from __future__ import annotations
 from jaxcd.data import networks, structural
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Binned, Categorical, Domain, Numeric, Ordinal
+from jaxcd.data.missing import Missing
 from jaxcd.data.networks import BayesianNetwork
 from jaxcd.data.readers import read_csv
 
@@ -14,6 +15,7 @@ __all__ = [
     "Categorical",
     "Dataset",
     "Domain",
+    "Missing",
     "Numeric",
     "Ordinal",
     "networks",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxcd.data.columns import RawColumn, encode, infer_columns, is_missing
 from jaxcd.data.domain import Domain, Numeric, describe
+from jaxcd.data.missing import Missing
 from jaxcd.errors import DataError, DomainError
 
 
@@ -32,6 +34,7 @@ class Dataset:
             the column's ``other``.  None: none of them.
         people: Which rows belong to one person: whole numbers from 0, (n_samples,).  None: every
             row is a person.
+        missing: How searches without privacy read missing cells; see :meth:`reading`.
 
     Raises:
         DataError: If there are fewer than 2 rows or fewer than 2 columns, or a value does not fit
@@ -55,6 +58,7 @@ class Dataset:
     numeric: NDArray[np.float64]
     absent: NDArray[np.bool_] | None = None
     people: NDArray[np.int64] | None = None
+    missing: Missing = Missing.IGNORE
 
     def __post_init__(self) -> None:
         kinds = [column.is_discrete for column in self.domain.columns.values()]
@@ -289,6 +293,39 @@ class Dataset:
         numeric = [n for n in self.names if not self.domain[n].is_discrete]
         return self.absent[:, numeric.index(name)]
 
+    def reading(self, missing: Missing | str) -> Dataset:
+        """The same rows, whose missing cells searches read in this way: a
+        :class:`jaxcd.data.Missing`, or "ignore" or "level".
+
+        Raises:
+            OptionError: It is neither.
+        """
+        return dataclasses.replace(self, missing=Missing.of(missing))
+
+    @property
+    def leaves_out(self) -> tuple[bool, ...]:
+        """For each column whether its missing cells, which the domain declares, are left out."""
+        ignored = self.missing is Missing.IGNORE
+        return tuple(
+            ignored and column.missing is not None for column in self.domain.columns.values()
+        )
+
+    def complete_cases(self, names: Iterable[str]) -> Dataset:
+        """The rows in which none of the named columns is missing, in a domain where none can be;
+        not for private runs, which must use every row.
+
+        Raises:
+            DataError: If fewer than two rows or columns are left.
+        """
+        wanted = tuple(names)
+        known = ~np.logical_or.reduce([self.is_missing(name) for name in wanted])
+        part = self.select(wanted).where(known)
+        domain = Domain(
+            {name: dataclasses.replace(self.domain[name], missing=None) for name in wanted},
+            declared=self.domain.declared,
+        )
+        return Dataset(domain, part.discrete, part.numeric, None, part.people)
+
     # Rearranging
     # ----------------------------------------------------------------------------------------------
 
@@ -310,7 +347,7 @@ class Dataset:
             self.domain.select(wanted),
             [(self.column(name), self._absent_in(name)) for name in wanted],
             self.people,
-        )
+        ).reading(self.missing)
 
     def where(self, rows: NDArray[np.bool_]) -> Dataset:
         """The rows of a mask, bool (n_samples,); not for private runs, which must use every row.
@@ -323,7 +360,8 @@ class Dataset:
             self.discrete[rows],
             self.numeric[rows],
             None if self.absent is None else self.absent[rows],
-            None if self.people is None else np.unique(self.people[rows], return_inverse=True)[1],
+            None if self.people is None else self.people[rows],
+            self.missing,
         )
 
     def _absent_in(self, name: str) -> NDArray[np.bool_] | None:

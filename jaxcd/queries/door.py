@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from jaxcd.citests import CITest, PreparedTest
+from jaxcd.citests.available_cases import PreparedAvailableCases
 from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import OptionError, PrivacyError
@@ -95,6 +96,9 @@ class Door:
     ) -> PreparedTest:
         """The test on these rows; where it buys its preparation, by the accountant.
 
+        Without privacy each query leaves out the rows in which its columns are missing; a private
+        test reads missing cells as a level, because how many rows are complete is data.
+
         Raises:
             BudgetExhausted: that does not fit.
             OptionError: for a test that a release does not answer.
@@ -103,6 +107,9 @@ class Door:
             return self._source.prepare_test(test, key=key)
         if accountant is not None and self.private and test.buys_preparation:
             return test.prepare_privately(self._data, accountant, key=key)
+        data = self._data
+        if data is not None and not self.private and any(data.leaves_out):
+            return PreparedAvailableCases(test, data, key=key)
         return test.prepare(self._data, key=key)
 
     @property

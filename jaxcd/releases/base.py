@@ -11,6 +11,7 @@ kind, domain, rows, cost) and one entry an array.
 from __future__ import annotations
 
 import abc
+import copy
 import json
 import math
 import os
@@ -27,7 +28,7 @@ import numpy as np
 from jaxcd.checks import check_new_file, is_whole
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.base import StatisticsSource
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.domain import domain_from_json
 from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, OptionError
 from jaxcd.privacy import (
@@ -306,11 +307,53 @@ class Release(StatisticsSource):
     charges: tuple[Mapping[str, object], ...]
     bought: ReleaseKind | None = None
     """The options it was bought with; None where its file does not say."""
+    missing: Missing = Missing.IGNORE
+    """How tests and scores read the missing cells that the domain declares: :meth:`reading`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "kind" in cls.__dict__:
             Release._kinds[cls.kind] = cls
+
+    def reading(self, missing: Missing | str) -> Any:
+        """The same release, whose missing cells are read in this way from now on; post-processing.
+
+        Args:
+            missing: a :class:`jaxcd.data.Missing`, or "ignore" or "level".
+
+        Raises:
+            OptionError: it is neither.
+        """
+        found = Missing.of(missing)
+        if found is self.missing:
+            return self
+        other = copy.copy(self)
+        for name in [name for name in vars(other) if name in self._depend_on_reading]:
+            del other.__dict__[name]
+        object.__setattr__(other, "missing", found)
+        return other
+
+    _depend_on_reading: ClassVar[tuple[str, ...]] = ()
+    """Cached attributes that another reading changes."""
+
+    @property
+    def leaves_out(self) -> tuple[bool, ...]:
+        """For each column whether its last code is that of missing cells, which are left out."""
+        ignored = self.missing is Missing.IGNORE
+        return tuple(
+            ignored and column.is_discrete and column.missing is not None
+            for column in self.domain.columns.values()
+        )
+
+    @property
+    def observed_cardinalities(self) -> tuple[int, ...]:
+        """The number of codes of each discrete column that are read; 1 for a numeric one."""
+        return tuple(
+            (cardinality or 1) - left_out
+            for cardinality, left_out in zip(
+                self.domain.cardinalities, self.leaves_out, strict=True
+            )
+        )
 
     @property
     def ledger(self) -> tuple[Mapping[str, object], ...]:

@@ -92,4 +92,5 @@ def release_again(
         raise OptionError(
             f"kind: {kind} is not what the release was bought with; give the options that were used"
         )
-    return fresh
+    read: Release = fresh.reading(release.missing)
+    return read

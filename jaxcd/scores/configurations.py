@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 from jaxcd.checks import check_number
 from jaxcd.data import Dataset
-from jaxcd.errors import DomainError
+from jaxcd.errors import DomainError, OptionError
+from jaxcd.scores.available_bic import AvailableBIC, available_tables
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.bdeu import BDeuScore
 from jaxcd.scores.bic import BICScore
@@ -64,10 +65,11 @@ class BIC(ScoreConfig):
 
         BIC = maximised log likelihood - (c / 2) log(n) (number of free parameters)
 
-    Discrete columns: multinomial (:class:`jaxcd.scores.BICScore`).  Numeric columns: linear and
-    normal (:class:`jaxcd.scores.GaussianDataScore`).  A histogram: the multinomial one on the
-    denoised table. Marginals: the set score, which has the noise's own price
-    (:class:`jaxcd.releases.SetScore`). Second moments: the normal one of the effective number of
+    Discrete columns: multinomial (:class:`jaxcd.scores.BICScore`); with missing cells from the
+    tables of available cases (:class:`jaxcd.scores.available_bic.AvailableBIC`).  Numeric columns:
+    linear and normal (:class:`jaxcd.scores.GaussianDataScore`).  A histogram: the multinomial one
+    on the denoised table.  Marginals: the set score, which has the noise's own price
+    (:class:`jaxcd.releases.SetScore`).  Second moments: the normal one of the effective number of
     rows, at twice the penalty (:class:`jaxcd.releases.GaussianScore`).
 
     Args:
@@ -105,7 +107,11 @@ class BIC(ScoreConfig):
         limit = _limit(data, max_parents)
         if not any(column.is_discrete for column in data.domain.columns.values()):
             return GaussianDataScore(data, max_parents=limit, penalty=penalty)
-        return BICScore(data.names, _counts(data, self.name), max_parents=limit, penalty=penalty)
+        counts = _counts(data, self.name)
+        if any(data.leaves_out):
+            tables = available_tables(data)
+            return AvailableBIC(data.names, tables, max_parents=limit, penalty=penalty)
+        return BICScore(data.names, counts, max_parents=limit, penalty=penalty)
 
 
 @dataclass(frozen=True)
@@ -148,6 +154,11 @@ class BDeu(ScoreConfig):
         """The score on discrete data or a histogram."""
         if not isinstance(data, Dataset):
             return data.prepare_score(self, max_parents=max_parents)
+        if any(data.leaves_out):
+            raise OptionError(
+                "score: BDeu has no form for available cases; use BIC(), or read missing cells "
+                'as a level: missing="level"'
+            )
         return BDeuScore(
             data.names,
             _counts(data, self.name),

@@ -29,11 +29,14 @@ __all__ = ["GaussianDataScore", "log_conditional_variances"]
 # Added to the variances of the standardised columns: a column that others determine has a finite
 # score, and whatever is seen in data is far above it.
 _RIDGE = 1e-12
+# Of correlations from different rows, which may contradict each other.
+_LEAST_EIGENVALUE = 1e-6
 
 
 @final
 class GaussianDataScore(BatchedScore):
-    """BIC of normal columns from exact correlations; not private.
+    """BIC of normal columns from exact correlations; not private.  Missing cells that are left out
+    leave each correlation to the rows that know both columns.
 
     Args:
         data: numeric columns.
@@ -48,14 +51,18 @@ class GaussianDataScore(BatchedScore):
     def __init__(self, data: Dataset, *, max_parents: int = 6, penalty: float = 1.0) -> None:
         super().__init__(data.names, max_parents=max_parents)
         price = check_number("penalty", penalty, 0, ends="(]", cure="1 is the BIC's")
-        with double_precision():
-            matrix = np.asarray(
-                correlation.correlation_matrix(
-                    np.column_stack([data.values(name) for name in data.names])
+        if any(data.leaves_out):
+            matrix, rows = available_correlations(data)
+        else:
+            rows = data.n_samples
+            with double_precision():
+                matrix = np.asarray(
+                    correlation.correlation_matrix(
+                        np.column_stack([data.values(name) for name in data.names])
+                    )
                 )
-            )
         self._correlation = matrix + _RIDGE * np.eye(len(matrix))
-        self._half_rows, self._price = data.n_samples / 2, price / 2 * math.log(data.n_samples)
+        self._half_rows, self._price = rows / 2, price / 2 * math.log(rows)
 
     def locals(self, node: int, families: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The scores of many parent sets of one node, float64 (len(families),)."""
@@ -64,6 +71,28 @@ class GaussianDataScore(BatchedScore):
             -self._half_rows * log_conditional_variances(self._correlation, node, families)
             - self._price * sizes
         )
+
+
+def available_correlations(data: Dataset) -> tuple[np.ndarray, int]:
+    """Correlations of numeric columns, each from the rows that know both, made positive definite;
+    and the median number of such rows.  Unbiased where cells are missing completely at random.
+
+    Missing cells of constants and columns without two known rows have correlation 0.
+    """
+    names = data.names
+    matrix, rows = np.eye(len(names)), []
+    known = [~data.is_missing(name) for name in names]
+    for i in range(len(names)):
+        for j in range(i):
+            both = known[i] & known[j]
+            rows.append(int(both.sum()))
+            x, y = data.values(names[i])[both], data.values(names[j])[both]
+            if rows[-1] > 1 and x.std() > 0 and y.std() > 0:
+                matrix[i, j] = matrix[j, i] = np.corrcoef(x, y)[0, 1]
+    values, vectors = np.linalg.eigh(matrix)
+    positive = (vectors * np.maximum(values, _LEAST_EIGENVALUE)) @ vectors.T
+    scale = np.sqrt(np.diag(positive))
+    return positive / scale / scale[:, None], max(2, round(float(np.median(rows))))
 
 
 def log_conditional_variances(

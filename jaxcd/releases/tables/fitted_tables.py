@@ -84,5 +84,7 @@ def fit_tables(release: Any, adjacency: np.ndarray) -> TableModel:
             shares = np.where(mass > 0, table / mass, 1 / table.shape[-1])
         parents[name] = tuple(names[u] for u in family)
         tables[name] = shares / shares.sum(axis=-1, keepdims=True)
-    nominal = Domain({name: Categorical(getattr(release.domain[name], "levels")) for name in names})  # noqa: B009
+    # Codes are all that is drawn: that of missing cells is a level here.
+    levels = zip(names, release.cardinalities, strict=True)
+    nominal = Domain({name: Categorical(tuple(range(k))) for name, k in levels})
     return TableModel(release.domain, BayesianNetwork("fitted", nominal, parents, tables))

@@ -23,6 +23,7 @@ from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError
+from jaxcd.ops.interactions import interaction, subsets
 from jaxcd.privacy import Accountant, Budget, PrivacyCost, laplace, noise_scale
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.privacy.mechanisms import integer_sensitivity
@@ -30,16 +31,21 @@ from jaxcd.queries import Door
 from jaxcd.releases.base import Plan, Release, ReleaseKind, paid
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables.fitted_tables import CellModel
+from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
+from jaxcd.releases.tables.marginals import ReleasedMarginals
 from jaxcd.releases.tables.measurement_error import MeasurementErrorScore
 from jaxcd.releases.tables.noisy_strata import histogram_strata
 from jaxcd.releases.tables.noisy_table_tests import table_tests
-from jaxcd.scores.base import LocalScore
+from jaxcd.releases.tables.set_score import SetScore
+from jaxcd.scores.base import GraphScore, LocalScore
 from jaxcd.scores.bdeu import BDeuScore
 from jaxcd.scores.bic import BICScore
 from jaxcd.scores.configurations import BIC, BDeu
 from jaxcd.scores.counts import TableCounts, denoised_counts
 
-__all__ = ["HISTOGRAM_SENSITIVITY", "Histogram", "ReleasedHistogram"]
+__all__ = ["HISTOGRAM_SENSITIVITY", "Histogram", "ReleasedHistogram", "interactions_of"]
+
+_MOST_PARENTS = 5  # of the set score
 
 HISTOGRAM_SENSITIVITY = 2.0
 """L1 sensitivity of all cells together when one row is replaced."""
@@ -222,7 +228,7 @@ class ReleasedHistogram(Release):
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
         return table_tests(
             self.n_samples,
-            cardinalities=self.cardinalities,
+            cardinalities=self.observed_cardinalities,
             strata=lambda query: histogram_strata(self, query),
         )
 
@@ -237,6 +243,8 @@ class ReleasedHistogram(Release):
         return max(len(self.names) - 1, 0) if max_parents is None else max_parents
 
     def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
+        if any(self.leaves_out):
+            return self._set_score(max_parents)
         return BICScore(
             self.names,
             self._counts(),
@@ -245,6 +253,11 @@ class ReleasedHistogram(Release):
         )
 
     def _bdeu(self, score: Any, max_parents: int | None) -> LocalScore:
+        if any(self.leaves_out):
+            raise OptionError(
+                "score: BDeu has no form for available cases; use BIC(), or read missing cells "
+                'as a level: missing="level"'
+            )
         size = float(score.equivalent_sample_size)
         return BDeuScore(
             self.names,
@@ -253,9 +266,15 @@ class ReleasedHistogram(Release):
             equivalent_sample_size=size,
         )
 
-    def default_score(self) -> MeasurementErrorScore:
-        """The exact likelihood of the noisy counts, less BIC's penalty."""
-        return MeasurementErrorScore(self)
+    def default_score(self) -> GraphScore:
+        """The exact likelihood of the noisy counts, less BIC's penalty; where missing cells are
+        left out, the set score of the interactions of available cases.
+        """
+        return self._set_score(None) if any(self.leaves_out) else MeasurementErrorScore(self)
+
+    def _set_score(self, max_parents: int | None) -> SetScore:
+        limit = max(len(self.names) - 1, 0) if max_parents is None else max_parents
+        return SetScore(interactions_of(self), max_parents=min(limit, _MOST_PARENTS))
 
     def redraw(
         self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None
@@ -294,3 +313,27 @@ class ReleasedHistogram(Release):
         if values.dtype != np.int64:
             raise TypeError(f"values are {values.dtype}, not int64")
         return cls(values=values, scale=float(header["scale"]), **common)
+
+
+def interactions_of(release: ReleasedHistogram) -> ReleasedMarginals:
+    """The interactions of all sets of up to six columns, as a release of marginals with the same
+    cost; post-processing.  Noise that is independent and equal on all cells is so on them.
+    """
+    d = len(release.cardinalities)
+    found: dict[tuple[int, ...], np.ndarray] = {}
+    variances: dict[tuple[int, ...], float] = {}
+    for columns in (s for s in subsets(tuple(range(d))) if len(s) <= _MOST_PARENTS + 1):
+        others = tuple(j for j in range(d) if j not in columns)
+        found[columns] = interaction(release.values.sum(axis=others))
+        variances[columns] = release.variance * math.prod(release.cardinalities[j] for j in others)
+    return ReleasedMarginals(
+        release.domain,
+        release.n_samples,
+        found,
+        variances,
+        tuple(tuple(j for j in range(d) if j != i) for i in range(d)),
+        release.cost,
+        release.spent,
+        noise=MarginalsNoise.LAPLACE,
+        charges=release.charges,
+    )

@@ -17,6 +17,7 @@ others need cliques that are too large.  With many rows and a large epsilon
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import defaultdict
 from collections.abc import Collection
@@ -29,6 +30,7 @@ import numpy as np
 from jaxcd.checks import check_number, check_whole
 from jaxcd.errors import OptionError
 from jaxcd.ops import contingency
+from jaxcd.ops.available_cases import observed
 from jaxcd.ops.interactions import cell_variance, subsets
 from jaxcd.privacy import Accountant
 from jaxcd.privacy.claims import GuaranteeClaim
@@ -36,6 +38,7 @@ from jaxcd.queries import Door
 from jaxcd.releases.base import ReleaseKind, paid
 from jaxcd.releases.tables import log_linear_fit as fit
 from jaxcd.releases.tables import marginal_screen as screen
+from jaxcd.releases.tables.available_interactions import AvailableInteractions
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, Purchase
 from jaxcd.releases.tables.noisy_strata import NoisyStrata
 from jaxcd.releases.tables.released_interactions import InteractionsKind, ReleasedInteractions
@@ -129,33 +132,43 @@ class LogLinear(InteractionsKind):
         check_whole("max_clique_cells", self.max_clique_cells, 16, cure="4096 is usual")
         check_whole("max_candidates", self.max_candidates, 1, 16, cure="12 is usual")
 
+    def modelled(
+        self, noisy: fit.NoisyInteractions
+    ) -> tuple[tuple[Columns, ...], tuple[Columns, ...]]:
+        """The model's pairs and triples, and the candidates of each column."""
+        pairs, _ = fit.select_pairs(noisy, alpha=self.alpha, max_cells=self.max_clique_cells)
+        colliders = fit.collider_pairs(pairs, noisy.cardinalities, max_cells=self.max_clique_cells)
+        terms: list[Columns] = [*pairs, *colliders]
+        singles = ((j,) for j in range(len(noisy.cardinalities)))
+        terms += fit.unexplained_triples(noisy, [*singles, *terms], alpha=self.alpha)
+        candidates = screen.candidates_of(
+            list(pairs), len(noisy.cardinalities), most=self.max_candidates
+        )
+        return tuple(terms), candidates
+
     def buy(self, door: Door, accountant: Accountant) -> ReleasedLogLinear:
         """Two rounds, the second planned on what the first released."""
         shop, prices = Purchase.open(door, accountant, shares=self.shares)
 
         def released() -> ReleasedLogLinear:
             """What has been bought so far, with the model of it; with round 1 it is complete."""
-            noisy = fit.NoisyInteractions(
-                shop.cardinalities, shop.n_samples, dict(shop.interactions), dict(shop.variances)
+            terms, candidates = self.modelled(
+                fit.NoisyInteractions(
+                    shop.cardinalities,
+                    shop.n_samples,
+                    dict(shop.interactions),
+                    dict(shop.variances),
+                )
             )
-            pairs, _ = fit.select_pairs(noisy, alpha=self.alpha, max_cells=self.max_clique_cells)
-            colliders = fit.collider_pairs(
-                pairs, shop.cardinalities, max_cells=self.max_clique_cells
-            )
-            terms: list[Columns] = [*pairs, *colliders]
-            singles = ((j,) for j in range(len(shop.cardinalities)))
-            terms += fit.unexplained_triples(noisy, [*singles, *terms], alpha=self.alpha)
             return ReleasedLogLinear(
                 door.domain,
                 shop.n_samples,
-                noisy.values,
-                noisy.variances,
-                screen.candidates_of(
-                    list(pairs), len(shop.cardinalities), most=self.max_candidates
-                ),
+                dict(shop.interactions),
+                dict(shop.variances),
+                candidates,
                 noise=shop.law,
                 bought=self,
-                terms=tuple(terms),
+                terms=terms,
                 most_cells=max(_LEAST_CELLS, int(self.max_cells * shop.n_samples)),
                 **paid(accountant),
             )
@@ -217,6 +230,25 @@ class ReleasedLogLinear(ReleasedInteractions):
     def default_kind(cls) -> ReleaseKind:
         """The usual options."""
         return LogLinear()
+
+    def of_available(self, part: AvailableInteractions) -> ReleasedLogLinear:
+        """The release of rows without missing cells, with the model that these call for."""
+        options = self.bought if isinstance(self.bought, LogLinear) else LogLinear()
+        cardinalities = tuple(cardinality or 1 for cardinality in part.domain.cardinalities)
+        noisy = fit.NoisyInteractions(
+            cardinalities, part.n_samples, part.interactions, part.variances
+        )
+        terms, candidates = options.modelled(noisy)
+        found: ReleasedLogLinear = dataclasses.replace(
+            self,
+            domain=part.domain,
+            n_samples=part.n_samples,
+            interactions=part.interactions,
+            variances=part.variances,
+            candidates=candidates,
+            terms=terms,
+        ).knowing(part.price)
+        return found
 
     @property
     def neighbors(self) -> tuple[Pair, ...]:
@@ -286,10 +318,11 @@ class ReleasedLogLinear(ReleasedInteractions):
         return cell_variance(columns, self.cardinalities, variances)
 
     def strata(self, query: Any) -> NoisyStrata:
-        """The model's tables of a query, by what is given."""
+        """The model's tables of a query, by what is given, without the cells that are left out."""
         kept = (*query.given, query.x, query.y)
         columns = tuple(sorted(kept))
-        table = self.table(columns).transpose(np.argsort(np.argsort(kept)))
+        whole = self.table(columns).transpose(np.argsort(np.argsort(kept)))
+        table = observed(whole, [self.leaves_out[j] for j in kept])
         return NoisyStrata(
             table.reshape(-1, *table.shape[-2:]), np.array(self.cell_variance(columns))
         )

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from jaxcd.citests import Query
+from jaxcd.ops.available_cases import observed
 from jaxcd.ops.interactions import subsets
 from jaxcd.ops.standardising import quotient
 
@@ -125,28 +126,32 @@ def fit_independence(strata: NoisyStrata) -> IndependenceFit:
 
 
 def histogram_strata(release: Any, query: Query) -> NoisyStrata:
-    """The strata of a query in a joint histogram."""
+    """The strata of a query in a joint histogram, without the cells that are left out."""
     kept = (*query.given, query.x, query.y)
     others = tuple(j for j in range(release.values.ndim) if j not in kept)
     table = release.values.sum(axis=others).transpose(np.argsort(np.argsort(kept)))
     variance = release.variance * math.prod(release.cardinalities[j] for j in others)
+    table = observed(table, [release.leaves_out[j] for j in kept])
     return NoisyStrata(table.reshape(-1, *table.shape[-2:]).astype(np.float64), np.array(variance))
 
 
 def marginal_strata(release: Any, query: Query) -> NoisyStrata:
-    """The strata of a query in released marginals, which must have measured its columns.
+    """The strata of a query in released marginals, which must have measured its columns, without
+    the cells that are left out.
 
     Raises:
         OptionError: they were not measured.
     """
     kept = (*query.given, query.x, query.y)
+    left_out = [release.leaves_out[j] for j in kept]
     columns = tuple(sorted(kept))
-    table = release.table(columns).transpose(np.argsort(np.argsort(kept)))
+    whole = release.table(columns).transpose(np.argsort(np.argsort(kept)))
+    table = observed(whole, left_out)
     variance = release.cell_variance(columns)
     tables = table.reshape(-1, *table.shape[-2:])
-    if table.size > _MOST_CORRELATED:
+    if whole.size > _MOST_CORRELATED:
         return NoisyStrata(tables, np.array(variance))
-    covariance = np.zeros((table.size, table.size))
+    covariance = np.zeros((whole.size, whole.size))
     for chosen in subsets(kept):
         matrix = np.full((1, 1), release.variances[tuple(sorted(chosen))])
         for j in kept:
@@ -155,4 +160,5 @@ def marginal_strata(release: Any, query: Query) -> NoisyStrata:
                 matrix, np.eye(k) - 1 / k if j in chosen else np.full((k, k), 1 / k**2)
             )
         covariance += matrix
-    return NoisyStrata(tables, np.array(variance), covariance)
+    cells = observed(np.arange(whole.size).reshape(whole.shape), left_out).ravel()
+    return NoisyStrata(tables, np.array(variance), covariance[np.ix_(cells, cells)])

@@ -5,11 +5,12 @@ searches and tests ask of them.
 from __future__ import annotations
 
 import abc
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -28,6 +29,10 @@ from jaxcd.privacy import Budget, Ledger, PrivacyCost
 from jaxcd.releases.base import Plan, Release, ReleaseKind
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables import marginal_screen as screen
+from jaxcd.releases.tables.available_interactions import (
+    AvailableInteractions,
+    available_interactions,
+)
 from jaxcd.releases.tables.fitted_tables import fit_tables
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
 from jaxcd.releases.tables.noisy_strata import NoisyStrata, marginal_strata
@@ -122,6 +127,7 @@ class ReleasedInteractions(Release):
     noise: MarginalsNoise = MarginalsNoise.GAUSSIAN
     charges: tuple[Mapping[str, object], ...] = ()
     bought: ReleaseKind | None = None
+    _depend_on_reading: ClassVar[tuple[str, ...]] = ("counted",)
 
     def __post_init__(self) -> None:
         if not self.domain.is_discrete or set(self.interactions) != set(self.variances):
@@ -173,6 +179,41 @@ class ReleasedInteractions(Release):
             columns, self.cardinalities, self.n_samples, self.interactions.__getitem__
         )
 
+    @cached_property
+    def counted(self) -> ReleasedInteractions:
+        """What scores count in: this release, or, where missing cells are left out, the tables of
+        available cases that agree (:mod:`jaxcd.releases.tables.available_interactions`).
+        """
+        if not any(self.leaves_out):
+            return self
+        part = available_interactions(self, self.interactions, self.variances)
+        return self.of_available(part)
+
+    def of_available(self, part: AvailableInteractions) -> ReleasedInteractions:
+        """The release as it would be of rows without missing cells."""
+        found: ReleasedInteractions = dataclasses.replace(
+            self,
+            domain=part.domain,
+            n_samples=part.n_samples,
+            interactions=part.interactions,
+            variances=part.variances,
+        ).knowing(part.price)
+        return found
+
+    def knowing(self, price: Callable[[Columns], float]) -> Any:
+        """This release, with what its tables cost as parameters."""
+        object.__setattr__(self, "_price", price)
+        return self
+
+    def n_parameters(self, columns: Columns) -> float:
+        """What the table of the columns counts as parameters: its cells, and more where fewer rows
+        tell of them.
+        """
+        price = self.__dict__.get("_price")
+        if price is not None:
+            return float(price(columns))
+        return float(math.prod(self.cardinalities[j] for j in columns))
+
     def prepare(self, sets: Sequence[Columns]) -> None:
         """Builds many tables together, where a subclass gains by it."""
 
@@ -192,7 +233,7 @@ class ReleasedInteractions(Release):
     def tests(self) -> Mapping[type[CITest], Callable[[CITest], PreparedTest]]:
         return table_tests(
             self.n_samples,
-            cardinalities=self.cardinalities,
+            cardinalities=self.observed_cardinalities,
             strata=self.strata,
             measured=lambda query: self.is_measured(
                 tuple(sorted((query.x, query.y, *query.given)))

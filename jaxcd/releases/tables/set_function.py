@@ -43,12 +43,12 @@ class SetTerms:
 
     Args:
         entropy: h(S), in nats.
-        n_cells: the number of cells.
+        n_cells: the number of cells; more where fewer rows tell of them.
         inflation: w(S), the cells that the noise is worth.
     """
 
     entropy: float
-    n_cells: int
+    n_cells: float
     inflation: float
 
 
@@ -65,7 +65,7 @@ class SetFunction:
         self._release = release
         self._cap = cap
         n = float(release.n_samples)
-        self._terms: dict[Columns, SetTerms] = {(): SetTerms(n * math.log(n), 1, 0.0)}
+        self._terms: dict[Columns, SetTerms] = {(): SetTerms(n * math.log(n), 1.0, 0.0)}
 
     def prepare(self, sets: Collection[Columns]) -> None:
         """Has the release build the tables of many sets together, where that is quicker."""
@@ -81,7 +81,9 @@ class SetFunction:
                 ratio = variance / np.maximum(table, math.sqrt(variance))
                 inflation = float(np.minimum(ratio, self._cap)[table > 0].sum())
             self._terms[columns] = SetTerms(
-                float(special.xlogy(table, table).sum()), table.size, inflation
+                float(special.xlogy(table, table).sum()),
+                self._release.n_parameters(columns),
+                inflation,
             )
         return self._terms[columns]
 

@@ -54,7 +54,7 @@ class SetScore(LocalScore):
         noise_price: float = 5.0,
         inflation_cap: float = 20.0,
     ) -> None:
-        self._release: Any = check_kind(release, "marginals", "log-linear")
+        self._release: Any = check_kind(release, "marginals", "log-linear").counted
         for argument, value in (("noise_price", noise_price), ("inflation_cap", inflation_cap)):
             check_number(argument, value, 0, cure="give one such as 4.0")
         self._max_parents = check_max_parents(max_parents)

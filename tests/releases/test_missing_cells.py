@@ -1,0 +1,184 @@
+"""Searches and tests on data and releases with missing cells, in both readings."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import jaxcd
+from jaxcd.citests import Query
+from jaxcd.data import Missing
+from jaxcd.errors import OptionError
+from jaxcd.queries import Door, Session
+from jaxcd.releases import Release
+
+KINDS = [jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.LogLinear()]
+
+
+def holes(data: jaxcd.Dataset, rate: float, seed: int = 0) -> jaxcd.Dataset:
+    """The data with cells missing completely at random."""
+    domain = jaxcd.Domain(
+        {name: jaxcd.Categorical(c.levels, missing=True) for name, c in data.domain.columns.items()}
+    )
+    codes = np.array(data.codes)
+    gone = np.random.default_rng(seed).random(codes.shape) < rate
+    codes[gone] = np.array([c.missing_code for c in domain.columns.values()])[np.nonzero(gone)[1]]
+    return jaxcd.Dataset.from_codes(codes, domain=domain)
+
+
+def sample(name: str, n: int, seed: int = 0) -> jaxcd.Dataset:
+    return jaxcd.networks.load(name).sample(n, key=jax.random.key(seed))
+
+
+@pytest.mark.parametrize("name", ["cancer", "asia"])
+def test_searches_on_data_find_what_complete_data_tell(name) -> None:
+    data = sample(name, 40_000)
+    truth = jaxcd.exact_search(data, budget=jaxcd.NO_PRIVACY).graph
+    found = jaxcd.exact_search(holes(data, 0.2), budget=jaxcd.NO_PRIVACY).graph
+    assert jaxcd.metrics.arc_f1(found, truth) > 0.95
+
+
+def test_what_is_complete_is_scored_as_ever() -> None:
+    data = sample("survey", 2_000)
+    for score in (jaxcd.BIC(), jaxcd.BIC(2.0)):
+        before = score.prepare(data, max_parents=3)
+        after = score.prepare(holes(data, 0.0), max_parents=3)
+        for node in range(6):
+            families = before.families(node)
+            assert after.families(node) == families
+            assert np.allclose(after.locals(node, families), before.locals(node, families))
+
+
+def test_numeric_columns_with_holes() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(20_000, 3))
+    x[:, 1] += x[:, 0]
+    x[:, 2] += x[:, 1]
+    names = ("a", "b", "c")
+    domain = jaxcd.Domain({name: jaxcd.Numeric(-20, 20, missing=True) for name in names})
+    x[rng.random(x.shape) < 0.3] = np.nan
+    data = jaxcd.Dataset.from_array(x, names=names, domain=domain)
+    for graph in (
+        jaxcd.ges(data, budget=jaxcd.NO_PRIVACY).graph,
+        jaxcd.pc(
+            data,
+            test=jaxcd.FisherZ(),
+            decider=jaxcd.Threshold(0.01),
+            budget=jaxcd.NO_PRIVACY,
+            key=None,
+        ).graph,
+    ):
+        assert graph.adjacent("a", "b") and graph.adjacent("b", "c")
+        assert not graph.adjacent("a", "c")
+
+
+@pytest.mark.parametrize(
+    "test", [jaxcd.ChiSquare(), jaxcd.GTest(), jaxcd.KendallTau()], ids=lambda test: test.name
+)
+def test_a_test_on_data_is_the_test_on_the_complete_rows(test) -> None:
+    data = holes(sample("asia", 3_000), 0.15)
+    session = Session(Door(data, jaxcd.NO_PRIVACY), test, alpha=0.05)
+    queries = [Query(0, 1, ()), Query(2, 3, (4,)), Query(5, 7, (3, 4)), Query(0, 6, (1, 5))]
+    found = session.evaluate(queries)
+    for i, query in enumerate(queries):
+        asked = sorted((query.x, query.y, *query.given))
+        rows = data.complete_cases([data.names[j] for j in asked])
+        assert rows.n_samples < data.n_samples and not rows.domain.has_missing
+        alone = Session(Door(rows, jaxcd.NO_PRIVACY), test, alpha=0.05)
+        place = [asked.index(j) for j in (query.x, query.y, *query.given)]
+        expected = alone.evaluate([Query(place[0], place[1], tuple(place[2:]))])
+        assert found.statistic[i] == pytest.approx(expected.statistic[0], rel=1e-9)
+        assert found.log_pvalue[i] == pytest.approx(expected.log_pvalue[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS[:2], ids=lambda kind: kind.word)
+def test_a_release_without_noise_tests_the_complete_cells(kind) -> None:
+    data = holes(sample("cancer", 5_000), 0.2)
+    bought = jaxcd.release(data, kind, budget=jaxcd.NO_PRIVACY)
+    query = Query(1, 2, ())
+    on_data = Session(Door(data, jaxcd.NO_PRIVACY), jaxcd.ChiSquare(), alpha=0.05)
+    on_release = Session(Door(bought, jaxcd.NO_PRIVACY), jaxcd.ChiSquare(), alpha=0.05)
+    assert on_release.evaluate([query]).statistic[0] == pytest.approx(
+        on_data.evaluate([query]).statistic[0], rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.word)
+def test_releases_without_noise_find_what_complete_data_tell(kind, tmp_path) -> None:
+    data = sample("cancer", 50_000)
+    truth = jaxcd.exact_search(data, budget=jaxcd.NO_PRIVACY).graph
+    bought = jaxcd.release(holes(data, 0.2), kind, budget=jaxcd.NO_PRIVACY)
+    assert jaxcd.metrics.skeleton_f1(jaxcd.search(bought).graph, truth) > 0.9
+    again = Release.load(bought.save(tmp_path / "r.npz"))
+    assert again.domain == bought.domain and again.missing is Missing.IGNORE
+    assert jaxcd.search(again).graph == jaxcd.search(bought).graph
+
+
+def _missing_by_another(n: int, seed: int) -> jaxcd.Dataset:
+    """w -> z, and x apart; whether x is missing depends on z, which is seen."""
+    rng = np.random.default_rng(seed)
+    w = rng.random(n) < 0.5
+    z = rng.random(n) < np.where(w, 0.8, 0.3)
+    x = (rng.random(n) < 0.3).astype(int)
+    x[rng.random(n) < np.where(z, 0.6, 0.05)] = 2
+    domain = jaxcd.Domain(
+        {
+            "w": jaxcd.Categorical((0, 1)),
+            "z": jaxcd.Categorical((0, 1)),
+            "x": jaxcd.Categorical((0, 1), missing=True),
+        }
+    )
+    return jaxcd.Dataset.from_codes(np.column_stack([w, z, x]).astype(np.int32), domain=domain)
+
+
+@pytest.mark.parametrize("kind", [None, *KINDS], ids=["data", *(kind.word for kind in KINDS)])
+def test_missing_at_random_joins_nothing_where_it_is_ignored(kind) -> None:
+    joined = {"ignore": 0, "level": 0}
+    for seed in range(5):
+        data = _missing_by_another(20_000, seed)
+        for reading in joined:
+            if kind is None:
+                graph = jaxcd.exact_search(data.reading(reading), budget=jaxcd.NO_PRIVACY).graph
+            else:
+                noise = jaxcd.SimulatedNoise(jax.random.key(seed))
+                bought = jaxcd.release(data, kind, budget=jaxcd.Budget(2.0, 1e-6), noise=noise)
+                graph = jaxcd.search(bought.reading(reading)).graph
+            joined[reading] += graph.adjacent("x", "z") or graph.adjacent("x", "w")
+    assert joined == {"ignore": 0, "level": 5}
+
+
+def test_what_is_missing_for_its_own_reason_is_seen_by_the_level() -> None:
+    """y makes people leave x out, and nothing else joins them."""
+    rng = np.random.default_rng(0)
+    n = 20_000
+    y = rng.random(n) < 0.4
+    x = (rng.random(n) < 0.5).astype(int)
+    x[rng.random(n) < np.where(y, 0.5, 0.1)] = 2
+    domain = jaxcd.Domain(
+        {"x": jaxcd.Categorical((0, 1), missing=True), "y": jaxcd.Categorical((0, 1))}
+    )
+    data = jaxcd.Dataset.from_codes(np.column_stack([x, y]).astype(np.int32), domain=domain)
+    graphs = {
+        reading: jaxcd.ges(data.reading(reading), budget=jaxcd.NO_PRIVACY).graph.n_edges
+        for reading in ("ignore", "level")
+    }
+    assert graphs == {"ignore": 0, "level": 1}
+
+
+def test_readings_that_do_not_exist() -> None:
+    data = holes(sample("cancer", 100), 0.2)
+    with pytest.raises(OptionError, match='"ignore"'):
+        data.reading("drop")
+    with pytest.raises(OptionError, match="BDeu has no form"):
+        jaxcd.ges(data, score=jaxcd.BDeu(), budget=jaxcd.NO_PRIVACY)
+    assert jaxcd.ges(data.reading("level"), score=jaxcd.BDeu(), budget=jaxcd.NO_PRIVACY).graph
+
+
+def test_confidence_draws_missing_cells_again() -> None:
+    data = holes(sample("cancer", 20_000), 0.2)
+    noise = jaxcd.SimulatedNoise(jax.random.key(0))
+    bought = jaxcd.release(data, jaxcd.Marginals(), budget=jaxcd.Budget(2.0, 1e-6), noise=noise)
+    found = jaxcd.search(bought)
+    sure = jaxcd.edge_confidence(bought, found, n_draws=3, seed=1)
+    assert sure is not None
