@@ -49,7 +49,7 @@ class TableModel(FittedModel):
 
     Args:
         domain: discrete columns.
-        network: the same names, levels and order, all categorical.
+        network: the same names and numbers of codes in the same order.
     """
 
     domain: Domain
@@ -84,5 +84,7 @@ def fit_tables(release: Any, adjacency: np.ndarray) -> TableModel:
             shares = np.where(mass > 0, table / mass, 1 / table.shape[-1])
         parents[name] = tuple(names[u] for u in family)
         tables[name] = shares / shares.sum(axis=-1, keepdims=True)
-    nominal = Domain({name: Categorical(getattr(release.domain[name], "levels")) for name in names})  # noqa: B009
+    # codes in the place of levels: the last one of a column may be that of its missing cells
+    sizes = zip(names, release.domain.select(names).cardinalities, strict=True)
+    nominal = Domain({name: Categorical(tuple(range(size))) for name, size in sizes if size})
     return TableModel(release.domain, BayesianNetwork("fitted", nominal, parents, tables))
