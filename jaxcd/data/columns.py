@@ -316,7 +316,7 @@ def _infer_column(raw: RawColumn) -> Column:
     if len(uniques) > MAX_INFERRED_LEVELS:
         raise DataError(
             f"column {raw.name!r} holds text with more than {MAX_INFERRED_LEVELS} distinct values; "
-            "declare its levels in a domain or drop the column"
+            'declare its levels in a domain, or "ignore": true (`jaxcd domain FILE` writes a draft)'
         )
     levels: list[Level] = []
     for position, cell in enumerate(uniques):

@@ -198,8 +198,8 @@ class Dataset:
         strictly = reads_strictly(domain, strict)
         if strictly and np.ma.is_masked(codes):
             raise DataError(
-                "codes holds masked values, which says that they are missing; leave such rows "
-                "out, or fill them"
+                "codes holds masked values, which says that they are missing; declare missing=True "
+                "for their columns and read with strict=False, which gives them a code of their own"
             )
         plain = np.asarray(codes)
         if plain.ndim != 2 or plain.shape[1] != domain.n_columns:
