@@ -17,6 +17,7 @@ from jaxcd.advice.recommending import recommend
 from jaxcd.checks import check_new_file, check_whole
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset, Domain
+from jaxcd.data.sources import Table, as_data
 from jaxcd.decisions import Decider, Threshold, TreeOptions
 from jaxcd.decisions.rounds import equal_pure_events
 from jaxcd.discovery import (
@@ -125,8 +126,9 @@ def resolve(
 
 @keeps_what_is_paid
 def discover(
-    data: Dataset,
+    data: Dataset | Table,
     *,
+    domain: Domain | str | Path | None = None,
     budget: Budget | NoPrivacy,
     key: jax.Array | None,
     noise: NoiseSource | None = None,
@@ -148,7 +150,10 @@ def discover(
     first charge, an interrupt included, carries what was bought: :func:`jaxcd.receipt_of`.
 
     Args:
-        data: a Dataset, with a declared domain where there is a budget.
+        data: a Dataset, with a declared domain where there is a budget; or a data frame, or the
+            path of a csv or parquet file.
+        domain: with a frame or a path, the declared type of every column (or the path of a domain
+            file); None infers one, without privacy.
         budget: the total (epsilon, delta), fixed here, or NO_PRIVACY.
         key: a typed key for tests that draw permutations; None for the others.
         noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
@@ -201,6 +206,7 @@ def discover(
         Alarm --> JohnCalls
         Alarm --> MaryCalls
     """
+    data = as_data(data, domain, private=isinstance(budget, Budget))
     if isinstance(data, Release):
         raise OptionError(
             "data: a release has been paid for, and there is nothing to choose; use "
@@ -317,10 +323,11 @@ class CITestResult(Certified):
 
 @keeps_what_is_paid
 def ci_test(
-    data: Dataset | Release | None,
+    data: Dataset | Release | Table | None,
     x: str,
     y: str,
     *,
+    domain: Domain | str | Path | None = None,
     given: Sequence[str] = (),
     test: CITest,
     budget: Budget | NoPrivacy | None = None,
@@ -335,9 +342,12 @@ def ci_test(
     budget with Laplace noise, is at most zero.
 
     Args:
-        data: a Dataset, a release, which is tested at no further cost, or None with an Oracle.
+        data: a Dataset, a data frame or path with ``domain``, a release, which is tested at no
+            further cost, or None with an Oracle.
         x: a column.
         y: another column.
+        domain: with a frame or a path, the declared type of every column (or the path of a domain
+            file); None infers one, without privacy.
         given: the columns to condition on, none of them x or y.
         test: a conditional independence test.
         budget: the total (epsilon, delta), or NO_PRIVACY; left out with a release.
@@ -376,6 +386,7 @@ def ci_test(
         (False, None, 0.5)
     """
     decider = Threshold(alpha)  # checks alpha
+    data = as_data(data, domain, private=isinstance(budget, Budget))
     if budget is None and isinstance(data, Release):
         budget = NO_PRIVACY
     check_arguments(test, budget, key, noise)
@@ -448,9 +459,10 @@ def _facts(accountant: Accountant, session: Session) -> Mapping[str, Any]:
 
 @keeps_what_is_paid
 def release(
-    data: Dataset,
+    data: Dataset | Table,
     kind: ReleaseKind,
     *,
+    domain: Domain | str | Path | None = None,
     budget: Budget | NoPrivacy,
     noise: NoiseSource | None = None,
     ledger: PrivacyFilter | None = None,
@@ -458,10 +470,12 @@ def release(
     """Buys noisy statistics of the data once; whatever is computed from them later is free.
 
     Args:
-        data: with a declared domain.
+        data: with a declared domain, or a data frame or path with ``domain``.
         kind: ``Histogram()`` of all columns together (discrete, up to 4,096 cells), ``Marginals()``
             (discrete, many columns), ``SecondMoments()`` (numeric, linear) or ``Features()``
             (numeric or mixed, additive models).
+        domain: with a frame or a path, the declared type of every column (or the path of a domain
+            file); None infers one, without privacy.
         budget: the total; all of it is spent.  Or NO_PRIVACY.
         noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
             experiments.
@@ -496,6 +510,7 @@ def release(
             f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), "
             "SecondMoments() or Features()"
         )
+    data = as_data(data, domain, private=isinstance(budget, Budget))
     return kind.release(data, budget=budget, noise=noise, ledger=ledger)
 
 

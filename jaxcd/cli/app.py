@@ -20,11 +20,11 @@ import typer
 from jaxcd.cli.auditing import audit
 from jaxcd.cli.checking import check, verify
 from jaxcd.cli.direction import direction
+from jaxcd.cli.drafting import draft
 from jaxcd.cli.ledger import ledger
 from jaxcd.cli.privatize import privatize
 from jaxcd.cli.shared import (
     AsJson,
-    File,
     LedgerPath,
     NoPrivacyFlag,
     SimulatedNoiseFlag,
@@ -361,29 +361,7 @@ app.command(name="ledger")(ledger)
 app.command()(verify)
 app.command()(audit)
 app.command()(check)
-
-
-@app.command(name="domain")
-def write_domain(
-    file: File,
-    out: Annotated[Path, option("Domain file to write.")] = Path("domain.json"),
-    force: Annotated[bool, option("Overwrite an existing file.", "--force")] = False,
-) -> None:
-    """Write a draft of the domain file that a private run needs, to be checked by hand."""
-    from jaxcd.cli import options
-
-    domain = options.draft_domain(file, out, force=force)
-    print(
-        f"Wrote {out}: {domain.n_columns} columns, as they look in this data. It is a draft, and "
-        "its levels are data."
-    )
-    print('Before a private run, check every column, then set "declared" to true:')
-    print(
-        "- levels: all that could occur, also those that do not occur here, and none that only "
-        "this data could tell;"
-    )
-    print("- ordinal: the levels from the lowest to the highest; categorical: no order;")
-    print('- numeric: "lower" and "upper", known without looking at the data.')
+app.command(name="domain")(draft)
 
 
 @app.command()

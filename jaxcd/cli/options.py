@@ -17,7 +17,7 @@ import jax
 import jaxcd
 from jaxcd.api import Algorithm
 from jaxcd.discovery import dag_to_pag
-from jaxcd.errors import DataError, DomainError, FormatError, OptionError, PrivacyError
+from jaxcd.errors import DataError, FormatError, OptionError, PrivacyError
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.privacy import Accounting, NoiseSource, NoPrivacy
 
@@ -30,7 +30,6 @@ __all__ = [
     "algorithm",
     "budget",
     "decider",
-    "draft_domain",
     "is_auto",
     "knowledge",
     "ledger",
@@ -367,20 +366,3 @@ def randomness(*, seed: int, simulated: bool) -> tuple[NoiseSource | None, jax.A
     key = jax.random.key(seed)
     noise = jaxcd.SimulatedNoise(jax.random.fold_in(key, 1)) if simulated else None
     return noise, jax.random.fold_in(key, 2)
-
-
-def draft_domain(file: Path, out: Path, *, force: bool) -> jaxcd.Domain:
-    """Writes an inferred domain with ``"declared": false``; returns it."""
-    if out.is_dir():
-        raise OptionError(f"--out {str(out)!r} is a folder; give a file such as domain.json")
-    if out.exists() and not force:
-        raise OptionError(f"file {str(out)!r} exists; give another one, or --force to overwrite it")
-    if out.exists() and out.samefile(file):
-        raise OptionError(f"--out {str(out)!r} is the data file itself; give another one")
-    try:
-        domain = jaxcd.read_csv(file).domain
-    except DomainError as error:
-        raise DataError(str(error)) from None
-    out.parent.mkdir(parents=True, exist_ok=True)
-    domain.write(out)
-    return domain

@@ -67,7 +67,8 @@ class CheckedFile:
     def __str__(self) -> str:
         lines = ["NOT PRIVATE: this list shows single records; do not publish it."]
         lines += [
-            f"column {name!r} is in the data but not in the domain; declare it or drop it"
+            f"column {name!r} is in the data but not in the domain; declare it, or say "
+            '"ignore": true'
             for name in self.undeclared
         ]
         lines += [

@@ -46,6 +46,8 @@ class RawColumn:
         inverse: Positions in ``uniques``, shape (n,).
         untyped: Whether text may be a number written out (a csv file), when a domain is inferred.
         ordered_levels: The declared order of an ordered categorical, when a domain is inferred.
+        odd_type: The frame's name of a type whose cells are neither text nor numbers (a date, a
+            list); they are not looked at.
     """
 
     name: str
@@ -54,6 +56,15 @@ class RawColumn:
     inverse: NDArray | None = None
     untyped: bool = False
     ordered_levels: tuple[Level, ...] | None = None
+    odd_type: str = ""
+
+    def check_type(self) -> None:
+        """Raises DataError where the frame's type says that no cell is text or a number."""
+        if self.odd_type:
+            raise DataError(
+                f"column {self.name!r} holds values of type {self.odd_type}; turn the column into "
+                'text or numbers, or declare it with "ignore": true'
+            )
 
     def factorised(self) -> tuple[tuple[object, ...], NDArray]:
         """The distinct cells and the position of every row's cell among them."""
@@ -141,7 +152,11 @@ def fitted(raw: RawColumn, column: Column, *, clip: bool = False) -> Fitted:
 
     Args:
         clip: whether numbers beyond the bounds count as fitting.
+
+    Raises:
+        DataError: The column's type has neither text nor numbers.
     """
+    raw.check_type()
     if isinstance(column, Numeric):
         return _fitted_numbers(raw, column, clip)
     if isinstance(column, Binned):
@@ -283,6 +298,7 @@ def infer_columns(raws: Sequence[RawColumn]) -> dict[str, Column]:
 
 
 def _infer_column(raw: RawColumn) -> Column:
+    raw.check_type()
     if raw.ordered_levels is not None:
         return Ordinal(raw.ordered_levels)
     if raw.numbers is not None:
@@ -300,7 +316,7 @@ def _infer_column(raw: RawColumn) -> Column:
     if len(uniques) > MAX_INFERRED_LEVELS:
         raise DataError(
             f"column {raw.name!r} holds text with more than {MAX_INFERRED_LEVELS} distinct values; "
-            "declare its levels in a domain or drop the column"
+            'declare its levels in a domain, or "ignore": true (`jaxcd domain FILE` writes a draft)'
         )
     levels: list[Level] = []
     for position, cell in enumerate(uniques):

@@ -202,8 +202,8 @@ class Dataset:
         strictly = reads_strictly(domain, strict)
         if strictly and np.ma.is_masked(codes):
             raise DataError(
-                "codes holds masked values, which says that they are missing; leave such rows "
-                "out, or fill them"
+                "codes holds masked values, which says that they are missing; declare missing=True "
+                "for their columns and read with strict=False, which gives them a code of their own"
             )
         plain = np.asarray(codes)
         if plain.ndim != 2 or plain.shape[1] != domain.n_columns:
@@ -466,6 +466,7 @@ def from_raw_columns(
 
 def _people(raw: RawColumn) -> NDArray[np.int64]:
     """The person of every row, as a number; a row without a person is a person of its own."""
+    raw.check_type()
     uniques, inverse = raw.factorised()
     unknown = np.array([is_missing(cell) for cell in uniques], dtype=np.bool_)[inverse]
     people = inverse.astype(np.int64)

@@ -118,10 +118,10 @@ class Domain:
         object.__setattr__(self, "columns", MappingProxyType(columns))
         object.__setattr__(self, "ignored", MappingProxyType(dict(self.ignored)))
         for name in (*self.ignored, *(() if self.person is None else (self.person,))):
-            if not isinstance(name, str) or name in columns:
+            if not isinstance(name, str) or not name or name in columns:
                 raise DomainError(
-                    f"column {name!r} is declared as a variable, and also to be ignored or as the "
-                    "person; keep one"
+                    f"column {name!r} has no name, or is declared as a variable, and also to be "
+                    "ignored or as the person; name it, or keep one"
                 )
         object.__setattr__(self, "interventions", _checked_interventions(self))
 
@@ -398,7 +398,9 @@ def domain_from_json(text: str) -> Domain:
     interventions: dict[str, Mapping[Level, tuple[str, ...]]] = {}
     for name, entry in content["columns"].items():
         if _is_marked(name, entry, "ignore"):
-            ignored[name] = str(entry.get("reason", ""))
+            if not isinstance(reason := entry.get("reason", ""), str):
+                raise FormatError(f'column {name!r}: "reason" must be text, not {reason!r}')
+            ignored[name] = reason
         elif _is_marked(name, entry, "person"):
             people.append(name)
         else:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcd.data.columns import RawColumn, factorise
+from jaxcd.data.columns import RawColumn, Unreadable, factorise
 from jaxcd.errors import DataError
 
 
@@ -112,10 +112,7 @@ def _raw_of_cells(name: str, cells: NDArray) -> RawColumn:
     if cells.dtype.kind in "biuf":
         return RawColumn(name, numbers=np.array(cells))
     if cells.dtype.kind not in "OUT":
-        raise DataError(
-            f"column {name!r} holds values of type {cells.dtype}; turn the column into text or "
-            "numbers"
-        )
+        return _of_odd_type(name, cells.dtype, len(cells))
     plain = cells.tolist()
     if plain and all(isinstance(cell, (bool, np.bool_)) for cell in plain):
         return RawColumn(name, numbers=np.array(plain, dtype=np.bool_))
@@ -163,11 +160,19 @@ def _raw_of_series(name: str, series: Any) -> RawColumn:
     if dtype == nw.Object:
         return _raw_of_cells(name, _objects(series.to_list()))
     if dtype not in (nw.String, nw.Categorical, nw.Enum):
-        raise DataError(
-            f"column {name!r} holds values of type {dtype}; turn the column into text or numbers"
-        )
+        return _of_odd_type(name, dtype, len(series))
     order = tuple(dtype.categories) if dtype == nw.Enum else None
     return RawColumn(name, **_factorised(series.to_list()), ordered_levels=order)
+
+
+def _of_odd_type(name: str, dtype: object, n_rows: int) -> RawColumn:
+    """A column that may be ignored, and no more: nothing of its cells is read."""
+    return RawColumn(
+        name,
+        uniques=(Unreadable(str(dtype)),),
+        inverse=np.zeros(n_rows, np.int32),
+        odd_type=str(dtype),
+    )
 
 
 def _factorised(cells: list[object]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import jax
 import networkx as nx
@@ -13,7 +14,8 @@ import numpy as np
 
 from jaxcd.checks import check_flag
 from jaxcd.citests import CITest
-from jaxcd.data import Dataset
+from jaxcd.data import Dataset, Domain
+from jaxcd.data.sources import Table, as_data
 from jaxcd.decisions import Decider
 from jaxcd.discovery.constraint.background import search_space
 from jaxcd.discovery.constraint.colliders import ColliderRule, named_sets
@@ -44,8 +46,9 @@ __all__ = ["fci"]
 @repeatable
 @keeps_what_is_paid
 def fci(
-    data: Dataset | Release | None,
+    data: Dataset | Release | Table | None,
     *,
+    domain: Domain | str | Path | None = None,
     test: CITest,
     decider: Decider,
     budget: Budget | NoPrivacy | None = None,
@@ -75,7 +78,10 @@ def fci(
     they find at once.
 
     Args:
-        data: a Dataset, a release, or None with an Oracle, as for :func:`jaxcd.pc`.
+        data: a Dataset, a data frame or path with ``domain``, a release, or None with an Oracle,
+            as for :func:`jaxcd.pc`.
+        domain: with a frame or a path, the declared type of every column (or the path of a domain
+            file); None infers one, without privacy.
         test: a conditional independence test.
         decider: how answers are given, as for :func:`jaxcd.pc`; it serves both passes under one
             ledger.
@@ -149,6 +155,7 @@ def fci(
         b <-> c
         d o-> c
     """
+    data = as_data(data, domain, private=isinstance(budget, Budget))
     check_max_path_length(max_path_length)
     for argument, value in (("possible_d_sep", possible_d_sep), ("selection_bias", selection_bias)):
         check_flag(argument, value)

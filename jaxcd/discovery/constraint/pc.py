@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jax
 
 from jaxcd.checks import check_choice
 from jaxcd.citests import CITest
-from jaxcd.data import Dataset
+from jaxcd.data import Dataset, Domain
+from jaxcd.data.sources import Table, as_data
 from jaxcd.decisions import Decider
 from jaxcd.discovery.constraint.background import conflicting_triples, known_marks, search_space
 from jaxcd.discovery.constraint.colliders import ColliderRule
@@ -37,8 +39,9 @@ def check_conflicts(conflicts: Any) -> None:
 @repeatable
 @keeps_what_is_paid
 def pc(
-    data: Dataset | Release | None,
+    data: Dataset | Release | Table | None,
     *,
+    domain: Domain | str | Path | None = None,
     test: CITest,
     decider: Decider,
     budget: Budget | NoPrivacy | None = None,
@@ -59,7 +62,10 @@ def pc(
     not bought counts as dependent, and the result carries the release's cost.
 
     Args:
-        data: a Dataset, a release, or None with an Oracle.
+        data: a Dataset, a data frame or the path of a csv or parquet file, with ``domain``, a
+            release, or None with an Oracle.
+        domain: with a frame or a path, the declared type of every column (or the path of a domain
+            file); None infers one, without privacy.
         test: a conditional independence test.
         decider: how answers are given, and what they cost.
         budget: the total (epsilon, delta), fixed here, or NO_PRIVACY; required with a Dataset, left
@@ -124,6 +130,7 @@ def pc(
         bronc --- dysp
     """
     check_conflicts(conflicts)
+    data = as_data(data, domain, private=isinstance(budget, Budget))
     search = ConstraintSearch(
         data,
         test=test,

@@ -37,13 +37,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import combinations
+from pathlib import Path
 
 import jax
 import networkx as nx
 import numpy as np
 
 from jaxcd.citests import CITest
-from jaxcd.data import Dataset
+from jaxcd.data import Dataset, Domain
+from jaxcd.data.sources import Table, as_data
 from jaxcd.decisions import Question, TreeGuided, TreeOptions
 from jaxcd.discovery.constraint.orientation import (
     ConflictRule,
@@ -190,8 +192,9 @@ def _non_colliders(
 )
 @keeps_what_is_paid
 def tree_pc(
-    data: Dataset | None,
+    data: Dataset | Table | None,
     *,
+    domain: Domain | str | Path | None = None,
     test: CITest,
     budget: Budget | NoPrivacy,
     key: jax.Array | None,
@@ -208,7 +211,9 @@ def tree_pc(
 
     Args:
         data: a Dataset whose columns the test sees as codes (discrete columns, or numeric ones with
-            StratifiedRanks).
+            StratifiedRanks), or a data frame or path with ``domain``.
+        domain: with a frame or a path, the declared type of every column (or the path of a domain
+            file); None infers one, without privacy.
         test: a test of bounded sensitivity: CovarianceNorm, PooledCovariance, KendallTau,
             StratifiedRanks.
         budget: the total, with delta > 0, or NO_PRIVACY.
@@ -255,6 +260,7 @@ def tree_pc(
         either --> xray
     """
     options = options or TreeOptions()
+    data = as_data(data, domain, private=isinstance(budget, Budget))
     check_arguments(test, budget, key, noise)
     check_conflicts(conflicts)
     session = Session(Door(data, budget), test, alpha=options.alpha, key=key)

@@ -24,13 +24,15 @@ import heapq
 import math
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import final
 
 import jax
 import numpy as np
 
 from jaxcd.checks import check_flag, is_whole
-from jaxcd.data import Dataset
+from jaxcd.data import Dataset, Domain
+from jaxcd.data.sources import Table, as_data
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.ges_operators import (
@@ -312,8 +314,9 @@ def greedy_equivalence_search(
 
 @repeatable
 def ges(
-    data: Dataset | Release,
+    data: Dataset | Release | Table,
     *,
+    domain: Domain | str | Path | None = None,
     score: ScoreConfig = BIC(),  # noqa: B008 - frozen
     budget: Budget | NoPrivacy | None = None,
     key: jax.Array | None = None,
@@ -331,7 +334,10 @@ def ges(
     score has the noise in it, finds none of these and more of the true ones.
 
     Args:
-        data: a Dataset, without privacy, or a release, which has been paid for.
+        data: a Dataset, or a data frame or path, without privacy; or a release, which has been
+            paid for.
+        domain: with a frame or a path, the declared type of every column (or the path of a domain
+            file); None infers one, without privacy.
         score: ``BIC()`` or ``BDeu()``.
         budget: NO_PRIVACY with a Dataset, left out with a release.
         key: not used; nothing is drawn.
@@ -369,6 +375,7 @@ def ges(
         >>> run.graph.n_edges, run.graph.parents("dysp")
         (8, ('bronc', 'either'))
     """
+    data = as_data(data, domain, private=isinstance(budget, Budget))
     check_scored(data, score, budget, key, max_parents)
     searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)
     found = greedy_equivalence_search(

@@ -24,13 +24,15 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import jax
 import numpy as np
 
 from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, Query, check_alpha
-from jaxcd.data import Dataset
+from jaxcd.data import Dataset, Domain
+from jaxcd.data.sources import Table, as_data
 from jaxcd.decisions.associations import associations, usual_test
 from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.repeating import repeatable
@@ -56,8 +58,9 @@ _REMEMBERED = 100
 
 @repeatable
 def mmhc(
-    data: Dataset | Release,
+    data: Dataset | Release | Table,
     *,
+    domain: Domain | str | Path | None = None,
     score: ScoreConfig = BDeu(),  # noqa: B008 - frozen
     test: CITest | None = None,
     alpha: float = 0.05,
@@ -71,7 +74,10 @@ def mmhc(
     best.
 
     Args:
-        data: a Dataset, without privacy, or a release, which has been paid for.
+        data: a Dataset, or a data frame or path, without privacy; or a release, which has been
+            paid for.
+        domain: with a frame or a path, the declared type of every column (or the path of a domain
+            file); None infers one, without privacy.
         score: ``BDeu()``, or ``BIC()``, which numeric columns need.
         test: None for the G test of discrete columns and Fisher's z of others; on a release one
             that it answers.
@@ -107,6 +113,7 @@ def mmhc(
         >>> run.graph.n_edges, run.info["n_candidate_edges"]
         (6, 6)
     """
+    data = as_data(data, domain, private=isinstance(budget, Budget))
     check_scored(data, score, budget, key, max_parents)
     for argument, value, least in (
         ("max_conditioning", max_conditioning, 0),

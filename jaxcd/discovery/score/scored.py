@@ -6,13 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, overload
 
 import jax
 import numpy as np
 
 from jaxcd.checks import is_whole
-from jaxcd.data import Dataset
+from jaxcd.data import Dataset, Domain
+from jaxcd.data.sources import Table, as_data
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
 from jaxcd.discovery.repeating import repeatable
@@ -118,8 +120,9 @@ def exact_search(data: LocalScore) -> np.ndarray: ...
 
 @overload
 def exact_search(
-    data: Dataset | Release,
+    data: Dataset | Release | Table,
     *,
+    domain: Domain | str | Path | None = ...,
     score: ScoreConfig = ...,
     budget: Budget | NoPrivacy | None = ...,
     key: jax.Array | None = ...,
@@ -129,8 +132,9 @@ def exact_search(
 
 @repeatable
 def exact_search(
-    data: Dataset | Release | LocalScore,
+    data: Dataset | Release | LocalScore | Table,
     *,
+    domain: Domain | str | Path | None = None,
     score: ScoreConfig = BIC(),  # noqa: B008 - frozen
     budget: Budget | NoPrivacy | None = None,
     key: jax.Array | None = None,
@@ -141,8 +145,10 @@ def exact_search(
     Dynamic programming over subsets of the variables compares all DAGs.
 
     Args:
-        data: a Dataset, without privacy; a release, which has been paid for; or a LocalScore
-            itself, without further arguments.
+        data: a Dataset, or a data frame or path, without privacy; a release, which has been paid
+            for; or a LocalScore itself, without further arguments.
+        domain: with a frame or a path, the declared type of every column (or the path of a domain
+            file); None infers one, without privacy.
         score: ``BIC()`` or ``BDeu()``.
         budget: NO_PRIVACY with a Dataset, left out with a release.
         key: not used; nothing is drawn.
@@ -175,6 +181,7 @@ def exact_search(
     """
     if isinstance(data, LocalScore):
         return exact_search_on(data)
+    data = as_data(data, domain, private=isinstance(budget, Budget))
     check_scored(data, score, budget, key, max_parents)
     if max_parents is None and len(data.names) > _MOST_UNLIMITED and isinstance(data, Dataset):
         max_parents = _FEW_PARENTS
@@ -187,8 +194,9 @@ def exact_search(
 
 @repeatable
 def order_mcmc(
-    data: Dataset | Release,
+    data: Dataset | Release | Table,
     *,
+    domain: Domain | str | Path | None = None,
     score: ScoreConfig = BDeu(),  # noqa: B008 - frozen
     budget: Budget | NoPrivacy | None = None,
     key: jax.Array | None,
@@ -208,7 +216,10 @@ def order_mcmc(
     kept.
 
     Args:
-        data: a Dataset, without privacy, or a release, which has been paid for.
+        data: a Dataset, or a data frame or path, without privacy; or a release, which has been
+            paid for.
+        domain: with a frame or a path, the declared type of every column (or the path of a domain
+            file); None infers one, without privacy.
         score: ``BDeu()``, a log marginal likelihood; with ``BIC()``, which numeric columns need,
             exp(score) is an approximation of one.
         budget: NO_PRIVACY with a Dataset, left out with a release.
@@ -253,6 +264,7 @@ def order_mcmc(
         >>> run.confidence.of("Smoker", "Cancer").adjacent > 0.9
         True
     """
+    data = as_data(data, domain, private=isinstance(budget, Budget))
     check_scored(data, score, budget, key, max_parents)
     if key is None:
         raise OptionError(

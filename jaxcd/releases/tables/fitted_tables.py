@@ -49,7 +49,7 @@ class TableModel(FittedModel):
 
     Args:
         domain: discrete columns.
-        network: the same names, levels and order, all categorical.
+        network: the same names and numbers of codes in the same order.
     """
 
     domain: Domain

@@ -1,0 +1,302 @@
+"""Drafts of domains: they are there whatever the cells are, they can be read, and they say what is
+to be looked at.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jaxcd
+from jaxcd.data import Binned, Categorical, Dataset, Domain, Numeric, Ordinal
+from jaxcd.data.drafting import Draft, draft_domain, draft_of_file
+from jaxcd.data.frames import raw_columns
+from jaxcd.data.looks import bounds_around, codes_among, edges_up_to, is_date, names_somebody
+from jaxcd.errors import DataError, OptionError
+from tests.helpers import CommandLine, refused
+
+N = 400
+RNG = np.random.default_rng(0)
+FLAGS = ["no", "yes"] * (N // 2)
+
+
+def drafted(cells: Any, name: str = "x", **more: Any) -> Draft:
+    frame = pd.DataFrame({name: cells, "other": FLAGS[: len(cells)], **more})
+    return draft_domain(raw_columns(frame))
+
+
+def words_about(draft: Draft, name: str = "x") -> str:
+    return " | ".join(note.words for note in draft.notes if note.column == name)
+
+
+def spread(*values: Any) -> list[Any]:
+    """The values in turn, N cells."""
+    return [values[i % len(values)] for i in range(N)]
+
+
+COUNTS = [int(count) for count in np.random.default_rng(1).geometric(0.1, N) - 1]
+AGES = [int(age) for age in np.random.default_rng(2).integers(18, 94, N)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "column", "said"),
+    [
+        (spread("a", "b", "c"), Categorical(("a", "b", "c")), ""),
+        (
+            spread("a", "b", None),
+            Categorical(("a", "b"), missing=True),
+            "133 missing cells (33.2%)",
+        ),
+        (spread("a", "b", "unknown"), Categorical(("a", "b"), missing=["unknown"]), "'unknown'"),
+        (spread(True, False), Categorical((False, True)), ""),
+        (spread("1", "2", "9"), Ordinal((1, 2), missing=[9]), "9 (133)"),
+        (spread(0, 1, 2, -9, -99), Ordinal((0, 1, 2), missing=[-99, -9]), "-99 (80), -9 (80)"),
+        (spread(-1, 0, 1), Ordinal((-1, 0, 1)), ""),
+        (spread(*range(1, 10)), Ordinal(tuple(range(1, 10))), ""),
+        (spread(1.0, np.nan, 2.0), Ordinal((1, 2), missing=True), "missing cells"),
+        (COUNTS, Binned((0, 1, 2, 5, 10, 20, 50, 100)), "long tail"),
+        (AGES, Numeric(0, 100), "rounded from the data"),
+        ([*AGES[:-9], *[999] * 9], Numeric(0, 100, missing=[999]), "999 (9)"),
+        ([*AGES[:-9], *["n/a"] * 9], Numeric(0, 100, missing=["n/a"]), "'n/a' (9)"),
+        ([*AGES[:-1], "old"], Numeric(0, 100, missing=True), "'old' (1)"),
+        ([*AGES[:-2], 54321, 54321], Numeric(0, 100, missing=[54321]), "54321 (2)"),
+        ([*AGES[:-1], 123456], Numeric(0, 100), "far from all other values: 123456 (1)"),
+        (spread("a", "b", "c")[:-2] + ["z", "z"], Categorical(("a", "b", "c", "z")), "'z' (2)"),
+        (spread("Yes", "yes ", "no"), Categorical(("Yes", "no", "yes ")), "differ in case"),
+        (spread(7), Ordinal((7,)), "one value only"),
+        (pd.Categorical(spread("lo", "hi"), ["lo", "hi"], ordered=True), Ordinal(("lo", "hi")), ""),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_stays(cells: Any, column: Any, said: str) -> None:
+    draft = drafted(cells)
+    assert draft.domain["x"] == column and type(draft.domain["x"]) is type(column)
+    assert said in words_about(draft)
+    if not said:
+        assert words_about(draft) == ""
+    assert not draft.domain.declared and draft.n_samples == N
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ([f"P{i:04d}" for i in range(N)], "an id"),
+        (list(range(1000, 1000 + N)), "an id"),
+        ([f"P{i // 2:04d}" for i in range(N)], "an id that repeats"),
+        ([*range(390), *range(10)], "an id that repeats"),
+        ([f"the patient, no. {i}, was seen at home" for i in range(N)], "free text"),
+        ([chr(65 + i % 26) + chr(65 + i // 26) for i in range(200)] * 2, "more than 50"),
+        ([None] * N, "empty"),
+        (["NA", ""] * (N // 2), "empty"),
+        ([f"2020-01-{i % 28 + 1:02d}" for i in range(N)], "dates"),
+        ([f"{i % 28 + 1}/{i % 12 + 1}/1999 10:30" for i in range(N)], "dates"),
+        (["", *[f"{20200101 + i % 28}" for i in range(N - 1)]], "dates"),
+        ([datetime.date(2020, 1, 1 + i % 28) for i in range(N)], "dates"),
+        ([datetime.datetime(2020, 1, 1 + i % 28) for i in range(N)], "dates"),
+        ([pd.Timedelta(days=i) for i in range(N)], "dates"),
+        ([(1, i) for i in range(N)], "neither text nor numbers"),
+        (["1", 1] * (N // 2), ""),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_is_ignored(cells: list, reason: str) -> None:
+    """With a reason that shows no cell: it stays in the file that will be declared."""
+    draft = drafted(cells)
+    if not reason:  # the number 1 and its text are one level
+        assert draft.domain["x"] == Ordinal((1,))
+        return
+    assert "x" not in draft.domain and reason in draft.domain.ignored["x"]
+    assert f"ignored: {draft.domain.ignored['x']}" in words_about(draft)
+    assert not any(str(cell) in draft.domain.ignored["x"] for cell in cells if str(cell) > " ")
+
+
+def test_a_column_named_as_a_person_is_suggested_and_not_set() -> None:
+    cells = [int(i) for i in RNG.integers(0, 100, N)]
+    draft = drafted(cells, "PatientID")
+    assert draft.domain.person is None
+    assert '"person": true' in draft.domain.ignored["PatientID"]
+    assert f"{N:,} rows have {len(set(cells))} values" in words_about(draft, "PatientID")
+    assert "count" in drafted(cells, "count").domain
+
+
+def test_names_of_people() -> None:
+    for name in ("id", "patient_id", "PatientID", "pid", "SubjectNr", "patientid", "USER-ID"):
+        assert names_somebody(name), name
+    for name in ("age", "width", "paid", "residence", "idle", "x1", ""):
+        assert not names_somebody(name), name
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        "2020-02-29|2020-02-29T13:45:10.5Z|2020/2/9 1:05|29.02.2020|2/29/20|29-2-1999 23:59:59|"
+        "12 March 2020|12-Mar-20|Mar 3, 2020|13:45|1:05 pm|20200229|2020-02-29 10:00:00+01:00"
+    ).split("|"),
+)
+def test_dates(text: str) -> None:
+    assert is_date(text) and is_date(f" {text} ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        "|12.5|2020|99/99/2020|2020-13-40|12 bananas 2020|1.2.3.4|12345678|1e7|yes|P2020-01-01|-3"
+    ).split("|"),
+)
+def test_no_dates(text: str) -> None:
+    assert not is_date(text)
+
+
+def test_codes_stand_apart() -> None:
+    def found(*values: float) -> list[float]:
+        array = np.array(values, dtype=float)
+        return array[codes_among(array)].tolist()
+
+    assert found(*range(100), 888, 999, 9999) == [888, 999, 9999]
+    assert found(*range(1001)) == found(*range(100)) == found(-9, 0, -99, 8, -50) == []
+    assert found(0, 1, -9) == [-9] and found(0, 1, -1) == [] and found(0, 12, -1) == [-1]
+    assert found(9) == found(9, 99) == []
+
+
+@given(
+    st.floats(-1e12, 1e12, allow_subnormal=False).map(lambda x: float(f"{x:.6g}")),
+    st.floats(1e-3, 1e12).map(lambda x: float(f"{x:.6g}")),
+)
+def test_rounded_bounds_hold_the_range(low: float, width: float) -> None:
+    high = low + width
+    lower, upper = bounds_around(low, high)
+    slack = 1e-9 * (abs(low) + abs(high))
+    assert lower <= low + slack and upper >= high - slack
+    assert upper - lower <= 2 * (high - low) + slack
+
+
+@given(st.integers(0, 10**12))
+def test_edges_go_beyond(high: int) -> None:
+    edges = edges_up_to(high)
+    assert edges[0] == 0 and edges[-2] <= high < edges[-1] and list(edges) == sorted(set(edges))
+    assert len(edges) <= 9 or all(str(int(edge)).strip("0") in ("1", "") for edge in edges)
+
+
+cells = st.one_of(
+    st.none(),
+    st.text(max_size=4),
+    st.floats(),
+    st.integers(),
+    st.booleans(),
+    st.dates(),
+    st.sampled_from(["unknown", "999", -9, "2020-01-01", "NA", "-", 1e300, -1e300, "1e308"]),
+    st.lists(st.integers(), max_size=2),
+)
+
+
+@given(data=st.data(), n=st.integers(1, 40))
+def test_there_always_is_a_draft(
+    data: st.DataObject, n: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """And the file says the same, and the data can be read by it without an error."""
+    some = [data.draw(st.lists(cells, min_size=1, max_size=4)) for _ in range(3)]
+    columns = [
+        [data.draw(st.sampled_from(each)) for _ in range(n)] if each else [None] * n
+        for each in some
+    ]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    array = np.empty((n, 3), dtype=object)
+    for i, row in enumerate(rows):
+        for j, cell in enumerate(row):
+            array[i, j] = cell
+    draft = draft_domain(raw_columns(array, names=["a", "b", "c"]))
+    path = tmp_path_factory.mktemp("d") / "d.json"
+    draft.domain.write(path)
+    again = Domain.read(path)
+    assert again == draft.domain and not again.declared
+    if n >= 2 and again.n_columns >= 2:
+        names = ["a", "b", "c"]
+        read = Dataset.from_frame(
+            pd.DataFrame(dict(zip(names, columns, strict=True)), dtype=object),
+            domain=again,
+            strict=False,
+        )
+        assert read.n_samples == n
+
+
+@given(lines=st.lists(st.binary(max_size=20), max_size=8))
+def test_any_bytes_after_the_header_have_a_draft(
+    lines: list[bytes], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("d") / "t.csv"
+    path.write_bytes(b"\n".join([b"a,b,c", *lines]))
+    assert draft_of_file(path).domain.columns_of_files
+
+
+def test_types_of_frames_that_cannot_be_read_are_ignored_and_only_then_allowed() -> None:
+    table = pa.table(
+        {
+            "when": pa.array([datetime.datetime(2020, 1, 1)] * 4, pa.timestamp("ns")),
+            "list": pa.array([[1], [2], None, [3]]),
+            "a": [1, 2, None, 1],
+            "b": ["x", "y", "x", "x"],
+        }
+    )
+    draft = draft_domain(raw_columns(table))
+    assert draft.domain.ignored == {
+        "when": "holds dates or times",
+        "list": "holds values of type List",
+    }
+    data = Dataset.from_frame(table, domain=draft.domain)
+    assert data.column("a").tolist() == [0, 1, 2, 0]
+    for name, column in (("when", Numeric(0, 1)), ("list", Categorical(("x",)))):
+        domain = Domain({name: column, "b": Categorical(("x", "y"))})
+        refused(
+            DataError,
+            '"ignore": true',
+            Dataset.from_frame,
+            table.select([name, "b"]),
+            domain=domain,
+        )
+    refused(DataError, "'when' holds values", Dataset.from_frame, table)
+    people = Domain({"a": Ordinal((1, 2)), "b": Categorical(("x", "y"))}, person="when")
+    refused(
+        DataError, "'when' holds values", Dataset.from_frame, table.drop(["list"]), domain=people
+    )
+
+
+def test_drop_and_columns() -> None:
+    raws = raw_columns(pd.DataFrame({name: FLAGS for name in "abcd"}))
+    draft = draft_domain(raws, drop=["b"], only=["a", "b", "d"])
+    assert draft.domain.names == ("a", "d") and set(draft.domain.ignored) == {"b", "c"}
+    refused(
+        OptionError, "no column 'e'; the columns are a, b, c, d", draft_domain, raws, drop=["e"]
+    )
+    refused(OptionError, "no column ''", draft_domain, raws, only=[""])
+    refused(OptionError, "every column", draft_domain, raws, drop=list("abcd"))
+
+
+def test_the_command(command: CommandLine, tmp_path: Path) -> None:
+    path, out = tmp_path / "t.csv", tmp_path / "sub" / "d.json"
+    path.write_text('a,b,c\n1,x,"broken\n,y\n3,x,4,5\n\n999,q,2\n')
+    shown = command.shows("domain", path, "--out", out)
+    for words in (
+        "NOT PRIVATE",
+        '"declared" to true',
+        "row 2 has 2 values",
+        "row 1 cannot be read",
+    ):
+        assert words in shown
+    assert jaxcd.Domain.read(out)["a"].missing == (999,)
+    content = json.loads(out.read_text())
+    assert content["declared"] is False
+    command.shows("domain", path, "--out", out, "--force --drop a --columns a,b,c")
+    assert jaxcd.Domain.read(out).ignored == {"a": "not wanted"}
+    command.shows("domain", path, "--out", out, "--force --columns b,c")
+    assert jaxcd.Domain.read(out).names == ("b", "c")
+    command.refuses("no column 'z'", "domain", path, "--out", out, "--force --drop z")
+    command.refuses("does not exist", "domain", tmp_path / "u.csv", "--out", out, "--force")
