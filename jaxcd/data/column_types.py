@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -145,7 +145,7 @@ def _checked_missing(missing: object, kind: str) -> tuple[Level, ...] | None:
         return None
     if missing is True:
         return ()
-    if isinstance(missing, (str, bytes)) or not isinstance(missing, Iterable):
+    if isinstance(missing, (str, bytes, Mapping)) or not isinstance(missing, Iterable):
         raise DomainError(
             f"missing = {missing!r} of a {kind} column must be true (an empty cell, NA, null) or a "
             "list of the cells that also mean a missing value, such as [999]"

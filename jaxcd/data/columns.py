@@ -298,21 +298,17 @@ def infer_columns(raws: Sequence[RawColumn]) -> dict[str, Column]:
 
 
 def _infer_column(raw: RawColumn) -> Column:
-    raw.check_type()
-    if raw.ordered_levels is not None:
-        return Ordinal(raw.ordered_levels)
+    if raw.numbers is not None and raw.numbers.dtype == np.bool_:
+        return Categorical((False, True))
     if raw.numbers is not None:
-        if raw.numbers.dtype == np.bool_:
-            return Categorical((False, True))
-        return _infer_numbers(encode(raw, Numeric())[0])
+        return _infer_numbers(raw, bool(np.isnan(raw.numbers.astype(np.float64)).any()))
     uniques, inverse = raw.factorised()
-    missing = np.array([is_missing(cell) for cell in uniques])[inverse]
-    if missing.any():
-        raise DataError(
-            f"column {raw.name!r}, row {int(missing.argmax()) + 1}: {misfit_words(None)}"
-        )
-    if raw.untyped and all(_spells_number(cell) for cell in uniques):
-        return _infer_numbers(encode(raw, Numeric())[0])
+    known = [cell for cell in uniques if not is_missing(cell)]
+    missing = True if len(known) < len(uniques) else None
+    if raw.ordered_levels is not None:
+        return Ordinal(raw.ordered_levels, missing=missing)  # type: ignore[arg-type]
+    if raw.untyped and known and all(_spells_number(cell) for cell in known):
+        return _infer_numbers(raw, missing is not None)
     if len(uniques) > MAX_INFERRED_LEVELS:
         raise DataError(
             f"column {raw.name!r} holds text with more than {MAX_INFERRED_LEVELS} distinct values; "
@@ -320,13 +316,19 @@ def _infer_column(raw: RawColumn) -> Column:
         )
     levels: list[Level] = []
     for position, cell in enumerate(uniques):
+        if is_missing(cell):
+            continue
         value = cell.item() if isinstance(cell, np.generic) else cell
         if not isinstance(value, (str, bool, int, float)):
             row = int((inverse == position).argmax()) + 1
             odd = value if isinstance(value, Unreadable) else Unreadable(type(value).__name__)
             raise DataError(f"column {raw.name!r}, row {row}: {misfit_words(odd)}")
         levels.append(value)
-    return Categorical(tuple(_sorted_levels(levels)))
+    if not levels:
+        raise DataError(
+            f'column {raw.name!r} holds missing values only; drop it, or declare "ignore": true'
+        )
+    return Categorical(tuple(_sorted_levels(levels)), missing=missing)  # type: ignore[arg-type]
 
 
 def _spells_number(cell: object) -> bool:
@@ -343,12 +345,19 @@ def _sorted_levels(levels: Iterable[Level]) -> list[Level]:
 _LARGEST_LEVEL = 2.0**53
 
 
-def _infer_numbers(values: NDArray[np.float64]) -> Column:
+def _infer_numbers(raw: RawColumn, missing: bool) -> Column:
+    column = Numeric(missing=True if missing else None)  # type: ignore[arg-type]
+    cells, absent = encode(raw, column)
+    values = cells if absent is None else cells[~absent]
+    if not values.size:
+        raise DataError(
+            f'column {raw.name!r} holds missing values only; drop it, or declare "ignore": true'
+        )
     if (
         np.array_equal(values, np.floor(values))
         and np.abs(values).max(initial=0.0) <= _LARGEST_LEVEL
     ):
         levels = np.unique(values)
         if levels.size <= MAX_INFERRED_LEVELS:
-            return Ordinal(tuple(int(level) for level in levels))
-    return Numeric()
+            return Ordinal(tuple(int(level) for level in levels), missing=column.missing)
+    return column

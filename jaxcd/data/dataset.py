@@ -422,7 +422,13 @@ def _caught(codes: NDArray, masked: NDArray | None, domain: Domain) -> NDArray:
     if not wrong.any():
         return codes
     catch_alls = np.array([domain[name].catch_all for name in domain.names])
-    return np.where(wrong, catch_alls, codes).astype(np.int32)
+    caught = np.where(wrong, catch_alls, codes).astype(np.int32)
+    if masked is not None:
+        missing = [domain[name].missing_code for name in domain.names]
+        for j, code in enumerate(missing):
+            if code is not None:
+                caught[masked[:, j], j] = code
+    return caught
 
 
 def from_raw_columns(

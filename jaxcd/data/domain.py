@@ -245,8 +245,8 @@ class Domain:
             A domain with ``declared=False``.
 
         Raises:
-            DataError: If a value is missing or infinite, or a text column has too many distinct
-                values.
+            DataError: If a value is infinite, a column has nothing but missing values, or a text
+                column has too many distinct values.
         """
         return Domain(infer_columns(raw_columns(values, names=names)), declared=False)
 

@@ -294,12 +294,12 @@ def test_from_array() -> None:
         (np.zeros((4, 2)), {"names": ["a", "a"]}, "'a' occurs twice"),
         (np.zeros((4, 2)), {"names": ["a", ""]}, "column 2 has no name"),
         ([[1, 2], [3]], {}, "row 2 has 1 values"),
-        (np.array([[1, np.nan], [2, 3]]), {}, "'x2', row 1: the value is missing"),
+        (np.array([[1, np.nan], [2, np.nan]]), {}, "'x2' holds missing values only"),
         (np.zeros((4, 2), dtype=complex), {}, "complex"),
         (
-            np.array([["a", None], ["b", "c"]], dtype=object),
+            np.array([["a", None], ["b", None]], dtype=object),
             {},
-            "'x2', row 1: the value is missing",
+            "'x2' holds missing values only",
         ),
     ],
 )
@@ -434,7 +434,7 @@ def test_the_limit_of_inference() -> None:
 
 def test_masked_values_are_missing():
     values = np.ma.masked_array([[1.0, 10], [2, 20], [3.5, 30]], mask=[[0, 0], [1, 0], [0, 0]])
-    refused(DataError, "'x1', row 2: the value is missing", Dataset.from_array, values)
+    assert Dataset.from_array(values).is_missing("x1").tolist() == [False, True, False]
     assert Dataset.from_array(np.ma.masked_array(values.data, mask=False)).n_samples == 3
     with pytest.raises(DataError, match="two-dimensional"):
         Dataset.from_array(np.ma.masked_array(np.zeros((2, 2, 2)), mask=True))

@@ -262,10 +262,10 @@ def test_types_of_frames_that_cannot_be_read_are_ignored_and_only_then_allowed()
             table.select([name, "b"]),
             domain=domain,
         )
-    refused(DataError, "'when' holds values", Dataset.from_frame, table)
+    refused(DataError, "'when'", Dataset.from_frame, table)
     people = Domain({"a": Ordinal((1, 2)), "b": Categorical(("x", "y"))}, person="when")
     refused(
-        DataError, "'when' holds values", Dataset.from_frame, table.drop(["list"]), domain=people
+        DataError, "'when'", Dataset.from_frame, table.drop(["list"]), domain=people
     )
 
 
