@@ -265,9 +265,10 @@ def tree_pc(
     Guarantee:
         Relation: replace-one; n, the domain, the knowledge and the options are public.
         Sensitivity: that of the moments, and Delta sqrt(N) in L2 for a batch of N margins.
-        Events: a ``ZCDPEvent`` for the release and one for each of at most three batches, through the ledger's filter; candidates
-        and batch sizes depend on released numbers only, and all the rest is post-processing: the
-        run is (epsilon, delta)-DP of the budget.  Proof: :mod:`jaxcd.decisions.tree_guided`.
+        Events: a ``ZCDPEvent`` for the release and one for each of at most three batches, through
+        the ledger's filter; candidates and batch sizes depend on released numbers and on what is
+        known only, and all the rest is post-processing: the run is (epsilon, delta)-DP of the
+        budget.  Proof: :mod:`jaxcd.decisions.tree_guided`.
 
     Example:
         >>> import jax, jaxcd
