@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import jax
@@ -223,10 +224,23 @@ class ReleasedInteractions(Release):
     def redraw(
         self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None
     ) -> Callable[[jax.Array], Release]:
-        """From the conditional tables of the measured families."""
-        return redrawn(
-            self, fit_tables(self, adjacency), kind or self.bought or self.default_kind()
-        )
+        """From the conditional tables of the measured families; parents that knowledge put beside
+        others without a table in common are left out, as few as possible.
+        """
+        fitted = fit_tables(self, self._measured_part(adjacency))
+        return redrawn(self, fitted, kind or self.bought or self.default_kind())
+
+    def _measured_part(self, adjacency: np.ndarray) -> np.ndarray:
+        """The DAG with, for each node, the first of its largest sets of parents that was measured
+        with it.
+        """
+        part = np.zeros_like(adjacency)
+        for v in range(len(adjacency)):
+            parents = np.flatnonzero(adjacency[:, v]).tolist()
+            sets = (s for k in range(len(parents), -1, -1) for s in combinations(parents, k))
+            kept = next(s for s in sets if not s or self.is_measured(tuple(sorted((*s, v)))))
+            part[list(kept), v] = True
+        return part
 
     def _precision(self) -> np.ndarray:
         # Of Gaussian noise the singles' is the same whatever the rows are; later tables of Laplace
