@@ -296,11 +296,7 @@ def test_from_array() -> None:
         ([[1, 2], [3]], {}, "row 2 has 1 values"),
         (np.array([[1, np.nan], [2, np.nan]]), {}, "'x2' holds missing values only"),
         (np.zeros((4, 2), dtype=complex), {}, "complex"),
-        (
-            np.array([["a", None], ["b", None]], dtype=object),
-            {},
-            "'x2' holds missing values only",
-        ),
+        (np.array([["a", None], ["b", None]], dtype=object), {}, "'x2' holds missing values only"),
     ],
 )
 def test_arrays_that_are_refused(values: Any, options: dict, part: str) -> None:

@@ -264,9 +264,7 @@ def test_types_of_frames_that_cannot_be_read_are_ignored_and_only_then_allowed()
         )
     refused(DataError, "'when'", Dataset.from_frame, table)
     people = Domain({"a": Ordinal((1, 2)), "b": Categorical(("x", "y"))}, person="when")
-    refused(
-        DataError, "'when'", Dataset.from_frame, table.drop(["list"]), domain=people
-    )
+    refused(DataError, "'when'", Dataset.from_frame, table.drop(["list"]), domain=people)
 
 
 def test_drop_and_columns() -> None:

@@ -11,7 +11,7 @@ mean square of the factors that A_S was multiplied with.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,17 +54,16 @@ def observed_domain(domain: Domain, left_out: tuple[bool, ...]) -> Domain:
     return Domain(columns, declared=domain.declared)
 
 
-def available_interactions(
-    release: Any, interactions: Mapping[Columns, np.ndarray], variances: Mapping[Columns, float]
-) -> AvailableInteractions:
+def available_interactions(release: Any, sets: Collection[Columns]) -> AvailableInteractions:
     """The interactions of available cases.
 
     Args:
-        release: whose columns they are.
-        interactions: R_S of the measured sets, which hold their subsets.
-        variances: of the noise on each entry.
+        release: whose interactions they are.
+        sets: measured sets of columns, with all their subsets.
     """
     cardinalities, n_samples = release.cardinalities, release.n_samples
+    interactions = {columns: release.interactions[columns] for columns in sets}
+    variances = {columns: release.variances[columns] for columns in sets}
     tables = AvailableTables(
         lambda columns: table_of_interactions(
             columns, cardinalities, n_samples, interactions.__getitem__

@@ -29,6 +29,7 @@ import numpy as np
 
 from jaxcd.checks import check_number, check_whole
 from jaxcd.errors import OptionError
+from jaxcd.graphs import Knowledge
 from jaxcd.ops import contingency
 from jaxcd.ops.available_cases import observed
 from jaxcd.ops.interactions import cell_variance, subsets
@@ -41,7 +42,11 @@ from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.available_interactions import AvailableInteractions
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, Purchase
 from jaxcd.releases.tables.noisy_strata import NoisyStrata
-from jaxcd.releases.tables.released_interactions import InteractionsKind, ReleasedInteractions
+from jaxcd.releases.tables.released_interactions import (
+    InteractionsKind,
+    KnownPairs,
+    ReleasedInteractions,
+)
 from jaxcd.releases.tables.set_score import SetScore
 
 __all__ = ["LogLinear", "ReleasedLogLinear"]
@@ -77,15 +82,20 @@ class LogLinear(InteractionsKind):
             and 1.
         least_cell: triples are measured whose average cell is at least so many standard deviations
             of the noise of round 1, positive (under Gaussian noise).
+        knowledge: what is known before; public.  A pair that is forbidden both ways joins the model
+            only as two possible causes of a third column, and round 1 does not measure it under
+            Gaussian noise, which leaves less noise on the others; a pair with a required edge joins
+            it whatever was measured.  Search such a release with the same knowledge.
 
     Raises:
         OptionError: a constant is out of its range.
 
     Guarantee:
-        Relation: replace-one; n, the declared levels and the options are public.  With delta > 0:
-        L2 sensitivity, of round 1 :func:`jaxcd.ops.moments.contrast_sensitivity` with weight 1, of
-        round 2 :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.  Event: at
-        most two ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1
+        Relation: replace-one; n, the declared levels and the options (the knowledge among them) are
+        public.  With delta > 0: L2 sensitivity, of round 1
+        :func:`jaxcd.releases.tables.marginal_purchase.pairs_sensitivity`, of round 2
+        :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.  Event: at most
+        two ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1
         sensitivity, of round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of
         round 2 twice the number of tables; at most two ``PureEvent``.  The pairs of round 2 and the
         model depend on released numbers only, so this is adaptive composition under the ledger's
@@ -121,11 +131,13 @@ class LogLinear(InteractionsKind):
     max_candidates: int = 12
     max_cells: float = 0.1
     least_cell: float = 10.0
+    knowledge: Knowledge | None = None
     word: ClassVar[str] = "log-linear"
     title: ClassVar[str] = "tables of pairs, a log-linear model, and the graph of its highest score"
 
     def __post_init__(self) -> None:
         self.check_shares((0.5, 0.5))
+        self.check_knowledge()
         for argument in ("alpha", "max_cells"):
             check_number(argument, getattr(self, argument), 0, 1, "()", cure="give a share")
         check_number("least_cell", self.least_cell, 0, ends="(]", cure="10 is usual")
@@ -133,22 +145,25 @@ class LogLinear(InteractionsKind):
         check_whole("max_candidates", self.max_candidates, 1, 16, cure="12 is usual")
 
     def modelled(
-        self, noisy: fit.NoisyInteractions
+        self, noisy: fit.NoisyInteractions, known: KnownPairs
     ) -> tuple[tuple[Columns, ...], tuple[Columns, ...]]:
         """The model's pairs and triples, and the candidates of each column."""
-        pairs, _ = fit.select_pairs(noisy, alpha=self.alpha, max_cells=self.max_clique_cells)
-        colliders = fit.collider_pairs(pairs, noisy.cardinalities, max_cells=self.max_clique_cells)
-        terms: list[Columns] = [*pairs, *colliders]
-        singles = ((j,) for j in range(len(noisy.cardinalities)))
-        terms += fit.unexplained_triples(noisy, [*singles, *terms], alpha=self.alpha)
-        candidates = screen.candidates_of(
-            list(pairs), len(noisy.cardinalities), most=self.max_candidates
+        selected, _ = fit.select_pairs(
+            noisy, alpha=self.alpha, max_cells=self.max_clique_cells, absent=known.absent
         )
-        return tuple(terms), candidates
+        pairs = known.first(selected)
+        d = len(noisy.cardinalities)
+        colliders = fit.collider_pairs(pairs, noisy.cardinalities, max_cells=self.max_clique_cells)
+        # of what is known not to be joined, what round 2 has measured
+        terms: list[Columns] = [*pairs, *(s for s in colliders if s in noisy.values)]
+        singles = ((j,) for j in range(d))
+        terms += fit.unexplained_triples(noisy, [*singles, *terms], alpha=self.alpha)
+        return tuple(terms), screen.candidates_of(pairs, d, most=self.max_candidates)
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedLogLinear:
         """Two rounds, the second planned on what the first released."""
         shop, prices = Purchase.open(door, accountant, shares=self.shares)
+        known = KnownPairs.of(self.knowledge, door.domain.names)
 
         def released() -> ReleasedLogLinear:
             """What has been bought so far, with the model of it; with round 1 it is complete."""
@@ -158,7 +173,8 @@ class LogLinear(InteractionsKind):
                     shop.n_samples,
                     dict(shop.interactions),
                     dict(shop.variances),
-                )
+                ),
+                known,
             )
             return ReleasedLogLinear(
                 door.domain,
@@ -174,7 +190,7 @@ class LogLinear(InteractionsKind):
             )
 
         with accountant.keeping(released):
-            shop.buy_pairs(price=prices[0], label="round 1: all pairs")
+            shop.buy_pairs(price=prices[0], label="round 1: all pairs", absent=known.absent)
             joined = released().neighbors
             pairs = [*joined, *fit.collider_pairs(joined, shop.cardinalities)]
             label = "round 2: tables of the model"
@@ -238,7 +254,8 @@ class ReleasedLogLinear(ReleasedInteractions):
         noisy = fit.NoisyInteractions(
             cardinalities, part.n_samples, part.interactions, part.variances
         )
-        terms, candidates = options.modelled(noisy)
+        known = KnownPairs.of(options.knowledge, part.domain.names)
+        terms, candidates = options.modelled(noisy, known)
         found: ReleasedLogLinear = dataclasses.replace(
             self,
             domain=part.domain,
@@ -247,7 +264,7 @@ class ReleasedLogLinear(ReleasedInteractions):
             variances=part.variances,
             candidates=candidates,
             terms=terms,
-        ).knowing(part.price)
+        ).priced(part.price)
         return found
 
     @property
