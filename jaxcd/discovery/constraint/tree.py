@@ -194,7 +194,7 @@ def tree_pc(
     *,
     test: CITest,
     budget: Budget | NoPrivacy,
-    key: jax.Array | None,
+    key: jax.Array | None = None,
     noise: NoiseSource | None = None,
     ledger: PrivacyFilter | None = None,
     options: TreeOptions | None = None,

@@ -1,0 +1,179 @@
+"""result.json: what graph.json and privacy.json leave out, so that a result can be read back whole.
+
+JSON has no tuples, infinities and records; each is written as an object with one entry that names
+it.  Reading checks that the three files agree: a folder in which one of them was changed is
+refused.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jaxcd.discovery import DiscoveryResult, EdgeConfidence, LevelRecord, SearchPass
+from jaxcd.errors import DataError, FormatError, JaxcdError
+from jaxcd.graphs import MixedGraph
+from jaxcd.privacy import PrivacyCost, Relation
+from jaxcd.privacy.budget import Accounting
+from jaxcd.privacy.certificate import plain
+from jaxcd.report.contents import graph_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["read_result", "result_json"]
+
+FORMAT = "jaxcd.result"
+VERSION = 1
+
+
+def result_json(result: Any) -> dict[str, Any]:
+    """What result.json holds: cost, spent, exhausted, info and confidence.
+
+    Args:
+        result: a DiscoveryResult.
+
+    Returns:
+        What :func:`json.dump` writes.
+    """
+    confidence = getattr(result, "confidence", None)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "cost": _written(result.cost),
+        "spent": _written(result.spent),
+        "exhausted": bool(result.exhausted),
+        "info": _written(result.info),
+        "confidence": None
+        if confidence is None
+        else {
+            "names": list(confidence.names),
+            **{
+                part: None if (array := getattr(confidence, part)) is None else array.tolist()
+                for part in ("adjacency", "directed", "undirected")
+            },
+            "n_draws": int(confidence.n_draws),
+            "method": confidence.method,
+        },
+    }
+
+
+def read_result(folder: str | Path) -> DiscoveryResult:
+    """Reads what :func:`write_report` wrote.
+
+    Args:
+        folder: of a report.
+
+    Returns:
+        A result that is equal to the one that was written; ``again`` is None.
+
+    Raises:
+        DataError: a file is missing.
+        FormatError: a file is not what is written here, or two of them contradict each other.
+    """
+    graph, privacy, own = (
+        _content(Path(folder) / name) for name in ("graph.json", "privacy.json", "result.json")
+    )
+    try:
+        if own["format"] != FORMAT or own["version"] != VERSION:
+            raise ValueError(f"format {own['format']!r}, version {own['version']!r}")
+        confidence = own["confidence"]
+        found = DiscoveryResult(
+            graph=MixedGraph.from_json_dict(graph),
+            separating_sets={
+                frozenset(entry["pair"]): tuple(entry["given"])
+                for entry in graph["separating_sets"]
+            },
+            cost=_read(own["cost"]),
+            spent=_read(own["spent"]),
+            exhausted=own["exhausted"],
+            info=_read(own["info"]),
+            confidence=None
+            if confidence is None
+            else EdgeConfidence(**{**confidence, "names": tuple(confidence["names"])}),
+            made_with=privacy["versions"],
+        )
+        agree = {
+            "privacy.json": found.certificate() == privacy,
+            "graph.json": json.loads(json.dumps(graph_json(found))) == graph,
+        }
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, JaxcdError) as error:
+        raise FormatError(
+            f"folder {str(folder)!r}: the result is damaged ({error}); save it again"
+        ) from None
+    for name, same in agree.items():
+        if not same:
+            raise FormatError(
+                f"folder {str(folder)!r}: {name} and result.json contradict each other, so one "
+                "of them was changed; save the result again"
+            )
+    return found
+
+
+def _content(path: Path) -> Any:
+    if not path.is_file():
+        raise DataError(
+            f"folder: there is no file {str(path)!r}; give a folder that DiscoveryResult.save wrote"
+        )
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise FormatError(f"file {str(path)!r} is no JSON: {error}") from None
+
+
+def _written(value: Any) -> Any:
+    """As JSON that :func:`_read` takes back."""
+    if isinstance(value, PrivacyCost):
+        return {"cost": {name: _written(part) for name, part in vars(value).items()}}
+    if isinstance(value, LevelRecord):
+        return {"level": {name: _written(part) for name, part in vars(value).items()}}
+    if isinstance(value, Mapping):
+        return {"dict": {str(name): _written(part) for name, part in value.items()}}
+    if isinstance(value, tuple):
+        return {"tuple": [_written(part) for part in value]}
+    if isinstance(value, list):
+        return [_written(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(float(value))}
+    return plain(value)
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_read(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    return _READERS[kind](content)
+
+
+def _parts(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _read(part) for name, part in content.items()}
+
+
+def _cost(content: Mapping[str, Any]) -> PrivacyCost:
+    parts = _parts(content)
+    return PrivacyCost(
+        **{
+            **parts,
+            "relation": Relation(parts["relation"]),
+            "accounting": Accounting(parts["accounting"]),
+        }
+    )
+
+
+def _level(content: Mapping[str, Any]) -> LevelRecord:
+    parts = _parts(content)
+    return LevelRecord(**{**parts, "search_pass": SearchPass(parts["search_pass"])})
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "cost": _cost,
+    "dict": _parts,
+    "float": float,
+    "level": _level,
+    "tuple": lambda content: tuple(_read(part) for part in content),
+}
