@@ -16,6 +16,7 @@ from rich.text import Text
 import jaxcd
 from jaxcd.api import Choice
 from jaxcd.cli.options import Loaded
+from jaxcd.discovery import EdgeConfidence
 from jaxcd.report import FILES, graph_json, grouped_ledger, metrics_json
 
 __all__ = [
@@ -104,6 +105,8 @@ def show_plan(
     for reason in choice.reasons:
         label, _, words = reason.partition(": ")
         _line(console, label, words)
+    for words in choice.warnings:
+        _line(console, "warning", words)
     if knowledge is not None:
         _line(console, "knowledge", f"{knowledge}, which must not come from the data")
     if choice.alpha is not None:
@@ -124,9 +127,7 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded) -> None:
         console.print(f"  {line}")
     console.print()
     if run.confidence is not None:
-        _show_confidence(console, run)
-    for words in run.info.get("warnings", ()):
-        _line(console, "warning", words)
+        _show_confidence(console, run.graph, run.confidence)
     _line(console, "guarantee", str(run.cost))
     if not math.isinf(run.cost.epsilon):
         n_events = sum(row["count"] for row in grouped_ledger(run.info["ledger"]))
@@ -156,10 +157,10 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded) -> None:
             )
 
 
-def _show_confidence(console: Console, run: jaxcd.DiscoveryResult) -> None:
+def _show_confidence(console: Console, graph: jaxcd.MixedGraph, confidence: EdgeConfidence) -> None:
     """How sure the edges are, and what the numbers are."""
-    rows = run.confidence.table(run.graph)
-    edges = [run.graph.edge(row.a, row.b) for row in rows]
+    rows = confidence.table(graph)
+    edges = [graph.edge(row.a, row.b) for row in rows]
     words = [
         f"{row.a}  {row.b}  (not found)" if edge is None else str(edge)
         for row, edge in zip(rows, edges, strict=True)
@@ -175,7 +176,7 @@ def _show_confidence(console: Console, run: jaxcd.DiscoveryResult) -> None:
             f"  {text:<{width}}"
             + "".join("" if share is None else f"{share:8.2f}" for share in shares)
         )
-    console.print(f"  ({run.confidence.method})")
+    console.print(f"  ({confidence.method})")
     console.print()
 
 
