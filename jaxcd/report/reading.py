@@ -18,7 +18,7 @@ from jaxcd.errors import DataError, FormatError, JaxcdError
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import PrivacyCost, Relation
 from jaxcd.privacy.budget import Accounting
-from jaxcd.privacy.certificate import plain
+from jaxcd.privacy.certificate import certificate_digest, plain
 from jaxcd.report.contents import graph_json
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ VERSION = 1
 
 
 def result_json(result: Any) -> dict[str, Any]:
-    """What result.json holds: cost, spent, exhausted, info and confidence.
+    """What result.json holds: the digest of graph.json, cost, spent, exhausted, info and confidence.
 
     Args:
         result: a DiscoveryResult.
@@ -43,6 +43,7 @@ def result_json(result: Any) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
+        "graph_digest": certificate_digest(graph_json(result)),
         "cost": _written(result.cost),
         "spent": _written(result.spent),
         "exhausted": bool(result.exhausted),
@@ -98,7 +99,9 @@ def read_result(folder: str | Path) -> DiscoveryResult:
         )
         agree = {
             "privacy.json": found.certificate() == privacy,
-            "graph.json": json.loads(json.dumps(graph_json(found))) == graph,
+            "graph.json": own["graph_digest"]
+            == certificate_digest(graph_json(found))
+            == certificate_digest(graph),
         }
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, JaxcdError) as error:
         raise FormatError(
