@@ -637,11 +637,9 @@ def _office(folder: Path) -> dict[str, str]:
 def test_the_page_has_what_a_privacy_office_files(tmp_path: Path) -> None:
     budget = jaxcd.Budget(2.0, 1e-6, max_rows_per_person=3)
     run = _run(budget=budget, n_confidence_draws=0)
-    folder = write_report(
-        run, tmp_path / "x", command="jaxcd discover 'a b.csv'", date="2026-01-31"
-    )
+    folder = write_report(run, tmp_path / "x", command="jaxcd discover 'a.csv'", date="2026-01-31")
     lines = _office(folder)
-    assert lines["date"] == "2026-01-31" and lines["command"] == "jaxcd discover 'a b.csv'"
+    assert lines["date"] == "2026-01-31" and lines["command"] == "jaxcd discover 'a.csv'"
     assert f"jaxcd {run.certificate()['versions']['jaxcd']}" in lines["software"]
     assert lines["unit"] == unit_words(budget) == "a person with up to 3 rows"
     assert lines["relation"].startswith("replace-one")
@@ -658,7 +656,7 @@ def test_the_page_has_what_a_privacy_office_files(tmp_path: Path) -> None:
     assert page.tags.count("details") == 4  # ledger, domain, settings, separating sets
     assert _office(_run(budget=jaxcd.NO_PRIVACY).save(tmp_path / "y"))["budget"] == "none"
     # the same result on the same day gives the same page
-    again = write_report(run, tmp_path / "z", command="jaxcd discover 'a b.csv'", date="2026-01-31")
+    again = write_report(run, tmp_path / "z", command="jaxcd discover 'a.csv'", date="2026-01-31")
     for name in FILES:
         assert (folder / name).read_bytes() == (again / name).read_bytes()
 
@@ -715,7 +713,7 @@ def _runs() -> dict[str, DiscoveryResult]:
 
 
 def _release_run() -> DiscoveryResult:
-    data = jaxcd.networks.load("cancer").sample(2_000, key=jax.random.key(0))
+    data = jaxcd.networks.load("earthquake").sample(50_000, key=jax.random.key(0))
     return jaxcd.discover(data, budget=jaxcd.Budget(1.0), noise=simulated(), n_confidence_draws=3)
 
 

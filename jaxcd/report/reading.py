@@ -31,7 +31,7 @@ VERSION = 1
 
 
 def result_json(result: Any) -> dict[str, Any]:
-    """What result.json holds: the digest of graph.json, cost, spent, exhausted, info and confidence.
+    """What result.json holds: the digest of graph.json, cost, spent, exhausted, info, confidence.
 
     Args:
         result: a DiscoveryResult.
