@@ -50,9 +50,9 @@ def test_a_private_answer(command: CommandLine, file: Path) -> None:
         r"^method +reci BoundedPolynomial\(",
         r"^noise +secure, from the operating system$",
         r"^differs +from the method without privacy: columns are scaled by the bounds, ",
-        r"^direction +no evidence for either \(the scores lean to dose -> response\)$",
+        r"^direction +no evidence for either \(it leans to dose -> response\)$",
         r"^margin +0\.0\d+; named above 0\.0\d+, which at most 0\.1 of pairs pass ",
-        r"^agreement +(0\.9\d\d|1\.000), the probability that the same method .* without the noise; ",
+        r"^agreement +(0\.9\d\d|1\.000), the probability that the same method .* the noise; ",
         r"^guarantee +epsilon=4, delta=0 \(replace-one; proved: ",
     ):
         assert re.search(pattern, out, re.MULTILINE), pattern

@@ -381,7 +381,11 @@ def test_files_hold_the_result(secure: jaxcd.DiscoveryResult, tmp_path: Path) ->
         if name in ("src", "href", "srcset", "data", "action")
     ]
     assert len(sources) == 1 and sources[0].startswith("data:image/svg+xml;base64,")
-    assert base64.b64decode(sources[0].split(",", 1)[1]) == graph_svg(secure.graph, truth=truth)
+    assert base64.b64decode(sources[0].split(",", 1)[1]) == graph_svg(
+        secure.graph,
+        truth=truth,
+        strengths=None if secure.confidence is None else secure.confidence.adjacency,
+    )
     assert not {"link", "iframe", "object", "form"} & set(page.tags)
     _only_its_own_script(folder)
     for words in (

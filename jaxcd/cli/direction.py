@@ -373,7 +373,7 @@ def _show(
     least, rate = result.info["least_margin"], result.info["error_rate"]
     answer = _words(result, x, y)
     if answer == NO_EVIDENCE and _words(named, x, y) != NO_EVIDENCE:
-        answer += f" (the scores lean to {_words(named, x, y)})"
+        answer += f" (it leans to {_words(named, x, y)})"
     lines += [
         ("direction", answer),
         (
