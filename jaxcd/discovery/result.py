@@ -40,6 +40,11 @@ class LevelRecord:
     n_separated: int
     search_pass: SearchPass = SearchPass.NEIGHBORS
 
+    @classmethod
+    def of_json(cls, *, search_pass: str, **fields: Any) -> LevelRecord:
+        """A record of its fields as a file has them."""
+        return cls(search_pass=SearchPass(search_pass), **fields)
+
     @property
     def progress(self) -> tuple[int, int | None]:
         """Levels done, and of how many: nobody knows."""
@@ -194,4 +199,7 @@ class DiscoveryResult(Certified):
         """
         from jaxcd.report import read_result
 
-        return read_result(folder)
+        found: DiscoveryResult = read_result(
+            folder, result=DiscoveryResult, confidence=EdgeConfidence, level=LevelRecord.of_json
+        )
+        return found

@@ -7,13 +7,13 @@ refused.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxcd.discovery import DiscoveryResult, EdgeConfidence, LevelRecord, SearchPass
 from jaxcd.errors import DataError, FormatError, JaxcdError
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import PrivacyCost, Relation
@@ -62,11 +62,20 @@ def result_json(result: Any) -> dict[str, Any]:
     }
 
 
-def read_result(folder: str | Path) -> DiscoveryResult:
-    """Reads what :func:`write_report` wrote.
+def read_result(
+    folder: str | Path,
+    *,
+    result: Callable[..., Any],
+    confidence: Callable[..., Any],
+    level: Callable[..., Any],
+) -> Any:
+    """Reads what :func:`write_report` wrote; :meth:`jaxcd.DiscoveryResult.load` calls it.
 
     Args:
         folder: of a report.
+        result: makes the result of its fields, as ``DiscoveryResult`` does.
+        confidence: makes the confidence, as ``EdgeConfidence`` does.
+        level: makes a LevelRecord of its fields as JSON has them.
 
     Returns:
         A result that is equal to the one that was written; ``again`` is None.
@@ -81,8 +90,8 @@ def read_result(folder: str | Path) -> DiscoveryResult:
     try:
         if own["format"] != FORMAT or own["version"] != VERSION:
             raise ValueError(f"format {own['format']!r}, version {own['version']!r}")
-        confidence = own["confidence"]
-        found = DiscoveryResult(
+        sure = own["confidence"]
+        found = result(
             graph=MixedGraph.from_json_dict(graph),
             separating_sets={
                 frozenset(entry["pair"]): tuple(entry["given"])
@@ -91,10 +100,10 @@ def read_result(folder: str | Path) -> DiscoveryResult:
             cost=_read(own["cost"]),
             spent=_read(own["spent"]),
             exhausted=own["exhausted"],
-            info=_read(own["info"]),
+            info=_read(own["info"], level),
             confidence=None
-            if confidence is None
-            else EdgeConfidence(**{**confidence, "names": tuple(confidence["names"])}),
+            if sure is None
+            else confidence(**{**sure, "names": tuple(sure["names"])}),
             made_with=privacy["versions"],
         )
         agree = {
@@ -131,8 +140,8 @@ def _written(value: Any) -> Any:
     """As JSON that :func:`_read` takes back."""
     if isinstance(value, PrivacyCost):
         return {"cost": {name: _written(part) for name, part in vars(value).items()}}
-    if isinstance(value, LevelRecord):
-        return {"level": {name: _written(part) for name, part in vars(value).items()}}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):  # a LevelRecord
+        return {"level": plain(value)}
     if isinstance(value, Mapping):
         return {"dict": {str(name): _written(part) for name, part in value.items()}}
     if isinstance(value, tuple):
@@ -144,39 +153,26 @@ def _written(value: Any) -> Any:
     return plain(value)
 
 
-def _read(value: Any) -> Any:
+def _read(value: Any, level: Callable[..., Any] | None = None) -> Any:
+    """The inverse of :func:`_written`."""
     if isinstance(value, list):
-        return [_read(part) for part in value]
+        return [_read(part, level) for part in value]
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
-    return _READERS[kind](content)
+    if kind == "tuple":
+        return tuple(_read(part, level) for part in content)
+    if kind == "float":
+        return float(content)
+    if kind == "level" and level is not None:
+        return level(**content)
+    parts = {name: _read(part, level) for name, part in content.items()}
+    return parts if kind == "dict" else _KINDS[kind](parts)
 
 
-def _parts(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _read(part) for name, part in content.items()}
+def _cost(parts: Mapping[str, Any]) -> PrivacyCost:
+    enums = {"relation": Relation(parts["relation"]), "accounting": Accounting(parts["accounting"])}
+    return PrivacyCost(**{**parts, **enums})
 
 
-def _cost(content: Mapping[str, Any]) -> PrivacyCost:
-    parts = _parts(content)
-    return PrivacyCost(
-        **{
-            **parts,
-            "relation": Relation(parts["relation"]),
-            "accounting": Accounting(parts["accounting"]),
-        }
-    )
-
-
-def _level(content: Mapping[str, Any]) -> LevelRecord:
-    parts = _parts(content)
-    return LevelRecord(**{**parts, "search_pass": SearchPass(parts["search_pass"])})
-
-
-_READERS: Mapping[str, Callable[[Any], Any]] = {
-    "cost": _cost,
-    "dict": _parts,
-    "float": float,
-    "level": _level,
-    "tuple": lambda content: tuple(_read(part) for part in content),
-}
+_KINDS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {"cost": _cost}
