@@ -22,7 +22,7 @@ from jaxcd.decisions import Decider, Threshold, TreeOptions
 from jaxcd.decisions.rounds import equal_pure_events
 from jaxcd.discovery import (
     DiscoveryResult,
-    LevelRecord,
+    Step,
     decision_confidence,
     edge_confidence,
     fci,
@@ -94,7 +94,8 @@ def resolve(
         )
         return replace(choice, reasons=(why, *choice.reasons))
     if algorithm is Algorithm.AUTO:
-        return recommend(domain, n_samples, budget=budget, linear=linear).choice
+        found = recommend(domain, n_samples, budget=budget, linear=linear)
+        return replace(found.choice, warnings=() if found.warning is None else (found.warning,))
     if algorithm is Algorithm.RELEASE:
         if asked:
             raise OptionError(
@@ -124,7 +125,7 @@ def discover(
     *,
     domain: Domain | str | Path | None = None,
     budget: Budget | NoPrivacy,
-    key: jax.Array | None,
+    key: jax.Array | None = None,
     noise: NoiseSource | None = None,
     ledger: PrivacyFilter | None = None,
     test: CITest | None = None,
@@ -136,7 +137,7 @@ def discover(
     knowledge: Knowledge | None = None,
     release_out: str | Path | None = None,
     n_confidence_draws: int = 0,
-    progress: bool | Callable[[LevelRecord], None] = False,
+    progress: bool | Callable[[Any], None] = False,
 ) -> DiscoveryResult:
     """Discovers a causal graph by a method chosen from public facts.
 
@@ -170,7 +171,8 @@ def discover(
             reads it.  Only with a release.
         n_confidence_draws: draws of :func:`jaxcd.discovery.edge_confidence`, which says how sure
             the edges are; 0 for none.  Only with a release.
-        progress: True prints a line a level; a function is called with each LevelRecord.
+        progress: True prints a line a level; a function is called with each LevelRecord, and with
+            each Step of a run on a release.
 
     Returns:
         The graph with its guarantee.  Its ``confidence`` is there where it is free: for searches by
@@ -226,13 +228,18 @@ def discover(
     )
     _check_afterwards(choice, release_out, n_confidence_draws)
     if choice.kind is not None:
+        tell = progress if callable(progress) else print if progress else _silent
+        tell(Step("buying the release", (0, 2)))
         kind = choice.kind.knowing(knowledge)
         bought = release(data, kind, budget=budget, noise=noise, ledger=ledger)
         if release_out is not None:
             bought.save(release_out)
+        tell(Step("searching the release", (1, 2)))
         run = search(bought, knowledge=knowledge)
         if n_confidence_draws > 0:
-            run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws))
+            run = run.with_confidence(
+                edge_confidence(bought, run, n_draws=n_confidence_draws, progress=tell)
+            )
     elif choice.algorithm is Algorithm.TREE:
         assert choice.test is not None
         run = tree_pc(
@@ -261,7 +268,13 @@ def discover(
         )
     if choice.kind is None and isinstance(budget, Budget) and "released_margins" in run.info:
         run = run.with_confidence(decision_confidence(run))
-    return replace(run, info={**run.info, "reasons": choice.reasons})
+    warned = (*run.info.get("warnings", ()), *choice.warnings)
+    more = {"warnings": warned} if warned else {}
+    return replace(run, info={**run.info, **more, "reasons": choice.reasons})
+
+
+def _silent(step: Step) -> None:
+    """Of a run whose progress nobody asked for."""
 
 
 def _check_afterwards(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import subprocess
@@ -50,7 +51,8 @@ def test_the_main_job(command: CommandLine, tmp_path: Path) -> None:
         r"^spent +the ledger used epsilon=\S+ delta=1e-06 in \d+ events?, "
         r"of epsilon=1, delta=1e-06$",
         r"^  arcs +[01]\.\d{3} +[01]\.\d{3} +[01]\.\d{3}$",
-        r"^written +.*asia/: graph\.png, graph\.json, graph\.dot, privacy\.json, report\.html$",
+        r"^written +.*asia/: graph\.png, graph\.json, graph\.dot, privacy\.json, "
+        r"result\.json, report\.html$",
     ):
         assert re.search(pattern, out, re.MULTILINE), pattern
     assert sorted(path.name for path in (tmp_path / "made" / "asia").iterdir()) == sorted(FILES)
@@ -369,7 +371,10 @@ def test_guarantees(command: CommandLine) -> None:
         g.mechanism for g in jaxcd.guarantees()
     ]
     out = command.shows("guarantees")
-    assert "LevelwiseGaussian" in out and "Assumed" in out
+    assert "LevelwiseGaussian" in out
+    # every row says what it assumes
+    assert out.count("assumes: ") == len(jaxcd.guarantees())
+    assert out.count("proof: ") == len(jaxcd.guarantees())
 
 
 def test_help_and_version(command: CommandLine) -> None:
@@ -579,7 +584,7 @@ def test_errors_of_the_system_and_of_programs(
     monkeypatch.setattr(jaxcd, "discover", failing(GraphError("two\nlines")))
     assert command(words) == (2, "", "jaxcd: two lines\n")
     monkeypatch.setattr(jaxcd, "discover", failing(KeyboardInterrupt()))
-    assert command(words) == (130, "", "jaxcd: interrupted\n")
+    assert command(words) == (130, "", "jaxcd: nothing was spent\njaxcd: interrupted\n")
     monkeypatch.setattr(jaxcd, "discover", failing(ZeroDivisionError("a bug")))
     # a bug is not bad input: it keeps its traceback
     pytest.raises(ZeroDivisionError, command, words)
@@ -641,3 +646,44 @@ def test_numeric_beside_nominal_columns(command: CommandLine, tmp_path: Path) ->
     code, out, err = command(words, BUDGET)
     assert (code, err) == (0, "") and "covariances of features" in out and "label --- x" in out
     assert "delta > 0" in command.refuses("no test here takes both", words, "--epsilon 1")
+
+
+def test_the_confidence_and_the_steps_of_a_release_are_shown(
+    command: CommandLine, tmp_path: Path
+) -> None:
+    words = (
+        "discover --network earthquake --rows 20000 --epsilon 2 --simulated-noise --confidence 3"
+    )
+    code, out, err = command(words, "--progress --out", tmp_path / "x")
+    assert code == 0
+    assert err.splitlines()[:5] == [
+        "buying the release (1 of 2)",
+        "searching the release (2 of 2)",
+        *(f"confidence ({k} of 3)" for k in (1, 2, 3)),
+    ]
+    graph = json.loads((tmp_path / "x" / "graph.json").read_text())
+    shown = out[out.index("Confidence in the edges") :]
+    for pair in graph["confidence"]["pairs"]:
+        name = f"{pair['pair'][0]} {pair['found']} {pair['pair'][1]}"
+        assert re.search(rf"{name} +{pair['adjacent']:.2f} +{pair['forward']:.2f}", shown)
+    assert graph["confidence"]["pairs"] and graph["confidence"]["method"] in shown
+    # the page says what was run, as it was typed
+    page = html.unescape((tmp_path / "x" / "report.html").read_text())
+    assert f"jaxcd {words} --progress --out {tmp_path / 'x'}" in page
+
+
+def test_an_interrupt_says_what_was_spent_and_where_it_is(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("jaxcd.api.search", interrupted)
+    words = (
+        "discover --network cancer --rows 500 --epsilon 0.5 --simulated-noise --algorithm release"
+    )
+    code, _, err = command(words)
+    (kept,) = tmp_path.glob("jaxcd-bought-*.npz")
+    assert code == 130 and "epsilon=0.5, delta=0 was spent" in err and str(kept) in err
+    assert jaxcd.Release.load(kept).cost.epsilon == 0.5

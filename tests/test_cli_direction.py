@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import jaxcd
-from jaxcd.pairwise import cds, igci, reci
+from jaxcd.pairwise import cds, igci, or_neither, reci
 from jaxcd.pairwise.anm import anm
 from jaxcd.pairwise.anm_scores import KendallScore, LogIQRScore, Protect, SpearmanScore
 from tests.helpers import CommandLine
@@ -49,8 +49,10 @@ def test_a_private_answer(command: CommandLine, file: Path) -> None:
         r"^data +.*doses\.csv, 600 rows, dose and response$",
         r"^method +reci BoundedPolynomial\(",
         r"^noise +secure, from the operating system$",
-        r"^direction +dose -> response$",
-        r"^confidence +(0\.9\d\d|1\.000), that ",
+        r"^differs +from the method without privacy: columns are scaled by the bounds, ",
+        r"^direction +no evidence for either \(it leans to dose -> response\)$",
+        r"^margin +0\.0\d+; named above 0\.0\d+, which at most 0\.1 of pairs pass ",
+        r"^agreement +(0\.9\d\d|1\.000), the probability that the same method .* the noise; ",
         r"^guarantee +epsilon=4, delta=0 \(replace-one; proved: ",
     ):
         assert re.search(pattern, out, re.MULTILINE), pattern
@@ -70,7 +72,11 @@ def test_without_privacy_it_is_the_function(
     )
     found = command.json("direction", file, PAIR, "--method", method, "--no-privacy")
     names = {"x -> y": "dose -> response", "y -> x": "response -> dose"}
-    assert found["direction"] == names[expected.direction.value] and found["method"] == method
+    assert found["leans_to"] == names[expected.direction.value] and found["method"] == method
+    kept = or_neither(expected)
+    named = names.get(kept.direction.value, "no evidence for either")
+    assert found["direction"] == named and found["agreement_without_noise"] is None
+    assert found["least_margin"] == kept.info["least_margin"]
     assert found["scores"] == pytest.approx([expected.forward, expected.backward], rel=1e-9)
     swapped = command.json(
         "direction", file, "--x response --y dose --method", method, "--no-privacy"
@@ -117,10 +123,11 @@ def test_simulated_noise_repeats(
         score=kind(),
         protect=Protect(protect),
     )
-    assert (first["margin"], first["confidence"]) == pytest.approx(
+    assert (first["margin"], first["agreement_without_noise"]) == pytest.approx(
         (expected.margin, expected.confidence)
     )
     assert first["scores"] is None and first["guarantee"]["proven"] is False
+    assert set(first["spent"]) == {"epsilon", "delta", "words"}  # it claims nothing of its own
     assert command.json(words) == first
     assert "not for release" in command(words)[2]
 
@@ -231,3 +238,40 @@ def test_files_that_are_refused(
     if content is not None:
         (tmp_path / name).write_bytes(content)
     command.refuses(expected, "direction", tmp_path / name, PAIR, "--no-privacy --method reci")
+
+
+def test_columns_that_are_no_measurements_are_refused(command: CommandLine, tmp_path: Path) -> None:
+    """By the domain, before the file is opened; by the cells only where nothing is protected."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"dose": rng.uniform(size=20), "patient": np.arange(100, 120)})
+    frame["day"] = "2024-01-31"
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    domain = jaxcd.Domain(
+        {"dose": jaxcd.Numeric(0.0, 1.0), "sex": jaxcd.Categorical((0, 1)), "free": jaxcd.Numeric()}
+    )
+    domain.write(tmp_path / "domain.json")
+    words = ["--x dose --epsilon 1 --domain", tmp_path / "domain.json"]
+    for name, expected in (
+        ("patient", "declares no column 'patient' that may be analysed"),
+        ("sex", "declares 'sex' as categorical, and a direction is for numbers"),
+        ("free", "has no bounds of a numeric column 'free'"),
+    ):
+        command.refuses(expected, "direction", tmp_path / "no.csv", words, "--y", name)
+    plain = ["direction", tmp_path / "a.csv", "--x dose --no-privacy --y"]
+    command.refuses("holds each whole number from 100 to 119 once", plain, "patient")
+    command.refuses("the value '2024-01-31' is not a number", plain, "day")
+    # in a private run the cells decide nothing: the same ids give an answer
+    code, _, err = command(
+        "direction", tmp_path / "a.csv", "--x dose --y patient --epsilon 1 --bounds 0 1 0 200"
+    )
+    assert (code, err) == (0, "")
+
+
+def test_the_error_rate(command: CommandLine, file: Path) -> None:
+    words = ["direction", file, PAIR, "--no-privacy --method reci --error-rate"]
+    found = [command.json(words, rate) for rate in ("0.02", "0.1", "0.5", "1")]
+    least = [each["least_margin"] for each in found]
+    assert least == sorted(least, reverse=True) and least[-1] == 0
+    assert found[-1]["direction"] == found[-1]["leans_to"] == "dose -> response"
+    assert len({each["leans_to"] for each in found}) == 1
+    command.refuses("--error-rate 0.01 is not between", words, "0.01")

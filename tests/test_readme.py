@@ -91,6 +91,7 @@ def test_links_and_paths_exist() -> None:
             "search_peers",
             "synthetic_peers",
             "pairs",
+            "neither",
             "pairs_published",
             "kusner_table2",
             "local_frontier",

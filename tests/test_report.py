@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+import re
 import sys
 from collections import Counter
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,14 +23,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxcd
-from jaxcd.discovery import EdgeConfidence
-from jaxcd.errors import GraphError, OptionError
+from jaxcd import report
+from jaxcd.api import Algorithm
+from jaxcd.discovery import DiscoveryResult, EdgeConfidence
+from jaxcd.errors import DataError, FormatError, GraphError, OptionError
 from jaxcd.graphs import Mark, MixedGraph, from_dot, random_dag
-from jaxcd.plotting import comparison_figure, comparison_png, graph_figure, graph_png, plot_graph
+from jaxcd.plotting import (
+    comparison_figure,
+    comparison_png,
+    graph_figure,
+    graph_png,
+    graph_svg,
+    plot_graph,
+)
 from jaxcd.plotting.layout import layered_layout
+from jaxcd.privacy.budget import unit_words
 from jaxcd.privacy.certificate import Certified
 from jaxcd.report import FILES, check_folder, grouped_ledger, metrics_json, write_report
-from tests.helpers import SEEDS, refused
+from tests.helpers import SEEDS, measured, refused, simulated
 
 EVIL = '<script>alert("x")</script> & \'$y$'
 PAG = MixedGraph.from_edges(["a", "b", "c", "d", "e"], ["a o-> b", "b <-> c", "c o-o d", "a --> d"])
@@ -306,6 +319,18 @@ class _Page(HTMLParser):
         self.text += data
 
 
+def _only_its_own_script(folder: Path) -> None:
+    """One script, which the page's policy names by its digest, and which asks for nothing."""
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    assert script == (Path(report.__file__).parent / "page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert f"script-src 'sha256-{digest}'" in policy and "default-src 'none'" in policy
+    assert _Page(text).tags.count("script") == 1
+    assert not re.search(r"fetch|XMLHttp|import|eval|innerHTML|https?:", script)
+
+
 def _strict(path: Path) -> Any:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is not JSON")
@@ -355,9 +380,14 @@ def test_files_hold_the_result(secure: jaxcd.DiscoveryResult, tmp_path: Path) ->
         for name, value in page.attributes
         if name in ("src", "href", "srcset", "data", "action")
     ]
-    assert len(sources) == 1 and sources[0].startswith("data:image/png;base64,")
-    assert base64.b64decode(sources[0].split(",", 1)[1]) == (folder / "graph.png").read_bytes()
-    assert not {"script", "link", "iframe", "object", "form"} & set(page.tags)
+    assert len(sources) == 1 and sources[0].startswith("data:image/svg+xml;base64,")
+    assert base64.b64decode(sources[0].split(",", 1)[1]) == graph_svg(
+        secure.graph,
+        truth=truth,
+        strengths=None if secure.confidence is None else secure.confidence.adjacency,
+    )
+    assert not {"link", "iframe", "object", "form"} & set(page.tags)
+    _only_its_own_script(folder)
     for words in (
         "fixed before the data was read",
         "What is and is not guaranteed",
@@ -410,9 +440,8 @@ def test_a_report_tells_how_sure_the_edges_are(
         i, j = names.index(a), names.index(b)
         assert pair["adjacent"] == confidence.adjacency[i, j] and pair["forward"] == directed[i, j]
     page = _Page((folder / "report.html").read_text(encoding="utf-8"))
-    assert (
-        "Confidence in the edges" in page.text and EVIL in page.text and "script" not in page.tags
-    )
+    assert "Confidence in the edges" in page.text and EVIL in page.text
+    _only_its_own_script(folder)
     assert all(f"{pair['adjacent']:.2f}" in page.text for pair in content["confidence"]["pairs"])
     assert (folder / "graph.png").read_bytes() != (
         tmp_path / "plain" / "graph.png"
@@ -487,7 +516,8 @@ def _stub(names: list[str], **changes: Any) -> _Stub:
 def test_names_are_escaped(tmp_path: Path) -> None:
     result = _stub([EVIL, "b<i>", "c&amp;"])
     page = _Page((write_report(result, tmp_path / "x") / "report.html").read_text(encoding="utf-8"))
-    assert not {"script", "i"} & set(page.tags)
+    assert "i" not in page.tags
+    _only_its_own_script(tmp_path / "x")
     assert page.text.count(EVIL) >= 5 and "c&amp;" in page.text
     assert "exhausted" in page.text.lower()
 
@@ -510,7 +540,8 @@ def test_a_text_that_calls_itself_html_is_escaped(tmp_path: Path) -> None:
     }
     folder = write_report(_stub(names, info=info), tmp_path / "x")
     page = _Page((folder / "report.html").read_text(encoding="utf-8"))
-    assert not {"script", "u", "i"} & set(page.tags)
+    assert not {"u", "i"} & set(page.tags)
+    _only_its_own_script(folder)
     assert "<b>{{ 7 * 7 }}</b>" in page.text and "{% raw %}" in page.text and "49" not in page.text
     assert page.text.count(EVIL) >= 5
 
@@ -591,3 +622,184 @@ def test_a_failure_leaves_nothing(
     monkeypatch.setattr(Path, "write_bytes", full)
     refused(OSError, "No space", write_report, secure, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
+
+
+# ---- the page for a privacy office, and what is read back
+
+
+def _office(folder: Path) -> dict[str, str]:
+    """The lines of the table for the privacy office."""
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    table = text[text.index("For the file of the privacy office") :]
+    table = table[: table.index("</table>")]
+    return {
+        name: unescape(value)
+        for name, value in re.findall(r"<tr><td>(.*?)</td><td>(.*?)</td></tr>", table)
+    }
+
+
+def test_the_page_has_what_a_privacy_office_files(tmp_path: Path) -> None:
+    budget = jaxcd.Budget(2.0, 1e-6, max_rows_per_person=3)
+    run = _run(budget=budget, n_confidence_draws=0)
+    folder = write_report(run, tmp_path / "x", command="jaxcd discover 'a.csv'", date="2026-01-31")
+    lines = _office(folder)
+    assert lines["date"] == "2026-01-31" and lines["command"] == "jaxcd discover 'a.csv'"
+    assert f"jaxcd {run.certificate()['versions']['jaxcd']}" in lines["software"]
+    assert lines["unit"] == unit_words(budget) == "a person with up to 3 rows"
+    assert lines["relation"].startswith("replace-one")
+    assert lines["budget"].startswith("epsilon = 2, delta = 1e-06, fixed before") and (
+        "; proved;" in lines["budget"]
+    )
+    assert lines["domain"] == "5 declared columns" and "number of rows" in lines["taken as public"]
+    page = _Page((folder / "report.html").read_text(encoding="utf-8"))
+    for words in ("Found: In a table of 200 rows and 5 columns, ", "How sure: ", "Price: "):
+        assert words in page.text
+    # every column with its levels stands in the folded domain
+    for name in run.graph.names:
+        assert f"<td>{name}</td><td>categorical</td>" in (folder / "report.html").read_text()
+    assert page.tags.count("details") == 4  # ledger, domain, settings, separating sets
+    assert _office(_run(budget=jaxcd.NO_PRIVACY).save(tmp_path / "y"))["budget"] == "none"
+    # the same result on the same day gives the same page
+    again = write_report(run, tmp_path / "z", command="jaxcd discover 'a.csv'", date="2026-01-31")
+    for name in FILES:
+        assert (folder / name).read_bytes() == (again / name).read_bytes()
+
+
+@pytest.mark.parametrize("accounting", list(jaxcd.privacy.Accounting))
+def test_no_field_contradicts_another(accounting: Any, tmp_path: Path) -> None:
+    """What was spent has no claim of its own, and Gaussian events no epsilon."""
+    run = _run(budget=jaxcd.Budget(1.0, 1e-6, accounting=accounting), algorithm=Algorithm.PC)
+    privacy = _strict(run.save(tmp_path / "x") / "privacy.json")
+    assert privacy["guarantee"]["proven"] is True and "proven" not in privacy["spent"]
+    assert privacy["spent"]["epsilon"] <= privacy["guarantee"]["epsilon"]
+    assert not re.search(r"\binf\b", (tmp_path / "x" / "privacy.json").read_text())
+    assert any("epsilon" not in row for row in privacy["ledger"])  # there is Gaussian noise
+    assert not re.search(r"\binf\b", (tmp_path / "x" / "report.html").read_text())
+
+
+def test_a_delta_that_is_too_large_is_told_everywhere(tmp_path: Path) -> None:
+    words = "is not below 1 / 200 rows"
+    with pytest.warns(jaxcd.errors.PrivacyWarning, match=words):
+        run = _run(budget=jaxcd.Budget(1.0, 0.01))
+    folder = run.save(tmp_path / "x")
+    assert words in _strict(folder / "privacy.json")["warnings"][0]
+    assert words in _office(folder)["warnings"]
+    data = np.random.default_rng(0).uniform(size=(2, 200))
+    with pytest.warns(jaxcd.errors.PrivacyWarning, match=words):
+        pair = jaxcd.reci(*data, budget=jaxcd.Budget(1.0, 0.01), bounds=((0, 1), (0, 1)))
+    assert words in pair.certificate()["warnings"][0]
+
+
+def test_what_is_recommended_with_a_warning_is_reported_with_it(tmp_path: Path) -> None:
+    data = jaxcd.networks.load("asia").sample(60, key=jax.random.key(0))
+    budget = jaxcd.Budget(0.01)
+    expected = jaxcd.recommend(data.domain, 60, budget=budget).warning
+    assert expected is not None
+    run = jaxcd.discover(data, budget=budget, noise=simulated())
+    assert run.info["warnings"] == (expected,)
+    assert expected in _office(run.save(tmp_path / "x"))["warnings"]
+
+
+def _runs() -> dict[str, DiscoveryResult]:
+    """A run of each kind whose info is of another shape."""
+    pc, tree = Algorithm.PC, Algorithm.TREE
+    rng = np.random.default_rng(0)
+    numeric = measured(rng.normal(size=(200, 3)), -3.0, 3.0)
+    return {
+        "release": _release_run(),
+        "pc": _run(noise=simulated(), algorithm=pc),
+        "fci": _run(noise=simulated(), algorithm=Algorithm.FCI),
+        "tree": jaxcd.discover(
+            numeric, budget=jaxcd.Budget(1.0, 1e-6), noise=simulated(), algorithm=tree
+        ),
+        "no privacy": _run(budget=jaxcd.NO_PRIVACY, algorithm=pc),
+    }
+
+
+def _release_run() -> DiscoveryResult:
+    data = jaxcd.networks.load("earthquake").sample(50_000, key=jax.random.key(0))
+    return jaxcd.discover(data, budget=jaxcd.Budget(1.0), noise=simulated(), n_confidence_draws=3)
+
+
+@pytest.mark.parametrize("kind", ["release", "pc", "fci", "tree", "no privacy"])
+def test_a_saved_result_is_read_back_whole(kind: str, tmp_path: Path) -> None:
+    run = _runs()[kind]
+    found = DiscoveryResult.load(run.save(tmp_path / "x"))
+    for name in ("graph", "separating_sets", "cost", "spent", "exhausted", "info"):
+        assert getattr(found, name) == getattr(run, name), name
+    assert type(found.info["ledger"]) is type(run.info["ledger"])
+    assert (found.confidence is None) == (run.confidence is None)
+    if run.confidence is not None and found.confidence is not None:
+        np.testing.assert_array_equal(found.confidence.adjacency, run.confidence.adjacency)
+        assert found.confidence.method == run.confidence.method
+    assert found.certificate() == run.certificate()
+    # and written again it is the same, on the same day
+    for name in FILES:
+        first = write_report(found, tmp_path / "y", date="2026-01-31", force=True) / name
+        second = write_report(run, tmp_path / "z", date="2026-01-31", force=True) / name
+        assert first.read_bytes() == second.read_bytes(), name
+
+
+def test_the_versions_of_a_result_stay_those_that_made_it(tmp_path: Path) -> None:
+    run = replace(_release_run(), made_with={"jaxcd": "0.0.1", "python": "3.1"})
+    found = DiscoveryResult.load(run.save(tmp_path / "x"))
+    assert found.certificate()["versions"] == {"jaxcd": "0.0.1", "python": "3.1"}
+
+
+def test_a_folder_that_was_changed_is_refused(tmp_path: Path) -> None:
+    refused(DataError, "there is no file", DiscoveryResult.load, tmp_path)
+    folder = _release_run().save(tmp_path / "x")
+    for name, old, new in (
+        ("privacy.json", '"epsilon": 1.0', '"epsilon": 0.1'),
+        ("graph.json", "-->", "<--"),
+        ("result.json", '"proven": false', '"proven": true'),
+    ):
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new, 1))
+        refused(FormatError, "contradict each other", DiscoveryResult.load, folder)
+        (folder / name).write_text(text)
+    (folder / "result.json").write_text("{}")
+    refused(FormatError, "is damaged", DiscoveryResult.load, folder)
+    (folder / "result.json").write_text("{")
+    refused(FormatError, "is no JSON", DiscoveryResult.load, folder)
+
+
+def test_lines_of_less_probable_edges_are_broken() -> None:
+    names = ["a", "b", "c", "d"]
+    graph = MixedGraph.from_edges(names, ["a --> b", "b --> c", "c --- d"])
+    strengths = _strengths({(0, 1): 0.9, (1, 2): 0.5, (2, 3): 0.49}, 4)
+    lines = graph_figure(graph, strengths=strengths).axes[0].lines
+    order = [(edge.a, edge.b) for edge in graph.edges()]
+    patterns = {pair: line._dash_pattern[1] for pair, line in zip(order, lines, strict=True)}
+    assert patterns["a", "b"] is None
+    assert None not in (patterns["b", "c"], patterns["c", "d"])
+    assert patterns["b", "c"] != patterns["c", "d"]
+
+
+def test_a_wide_graph_is_shown_as_a_matrix_too(tmp_path: Path) -> None:
+    dag = random_dag(60, expected_degree=2, seed=1)
+    names = [str(name) for name in dag]
+    graph = MixedGraph.from_edges(names, [f"{a} --> {b}" for a, b in dag.edges])
+    text = (
+        write_report(_stub(names[:3], graph=graph, separating_sets={}), tmp_path / "x")
+        / "report.html"
+    ).read_text()
+    (matrix,) = re.findall(r'<svg class="matrix".*?</svg>', text, re.DOTALL)
+    shown = {unescape(words) for words in re.findall(r"<title>(.*?)</title>", matrix)}
+    for a, b in dag.edges:
+        assert {f"{a} --> {b}", f"{b} <-- {a}"} <= shown
+    assert len(shown) == 60 + 2 * dag.number_of_edges()
+    # at the crossing of row and column: row a, column b
+    at = {
+        name: float(y) for y, name in re.findall(r'y="([\d.]+)" text-anchor="end">([^<]*)<', matrix)
+    }
+    for x, y, words in re.findall(
+        r'<text x="(\d+)" y="(\d+)" text-anchor="middle">[^<]*<title>(.*?)</title>', matrix
+    ):
+        first, _, second = unescape(words).split(" ")
+        assert (float(y), float(x) + 4) == (at[first], at[second])
+    assert (
+        '<svg class="matrix"'
+        not in (write_report(_stub(["a", "b", "c"]), tmp_path / "y") / "report.html").read_text()
+    )

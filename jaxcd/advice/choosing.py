@@ -72,6 +72,7 @@ class Choice:
         reasons: why, one sentence each.
         kind: of release, else None.
         tree: the options of ``Algorithm.TREE``, which has its own mechanism, else None.
+        warnings: what :func:`jaxcd.recommend` warns of.
     """
 
     test: CITest | None
@@ -80,6 +81,7 @@ class Choice:
     algorithm: Algorithm = Algorithm.PC
     kind: ReleaseKind | None = None
     tree: TreeOptions | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:

@@ -7,8 +7,10 @@ stderr.
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Sequence
@@ -64,7 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.simplefilter("once", PrivacyWarning)
             warnings.showwarning = _warn
             code = app(
-                args=None if argv is None else list(argv), prog_name="jaxcd", standalone_mode=False
+                args=None if argv is None else list(argv),
+                prog_name="jaxcd",
+                standalone_mode=False,
+                obj=shlex.join(["jaxcd", *(sys.argv[1:] if argv is None else argv)]),
             )
         sys.stdout.flush()
         if code == _INTERRUPTED:  # some versions of typer turn an interrupt into this code
@@ -130,6 +135,7 @@ def _jaxcd(
 
 @app.command()
 def discover(
+    context: typer.Context,
     file: Annotated[Path | None, argument("Table: .csv, .csv.gz or .parquet.")] = None,
     domain: Annotated[
         Path | None, option("Domain file: the declared levels and bounds of FILE's columns.")
@@ -234,6 +240,7 @@ def discover(
     from jaxcd.cli import options, paid, running, screen
     from jaxcd.report import check_folder, write_report
 
+    today = datetime.date.today().isoformat()  # before the data is read
     # Everything that can be refused is refused before the data is read, and so before anything is
     # spent.
     if force and out is None and release_out is None:
@@ -305,7 +312,7 @@ def discover(
         elif quiet and not as_json:
             print(run.graph)
         if out is not None:
-            write_report(run, out, truth=loaded.truth, force=force)
+            write_report(run, out, truth=loaded.truth, force=force, command=context.obj, date=today)
         if talkative and out is not None:
             screen.show_files(out)
         if talkative and release_out is not None:

@@ -31,6 +31,8 @@ def kept() -> Iterator[None]:
         receipt = receipt_of(error)
         if receipt is not None:
             _save(receipt)
+        elif isinstance(error, KeyboardInterrupt):
+            print("jaxcd: nothing was spent", file=sys.stderr)
         raise
 
 

@@ -16,6 +16,7 @@ from rich.text import Text
 import jaxcd
 from jaxcd.api import Choice
 from jaxcd.cli.options import Loaded
+from jaxcd.discovery import EdgeConfidence
 from jaxcd.report import FILES, graph_json, grouped_ledger, metrics_json
 
 __all__ = [
@@ -50,7 +51,9 @@ def _line(console: Console, label: str, words: str) -> None:
 
 
 class Progress:
-    """The levels of a search on stderr: a bar on a terminal, else a line a level."""
+    """The levels of a search, or the steps of a run on a release, on stderr: a bar on a terminal,
+    else a line each.
+    """
 
     def __init__(self, shown: bool, *, max_level: int | None) -> None:
         self._shown = shown
@@ -69,17 +72,15 @@ class Progress:
                 transient=True,
             )
             self._bar.start()
-            self._task = self._bar.add_task("level 0", total=self._n_levels)
+            self._task = self._bar.add_task("starting", total=self._n_levels)
         return self
 
     def report(self, level: Any) -> None:
-        """Shows one LevelRecord."""
-        words = str(level)
+        """Shows a LevelRecord, or a Step."""
+        words, (done, total) = str(level), level.progress
         if self._bar is not None:
             self._bar.update(
-                self._task,
-                completed=level.level + 1,
-                description=f"{words}; level {level.level + 1}",
+                self._task, completed=done, total=total or self._n_levels, description=words
             )
         elif self._shown:
             print(words, file=sys.stderr, flush=True)
@@ -105,6 +106,8 @@ def show_plan(
     for reason in choice.reasons:
         label, _, words = reason.partition(": ")
         _line(console, label, words)
+    for words in choice.warnings:
+        _line(console, "warning", words)
     if knowledge is not None:
         _line(console, "knowledge", f"{knowledge}, which must not come from the data")
     if choice.alpha is not None:
@@ -139,6 +142,8 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded | None = None) -> Non
     for line in str(run.graph).splitlines():
         console.print(f"  {line}")
     console.print()
+    if run.confidence is not None:
+        _show_confidence(console, run.graph, run.confidence)
     _line(console, "guarantee", str(run.cost))
     if not math.isinf(run.cost.epsilon):
         n_events = sum(row["count"] for row in grouped_ledger(run.info["ledger"]))
@@ -166,6 +171,29 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded | None = None) -> Non
             console.print(
                 f"  {label:<14}{score['f1']:7.3f}{score['precision']:11.3f}{score['recall']:8.3f}"
             )
+
+
+def _show_confidence(console: Console, graph: jaxcd.MixedGraph, confidence: EdgeConfidence) -> None:
+    """How sure the edges are, and what the numbers are."""
+    rows = confidence.table(graph)
+    edges = [graph.edge(row.a, row.b) for row in rows]
+    words = [
+        f"{row.a}  {row.b}  (not found)" if edge is None else str(edge)
+        for row, edge in zip(rows, edges, strict=True)
+    ]
+    width = max(map(len, words), default=0)
+    directions = any(row.forward is not None for row in rows)
+    console.print(Text("Confidence in the edges", style="bold"))
+    if directions:
+        console.print(f"  {'':<{width}}  joined     -->     <--     ---")
+    for text, row in zip(words, rows, strict=True):
+        shares = (row.adjacent, row.forward, row.backward, row.undirected)
+        console.print(
+            f"  {text:<{width}}"
+            + "".join("" if share is None else f"{share:8.2f}" for share in shares)
+        )
+    console.print(f"  ({confidence.method})")
+    console.print()
 
 
 def show_files(folder: Path) -> None:
@@ -225,19 +253,16 @@ def warn(run: jaxcd.DiscoveryResult) -> None:
 
 
 def show_guarantees(guarantees: Iterable[Any]) -> None:
-    """The table of all mechanisms."""
+    """The table of all mechanisms: each claim with what it assumes and where its proof stands."""
     console = Console(markup=False, highlight=False, emoji=False)
     table = Table(show_lines=False, box=None, pad_edge=False, header_style="bold")
-    for heading in ("mechanism", "proved", "claim", "proof, or why there is none"):
+    for heading in ("mechanism", "proved", "claim, what it assumes, and its proof"):
         table.add_column(heading, overflow="fold")
     for guarantee in guarantees:
         proved = Text(
             "yes" if guarantee.proven else "NO", style="green" if guarantee.proven else "red"
         )
-        table.add_row(guarantee.mechanism, proved, guarantee.claim, guarantee.proof)
+        proof = "proof" if guarantee.proven else "no proof"
+        words = f"{guarantee.claim}\nassumes: {guarantee.assumptions}\n{proof}: {guarantee.proof}\n"
+        table.add_row(guarantee.mechanism, proved, words)
     console.print(table)
-    assumptions = {
-        guarantee.assumptions for guarantee in guarantees if guarantee.assumptions != "-"
-    }
-    for words in sorted(assumptions, key=len):
-        console.print(f"Assumed: {words}.")

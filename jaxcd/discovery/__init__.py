@@ -16,7 +16,7 @@ from jaxcd.discovery.released import (
     search_release,
     search_second_moments,
 )
-from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
+from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass, Step
 from jaxcd.discovery.score.equivalence_search import EquivalenceSearch, equivalence_search
 from jaxcd.discovery.score.ges import GreedySearch, ges, greedy_equivalence_search
 from jaxcd.discovery.score.limits import oriented_by_knowledge
@@ -38,6 +38,7 @@ __all__ = [
     "OrientedPag",
     "PairConfidence",
     "SearchPass",
+    "Step",
     "StructurePrior",
     "dag_to_pag",
     "decision_confidence",

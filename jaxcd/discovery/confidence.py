@@ -28,7 +28,7 @@ from scipy import special
 from jaxcd.checks import check_whole
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.released import search_release
-from jaxcd.discovery.result import DiscoveryResult
+from jaxcd.discovery.result import DiscoveryResult, Step
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import MixedGraph, consistent_extension
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
@@ -52,6 +52,7 @@ def edge_confidence(
     seed: int = 0,
     kind: ReleaseKind | None = None,
     search: Search | None = None,
+    progress: Callable[[Step], None] = lambda step: None,
 ) -> EdgeConfidence:
     r"""How often the edges of a released graph would return, by a parametric bootstrap of release
     and search.
@@ -79,6 +80,7 @@ def edge_confidence(
             not the defaults (marginals; public centres and scales of second moments); features need
             none.
         search: how a release is searched; None reads search and options off ``run``.
+        progress: is called with a Step before each draw.
 
     Returns:
         The shares; equal arguments give equal shares.
@@ -124,6 +126,7 @@ def edge_confidence(
     draw_again = release.redraw(_member(release, run.graph), kind=kind)
     adjacent, directed = np.zeros((2, len(release.names), len(release.names)))
     for draw in range(n_draws):
+        progress(Step("confidence", (draw, n_draws)))
         graph = search(draw_again(jax.random.fold_in(jax.random.key(seed), draw))).graph.reordered(
             release.names
         )

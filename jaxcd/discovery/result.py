@@ -14,7 +14,7 @@ from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import PrivacyCost
 from jaxcd.privacy.certificate import Certified
 
-__all__ = ["DiscoveryResult", "LevelRecord", "SearchPass"]
+__all__ = ["DiscoveryResult", "LevelRecord", "SearchPass", "Step"]
 
 
 class SearchPass(enum.Enum):
@@ -40,11 +40,38 @@ class LevelRecord:
     n_separated: int
     search_pass: SearchPass = SearchPass.NEIGHBORS
 
+    @classmethod
+    def of_json(cls, *, search_pass: str, **fields: Any) -> LevelRecord:
+        """A record of its fields as a file has them."""
+        return cls(search_pass=SearchPass(search_pass), **fields)
+
+    @property
+    def progress(self) -> tuple[int, int | None]:
+        """Levels done, and of how many: nobody knows."""
+        return self.level + 1, None
+
     def __str__(self) -> str:
         place = "" if self.search_pass is SearchPass.NEIGHBORS else f" of {self.search_pass.value}"
         return (
             f"level {self.level}{place}: {self.n_asked} pairs asked, {self.n_separated} separated"
         )
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a run on a release: what is done now, for a bar of progress.
+
+    Args:
+        words: what is done.
+        progress: steps of this kind that are done, and of how many.
+    """
+
+    words: str
+    progress: tuple[int, int | None]
+
+    def __str__(self) -> str:
+        done, total = self.progress
+        return self.words if total is None else f"{self.words} ({done + 1} of {total})"
 
 
 @dataclass(frozen=True)
@@ -66,6 +93,8 @@ class DiscoveryResult(Certified):
             (:meth:`with_confidence`).
         again: the same search, as a function of any release of the same columns; None where the
             search was not on a release.
+        made_with: of a result that was read from a folder, the versions of the software that made
+            it; None: those that run now.
 
     Example:
         >>> import jax, jaxcd
@@ -89,6 +118,7 @@ class DiscoveryResult(Certified):
     info: Mapping[str, Any] = field(default_factory=dict)
     confidence: EdgeConfidence | None = None
     again: Callable[[Any], DiscoveryResult] | None = field(default=None, repr=False, compare=False)
+    made_with: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "separating_sets", FrozenDict(self.separating_sets))
@@ -133,8 +163,8 @@ class DiscoveryResult(Certified):
     def save(
         self, folder: str | Path, *, truth: MixedGraph | None = None, force: bool = False
     ) -> Path:
-        """Writes graph.png, graph.json, graph.dot, privacy.json and report.html; returns the
-        folder.
+        """Writes graph.png, graph.json, graph.dot, privacy.json, result.json and report.html;
+        returns the folder, which :meth:`load` reads.
 
         Args:
             truth: a graph to compare with in the report.
@@ -146,3 +176,30 @@ class DiscoveryResult(Certified):
         from jaxcd.report import write_report
 
         return write_report(self, folder, truth=truth, force=force)
+
+    @staticmethod
+    def load(folder: str | Path) -> DiscoveryResult:
+        """Reads what :meth:`save` wrote: graph, separating sets, cost, spent, info and confidence
+        are equal to what was saved; ``again`` is None.
+
+        Args:
+            folder: of a report.
+
+        Raises:
+            DataError: a file is missing.
+            FormatError: a file is not what ``save`` writes, or two of them contradict each other.
+
+        Example:
+            >>> import jax, jaxcd, tempfile, pathlib
+            >>> data = jaxcd.networks.load("cancer").sample(2_000, key=jax.random.key(0))
+            >>> run = jaxcd.discover(data, budget=jaxcd.NO_PRIVACY)
+            >>> folder = run.save(pathlib.Path(tempfile.mkdtemp()) / "cancer")
+            >>> jaxcd.discovery.DiscoveryResult.load(folder).graph == run.graph
+            True
+        """
+        from jaxcd.report import read_result
+
+        found: DiscoveryResult = read_result(
+            folder, result=DiscoveryResult, confidence=EdgeConfidence, level=LevelRecord.of_json
+        )
+        return found

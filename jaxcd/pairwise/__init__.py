@@ -1,5 +1,6 @@
 """Cause or effect: which of two variables causes the other."""
 
+from jaxcd.pairwise.abstaining import or_neither
 from jaxcd.pairwise.accuracy import PairAccuracy, pair_accuracy, pair_accuracy_of
 from jaxcd.pairwise.anm import anm, anm_batch
 from jaxcd.pairwise.anm_scores import (
@@ -65,6 +66,7 @@ __all__ = [
     "cds",
     "challenge",
     "igci",
+    "or_neither",
     "over_pairs",
     "pair_accuracy",
     "pair_accuracy_of",

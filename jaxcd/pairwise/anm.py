@@ -84,7 +84,7 @@ def anm(
     y: ArrayLike,
     *,
     budget: Budget | NoPrivacy,
-    key: jax.Array,
+    key: jax.Array | None = None,
     score: AnmScore | None = None,
     noise: NoiseSource | None = None,
     ledger: PrivacyFilter | None = None,
@@ -107,7 +107,7 @@ def anm(
         x: one number a record, n at least 8.
         y: one number a record, as many as x.
         budget: spent whole; or ``jaxcd.NO_PRIVACY``.
-        key: a typed key; it draws the split, and is public.
+        key: a typed key, which draws the split and is public; None where there is no split.
         score: :class:`HSICScore` (default), :class:`SpearmanScore`, :class:`KendallScore` or
             :class:`LogIQRScore`.
         noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
@@ -377,7 +377,7 @@ def _plan(
 
 def _run(
     pairs: Sequence[tuple[ArrayLike, ArrayLike]],
-    keys: Sequence[jax.Array],
+    keys: Sequence[jax.Array | None],
     budgets: Sequence[Budget | NoPrivacy],
     score: AnmScore | None,
     noise: NoiseSource | None,
@@ -403,9 +403,10 @@ def _run(
     _check_options(score, protect, release, budget, test_share, numbers)
     known = [check_bounds(each, private=private) for each in bounds]
     columns = [check_pair(x, y, private=private) for x, y in pairs]
-    for key in keys:
-        _check_key(key)
     plans = [_plan(len(x), private, protect, test_share, penalty, norm_bound) for x, _ in columns]
+    for key, plan in zip(keys, plans, strict=True):
+        if key is not None or not plan.joint:
+            _check_key(key)
     ready = [
         pair
         if edges is None

@@ -129,13 +129,14 @@ class DirectionColumns:
 
 
 def split_rows(
-    key: jax.Array, n_samples: int, *, n_test: int, joint: bool
+    key: jax.Array | None, n_samples: int, *, n_test: int, joint: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Masks of the training and the test rows, bool (n,): drawn from the public key, without the
     data.
     """
     if joint:
         return np.ones(n_samples, bool), np.ones(n_samples, bool)
+    assert key is not None
     order = np.random.default_rng(
         np.asarray(jax.random.key_data(key)).ravel().tolist()
     ).permutation(n_samples)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["graph_figure", "graph_png", "plot_graph"]
+__all__ = ["STYLES", "graph_figure", "graph_png", "graph_svg", "plot_graph"]
 
 _FONT_SIZE = 10.0  # points, in a figure of the drawing's own size
 _BOX_HEIGHT = 0.34  # inches, like the next ones
@@ -31,6 +31,13 @@ _LONGEST_LABEL = 28
 LEGEND_WIDTH, LEGEND_HEIGHT = 6.2, 0.3
 _LINE_WIDTH = 1.3  # points
 _THINNEST, _THICKEST = 0.4, 2.6  # of edges with the probabilities 0 and 1, where these are shown
+
+STYLES: tuple[tuple[float, str, Any], ...] = (
+    (0.9, "solid", "-"),
+    (0.5, "dashed", (0, (4, 2))),
+    (0.0, "dotted", (0, (1, 1.6))),
+)
+"""From which probability on the line of an edge has which style, where probabilities are shown."""
 
 _BLACK, _BLUE, _RED, _GREY = "#1a1a1a", "#1f6fb4", "#d0211c", "#8a8a8a"
 
@@ -73,8 +80,9 @@ def plot_graph(
             are missing dashed grey, with a legend.
         highlight: Names of nodes that are drawn in another colour.
         strengths: For every two nodes the probability that they are adjacent, symmetric (d, d) in
-            [0, 1], in the order of the names: the more probable an edge, the thicker its line.
-            None draws all lines alike, as missing edges always are.
+            [0, 1], in the order of the names: the more probable an edge, the thicker its line,
+            which is solid from .9 on, dashed from .5 on and dotted below.  None draws all lines
+            alike, as missing edges always are.
 
     Returns:
         The axes; ``.figure.savefig(...)`` writes the picture.
@@ -153,6 +161,33 @@ def graph_png(
     return png(graph_figure(graph, truth=truth, strengths=strengths), dpi=dpi)
 
 
+def graph_svg(
+    graph: MixedGraph, *, truth: MixedGraph | None = None, strengths: ArrayLike | None = None
+) -> bytes:
+    """The drawing of :func:`plot_graph` as the content of an SVG file, which can be enlarged; names
+    are drawn as shapes, so that no reader needs a font.
+
+    Args:
+        graph: as for :func:`plot_graph`.
+        truth: as for :func:`plot_graph`.
+        strengths: as for :func:`plot_graph`.
+
+    Returns:
+        The bytes of the file; equal graphs give equal files.
+    """
+    import io
+
+    from matplotlib import rc_context
+
+    figure, buffer = graph_figure(graph, truth=truth, strengths=strengths), io.BytesIO()
+    with warnings.catch_warnings(), rc_context({"svg.hashsalt": "jaxcd", "svg.fonttype": "path"}):
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(
+            buffer, format="svg", facecolor="white", metadata={"Date": None, "Creator": None}
+        )
+    return buffer.getvalue()
+
+
 def png(figure: Figure, *, dpi: int) -> bytes:
     """The content of a PNG file with the figure; equal figures give equal files."""
     import io
@@ -227,7 +262,9 @@ def paint(
     scale = float(min(extent.width / size[0], extent.height / size[1]) / ax.figure.dpi)
     for edge, kind in edges:
         own = None if widths is None or kind is MISSING else widths.get(frozenset((edge.a, edge.b)))
-        _draw_edge(ax, placed, edge, kind, scale, width=_LINE_WIDTH if own is None else own)
+        style = (0, (4, 3)) if kind.dashed else "-" if own is None else _style(own)
+        width = _LINE_WIDTH if own is None else own
+        _draw_edge(ax, placed, edge, kind, scale, width=width, style=style)
     for v, label in enumerate(placed.labels):
         _draw_node(ax, layout.centers[v], placed.widths[v], label, scale, highlighted=v in marked)
     return scale
@@ -273,6 +310,12 @@ def line_widths(
         + (_THICKEST - _THINNEST) * float(values[graph.index(edge.a), graph.index(edge.b)])
         for edge in graph.edges()
     }
+
+
+def _style(width: float) -> Any:
+    """The style of the line of a probability, from its width."""
+    probability = (width - _THINNEST) / (_THICKEST - _THINNEST)
+    return next(style for least, _, style in STYLES if probability >= least - 1e-9)
 
 
 def compared_edges(graph: MixedGraph, truth: MixedGraph | None) -> list[tuple[Edge, Kind]]:
@@ -369,7 +412,7 @@ def _draw_node(
 
 
 def _draw_edge(
-    ax: Axes, placed: Placed, edge: Edge, kind: Kind, scale: float, *, width: float
+    ax: Axes, placed: Placed, edge: Edge, kind: Kind, scale: float, *, width: float, style: Any
 ) -> None:
     from matplotlib.patches import Circle, Polygon
 
@@ -383,7 +426,7 @@ def _draw_edge(
         return
     first, last = np.flatnonzero(outside)[[0, -1]]
     line = route[first : last + 1]
-    style = {"color": kind.color, "zorder": 2}
+    look = {"color": kind.color, "zorder": 2}
     # the line is turned around in between, so that each mark is at its end
     for mark in (edge.mark_a, edge.mark_b):
         line = line[::-1]
@@ -394,7 +437,7 @@ def _draw_edge(
             across = np.array([-along[1], along[0]]) * _ARROW_WIDTH / 2
             base = tip - along * _ARROW_LENGTH
             ax.add_patch(
-                Polygon([tip, base + across, base - across], closed=True, linewidth=0, **style)
+                Polygon([tip, base + across, base - across], closed=True, linewidth=0, **look)
             )
         elif mark is Mark.CIRCLE:
             along = line[-1] - _shortened(line, _CIRCLE_RADIUS)[-1]
@@ -416,7 +459,7 @@ def _draw_edge(
         color=kind.color,
         linewidth=width * scale,
         zorder=1 if kind.dashed else 2,
-        linestyle=(0, (4, 3)) if kind.dashed else "-",
+        linestyle=style,
         solid_capstyle="round",
     )
 

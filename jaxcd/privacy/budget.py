@@ -40,6 +40,9 @@ class Accounting(Enum):
     numbers for the same promise, from Gaussian noise that is rounded."""
 
 
+ONE_ROW = "one row"
+"""The unit of a budget that says nothing else."""
+
 MOST_GAUSSIAN_EPSILON = 2.0**20
 """The largest epsilon of a budget with Gaussian accounting: why is said in
 :mod:`jaxcd.privacy.rounded_gaussian`.
@@ -158,9 +161,17 @@ def delta_warning(epsilon: float, delta: float, n_samples: int | None) -> str | 
     )
 
 
-def _terms(promise: Budget | PrivacyCost) -> str:
+def unit_words(promise: Budget | PrivacyCost) -> str:
+    """Whom a budget or a cost protects, in words: the one place that pages, certificates and
+    printed lines take them from.
+    """
     rows = promise.max_rows_per_person
-    person = "" if rows == 1 else f", a person with up to {rows} rows"
+    return ONE_ROW if rows == 1 else f"a person with up to {rows} rows"
+
+
+def _terms(promise: Budget | PrivacyCost) -> str:
+    unit = unit_words(promise)
+    person = "" if unit == ONE_ROW else f", {unit}"
     gaussian = promise.accounting is Accounting.GAUSSIAN
     return f"{promise.relation.value}{person}{', Gaussian accounting' if gaussian else ''}"
 

@@ -21,17 +21,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .budget import Accounting, PrivacyCost
+from .budget import Accounting, PrivacyCost, delta_warning, unit_words
 
-__all__ = [
-    "FORMAT",
-    "VERSION",
-    "Certified",
-    "certificate_digest",
-    "certificate_of",
-    "plain",
-    "unit_words",
-]
+__all__ = ["FORMAT", "VERSION", "Certified", "certificate_digest", "certificate_of", "plain"]
 
 FORMAT = "jaxcd.privacy"
 VERSION = 2
@@ -49,6 +41,7 @@ class Certified:
         was promised, charged and public.
         """
         info, noisy = self.info, not math.isinf(self.cost.epsilon)
+        made_with = getattr(self, "made_with", None)
         return certificate_of(
             cost=self.cost,
             spent=self.spent,
@@ -63,11 +56,18 @@ class Certified:
                 "settings": {
                     name: plain(value) for name, value in info.items() if name not in _APART
                 },
-                "warnings": plain(info.get("warnings", ())),
+                "warnings": plain(self._warnings()),
                 "reasons": plain(info.get("reasons", ())),
                 "levels": plain(info.get("levels", ())),
+                **({} if made_with is None else {"versions": dict(made_with)}),
             },
         )
+
+    def _warnings(self) -> tuple[str, ...]:
+        """Those of the run, and that of its delta, which every run has."""
+        found = tuple(self.info.get("warnings", ()))
+        words = delta_warning(self.cost.epsilon, self.cost.delta, self.info.get("n_samples"))
+        return found if words is None or words in found else (*found, words)
 
 
 # Parts of a result's info that have a place of their own.
@@ -115,22 +115,17 @@ def certificate_of(
 
 
 def _cost_json(cost: PrivacyCost) -> dict[str, Any]:
-    rows = cost.max_rows_per_person
     return {
         "epsilon": plain(cost.epsilon),
         "delta": cost.delta,
         "rho": cost.rho,
         "relation": cost.relation.value,
-        "unit": unit_words(rows),
-        "max_rows_per_person": rows,
+        "unit": unit_words(cost),
+        "max_rows_per_person": cost.max_rows_per_person,
         "proven": cost.proven,
         "reason": cost.reason,
         **({"accounting": "gaussian"} if cost.accounting is Accounting.GAUSSIAN else {}),
     }
-
-
-def unit_words(rows: int) -> str:
-    return "one row" if rows == 1 else f"a person with up to {rows} rows"
 
 
 def _group_json(cost: PrivacyCost, rows: int) -> dict[str, Any]:

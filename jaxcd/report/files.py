@@ -7,32 +7,35 @@
 - privacy.json: the certificate (:mod:`jaxcd.privacy.certificate`; ``jaxcd verify`` checks it), with
   exhausted, secure_noise, settings, reasons and levels of the search.  JSON has no infinity: an
   infinite epsilon is the text ``"inf"``.  ``secure_noise`` is null where no noise was asked for.
+- result.json: the rest of the result (:mod:`jaxcd.report.reading`), so that
+  ``DiscoveryResult.load(folder)`` reads it back.
 - report.html: one page that needs no other file and loads nothing.
 
-A report of a private run is post-processing of the result: it has no date and no running time,
-which are no part of what was protected.
+A report of a private run is post-processing of the result.  The page also names the day on which it
+was made and, from the command line, the command: both are public.  There is no time of the day and
+no running time, which may depend on the data.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxcd import metrics
 from jaxcd.errors import OptionError
-from jaxcd.graphs import Mark, MixedGraph
-from jaxcd.plotting import graph_png
-from jaxcd.privacy.certificate import plain
+from jaxcd.graphs import MixedGraph
+from jaxcd.plotting import graph_png, graph_svg
+from jaxcd.report.contents import graph_json, grouped_ledger, metrics_json
 from jaxcd.report.page import report_page
+from jaxcd.report.reading import result_json
 
-__all__ = ["FILES", "check_folder", "graph_json", "grouped_ledger", "metrics_json", "write_report"]
+__all__ = ["FILES", "check_folder", "write_report"]
 
-FILES = ("graph.png", "graph.json", "graph.dot", "privacy.json", "report.html")
+FILES = ("graph.png", "graph.json", "graph.dot", "privacy.json", "result.json", "report.html")
 """What :func:`write_report` writes."""
 
 
@@ -77,9 +80,15 @@ def check_folder(folder: str | Path, *, force: bool = False) -> Path:
 
 
 def write_report(
-    result: Any, folder: str | Path, *, truth: MixedGraph | None = None, force: bool = False
+    result: Any,
+    folder: str | Path,
+    *,
+    truth: MixedGraph | None = None,
+    force: bool = False,
+    command: str | None = None,
+    date: str | None = None,
 ) -> Path:
-    """Writes the five files of a report.
+    """Writes the files of a report.
 
     Everything is made before anything is written; a new folder appears under its name only when it
     is complete.
@@ -91,6 +100,8 @@ def write_report(
         truth: A graph over the same names to compare with.
         force: Whether an existing folder is written to; of what is in it, only files of the same
             names are replaced.
+        command: the line that made the result, which the page shows; None: from Python.
+        date: the day that the page shows, such as "2026-01-31"; None takes today.
 
     Returns:
         The folder.
@@ -101,22 +112,26 @@ def write_report(
     """
     path = check_folder(folder, force=force)
     confidence = getattr(result, "confidence", None)
-    picture = graph_png(
-        result.graph, truth=truth, strengths=None if confidence is None else confidence.adjacency
-    )
+    shown: dict[str, Any] = {
+        "truth": truth,
+        "strengths": None if confidence is None else confidence.adjacency,
+    }
     graph, privacy = graph_json(result), result.certificate()
     scores = None if truth is None else metrics_json(result.graph, truth)
     contents = {
-        "graph.png": picture,
+        "graph.png": graph_png(result.graph, **shown),
         "graph.json": _json_text(graph).encode(),
         "graph.dot": result.graph.to_dot().encode(),
         "privacy.json": _json_text(privacy).encode(),
+        "result.json": _json_text(result_json(result)).encode(),
         "report.html": report_page(
             graph=graph,
             privacy=privacy,
             ledger=grouped_ledger(privacy["ledger"]),
-            picture=picture,
+            picture=graph_svg(result.graph, **shown),
             scores=scores,
+            command=command,
+            date=datetime.date.today().isoformat() if date is None else date,
         ).encode(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,102 +149,6 @@ def write_report(
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return path
-
-
-def graph_json(result: Any) -> dict[str, Any]:
-    """What graph.json holds: the graph, each separated pair with its separating set, and the
-    confidence in the edges.
-
-    The confidence is null where the result has none, else ``method``, ``n_draws`` and ``pairs``:
-    the edges of the graph, then other pairs that are not improbable, each with the probability
-    ``adjacent`` and, where directions have an estimate, those of a -> b (``forward``), b -> a
-    (``backward``) and a - b (``undirected``).
-
-    Args:
-        result: a DiscoveryResult.
-
-    Returns:
-        What :func:`json.dump` writes.
-    """
-    place = {name: i for i, name in enumerate(result.graph.names)}
-    pairs = {
-        tuple(sorted(pair, key=place.__getitem__)): given
-        for pair, given in result.separating_sets.items()
-    }
-    sets = [
-        {"pair": list(pair), "given": list(given)}
-        for pair, given in sorted(pairs.items(), key=lambda item: [place[name] for name in item[0]])
-    ]
-    confidence = getattr(result, "confidence", None)
-    return {
-        **result.graph.to_json_dict(),
-        "separating_sets": sets,
-        "confidence": None if confidence is None else _confidence(confidence, result.graph),
-    }
-
-
-def _confidence(confidence: Any, graph: MixedGraph) -> dict[str, Any]:
-    pairs = []
-    for row in confidence.table(graph):
-        numbers = {
-            name: getattr(row, name) for name in ("adjacent", "forward", "backward", "undirected")
-        }
-        found = graph.edge(row.a, row.b)
-        pairs.append(
-            {
-                "pair": [row.a, row.b],
-                "found": None if found is None else found.symbol,
-                **{name: plain(value) for name, value in numbers.items() if value is not None},
-            }
-        )
-    return {"method": confidence.method, "n_draws": int(confidence.n_draws), "pairs": pairs}
-
-
-def metrics_json(estimate: MixedGraph, truth: MixedGraph) -> dict[str, Any]:
-    """F1, precision and recall of arcs, skeleton and orientations, and the structural Hamming
-    distance; for PAGs (where a graph has circles) also those of edges with their marks,
-    ``mark_f1``.
-
-    Args:
-        estimate: the graph found.
-        truth: the graph to compare with.
-
-    Returns:
-        The numbers by name.
-
-    Example:
-        >>> from jaxcd.graphs import MixedGraph
-        >>> from jaxcd.report import metrics_json
-        >>> truth = MixedGraph.from_edges(["a", "b", "c"], ["a --> b", "c --> b"])
-        >>> metrics_json(MixedGraph.from_edges(["a", "b", "c"], ["a --> b"]), truth)["shd"]
-        1
-    """
-    scores = metrics.summary(estimate, truth)
-    if any((graph.marks == Mark.CIRCLE).any() for graph in (estimate, truth)):
-        scores["mark_f1"] = metrics.mark_f1(estimate, truth)
-    return {
-        name: value
-        if isinstance(value, int)
-        else {"f1": float(value), "precision": value.precision, "recall": value.recall}
-        for name, value in scores.items()
-    }
-
-
-def grouped_ledger(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of a ledger's table that differ in their index only, together: each with its ``count``,
-    in order of the first.
-
-    Args:
-        rows: of the ledger.
-
-    Returns:
-        The rows.
-    """
-    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in rows:
-        kept = {name: value for name, value in row.items() if name != "index"}
-        groups.setdefault(tuple(map(str, kept.items())), {**kept, "count": 0})["count"] += 1
-    return list(groups.values())
 
 
 def _json_text(content: dict[str, Any]) -> str:

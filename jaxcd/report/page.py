@@ -1,16 +1,21 @@
 """The page of a report: plain HTML with the picture inside, which loads nothing.
 
-The words are in ``page.html.jinja``; here the numbers are written as texts.
+The words are in ``page.html.jinja``; here the numbers are written as texts.  The one script,
+``page.js``, enlarges pictures and sorts tables; the page allows that script, by its digest, and no
+other, and without it everything still stands there.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from jaxcd.plotting import STYLES
 
 __all__ = ["report_page"]
 
@@ -21,6 +26,17 @@ _METRICS = {
     "mark_f1": "edges with their marks",
 }
 _DIRECTIONS = {"forward": "a --> b", "backward": "b --> a", "undirected": "a --- b"}
+_MARKS = {
+    "-->": "\N{RIGHTWARDS ARROW}",
+    "<--": "\N{LEFTWARDS ARROW}",
+    "<->": "\N{LEFT RIGHT ARROW}",
+    "---": "\N{EM DASH}",
+    "o->": "o\N{RIGHTWARDS ARROW}",
+    "<-o": "\N{LEFTWARDS ARROW}o",
+}
+MATRIX_FROM = 25
+"""From how many columns on the graph is shown as a matrix too."""
+
 _NOISE = {True: "secure, from the operating system", False: "simulated from a key", None: "none"}
 
 
@@ -31,6 +47,8 @@ def report_page(
     ledger: Sequence[Mapping[str, Any]],
     picture: bytes,
     scores: Mapping[str, Any] | None,
+    command: str | None,
+    date: str,
 ) -> str:
     """The text of report.html.
 
@@ -38,10 +56,13 @@ def report_page(
         graph: the contents of graph.json and privacy.json.
         privacy: as ``graph``.
         ledger: the ledger's rows, equal ones together, with their ``count``.
-        picture: a PNG.
+        picture: an SVG.
         scores: F1s against the truth, or None.
+        command: the line that made the result; None: from Python.
+        date: the day.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
 
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -54,6 +75,9 @@ def report_page(
     environment.filters["general"] = lambda value: f"{value:g}"
     guarantee, spent = privacy["guarantee"], privacy["spent"]
     private = guarantee["epsilon"] != "inf"
+    script = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    confidence = graph.get("confidence")
     joined = {name for a, _, b in graph["edges"] for name in (a, b)}
     return environment.get_template("page.html.jinja").render(
         graph=graph,
@@ -63,7 +87,18 @@ def report_page(
         gaussian=guarantee.get("accounting") == "gaussian",
         picture=base64.b64encode(picture).decode("ascii"),
         alone=[name for name in graph["names"] if name not in joined],
-        confidence=_confidence(graph.get("confidence")),
+        confidence=confidence,
+        edges=_edges(graph),
+        line_styles=_line_styles(),
+        matrix=_matrix(graph) if len(graph["names"]) >= MATRIX_FROM else None,
+        sentences=_sentences(graph, privacy),
+        office=_office(privacy, command=command, date=date),
+        domain=_domain(privacy["public"]["domain"]),
+        share=min(spent["epsilon"] / guarantee["epsilon"], 1.0)
+        if private and spent["epsilon"] != "inf"
+        else None,
+        script=Markup(script),
+        script_hash=Markup(f"sha256-{digest}"),
         scores=None if scores is None else _scores(scores),
         factor=f"{math.exp(guarantee['epsilon']):.4g}"
         if private and guarantee["epsilon"] < 20
@@ -105,21 +140,165 @@ def report_page(
     )
 
 
-def _confidence(confidence: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The probabilities of the edges, and what they are."""
+def _edges(graph: Mapping[str, Any]) -> dict[str, Any]:
+    """The edges and, where there is a confidence, the likelier pairs besides, with its numbers."""
+    confidence = graph.get("confidence")
     if confidence is None:
-        return None
+        return {"headings": ["from", "edge", "to"], "rows": graph["edges"]}
     parts = ["adjacent"]
     if any("forward" in pair for pair in confidence["pairs"]):
         parts += _DIRECTIONS
     return {
-        "method": confidence["method"],
-        "headings": [_DIRECTIONS.get(part, part) for part in parts],
+        "headings": ["a", "found", "b", *(_DIRECTIONS.get(part, part) for part in parts)],
         "rows": [
-            [*pair["pair"], pair["found"] or "none", *(_share(pair.get(part)) for part in parts)]
+            [
+                pair["pair"][0],
+                pair["found"] or "none",
+                pair["pair"][1],
+                *(_share(pair.get(part)) for part in parts),
+            ]
             for pair in confidence["pairs"]
         ],
     }
+
+
+def _line_styles() -> list[tuple[str, str]]:
+    """What each style of a line means."""
+    found, above = [], None
+    for least, style, _ in STYLES:
+        words = f"{least:g} and more" if above is None else f"{least:g} to {above:g}"
+        found.append((words if least else f"below {above:g}", style))
+        above = least
+    return found
+
+
+def _sentences(graph: Mapping[str, Any], privacy: Mapping[str, Any]) -> list[str]:
+    """What was found, how sure that is, and at what price."""
+    n_rows, edges = privacy["public"]["n_samples"], graph["edges"]
+    directed = sum(symbol in ("-->", "<--") for _, symbol, _ in edges)
+    rows = "" if n_rows is None else f"{n_rows:,} rows and "
+    found = (
+        f"In a table of {rows}{len(graph['names'])} columns, {_count(len(edges), 'pair')} of "
+        f"columns {'was' if len(edges) == 1 else 'were'} found to be directly related"
+    )
+    found += f"; for {directed} of them the graph names a direction." if edges else "."
+    return [f"Found: {found}", f"How sure: {_how_sure(graph)}", f"Price: {_price(privacy)}"]
+
+
+def _how_sure(graph: Mapping[str, Any]) -> str:
+    confidence = graph.get("confidence")
+    if confidence is None:
+        return (
+            "no confidence was computed for single edges; noise and chance add and remove edges, "
+            "and an arrow is a cause only under the conditions at the end of this page."
+        )
+    shares = [pair["adjacent"] for pair in confidence["pairs"] if pair["found"]]
+    if not shares:
+        return "there is no edge to be sure of."
+    parts, above = [], math.inf
+    for least, style, _ in STYLES:
+        n = sum(least - 1e-9 <= share < above - 1e-9 for share in shares)
+        limits = f"of at least {least:g}" if math.isinf(above) else f"of {least:g} to {above:g}"
+        parts.append(f"{n} {limits if least else f'below {above:g}'} ({style} lines)")
+        above = least
+    return (
+        f"of {len(shares)} found, {parts[0].replace(' of', ' have a confidence of', 1)}, "
+        f"{', '.join(parts[1:])}; below the table of edges stands what that number is."
+    )
+
+
+def _price(privacy: Mapping[str, Any]) -> str:
+    guarantee, spent = privacy["guarantee"], privacy["spent"]
+    if guarantee["epsilon"] == "inf":
+        return "no privacy; the graph was computed from exact statistics."
+    claim = "" if guarantee["proven"] else " claimed, and not proved"
+    delta = f" and delta = {guarantee['delta']:g}" if guarantee["delta"] else ""
+    used = (
+        ""
+        if spent["epsilon"] == "inf"
+        else f"; what was charged adds up to epsilon = {spent['epsilon']:.4g}"
+    )
+    return (
+        f"differential privacy with epsilon = {guarantee['epsilon']:g}{delta}{claim}, for "
+        f"{guarantee['unit']}{used}."
+    )
+
+
+def _office(privacy: Mapping[str, Any], *, command: str | None, date: str) -> list[tuple[str, str]]:
+    """What a privacy office files, line by line."""
+    guarantee, public = privacy["guarantee"], privacy["public"]
+    private = guarantee["epsilon"] != "inf"
+    rows = "" if public["n_samples"] is None else f"{public['n_samples']:,} rows"
+    declared = public["domain"] is not None
+    lines = [
+        ("date", date),
+        ("software", ", ".join(f"{name} {text}" for name, text in privacy["versions"].items())),
+        ("command", command or "from Python"),
+        ("table", rows or "its number of rows is not recorded"),
+        ("domain", f"{len(public['domain']['columns'])} declared columns" if declared else "none"),
+    ]
+    if private:
+        claim = "proved" if guarantee["proven"] else "not proved"
+        accounting = guarantee.get("accounting", "zcdp")
+        lines += [
+            ("unit", guarantee["unit"]),
+            ("relation", f"{guarantee['relation']}: the number of rows stays, one is replaced"),
+            (
+                "budget",
+                f"epsilon = {guarantee['epsilon']:g}, delta = {guarantee['delta']:g}, fixed "
+                f"before the data was read; {claim}; accounting: {accounting}",
+            ),
+            (
+                "taken as public",
+                "the number of rows, the names of the columns, their declared levels and bounds, "
+                "the command and all settings",
+            ),
+        ]
+    else:
+        lines.append(("budget", "none"))
+    lines += [
+        ("noise", _NOISE[privacy["secure_noise"]]),
+        ("warnings", "; ".join(privacy["warnings"]) or "none"),
+        ("to be checked by", "jaxcd verify privacy.json" if private else "nothing was promised"),
+    ]
+    return lines
+
+
+def _domain(domain: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
+    rows = []
+    for name, column in (domain or {"columns": {}})["columns"].items():
+        levels = ", ".join(map(str, column.get("levels", ())))
+        bounds = f"{column['lower']} to {column['upper']}" if "lower" in column else "no bounds"
+        rows.append((name, str(column.get("type", "")), levels or bounds))
+    return rows
+
+
+def _matrix(graph: Mapping[str, Any]) -> dict[str, Any]:
+    """The graph as a matrix of marks, in the order of the names."""
+    cell, longest = 18, 20
+    shown = [
+        name if len(name) <= longest else name[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
+        for name in graph["names"]
+    ]
+    margin = 20 + 7 * max(map(len, shown))
+    at = {name: margin + cell * i + cell // 2 for i, name in enumerate(graph["names"])}
+    cells = []
+    for a, symbol, b in graph["edges"]:
+        back = symbol[::-1].translate(str.maketrans("<>", "><"))
+        for first, mark, second in ((a, symbol, b), (b, back, a)):
+            words = f"{first} {mark} {second}"
+            cells.append((at[second], at[first], _MARKS.get(mark, mark), words))
+    return {
+        "cell": cell,
+        "margin": margin,
+        "size": margin + cell * len(at),
+        "names": [(short, name, at[name]) for short, name in zip(shown, at, strict=True)],
+        "cells": cells,
+    }
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
 def _scores(scores: Mapping[str, Any]) -> dict[str, Any]:

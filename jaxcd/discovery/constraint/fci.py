@@ -52,7 +52,7 @@ def fci(
     test: CITest,
     decider: Decider,
     budget: Budget | NoPrivacy | None = None,
-    key: jax.Array | None,
+    key: jax.Array | None = None,
     noise: NoiseSource | None = None,
     ledger: PrivacyFilter | None = None,
     max_level: int | None = None,

@@ -45,7 +45,7 @@ def pc(
     test: CITest,
     decider: Decider,
     budget: Budget | NoPrivacy | None = None,
-    key: jax.Array | None,
+    key: jax.Array | None = None,
     noise: NoiseSource | None = None,
     ledger: PrivacyFilter | None = None,
     max_level: int | None = None,

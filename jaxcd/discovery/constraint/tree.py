@@ -227,7 +227,7 @@ def tree_pc(
     domain: Domain | str | Path | None = None,
     test: CITest,
     budget: Budget | NoPrivacy,
-    key: jax.Array | None,
+    key: jax.Array | None = None,
     noise: NoiseSource | None = None,
     ledger: PrivacyFilter | None = None,
     options: TreeOptions | None = None,

@@ -11,7 +11,7 @@ mean square of the factors that A_S was multiplied with.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
