@@ -19,6 +19,7 @@ from jaxcd.scores.bdeu import BDeuScore
 from jaxcd.scores.bic import BICScore
 from jaxcd.scores.counts import Counts, DataCounts
 from jaxcd.scores.gaussian_data import GaussianDataScore
+from jaxcd.scores.interventional import on_natural_rows
 
 __all__ = ["BIC", "BDeu", "ScoreConfig", "ScoredSource"]
 
@@ -102,10 +103,15 @@ class BIC(ScoreConfig):
         penalty = float(self.penalty_discount)
         if not isinstance(data, Dataset):
             return data.prepare_score(self, max_parents=max_parents)
-        limit = _limit(data, max_parents)
-        if not any(column.is_discrete for column in data.domain.columns.values()):
-            return GaussianDataScore(data, max_parents=limit, penalty=penalty)
-        return BICScore(data.names, _counts(data, self.name), max_parents=limit, penalty=penalty)
+
+        def score_of(part: Dataset) -> LocalScore:
+            limit = _limit(part, max_parents)
+            if not any(column.is_discrete for column in part.domain.columns.values()):
+                return GaussianDataScore(part, max_parents=limit, penalty=penalty)
+            counts = _counts(part, self.name)
+            return BICScore(part.names, counts, max_parents=limit, penalty=penalty)
+
+        return on_natural_rows(data, score_of)
 
 
 @dataclass(frozen=True)
@@ -148,12 +154,16 @@ class BDeu(ScoreConfig):
         """The score on discrete data or a histogram."""
         if not isinstance(data, Dataset):
             return data.prepare_score(self, max_parents=max_parents)
-        return BDeuScore(
-            data.names,
-            _counts(data, self.name),
-            max_parents=_limit(data, max_parents),
-            equivalent_sample_size=float(self.equivalent_sample_size),
-        )
+
+        def score_of(part: Dataset) -> LocalScore:
+            return BDeuScore(
+                part.names,
+                _counts(part, self.name),
+                max_parents=_limit(part, max_parents),
+                equivalent_sample_size=float(self.equivalent_sample_size),
+            )
+
+        return on_natural_rows(data, score_of)
 
 
 def _counts(data: Dataset, score: str) -> Counts:

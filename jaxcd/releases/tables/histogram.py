@@ -22,6 +22,7 @@ import numpy as np
 from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.data import Domain
+from jaxcd.data.interventions import Interventions
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.privacy import Accountant, Budget, PrivacyCost, laplace, noise_scale
 from jaxcd.privacy.claims import GuaranteeClaim
@@ -33,13 +34,16 @@ from jaxcd.releases.tables.fitted_tables import CellModel
 from jaxcd.releases.tables.measurement_error import MeasurementErrorScore
 from jaxcd.releases.tables.noisy_strata import histogram_strata
 from jaxcd.releases.tables.noisy_table_tests import table_tests
-from jaxcd.scores.base import LocalScore
+from jaxcd.scores.base import GraphScore, LocalScore
 from jaxcd.scores.bdeu import BDeuScore
 from jaxcd.scores.bic import BICScore
 from jaxcd.scores.configurations import BIC, BDeu
-from jaxcd.scores.counts import TableCounts, denoised_counts
+from jaxcd.scores.counts import Counts, TableCounts, denoised_counts
+from jaxcd.scores.interventional import with_known_targets
 
 __all__ = ["HISTOGRAM_SENSITIVITY", "Histogram", "ReleasedHistogram"]
+
+_FEW_PARENTS = 3
 
 HISTOGRAM_SENSITIVITY = 2.0
 """L1 sensitivity of all cells together when one row is replaced."""
@@ -237,24 +241,39 @@ class ReleasedHistogram(Release):
         return max(len(self.names) - 1, 0) if max_parents is None else max_parents
 
     def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
-        return BICScore(
-            self.names,
-            self._counts(),
-            max_parents=self._limit(max_parents),
-            penalty=float(score.penalty_discount),
+        limit, penalty = self._limit(max_parents), float(score.penalty_discount)
+        return self._scored(
+            lambda names, counts: BICScore(names, counts, max_parents=limit, penalty=penalty)
         )
 
     def _bdeu(self, score: Any, max_parents: int | None) -> LocalScore:
-        size = float(score.equivalent_sample_size)
-        return BDeuScore(
-            self.names,
-            self._counts(),
-            max_parents=self._limit(max_parents),
-            equivalent_sample_size=size,
+        limit, size = self._limit(max_parents), float(score.equivalent_sample_size)
+        return self._scored(
+            lambda names, counts: BDeuScore(
+                names, counts, max_parents=limit, equivalent_sample_size=size
+            )
         )
 
-    def default_score(self) -> MeasurementErrorScore:
-        """The exact likelihood of the noisy counts, less BIC's penalty."""
+    def _scored(self, score_of: Callable[[tuple[str, ...], Counts], LocalScore]) -> LocalScore:
+        """The score of the denoised counts, of the natural rows of each column where the domain
+        names what was set.
+        """
+        counts = self._counts()
+        place = {name: axis for axis, name in enumerate(self.names)}
+        return with_known_targets(
+            self.domain,
+            lambda names, rows: score_of(
+                names,
+                counts.part([place[name] for name in names], {place[c]: rows[c] for c in rows}),
+            ),
+        )
+
+    def default_score(self) -> GraphScore:
+        """The exact likelihood of the noisy counts, less BIC's penalty; where the domain names what
+        was set, BIC of the natural rows of each column, on the denoised table.
+        """
+        if Interventions.of(self.domain).settings:
+            return self._bic(BIC(), _FEW_PARENTS)
         return MeasurementErrorScore(self)
 
     def redraw(
