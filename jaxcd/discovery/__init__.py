@@ -19,6 +19,7 @@ from jaxcd.discovery.released import (
 from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
 from jaxcd.discovery.score.equivalence_search import EquivalenceSearch, equivalence_search
 from jaxcd.discovery.score.ges import GreedySearch, ges, greedy_equivalence_search
+from jaxcd.discovery.score.limits import oriented_by_knowledge
 from jaxcd.discovery.score.mmhc import mmhc
 from jaxcd.discovery.score.order_mcmc import OrderPosterior, StructurePrior, sample_orders
 from jaxcd.discovery.score.ordering_search import OrderingResult, ordering_search
@@ -51,6 +52,7 @@ __all__ = [
     "order_mcmc",
     "ordering_search",
     "orient_pag",
+    "oriented_by_knowledge",
     "pc",
     "sample_orders",
     "score_graph",

@@ -14,9 +14,10 @@ from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.equivalence_search import equivalence_search
 from jaxcd.discovery.score.exact_search import exact_search
 from jaxcd.discovery.score.ges import greedy_equivalence_search
+from jaxcd.discovery.score.limits import Limits, check_knowledge
 from jaxcd.discovery.score.ordering_search import MOST_TOGETHER, ordering_search
 from jaxcd.errors import GraphError
-from jaxcd.graphs import MixedGraph, consistent_extension, dag_to_cpdag
+from jaxcd.graphs import Knowledge, MixedGraph, consistent_extension
 from jaxcd.releases import (
     FeatureScore,
     GaussianScore,
@@ -46,7 +47,7 @@ _REFITS = 4
 
 
 @repeatable
-def search_release(release: Release) -> DiscoveryResult:
+def search_release(release: Release, *, knowledge: Knowledge | None = None) -> DiscoveryResult:
     """The best graph of a release by its own score (:meth:`jaxcd.releases.Release.default_score`);
     post-processing, and deterministic.
 
@@ -56,47 +57,60 @@ def search_release(release: Release) -> DiscoveryResult:
 
     Args:
         release: what :func:`jaxcd.release` returned.
+        knowledge: what is known before; public.  The best graph is then that of those that fit.
 
     Returns:
-        The CPDAG, with the release's guarantee.
+        The CPDAG, with all orientations that the knowledge implies, and the release's guarantee.
 
     Raises:
-        OptionError: the release has no score.
+        OptionError: the release has no score, or the knowledge names other columns.
     """
-    return _searched(release, release.default_score())
+    return _searched(release, release.default_score(), knowledge)
 
 
-def _searched(release: Release, score: GraphScore, **effort: Any) -> DiscoveryResult:
+def _searched(
+    release: Release, score: GraphScore, knowledge: Knowledge | None, **effort: Any
+) -> DiscoveryResult:
     """The result of the search that suits the score."""
+    check_knowledge(knowledge, release.names)
     best, found = (
-        _maximised(score, **effort) if isinstance(score, LocalScore) else _climbed(score, **effort)
+        _maximised(score, knowledge, **effort)
+        if isinstance(score, LocalScore)
+        else _climbed(score, knowledge, **effort)
     )
     info = {"algorithm": f"search_{release.kind.replace('-', '_')}", **score.settings, **found}
-    return result_on_release(release, best, info=info)
+    return result_on_release(release, best, info=info, knowledge=knowledge)
 
 
 def _maximised(
-    score: LocalScore, *, restarts: int = 40, seed: int = 0
+    score: LocalScore, knowledge: Knowledge | None, *, restarts: int = 40, seed: int = 0
 ) -> tuple[np.ndarray, dict[str, Any]]:
+    total = Limits.of(knowledge, score.names).within(score).total
     if len(score.names) <= score.most_exact:
-        best = exact_search(score)
-        return best, {"exact": True, "score": score.total(best)}
+        best = exact_search(score, knowledge=knowledge)
+        return best, {"exact": True, "score": total(best)}
     starts: tuple[np.ndarray, ...] = ()
     if len(score.names) > MOST_TOGETHER:
         # With many columns greedy equivalence search ends far above what random orderings reach.
-        starts, restarts = (greedy_equivalence_search(score).adjacency,), 0
-    found = ordering_search(score, starts=starts, restarts=restarts, seed=seed)
+        starts = (greedy_equivalence_search(score, knowledge=knowledge).adjacency,)
+        restarts = 0
+    found = ordering_search(score, starts=starts, restarts=restarts, seed=seed, knowledge=knowledge)
     effort = {"n_reached": found.n_reached, "restarts": restarts, "seed": seed}
-    return found.adjacency, {"exact": False, "score": score.total(found.adjacency), **effort}
+    return found.adjacency, {"exact": False, "score": total(found.adjacency), **effort}
 
 
 def _climbed(
-    score: GraphScore, *, n_climbs: int = 3, patience: int = 5, max_members: int = 8
+    score: GraphScore,
+    knowledge: Knowledge | None,
+    *,
+    n_climbs: int = 3,
+    patience: int = 5,
+    max_members: int = 8,
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Starts, structural expectation-maximisation from the best of them, and a tabu search over
     equivalence classes.
     """
-    graphs = np.array([exact_search(part) for part in score.approximations()])
+    graphs = np.array([exact_search(part, knowledge=knowledge) for part in score.approximations()])
     values = score.totals(graphs)
     place = first_best(values)
     best, top = graphs[place], float(values[place])
@@ -104,14 +118,14 @@ def _climbed(
         expected = score.expected(best)
         if expected is None:
             break
-        refit = exact_search(expected)
+        refit = exact_search(expected, knowledge=knowledge)
         graphs = np.concatenate([graphs, refit[None]])
         value = score.total(refit)
         if not value > top + tie(top):
             break
         best, top = refit, value
     effort = {"n_climbs": n_climbs, "patience": patience, "max_members": max_members}
-    found = equivalence_search(score, starts=graphs, **effort)
+    found = equivalence_search(score, starts=graphs, knowledge=knowledge, **effort)
     n_scored = getattr(score, "n_scored", None)
     return found.adjacency, {
         "score": found.score,
@@ -129,6 +143,7 @@ def search_histogram(
     n_climbs: int = 3,
     patience: int = 5,
     max_members: int = 8,
+    knowledge: Knowledge | None = None,
 ) -> DiscoveryResult:
     """The graph of the highest measurement-error BIC on a released histogram; post-processing, and
     deterministic.
@@ -145,6 +160,7 @@ def search_histogram(
         n_climbs: effort of :func:`jaxcd.discovery.equivalence_search`.
         patience: as ``n_climbs``.
         max_members: as ``n_climbs``.
+        knowledge: what is known before, as for :func:`search_release`.
 
     Returns:
         The CPDAG with the release's cost. ``info``: ``score`` of the found graph in nats,
@@ -166,7 +182,8 @@ def search_histogram(
         3
     """
     effort = {"n_climbs": n_climbs, "patience": patience, "max_members": max_members}
-    return _searched(release, MeasurementErrorScore(release, max_parents=max_parents), **effort)
+    score = MeasurementErrorScore(release, max_parents=max_parents)
+    return _searched(release, score, knowledge, **effort)
 
 
 @repeatable
@@ -178,6 +195,7 @@ def search_marginals(
     inflation_cap: float = 20.0,
     restarts: int = 40,
     seed: int = 0,
+    knowledge: Knowledge | None = None,
 ) -> DiscoveryResult:
     """The graph of the highest set score on released marginals; post-processing.
 
@@ -188,6 +206,7 @@ def search_marginals(
         inflation_cap: as ``max_parents``.
         restarts: effort and public randomness of :func:`jaxcd.discovery.ordering_search`.
         seed: as ``restarts``.
+        knowledge: what is known before, as for :func:`search_release`.
 
     Returns:
         The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats,
@@ -200,7 +219,7 @@ def search_marginals(
     score = SetScore(
         release, max_parents=max_parents, noise_price=noise_price, inflation_cap=inflation_cap
     )
-    return _searched(release, score, restarts=restarts, seed=seed)
+    return _searched(release, score, knowledge, restarts=restarts, seed=seed)
 
 
 @repeatable
@@ -210,6 +229,7 @@ def search_second_moments(
     penalty: float = 2.0,
     max_parents: int = 6,
     n_candidates: int = 14,
+    knowledge: Knowledge | None = None,
 ) -> DiscoveryResult:
     """The graph of the highest Gaussian score on a release; post-processing, and deterministic.
 
@@ -222,6 +242,7 @@ def search_second_moments(
         penalty: as for :class:`jaxcd.releases.GaussianScore`.
         max_parents: as ``penalty``.
         n_candidates: as ``penalty``.
+        knowledge: what is known before, as for :func:`search_release`.
 
     Returns:
         The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, and the
@@ -233,7 +254,7 @@ def search_second_moments(
     score = GaussianScore(
         release, penalty=penalty, max_parents=max_parents, n_candidates=n_candidates
     )
-    return _searched(release, score)
+    return _searched(release, score, knowledge)
 
 
 @repeatable
@@ -244,6 +265,7 @@ def search_features(
     effect: float = 0.1,
     max_parents: int = 4,
     n_candidates: int = 10,
+    knowledge: Knowledge | None = None,
 ) -> DiscoveryResult:
     """The graph of the highest :class:`jaxcd.releases.FeatureScore` on a release; post-processing,
     and deterministic.
@@ -258,6 +280,7 @@ def search_features(
         effect: as ``penalty``.
         max_parents: as ``penalty``.
         n_candidates: as ``penalty``.
+        knowledge: what is known before, as for :func:`search_release`.
 
     Returns:
         The CPDAG with the release's cost.  ``info``: ``score`` of the found graph in nats, and the
@@ -269,26 +292,32 @@ def search_features(
     score = FeatureScore(
         release, penalty=penalty, effect=effect, max_parents=max_parents, n_candidates=n_candidates
     )
-    return _searched(release, score)
+    return _searched(release, score, knowledge)
 
 
 def result_on_release(
-    release: Release, adjacency: np.ndarray, *, info: Mapping[str, Any]
+    release: Release,
+    adjacency: np.ndarray,
+    *,
+    info: Mapping[str, Any],
+    knowledge: Knowledge | None = None,
 ) -> DiscoveryResult:
-    """The result of a search on a release that ended at a DAG: its CPDAG, with the release's cost.
+    """The result of a search on a release that ended at a DAG: its CPDAG, with all orientations
+    that the knowledge implies, and the release's cost.
 
     Args:
-        adjacency: bool (d, d), a DAG.
+        adjacency: bool (d, d), a DAG that fits the knowledge.
         info: the algorithm, its settings and what it found; what the release is comes behind the
             name.
     """
+    known = {} if knowledge is None else {"knowledge": knowledge.to_json_dict()}
     return DiscoveryResult(
-        graph=dag_to_cpdag(MixedGraph.from_arcs(release.names, adjacency)),
+        graph=Limits.of(knowledge, release.names).pattern(adjacency),
         separating_sets={},
         cost=release.cost,
         spent=release.spent,
         exhausted=False,
-        info={**info, **facts_of_release(release)},
+        info={**info, **known, **facts_of_release(release)},
     )
 
 

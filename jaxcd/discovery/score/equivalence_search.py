@@ -20,7 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxcd.checks import is_whole
+from jaxcd.discovery.score.limits import Limits
 from jaxcd.errors import OptionError
+from jaxcd.graphs import Knowledge
 from jaxcd.scores import GraphScore
 from jaxcd.scores.base import first_best, tie
 from jaxcd.scores.equivalence import equivalence_keys
@@ -50,6 +52,7 @@ def equivalence_search(
     n_climbs: int = 3,
     patience: int = 5,
     max_members: int = 8,
+    knowledge: Knowledge | None = None,
 ) -> EquivalenceSearch:
     """Climbs from the best of the starts, and goes on through ``patience`` steps that do not
     improve.
@@ -61,13 +64,17 @@ def equivalence_search(
         n_climbs: climbs are started from the best so many starts of different classes.
         patience: steps without improvement, to the best class not yet visited, before a climb ends.
         max_members: members of a class whose neighbours are looked at.
+        knowledge: what is known before; only classes with a DAG that fits are visited, and a class
+            is known by that DAG.
 
     Returns:
         The best class seen; the result depends on the arguments only.
 
     Raises:
-        OptionError: there is no start, or a number is below 1 (``patience``: below 0).
+        OptionError: there is no start, or a number is below 1 (``patience``: below 0); or the
+            knowledge names others.
     """
+    limits = Limits.of(knowledge, score.names)
     starts = np.asarray(starts, dtype=bool)
     d = len(score.names)
     if starts.ndim != 3 or starts.shape[1:] != (d, d) or len(starts) == 0:
@@ -88,6 +95,11 @@ def equivalence_search(
     possible = np.zeros((d, d), dtype=bool)
     for v in range(d):
         possible[list(score.candidates(v)), v] = True
+    possible |= limits.required | limits.required.T
+    most = max(score.max_parents, limits.most_required)
+    starts = limits.fitting(starts)
+    if not len(starts):
+        starts = limits.required[None]
     values = score.totals(starts)
     keys = equivalence_keys(starts)
     seen.update(keys)
@@ -109,12 +121,9 @@ def equivalence_search(
             # exchanges are many: from tops only
             for exchanges in (False, True) if waited == 0 else (False,):
                 around = neighbours(
-                    current,
-                    max_parents=score.max_parents,
-                    max_members=max_members,
-                    exchanges=exchanges,
+                    current, max_parents=most, max_members=max_members, exchanges=exchanges
                 )
-                around = around[~(around & ~possible).any(axis=(1, 2))]
+                around = limits.fitting(around[~(around & ~possible).any(axis=(1, 2))])
                 keys = equivalence_keys(around)
                 fresh = [j for j, other in enumerate(keys) if other not in visited]
                 if fresh:

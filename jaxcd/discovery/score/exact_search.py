@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from jaxcd.discovery.score.limits import Limits
 from jaxcd.errors import OptionError
+from jaxcd.graphs import Knowledge
 from jaxcd.scores import FamilyTable, LocalScore
 from jaxcd.scores.base import first_best, tie
 
@@ -25,18 +27,21 @@ __all__ = ["exact_search"]
 _MAX_VARIABLES = 22
 
 
-def exact_search(score: LocalScore) -> np.ndarray:
-    """The DAG of the highest score among all whose families are in the score's tables.
+def exact_search(score: LocalScore, *, knowledge: Knowledge | None = None) -> np.ndarray:
+    """The DAG of the highest score among all whose families are in the score's tables, and that fit
+    what is known.
 
     Args:
         score: a sum over nodes; its ``families`` are the parent sets that are considered.
+        knowledge: what is known before; no sink of a subset has a node of a later tier in it.
 
     Returns:
         bool adjacency (d, d); where several DAGs share the highest score, one of them, always the
         same.
 
     Raises:
-        OptionError: the score is no LocalScore, or has more than 22 variables.
+        OptionError: the score is no LocalScore, or has more than 22 variables; or the knowledge
+            names others.
     """
     if not isinstance(score, LocalScore):
         raise OptionError(
@@ -50,6 +55,8 @@ def exact_search(score: LocalScore) -> np.ndarray:
             "subsets; "
             f"use ordering_search above {_MAX_VARIABLES}"
         )
+    limits = Limits.of(knowledge, score.names)
+    score = limits.within(score)
     tables = [score.table(v) for v in range(d)]
     gain = tie(sum(float(np.max(table.scores)) for table in tables))
     best = np.full(1 << d, -np.inf)
@@ -58,7 +65,7 @@ def exact_search(score: LocalScore) -> np.ndarray:
     family = [_best_within(table, d) for table in tables]
     for subsets in _by_size(d)[1:]:
         for v in range(d):
-            with_v = subsets[(subsets >> v) & 1 == 1]
+            with_v = subsets[((subsets >> v) & 1 == 1) & ((subsets & limits.later[v]) == 0)]
             rest = with_v ^ (1 << v)
             value = best[rest] + family[v][_without_bit(rest, v)]
             better = value > best[with_v] + gain

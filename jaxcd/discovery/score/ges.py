@@ -40,13 +40,14 @@ from jaxcd.discovery.score.ges_operators import (
     apply_move,
     arc_scores,
     bits,
+    class_graph,
     is_open,
     moves_into,
-    one_member,
 )
+from jaxcd.discovery.score.limits import Limits
 from jaxcd.discovery.score.scored import SearchedData, check_scored
 from jaxcd.errors import OptionError
-from jaxcd.graphs import MixedGraph
+from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.privacy import Budget, NoPrivacy
 from jaxcd.releases import Release
 from jaxcd.scores import BIC, LocalScore, ScoreConfig
@@ -121,17 +122,26 @@ class FamilyCache:
 class _Climb:
     """One run: the graph as it stands, and the moves that gain, kept until they may change."""
 
-    def __init__(self, score: LocalScore, *, max_parents: int, effect_edges_only: bool) -> None:
+    def __init__(
+        self, score: LocalScore, *, max_parents: int, effect_edges_only: bool, limits: Limits
+    ) -> None:
         d = len(score.names)
-        self.cache = FamilyCache(score)
-        self.graph = ClassGraph.empty(d)
-        self._max_parents = max_parents
+        self.cache = FamilyCache(limits.weighed(score))
+        self._limits = limits
+        start = class_graph(limits.must_enter)  # no arc but the required ones
+        assert start is not None
+        self.graph = start
+        self._max_parents = max(max_parents, limits.most_required)
+        joinable = [
+            into | out for into, out in zip(limits.may_enter, limits.may_leave, strict=True)
+        ]
         self._pairs = [
-            sum(1 << x for x in range(d) if x in score.candidates(y) or y in score.candidates(x))
+            joinable[y]
+            & sum(1 << x for x in range(d) if x in score.candidates(y) or y in score.candidates(x))
             for y in range(d)
         ]
-        self.cache.fill((v, 0) for v in range(d))
-        self.total = sum(self.cache.get(v, 0) for v in range(d))
+        self.cache.fill(enumerate(limits.must_enter))
+        self.total = sum(self.cache.get(v, limits.must_enter[v]) for v in range(d))
         # Equal totals differ by rounding, and moves back and forth between them would never end.
         self._least_gain = tie(self.total)
         self._insertable = list(self._pairs)
@@ -207,9 +217,12 @@ class _Climb:
                 break
             if is_open(self.graph, move):
                 graph = apply_move(self.graph, move)
-                if graph is not None and graph not in but:
+                if graph is not None and graph not in but and self._fits(graph):
                     equal.append((gain, move, graph))
         return min(equal, key=lambda step: _place(step[1]), default=None)
+
+    def _fits(self, graph: ClassGraph) -> bool:
+        return self._limits.none or self._limits.member(graph) is not None
 
     def _list(self, kind: MoveKind, y: int) -> list[Scored]:
         """The moves into y with their gains, the best first."""
@@ -252,9 +265,14 @@ def greedy_equivalence_search(
     turning: bool = True,
     patience: int = 40,
     effect_edges_only: bool = False,
+    knowledge: Knowledge | None = None,
 ) -> GreedySearch:
     """The equivalence class that greedy equivalence search ends in; deterministic, and
     post-processing of the score.
+
+    With knowledge it begins at the required arcs, and makes moves only to classes of which a DAG
+    fits: what it returns always fits, but where every way to a better class leads through one that
+    does not, it stays below.
 
     Args:
         score: a sum over nodes, equal for Markov equivalent DAGs.  Only pairs are joined of which
@@ -263,12 +281,13 @@ def greedy_equivalence_search(
         turning: as for :func:`ges`.
         patience: as ``turning``.
         effect_edges_only: as ``turning``.
+        knowledge: what is known before; ``graph`` has the orientations that it implies.
 
     Returns:
         The class found, with its score and the moves that led to it.
 
     Raises:
-        OptionError: an argument is not of its kind.
+        OptionError: an argument is not of its kind, or the knowledge names others.
     """
     if not isinstance(score, LocalScore):
         raise OptionError(
@@ -283,7 +302,8 @@ def greedy_equivalence_search(
             "as 40"
         )
     limit = score.max_parents if max_parents is None else max_parents
-    climb = _Climb(score, max_parents=limit, effect_edges_only=effect_edges_only)
+    limits = Limits.of(knowledge, score.names)
+    climb = _Climb(score, max_parents=limit, effect_edges_only=effect_edges_only, limits=limits)
     kinds = (
         (MoveKind.INSERT, MoveKind.DELETE, MoveKind.TURN)
         if turning
@@ -293,9 +313,10 @@ def greedy_equivalence_search(
     n_climbed = len(climb.trace)
     climb.escape(kinds, patience=patience)
     # Summed anew: the running total has the rounding of every step in it.
-    member = one_member(climb.graph)
+    member = limits.member(climb.graph)
+    assert member is not None
     total = sum(climb.cache.get(v, parents) for v, parents in enumerate(member))
-    graph = MixedGraph(score.names, climb.graph.marks())
+    graph = limits.oriented(climb.graph)
     adjacency = np.zeros((len(member),) * 2, dtype=bool)
     for v, parents in enumerate(member):
         adjacency[bits(parents), v] = True
@@ -321,6 +342,7 @@ def ges(
     turning: bool = True,
     patience: int = 40,
     effect_edges_only: bool = False,
+    knowledge: Knowledge | None = None,
 ) -> DiscoveryResult:
     """Greedy equivalence search: the class of DAGs with the highest score that single changes lead
     to.
@@ -344,11 +366,12 @@ def ges(
         effect_edges_only: inserts only between columns whose edge gains in the empty graph, the
             shortcut of FGES (Ramsey et al. 2017): quicker with many columns, but a pair that is
             dependent only given others is never joined by itself.
+        knowledge: what is known before; public.  Only classes of which a DAG fits are visited.
 
     Returns:
-        The CPDAG with its cost.  ``info``: ``score`` of the found class in nats, ``n_families``
-        local scores computed, the numbers of moves ``n_inserted``, ``n_deleted`` and ``n_turned``,
-        and the settings.
+        The CPDAG, with all orientations that the knowledge implies, and its cost.  ``info``:
+        ``score`` of the found class in nats, ``n_families`` local scores computed, the numbers of
+        moves ``n_inserted``, ``n_deleted`` and ``n_turned``, and the settings.
 
     Raises:
         OptionError: an argument is out of its range.
@@ -369,10 +392,14 @@ def ges(
         >>> run.graph.n_edges, run.graph.parents("dysp")
         (8, ('bronc', 'either'))
     """
-    check_scored(data, score, budget, key, max_parents)
-    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)
+    check_scored(data, score, budget, key, max_parents, knowledge)
+    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score, knowledge)
     found = greedy_equivalence_search(
-        searched.score, turning=turning, patience=patience, effect_edges_only=effect_edges_only
+        searched.score,
+        turning=turning,
+        patience=patience,
+        effect_edges_only=effect_edges_only,
+        knowledge=knowledge,
     )
     options = {
         "score": found.score,

@@ -36,6 +36,7 @@ __all__ = [
     "arc_scores",
     "bits",
     "class_graph",
+    "extended",
     "is_open",
     "moves_into",
     "one_member",
@@ -207,7 +208,7 @@ def apply_move(graph: ClassGraph, move: Move) -> ClassGraph | None:
     # x stands before its neighbours, but for what is known to stand before it
     if kind is MoveKind.TURN:
         into[x] = clique & graph.neighbours[x] | 1 << y if undirected_turn else 0
-    parents = _extension(_oriented(graph, into))
+    parents = extended(_oriented(graph, into))
     if parents is None:
         return None
     if kind is MoveKind.INSERT:
@@ -237,18 +238,22 @@ def _oriented(graph: ClassGraph, into: dict[int, int]) -> ClassGraph:
 
 def one_member(graph: ClassGraph) -> tuple[int, ...]:
     """A DAG of the class: the parents of each node, bits."""
-    parents = _extension(graph)
+    parents = extended(graph)
     if parents is None:  # no CPDAG
         raise ValueError("the graph has no consistent extension")
     return tuple(parents)
 
 
-def _extension(graph: ClassGraph) -> list[int] | None:
+def extended(graph: ClassGraph, *, later: Sequence[int] = ()) -> list[int] | None:
     """The parents in a DAG with the graph's adjacencies, arcs and v-structures; None if there is
     none.
 
     Node after node is taken out that may be a sink: it has no children left, and its neighbours are
     adjacent to all around it.
+
+    Args:
+        later: for each node those that must stand behind it in an order of the DAG, bits; nothing
+            for none.
     """
     result = list(graph.parents)
     parents, children, around = (list(part) for part in graph)
@@ -258,8 +263,13 @@ def _extension(graph: ClassGraph) -> list[int] | None:
         v = waiting.bit_length() - 1
         waiting ^= 1 << v
         everything = parents[v] | around[v]
-        if children[v] or any(
-            everything & ~(parents[u] | children[u] | around[u] | 1 << u) for u in bits(around[v])
+        if (
+            (later and later[v] & left)
+            or children[v]
+            or any(
+                everything & ~(parents[u] | children[u] | around[u] | 1 << u)
+                for u in bits(around[v])
+            )
         ):
             continue
         result[v] |= around[v]
@@ -267,6 +277,9 @@ def _extension(graph: ClassGraph) -> list[int] | None:
         for u in bits(everything):
             children[u] &= ~(1 << v)
             around[u] &= ~(1 << v)
+        if later:
+            waiting = left
+            continue
         waiting |= everything & left  # only these can have become sinks ...
         for u in bits(everything):  # ... and their neighbours
             waiting |= around[u] & left

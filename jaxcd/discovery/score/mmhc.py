@@ -37,9 +37,10 @@ from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.ges import FamilyCache
 from jaxcd.discovery.score.ges_operators import bits
+from jaxcd.discovery.score.limits import Limits
 from jaxcd.discovery.score.scored import SearchedData, check_scored
 from jaxcd.errors import OptionError
-from jaxcd.graphs import MixedGraph, dag_to_cpdag
+from jaxcd.graphs import Knowledge
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy
 from jaxcd.queries import Door, Session
 from jaxcd.releases import Release
@@ -66,6 +67,7 @@ def mmhc(
     max_parents: int | None = None,
     max_conditioning: int | None = None,
     patience: int = 15,
+    knowledge: Knowledge | None = None,
 ) -> DiscoveryResult:
     """Max-min hill climbing: tests say which pairs may be joined, a greedy search which arcs score
     best.
@@ -82,9 +84,13 @@ def mmhc(
         max_conditioning: the most columns that a test conditions on; None for no limit.  A discrete
             table with less than five rows a cell is not tested, and its pair counts as dependent.
         patience: so many moves in a row may fail to improve on the best DAG before the search ends.
+        knowledge: what is known before; public.  Pairs that are forbidden both ways are not
+            tested, those with a required arc may be joined whatever the tests say, and every DAG on
+            the way fits.
 
     Returns:
-        The CPDAG of the DAG that was found, with its cost.  ``info``: its ``score`` in nats,
+        The CPDAG of the DAG that was found, with all orientations that the knowledge implies, and
+        its cost.  ``info``: its ``score`` in nats,
         ``n_candidate_edges`` that the tests left, ``n_tests``, ``n_families`` local scores
         computed, and the settings.
 
@@ -107,7 +113,7 @@ def mmhc(
         >>> run.graph.n_edges, run.info["n_candidate_edges"]
         (6, 6)
     """
-    check_scored(data, score, budget, key, max_parents)
+    check_scored(data, score, budget, key, max_parents, knowledge)
     for argument, value, least in (
         ("max_conditioning", max_conditioning, 0),
         ("patience", patience, 0),
@@ -119,13 +125,18 @@ def mmhc(
     test = usual_test(data.domain) if test is None else test
     check_arguments(test, NO_PRIVACY, key, None)
     alpha = check_alpha(alpha)
-    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)
+    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score, knowledge)
+    limits = Limits.of(knowledge, data.names)
+    within = limits.within(searched.score)
     session = Session(Door(data, NO_PRIVACY), test, alpha=alpha, key=key)
     test.check_search(session.domain, max_level=max_conditioning)
-    joinable = max_min_parents_children(session, max_conditioning=max_conditioning)
-    cache = FamilyCache(searched.score)
+    joinable = max_min_parents_children(
+        session, max_conditioning=max_conditioning, possible=limits.allowed | limits.allowed.T
+    )
+    joinable |= limits.required | limits.required.T
+    cache = FamilyCache(within)
     parents, total = climb_hills(
-        cache, joinable, max_parents=searched.score.max_parents, patience=patience
+        cache, joinable, max_parents=within.max_parents, patience=patience, limits=limits
     )
     dag = np.zeros((len(parents), len(parents)), dtype=bool)
     for y, mask in enumerate(parents):
@@ -141,12 +152,11 @@ def mmhc(
         "n_families": cache.n_families,
         **session.work,
     }
-    graph = dag_to_cpdag(MixedGraph.from_arcs(searched.score.names, dag))
-    return searched.result(graph, algorithm="mmhc", options=options)
+    return searched.result(limits.pattern(dag), algorithm="mmhc", options=options)
 
 
 def max_min_parents_children(
-    session: Session, *, max_conditioning: int | None = None
+    session: Session, *, max_conditioning: int | None = None, possible: np.ndarray | None = None
 ) -> np.ndarray:
     """The pairs of which each is in the other's set of parents and children: symmetric, bool (d,
     d).
@@ -154,10 +164,11 @@ def max_min_parents_children(
     Args:
         session: without privacy.
         max_conditioning: the most columns of a conditioning set; None for no limit.
+        possible: bool (d, d), the pairs that are tested; None for all.
     """
     d = session.n_variables
     most = d - 2 if max_conditioning is None else max_conditioning
-    grown = _Neighbourhoods(session, most=most)
+    grown = _Neighbourhoods(session, most=most, possible=possible)
     while grown.grow():
         pass
     grown.shrink()
@@ -170,7 +181,7 @@ def max_min_parents_children(
 class _Neighbourhoods:
     """The sets of all targets, growing at the same time."""
 
-    def __init__(self, session: Session, *, most: int) -> None:
+    def __init__(self, session: Session, *, most: int, possible: np.ndarray | None = None) -> None:
         d = session.n_variables
         self._session, self._most = session, most
         domain = session.domain
@@ -180,9 +191,9 @@ class _Neighbourhoods:
         # separated.
         self._weakest = np.full((d, d), np.inf)
         np.fill_diagonal(self._weakest, -np.inf)
-        self._ask(
-            [(target, other, ()) for target in range(d) for other in range(d) if other != target]
-        )
+        if possible is not None:
+            self._weakest[~possible] = -np.inf
+        self._ask([(target, other, ()) for target in range(d) for other in self._open(target)])
 
     def grow(self) -> bool:
         """Adds the max-min candidate of each target; whether there was any."""
@@ -267,7 +278,12 @@ class _Step:
 
 
 def climb_hills(
-    cache: FamilyCache, joinable: np.ndarray, *, max_parents: int, patience: int = 15
+    cache: FamilyCache,
+    joinable: np.ndarray,
+    *,
+    max_parents: int,
+    patience: int = 15,
+    limits: Limits | None = None,
 ) -> tuple[tuple[int, ...], float]:
     """A DAG of a high score: the parents of each node as bits, and its score in nats.
 
@@ -276,25 +292,30 @@ def climb_hills(
         joinable: the pairs that may be joined, symmetric, bool (d, d).
         max_parents: the most parents of a node.
         patience: so many moves in a row may fail to improve on the best.
+        limits: what is known; None for nothing.
     """
     d = len(joinable)
-    allowed = [sum(1 << x for x in np.flatnonzero(row).tolist()) for row in joinable]
-    parents = [0] * d
-    total = sum(cache.get(v, 0) for v in range(d))
+    if limits is None:
+        limits = Limits.of(None, [str(v) for v in range(d)])
+    joined = (sum(1 << x for x in np.flatnonzero(row).tolist()) for row in joinable)
+    allowed = [mask & into for mask, into in zip(joined, limits.may_enter, strict=True)]
+    parents = list(limits.must_enter)
+    total = sum(cache.get(v, parents[v]) for v in range(d))
     best, highest, waited = tuple(parents), total, 0
     recent: deque[tuple[int, ...]] = deque([best], maxlen=_REMEMBERED)
     least = tie(total)
     while waited <= patience:
         equal: list[tuple[_Step, list[int]]] = []
         for step in sorted(
-            _steps(cache, parents, allowed, max_parents), key=lambda step: -step.gain
+            _steps(cache, parents, allowed, limits.must_enter, max_parents),
+            key=lambda step: -step.gain,
         ):
             if equal and step.gain < equal[0][0].gain - least:
                 break
             tried = parents.copy()
             for node, family in step.changes:
                 tried[node] = family
-            if tuple(tried) not in recent and _is_acyclic(tried, step.changes):
+            if tuple(tried) not in recent and _is_acyclic(tried, limits.earlier, step.changes):
                 equal.append((step, tried))
         if not equal:
             break
@@ -309,20 +330,27 @@ def climb_hills(
 
 
 def _steps(
-    cache: FamilyCache, parents: Sequence[int], allowed: Sequence[int], max_parents: int
+    cache: FamilyCache,
+    parents: Sequence[int],
+    allowed: Sequence[int],
+    required: Sequence[int],
+    max_parents: int,
 ) -> Iterator[_Step]:
     """All arcs added, deleted and turned, those that make cycles too; only with finite gains."""
-    cache.fill((y, parents[y] ^ 1 << x) for y in range(len(parents)) for x in bits(allowed[y]))
+    free = [mask & ~must for mask, must in zip(allowed, required, strict=True)]
+    cache.fill((y, parents[y] ^ 1 << x) for y in range(len(parents)) for x in bits(free[y]))
 
     def gain(node: int, family: int) -> float:
         return cache.get(node, family) - cache.get(node, parents[node])
 
     full = [family.bit_count() >= max_parents for family in parents]
     for y, family in enumerate(parents):
-        for x in bits(allowed[y]):
+        for x in bits(free[y]):
             toggled = family ^ 1 << x
             if family >> x & 1:
                 yield _Step(gain(y, toggled), ((y, toggled),))
+                if not allowed[x] >> y & 1:
+                    continue
                 turned = parents[x] | 1 << y
                 worth = gain(y, toggled) + gain(x, turned)
                 if not full[x] and math.isfinite(worth):
@@ -331,13 +359,17 @@ def _steps(
                 yield _Step(gain(y, toggled), ((y, toggled),))
 
 
-def _is_acyclic(parents: Sequence[int], changes: tuple[tuple[int, int], ...]) -> bool:
-    """Whether no node whose parents have changed is its own ancestor."""
+def _is_acyclic(
+    parents: Sequence[int], earlier: Sequence[int], changes: tuple[tuple[int, int], ...]
+) -> bool:
+    """Whether no node whose parents have changed stands before itself; ``earlier``: what is known
+    to stand before each."""
     for node, _ in changes:
-        seen = frontier = parents[node]
+        seen = frontier = parents[node] | earlier[node]
         while frontier:
             low = frontier & -frontier
-            fresh = parents[low.bit_length() - 1] & ~seen
+            before = low.bit_length() - 1
+            fresh = (parents[before] | earlier[before]) & ~seen
             seen |= fresh
             frontier = (frontier ^ low) | fresh
         if seen >> node & 1:

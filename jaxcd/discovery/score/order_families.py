@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from jaxcd.discovery.score.exact_search import _by_size
+from jaxcd.discovery.score.limits import Limits
 from jaxcd.errors import OptionError
 from jaxcd.scores import LocalScore
 from jaxcd.scores.base import first_best
@@ -33,8 +34,13 @@ _MOST_LISTED = 1 << 12  # remembered lists of families
 class OrderFamilies:
     """The families of each node and their sums over subsets of the nodes before it (bit masks)."""
 
-    def __init__(self, score: LocalScore, candidates: np.ndarray) -> None:
+    def __init__(
+        self, score: LocalScore, candidates: np.ndarray, limits: Limits | None = None
+    ) -> None:
+        """The score has the required parents of ``limits`` in every family, and none of them among
+        its candidates."""
         self.score, self.d = score, len(score.names)
+        self.limits = Limits.of(None, score.names) if limits is None else limits
         self.inside: list[list[int]] = []
         self.outside: list[list[int]] = []
         self.scores: list[
@@ -91,7 +97,7 @@ class OrderFamilies:
         """The probabilities of u -> v given the nodes before v, float64 (d,)."""
         if (v, before) not in self._arcs:
             mask, allowed = self._allowed(v, before)
-            total, result = self.total(v, before), np.zeros(self.d)
+            total, result = self.total(v, before), self.limits.required[:, v].astype(np.float64)
             for i, u in enumerate(self.inside[v]):
                 if mask >> i & 1:
                     without = np.logaddexp.reduce(self.sums[v][mask ^ (1 << i), allowed])
@@ -111,7 +117,8 @@ class OrderFamilies:
 
     def _parents(self, v: int, mask: int, column: int) -> tuple[int, ...]:
         chosen = [u for i, u in enumerate(self.inside[v]) if mask >> i & 1]
-        return tuple(sorted(chosen + ([self.outside[v][column - 1]] if column else [])))
+        chosen += [self.outside[v][column - 1]] if column else []
+        return tuple(sorted((*chosen, *self.limits.parents(v))))
 
     def best(self, v: int, before: int) -> tuple[float, tuple[int, ...]]:
         """The best family and its score."""

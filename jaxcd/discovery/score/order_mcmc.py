@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 
 from jaxcd.checks import is_whole
+from jaxcd.discovery.score.limits import Limits
 from jaxcd.discovery.score.order_families import (
     MOST_COUNTED,
     OrderFamilies,
@@ -46,7 +47,7 @@ from jaxcd.discovery.score.order_families import (
     linear_extensions,
 )
 from jaxcd.errors import OptionError
-from jaxcd.graphs import MixedGraph, dag_to_cpdag
+from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.scores import LocalScore
 from jaxcd.scores.base import tie
 
@@ -88,7 +89,7 @@ class OrderPosterior:
         edges: float64 (d, d), the posterior probability of i -> j.
         dag: the best DAG seen.
         score: its score in nats.
-        cpdag: its equivalence class.
+        cpdag: its equivalence class, with all orientations that the knowledge implies.
         acceptance: the share of the steps of each kind that changed the order.
         trace: log R of the kept orders, in nats, (n_chains, n_kept).
         chain_edges: ``edges`` of each chain, (n_chains, d, d).
@@ -126,7 +127,8 @@ class _Chain:
     """One walk over orders; parents stand first."""
 
     def __init__(self, families: OrderFamilies, order: list[int], rng: np.random.Generator) -> None:
-        self.families, self.order, self._rng = families, list(order), rng
+        self.families, self._rng, self._limits = families, rng, families.limits
+        self.order: list[int] = self._limits.ordered(np.array(order)).tolist()
         self.nodes = [families.total(v, before) for v, before in self.allowed()]  # by place
         self.tried = dict.fromkeys(Move, 0)
         self.changed = dict.fromkeys(Move, 0)
@@ -165,6 +167,9 @@ class _Chain:
 
     def _swap(self, i: int, j: int) -> bool:
         order = self.order.copy()
+        passed = sum(1 << v for v in order[i : j + 1])
+        if passed & self._limits.later[order[i]] or passed & self._limits.earlier[order[j]]:
+            return False
         order[i], order[j] = order[j], order[i]
         before = sum(1 << v for v in order[:i])
         fresh = []
@@ -189,10 +194,13 @@ class _Chain:
         weights = np.array(own)
         weights[1:] += np.cumsum(ahead)
         weights[:-1] += np.cumsum(behind[::-1])[::-1]
+        earlier, later = self._limits.earlier[x], self._limits.later[x]
+        first = max((k + 1 for k, v in enumerate(rest) if earlier >> v & 1), default=0)
+        last = min((k for k, v in enumerate(rest) if later >> v & 1), default=len(rest))
+        weights = weights[first : last + 1]
         weights = np.exp(weights - weights.max()).cumsum()
-        new = min(
-            int(np.searchsorted(weights, self._rng.random() * weights[-1], side="right")), len(rest)
-        )
+        drawn = int(np.searchsorted(weights, self._rng.random() * weights[-1], side="right"))
+        new = min(first + drawn, last)
         self.order = [*rest[:new], x, *rest[new:]]
         self.nodes = [*ahead[:new], own[new], *behind[new:]]
         return new != place
@@ -244,6 +252,7 @@ def sample_orders(
     prior: StructurePrior = StructurePrior.ORDER_MODULAR,
     candidates: np.ndarray | None = None,
     max_candidates: int = 12,
+    knowledge: Knowledge | None = None,
 ) -> OrderPosterior:
     """Samples orders of the variables, and from them the posterior probabilities of arcs and the
     best DAG.
@@ -263,6 +272,7 @@ def sample_orders(
             the adjacencies of a skeleton; None for all others where they are few, or a forward
             selection.  One parent of each family may always come from outside.
         max_candidates: the most candidates of a node, 1 to 16; tables have 2^max_candidates rows.
+        knowledge: what is known before; orders and families that do not fit have no weight.
 
     Returns:
         Probabilities, the best DAG, and what shows whether the chains have mixed.
@@ -297,7 +307,8 @@ def sample_orders(
         raise OptionError(
             f"prior = {prior!r} is not a prior; use StructurePrior.ORDER_MODULAR or UNIFORM"
         )
-    d = len(score.names)
+    limits, d = Limits.of(knowledge, score.names), len(score.names)
+    score = limits.within(score)
     if prior is StructurePrior.UNIFORM and d > MOST_COUNTED:
         raise OptionError(
             f"prior: linear extensions are counted up to {MOST_COUNTED} variables, not {d}; use "
@@ -318,7 +329,7 @@ def sample_orders(
         first_candidates(score, most) if candidates is None else np.array(candidates, dtype=bool)
     )
     pilot, *others = [np.random.default_rng([seed, chain]) for chain in range(n_chains + 1)]
-    families, top, n_expansions, left_out = _expanded(score, start, most, burn_in, pilot)
+    families, top, n_expansions, left_out = _expanded(score, start, most, burn_in, pilot, limits)
 
     counted: dict[bytes, int] = {}
     sums, weights, squares = np.zeros((n_chains, d, d)), np.zeros(n_chains), 0.0
@@ -336,7 +347,7 @@ def sample_orders(
             if prior is StructurePrior.UNIFORM:
                 arcs = chain.draw()
                 if (name := arcs.tobytes()) not in counted:
-                    counted[name] = linear_extensions(arcs)
+                    counted[name] = linear_extensions(arcs | limits.before)
                 weight = 1 / counted[name]
             sums[place] += weight * (chain.arcs() if arcs is None else arcs)
             weights[place] += weight
@@ -350,7 +361,7 @@ def sample_orders(
         names=score.names,
         edges=sums.sum(axis=0) / weights.sum(),
         dag=dag,
-        cpdag=dag_to_cpdag(dag),
+        cpdag=limits.pattern(top[1]),
         score=top[0],
         acceptance={
             move: sum(chain.changed[move] for chain in chains) / max(tried[move], 1)
@@ -374,7 +385,12 @@ def _better(
 
 
 def _expanded(
-    score: LocalScore, candidates: np.ndarray, most: int, n_steps: int, rng: np.random.Generator
+    score: LocalScore,
+    candidates: np.ndarray,
+    most: int,
+    n_steps: int,
+    rng: np.random.Generator,
+    limits: Limits,
 ) -> tuple[OrderFamilies, tuple[float, np.ndarray], int, list[tuple[int, int]]]:
     """Candidates with the parents of the best DAG among them; the tables, that DAG, rounds, and
     arcs that had no room.
@@ -383,7 +399,7 @@ def _expanded(
     order = rng.permutation(len(candidates)).tolist()
     top: tuple[float, np.ndarray] = (-math.inf, np.zeros_like(candidates))
     for round_ in itertools.count():
-        families = OrderFamilies(score, candidates)
+        families = OrderFamilies(score, candidates, limits)
         chain = _Chain(families, order, rng)
         top = _better(top, chain.best())
         seen = np.zeros(candidates.shape)
@@ -395,7 +411,7 @@ def _expanded(
         wanted = top[1] | (seen > _LIKELY * max(n_steps, 1))
         # Those of the best DAG first, then the likeliest.
         missing = sorted(
-            ((int(u), int(v)) for u, v in np.argwhere(wanted & ~candidates)),
+            ((int(u), int(v)) for u, v in np.argwhere(wanted & ~(candidates | limits.required))),
             key=lambda arc: (not top[1][arc], -seen[arc]),
         )
         room = [(u, v) for u, v in missing if candidates[:, v].sum() < most]

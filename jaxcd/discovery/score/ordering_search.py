@@ -25,7 +25,9 @@ import networkx as nx
 import numpy as np
 
 from jaxcd.checks import is_whole
+from jaxcd.discovery.score.limits import Limits
 from jaxcd.errors import OptionError
+from jaxcd.graphs import Knowledge
 from jaxcd.scores.base import LocalScore, first_best, tie
 
 __all__ = ["OrderingResult", "ordering_search"]
@@ -65,6 +67,7 @@ class _BestFamilies:
             bit of x among the candidates of v, 0 where it is none.
         chosen: as ``scores``.
         tie: what totals may differ by and count as equal.
+        limits: what is known; its required parents are in every family, and no candidates.
     """
 
     candidates: tuple[tuple[int, ...], ...]
@@ -72,9 +75,10 @@ class _BestFamilies:
     chosen: np.ndarray
     bits: np.ndarray
     tie: float
+    limits: Limits
 
     @staticmethod
-    def of(score: LocalScore) -> _BestFamilies:
+    def of(score: LocalScore, limits: Limits) -> _BestFamilies:
         d = len(score.names)
         candidates = tuple(score.candidates(v) for v in range(d))
         most = max(map(len, candidates), default=0)
@@ -95,14 +99,14 @@ class _BestFamilies:
                 bits[x, v] = bit
             table = score.table(v)
             for family, value in zip(table.families, table.scores, strict=True):
-                mask = sum(place[x] for x in family)
+                mask = sum(place.get(x, 0) for x in family)
                 scores[v, mask], chosen[v, mask] = value, mask
             for bit in place.values():
                 above = subsets[(subsets & bit) > 0]
                 better = scores[v, above ^ bit] >= scores[v, above] - least
                 scores[v, above] = np.where(better, scores[v, above ^ bit], scores[v, above])
                 chosen[v, above] = np.where(better, chosen[v, above ^ bit], chosen[v, above])
-        return _BestFamilies(candidates, scores, chosen, bits, least)
+        return _BestFamilies(candidates, scores, chosen, bits, least, limits)
 
     def masks(self, orders: np.ndarray) -> np.ndarray:
         """For orders (R, d) the candidates before each node, as bits, in the places of the
@@ -135,16 +139,20 @@ class _BestFamilies:
         moved = (
             self.scores[orders[:, :, None], masks[:, :, None] + added - removed] - now[:, :, None]
         )
-        return moved + np.where(ahead, right, left)
+        gains = moved + np.where(ahead, right, left)
+        if not self.limits.none:
+            first, last = self.limits.reach(orders)
+            places = np.arange(d)
+            gains[(places < first[:, :, None]) | (places > last[:, :, None])] = -np.inf
+        return gains
 
     def graph(self, order: np.ndarray) -> np.ndarray:
         """The best DAG of an order, bool (d, d)."""
-        d = len(order)
-        adjacency = np.zeros((d, d), dtype=bool)
+        adjacency = self.limits.required.copy()
         for v, mask in zip(order, self.masks(order[None])[0], strict=True):
             family = self.chosen[v, mask]
             for i, x in enumerate(self.candidates[v]):
-                adjacency[x, v] = bool(family >> i & 1)
+                adjacency[x, v] |= bool(family >> i & 1)
         return adjacency
 
 
@@ -213,6 +221,10 @@ def _best_place(
     children.  masks: of each node its candidates before it, as bits."""
     bits, scores, own = families.bits, families.scores, int(place[v])
     around = near[np.argsort(place[near])]
+    if not families.limits.none:
+        low = int((place[families.limits.before[:, v]] + 1).max(initial=0))
+        high = int((place[families.limits.before[v]] - 1).min(initial=len(place) - 1))
+        around = around[(place[around] >= low) & (place[around] <= high)]
     first = int(np.searchsorted(place[around], own))
     now, best, found = float(scores[v, masks[v]]), families.tie, own
     for others in (around[first:], around[:first][::-1]):
@@ -243,6 +255,7 @@ def ordering_search(
     restarts: int = 40,
     rounds: int = 25,
     seed: int = 0,
+    knowledge: Knowledge | None = None,
 ) -> OrderingResult:
     """The best DAG found by climbing over orderings from many starts; post-processing of the
     score.
@@ -256,6 +269,7 @@ def ordering_search(
         rounds: climbs of each: the first from where it starts, the others from its best so far
             after random insertions.
         seed: of the public randomness of the search, a whole number from 0.
+        knowledge: what is known before; families and orderings that do not fit it are left out.
 
     Returns:
         The DAG found, with its score.
@@ -276,10 +290,11 @@ def ordering_search(
             raise OptionError(
                 f"{argument} = {value!r} is not a whole number from {least}; give one"
             )
-    families = _BestFamilies.of(score)
+    limits = Limits.of(knowledge, score.names)
+    families = _BestFamilies.of(limits.within(score), limits)
     d = len(score.names)
     rng = np.random.default_rng(seed)
-    given = [_order_of(adjacency) for adjacency in starts]
+    given = [limits.ordered(_order_of(adjacency)) for adjacency in starts]
     if d > MOST_TOGETHER:
         climb, (least, most) = _sweep, _WIDE_KICKS
         effort = max(_WIDE_CLIMBS // d, 2)
@@ -291,13 +306,14 @@ def ordering_search(
     else:
         climb = _climb
         least, most = (max(2, math.ceil(share * d)) for share in _KICKS)
-    drawn = [rng.permutation(d) for _ in range(restarts)]
+    drawn = [limits.ordered(rng.permutation(d)) for _ in range(restarts)]
     orders, totals = climb(families, np.array([*drawn, *given]))
     for _ in range(rounds - 1):
         tried = orders.copy()
         for order in tried:
             for _ in range(int(rng.integers(least, most + 1))):
                 _insert(order, int(rng.integers(d)), int(rng.integers(d)))
+            order[:] = limits.ordered(order)
         tried, new = climb(families, tried)
         better = new > totals + families.tie
         orders[better], totals[better] = tried[better], new[better]

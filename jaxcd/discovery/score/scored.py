@@ -18,9 +18,10 @@ from jaxcd.discovery.facts import facts_of_release, facts_of_run
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.exact_search import exact_search as exact_search_on
+from jaxcd.discovery.score.limits import Limits, check_knowledge
 from jaxcd.discovery.score.order_mcmc import OrderPosterior, StructurePrior, sample_orders
 from jaxcd.errors import OptionError, PrivacyError
-from jaxcd.graphs import MixedGraph, dag_to_cpdag
+from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, open_account
 from jaxcd.releases import Release
 from jaxcd.scores import BIC, BDeu, LocalScore, ScoreConfig
@@ -39,16 +40,19 @@ class SearchedData:
     data: Dataset | Release
     score: LocalScore
     config: ScoreConfig
+    knowledge: Knowledge | None = None
 
     def result(
         self, graph: MixedGraph, *, algorithm: str, options: Mapping[str, Any]
     ) -> DiscoveryResult:
         """The result: at no cost on data, at the release's on a release."""
         data = self.data
+        known = {} if self.knowledge is None else {"knowledge": self.knowledge.to_json_dict()}
         info: dict[str, Any] = {
             "algorithm": algorithm,
             "score_function": repr(self.config),
             **options,
+            **known,
         }
         if isinstance(data, Release):
             cost, spent = data.cost, data.spent
@@ -64,7 +68,9 @@ class SearchedData:
         )
 
 
-def check_scored(data: Any, score: Any, budget: Any, key: Any, max_parents: Any) -> None:
+def check_scored(
+    data: Any, score: Any, budget: Any, key: Any, max_parents: Any, knowledge: Any
+) -> None:
     """Raises OptionError or PrivacyError where an argument that every score-based search takes is
     not of its kind.
     """
@@ -110,10 +116,11 @@ def check_scored(data: Any, score: Any, budget: Any, key: Any, max_parents: Any)
             f"max_parents = {max_parents!r} is not a number of parents; use a whole number from "
             "0, or None"
         )
+    check_knowledge(knowledge, data.names)
 
 
 @overload
-def exact_search(data: LocalScore) -> np.ndarray: ...
+def exact_search(data: LocalScore, *, knowledge: Knowledge | None = ...) -> np.ndarray: ...
 
 
 @overload
@@ -124,6 +131,7 @@ def exact_search(
     budget: Budget | NoPrivacy | None = ...,
     key: jax.Array | None = ...,
     max_parents: int | None = ...,
+    knowledge: Knowledge | None = ...,
 ) -> DiscoveryResult: ...
 
 
@@ -135,10 +143,12 @@ def exact_search(
     budget: Budget | NoPrivacy | None = None,
     key: jax.Array | None = None,
     max_parents: int | None = None,
+    knowledge: Knowledge | None = None,
 ) -> DiscoveryResult | np.ndarray:
     """The equivalence class of the highest score of all, for up to about 20 variables.
 
-    Dynamic programming over subsets of the variables compares all DAGs.
+    Dynamic programming over subsets of the variables compares all DAGs, or all that fit what is
+    known.
 
     Args:
         data: a Dataset, without privacy; a release, which has been paid for; or a LocalScore
@@ -148,9 +158,11 @@ def exact_search(
         key: not used; nothing is drawn.
         max_parents: the most parents of a node; None for no limit up to 10 variables and 4 above,
             or the release's own.
+        knowledge: what is known before; public.
 
     Returns:
-        The CPDAG with its cost; ``info["score"]`` is its score in nats.  Of a LocalScore the best
+        The CPDAG, with all orientations that the knowledge implies, and its cost;
+        ``info["score"]`` is its score in nats.  Of a LocalScore the best
         DAG as a bool adjacency (d, d) (:func:`jaxcd.discovery.score.exact_search.exact_search`).
 
     Raises:
@@ -174,15 +186,18 @@ def exact_search(
         Alarm --> MaryCalls
     """
     if isinstance(data, LocalScore):
-        return exact_search_on(data)
-    check_scored(data, score, budget, key, max_parents)
+        return exact_search_on(data, knowledge=knowledge)
+    check_scored(data, score, budget, key, max_parents, knowledge)
     if max_parents is None and len(data.names) > _MOST_UNLIMITED and isinstance(data, Dataset):
         max_parents = _FEW_PARENTS
-    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)
-    best = exact_search_on(searched.score)
-    graph = dag_to_cpdag(MixedGraph.from_arcs(data.names, best))
-    options = {"score": searched.score.total(best), "max_parents": searched.score.max_parents}
-    return searched.result(graph, algorithm="exact_search", options=options)
+    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score, knowledge)
+    best = exact_search_on(searched.score, knowledge=knowledge)
+    limits = Limits.of(knowledge, data.names)
+    options = {
+        "score": limits.within(searched.score).total(best),
+        "max_parents": searched.score.max_parents,
+    }
+    return searched.result(limits.pattern(best), algorithm="exact_search", options=options)
 
 
 @repeatable
@@ -199,6 +214,7 @@ def order_mcmc(
     n_chains: int = 2,
     prior: StructurePrior = StructurePrior.ORDER_MODULAR,
     max_candidates: int = 12,
+    knowledge: Knowledge | None = None,
 ) -> DiscoveryResult:
     """Posterior probabilities of arcs, by Markov chain Monte Carlo over orders of the variables.
 
@@ -222,9 +238,12 @@ def order_mcmc(
         prior: over DAGs, a :class:`jaxcd.discovery.StructurePrior`.
         max_candidates: the most candidate parents of a node, 1 to 16; one more may come from
             outside.
+        knowledge: what is known before; public.  The posterior is that of the orders and DAGs that
+            fit.
 
     Returns:
-        A result whose ``graph`` is the CPDAG of the best DAG seen and whose ``confidence`` holds
+        A result whose ``graph`` is the CPDAG of the best DAG seen, with all orientations that the
+        knowledge implies, and whose ``confidence`` holds
         the posterior: ``confidence.directed[i, j]`` is that of i -> j, ``confidence.adjacency`` of
         either, and ``confidence.undirected`` is zero, a DAG having directions only.  ``info``:
         ``score`` of that DAG in nats; ``disagreement``, the largest difference between two chains
@@ -253,14 +272,14 @@ def order_mcmc(
         >>> run.confidence.of("Smoker", "Cancer").adjacent > 0.9
         True
     """
-    check_scored(data, score, budget, key, max_parents)
+    check_scored(data, score, budget, key, max_parents, knowledge)
     if key is None:
         raise OptionError(
             "key is required, because the chains are random; use jax.random.key(seed)"
         )
     if max_parents is None and len(data.names) > _MOST_UNLIMITED and isinstance(data, Dataset):
         max_parents = _FEW_PARENTS
-    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score)
+    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score, knowledge)
     seed = int.from_bytes(np.asarray(jax.random.key_data(key)).tobytes(), "little")
     found = sample_orders(
         searched.score,
@@ -271,6 +290,7 @@ def order_mcmc(
         n_chains=n_chains,
         prior=prior,
         max_candidates=max_candidates,
+        knowledge=knowledge,
     )
     options = {
         "score": found.score,
