@@ -28,7 +28,7 @@ from jaxcd.discovery.constraint.orientation import apply_meek_rules
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.graphs.edges import Mark
-from jaxcd.scores import LocalScore
+from jaxcd.scores import GraphScore
 
 __all__ = ["oriented_by_score", "with_interventions"]
 
@@ -81,7 +81,7 @@ def with_interventions(
         ) from None
 
 
-def oriented_by_score(graph: MixedGraph, score: LocalScore, adjacency: np.ndarray) -> MixedGraph:
+def oriented_by_score(graph: MixedGraph, score: GraphScore, adjacency: np.ndarray) -> MixedGraph:
     """The pattern of a DAG with the arcs that its score orients beyond its class, closed under
     Meek's rules.
 

@@ -83,7 +83,7 @@ class InterventionalScore(LocalScore):
         self, names: Sequence[str], known: Interventions, parts: dict[str, LocalScore]
     ) -> None:
         self._names = tuple(names)
-        self._known = known
+        self._interventions = known
         place = {name: j for j, name in enumerate(self._names)}
         self._settings = {place[name] for name in known.settings}
         self._variables = tuple(place[name] for name in parts)
@@ -109,7 +109,7 @@ class InterventionalScore(LocalScore):
     @property
     def settings(self) -> dict[str, Any]:
         """The parts' options, and the columns whose targets are known."""
-        targets = {name: list(found) for name, found in self._known.settings.items()}
+        targets = {name: list(found) for name, found in self._interventions.settings.items()}
         return {**self._first.settings, "targets": targets}
 
     def candidates(self, node: int) -> Columns:
@@ -152,7 +152,7 @@ class InterventionalScore(LocalScore):
 
     def tells(self, adjacency: np.ndarray) -> np.ndarray:
         """The arcs of which some condition sets exactly one end."""
-        return np.asarray(adjacency, dtype=bool) & self._known.told_apart(self._names)
+        return np.asarray(adjacency, dtype=bool) & self._interventions.told_apart(self._names)
 
 
 def on_natural_rows(data: Dataset, score_of: Callable[[Dataset], LocalScore]) -> LocalScore:

@@ -33,13 +33,14 @@ def with_settings(
 ) -> list[Columns]:
     """The families, and each with the columns that say where a member was set.
 
-    Left out: such tables with more cells than ``most_cells`` of the family with one column more
-    (the largest that is given, where there are fewer)."""
+    Left out: such tables with more cells than ``most_cells`` allows a family of as many variables
+    (of three at least, and of the most that it names at most): what says where a column was set
+    splits the rows in two, and is counted as no variable."""
     if not set_by:
         return list(families)
     found = dict.fromkeys(families)
     for family in families:
-        most = most_cells[min(len(family) + 1, max(most_cells))]
+        most = most_cells[min(max(len(family), 3), max(most_cells))]
         for column in family:
             larger = tuple(sorted({*family, *set_by.get(column, ())}))
             if math.prod(cardinalities[v] for v in larger) <= most:

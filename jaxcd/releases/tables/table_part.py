@@ -95,7 +95,8 @@ class TablePart:
         """The table of the columns (sorted positions) in the rows that count, float64."""
         outer = self._outer(columns)
         table = self._kept(self._release.table(outer), outer)
-        return table.sum(axis=tuple(axis for axis, c in enumerate(outer) if c in self._codes))
+        axes = tuple(axis for axis, c in enumerate(outer) if c in self._codes)
+        return np.asarray(table.sum(axis=axes))
 
     def cell_variance(self, columns: Columns) -> float:
         """The variance of the noise on each cell of :meth:`table`."""
