@@ -29,6 +29,7 @@ from jaxcd.discovery import (
     search_release,
     tree_pc,
 )
+from jaxcd.discovery.constraint.background import check_knowledge
 from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
 from jaxcd.errors import OptionError
@@ -79,13 +80,8 @@ def resolve(
     """What :func:`discover` will run, from public facts; arguments as there.  Refuses options that
     the algorithm does not have.
     """
-    given = {
-        "test": test,
-        "decider": decider,
-        "tree": tree,
-        "max_level": max_level,
-        "knowledge": knowledge,
-    }
+    check_knowledge(knowledge, domain.names)
+    given = {"test": test, "decider": decider, "tree": tree, "max_level": max_level}
     asked = [argument for argument, value in given.items() if value is not None]
     if algorithm is Algorithm.AUTO and tree is not None:
         algorithm = Algorithm.TREE
@@ -114,12 +110,10 @@ def resolve(
     choice = choose(
         domain, budget=budget, test=test, decider=decider, algorithm=algorithm, tree=tree
     )
-    if algorithm is Algorithm.TREE:
-        for argument in ("max_level", "knowledge"):
-            if argument in asked:
-                raise OptionError(
-                    f"{argument}: Algorithm.TREE has no such option; drop it, or use Algorithm.PC"
-                )
+    if algorithm is Algorithm.TREE and "max_level" in asked:
+        raise OptionError(
+            "max_level: Algorithm.TREE has no such option; drop it, or use Algorithm.PC"
+        )
     return choice
 
 
@@ -159,13 +153,14 @@ def discover(
         decider: how answers are given; None leaves the choice to :func:`choose`.
         tree: the options of ``Algorithm.TREE``, which has its own mechanism.
         algorithm: ``Algorithm.AUTO`` follows :func:`jaxcd.recommend`, or takes PC where test,
-            decider, max_level or knowledge is given.  With ``Algorithm.FCI`` the graph is a PAG.
-            ``Algorithm.TREE`` takes no max_level and no knowledge, ``Algorithm.RELEASE`` none of
-            these four; both have no levels to report.
+            decider or max_level is given.  With ``Algorithm.FCI`` the graph is a PAG.
+            ``Algorithm.TREE`` takes no max_level, ``Algorithm.RELEASE`` none of these three; both
+            have no levels to report.
         linear: whether the relations among numeric columns may be taken as linear, as for
             :func:`jaxcd.recommend`.
         max_level: the largest conditioning set, as for :func:`jaxcd.pc`.
-        knowledge: what is known before, as for :func:`jaxcd.pc`; public.
+        knowledge: what is known before; public.  Every algorithm takes it; the graph has no edge
+            against it, all required ones, and every orientation that it implies.
         release_out: a file for what was bought, written before it is searched; ``Release.load``
             reads it.  Only with a release.
         n_confidence_draws: draws of :func:`jaxcd.discovery.edge_confidence`, which says how sure
@@ -228,7 +223,7 @@ def discover(
         bought = release(data, choice.kind, budget=budget, noise=noise, ledger=ledger)
         if release_out is not None:
             bought.save(release_out)
-        run = search(bought)
+        run = search(bought, knowledge=knowledge)
         if n_confidence_draws > 0:
             run = run.with_confidence(edge_confidence(bought, run, n_draws=n_confidence_draws))
     elif choice.algorithm is Algorithm.TREE:
@@ -241,6 +236,7 @@ def discover(
             noise=noise,
             ledger=ledger,
             options=choice.tree,
+            knowledge=knowledge,
         )
     else:
         assert choice.test is not None and choice.decider is not None
@@ -499,7 +495,7 @@ def release(
     return kind.release(data, budget=budget, noise=noise, ledger=ledger)
 
 
-def search(bought: Release) -> DiscoveryResult:
+def search(bought: Release, *, knowledge: Knowledge | None = None) -> DiscoveryResult:
     """The best graph of a release, by the score that knows the noise in it.
 
     Histograms are searched over equivalence classes from exact starts, marginals by orderings,
@@ -509,12 +505,15 @@ def search(bought: Release) -> DiscoveryResult:
 
     Args:
         bought: what :func:`release` or ``Release.load`` returned.
+        knowledge: what is known before: tiers, forbidden and required edges; public.  The graph is
+            then the best of those that fit.
 
     Returns:
-        The CPDAG, with the guarantee of the release.
+        The CPDAG, with all orientations that the knowledge implies, and with the guarantee of the
+        release.
 
     Raises:
-        OptionError: ``bought`` is no release.
+        OptionError: ``bought`` is no release, or the knowledge names other columns.
 
     Guarantee:
         That of the release: the search is post-processing, and costs nothing more.
@@ -533,9 +532,12 @@ def search(bought: Release) -> DiscoveryResult:
         Earthquake --> Alarm
         Alarm --> JohnCalls
         Alarm --> MaryCalls
+        >>> known = jaxcd.Knowledge(forbidden=[("Burglary", "Alarm"), ("Alarm", "Burglary")])
+        >>> jaxcd.search(bought, knowledge=known).graph.neighbors("Burglary")
+        ()
     """
     if not isinstance(bought, Release):
         raise OptionError(
             f"bought: a {type(bought).__name__} cannot be searched; use what jaxcd.release returns"
         )
-    return search_release(bought)
+    return search_release(bought, knowledge=knowledge)

@@ -481,7 +481,10 @@ PRIVATE = "discover --network cancer --rows 300"
                 ("--release-out .", "--release-out '.' is no file"),
                 ("--algorithm tree --mechanism sparse-vector", "--mechanism sparse-vector"),
                 ("--algorithm tree --max-level 2", "--max-level"),
-                ("--algorithm tree --knowledge x.json", "--knowledge"),
+                (
+                    "--algorithm tree --knowledge x.json",
+                    "--knowledge: file 'x.json' does not exist",
+                ),
                 ("--hide Smoke", "'Smoke'"),
                 ("--hide Smoker --hide Smoker", "twice"),
                 ("--hide Smoker --hide Cancer --hide Xray --hide Dyspnoea", "leaves 1"),
@@ -603,14 +606,15 @@ def test_discover_takes_an_algorithm() -> None:
         == "tree-pc"
     )
     known = jaxcd.Knowledge(required=[("Smoker", "Cancer")])
-    for algorithm in (jaxcd.Algorithm.AUTO, jaxcd.Algorithm.PC, jaxcd.Algorithm.FCI):
+    for algorithm in jaxcd.Algorithm:
         run = jaxcd.discover(data, **options, algorithm=algorithm, knowledge=known)
         assert "Smoker --> Cancer" in map(str, run.graph.edges())
+        if algorithm is jaxcd.Algorithm.AUTO:  # what it is without knowledge
+            assert run.info["algorithm"] == jaxcd.discover(data, **options).info["algorithm"]
     for wrong in (
         {"algorithm": "fci"},
         {"algorithm": jaxcd.Algorithm.TREE, "decider": jaxcd.SparseVector()},
         {"algorithm": jaxcd.Algorithm.TREE, "max_level": 1},
-        {"algorithm": jaxcd.Algorithm.TREE, "knowledge": known},
         {"algorithm": jaxcd.Algorithm.PC, "tree": jaxcd.decisions.TreeOptions()},
         {"algorithm": jaxcd.Algorithm.RELEASE, "test": jaxcd.CovarianceNorm()},
         {"algorithm": jaxcd.Algorithm.RELEASE, "max_level": 1},

@@ -174,7 +174,7 @@ def choose(
             raise DomainError(
                 f"column {nominal!r} is categorical while others are numeric, and no test here "
                 "takes both; use a release of Features "
-                "(discover buys one where no test, decider, level or knowledge is given; delta > "
+                "(discover buys one where no test, decider or level is given; delta > "
                 "0, replace-one neighbours), declare the numeric ones "
                 "ordinal with bins, or select columns of one kind"
             )

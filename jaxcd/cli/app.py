@@ -22,6 +22,7 @@ from jaxcd.cli.checking import check, verify
 from jaxcd.cli.direction import direction
 from jaxcd.cli.ledger import ledger
 from jaxcd.cli.privatize import privatize
+from jaxcd.cli.searching import search
 from jaxcd.cli.shared import (
     AsJson,
     File,
@@ -257,7 +258,6 @@ def discover(
         mechanism=mechanism,
         alpha=alpha,
         max_level=max_level,
-        knowledge=knowledge,
         linear=linear,
         release_out=release_out,
         n_confidence_draws=confidence,
@@ -315,6 +315,7 @@ def discover(
         screen.warn(run)
 
 
+app.command()(search)
 app.command()(direction)
 
 

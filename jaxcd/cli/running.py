@@ -31,7 +31,6 @@ class Asked:
     mechanism: str
     alpha: float | None
     max_level: int | None
-    knowledge: Path | None
     linear: bool
     release_out: Path | None
     n_confidence_draws: int
@@ -44,8 +43,8 @@ class Asked:
                 "of the two"
             )
         lacks = {
-            Algorithm.TREE: ("--max-level", "--knowledge"),
-            Algorithm.RELEASE: ("--test", "--mechanism", "--alpha", "--max-level", "--knowledge"),
+            Algorithm.TREE: ("--max-level",),
+            Algorithm.RELEASE: ("--test", "--mechanism", "--alpha", "--max-level"),
         }.get(self.algorithm, ())
         for option in lacks:
             if option in self.of_tests:
@@ -80,7 +79,6 @@ class Asked:
             "--mechanism": not options.is_auto(self.mechanism),
             "--alpha": self.alpha is not None,
             "--max-level": self.max_level is not None,
-            "--knowledge": self.knowledge is not None,
         }
         return tuple(option for option, is_given in given.items() if is_given)
 

@@ -27,6 +27,7 @@ __all__ = [
     "show_plan",
     "show_release",
     "show_result",
+    "show_search",
     "warn",
 ]
 
@@ -114,7 +115,22 @@ def show_plan(
     console.print()
 
 
-def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded) -> None:
+def show_search(release: Path, bought: jaxcd.Release, how: str, knowledge: Path | None) -> None:
+    """What will be searched, and how, before it is."""
+    console = _console()
+    _line(
+        console,
+        "release",
+        f"{release}: {bought.kind}, {bought.n_samples:,} rows, {len(bought.names)} columns",
+    )
+    _line(console, "algorithm", how)
+    if knowledge is not None:
+        _line(console, "knowledge", f"{knowledge}, which must not come from the data")
+    _line(console, "cost", "nothing more: the release has been paid for")
+    console.print()
+
+
+def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded | None = None) -> None:
     """The graph, what it cost, and how close it is to the truth."""
     console = _console()
     console.print(
@@ -138,7 +154,7 @@ def show_result(run: jaxcd.DiscoveryResult, loaded: Loaded) -> None:
             "The budget was exhausted: pairs that were not paid for kept their edges.",
             style="bold red",
         )
-    if loaded.truth is not None:
+    if loaded is not None and loaded.truth is not None:
         console.print()
         console.print(Text(f"Against the true {loaded.truth_kind}", style="bold"))
         console.print("                   F1  precision  recall")
@@ -189,13 +205,14 @@ def print_recommendation(found: jaxcd.advice.Recommendation) -> None:
     print(json.dumps(content, indent=2))
 
 
-def print_json(run: jaxcd.DiscoveryResult, loaded: Loaded, folder: Path | None) -> None:
+def print_json(run: jaxcd.DiscoveryResult, loaded: Loaded | None, folder: Path | None) -> None:
     """Everything as one JSON object on stdout; an infinite epsilon or rho is the text "inf"."""
     privacy = run.certificate()
+    truth = None if loaded is None else loaded.truth
     content = {
         "graph": graph_json(run),
         **{name: value for name, value in privacy.items() if name not in ("format", "version")},
-        "metrics": None if loaded.truth is None else metrics_json(run.graph, loaded.truth),
+        "metrics": None if truth is None else metrics_json(run.graph, truth),
         "files": [] if folder is None else [str(folder / name) for name in FILES],
     }
     print(json.dumps(content, indent=2, allow_nan=False))

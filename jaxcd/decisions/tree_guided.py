@@ -106,6 +106,8 @@ class TreeGuided:
         session: of the data and the test.
         accountant: of the run.
         options: public constants.
+        absent: pairs (x < y) that are known not to be joined; public.  Nothing is said of them.
+        kept: pairs (x < y) that are known to be joined, as ``absent``.
 
     Guarantee:
         Relation: replace-one; n, the domain and the options are public.  Events: ``ZCDPEvent`` for
@@ -114,7 +116,15 @@ class TreeGuided:
         :mod:`jaxcd.ops.moments`, :mod:`jaxcd.decisions.measurements`.
     """
 
-    def __init__(self, session: Session, accountant: Accountant, options: TreeOptions) -> None:
+    def __init__(
+        self,
+        session: Session,
+        accountant: Accountant,
+        options: TreeOptions,
+        *,
+        absent: frozenset[Pair] = frozenset(),
+        kept: frozenset[Pair] = frozenset(),
+    ) -> None:
         session.sensitivity()  # all three refuse before anything is charged
         _ = session.view_cardinalities
         if not accountant.ledger.remaining_rho > 0:
@@ -137,6 +147,8 @@ class TreeGuided:
             for pair in combinations(range(session.n_variables), 2)
         }
         for pair, margin in level_zero.items():
+            if pair in absent or pair in kept:
+                continue
             sigma = norm_deviation(self._moments, *pair)
             self.released_margins.append(
                 released_margin(session, Question(*pair, ()), "release", margin, 0.0, sigma)
@@ -150,7 +162,9 @@ class TreeGuided:
             if level_zero[pair] > options.evident_sigmas * norm_deviation(self._moments, *pair)
         )
         #: The maximum spanning forest of these by mutual information.
-        self.forest: frozenset[Pair] = self._moments.spanning_forest(alpha=options.alpha)
+        self.forest: frozenset[Pair] = self._moments.spanning_forest(
+            alpha=options.alpha, absent=absent, kept=kept
+        )
 
     def _price(self, batch: int) -> float:
         """The share of what is left that this batch gets: what a batch without questions did not

@@ -9,6 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from jaxcd.discovery.constraint.background import check_knowledge
 from jaxcd.discovery.facts import facts_of_release
 from jaxcd.discovery.interventions import oriented_by_score, with_interventions
 from jaxcd.discovery.repeating import repeatable
@@ -16,7 +17,7 @@ from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.equivalence_search import equivalence_search
 from jaxcd.discovery.score.exact_search import exact_search
 from jaxcd.discovery.score.ges import greedy_equivalence_search
-from jaxcd.discovery.score.limits import Limits, check_knowledge
+from jaxcd.discovery.score.limits import Limits
 from jaxcd.discovery.score.ordering_search import MOST_TOGETHER, ordering_search
 from jaxcd.errors import GraphError
 from jaxcd.graphs import Knowledge, MixedGraph, consistent_extension

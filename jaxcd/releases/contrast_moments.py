@@ -10,6 +10,7 @@ its null moments with the noise in them, and an independence test for every pair
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -161,15 +162,29 @@ class ContrastMoments:
         present = p > 0
         return float(np.sum(p[present] * np.log(p[present] / independent[present])))
 
-    def spanning_forest(self, *, alpha: float) -> frozenset[tuple[int, int]]:
+    def spanning_forest(
+        self,
+        *,
+        alpha: float,
+        absent: Collection[tuple[int, int]] = (),
+        kept: Collection[tuple[int, int]] = (),
+    ) -> frozenset[tuple[int, int]]:
         """The maximum spanning forest by mutual information of the pairs that are dependent at
         level alpha: pairs (x, y), x < y.
 
         If the true graph is a tree, these are its edges (Chow and Liu 1968); otherwise nearly all
         of them are edges (PRIVACY.md N.8).
+
+        Args:
+            alpha: of the test.
+            absent: pairs that are known to be no edges.
+            kept: pairs that are known to be edges, which come first.
         """
         graph = nx.Graph()
+        graph.add_edges_from(sorted(kept), weight=math.inf)
         for x, y in self.products:
+            if (x, y) in kept or (x, y) in absent:
+                continue
             if self.margin(x, y, alpha=alpha) > 0:
                 graph.add_edge(x, y, weight=self.mutual_information(x, y))
         return frozenset((min(e), max(e)) for e in nx.maximum_spanning_edges(graph, data=False))

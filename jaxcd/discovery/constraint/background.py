@@ -4,18 +4,30 @@ data disagree.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxcd.discovery.constraint.orientation import SeparatingSets, Triple, unshielded_triples
 from jaxcd.discovery.constraint.skeleton import SearchSpace
+from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
 from jaxcd.graphs.knowledge import Knowledge
 
-__all__ = ["KnownMarks", "conflicting_triples", "known_marks", "search_space"]
+__all__ = ["KnownMarks", "check_knowledge", "conflicting_triples", "known_marks", "search_space"]
+
+
+def check_knowledge(knowledge: Any, names: Sequence[str]) -> None:
+    """Raises OptionError where it is neither None nor a Knowledge, or names what is not there."""
+    if knowledge is None:
+        return
+    if not isinstance(knowledge, Knowledge):
+        raise OptionError(
+            f"knowledge = {knowledge!r} is no Knowledge; use jaxcd.Knowledge(tiers=...), or None"
+        )
+    knowledge.check(names)
 
 
 def search_space(

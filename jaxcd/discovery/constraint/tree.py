@@ -45,17 +45,25 @@ import numpy as np
 from jaxcd.citests import CITest
 from jaxcd.data import Dataset
 from jaxcd.decisions import Question, TreeGuided, TreeOptions
+from jaxcd.discovery.constraint.background import (
+    KnownMarks,
+    check_knowledge,
+    known_marks,
+    search_space,
+)
 from jaxcd.discovery.constraint.orientation import (
     ConflictRule,
     apply_meek_rules,
     orient_colliders,
     unshielded_triples,
+    with_arrowheads,
 )
 from jaxcd.discovery.constraint.pc import check_conflicts
 from jaxcd.discovery.constraint.search import check_arguments
+from jaxcd.discovery.constraint.skeleton import SearchSpace
 from jaxcd.discovery.facts import facts_of_run
 from jaxcd.discovery.result import DiscoveryResult
-from jaxcd.graphs import MixedGraph
+from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.privacy import (
     Accountant,
     Budget,
@@ -75,29 +83,39 @@ Triple = tuple[str, str, str]
 
 
 def _question(
-    run: TreeGuided, x: int, y: int, pools: Iterable[Iterable[int]], sizes: range
+    run: TreeGuided,
+    space: SearchSpace,
+    x: int,
+    y: int,
+    pools: Iterable[Iterable[int]],
+    sizes: range,
 ) -> Question:
     """The subsets of the pools that may be asked, smallest first."""
     sets = dict.fromkeys(
-        s for pool in pools for size in sizes for s in combinations(sorted(pool), size)
+        s
+        for pool in pools
+        for size in sizes
+        for s in combinations(space.separators(x, y, sorted(pool)), size)
     )
     return Question(x, y, tuple(given for given in sets if run.admissible(x, y, given)))
 
 
-def _grow(run: TreeGuided, options: TreeOptions, n_variables: int) -> set[Pair]:
-    """The forest, and the dependent pairs that no set around it separates."""
+def _grow(run: TreeGuided, space: SearchSpace, options: TreeOptions, n_variables: int) -> set[Pair]:
+    """The forest, what is known, and the dependent pairs that no set around the forest
+    separates.
+    """
     tree = nx.Graph()
     tree.add_nodes_from(range(n_variables))
     tree.add_edges_from(run.forest)
-    edges, questions = set(run.forest), []
-    for x, y in sorted(run.dependent - run.forest):
+    edges, questions = {*run.forest, *space.kept}, []
+    for x, y in sorted(run.dependent - edges - space.absent):
         pool = {*tree[x], *tree[y]}
         if nx.has_path(tree, x, y):
             pool.update(nx.shortest_path(tree, x, y))
         pool -= {x, y}
         if options.filtered:
             pool = {z for z in pool if all((min(v, z), max(v, z)) in run.dependent for v in (x, y))}
-        question = _question(run, x, y, [pool], range(options.grow_size + 1))
+        question = _question(run, space, x, y, [pool], range(options.grow_size + 1))
         if question.candidates:
             questions.append(question)
         else:
@@ -108,15 +126,18 @@ def _grow(run: TreeGuided, options: TreeOptions, n_variables: int) -> set[Pair]:
     return edges
 
 
-def _shrink(run: TreeGuided, options: TreeOptions, edges: set[Pair], n_variables: int) -> set[Pair]:
+def _shrink(
+    run: TreeGuided, space: SearchSpace, options: TreeOptions, edges: set[Pair]
+) -> set[Pair]:
     """The edges that no set of neighbours of one end separates, and those without which dependent
     ends would not be connected.
     """
     graph = nx.Graph(edges)
     sizes = range(options.shrink_size + 1)
-    asked = sorted(edges - _needed(graph, run.evident))
+    asked = sorted(edges - _needed(graph, run.evident) - space.kept)
     questions = [
-        _question(run, x, y, [set(graph[x]) - {y}, set(graph[y]) - {x}], sizes) for x, y in asked
+        _question(run, space, x, y, [set(graph[x]) - {y}, set(graph[y]) - {x}], sizes)
+        for x, y in asked
     ]
     questions = [question for question in questions if question.candidates]
     for place in run.shrink(questions):
@@ -139,10 +160,14 @@ def _needed(graph: nx.Graph, evident: frozenset[Pair]) -> set[Pair]:
 
 
 def _non_colliders(
-    run: TreeGuided, options: TreeOptions, skeleton: MixedGraph
+    run: TreeGuided,
+    space: SearchSpace,
+    options: TreeOptions,
+    skeleton: MixedGraph,
+    known: KnownMarks,
 ) -> dict[frozenset[str], tuple[str, ...]]:
     """For each pair at the ends of unshielded triples the middles that are not colliders, as a
-    separating set.
+    separating set.  What is known to be a collider, or none, is not asked about.
     """
     index = {name: i for i, name in enumerate(skeleton.names)}
     triples = unshielded_triples(skeleton)
@@ -153,6 +178,11 @@ def _non_colliders(
     for triple in triples:
         a, b, c = triple
         x, z, y = index[a], index[b], index[c]
+        if known.tail[x, z] or known.tail[y, z]:
+            continue
+        if known.arrow[x, z] and known.arrow[y, z]:
+            colliders.add(triple)
+            continue
         if (min(x, y), max(x, y)) not in run.dependent:
             if run.favours_collider(x, z, y):
                 colliders.add(triple)
@@ -162,7 +192,7 @@ def _non_colliders(
         if not nx.has_path(network.subgraph(set(network) - {b}), a, c):
             continue  # z is on every path from x to y, one of which is open: no collider
         pools = [{index[v] for v in skeleton.neighbors(end)} - {x, y} for end in (a, c)]
-        both = _question(run, x, y, pools, range(options.shrink_size))
+        both = _question(run, space, x, y, pools, range(options.shrink_size))
         holding, lacking = (
             both._replace(candidates=tuple(s for s in both.candidates if (z in s) is holds))
             for holds in (True, False)
@@ -199,6 +229,7 @@ def tree_pc(
     ledger: PrivacyFilter | None = None,
     options: TreeOptions | None = None,
     conflicts: ConflictRule = ConflictRule.UNDIRECTED,
+    knowledge: Knowledge | None = None,
 ) -> DiscoveryResult:
     r"""PC guided by a tree: the graph in four private batches of questions.
 
@@ -217,6 +248,9 @@ def tree_pc(
         ledger: as for :func:`jaxcd.pc`.
         options: public constants; None for the usual ones.
         conflicts: what becomes of an edge with two arrowheads, as for :func:`jaxcd.pc`.
+        knowledge: what is known before; public.  Pairs that are forbidden both ways and those with
+            a required edge are not asked about, nor are triples that it decides; what is saved
+            makes the other answers more precise.
 
     Returns:
         A DiscoveryResult; ``separating_sets`` holds, for the ends of each unshielded triple, the
@@ -229,11 +263,12 @@ def tree_pc(
         SensitivityError: the test has no bounded sensitivity.
 
     Guarantee:
-        Relation: replace-one; n, the domain and the options are public.  Sensitivity: that of the
-        moments, and Delta sqrt(N) in L2 for a batch of N margins.  Events: a ``ZCDPEvent`` for the
-        release and one for each of at most three batches, through the ledger's filter; candidates
-        and batch sizes depend on released numbers only, and all the rest is post-processing: the
-        run is (epsilon, delta)-DP of the budget.  Proof: :mod:`jaxcd.decisions.tree_guided`.
+        Relation: replace-one; n, the domain, the knowledge and the options are public.
+        Sensitivity: that of the moments, and Delta sqrt(N) in L2 for a batch of N margins.
+        Events: a ``ZCDPEvent`` for the release and one for each of at most three batches, through
+        the ledger's filter; candidates and batch sizes depend on released numbers and on what is
+        known only, and all the rest is post-processing: the run is (epsilon, delta)-DP of the
+        budget.  Proof: :mod:`jaxcd.decisions.tree_guided`.
 
     Example:
         >>> import jax, jaxcd
@@ -258,6 +293,7 @@ def tree_pc(
     check_arguments(test, budget, key, noise)
     check_conflicts(conflicts)
     session = Session(Door(data, budget), test, alpha=options.alpha, key=key)
+    check_knowledge(knowledge, session.names)
     accountant = open_account(
         budget,
         noise,
@@ -266,7 +302,7 @@ def tree_pc(
         analysis="tree_pc",
         n_samples=session.n_samples,
     )
-    return _searched(session, accountant, options, conflicts, test)
+    return _searched(session, accountant, options, conflicts, test, knowledge)
 
 
 def _searched(
@@ -275,16 +311,20 @@ def _searched(
     options: TreeOptions,
     conflicts: ConflictRule,
     test: CITest,
+    knowledge: Knowledge | None,
 ) -> DiscoveryResult:
-    run = TreeGuided(session, accountant, options)
-    edges = _shrink(run, options, _grow(run, options, session.n_variables), session.n_variables)
     names = session.names
+    space = search_space(knowledge, names, latent=False)
+    run = TreeGuided(session, accountant, options, absent=space.absent, kept=space.kept)
+    edges = _shrink(run, space, options, _grow(run, space, options, session.n_variables))
     adjacency = np.zeros((len(names), len(names)), dtype=np.int8)
     for x, y in edges:
         adjacency[x, y] = adjacency[y, x] = 3
     skeleton = MixedGraph(names, adjacency)
-    middles = _non_colliders(run, options, skeleton)
-    graph = apply_meek_rules(orient_colliders(skeleton, separating_sets=middles, rule=conflicts))
+    known = known_marks(knowledge, skeleton, latent=False)
+    middles = _non_colliders(run, space, options, skeleton, known)
+    graph = orient_colliders(skeleton, separating_sets=middles, rule=conflicts)
+    graph = apply_meek_rules(with_arrowheads(graph, known.arrow))
     return DiscoveryResult(
         graph=graph,
         separating_sets=middles,
@@ -295,6 +335,7 @@ def _searched(
             "algorithm": "tree-pc",
             "test": repr(test),
             "options": repr(options),
+            **({} if knowledge is None else {"knowledge": knowledge.to_json_dict()}),
             **facts_of_run(
                 accountant,
                 domain=session.domain,

@@ -28,28 +28,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
+from jaxcd.discovery.constraint.background import check_knowledge
 from jaxcd.discovery.constraint.orientation import apply_meek_rules
 from jaxcd.discovery.score.ges_operators import ClassGraph, bits, class_graph, extended
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.scores import LocalScore
 
-__all__ = ["Limits", "check_knowledge", "oriented_by_knowledge"]
-
-
-def check_knowledge(knowledge: Any, names: Sequence[str]) -> None:
-    """Raises OptionError where it is neither None nor a Knowledge, or names what is not there."""
-    if knowledge is None:
-        return
-    if not isinstance(knowledge, Knowledge):
-        raise OptionError(
-            f"knowledge = {knowledge!r} is no Knowledge; use jaxcd.Knowledge(tiers=...), or None"
-        )
-    knowledge.check(names)
+__all__ = ["Limits", "oriented_by_knowledge"]
 
 
 @final

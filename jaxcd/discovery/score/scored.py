@@ -13,13 +13,14 @@ import numpy as np
 
 from jaxcd.checks import is_whole
 from jaxcd.data import Dataset
+from jaxcd.discovery.constraint.background import check_knowledge
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
 from jaxcd.discovery.interventions import oriented_by_score, with_interventions
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.exact_search import exact_search as exact_search_on
-from jaxcd.discovery.score.limits import Limits, check_knowledge
+from jaxcd.discovery.score.limits import Limits
 from jaxcd.discovery.score.order_mcmc import OrderPosterior, StructurePrior, sample_orders
 from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.graphs import Knowledge, MixedGraph

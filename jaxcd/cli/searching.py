@@ -1,0 +1,129 @@
+"""``jaxcd search``: graphs of a release that has been paid for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from jaxcd.cli.shared import AsJson, argument, option
+from jaxcd.errors import DataError, OptionError
+
+__all__ = ["search"]
+
+_BY_TESTS = ("pc", "fci")
+
+
+def search(
+    release: Annotated[
+        Path, argument("Release file (.npz), as --release-out of `jaxcd discover` writes it.")
+    ],
+    algorithm: Annotated[
+        str,
+        option(
+            "score (the best graph by the score that knows the noise); pc; fci (a PAG: there may "
+            "be latent variables)."
+        ),
+    ] = "score",
+    test: Annotated[
+        str,
+        option("Of pc and fci: a test that the release answers. (Default: the release's usual.)"),
+    ] = "auto",
+    alpha: Annotated[
+        float | None, option("Level of the tests, between 0 and 1. (Default: 0.05.)")
+    ] = None,
+    max_level: Annotated[
+        int | None, option("Largest set to condition on, from 0. (Default: no limit.)")
+    ] = None,
+    knowledge: Annotated[
+        Path | None,
+        option("JSON file with tiers, forbidden and required edges: what is known before."),
+    ] = None,
+    confidence: Annotated[
+        int, option("Draws of a bootstrap that says how sure the edges are; 0 for none.")
+    ] = 0,
+    out: Annotated[Path | None, option("Folder for picture, graph and report.")] = None,
+    force: Annotated[bool, option("Write into an existing folder.", "--force")] = False,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, option("Print the graph only.", "--quiet")] = False,
+) -> None:
+    """Find a graph in a release: nothing more is spent, however often it is searched."""
+    import jaxcd
+    from jaxcd.cli import options, screen
+    from jaxcd.report import check_folder, write_report
+
+    algorithm = algorithm.lower()
+    if algorithm not in ("score", *_BY_TESTS):
+        raise OptionError(
+            f"--algorithm {algorithm!r} is unknown; use score, {', '.join(_BY_TESTS)}"
+        )
+    if algorithm == "score":
+        for name, is_given in (
+            ("--test", not options.is_auto(test)),
+            ("--alpha", alpha is not None),
+            ("--max-level", max_level is not None),
+        ):
+            if is_given:
+                raise OptionError(
+                    f"{name}: --algorithm score has no such option; drop it, or use --algorithm pc"
+                )
+    if not confidence >= 0:
+        raise OptionError(
+            f"--confidence {confidence} is no number of draws; use a whole number from 0, such as "
+            "50"
+        )
+    if confidence and algorithm == "fci":
+        raise OptionError(
+            "--confidence: no model is fitted to a PAG, whose latent variables are not known; drop "
+            "it, or use --algorithm score"
+        )
+    if force and out is None:
+        raise OptionError("--force overwrites the folder of --out; give one")
+    if out is not None:
+        check_folder(out, force=force)
+    known = options.knowledge(knowledge)
+    if not release.is_file():
+        raise DataError(f"file {str(release)!r} does not exist; check the path")
+    bought = jaxcd.Release.load(release)
+    by_tests: dict[str, Any] = {}
+    if algorithm in _BY_TESTS:
+        chosen = options.test(test) or _usual_test(bought)
+        by_tests = {
+            "test": chosen,
+            "decider": jaxcd.Threshold(0.05 if alpha is None else alpha),
+            "key": None,
+            "max_level": max_level,
+        }
+    talkative = not (as_json or quiet)
+    if talkative:
+        words = f"{algorithm}, with {by_tests['test'].name}" if by_tests else algorithm
+        screen.show_search(release, bought, words, knowledge)
+    search_by: Any = {"score": jaxcd.search, "pc": jaxcd.pc, "fci": jaxcd.fci}[algorithm]
+    run = search_by(bought, knowledge=known, **by_tests)
+    if confidence:
+        run = run.with_confidence(jaxcd.discovery.edge_confidence(bought, run, n_draws=confidence))
+    if talkative:
+        screen.show_result(run)
+    elif quiet and not as_json:
+        print(run.graph)
+    if out is not None:
+        write_report(run, out, truth=None, force=force)
+        if talkative:
+            screen.show_files(out)
+    if as_json:
+        screen.print_json(run, None, out)
+    screen.warn(run)
+
+
+def _usual_test(bought: Any) -> Any:
+    """The test of a run without privacy where the release answers it, else the first that it
+    does.
+    """
+    from jaxcd.decisions.associations import usual_test
+
+    answered = list(bought.tests())
+    if not answered:
+        raise OptionError(
+            f"--algorithm: a release of {bought.kind} answers no test; use --algorithm score"
+        )
+    usual = type(usual_test(bought.domain))
+    return usual() if usual in answered else answered[0]()
