@@ -304,7 +304,7 @@ def greedy_equivalence_search(
     limit = score.max_parents if max_parents is None else max_parents
     if not score.equal_in_a_class:
         raise OptionError(
-            "score: with known targets of interventions Markov equivalent DAGs differ in score, and "
+            "score: with known targets of interventions equivalent DAGs differ in score, and "
             "greedy equivalence search compares classes; use exact_search, mmhc or order_mcmc on "
             "data, or jaxcd.search on a release"
         )
