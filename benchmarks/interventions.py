@@ -9,14 +9,15 @@ truth).  Three readings: *pooled* leaves INT out; *context* says that nothing ca
 causal inference); *targets* names what was set, so that each protein's factor counts the rows in
 which it was not set.  INT and its edges are not counted.
 
-*Networks.*  Rows of a known network, half of them with nothing set, the others in blocks, in each of
-which a third of the nodes, drawn at random, are set uniformly.  Against what such data can tell: the
-CPDAG for pooled and context, the interventional CPDAG for targets.  The rows are pooled rows of
-mixed conditions, which the true graph does not describe; that is what the readings are for.
+*Networks.*  Rows of a known network, half of them with nothing set, the others in blocks, in each
+of which a third of the nodes, drawn at random, are set uniformly.  Against what such data can tell:
+the CPDAG for pooled and context, the interventional CPDAG for targets (*told by targets*: how many
+arcs it has more).  Pooled, the conditions are mixed, and the true graph does not describe the rows.
 
 Without privacy: ``exact_search`` by BIC and BDeu (weight 1) on the rows up to 12 columns, and
 ``search`` on a release without noise.  Private: ``search`` on ``Marginals`` at (epsilon, 1e-6).
-Right, reversed and open count found edges by arcs: as the truth has them, the other way, undirected.
+Right, reversed and open count found edges between true neighbours: as the arc is, the other way,
+and undirected.
 """
 
 from __future__ import annotations

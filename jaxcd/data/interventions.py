@@ -18,7 +18,6 @@ import numpy as np
 
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain
-from jaxcd.errors import DomainError
 
 __all__ = ["Interventions", "Rows", "rows_of"]
 
@@ -42,12 +41,7 @@ class Interventions:
 
     @staticmethod
     def of(domain: Domain) -> Interventions:
-        """The interventions that a domain declares.
-
-        Raises:
-            DomainError: a variable is set at every level of a column, so that no row shows what its
-                causes do.
-        """
+        """The interventions that a domain declares."""
         columns = tuple(name for name in domain.names if name in domain.interventions)
         settings, natural = {}, {}
         for name in columns:
@@ -76,13 +70,7 @@ def _leaving(domain: Domain, column: str, variable: str) -> tuple[int, ...]:
     """The codes of the levels of an intervention column that do not set the variable."""
     by_level = domain.interventions[column]
     levels = domain[column].levels  # type: ignore[union-attr]
-    found = tuple(k for k, level in enumerate(levels) if variable not in by_level.get(level, ()))
-    if not found:
-        raise DomainError(
-            f"column {variable!r} is set at every level of {column!r}, so that no row shows what "
-            f"causes it; declare a level that leaves it alone, or drop {variable!r}"
-        )
-    return found
+    return tuple(k for k, level in enumerate(levels) if variable not in by_level.get(level, ()))
 
 
 def rows_of(data: Dataset, rows: Rows) -> Dataset:

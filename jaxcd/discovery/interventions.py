@@ -8,8 +8,10 @@ conditions a row was taken are variables of the graph, with knowledge about them
   is no finding.  Of two such columns neither causes the other; where latent variables are possible
   the two may be joined by ``<->``.
 - *Known targets*: where a column names the variables that were set, it is a direct cause of these.
-  Without latent variables it is adjacent to nothing else.  With them it may be: if a target has a
-  latent cause in common with its effect x, no set separates the column from x.
+  In a search by scores it is adjacent to nothing else.  A search by tests asks about the others:
+  which sets separate the column from the neighbours of a target is what orients them.  Where the
+  answer is that none does, the edge stays: it says that a target is missing in the domain, or (in
+  a PAG) that a target and its effect may have a latent cause in common.
 
 That context and variables have no latent common cause (assumption 2) is used for known targets only
 (the edges leave the column with a tail); an edge of another context begins with a circle in a PAG.
@@ -34,14 +36,15 @@ __all__ = ["oriented_by_score", "with_interventions"]
 
 
 def with_interventions(
-    knowledge: Knowledge | None, domain: Domain, *, latent: bool = False
+    knowledge: Knowledge | None, domain: Domain, *, by_tests: bool = False
 ) -> Knowledge | None:
     """What is known of a graph, with what the domain's interventions say.
 
     Args:
         knowledge: what the user knows; None for nothing.
         domain: of the columns; public.
-        latent: whether there may be latent variables.
+        by_tests: whether the search asks tests, which then decide about the edges between a column
+            with known targets and other variables; else there are none.
 
     Returns:
         The knowledge itself where the domain declares no intervention.  Else intervention columns
@@ -49,7 +52,6 @@ def with_interventions(
 
     Raises:
         OptionError: the two contradict each other.
-        DomainError: a variable is set at every level of a column.
     """
     known = Interventions.of(domain)
     if not known.columns:
@@ -59,7 +61,7 @@ def with_interventions(
     variables = [name for name in domain.names if name not in columns]
     forbidden = {*given.forbidden, *((a, b) for a in columns for b in columns if a != b)}
     forbidden |= {(c, a) for c in columns for a in variables if given.forbids(c, a)}
-    if not latent:
+    if not by_tests:
         forbidden |= {
             (c, a) for c, targets in known.settings.items() for a in variables if a not in targets
         }

@@ -47,9 +47,6 @@ def with_known_targets(
 
     Returns:
         That score where no targets are known, else an :class:`InterventionalScore`.
-
-    Raises:
-        DomainError: a variable is set at every level.
     """
     known = Interventions.of(domain)
     if not known.settings:
@@ -162,7 +159,6 @@ def on_natural_rows(data: Dataset, score_of: Callable[[Dataset], LocalScore]) ->
         score_of: the score of a data set.
 
     Raises:
-        DomainError: a variable is set at every level.
         DataError: fewer than two rows leave a variable alone.
     """
     return with_known_targets(

@@ -125,7 +125,7 @@ class ConstraintSearch:
         if knowledge is not None:
             knowledge.check(self.names, ancestral=latent)
         if self._session.domain is not None:
-            knowledge = with_interventions(knowledge, self._session.domain, latent=latent)
+            knowledge = with_interventions(knowledge, self._session.domain, by_tests=True)
         self.knowledge = knowledge
         self._accountant = open_account(
             budget,

@@ -296,7 +296,7 @@ def tree_pc(
     session = Session(Door(data, budget), test, alpha=options.alpha, key=key)
     check_knowledge(knowledge, session.names)
     if session.domain is not None:
-        knowledge = with_interventions(knowledge, session.domain)
+        knowledge = with_interventions(knowledge, session.domain, by_tests=True)
     accountant = open_account(
         budget,
         noise,

@@ -56,7 +56,7 @@ class SearchedData:
 
         Raises:
             OptionError: the knowledge contradicts the interventions.
-            DomainError: the score does not take the columns, or a column is set at every level.
+            DomainError: the score does not take the columns.
         """
         known = with_interventions(knowledge, data.domain)
         return SearchedData(data, config.prepare(data, max_parents=max_parents), config, known)

@@ -45,7 +45,6 @@ def set_score(release: Release, **options: Any) -> LocalScore:
 
     Raises:
         OptionError: an argument is not of its kind or out of range.
-        DomainError: a column is set at every level.
     """
     bought = check_kind(release, "marginals", "log-linear")
 
