@@ -7,6 +7,9 @@ small epsilon.
    are released again, more precisely, and where noise allows the triples of a column with two
    partners.  The model is fitted anew, with the triples that the pairs do not explain.
 
+Where the domain names the columns that were set at some levels of a column, a term with such a
+target is measured together with that column.  The rule is public.
+
 All tables of more columns are then the model's.  What is not in the model is explained by it: a
 pair that no term joins directly is independent given what lies between, so noise cannot join it,
 and a table of four columns carries the noise of its few terms and not that of its cells.  The price
@@ -84,10 +87,10 @@ class LogLinear(InteractionsKind):
         round 2 :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.  Event: at
         most two ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1
         sensitivity, of round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of
-        round 2 twice the number of tables; at most two ``PureEvent``.  The pairs of round 2 and the
-        model depend on released numbers only, so this is adaptive composition under the ledger's
-        filter.  Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and
-        :func:`jaxcd.privacy.laplace`.
+        round 2 twice the number of tables; at most two ``PureEvent``.  The sets of round 2 and the
+        model depend on released numbers and the domain only, so this is adaptive composition under
+        the ledger's filter.  Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and
+        :func:`jaxcd.privacy.laplace`; for interventions docs/PRIVACY.md V.
 
     Source:
         McKenna, Sheldon, Miklau 2019 for models of noisy margins.

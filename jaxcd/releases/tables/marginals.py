@@ -97,8 +97,9 @@ class Marginals(InteractionsKind):
         :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of rounds 2 and 3 twice the
         number of tables; at most three ``PureEvent``, whose epsilons add up to the budget's.  A
         round without anything to ask is not charged.  Sets and weights depend on released numbers
-        only, so this is adaptive composition under the ledger's filter.  Proof: the docstrings
-        named, :func:`jaxcd.privacy.gaussian` and :func:`jaxcd.privacy.laplace`.
+        and the domain only, so this is adaptive composition under the ledger's filter.  Proof: the
+        docstrings named, :func:`jaxcd.privacy.gaussian` and :func:`jaxcd.privacy.laplace`; for
+        interventions docs/PRIVACY.md V.
 
     Source:
         Efron and Stein 1981; Xiao, He, Zhang, Kifer 2023 for noise on interactions.
