@@ -10,9 +10,9 @@ last third of the true DAG's depths (the depth of a node: the longest path that 
 Both graphs are scored against one truth: what the DAGs of the true class agree on that fit the
 tiers (``jaxcd.discovery.oriented_by_knowledge`` of the true CPDAG).  An undirected edge counts as
 two arcs, so a graph without tiers loses the arcs that only tiers can tell; how much that is by
-itself says the column *least gain*: the arc F1 of the true CPDAG, without tiers, against that
-truth, less 1.  Against the CPDAG, as the other benchmarks have it: *usual*.  *lower* counts the
-runs in which the tiers cost arc F1.
+itself says the column *least gain*: 1 less the arc F1 of the true CPDAG against that truth, which
+tiers add to a graph that is right without them.  Against the CPDAG, as the other benchmarks have
+it: *usual*.  *lower* counts the runs in which the tiers cost arc F1.
 """
 
 from __future__ import annotations

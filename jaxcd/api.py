@@ -220,7 +220,8 @@ def discover(
     )
     _check_afterwards(choice, release_out, n_confidence_draws)
     if choice.kind is not None:
-        bought = release(data, choice.kind, budget=budget, noise=noise, ledger=ledger)
+        kind = choice.kind.knowing(knowledge)
+        bought = release(data, kind, budget=budget, noise=noise, ledger=ledger)
         if release_out is not None:
             bought.save(release_out)
         run = search(bought, knowledge=knowledge)

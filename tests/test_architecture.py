@@ -291,7 +291,7 @@ def test_discovery_sees_types_not_data(module: Path):
     post-processing.
     """
     types = {
-        "data": {"Dataset", "Domain"},
+        "data": {"Dataset", "Domain", "Interventions"},
         "citests": {"CITest", "Query", "check_alpha"},
         "queries": {"Door", "Session"},
     }

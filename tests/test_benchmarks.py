@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 import json
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from benchmarks import (
     interventions,
     kernel_peers,
     kernels,
+    knowledge,
     pcd_figure1,
     pcd_figure2,
     priv_fci,
@@ -713,7 +715,8 @@ def test_robustness(tmp_path, capsys):
 def test_every_constant_is_varied_and_put_back():
     for study in robustness.STUDIES:
         varied = {variant.constant for variant in study.variants()}
-        names = {field.name for field in dataclasses.fields(study.kind)} - {"centres", "scales"}
+        names = {field.name for field in dataclasses.fields(study.kind)}
+        names -= {"centres", "scales", "knowledge"}
         if study.name == "Histogram":
             names -= {"max_cells"}  # says what is refused, and changes no result
         if study.name != "SecondMoments, PC":
@@ -723,7 +726,11 @@ def test_every_constant_is_varied_and_put_back():
             for constant in varied
             if constant.startswith("search ")
         }
-        assert search == set(inspect.signature(study.search).parameters) - {"release", "seed"}
+        assert search == set(inspect.signature(study.search).parameters) - {
+            "release",
+            "seed",
+            "knowledge",
+        }
         for name, (default, _, _) in study.search_options.items():
             assert inspect.signature(study.search).parameters[name].default == default
         for variant in study.variants():
@@ -774,3 +781,19 @@ def test_the_worst_constant_is_named():
         0.3,
         pytest.approx(-0.1),
     )
+
+
+def test_tiers_of_a_true_graph_are_scored_against_one_truth(tmp_path: Path):
+    out = tmp_path / "knowledge.json"
+    knowledge.main(words_of("--quick --networks cancer survey --out", out))
+    rows = {row["network"]: row for row in read(out)["results"]}
+    assert set(rows) == {"cancer", "survey"}
+    for row in rows.values():
+        assert row["release"] == "Histogram" and 0 <= row["least_gain"] <= 1
+        assert 0 <= row["arc_f1_plain"] <= 1 and 0 <= row["arc_f1_tiers"] <= 1
+        assert 0 <= row["lower"] <= row["n_runs"] == 2
+    for name in jaxcd.networks.available():
+        dag = jaxcd.networks.load(name).dag
+        tiers = knowledge.tiers_by_depth(dag)
+        assert len(tiers.tiers) == 3 and not any(tiers.forbids(*arc) for arc in dag.edges)
+        assert sorted(itertools.chain(*tiers.tiers)) == sorted(dag)

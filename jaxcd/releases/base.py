@@ -30,6 +30,7 @@ from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Dataset, Domain
 from jaxcd.data.domain import domain_from_json
 from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, OptionError
+from jaxcd.graphs import Knowledge
 from jaxcd.privacy import (
     Accountant,
     Budget,
@@ -139,6 +140,10 @@ class ReleaseKind(abc.ABC):
             DataError: there are too few rows.
             OptionError: an option does not fit the domain.
         """
+
+    def knowing(self, knowledge: Knowledge | None) -> ReleaseKind:
+        """The kind that need not measure what is known; the same where that saves nothing."""
+        return self
 
     @abc.abstractmethod
     def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:

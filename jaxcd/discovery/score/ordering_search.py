@@ -78,7 +78,8 @@ class _BestFamilies:
     limits: Limits
 
     @staticmethod
-    def of(score: LocalScore, limits: Limits) -> _BestFamilies:
+    def of(score: LocalScore, limits: Limits | None = None) -> _BestFamilies:
+        limits = Limits.of(None, score.names) if limits is None else limits
         d = len(score.names)
         candidates = tuple(score.candidates(v) for v in range(d))
         most = max(map(len, candidates), default=0)

@@ -31,6 +31,7 @@ import numpy as np
 
 from jaxcd.checks import check_number, check_whole
 from jaxcd.errors import OptionError
+from jaxcd.graphs import Knowledge
 from jaxcd.ops import contingency
 from jaxcd.ops.interactions import cell_variance, subsets
 from jaxcd.privacy import Accountant
@@ -42,7 +43,11 @@ from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.intervened_sets import settings_of, with_settings
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, Purchase
 from jaxcd.releases.tables.noisy_strata import NoisyStrata
-from jaxcd.releases.tables.released_interactions import InteractionsKind, ReleasedInteractions
+from jaxcd.releases.tables.released_interactions import (
+    InteractionsKind,
+    KnownPairs,
+    ReleasedInteractions,
+)
 
 __all__ = ["LogLinear", "ReleasedLogLinear"]
 
@@ -77,15 +82,20 @@ class LogLinear(InteractionsKind):
             and 1.
         least_cell: triples are measured whose average cell is at least so many standard deviations
             of the noise of round 1, positive (under Gaussian noise).
+        knowledge: what is known before; public.  A pair that is forbidden both ways joins the model
+            only as two possible causes of a third column, and round 1 does not measure it under
+            Gaussian noise, which leaves less noise on the others; a pair with a required edge joins
+            it whatever was measured.  Search such a release with the same knowledge.
 
     Raises:
         OptionError: a constant is out of its range.
 
     Guarantee:
-        Relation: replace-one; n, the declared levels and the options are public.  With delta > 0:
-        L2 sensitivity, of round 1 :func:`jaxcd.ops.moments.contrast_sensitivity` with weight 1, of
-        round 2 :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.  Event: at
-        most two ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1
+        Relation: replace-one; n, the declared levels and the options (the knowledge among them) are
+        public.  With delta > 0: L2 sensitivity, of round 1
+        :func:`jaxcd.releases.tables.marginal_purchase.pairs_sensitivity`, of round 2
+        :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.  Event: at most
+        two ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1
         sensitivity, of round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of
         round 2 twice the number of tables; at most two ``PureEvent``.  The sets of round 2 and the
         model depend on released numbers and the domain only, so this is adaptive composition under
@@ -121,11 +131,13 @@ class LogLinear(InteractionsKind):
     max_candidates: int = 12
     max_cells: float = 0.1
     least_cell: float = 10.0
+    knowledge: Knowledge | None = None
     word: ClassVar[str] = "log-linear"
     title: ClassVar[str] = "tables of pairs, a log-linear model, and the graph of its highest score"
 
     def __post_init__(self) -> None:
         self.check_shares((0.5, 0.5))
+        self.check_knowledge()
         for argument in ("alpha", "max_cells"):
             check_number(argument, getattr(self, argument), 0, 1, "()", cure="give a share")
         check_number("least_cell", self.least_cell, 0, ends="(]", cure="10 is usual")
@@ -135,17 +147,22 @@ class LogLinear(InteractionsKind):
     def buy(self, door: Door, accountant: Accountant) -> ReleasedLogLinear:
         """Two rounds, the second planned on what the first released."""
         shop, prices = Purchase.open(door, accountant, shares=self.shares)
+        known = KnownPairs.of(self.knowledge, door.domain.names)
 
         def released() -> ReleasedLogLinear:
             """What has been bought so far, with the model of it; with round 1 it is complete."""
             noisy = fit.NoisyInteractions(
                 shop.cardinalities, shop.n_samples, dict(shop.interactions), dict(shop.variances)
             )
-            pairs, _ = fit.select_pairs(noisy, alpha=self.alpha, max_cells=self.max_clique_cells)
+            selected, _ = fit.select_pairs(
+                noisy, alpha=self.alpha, max_cells=self.max_clique_cells, absent=known.absent
+            )
+            pairs = known.first(selected)
             colliders = fit.collider_pairs(
                 pairs, shop.cardinalities, max_cells=self.max_clique_cells
             )
-            terms: list[Columns] = [*pairs, *colliders]
+            # of what is known not to be joined, what round 2 has measured
+            terms: list[Columns] = [*pairs, *(s for s in colliders if s in noisy.values)]
             singles = ((j,) for j in range(len(shop.cardinalities)))
             terms += fit.unexplained_triples(noisy, [*singles, *terms], alpha=self.alpha)
             return ReleasedLogLinear(
@@ -153,9 +170,7 @@ class LogLinear(InteractionsKind):
                 shop.n_samples,
                 noisy.values,
                 noisy.variances,
-                screen.candidates_of(
-                    list(pairs), len(shop.cardinalities), most=self.max_candidates
-                ),
+                screen.candidates_of(pairs, len(shop.cardinalities), most=self.max_candidates),
                 noise=shop.law,
                 bought=self,
                 terms=tuple(terms),
@@ -164,7 +179,7 @@ class LogLinear(InteractionsKind):
             )
 
         with accountant.keeping(released):
-            shop.buy_pairs(price=prices[0], label="round 1: all pairs")
+            shop.buy_pairs(price=prices[0], label="round 1: all pairs", absent=known.absent)
             joined = released().neighbors
             pairs = [*joined, *fit.collider_pairs(joined, shop.cardinalities)]
             label = "round 2: tables of the model"

@@ -37,7 +37,7 @@ import functools
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, final
 
@@ -202,22 +202,28 @@ def _features(levels: Columns, clique: Columns, terms: Sequence[Columns]) -> np.
 
 
 def select_pairs(
-    noisy: NoisyInteractions, *, alpha: float, max_cells: int, start: Sequence[Pair] = ()
+    noisy: NoisyInteractions,
+    *,
+    alpha: float,
+    max_cells: int,
+    start: Sequence[Pair] = (),
+    absent: Collection[Pair] = (),
 ) -> tuple[tuple[Pair, ...], LogLinearModel]:
     """The pairs that a model needs, the clearest first, and the model.
 
     Args:
-        noisy: interactions of all columns and pairs.
+        noisy: interactions of all columns, and of all pairs but absent ones.
         alpha: level at which a pair counts as not explained.
         max_cells: no clique's table becomes larger by adding a pair, unless it is the pair's own.
         start: pairs to begin with.
+        absent: pairs that are left out.
     """
     levels, d = noisy.cardinalities, len(noisy.cardinalities)
     singles = [(j,) for j in range(d)]
     chosen = list(start)
     model = fit_model(noisy, [*singles, *chosen])
     for _ in range(_MOST_ROUNDS):
-        within = set(chosen)
+        within = {*chosen, *absent}
         unexplained = _unexplained(
             noisy,
             model,

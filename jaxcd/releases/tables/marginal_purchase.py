@@ -5,9 +5,10 @@ known before.
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from jaxcd.privacy import (
 from jaxcd.queries import Door
 from jaxcd.releases.tables import marginal_screen as screen
 
-__all__ = ["MarginalsNoise", "Purchase", "interactions_sensitivity"]
+__all__ = ["MarginalsNoise", "Purchase", "interactions_sensitivity", "pairs_sensitivity"]
 
 Columns = tuple[int, ...]
 
@@ -58,6 +59,27 @@ def interactions_sensitivity(cardinalities: Columns, weights: Mapping[Columns, f
         (s, w**2 * screen.squared_changes(kinds[s])) for s, w in weights.items()
     )
     return math.sqrt(squared) * (1 + 2.0**-40)
+
+
+def pairs_sensitivity(cardinalities: Columns, *, absent: Collection[Columns] = ()) -> float:
+    """At least the L2 sensitivity (replace-one) of the interactions of all columns and of all pairs
+    but the absent ones.
+
+    The squared change is a sum of terms that are not negative, so leaving some out makes it no
+    larger; of the bounds for all and for those that are left
+    (:func:`jaxcd.ops.moments.contrast_sensitivity`, :func:`interactions_sensitivity`) the smaller
+    holds.
+    """
+    everything = moments.contrast_sensitivity(cardinalities, 1.0)
+    if not absent:
+        return everything
+    left = dict.fromkeys(_columns_and_pairs(len(cardinalities), absent), 1.0)
+    return min(everything, interactions_sensitivity(cardinalities, left))
+
+
+def _columns_and_pairs(d: int, absent: Collection[Columns]) -> list[Columns]:
+    pairs = itertools.combinations(range(d), 2)
+    return [*((j,) for j in range(d)), *(pair for pair in pairs if pair not in absent)]
 
 
 class Purchase:
@@ -205,14 +227,14 @@ class Purchase:
         """
         return math.sqrt(max((v for s, v in self.variances.items() if len(s) == 2), default=0.0))
 
-    def buy_pairs(self, *, price: float, label: str) -> None:
-        """Releases all columns and pairs of columns."""
-        d = len(self.cardinalities)
-        singles: dict[Columns, float] = {(j,): 1.0 for j in range(d)}
-        weights = singles | {(i, j): 1.0 for i in range(d) for j in range(i + 1, d)}
+    def buy_pairs(self, *, price: float, label: str, absent: Collection[Columns] = ()) -> None:
+        """Releases all columns and pairs of columns; under Gaussian noise none of the absent pairs,
+        so that there is less noise on the others.
+        """
+        weights = dict.fromkeys(_columns_and_pairs(len(self.cardinalities), absent), 1.0)
         tables: frozenset[Columns] = frozenset()
         if self.law is MarginalsNoise.GAUSSIAN:
-            sensitivity = moments.contrast_sensitivity(self.cardinalities, 1.0)
+            sensitivity = pairs_sensitivity(self.cardinalities, absent=absent)
         else:
             weights, tables, sensitivity = screen.pairs_for_laplace(self.cardinalities)
         self.buy(weights, tables=tables, sensitivity=sensitivity, price=price, label=label)

@@ -83,8 +83,9 @@ class _Pairs:
     """The pairwise tables of a release with their margins fixed, and the variance that noise leaves
     in their interaction.
 
-    variances, deviances: float64 (d, d), of the noise on a cell and of independence; log_pvalues:
-    of the pairs (i, j), i < j, of columns with two levels or more.
+    variances, deviances: float64 (d, d), of the noise on a cell and of independence, zeros where a
+    pair was not measured; log_pvalues: of the measured pairs (i, j), i < j, of columns with two
+    levels or more.
     """
 
     def __init__(self, release: Any) -> None:
@@ -101,7 +102,8 @@ class _Pairs:
         self.log_pvalues: dict[Pair, float] = {}
         alike: defaultdict[Pair, list[Pair]] = defaultdict(list)
         for i, j in itertools.combinations([j for j, levels in enumerate(k) if levels > 1], 2):
-            alike[k[i], k[j]].append((i, j))
+            if (i, j) in release.interactions:
+                alike[k[i], k[j]].append((i, j))
         for (a, b), pairs in alike.items():
             first, second = np.array(pairs).T
             mean_a, mean_b = (

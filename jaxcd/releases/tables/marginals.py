@@ -38,6 +38,7 @@ from typing import Any, ClassVar, final
 
 from jaxcd.checks import is_whole
 from jaxcd.errors import OptionError
+from jaxcd.graphs import Knowledge
 from jaxcd.privacy import Accountant
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
@@ -45,7 +46,11 @@ from jaxcd.releases.base import ReleaseKind, paid
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.intervened_sets import settings_of, with_settings
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, Purchase
-from jaxcd.releases.tables.released_interactions import InteractionsKind, ReleasedInteractions
+from jaxcd.releases.tables.released_interactions import (
+    InteractionsKind,
+    KnownPairs,
+    ReleasedInteractions,
+)
 
 __all__ = ["Marginals", "ReleasedMarginals"]
 
@@ -84,22 +89,27 @@ class Marginals(InteractionsKind):
             round 1, positive (under Gaussian noise; or noise would leave nothing to see, and cost
             the others their precision).
         inflation_cap: positive; see :class:`jaxcd.releases.tables.set_function.SetFunction`.
+        knowledge: what is known before; public.  A pair that is forbidden both ways is no
+            candidate, and round 1 does not measure it under Gaussian noise, which leaves less noise
+            on the others (it is measured later, as part of the table of a common child); a pair
+            with a required edge is a candidate whatever was measured.  Search such a release with
+            the same knowledge.
 
     Raises:
         OptionError: a constant is out of its range.
 
     Guarantee:
-        Relation: replace-one; n, the declared levels and the options are public.  With delta > 0:
-        L2 sensitivity, of round 1 :func:`jaxcd.ops.moments.contrast_sensitivity` with weight 1, of
-        rounds 2 and 3 :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.
-        Event: at most three ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta
-        = 0: L1 sensitivity, of round 1
-        :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of rounds 2 and 3 twice the
-        number of tables; at most three ``PureEvent``, whose epsilons add up to the budget's.  A
-        round without anything to ask is not charged.  Sets and weights depend on released numbers
-        and the domain only, so this is adaptive composition under the ledger's filter.  Proof: the
-        docstrings named, :func:`jaxcd.privacy.gaussian` and :func:`jaxcd.privacy.laplace`; for
-        interventions docs/PRIVACY.md V.
+        Relation: replace-one; n, the declared levels and the options (the knowledge among them) are
+        public.  With delta > 0: L2 sensitivity, of round 1
+        :func:`jaxcd.releases.tables.marginal_purchase.pairs_sensitivity`, of rounds 2 and 3
+        :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.  Event: at most
+        three ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1
+        sensitivity, of round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of
+        rounds 2 and 3 twice the number of tables; at most three ``PureEvent``, whose epsilons add
+        up to the budget's.  A round without anything to ask is not charged.  Sets and weights
+        depend on released numbers and the domain only, so this is adaptive composition under the
+        ledger's filter.  Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and
+        :func:`jaxcd.privacy.laplace`; for interventions docs/PRIVACY.md V.
 
     Source:
         Efron and Stein 1981; Xiao, He, Zhang, Kifer 2023 for noise on interactions.
@@ -132,11 +142,13 @@ class Marginals(InteractionsKind):
     max_cells: float = 0.1
     least_cell: float = 10.0
     inflation_cap: float = 10.0
+    knowledge: Knowledge | None = None
     word: ClassVar[str] = "marginals"
     title: ClassVar[str] = "marginal tables, and the graph of the highest set score"
 
     def __post_init__(self) -> None:
         self.check_shares((0.6, 0.1, 0.3))
+        self.check_knowledge()
         for argument in ("dependence_alpha", "mediation_alpha", "max_cells"):
             value = getattr(self, argument)
             if value is not None and not 0 < value < 1:
@@ -261,14 +273,16 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
 
     settled = _Settled.of(options, math.inf)  # until round 1 has told its noise
     nobody: tuple[Columns, ...] = ((),) * d
+    known = KnownPairs.of(options.knowledge, door.domain.names)
     wide = nobody
 
     def unmediated() -> list[tuple[int, int]]:
-        return screen.unmediated_pairs(
+        found = screen.unmediated_pairs(
             so_far(nobody),
             dependence_alpha=options.dependence_alpha,
             mediation_alpha=settled.mediation_alpha,
         )
+        return known.first(found)
 
     def unfinished() -> ReleasedMarginals:
         """What was bought before a run broke off: with round 1 it can be searched, by pairs."""
@@ -279,12 +293,12 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
         )
 
     with accountant.keeping(unfinished):
-        shop.buy_pairs(price=prices[0], label="round 1: all pairs")
+        shop.buy_pairs(price=prices[0], label="round 1: all pairs", absent=known.absent)
         sigma = shop.pair_noise  # 0 without privacy
         settled = _Settled.of(options, sigma / math.sqrt(shop.n_samples))
         pairs = unmediated()
         wide = measure(pairs, 2, prices[1], "round 2: triples")
-        pairs = screen.unexplained_pairs(so_far(nobody), pairs, options)
+        pairs = known.first(screen.unexplained_pairs(so_far(nobody), pairs, options))
         narrow = measure(pairs, settled.max_parents, prices[2], "round 3: families")
         # What was dropped before round 3 was measured less precisely, but the search may still want
         # it.

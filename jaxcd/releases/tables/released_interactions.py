@@ -7,9 +7,10 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import combinations
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from jaxcd.citests import CITest, PreparedTest, Query
 from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError
-from jaxcd.ops import moments
+from jaxcd.graphs import Knowledge
 from jaxcd.ops.interactions import (
     cell_variance,
     interaction_sensitivity_squared,
@@ -29,16 +30,40 @@ from jaxcd.releases.base import Plan, Release, ReleaseKind
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.fitted_tables import fit_tables
-from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
+from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, pairs_sensitivity
 from jaxcd.releases.tables.noisy_strata import NoisyStrata, marginal_strata
 from jaxcd.releases.tables.noisy_table_tests import table_tests
 from jaxcd.releases.tables.set_score import set_score
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.configurations import BIC
 
-__all__ = ["InteractionsKind", "ReleasedInteractions"]
+__all__ = ["InteractionsKind", "KnownPairs", "ReleasedInteractions"]
 
 Columns = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class KnownPairs:
+    """Pairs of columns (i < j) that are known not to be joined, and those that are known to be."""
+
+    absent: frozenset[tuple[int, int]] = frozenset()
+    kept: tuple[tuple[int, int], ...] = ()
+
+    @staticmethod
+    def of(knowledge: Knowledge | None, names: Sequence[str]) -> KnownPairs:
+        """Those of the knowledge, by the places of the names."""
+        if knowledge is None:
+            return KnownPairs()
+        pairs = list(combinations(range(len(names)), 2))
+        named = [(pair, names[pair[0]], names[pair[1]]) for pair in pairs]
+        return KnownPairs(
+            frozenset(pair for pair, a, b in named if knowledge.adjacency_forbidden(a, b)),
+            tuple(pair for pair, a, b in named if knowledge.adjacency_required(a, b)),
+        )
+
+    def first(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The pairs that may be joined, those that are known to be first."""
+        return [*self.kept, *(p for p in pairs if p not in self.kept and p not in self.absent)]
 
 
 class InteractionsKind(ReleaseKind):
@@ -46,9 +71,30 @@ class InteractionsKind(ReleaseKind):
 
     Attributes:
         shares: the weights of the rounds.
+        knowledge: what is known before; public.
     """
 
     shares: tuple[float, ...]
+    knowledge: Knowledge | None
+
+    def knowing(self, knowledge: Knowledge | None) -> ReleaseKind:
+        """The same purchase, which need not measure what is known."""
+        changed: dict[str, Any] = {"knowledge": knowledge}
+        found: ReleaseKind = replace(cast(Any, self), **changed)
+        return self if knowledge is None else found
+
+    def check_knowledge(self) -> None:
+        """Makes the knowledge of a file, which is a mapping, a Knowledge; raises OptionError for
+        anything else.
+        """
+        if isinstance(self.knowledge, Mapping):
+            read = Knowledge.from_json_dict(dict(self.knowledge))
+            object.__setattr__(self, "knowledge", read)
+        if self.knowledge is not None and not isinstance(self.knowledge, Knowledge):
+            raise OptionError(
+                f"knowledge = {self.knowledge!r} is no Knowledge; use jaxcd.Knowledge(tiers=...), "
+                "or None"
+            )
 
     def check_shares(self, usual: tuple[float, ...]) -> None:
         """Raises OptionError where the shares are not as many positive weights as the usual
@@ -63,7 +109,11 @@ class InteractionsKind(ReleaseKind):
             )
 
     def check(self, domain: Domain, n_samples: int = 1) -> None:
-        """Raises DomainError where a column is numeric."""
+        """Raises DomainError where a column is numeric, OptionError where the knowledge names
+        others.
+        """
+        if self.knowledge is not None:
+            self.knowledge.check(domain.names)
         numeric = [name for name in domain.names if not domain[name].is_discrete]
         if numeric:
             raise DomainError(
@@ -78,7 +128,8 @@ class InteractionsKind(ReleaseKind):
         ledger, share = Ledger(budget), self.shares[0] / sum(self.shares)
         cardinalities = tuple(cardinality or 1 for cardinality in domain.cardinalities)
         if ledger.remaining_rho > 0:
-            noise = moments.contrast_sensitivity(cardinalities, 1.0) / math.sqrt(
+            absent = KnownPairs.of(self.knowledge, domain.names).absent
+            noise = pairs_sensitivity(cardinalities, absent=absent) / math.sqrt(
                 2 * share * ledger.remaining_rho
             )
         else:
@@ -230,10 +281,23 @@ class ReleasedInteractions(Release):
     def redraw(
         self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None
     ) -> Callable[[jax.Array], Release]:
-        """From the conditional tables of the measured families."""
-        return redrawn(
-            self, fit_tables(self, adjacency), kind or self.bought or self.default_kind()
-        )
+        """From the conditional tables of the measured families; parents that knowledge put beside
+        others without a table in common are left out, as few as possible.
+        """
+        fitted = fit_tables(self, self._measured_part(adjacency))
+        return redrawn(self, fitted, kind or self.bought or self.default_kind())
+
+    def _measured_part(self, adjacency: np.ndarray) -> np.ndarray:
+        """The DAG with, for each node, the first of its largest sets of parents that was measured
+        with it.
+        """
+        part = np.zeros_like(adjacency)
+        for v in range(len(adjacency)):
+            parents = np.flatnonzero(adjacency[:, v]).tolist()
+            sets = (s for k in range(len(parents), -1, -1) for s in combinations(parents, k))
+            kept = next(s for s in sets if not s or self.is_measured(tuple(sorted((*s, v)))))
+            part[list(kept), v] = True
+        return part
 
     def _precision(self) -> np.ndarray:
         # Of Gaussian noise the singles' is the same whatever the rows are; later tables of Laplace
