@@ -12,6 +12,9 @@ conditions a row was taken are variables of the graph, with knowledge about them
   which sets separate the column from the neighbours of a target is what orients them.  Where the
   answer is that none does, the edge stays: it says that a target is missing in the domain, or (in
   a PAG) that a target and its effect may have a latent cause in common.
+  Tests take it that setting a variable changes how it is distributed: a coin flip in the place of a
+  coin flip is independent of the column, and a collider at the target is then read off wrongly.
+  Scores of natural rows do not need this.
 
 That context and variables have no latent common cause (assumption 2) is used for known targets only
 (the edges leave the column with a tail); an edge of another context begins with a circle in a PAG.
