@@ -21,6 +21,7 @@ from benchmarks import (
     frontier,
     frontier_methods,
     frontier_pictures,
+    interventions,
     kernel_peers,
     kernels,
     knowledge,
@@ -345,6 +346,31 @@ def test_many_columns(tmp_path):
     assert all(0 <= row["arc_f1"] <= 1 and 0 < row["gib"] < 8 for row in rows)
     network = wide.random_network(40, 1)
     assert max(map(len, network.parents.values())) <= 3 and len(network.names) == 40
+
+
+def test_interventions(tmp_path):
+    out = tmp_path / "interventions.json"
+    interventions.main(
+        words_of("--quick --networks cancer --rows 2000 --runs 1 --data", tmp_path, "--out", out)
+    )
+    rows = [row for row in read(out)["results"] if row["data"] == "cancer"]
+    methods = ["exact, BIC", "exact, BDeu", "Marginals", "Marginals"]
+    readings = ["pooled", "context", "targets"]
+    assert [(row["reading"], row["method"]) for row in rows] == [
+        (reading, method) for reading in readings for method in methods
+    ]
+    assert all(0 <= row["right"] + row["reversed"] + row["open"] <= row["edges"] for row in rows)
+    assert all(0 <= row["arc_f1"] <= 1 for row in rows)
+
+
+def test_what_targets_tell():
+    network = jaxcd.networks.load("asia")
+    free = {1: ("smoke",), 2: ("tub", "asia")}
+    truth = interventions.told(network, free)
+    assert {str(edge) for edge in truth.edges()} >= {"smoke --> lung", "smoke --> bronc"}
+    assert interventions.told(network, {1: ("asia", "tub")}) == interventions.told(network, {1: ()})
+    both = interventions.counted(truth, set(network.dag.edges))
+    assert both == {"edges": 8.0, "right": 7.0, "reversed": 0.0, "open": 1.0}
 
 
 def test_releases_of_another_size_join_the_file(tmp_path):

@@ -75,7 +75,8 @@ class Domain:
 
     Raises:
         DomainError: If there is no column, a name is given twice or is not text, a column is of an
-            unknown type, or an intervention names a column or level that is not there.
+            unknown type, an intervention names a column or level that is not there, or a column is
+            set at every level.
 
     Example:
         >>> import jaxcd
@@ -335,6 +336,13 @@ def _checked_interventions(domain: Domain) -> Mapping[str, Mapping[Level, tuple[
                         "no variable of the domain; give the name of a column"
                     )
             found[column.levels[code]] = names
+        for target in {name for names in found.values() for name in names}:
+            if all(target in found.get(level, ()) for level in column.levels):
+                raise DomainError(
+                    f"column {name!r}: {target!r} is set at every level, so that no row shows what "
+                    "causes it; declare a level that leaves it alone, or the column as a context "
+                    '("intervention": true)'
+                )
         checked[name] = MappingProxyType(found)
     return MappingProxyType(checked)
 

@@ -12,7 +12,7 @@ causal discovery.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -171,6 +171,32 @@ class BayesianNetwork:
             codes[:, j] = _inverse_cdf(self.cpts[node], row, _uniforms(key, j, int(n)))
         codes.setflags(write=False)
         return Dataset.from_codes(codes, domain=self.domain)
+
+    def randomised(self, names: Iterable[str]) -> BayesianNetwork:
+        """The network after an intervention that draws some nodes uniformly, whatever their parents
+        are.
+
+        Args:
+            names: Nodes; they lose their parents.
+
+        Raises:
+            OptionError: If a name is no node.
+
+        Example:
+            >>> import jaxcd
+            >>> jaxcd.networks.load("cancer").randomised(["Cancer"]).parents["Cancer"]
+            ()
+        """
+        chosen = list(names)
+        parents, cpts = dict(self.parents), dict(self.cpts)
+        for node in chosen:
+            if node not in self.domain:
+                raise OptionError(
+                    f"names: {node!r} is no node of the network; give one of its nodes"
+                )
+            n_levels = cpts[node].shape[-1]
+            parents[node], cpts[node] = (), np.full(n_levels, 1 / n_levels)
+        return BayesianNetwork(self.name, self.domain, parents, cpts)
 
     def __reduce__(self) -> tuple[Any, ...]:  # mapping proxies can be neither pickled nor copied
         return (BayesianNetwork, (self.name, self.domain, dict(self.parents), dict(self.cpts)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -10,6 +11,7 @@ import numpy as np
 
 from jaxcd.discovery.constraint.background import check_knowledge
 from jaxcd.discovery.facts import facts_of_release
+from jaxcd.discovery.interventions import oriented_by_score, with_interventions
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.equivalence_search import equivalence_search
@@ -28,8 +30,8 @@ from jaxcd.releases import (
     ReleasedHistogram,
     ReleasedMarginals,
     ReleasedSecondMoments,
-    SetScore,
 )
+from jaxcd.releases.tables.set_score import set_score
 from jaxcd.scores import GraphScore, LocalScore
 from jaxcd.scores.base import first_best, tie
 
@@ -74,13 +76,15 @@ def _searched(
 ) -> DiscoveryResult:
     """The result of the search that suits the score."""
     check_knowledge(knowledge, release.names)
+    knowledge = with_interventions(knowledge, release.domain)
     best, found = (
         _maximised(score, knowledge, **effort)
         if isinstance(score, LocalScore)
         else _climbed(score, knowledge, **effort)
     )
     info = {"algorithm": f"search_{release.kind.replace('-', '_')}", **score.settings, **found}
-    return result_on_release(release, best, info=info, knowledge=knowledge)
+    result = result_on_release(release, best, info=info, knowledge=knowledge)
+    return replace(result, graph=oriented_by_score(result.graph, score, best))
 
 
 def _maximised(
@@ -91,7 +95,7 @@ def _maximised(
         best = exact_search(score, knowledge=knowledge)
         return best, {"exact": True, "score": total(best)}
     starts: tuple[np.ndarray, ...] = ()
-    if len(score.names) > MOST_TOGETHER:
+    if len(score.names) > MOST_TOGETHER and score.equal_in_a_class:
         # With many columns greedy equivalence search ends far above what random orderings reach.
         starts = (greedy_equivalence_search(score, knowledge=knowledge).adjacency,)
         restarts = 0
@@ -217,7 +221,7 @@ def search_marginals(
     Raises:
         OptionError: an option is out of its range, or the release is none of marginals.
     """
-    score = SetScore(
+    score = set_score(
         release, max_parents=max_parents, noise_price=noise_price, inflation_cap=inflation_cap
     )
     return _searched(release, score, knowledge, restarts=restarts, seed=seed)

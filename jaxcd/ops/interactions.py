@@ -97,15 +97,26 @@ def table_of_interactions(
 
 
 def cell_variance(
-    columns: Columns, cardinalities: Sequence[int], variances: Mapping[Columns, float]
+    columns: Columns,
+    cardinalities: Sequence[int],
+    variances: Mapping[Columns, float],
+    *,
+    summed: Mapping[int, int] | None = None,
 ) -> float:
     """The variance that noise of variance ``variances[U]`` on the interactions gives to each cell
     of the table of the columns.
+
+    Args:
+        summed: columns over some of whose levels the table is summed, with the number m of these;
+            m (1 - m / k) and (m / k)^2 are then in the place of 1 - 1 / k and 1 / k^2.
     """
+    m = {} if summed is None else summed
     total = 0.0
     for subset in subsets(columns):
-        inside = math.prod(1 - 1 / cardinalities[j] for j in subset)
-        outside = math.prod(1 / cardinalities[j] ** 2 for j in columns if j not in subset)
+        inside = math.prod(m.get(j, 1) * (1 - m.get(j, 1) / cardinalities[j]) for j in subset)
+        outside = math.prod(
+            m.get(j, 1) ** 2 / cardinalities[j] ** 2 for j in columns if j not in subset
+        )
         total += variances[subset] * inside * outside
     return total
 

@@ -59,6 +59,15 @@ def first_best(scores: Sequence[float] | np.ndarray) -> int:
 class GraphScore(abc.ABC):
     """A score of whole graphs: bool adjacency (d, d) with [i, j] true for i -> j."""
 
+    # : Whether Markov equivalent DAGs have equal totals.
+    equal_in_a_class: bool = True
+
+    def tells(self, adjacency: np.ndarray) -> np.ndarray:
+        """The arcs of a DAG that the score orients beyond its Markov equivalence class: bool (d, d)
+        in and out.  None where equivalent DAGs have equal totals.
+        """
+        return np.zeros_like(adjacency, dtype=bool)
+
     @property
     @abc.abstractmethod
     def names(self) -> tuple[str, ...]:

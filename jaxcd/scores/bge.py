@@ -37,6 +37,7 @@ from jaxcd.errors import DataError, OptionError
 from jaxcd.ops import standardising
 from jaxcd.scores.base import BatchedScore, LocalScore
 from jaxcd.scores.configurations import ScoreConfig, ScoredSource
+from jaxcd.scores.interventional import on_natural_rows
 
 __all__ = ["BGe", "BGeScore"]
 
@@ -209,11 +210,13 @@ class BGe(ScoreConfig):
                 f"score: BGe needs the rows themselves, not a {type(data).__name__}; use BIC() on "
                 "a release of second moments"
             )
-        limit = max(data.n_columns - 1, 0) if max_parents is None else max_parents
-        return BGeScore.of_data(
+        return on_natural_rows(
             data,
-            alpha_mu=self.alpha_mu,
-            alpha_w=self.alpha_w,
-            standardised=self.standardised,
-            max_parents=limit,
+            lambda part: BGeScore.of_data(
+                part,
+                alpha_mu=self.alpha_mu,
+                alpha_w=self.alpha_w,
+                standardised=self.standardised,
+                max_parents=max(part.n_columns - 1, 0) if max_parents is None else max_parents,
+            ),
         )

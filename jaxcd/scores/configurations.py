@@ -20,6 +20,7 @@ from jaxcd.scores.bdeu import BDeuScore
 from jaxcd.scores.bic import BICScore
 from jaxcd.scores.counts import Counts, DataCounts
 from jaxcd.scores.gaussian_data import GaussianDataScore
+from jaxcd.scores.interventional import on_natural_rows
 
 __all__ = ["BIC", "BDeu", "ScoreConfig", "ScoredSource"]
 
@@ -104,14 +105,18 @@ class BIC(ScoreConfig):
         penalty = float(self.penalty_discount)
         if not isinstance(data, Dataset):
             return data.prepare_score(self, max_parents=max_parents)
-        limit = _limit(data, max_parents)
-        if not any(column.is_discrete for column in data.domain.columns.values()):
-            return GaussianDataScore(data, max_parents=limit, penalty=penalty)
-        counts = _counts(data, self.name)
-        if any(data.leaves_out):
-            tables = available_tables(data)
-            return AvailableBIC(data.names, tables, max_parents=limit, penalty=penalty)
-        return BICScore(data.names, counts, max_parents=limit, penalty=penalty)
+
+        def score_of(part: Dataset) -> LocalScore:
+            limit = _limit(part, max_parents)
+            if not any(column.is_discrete for column in part.domain.columns.values()):
+                return GaussianDataScore(part, max_parents=limit, penalty=penalty)
+            counts = _counts(part, self.name)
+            if any(part.leaves_out):
+                tables = available_tables(part)
+                return AvailableBIC(part.names, tables, max_parents=limit, penalty=penalty)
+            return BICScore(part.names, counts, max_parents=limit, penalty=penalty)
+
+        return on_natural_rows(data, score_of)
 
 
 @dataclass(frozen=True)
@@ -159,12 +164,16 @@ class BDeu(ScoreConfig):
                 "score: BDeu has no form for available cases; use BIC(), or read missing cells "
                 'as a level: missing="level"'
             )
-        return BDeuScore(
-            data.names,
-            _counts(data, self.name),
-            max_parents=_limit(data, max_parents),
-            equivalent_sample_size=float(self.equivalent_sample_size),
-        )
+
+        def score_of(part: Dataset) -> LocalScore:
+            return BDeuScore(
+                part.names,
+                _counts(part, self.name),
+                max_parents=_limit(part, max_parents),
+                equivalent_sample_size=float(self.equivalent_sample_size),
+            )
+
+        return on_natural_rows(data, score_of)
 
 
 def _counts(data: Dataset, score: str) -> Counts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import final
 
 import jax
@@ -151,6 +151,19 @@ class TableCounts(Counts):
             self._joint.sum(axis=tuple(axis for axis in axes if axis not in columns))
             for columns in sets
         ]
+
+    def part(self, columns: Sequence[int], rows: Mapping[int, Sequence[int]]) -> TableCounts:
+        """The counts of some columns, in their order, in the rows that have one of the given codes
+        in each column of ``rows``.
+        """
+        table = self._joint
+        for axis, codes in rows.items():
+            table = np.take(table, list(codes), axis=axis)
+        others = tuple(axis for axis in range(table.ndim) if axis not in columns)
+        order = np.argsort(np.argsort(list(columns)))
+        table = table.sum(axis=others).transpose(order)
+        n_samples = max(round(float(table.sum())), 1) if rows else self.n_samples
+        return TableCounts(table, n_samples=n_samples)
 
 
 def denoised_counts(values: np.ndarray, *, scale: float, n_samples: int) -> TableCounts:

@@ -176,9 +176,8 @@ def fci(
     )
     with search.keeping():
         place = {name: i for i, name in enumerate(sorted(search.names))}
-        space = search_space(
-            knowledge, search.names, latent=True, rank=tuple(place[name] for name in search.names)
-        )
+        rank = tuple(place[name] for name in search.names)
+        space = search_space(search.knowledge, search.names, latent=True, rank=rank)
         skeleton = search.skeleton(space, another_pass_follows=possible_d_sep)
         if possible_d_sep and not search.exhausted:
             pools = _pools(search.names, skeleton, max_path_length)
@@ -191,7 +190,7 @@ def fci(
             ambiguous=judgement.ambiguous,
             selection_bias=selection_bias,
             max_path_length=max_path_length,
-            knowledge=knowledge,
+            knowledge=search.knowledge,
         )
         return search.result(
             oriented.graph,

@@ -147,11 +147,11 @@ def pc(
         progress=progress,
     )
     with search.keeping():
-        space = search_space(knowledge, search.names, latent=False)
+        space = search_space(search.knowledge, search.names, latent=False)
         skeleton = search.skeleton(space)
         undirected = MixedGraph(search.names, 3 * skeleton.adjacency.astype("int8"))
         judgement = search.judge(skeleton, undirected, space)
-        known = known_marks(knowledge, undirected, latent=False)
+        known = known_marks(search.knowledge, undirected, latent=False)
         differing = conflicting_triples(
             known,
             undirected,

@@ -16,6 +16,7 @@ from jaxcd.discovery.constraint.colliders import ColliderRule, Judgement, judge_
 from jaxcd.discovery.constraint.orientation import Triple
 from jaxcd.discovery.constraint.skeleton import SearchSpace, Skeleton, search_pools, search_skeleton
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
+from jaxcd.discovery.interventions import with_interventions
 from jaxcd.discovery.result import DiscoveryResult, LevelRecord, SearchPass
 from jaxcd.errors import OptionError
 from jaxcd.graphs import MixedGraph
@@ -85,6 +86,9 @@ class ConstraintSearch:
     what may be published.
 
     The arguments are those of :func:`jaxcd.pc`; all are checked here, before anything is charged.
+
+    Attributes:
+        knowledge: what is known before, with what the domain's interventions say.
     """
 
     def __init__(
@@ -120,6 +124,9 @@ class ConstraintSearch:
         test.check_search(self._session.domain, max_level=max_level)
         if knowledge is not None:
             knowledge.check(self.names, ancestral=latent)
+        if self._session.domain is not None:
+            knowledge = with_interventions(knowledge, self._session.domain, by_tests=True)
+        self.knowledge = knowledge
         self._accountant = open_account(
             budget,
             noise,

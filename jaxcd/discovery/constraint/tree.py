@@ -64,6 +64,7 @@ from jaxcd.discovery.constraint.pc import check_conflicts
 from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.constraint.skeleton import SearchSpace
 from jaxcd.discovery.facts import facts_of_run
+from jaxcd.discovery.interventions import with_interventions
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.privacy import (
@@ -300,6 +301,8 @@ def tree_pc(
     check_conflicts(conflicts)
     session = Session(Door(data, budget), test, alpha=options.alpha, key=key)
     check_knowledge(knowledge, session.names)
+    if session.domain is not None:
+        knowledge = with_interventions(knowledge, session.domain, by_tests=True)
     accountant = open_account(
         budget,
         noise,

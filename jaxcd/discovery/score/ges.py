@@ -304,6 +304,12 @@ def greedy_equivalence_search(
             "as 40"
         )
     limit = score.max_parents if max_parents is None else max_parents
+    if not score.equal_in_a_class:
+        raise OptionError(
+            "score: with known targets of interventions equivalent DAGs differ in score, and "
+            "greedy equivalence search compares classes; use exact_search, mmhc or order_mcmc on "
+            "data, or jaxcd.search on a release"
+        )
     limits = Limits.of(knowledge, score.names)
     climb = _Climb(score, max_parents=limit, effect_edges_only=effect_edges_only, limits=limits)
     kinds = (
@@ -400,13 +406,13 @@ def ges(
     """
     data = as_data(data, domain, private=isinstance(budget, Budget))
     check_scored(data, score, budget, key, max_parents, knowledge)
-    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score, knowledge)
+    searched = SearchedData.of(data, score, max_parents=max_parents, knowledge=knowledge)
     found = greedy_equivalence_search(
         searched.score,
         turning=turning,
         patience=patience,
         effect_edges_only=effect_edges_only,
-        knowledge=knowledge,
+        knowledge=searched.knowledge,
     )
     options = {
         "score": found.score,

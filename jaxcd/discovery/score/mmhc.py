@@ -132,8 +132,8 @@ def mmhc(
     test = usual_test(data.domain) if test is None else test
     check_arguments(test, NO_PRIVACY, key, None)
     alpha = check_alpha(alpha)
-    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score, knowledge)
-    limits = Limits.of(knowledge, data.names)
+    searched = SearchedData.of(data, score, max_parents=max_parents, knowledge=knowledge)
+    limits = searched.limits
     within = limits.within(searched.score)
     session = Session(Door(data, NO_PRIVACY), test, alpha=alpha, key=key)
     test.check_search(session.domain, max_level=max_conditioning)
@@ -159,7 +159,7 @@ def mmhc(
         "n_families": cache.n_families,
         **session.work,
     }
-    return searched.result(limits.pattern(dag), algorithm="mmhc", options=options)
+    return searched.result(searched.pattern(dag), algorithm="mmhc", options=options)
 
 
 def max_min_parents_children(

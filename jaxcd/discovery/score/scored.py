@@ -18,6 +18,7 @@ from jaxcd.data.sources import Table, as_data
 from jaxcd.discovery.constraint.background import check_knowledge
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
+from jaxcd.discovery.interventions import oriented_by_score, with_interventions
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.exact_search import exact_search as exact_search_on
@@ -44,6 +45,34 @@ class SearchedData:
     score: LocalScore
     config: ScoreConfig
     knowledge: Knowledge | None = None
+
+    @staticmethod
+    def of(
+        data: Dataset | Release,
+        config: ScoreConfig,
+        *,
+        max_parents: int | None,
+        knowledge: Knowledge | None,
+    ) -> SearchedData:
+        """The score prepared, and the knowledge with what the domain's interventions say.
+
+        Raises:
+            OptionError: the knowledge contradicts the interventions.
+            DomainError: the score does not take the columns.
+        """
+        known = with_interventions(knowledge, data.domain)
+        return SearchedData(data, config.prepare(data, max_parents=max_parents), config, known)
+
+    @property
+    def limits(self) -> Limits:
+        """What the knowledge leaves."""
+        return Limits.of(self.knowledge, self.data.names)
+
+    def pattern(self, adjacency: np.ndarray) -> MixedGraph:
+        """What all DAGs agree on that fit, and that the score cannot tell from this one, bool
+        (d, d).
+        """
+        return oriented_by_score(self.limits.pattern(adjacency), self.score, adjacency)
 
     def result(
         self, graph: MixedGraph, *, algorithm: str, options: Mapping[str, Any]
@@ -198,14 +227,13 @@ def exact_search(
     check_scored(data, score, budget, key, max_parents, knowledge)
     if max_parents is None and len(data.names) > _MOST_UNLIMITED and isinstance(data, Dataset):
         max_parents = _FEW_PARENTS
-    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score, knowledge)
-    best = exact_search_on(searched.score, knowledge=knowledge)
-    limits = Limits.of(knowledge, data.names)
+    searched = SearchedData.of(data, score, max_parents=max_parents, knowledge=knowledge)
+    best = exact_search_on(searched.score, knowledge=searched.knowledge)
     options = {
-        "score": limits.within(searched.score).total(best),
+        "score": searched.limits.within(searched.score).total(best),
         "max_parents": searched.score.max_parents,
     }
-    return searched.result(limits.pattern(best), algorithm="exact_search", options=options)
+    return searched.result(searched.pattern(best), algorithm="exact_search", options=options)
 
 
 @repeatable
@@ -292,7 +320,7 @@ def order_mcmc(
         )
     if max_parents is None and len(data.names) > _MOST_UNLIMITED and isinstance(data, Dataset):
         max_parents = _FEW_PARENTS
-    searched = SearchedData(data, score.prepare(data, max_parents=max_parents), score, knowledge)
+    searched = SearchedData.of(data, score, max_parents=max_parents, knowledge=knowledge)
     seed = int.from_bytes(np.asarray(jax.random.key_data(key)).tobytes(), "little")
     found = sample_orders(
         searched.score,
@@ -303,7 +331,7 @@ def order_mcmc(
         n_chains=n_chains,
         prior=prior,
         max_candidates=max_candidates,
-        knowledge=knowledge,
+        knowledge=searched.knowledge,
     )
     options = {
         "score": found.score,
@@ -320,7 +348,8 @@ def order_mcmc(
         "n_expansions": found.n_expansions,
         "left_out": found.left_out,
     }
-    return searched.result(found.cpdag, algorithm="order_mcmc", options=options).with_confidence(
+    graph = oriented_by_score(found.cpdag, searched.score, found.dag.directed)
+    return searched.result(graph, algorithm="order_mcmc", options=options).with_confidence(
         _posterior(found)
     )
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from jaxcd.data import Categorical, Domain
+from jaxcd.data import Domain
 from jaxcd.ops.available_cases import AvailableTables
 from jaxcd.ops.interactions import cell_variance, interaction, table_of_interactions
 
@@ -48,10 +48,10 @@ class AvailableInteractions:
 def observed_domain(domain: Domain, left_out: tuple[bool, ...]) -> Domain:
     """The domain without the codes of missing cells that are left out."""
     columns = {
-        name: Categorical(tuple(range((column.cardinality or 1) - 1))) if left else column
+        name: replace(column, missing=None) if left else column
         for (name, column), left in zip(domain.columns.items(), left_out, strict=True)
     }
-    return Domain(columns, declared=domain.declared)
+    return Domain(columns, declared=domain.declared, interventions=domain.interventions)
 
 
 def available_interactions(release: Any, sets: Collection[Columns]) -> AvailableInteractions:

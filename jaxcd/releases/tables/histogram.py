@@ -22,6 +22,7 @@ import numpy as np
 from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.data import Domain
+from jaxcd.data.interventions import Interventions
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops.interactions import interaction, subsets
 from jaxcd.privacy import Accountant, Budget, PrivacyCost, laplace, noise_scale
@@ -36,16 +37,19 @@ from jaxcd.releases.tables.marginals import ReleasedMarginals
 from jaxcd.releases.tables.measurement_error import MeasurementErrorScore
 from jaxcd.releases.tables.noisy_strata import histogram_strata
 from jaxcd.releases.tables.noisy_table_tests import table_tests
-from jaxcd.releases.tables.set_score import SetScore
+from jaxcd.releases.tables.set_score import set_score
 from jaxcd.scores.base import GraphScore, LocalScore
 from jaxcd.scores.bdeu import BDeuScore
 from jaxcd.scores.bic import BICScore
 from jaxcd.scores.configurations import BIC, BDeu
-from jaxcd.scores.counts import TableCounts, denoised_counts
+from jaxcd.scores.counts import Counts, TableCounts, denoised_counts
+from jaxcd.scores.interventional import with_known_targets
 
 __all__ = ["HISTOGRAM_SENSITIVITY", "Histogram", "ReleasedHistogram", "interactions_of"]
 
 _MOST_PARENTS = 5  # of the set score
+
+_FEW_PARENTS = 3
 
 HISTOGRAM_SENSITIVITY = 2.0
 """L1 sensitivity of all cells together when one row is replaced."""
@@ -245,11 +249,9 @@ class ReleasedHistogram(Release):
     def _bic(self, score: Any, max_parents: int | None) -> LocalScore:
         if any(self.leaves_out):
             return self._set_score(max_parents)
-        return BICScore(
-            self.names,
-            self._counts(),
-            max_parents=self._limit(max_parents),
-            penalty=float(score.penalty_discount),
+        limit, penalty = self._limit(max_parents), float(score.penalty_discount)
+        return self._scored(
+            lambda names, counts: BICScore(names, counts, max_parents=limit, penalty=penalty)
         )
 
     def _bdeu(self, score: Any, max_parents: int | None) -> LocalScore:
@@ -258,23 +260,41 @@ class ReleasedHistogram(Release):
                 "score: BDeu has no form for available cases; use BIC(), or read missing cells "
                 'as a level: missing="level"'
             )
-        size = float(score.equivalent_sample_size)
-        return BDeuScore(
-            self.names,
-            self._counts(),
-            max_parents=self._limit(max_parents),
-            equivalent_sample_size=size,
+        limit, size = self._limit(max_parents), float(score.equivalent_sample_size)
+        return self._scored(
+            lambda names, counts: BDeuScore(
+                names, counts, max_parents=limit, equivalent_sample_size=size
+            )
+        )
+
+    def _scored(self, score_of: Callable[[tuple[str, ...], Counts], LocalScore]) -> LocalScore:
+        """The score of the denoised counts, of the natural rows of each column where the domain
+        names what was set.
+        """
+        counts = self._counts()
+        place = {name: axis for axis, name in enumerate(self.names)}
+        return with_known_targets(
+            self.domain,
+            lambda names, rows: score_of(
+                names,
+                counts.part([place[name] for name in names], {place[c]: rows[c] for c in rows}),
+            ),
         )
 
     def default_score(self) -> GraphScore:
-        """The exact likelihood of the noisy counts, less BIC's penalty; where missing cells are
-        left out, the set score of the interactions of available cases.
+        """The exact likelihood of the noisy counts, less BIC's penalty; where the domain names what
+        was set, BIC of the natural rows of each column, on the denoised table; where missing cells
+        are left out, the set score of the interactions of available cases.
         """
-        return self._set_score(None) if any(self.leaves_out) else MeasurementErrorScore(self)
+        if any(self.leaves_out):
+            return self._set_score(None)
+        if Interventions.of(self.domain).settings:
+            return self._bic(BIC(), _FEW_PARENTS)
+        return MeasurementErrorScore(self)
 
-    def _set_score(self, max_parents: int | None) -> SetScore:
+    def _set_score(self, max_parents: int | None) -> LocalScore:
         limit = max(len(self.names) - 1, 0) if max_parents is None else max_parents
-        return SetScore(interactions_of(self), max_parents=min(limit, _MOST_PARENTS))
+        return set_score(interactions_of(self), max_parents=min(limit, _MOST_PARENTS))
 
     def redraw(
         self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None

@@ -7,6 +7,9 @@ small epsilon.
    are released again, more precisely, and where noise allows the triples of a column with two
    partners.  The model is fitted anew, with the triples that the pairs do not explain.
 
+Where the domain names the columns that were set at some levels of a column, a term with such a
+target is measured together with that column.  The rule is public.
+
 All tables of more columns are then the model's.  What is not in the model is explained by it: a
 pair that no term joins directly is independent given what lies between, so noise cannot join it,
 and a table of four columns carries the noise of its few terms and not that of its cells.  The price
@@ -20,7 +23,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, final
@@ -40,6 +43,7 @@ from jaxcd.releases.base import ReleaseKind, paid
 from jaxcd.releases.tables import log_linear_fit as fit
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.available_interactions import AvailableInteractions
+from jaxcd.releases.tables.intervened_sets import settings_of, with_settings
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, Purchase
 from jaxcd.releases.tables.noisy_strata import NoisyStrata
 from jaxcd.releases.tables.released_interactions import (
@@ -47,7 +51,6 @@ from jaxcd.releases.tables.released_interactions import (
     KnownPairs,
     ReleasedInteractions,
 )
-from jaxcd.releases.tables.set_score import SetScore
 
 __all__ = ["LogLinear", "ReleasedLogLinear"]
 
@@ -97,10 +100,10 @@ class LogLinear(InteractionsKind):
         :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.  Event: at most
         two ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1
         sensitivity, of round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of
-        round 2 twice the number of tables; at most two ``PureEvent``.  The pairs of round 2 and the
-        model depend on released numbers only, so this is adaptive composition under the ledger's
-        filter.  Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and
-        :func:`jaxcd.privacy.laplace`.
+        round 2 twice the number of tables; at most two ``PureEvent``.  The sets of round 2 and the
+        model depend on released numbers and the domain only, so this is adaptive composition under
+        the ledger's filter.  Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and
+        :func:`jaxcd.privacy.laplace`; for interventions docs/PRIVACY.md V.
 
     Source:
         McKenna, Sheldon, Miklau 2019 for models of noisy margins.
@@ -205,7 +208,13 @@ class LogLinear(InteractionsKind):
                 for s in fit.neighbouring_triples(joined)
                 if math.prod(shop.cardinalities[j] for j in s) <= most
             ]
-            shop.buy_families([*pairs, *triples], price=prices[1], label=label)
+            told = with_settings(
+                [*pairs, *triples],
+                shop.cardinalities,
+                settings_of(door.domain),
+                most_cells={3: self.max_cells * shop.n_samples},
+            )
+            shop.buy_families(told, price=prices[1], label=label)
             return released()
 
 
@@ -327,12 +336,12 @@ class ReleasedLogLinear(ReleasedInteractions):
     def _inside(self) -> frozenset[Columns]:
         return frozenset([*((j,) for j in range(len(self.names))), *self.terms])
 
-    def cell_variance(self, columns: Columns) -> float:
+    def cell_variance(self, columns: Columns, *, summed: Mapping[int, int] | None = None) -> float:
         """The variance that the noise of the model's terms within the columns gives to each cell of
-        a table that is made of them.
+        a table that is made of them, or of its sums over so many levels of some of the columns.
         """
         variances = {s: self.variances[s] if s in self._inside else 0.0 for s in subsets(columns)}
-        return cell_variance(columns, self.cardinalities, variances)
+        return cell_variance(columns, self.cardinalities, variances, summed=summed)
 
     def strata(self, query: Any) -> NoisyStrata:
         """The model's tables of a query, by what is given, without the cells that are left out."""
@@ -344,10 +353,11 @@ class ReleasedLogLinear(ReleasedInteractions):
             table.reshape(-1, *table.shape[-2:]), np.array(self.cell_variance(columns))
         )
 
-    def default_score(self) -> SetScore:
-        """The set score on the model's tables."""
+    @property
+    def score_options(self) -> dict[str, Any]:
+        """The price of noise grows with the number of rows."""
         price = min(max(3 * math.log10(self.n_samples) - 11, _LEAST_PRICE), _MOST_PRICE)
-        return SetScore(self, noise_price=price)
+        return {"noise_price": price}
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header, arrays = super()._parts()

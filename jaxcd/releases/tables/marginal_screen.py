@@ -318,16 +318,25 @@ def allocate(
 
 
 def tables_of(
-    pairs: Sequence[Pair], cardinalities: Columns, *, most: int, most_cells: float
+    pairs: Sequence[Pair],
+    cardinalities: Columns,
+    *,
+    most: int,
+    most_cells: float,
+    set_by: Mapping[int, Columns] | None = None,
 ) -> list[Columns]:
-    """One set of columns for each column: itself and up to ``most`` partners, taken in the order of
-    the pairs while the table has at most ``most_cells`` cells; sets that lie in another are left
-    out."""
-    sets: list[set[int]] = [{column} for column in range(len(cardinalities))]
+    """One set of columns for each column: itself, the columns that say where it was set, and up to
+    ``most`` partners, taken in the order of the pairs while the table has at most ``most_cells``
+    cells; sets that lie in another are left out."""
+    own = {} if set_by is None else set_by
+    sets: list[set[int]] = [{v, *own.get(v, ())} for v in range(len(cardinalities))]
     for x, y in pairs:
         for one, other in ((x, y), (y, x)):
             cells = math.prod(cardinalities[j] for j in sets[one])
-            if len(sets[one]) <= most and cells * cardinalities[other] <= most_cells:
+            if (
+                len(sets[one]) - len(own.get(one, ())) <= most
+                and cells * cardinalities[other] <= most_cells
+            ):
                 sets[one].add(other)
     found = sorted({tuple(sorted(s)) for s in sets if len(s) > 1})
     return [s for s in found if not any(set(s) < set(other) for other in found)]

@@ -18,6 +18,10 @@ round 1 is small beside the scatter of n rows, sqrt(n), it is more candidates an
 and only a smaller p-value speaks against a mediator.  The rounds' prices are fixed in advance and
 add up to the budget.
 
+*Interventions.*  Where the domain names the columns that were set at some levels of a column, a set
+with such a target is measured together with that column, which is no candidate of its own: the
+score of a target counts the rows where it was not set.  The rule is public.
+
 *Noise.*  With delta > 0 it is discrete Gaussian and follows the L2 sensitivity, as above.  With
 delta = 0 it is discrete Laplace and follows the L1 sensitivity, in which many small interactions
 cost more than one large table: a table of counts moves by 2 whatever its size, and tells the
@@ -30,7 +34,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 from jaxcd.checks import is_whole
 from jaxcd.errors import OptionError
@@ -40,13 +44,13 @@ from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
 from jaxcd.releases.base import ReleaseKind, paid
 from jaxcd.releases.tables import marginal_screen as screen
+from jaxcd.releases.tables.intervened_sets import settings_of, with_settings
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, Purchase
 from jaxcd.releases.tables.released_interactions import (
     InteractionsKind,
     KnownPairs,
     ReleasedInteractions,
 )
-from jaxcd.releases.tables.set_score import SetScore
 
 __all__ = ["Marginals", "ReleasedMarginals"]
 
@@ -103,9 +107,9 @@ class Marginals(InteractionsKind):
         sensitivity, of round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of
         rounds 2 and 3 twice the number of tables; at most three ``PureEvent``, whose epsilons add
         up to the budget's.  A round without anything to ask is not charged.  Sets and weights
-        depend on released numbers only, so this is adaptive composition under the ledger's filter.
-        Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and
-        :func:`jaxcd.privacy.laplace`.
+        depend on released numbers and the domain only, so this is adaptive composition under the
+        ledger's filter.  Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and
+        :func:`jaxcd.privacy.laplace`; for interventions docs/PRIVACY.md V.
 
     Source:
         Efron and Stein 1981; Xiao, He, Zhang, Kifer 2023 for noise on interactions.
@@ -189,9 +193,10 @@ class ReleasedMarginals(ReleasedInteractions):
 
     kind: ClassVar[str] = "marginals"
 
-    def default_score(self) -> SetScore:
-        """The set score, with as many parents as were measured."""
-        return SetScore(self, max_parents=_MOST_PARENTS)
+    @property
+    def score_options(self) -> dict[str, Any]:
+        """As many parents as were measured."""
+        return {"max_parents": _MOST_PARENTS}
 
     @classmethod
     def default_kind(cls) -> ReleaseKind:
@@ -222,6 +227,8 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
     shop, prices = Purchase.open(door, accountant, shares=options.shares)
     law = shop.law
     d = len(shop.cardinalities)
+    set_by = settings_of(door.domain)
+    setting = frozenset(c for columns in set_by.values() for c in columns)
 
     def so_far(candidates: tuple[Columns, ...]) -> ReleasedMarginals:
         interactions, variances = dict(shop.interactions), dict(shop.variances)
@@ -239,14 +246,19 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
     def measure(
         pairs: list[tuple[int, int]], most_parents: int, price: float, label: str
     ) -> tuple[Columns, ...]:
-        candidates = screen.candidates_of(pairs, d, most=settled.max_candidates)
+        of_variables = [pair for pair in pairs if setting.isdisjoint(pair)]
+        candidates = screen.candidates_of(of_variables, d, most=settled.max_candidates)
         most = options.max_cells * shop.n_samples
         if law is MarginalsNoise.LAPLACE:
             # of the noise on a cell of at most d tables
             scatter = math.sqrt(2) * screen.COUNTED_CHANGE * d / price
             most = min(most, shop.n_samples / (_LEAST_COUNTED * scatter))
             tables = screen.tables_of(
-                pairs, shop.cardinalities, most=settled.max_candidates, most_cells=most
+                of_variables,
+                shop.cardinalities,
+                most=settled.max_candidates,
+                most_cells=most,
+                set_by=set_by,
             )
             shop.buy_tables(tables, price=price, label=label)
             return candidates
@@ -255,6 +267,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
         families = screen.families_of(
             candidates, shop.cardinalities, most_parents=most_parents, most_cells=limits
         )
+        families = with_settings(families, shop.cardinalities, set_by, most_cells=limits)
         shop.buy_families(families, price=price, label=label)
         return candidates
 

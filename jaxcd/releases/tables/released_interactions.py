@@ -37,7 +37,7 @@ from jaxcd.releases.tables.fitted_tables import fit_tables
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, pairs_sensitivity
 from jaxcd.releases.tables.noisy_strata import NoisyStrata, marginal_strata
 from jaxcd.releases.tables.noisy_table_tests import table_tests
-from jaxcd.releases.tables.set_score import SetScore
+from jaxcd.releases.tables.set_score import set_score
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.configurations import BIC
 
@@ -271,9 +271,11 @@ class ReleasedInteractions(Release):
     def prepare(self, sets: Sequence[Columns]) -> None:
         """Builds many tables together, where a subclass gains by it."""
 
-    def cell_variance(self, columns: Columns) -> float:
-        """The variance of the noise on each cell of :meth:`table`."""
-        return cell_variance(columns, self.cardinalities, self.variances)
+    def cell_variance(self, columns: Columns, *, summed: Mapping[int, int] | None = None) -> float:
+        """The variance of the noise on each cell of :meth:`table`, or of its sums over so many
+        levels of some of the columns.
+        """
+        return cell_variance(columns, self.cardinalities, self.variances, summed=summed)
 
     @classmethod
     @abc.abstractmethod
@@ -304,16 +306,21 @@ class ReleasedInteractions(Release):
                 f"penalty_discount = {score.penalty_discount:g}: a release of {self.kind} prices "
                 "sampling and noise itself; use 1, or SetScore"
             )
-        default = self.default_score()
-        return (
-            default
-            if max_parents is None
-            else SetScore(self, **{**default.options, "max_parents": max_parents})
-        )
+        limit = {} if max_parents is None else {"max_parents": max_parents}
+        return set_score(self, **{**self.score_options, **limit})
 
-    def default_score(self) -> SetScore:
-        """The set score."""
-        return SetScore(self)
+    @property
+    def score_options(self) -> dict[str, Any]:
+        """The options of the score that :func:`jaxcd.search` maximises, where they are not the
+        usual ones.
+        """
+        return {}
+
+    def default_score(self) -> LocalScore:
+        """The set score; where the domain names what was set, that of the natural rows of each
+        column.
+        """
+        return set_score(self, **self.score_options)
 
     def redraw(
         self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None

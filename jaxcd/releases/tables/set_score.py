@@ -25,11 +25,34 @@ from typing import Any, final
 import numpy as np
 
 from jaxcd.checks import check_number
+from jaxcd.data.interventions import Rows
 from jaxcd.releases.base import Release, check_kind
 from jaxcd.releases.tables.set_function import SetFunction
+from jaxcd.releases.tables.table_part import TablePart
 from jaxcd.scores.base import LocalScore, check_max_parents
+from jaxcd.scores.interventional import with_known_targets
 
-__all__ = ["SetScore"]
+__all__ = ["SetScore", "set_score"]
+
+
+def set_score(release: Release, **options: Any) -> LocalScore:
+    """The set score of a release; where the domain names what was set, that of the natural rows of
+    each column.
+
+    Args:
+        release: the marginals.
+        options: of :class:`SetScore`.
+
+    Raises:
+        OptionError: an argument is not of its kind or out of range.
+    """
+    bought = check_kind(release, "marginals", "log-linear").counted
+
+    def score_of(names: tuple[str, ...], rows: Rows) -> LocalScore:
+        part = None if names == bought.names else TablePart(bought, names, rows)
+        return SetScore(bought, part=part, **options)
+
+    return with_known_targets(bought.domain, score_of)
 
 
 @final
@@ -41,6 +64,7 @@ class SetScore(LocalScore):
         max_parents: most parents a search tries.
         noise_price: b >= 0.
         inflation_cap: as in :class:`jaxcd.releases.SetFunction`.
+        part: the columns and rows of the release that count; None for all.
 
     Raises:
         OptionError: an argument is not of its kind or out of range.
@@ -53,8 +77,10 @@ class SetScore(LocalScore):
         max_parents: int = 4,
         noise_price: float = 5.0,
         inflation_cap: float = 20.0,
+        part: TablePart | None = None,
     ) -> None:
-        self._release: Any = check_kind(release, "marginals", "log-linear").counted
+        whole = check_kind(release, "marginals", "log-linear").counted
+        self._release: Any = whole if part is None else part
         for argument, value in (("noise_price", noise_price), ("inflation_cap", inflation_cap)):
             check_number(argument, value, 0, cure="give one such as 4.0")
         self._max_parents = check_max_parents(max_parents)

@@ -1,0 +1,48 @@
+"""Which tables must be measured together with the columns that say what was set; public rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from jaxcd.data import Domain
+from jaxcd.data.interventions import Interventions
+
+__all__ = ["settings_of", "with_settings"]
+
+Columns = tuple[int, ...]
+
+
+def settings_of(domain: Domain) -> dict[int, Columns]:
+    """The columns that say where each column was set, by position; for columns that are set
+    somewhere.
+    """
+    place = {name: j for j, name in enumerate(domain.names)}
+    natural = Interventions.of(domain).natural
+    return {
+        place[name]: tuple(sorted(place[c] for c in rows)) for name, rows in natural.items() if rows
+    }
+
+
+def with_settings(
+    families: Sequence[Columns],
+    cardinalities: Columns,
+    set_by: Mapping[int, Columns],
+    *,
+    most_cells: Mapping[int, float],
+) -> list[Columns]:
+    """The families, and each with the columns that say where a member was set.
+
+    Left out: such tables with more cells than ``most_cells`` allows a family of as many variables
+    (of three at least, and of the most that it names at most): what says where a column was set
+    splits the rows in two, and is counted as no variable."""
+    if not set_by:
+        return list(families)
+    found = dict.fromkeys(families)
+    for family in families:
+        most = most_cells[min(max(len(family), 3), max(most_cells))]
+        for column in family:
+            larger = tuple(sorted({*family, *set_by.get(column, ())}))
+            if math.prod(cardinalities[v] for v in larger) <= most:
+                found[larger] = None
+    return list(found)

@@ -1,0 +1,441 @@
+"""Interventions: scores by definition, interventional classes by trying all DAGs, knowledge, PC and
+FCI, releases.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from typing import Any
+
+import jax
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.special import gammaln
+
+import jaxcd
+from benchmarks.interventions import INT, drawn_targets, intervened, read_as, told, variables_only
+from jaxcd.data.interventions import Interventions, rows_of
+from jaxcd.discovery.interventions import with_interventions
+from jaxcd.discovery.score.exact_search import exact_search as best_dag
+from jaxcd.errors import DomainError, OptionError
+from jaxcd.graphs import Knowledge, MixedGraph
+from jaxcd.scores import LocalScore
+from jaxcd.scores.bge import BGe, BGeScore
+from jaxcd.scores.interventional import with_known_targets
+from tests.brute_force import all_dags
+from tests.helpers import PLAIN, SEEDS, simulated
+
+BINARY = jaxcd.Categorical((0, 1))
+FREE = jaxcd.NO_PRIVACY
+STRICT: dict[str, Any] = {**PLAIN, "decider": jaxcd.Threshold(0.0001)}
+
+
+def some_targets(rng: np.random.Generator, names: tuple[str, ...]) -> dict[int, tuple[str, ...]]:
+    """Targets of levels 1 and 2 of three; level 0 sets nothing."""
+    return {
+        k: tuple(sorted(rng.choice(names, size=rng.integers(1, len(names)), replace=False)))
+        for k in (1, 2)
+    }
+
+
+def drawn(
+    seed: int, d: int, n: int = 60, targets: dict[int, tuple[str, ...]] | None = None
+) -> jaxcd.Dataset:
+    """Dependent binary columns, and a column of three conditions somewhere between them."""
+    rng = np.random.default_rng(seed)
+    names = tuple(f"x{j}" for j in range(d))
+    chosen = some_targets(rng, names) if targets is None else targets
+    place = int(rng.integers(d + 1))
+    columns = [*names[:place], "INT", *names[place:]]
+    codes = np.zeros((n, d + 1), dtype=np.int32)
+    for j, name in enumerate(columns):
+        if name == "INT":
+            codes[:, j] = rng.integers(0, 3, n)
+        else:
+            copied = codes[:, rng.integers(d + 1)] % 2
+            codes[:, j] = np.where(rng.random(n) < 0.6, copied, rng.integers(0, 2, n))
+    domain = jaxcd.Domain(
+        {name: jaxcd.Categorical((0, 1, 2)) if name == "INT" else BINARY for name in columns},
+        interventions={"INT": chosen},
+    )
+    return jaxcd.Dataset.from_codes(codes, domain=domain)
+
+
+def with_settings(graph: np.ndarray, domain: jaxcd.Domain) -> np.ndarray:
+    """A DAG over the variables, with the intervention column and the arcs to its targets."""
+    names = [name for name in domain.names if name != "INT"]
+    place = [domain.names.index(name) for name in names]
+    full = np.zeros((len(domain.names),) * 2, dtype=bool)
+    full[np.ix_(place, place)] = graph
+    for targets in domain.interventions["INT"].values():
+        full[domain.names.index("INT"), [domain.names.index(t) for t in targets]] = True
+    return full
+
+
+def by_definition(data: jaxcd.Dataset, graph: np.ndarray, *, bdeu: float | None = None) -> float:
+    """The score of a DAG over the variables: every factor from the rows that did not set it, row by
+    row.
+    """
+    names = [name for name in data.names if name != "INT"]
+    targets, total = data.domain.interventions["INT"], 0.0
+    rows = [
+        {name: int(code) for name, code in zip(data.names, row, strict=True)} for row in data.codes
+    ]
+    for j, name in enumerate(names):
+        natural = [row for row in rows if name not in targets.get(row["INT"], ())]
+        parents = [names[i] for i in np.flatnonzero(graph[:, j])]
+        counts: dict[tuple[int, ...], list[int]] = {
+            cell: [0, 0] for cell in itertools.product((0, 1), repeat=len(parents))
+        }
+        for row in natural:
+            counts[tuple(row[parent] for parent in parents)][row[name]] += 1
+        for pair in counts.values():
+            if bdeu is None:
+                total += sum(k * math.log(k / sum(pair)) for k in pair if k)
+            else:
+                weight = bdeu / len(counts)
+                total += gammaln(weight) - gammaln(weight + sum(pair))
+                total += sum(gammaln(weight / 2 + k) - gammaln(weight / 2) for k in pair)
+        if bdeu is None:
+            total -= math.log(len(natural)) / 2 * len(counts)
+    return total
+
+
+# ---- scores
+
+
+@given(seed=SEEDS)
+@settings(max_examples=15)
+def test_scores_with_targets_by_definition(seed):
+    data = drawn(seed, 3)
+    for config, weight in ((jaxcd.BIC(), None), (jaxcd.BDeu(equivalent_sample_size=2.0), 2.0)):
+        score = config.prepare(data)
+        for graph in all_dags(3):
+            full = with_settings(graph, data.domain)
+            expected = by_definition(data, graph, bdeu=weight)
+            assert score.total(full) == pytest.approx(expected, abs=1e-8)
+
+
+def test_numeric_columns_beside_an_intervention():
+    rng = np.random.default_rng(0)
+    conditions = rng.integers(0, 2, 200).astype(str)
+    frame = {"a": rng.normal(size=200), "b": rng.normal(size=200), "INT": conditions}
+    domain = jaxcd.Domain(
+        {"a": jaxcd.Numeric(), "b": jaxcd.Numeric(), "INT": jaxcd.Categorical(("0", "1"))},
+        interventions={"INT": {"1": ("b",)}},
+    )
+    import pandas as pd
+
+    data = jaxcd.Dataset.from_frame(pd.DataFrame(frame), domain=domain)
+    natural = data.where(conditions == "0").select(["a", "b"])
+    whole = data.select(["a", "b"])
+    for config in (BGe(standardised=False), jaxcd.BIC()):
+        score = config.prepare(data)
+        assert score.local(1, (0, 2)) == pytest.approx(config.prepare(natural).local(1, (0,)))
+        assert score.local(0, (1,)) == pytest.approx(config.prepare(whole).local(0, (1,)))
+    assert BGeScore.of_data(whole, standardised=False).local(0, ()) == pytest.approx(
+        BGe(standardised=False).prepare(data).local(0, ())
+    )
+
+
+def test_a_setting_has_no_parents_and_no_other_children():
+    data = drawn(1, 3, targets={1: ("x0",), 2: ("x0", "x1")})
+    score, place = jaxcd.BIC().prepare(data), data.names.index
+    inter = place("INT")
+    assert score.local(inter, ()) == 0
+    assert score.local(inter, (place("x0"),)) == -math.inf
+    assert score.local(place("x2"), (inter,)) == -math.inf
+    assert math.isfinite(score.local(place("x0"), (inter,)))
+    assert score.candidates(inter) == ()
+
+
+# ---- interventional classes
+
+
+def characterised(graph: np.ndarray, names: list[str], targets: Any) -> tuple[bytes, ...]:
+    """Hauser and Buehlmann's theorem: adjacencies, v-structures, and edges with one end in a
+    target set.
+    """
+    joined = graph | graph.T
+    structures = [
+        (i, j, k)
+        for i, j, k in itertools.permutations(range(len(graph)), 3)
+        if i < k and graph[i, j] and graph[k, j] and not joined[i, k]
+    ]
+    directed = [
+        (i, j)
+        for i, j in np.argwhere(graph).tolist()
+        if any((names[i] in found) != (names[j] in found) for found in targets.values())
+    ]
+    return joined.tobytes(), repr(structures).encode(), repr(directed).encode()
+
+
+def agreed(graphs: list[np.ndarray], names: list[str]) -> MixedGraph:
+    """What DAGs with the same adjacencies agree on: arcs that all have, else undirected."""
+    every = np.logical_and.reduce(graphs)
+    some = np.logical_or.reduce(graphs)
+    edges = [f"{names[i]} --> {names[j]}" for i, j in np.argwhere(every)]
+    edges += [f"{names[i]} --- {names[j]}" for i, j in np.argwhere(some & some.T) if i < j]
+    return MixedGraph.from_edges(names, edges)
+
+
+class DrawnSets(LocalScore):
+    """value(node and parents) - value(parents), with values of sets drawn anew for each part: equal
+    for equivalent DAGs, and for no others.
+    """
+
+    def __init__(self, names: tuple[str, ...], rng: np.random.Generator) -> None:
+        self._names = names
+        sets = itertools.product((0, 1), repeat=len(names))
+        self._values = {tuple(np.flatnonzero(s).tolist()): float(rng.normal()) for s in sets}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._names
+
+    @property
+    def max_parents(self) -> int:
+        return len(self._names) - 1
+
+    def local(self, node: int, parents: tuple[int, ...]) -> float:
+        return self._values[tuple(sorted((node, *parents)))] - self._values[parents]
+
+
+@given(seed=SEEDS)
+@settings(max_examples=8, deadline=None)
+def test_equal_scores_are_interventional_classes(seed):
+    """Neither more nor fewer DAGs are told apart than those of different classes of the theorem."""
+    domain = drawn(seed, 4).domain
+    names = [name for name in domain.names if name != "INT"]
+    rng = np.random.default_rng(seed)
+    score = with_known_targets(domain, lambda names, rows: DrawnSets(names, rng))
+    totals = score.totals(np.array([with_settings(graph, domain) for graph in all_dags(4)]))
+    classes = defaultdict(list)
+    for graph, total in zip(all_dags(4), totals, strict=True):
+        classes[characterised(graph, names, domain.interventions["INT"])].append(total)
+    assert max(np.ptp(found) for found in classes.values()) < 1e-9
+    assert np.diff(np.sort([found[0] for found in classes.values()])).min() > 1e-9
+
+
+@given(seed=SEEDS)
+@settings(max_examples=10, deadline=None)
+def test_the_found_graph_is_what_the_best_dags_agree_on(seed):
+    data = drawn(seed, 4, n=200)
+    names = [name for name in data.names if name != "INT"]
+    score = jaxcd.BIC().prepare(data)
+    totals = [score.total(with_settings(graph, data.domain)) for graph in all_dags(4)]
+    best = [g for g, total in zip(all_dags(4), totals, strict=True) if total > max(totals) - 1e-7]
+    run = jaxcd.exact_search(data, budget=FREE)
+    assert run.info["score"] == pytest.approx(max(totals))
+    assert variables_only(run.graph).reordered(names) == agreed(best, names)
+    set_somewhere = {t for found in data.domain.interventions["INT"].values() for t in found}
+    assert set(run.graph.children("INT")) == set_somewhere
+    assert not run.graph.parents("INT") and not run.graph.undirected[data.names.index("INT")].any()
+
+
+@given(seed=SEEDS)
+@settings(max_examples=6, deadline=None)
+def test_other_searches_find_the_same(seed):
+    data = drawn(seed, 4, n=400)
+    exact = jaxcd.exact_search(data, budget=FREE, score=jaxcd.BDeu(10.0))
+    chain = jaxcd.order_mcmc(
+        data, budget=FREE, key=jax.random.key(seed % 1000), n_steps=400, burn_in=100
+    )
+    assert chain.info["score"] <= exact.info["score"] + 1e-7
+    if chain.info["score"] == pytest.approx(exact.info["score"], abs=1e-7):
+        assert chain.graph == exact.graph
+    assert chain.confidence.directed[:, data.names.index("INT")].max() == 0
+    hills = jaxcd.mmhc(data, budget=FREE, score=jaxcd.BIC())
+    assert not hills.graph.parents("INT")
+
+
+def test_greedy_equivalence_search_is_refused():
+    with pytest.raises(OptionError, match="exact_search"):
+        jaxcd.ges(drawn(0, 3), budget=FREE)
+
+
+# ---- knowledge
+
+
+def test_contexts_are_exogenous():
+    domain = jaxcd.Domain(
+        {"a": BINARY, "site": BINARY, "b": BINARY, "arm": BINARY},
+        interventions={"site": {}, "arm": {}},
+    )
+    known = with_interventions(None, domain)
+    assert known is not None
+    for context in ("site", "arm"):
+        assert all(known.forbids(v, context) for v in "ab")
+        assert not any(known.forbids(context, v) for v in "ab")
+    assert known.adjacency_forbidden("site", "arm")
+    assert not known.required and not known.adjacency_forbidden("a", "b")
+    assert with_interventions(None, domain.select(["a", "b"])) is None
+
+
+def test_known_targets_are_required_and_nothing_else():
+    domain = drawn(0, 3, targets={1: ("x0",), 2: ("x2",)}).domain
+    known = with_interventions(None, domain)
+    assert known is not None
+    assert known.required == (("INT", "x0"), ("INT", "x2"))
+    assert known.adjacency_forbidden("INT", "x1")
+    asked = with_interventions(None, domain, by_tests=True)
+    assert asked is not None and asked.required == known.required
+    assert not asked.forbids("INT", "x1") and asked.forbids("x1", "INT")
+    asked.check(domain.names, ancestral=True)
+
+
+def test_what_the_user_knows_is_kept():
+    domain = drawn(0, 4, targets={1: ("x0",)}).domain
+    given_by_user = Knowledge(
+        tiers=[["x1"], ["INT", "x0"]], forbidden=[("x2", "x0")], required=[("x1", "x0")]
+    )
+    known = with_interventions(given_by_user, domain)
+    assert known is not None
+    assert known.forbids("x0", "x1") and known.forbids("x2", "x0") and known.requires("x1", "x0")
+    assert known.requires("INT", "x0") and known.forbids("INT", "x1")
+    assert all(known.forbids(v, "INT") for v in ("x0", "x1", "x2", "x3"))
+    within = with_interventions(Knowledge(tiers=[["x1", "x2"]], forbidden_within_tier=True), domain)
+    assert within is not None
+    assert within.adjacency_forbidden("x1", "x2") and not within.adjacency_forbidden("x0", "x3")
+    for wrong in (
+        Knowledge(required=[("x1", "INT")]),
+        Knowledge(forbidden=[("INT", "x0")]),
+        Knowledge(required=[("INT", "x3")]),
+    ):
+        with pytest.raises(OptionError, match="interventions that the domain declares"):
+            with_interventions(wrong, domain)
+
+
+def test_a_column_that_is_always_set_is_refused():
+    with pytest.raises(DomainError, match="'x0' is set at every level"):
+        drawn(0, 3, targets={0: ("x0",), 1: ("x0",), 2: ("x0", "x1")})
+
+
+def test_natural_rows():
+    domain = jaxcd.Domain(
+        {
+            "a": BINARY,
+            "b": BINARY,
+            "first": jaxcd.Categorical((0, 1), missing=True),
+            "second": jaxcd.Categorical((0, 1, 2)),
+        },
+        interventions={"first": {1: ("a",)}, "second": {1: ("a", "b")}},
+    )
+    known = Interventions.of(domain)
+    assert known.columns == ("first", "second")
+    assert {name: dict(rows) for name, rows in known.natural.items()} == {
+        "a": {"first": (0,), "second": (0, 2)},  # where first is missing, a may have been set
+        "b": {"second": (0, 2)},
+    }
+    assert known.told_apart(("a", "b")).tolist() == [[False, True], [True, False]]
+    codes = np.array(list(itertools.product((0, 1), (0, 1), (0, 1, 2), (0, 1, 2))), dtype=np.int32)
+    data = jaxcd.Dataset.from_codes(codes, domain=domain)
+    kept = rows_of(data, known.natural["a"]).codes
+    assert kept.tolist() == [row for row in codes.tolist() if row[2] == 0 and row[3] != 1]
+
+
+# ---- tests of independence
+
+
+TRUE = nx.DiGraph([("x", "y"), ("y", "z")])
+
+
+def chain_after_setting(n: int, *, known: bool, seed: int = 0) -> jaxcd.Dataset:
+    """x --> y --> z, and y set in half of the rows: observation alone leaves all open."""
+    rng = np.random.default_rng(seed)
+    arm = rng.integers(0, 2, n)
+
+    def copy(column: np.ndarray) -> np.ndarray:
+        return np.where(rng.random(n) < 0.8, column, 1 - column)
+
+    x = (rng.random(n) < 0.4).astype(int)
+    y = np.where(arm == 1, rng.random(n) < 0.9, copy(x)).astype(int)
+    z = copy(y)
+    domain = jaxcd.Domain(
+        {name: BINARY for name in ("z", "arm", "y", "x")},
+        interventions={"arm": {1: ("y",)} if known else {}},
+    )
+    codes = np.column_stack([z, arm, y, x]).astype(np.int32)
+    return jaxcd.Dataset.from_codes(codes, domain=domain)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["targets", "context"])
+def test_pc_on_rows_and_on_a_release(known):
+    data = chain_after_setting(40_000, known=known)
+    expected = {"arm --> y", "x --> y", "y --> z"}
+    run = jaxcd.pc(data, test=jaxcd.ChiSquare(), **STRICT)
+    assert {str(edge) for edge in run.graph.edges()} == expected
+    budget = jaxcd.Budget(2.0)
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=budget, noise=simulated())
+    by_tests = jaxcd.pc(bought, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(0.001), key=None)
+    assert {str(edge) for edge in by_tests.graph.edges()} == expected
+    assert {str(edge) for edge in jaxcd.search(bought).graph.edges()} == expected
+
+
+def test_without_the_intervention_the_directions_stay_open():
+    data = chain_after_setting(40_000, known=True).select(["x", "y", "z"])
+    assert not jaxcd.pc(data, test=jaxcd.ChiSquare(), **STRICT).graph.directed.any()
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["targets", "context"])
+def test_fci_writes_the_marks(known):
+    data = chain_after_setting(40_000, known=known)
+    run = jaxcd.fci(data, test=jaxcd.ChiSquare(), **STRICT)
+    arm = "arm --> y" if known else "arm o-> y"
+    assert {str(edge) for edge in run.graph.edges()} == {arm, "x o-> y", "y --> z"}
+
+
+# ---- known truths
+
+
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_targets_tell_what_they_can(seed):
+    network = jaxcd.networks.load("asia")
+    targets = drawn_targets(network, seed)
+    frame = intervened(network, targets, 100_000, key=jax.random.key(1))
+    truth = told(network, targets)
+    assert truth.directed.sum() > network.cpdag().directed.sum()
+    data = read_as(frame, network.domain, targets, "targets")
+    score = jaxcd.BDeu(equivalent_sample_size=1.0)
+    found = jaxcd.exact_search(data, score=score, budget=FREE).graph
+    assert variables_only(found).reordered(truth.names) == truth
+    assert INT in found.names
+
+
+def test_a_randomised_network():
+    network = jaxcd.networks.load("asia")
+    cut = network.randomised(["either", "lung"])
+    assert set(network.dag.edges) - set(cut.dag.edges) == {
+        ("tub", "either"),
+        ("lung", "either"),
+        ("smoke", "lung"),
+    }
+    with pytest.raises(OptionError, match="'nothing' is no node"):
+        network.randomised(["nothing"])
+    sample = cut.sample(20_000, key=jax.random.key(0))
+    assert abs(sample.column("lung").mean() - 0.5) < 0.02
+
+
+# ---- bookkeeping
+
+
+def test_the_search_of_a_dag_alone_takes_the_same_score():
+    data = drawn(5, 4, n=200)
+    score = jaxcd.BIC().prepare(data)
+    assert score.total(best_dag(score)) == pytest.approx(
+        jaxcd.exact_search(data, budget=FREE).info["score"]
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_confidence_of_a_graph_with_targets(seed):
+    data = chain_after_setting(5_000, known=True, seed=seed)
+    kind = jaxcd.Marginals()
+    bought = jaxcd.release(data, kind, budget=jaxcd.Budget(4.0, 1e-6), noise=simulated(seed))
+    run = jaxcd.search(bought)
+    shares = jaxcd.edge_confidence(bought, run, n_draws=3)
+    assert shares.of("arm", "y").forward == 1.0 or shares.of("arm", "y").adjacent == 1.0
