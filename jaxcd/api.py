@@ -16,7 +16,7 @@ from jaxcd.advice.choosing import Algorithm, Choice, choose, kind_of_release
 from jaxcd.advice.recommending import recommend
 from jaxcd.checks import check_new_file, check_whole
 from jaxcd.citests import CITest, Query
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.sources import Table, as_data
 from jaxcd.decisions import Decider, Threshold, TreeOptions
 from jaxcd.decisions.rounds import equal_pure_events
@@ -124,6 +124,7 @@ def discover(
     data: Dataset | Table,
     *,
     domain: Domain | str | Path | None = None,
+    missing: Missing | str | None = None,
     budget: Budget | NoPrivacy,
     key: jax.Array | None = None,
     noise: NoiseSource | None = None,
@@ -149,6 +150,8 @@ def discover(
             path of a csv or parquet file.
         domain: with a frame or a path, the declared type of every column (or the path of a domain
             file); None infers one, without privacy.
+        missing: how missing cells are read, a :class:`jaxcd.data.Missing` or its name: "ignore"
+            leaves them out, "level" makes them a level; None: as the data say, "ignore" as a rule.
         budget: the total (epsilon, delta), fixed here, or NO_PRIVACY.
         key: a typed key for tests that draw permutations; None for the others.
         noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
@@ -203,7 +206,7 @@ def discover(
         Alarm --> JohnCalls
         Alarm --> MaryCalls
     """
-    data = as_data(data, domain, private=isinstance(budget, Budget))
+    data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     if isinstance(data, Release):
         raise OptionError(
             "data: a release has been paid for, and there is nothing to choose; use "
@@ -235,7 +238,7 @@ def discover(
         if release_out is not None:
             bought.save(release_out)
         tell(Step("searching the release", (1, 2)))
-        run = search(bought, knowledge=knowledge)
+        run = search(bought, knowledge=knowledge, missing=data.missing)
         if n_confidence_draws > 0:
             run = run.with_confidence(
                 edge_confidence(bought, run, n_draws=n_confidence_draws, progress=tell)
@@ -338,6 +341,7 @@ def ci_test(
     y: str,
     *,
     domain: Domain | str | Path | None = None,
+    missing: Missing | str | None = None,
     given: Sequence[str] = (),
     test: CITest,
     budget: Budget | NoPrivacy | None = None,
@@ -358,6 +362,8 @@ def ci_test(
         y: another column.
         domain: with a frame or a path, the declared type of every column (or the path of a domain
             file); None infers one, without privacy.
+        missing: how missing cells are read, a :class:`jaxcd.data.Missing` or its name: "ignore"
+            leaves them out, "level" makes them a level; None: as the data say, "ignore" as a rule.
         given: the columns to condition on, none of them x or y.
         test: a conditional independence test.
         budget: the total (epsilon, delta), or NO_PRIVACY; left out with a release.
@@ -396,7 +402,7 @@ def ci_test(
         (False, None, 0.5)
     """
     decider = Threshold(alpha)  # checks alpha
-    data = as_data(data, domain, private=isinstance(budget, Budget))
+    data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     if budget is None and isinstance(data, Release):
         budget = NO_PRIVACY
     check_arguments(test, budget, key, noise)
@@ -524,7 +530,9 @@ def release(
     return kind.release(data, budget=budget, noise=noise, ledger=ledger)
 
 
-def search(bought: Release, *, knowledge: Knowledge | None = None) -> DiscoveryResult:
+def search(
+    bought: Release, *, knowledge: Knowledge | None = None, missing: Missing | str | None = None
+) -> DiscoveryResult:
     """The best graph of a release, by the score that knows the noise in it.
 
     Histograms are searched over equivalence classes from exact starts, marginals by orderings,
@@ -536,6 +544,9 @@ def search(bought: Release, *, knowledge: Knowledge | None = None) -> DiscoveryR
         bought: what :func:`release` or ``Release.load`` returned.
         knowledge: what is known before: tiers, forbidden and required edges; public.  The graph is
             then the best of those that fit.
+        missing: how missing cells are read, a :class:`jaxcd.data.Missing` or its name: "ignore"
+            leaves them out, "level" makes them a level; None: as the release says, "ignore" as a
+            rule.
 
     Returns:
         The CPDAG, with all orientations that the knowledge implies, and with the guarantee of the
@@ -569,4 +580,4 @@ def search(bought: Release, *, knowledge: Knowledge | None = None) -> DiscoveryR
         raise OptionError(
             f"bought: a {type(bought).__name__} cannot be searched; use what jaxcd.release returns"
         )
-    return search_release(bought, knowledge=knowledge)
+    return search_release(bought, knowledge=knowledge, missing=missing)

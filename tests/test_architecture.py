@@ -291,7 +291,7 @@ def test_discovery_sees_types_not_data(module: Path):
     post-processing.  ``as_data`` makes a Dataset of a table, and nothing else.
     """
     types = {
-        "data": {"Dataset", "Domain", "Interventions", "Table", "as_data"},
+        "data": {"Dataset", "Domain", "Interventions", "Missing", "Table", "as_data"},
         "citests": {"CITest", "Query", "check_alpha"},
         "queries": {"Door", "Session"},
     }

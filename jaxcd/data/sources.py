@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from jaxcd.data.dataset import Dataset
 from jaxcd.data.domain import Domain
+from jaxcd.data.missing import Missing
 from jaxcd.data.readers import read_csv
 from jaxcd.errors import OptionError, PrivacyError
 
@@ -16,7 +17,13 @@ Table: TypeAlias = Any
 """A data frame of pandas, polars or arrow, or the path of a data file."""
 
 
-def as_data(data: Any, domain: Domain | str | Path | None, *, private: bool) -> Any:
+def as_data(
+    data: Any,
+    domain: Domain | str | Path | None,
+    *,
+    private: bool,
+    missing: Missing | str | None = None,
+) -> Any:
     """The data of a run: a frame or a file by its domain as a Dataset; anything else as it is.
 
     Args:
@@ -24,6 +31,7 @@ def as_data(data: Any, domain: Domain | str | Path | None, *, private: bool) -> 
         domain: The declared type of every column, or the path of a domain file; only with a frame
             or a file.  None infers one, without privacy.
         private: Whether there is a budget.
+        missing: How searches read missing cells; None leaves that as it is.
 
     Returns:
         A Dataset where ``data`` is a frame or a path; else ``data``.  Reading is that of
@@ -47,7 +55,7 @@ def as_data(data: Any, domain: Domain | str | Path | None, *, private: bool) -> 
                 "domain goes with a frame or the path of a file, and data is a "
                 f"{type(data).__name__}; leave domain out"
             )
-        return data
+        return _read_as(data, missing)
     if isinstance(domain, (str, Path)):
         domain = Domain.read(domain)
     if domain is not None and not isinstance(domain, Domain):
@@ -63,8 +71,16 @@ def as_data(data: Any, domain: Domain | str | Path | None, *, private: bool) -> 
             'draft; check every column and set "declared" to true), or use budget=NO_PRIVACY'
         )
     if is_path:
-        return read_csv(data, domain=domain)
-    return Dataset.from_frame(data, domain=domain)
+        return _read_as(read_csv(data, domain=domain), missing)
+    return _read_as(Dataset.from_frame(data, domain=domain), missing)
+
+
+def _read_as(data: Any, missing: Missing | str | None) -> Any:
+    """A Dataset or a release with its missing cells read in this way; anything else as it is."""
+    if missing is None:
+        return data
+    found = Missing.of(missing)
+    return data.reading(found) if hasattr(data, "reading") else data
 
 
 def _is_frame(data: Any) -> bool:

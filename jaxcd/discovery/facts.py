@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxcd.data import Domain
-from jaxcd.privacy import PrivacyCost
+from jaxcd.privacy import Budget, PrivacyCost
 from jaxcd.privacy.accountant import Accountant
 from jaxcd.privacy.budget import delta_warning
 from jaxcd.releases import Release
@@ -19,10 +19,12 @@ def facts_of_run(
     accountant: Accountant, *, domain: Domain | None, n_samples: int, n_variables: int
 ) -> dict[str, Any]:
     """Of a search on data.  A domain that nobody declared is left out: its levels are data."""
+    private = isinstance(accountant.ledger.budget, Budget)
     return {
         "n_samples": n_samples,
         "n_variables": n_variables,
         **({"domain": domain.to_json_dict()} if domain is not None and domain.declared else {}),
+        **({"missing": "level"} if domain and domain.has_missing and private else {}),
         "budget": str(accountant.ledger.budget),
         "secure_noise": accountant.noise.secure,
         **_warnings(accountant.guarantee, n_samples),
@@ -37,6 +39,7 @@ def facts_of_release(release: Release) -> dict[str, Any]:
         "n_samples": release.n_samples,
         "n_variables": len(release.names),
         **({"domain": release.domain.to_json_dict()} if release.domain.declared else {}),
+        **({"missing": release.missing.value} if release.domain.has_missing else {}),
         "budget": str(release.cost),
         "secure_noise": release.secure_noise,
         **_warnings(release.cost, release.n_samples),

@@ -9,6 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from jaxcd.data import Missing
 from jaxcd.discovery.constraint.background import check_knowledge
 from jaxcd.discovery.facts import facts_of_release
 from jaxcd.discovery.interventions import oriented_by_score, with_interventions
@@ -50,7 +51,9 @@ _REFITS = 4
 
 
 @repeatable
-def search_release(release: Release, *, knowledge: Knowledge | None = None) -> DiscoveryResult:
+def search_release(
+    release: Release, *, knowledge: Knowledge | None = None, missing: Missing | str | None = None
+) -> DiscoveryResult:
     """The best graph of a release by its own score (:meth:`jaxcd.releases.Release.default_score`);
     post-processing, and deterministic.
 
@@ -61,6 +64,7 @@ def search_release(release: Release, *, knowledge: Knowledge | None = None) -> D
     Args:
         release: what :func:`jaxcd.release` returned.
         knowledge: what is known before; public.  The best graph is then that of those that fit.
+        missing: how missing cells are read, "ignore" or "level"; None: as the release says.
 
     Returns:
         The CPDAG, with all orientations that the knowledge implies, and the release's guarantee.
@@ -68,7 +72,8 @@ def search_release(release: Release, *, knowledge: Knowledge | None = None) -> D
     Raises:
         OptionError: the release has no score, or the knowledge names other columns.
     """
-    return _searched(release, release.default_score(), knowledge)
+    read = release if missing is None else release.reading(missing)
+    return _searched(read, read.default_score(), knowledge)
 
 
 def _searched(

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxcd.checks import check_flag
 from jaxcd.citests import CITest
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.sources import Table, as_data
 from jaxcd.decisions import Decider
 from jaxcd.discovery.constraint.background import search_space
@@ -49,6 +49,7 @@ def fci(
     data: Dataset | Release | Table | None,
     *,
     domain: Domain | str | Path | None = None,
+    missing: Missing | str | None = None,
     test: CITest,
     decider: Decider,
     budget: Budget | NoPrivacy | None = None,
@@ -82,6 +83,8 @@ def fci(
             as for :func:`jaxcd.pc`.
         domain: with a frame or a path, the declared type of every column (or the path of a domain
             file); None infers one, without privacy.
+        missing: how missing cells are read, a :class:`jaxcd.data.Missing` or its name: "ignore"
+            leaves them out, "level" makes them a level; None: as the data say, "ignore" as a rule.
         test: a conditional independence test.
         decider: how answers are given, as for :func:`jaxcd.pc`; it serves both passes under one
             ledger.
@@ -155,7 +158,7 @@ def fci(
         b <-> c
         d o-> c
     """
-    data = as_data(data, domain, private=isinstance(budget, Budget))
+    data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     check_max_path_length(max_path_length)
     for argument, value in (("possible_d_sep", possible_d_sep), ("selection_bias", selection_bias)):
         check_flag(argument, value)

@@ -9,7 +9,7 @@ import jax
 
 from jaxcd.checks import check_choice
 from jaxcd.citests import CITest
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.sources import Table, as_data
 from jaxcd.decisions import Decider
 from jaxcd.discovery.constraint.background import conflicting_triples, known_marks, search_space
@@ -42,6 +42,7 @@ def pc(
     data: Dataset | Release | Table | None,
     *,
     domain: Domain | str | Path | None = None,
+    missing: Missing | str | None = None,
     test: CITest,
     decider: Decider,
     budget: Budget | NoPrivacy | None = None,
@@ -66,6 +67,8 @@ def pc(
             release, or None with an Oracle.
         domain: with a frame or a path, the declared type of every column (or the path of a domain
             file); None infers one, without privacy.
+        missing: how missing cells are read, a :class:`jaxcd.data.Missing` or its name: "ignore"
+            leaves them out, "level" makes them a level; None: as the data say, "ignore" as a rule.
         test: a conditional independence test.
         decider: how answers are given, and what they cost.
         budget: the total (epsilon, delta), fixed here, or NO_PRIVACY; required with a Dataset, left
@@ -130,7 +133,7 @@ def pc(
         bronc --- dysp
     """
     check_conflicts(conflicts)
-    data = as_data(data, domain, private=isinstance(budget, Budget))
+    data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     search = ConstraintSearch(
         data,
         test=test,

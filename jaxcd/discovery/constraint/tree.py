@@ -44,7 +44,7 @@ import networkx as nx
 import numpy as np
 
 from jaxcd.citests import CITest
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.sources import Table, as_data
 from jaxcd.decisions import Question, TreeGuided, TreeOptions
 from jaxcd.discovery.constraint.background import (
@@ -226,6 +226,7 @@ def tree_pc(
     data: Dataset | Table | None,
     *,
     domain: Domain | str | Path | None = None,
+    missing: Missing | str | None = None,
     test: CITest,
     budget: Budget | NoPrivacy,
     key: jax.Array | None = None,
@@ -246,6 +247,8 @@ def tree_pc(
             StratifiedRanks), or a data frame or path with ``domain``.
         domain: with a frame or a path, the declared type of every column (or the path of a domain
             file); None infers one, without privacy.
+        missing: how missing cells are read, a :class:`jaxcd.data.Missing` or its name: "ignore"
+            leaves them out, "level" makes them a level; None: as the data say, "ignore" as a rule.
         test: a test of bounded sensitivity: CovarianceNorm, PooledCovariance, KendallTau,
             StratifiedRanks.
         budget: the total, with delta > 0, or NO_PRIVACY.
@@ -296,7 +299,7 @@ def tree_pc(
         either --> xray
     """
     options = options or TreeOptions()
-    data = as_data(data, domain, private=isinstance(budget, Budget))
+    data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     check_arguments(test, budget, key, noise)
     check_conflicts(conflicts)
     session = Session(Door(data, budget), test, alpha=options.alpha, key=key)

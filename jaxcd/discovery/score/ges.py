@@ -31,7 +31,7 @@ import jax
 import numpy as np
 
 from jaxcd.checks import check_flag, is_whole
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.sources import Table, as_data
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
@@ -344,6 +344,7 @@ def ges(
     data: Dataset | Release | Table,
     *,
     domain: Domain | str | Path | None = None,
+    missing: Missing | str | None = None,
     score: ScoreConfig = BIC(),  # noqa: B008 - frozen
     budget: Budget | NoPrivacy | None = None,
     key: jax.Array | None = None,
@@ -366,6 +367,8 @@ def ges(
             paid for.
         domain: with a frame or a path, the declared type of every column (or the path of a domain
             file); None infers one, without privacy.
+        missing: how missing cells are read, a :class:`jaxcd.data.Missing` or its name: "ignore"
+            leaves them out, "level" makes them a level; None: as the data say, "ignore" as a rule.
         score: ``BIC()`` or ``BDeu()``.
         budget: NO_PRIVACY with a Dataset, left out with a release.
         key: not used; nothing is drawn.
@@ -404,7 +407,7 @@ def ges(
         >>> run.graph.n_edges, run.graph.parents("dysp")
         (8, ('bronc', 'either'))
     """
-    data = as_data(data, domain, private=isinstance(budget, Budget))
+    data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     check_scored(data, score, budget, key, max_parents, knowledge)
     searched = SearchedData.of(data, score, max_parents=max_parents, knowledge=knowledge)
     found = greedy_equivalence_search(

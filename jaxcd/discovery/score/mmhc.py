@@ -31,7 +31,7 @@ import numpy as np
 
 from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, Query, check_alpha
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.sources import Table, as_data
 from jaxcd.decisions.associations import associations, usual_test
 from jaxcd.discovery.constraint.search import check_arguments
@@ -62,6 +62,7 @@ def mmhc(
     data: Dataset | Release | Table,
     *,
     domain: Domain | str | Path | None = None,
+    missing: Missing | str | None = None,
     score: ScoreConfig = BDeu(),  # noqa: B008 - frozen
     test: CITest | None = None,
     alpha: float = 0.05,
@@ -80,6 +81,8 @@ def mmhc(
             paid for.
         domain: with a frame or a path, the declared type of every column (or the path of a domain
             file); None infers one, without privacy.
+        missing: how missing cells are read, a :class:`jaxcd.data.Missing` or its name: "ignore"
+            leaves them out, "level" makes them a level; None: as the data say, "ignore" as a rule.
         score: ``BDeu()``, or ``BIC()``, which numeric columns need.
         test: None for the G test of discrete columns and Fisher's z of others; on a release one
             that it answers.
@@ -119,7 +122,7 @@ def mmhc(
         >>> run.graph.n_edges, run.info["n_candidate_edges"]
         (6, 6)
     """
-    data = as_data(data, domain, private=isinstance(budget, Budget))
+    data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     check_scored(data, score, budget, key, max_parents, knowledge)
     for argument, value, least in (
         ("max_conditioning", max_conditioning, 0),

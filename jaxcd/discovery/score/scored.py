@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from jaxcd.checks import is_whole
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.sources import Table, as_data
 from jaxcd.discovery.constraint.background import check_knowledge
 from jaxcd.discovery.edge_shares import EdgeConfidence
@@ -173,6 +173,7 @@ def exact_search(
     data: Dataset | Release | LocalScore | Table,
     *,
     domain: Domain | str | Path | None = None,
+    missing: Missing | str | None = None,
     score: ScoreConfig = BIC(),  # noqa: B008 - frozen
     budget: Budget | NoPrivacy | None = None,
     key: jax.Array | None = None,
@@ -189,6 +190,8 @@ def exact_search(
             for; or a LocalScore itself, without further arguments.
         domain: with a frame or a path, the declared type of every column (or the path of a domain
             file); None infers one, without privacy.
+        missing: how missing cells are read, a :class:`jaxcd.data.Missing` or its name: "ignore"
+            leaves them out, "level" makes them a level; None: as the data say, "ignore" as a rule.
         score: ``BIC()`` or ``BDeu()``.
         budget: NO_PRIVACY with a Dataset, left out with a release.
         key: not used; nothing is drawn.
@@ -223,7 +226,7 @@ def exact_search(
     """
     if isinstance(data, LocalScore):
         return exact_search_on(data, knowledge=knowledge)
-    data = as_data(data, domain, private=isinstance(budget, Budget))
+    data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     check_scored(data, score, budget, key, max_parents, knowledge)
     if max_parents is None and len(data.names) > _MOST_UNLIMITED and isinstance(data, Dataset):
         max_parents = _FEW_PARENTS
@@ -241,6 +244,7 @@ def order_mcmc(
     data: Dataset | Release | Table,
     *,
     domain: Domain | str | Path | None = None,
+    missing: Missing | str | None = None,
     score: ScoreConfig = BDeu(),  # noqa: B008 - frozen
     budget: Budget | NoPrivacy | None = None,
     key: jax.Array | None,
@@ -265,6 +269,8 @@ def order_mcmc(
             paid for.
         domain: with a frame or a path, the declared type of every column (or the path of a domain
             file); None infers one, without privacy.
+        missing: how missing cells are read, a :class:`jaxcd.data.Missing` or its name: "ignore"
+            leaves them out, "level" makes them a level; None: as the data say, "ignore" as a rule.
         score: ``BDeu()``, a log marginal likelihood; with ``BIC()``, which numeric columns need,
             exp(score) is an approximation of one.
         budget: NO_PRIVACY with a Dataset, left out with a release.
@@ -312,7 +318,7 @@ def order_mcmc(
         >>> run.confidence.of("Smoker", "Cancer").adjacent > 0.9
         True
     """
-    data = as_data(data, domain, private=isinstance(budget, Budget))
+    data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     check_scored(data, score, budget, key, max_parents, knowledge)
     if key is None:
         raise OptionError(
