@@ -282,13 +282,15 @@ def result_on_release(
         info: the algorithm, its settings and what it found; what the release is comes behind the
             name.
     """
+    facts = facts_of_release(release)
+    words = (*info.get("warnings", ()), *facts.get("warnings", ()))
     return DiscoveryResult(
         graph=dag_to_cpdag(MixedGraph.from_arcs(release.names, adjacency)),
         separating_sets={},
         cost=release.cost,
         spent=release.spent,
         exhausted=False,
-        info={**info, **facts_of_release(release)},
+        info={**info, **facts, **({"warnings": words} if words else {})},
     )
 
 
