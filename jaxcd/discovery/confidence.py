@@ -52,6 +52,7 @@ def edge_confidence(
     seed: int = 0,
     kind: ReleaseKind | None = None,
     search: Search | None = None,
+    calibrated: bool = True,
 ) -> EdgeConfidence:
     r"""How often the edges of a released graph would return, by a parametric bootstrap of release
     and search.
