@@ -4,11 +4,12 @@ noise.
 ``python -m benchmarks.reliability [--quick] [--kinds KIND ...] [--parts PART ...] [--truths N]
 [--runs R] [--draws B] [--out FILE]``
 
-A truth is a random graph with random parameters and a random number of rows (1,000 to 30,000).  The
-same search runs R times on new rows with new noise, at (1, 1e-6); the first run's release is given
-to ``edge_confidence``, without recalibration and with B draws.  Recorded for each pair of columns:
-in how many of the B draws it was joined, whether the first run found it, and in how many of the
-R - 1 other runs it was joined.
+A truth is a random graph with random parameters, a random number of rows (500 to 10,000) and a
+random epsilon (.1 to 2), so that many edges are uncertain; the built-in networks have 5,000 rows
+and epsilon 1.  The same search runs R times on new rows with new noise; the first run's release is
+given to ``edge_confidence``, without recalibration and with B draws.  Recorded for each pair of
+columns: in how many of the B draws it was joined, whether the first run found it, and in how many
+of the R - 1 other runs it was joined.
 
 Kinds: ``histogram`` and ``marginals`` (4 and 5 discrete columns of 2 or 3 levels, tables from a
 Dirichlet), ``moments`` (8 columns, linear Gaussian), ``features`` (6 numeric and nominal columns of
@@ -51,7 +52,7 @@ NETWORKS = ("cancer", "earthquake", "survey", "asia")
 NAMED = {"histogram": NETWORKS, "marginals": NETWORKS, "rare": ("patients",)}
 PARTS = ("fitted", "held-out", "networks")
 FIRST_SEED = {"fitted": 10_000, "held-out": 20_000}
-BUDGET = jaxcd.Budget(1.0, 1e-6)
+DELTA = 1e-6
 Sampler = Callable[[int], jaxcd.Dataset]
 
 
@@ -90,14 +91,16 @@ def with_region(data: jaxcd.Dataset, *, seed: int) -> jaxcd.Dataset:
     return jaxcd.Dataset.from_frame(frame, domain=jaxcd.Domain(domain))
 
 
-def n_rows(seed: int) -> int:
-    """The number of rows of a truth, log-uniform from 1,000 to 30,000."""
-    return int(math.exp(np.random.default_rng([seed, 1]).uniform(math.log(1e3), math.log(3e4))))
+def scale_of(seed: int) -> tuple[int, float]:
+    """The number of rows and the epsilon of a random truth, both log-uniform."""
+    rng = np.random.default_rng([seed, 1])
+    rows = math.exp(rng.uniform(math.log(5e2), math.log(1e4)))
+    return int(rows), round(math.exp(rng.uniform(math.log(0.1), math.log(2.0))), 3)
 
 
 def random_truth(kind: str, seed: int) -> Sampler:
     """How the rows of a truth are drawn, by the number of the draw."""
-    n = n_rows(seed)
+    n = scale_of(seed)[0]
     if kind in ("histogram", "marginals"):
         network = discrete_network(seed, n_columns=4 if kind == "histogram" else 5)
         return lambda draw: network.sample(n, key=jax.random.key(1000 * seed + draw))
@@ -121,7 +124,9 @@ def named_truth(name: str) -> Sampler:
     return lambda draw: network.sample(5_000, key=jax.random.key(draw))
 
 
-def measure(kind: str, sampler: Sampler, runs: int, draws: int) -> dict[str, Any]:
+def measure(
+    kind: str, sampler: Sampler, runs: int, draws: int, epsilon: float = 1.0
+) -> dict[str, Any]:
     """What is recorded of one truth: for each pair (joined in draws, found, joined in other
     runs).
     """
@@ -129,7 +134,9 @@ def measure(kind: str, sampler: Sampler, runs: int, draws: int) -> dict[str, Any
     with ex.Clock() as clock:
         for run in range(runs):
             noise = jaxcd.SimulatedNoise(jax.random.key(77 + run))
-            release = jaxcd.release(sampler(run), KINDS[kind], budget=BUDGET, noise=noise)
+            release = jaxcd.release(
+                sampler(run), KINDS[kind], budget=jaxcd.Budget(epsilon, DELTA), noise=noise
+            )
             releases.append(release)
             graphs.append(jaxcd.search(release))
         shares = jaxcd.edge_confidence(releases[0], graphs[0], n_draws=draws, calibrated=False)
@@ -150,7 +157,15 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
             for kind in chosen.kinds if part in FIRST_SEED else ():
                 seed = FIRST_SEED[part] + place
                 values = (kind, part, str(seed), runs, draws)
-                yield values, measure, kind, random_truth(kind, seed), runs, draws
+                yield (
+                    values,
+                    measure,
+                    kind,
+                    random_truth(kind, seed),
+                    runs,
+                    draws,
+                    scale_of(seed)[1],
+                )
     for kind, names in NAMED.items() if "networks" in chosen.parts else ():
         for name in names if kind in chosen.kinds else ():
             values = (kind, "networks", name, runs, draws)
@@ -168,7 +183,7 @@ EXPERIMENT = ex.Experiment(
         ex.names("--kinds", "kinds", tuple(KINDS), list(KINDS)),
         ex.names("--parts", "sets of truths", PARTS, list(PARTS), ["fitted", "held-out"]),
         ex.one_count("--truths", "truths of each kind and set", 40, 1),
-        ex.one_count("--runs", "runs of each truth", 13, 3),
+        ex.one_count("--runs", "runs of each truth", 9, 3),
         ex.one_count("--draws", "draws of edge_confidence", 20, 3),
     ),
 )
