@@ -11,7 +11,7 @@ given to ``edge_confidence``, without recalibration and with B draws.  Recorded 
 columns: in how many of the B draws it was joined, whether the first run found it, and in how many
 of the R - 1 other runs it was joined.
 
-Kinds: ``histogram`` and ``marginals`` (4 and 5 discrete columns of 2 or 3 levels, tables from a
+Kinds: ``histogram`` and ``marginals`` (3 and 5 discrete columns of 2 or 3 levels, tables from a
 Dirichlet), ``moments`` (8 columns, linear Gaussian), ``features`` (6 numeric and nominal columns of
 :mod:`benchmarks.mixed`) and ``rare`` (5 such columns and one independent of them, of which three
 levels are held by 2 to 20 people).  Truths of the set ``fitted`` fit the numbers of
@@ -102,7 +102,7 @@ def random_truth(kind: str, seed: int) -> Sampler:
     """How the rows of a truth are drawn, by the number of the draw."""
     n = scale_of(seed)[0]
     if kind in ("histogram", "marginals"):
-        network = discrete_network(seed, n_columns=4 if kind == "histogram" else 5)
+        network = discrete_network(seed, n_columns=3 if kind == "histogram" else 5)
         return lambda draw: network.sample(n, key=jax.random.key(1000 * seed + draw))
     if kind == "moments":
         dag = random_dag(8, expected_degree=2.0, seed=seed)

@@ -136,6 +136,7 @@ def edge_confidence(
             f"release: a {type(release).__name__} cannot be drawn again; use what jaxcd.release "
             "returns"
         )
+    is_given = search is not None
     search = search or (search_release if run is None else run.again)
     if search is None:
         assert run is not None
@@ -160,7 +161,7 @@ def edge_confidence(
     )
     meaning = DRAWS_SENTENCE
     is_own = run.info.get("algorithm") == f"search_{release.kind.replace('-', '_')}"
-    if calibrated and is_own and release.kind in kinds():
+    if calibrated and is_own and not is_given and release.kind in kinds():
         found = run.graph.reordered(release.names).adjacency
         shares = recalibrated(shares, found, n_draws=n_draws, kind=release.kind)
         method += (
