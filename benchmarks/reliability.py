@@ -15,7 +15,7 @@ Kinds: ``histogram`` and ``marginals`` (3 and 5 discrete columns of 2 or 3 level
 Dirichlet), ``moments`` (8 columns, linear Gaussian), ``features`` (6 numeric and nominal columns of
 :mod:`benchmarks.mixed`) and ``rare`` (5 such columns and one independent of them, of which three
 levels are held by 2 to 20 people).  Truths of the set ``fitted`` fit the numbers of
-``jaxcd/advice/reliability.json`` (``python -m benchmarks.reliability_fit``); those of the set
+``jaxcd/discovery/reliability.json`` (``python -m benchmarks.reliability_fit``); those of the set
 ``held-out`` have other seeds and never fit anything, and so have the built-in networks and the
 patients of :mod:`benchmarks.patients` (set ``networks``).
 """
