@@ -70,12 +70,12 @@ class MixedModel:
         """The class that can be told."""
         return dag_to_cpdag(jaxcd.MixedGraph.from_dag(self.dag)).reordered(tuple(self.levels))
 
-    def sample(self, n: int, *, bins: int = 0) -> jaxcd.Dataset:
-        """n rows, the same for all ``bins``: numeric columns as they are, or cut into so many equal
-        bins.
+    def sample(self, n: int, *, bins: int = 0, draw: int = 0) -> jaxcd.Dataset:
+        """n rows, the same for all ``bins`` and others for each ``draw``: numeric columns as they
+        are, or cut into so many equal bins.
         """
         noise, functions = (
-            np.random.default_rng([self.seed, 1, n]),
+            np.random.default_rng([self.seed, 1, n, draw] if draw else [self.seed, 1, n]),
             np.random.default_rng([self.seed, 7]),
         )
         values: dict[str, np.ndarray] = {}

@@ -88,6 +88,7 @@ def test_links_and_paths_exist() -> None:
             "fci_oracle",
             "priv_fci",
             "mixed",
+            "reliability",
             "search_peers",
             "synthetic_peers",
             "pairs",

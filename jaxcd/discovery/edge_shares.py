@@ -53,6 +53,10 @@ class EdgeConfidence:
         n_draws: how many draws the shares are of; 0 where they are computed, not drawn.  A share p
             of them has the standard error sqrt(p (1 - p) / n_draws).
         method: how they were made, in words.
+        meaning: one sentence for people who read a report: what the numbers are; empty where
+            ``method`` says it all.  Of :func:`jaxcd.edge_confidence`: how often the same search
+            would join the pair again on new people with new noise, not the probability that the
+            edge is true.
 
     Raises:
         OptionError: the parts do not fit together.
@@ -72,6 +76,7 @@ class EdgeConfidence:
     undirected: np.ndarray | None
     n_draws: int
     method: str
+    meaning: str = ""
 
     def __post_init__(self) -> None:
         d = len(self.names)

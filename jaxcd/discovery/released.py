@@ -321,13 +321,15 @@ def result_on_release(
             name.
     """
     known = {} if knowledge is None else {"knowledge": knowledge.to_json_dict()}
+    facts = facts_of_release(release)
+    words = (*info.get("warnings", ()), *facts.get("warnings", ()))
     return DiscoveryResult(
         graph=Limits.of(knowledge, release.names).pattern(adjacency),
         separating_sets={},
         cost=release.cost,
         spent=release.spent,
         exhausted=False,
-        info={**info, **known, **facts_of_release(release)},
+        info={**info, **known, **facts, **({"warnings": words} if words else {})},
     )
 
 

@@ -9,8 +9,9 @@ as precise without noise,
 local(v, Pa) = h(v Pa) - h(Pa): minus N / 2 times the log determinant of what an additive regression
 on the features of Pa leaves of those of v.  It is the BIC of jointly normal features, and the sum
 over parents of the last term is the price of a dependence too weak to count, because features and
-additive regressions are not exact.  A difference of a set function, it is equal for equivalent
-graphs.
+additive regressions are not exact.  Levels that are too rare to be told from noise are left out
+(:mod:`jaxcd.releases.features.rare_levels`).  A difference of a set function, it is equal for
+equivalent graphs.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 from jaxcd.checks import check_count, check_number
 from jaxcd.releases.base import Release, check_kind
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation, raised
+from jaxcd.releases.features.rare_levels import rare_levels, rare_words, without_levels
 from jaxcd.scores.base import BatchedScore, log_rows, strongest
 
 __all__ = ["FeatureScore"]
@@ -63,20 +65,23 @@ class FeatureScore(BatchedScore):
         penalty = check_number("penalty", penalty, 0, ends="(]", cure="1 is the BIC's")
         check_count("n_candidates", n_candidates, minimum=1, cure="10 is usual")
         super().__init__(bought.names, max_parents=max_parents)
-        self._release: Any = bought
         self._settings = {
             "penalty": penalty,
             "effect": effect,
             "max_parents": max_parents,
             "n_candidates": n_candidates,
         }
+        found = rare_levels(bought, effective_samples=_effective_samples(bought))
+        self._rare = {
+            name: tuple(bought.domain[name].levels[v] for v in found[column])
+            for column, name in enumerate(bought.names)
+            if column in found
+        }
+        bought = without_levels(bought, found)
+        self._release: Any = bought
         self._covariance = raised(bought.covariance, bought.floor)
         self._sizes = np.array(bought.sizes)
-        # Noise on an entry between features of variance 1 / r each, as the correlation it makes.
-        traces = np.array([float(np.trace(bought.covariance[np.ix_(b, b)])) for b in bought.blocks])
-        scales = np.where(self._sizes > 0, self._sizes / np.maximum(traces, _LEAST_VARIANCE), 0.0)
-        spread = bought.noise * float(scales.sum()) / max(int((self._sizes > 0).sum()), 1)
-        self.effective_samples = bought.n_samples / (1 + bought.n_samples * spread**2)
+        self.effective_samples = _effective_samples(bought)
         self._parameter_price = (
             penalty / 2 * log_rows(self.effective_samples, n_samples=bought.n_samples)
         )
@@ -95,6 +100,7 @@ class FeatureScore(BatchedScore):
             **self._settings,
             "n_features": sum(self._release.sizes),
             "noise": self._release.noise,
+            **rare_words(self._rare),
         }
 
     def candidates(self, node: int) -> Columns:
@@ -138,6 +144,18 @@ class FeatureScore(BatchedScore):
                     self._covariance[places[:, :, None], places[:, None, :]]
                 )[1]
                 self._determinants.update(zip(part, np.atleast_1d(values).tolist(), strict=True))
+
+
+def _effective_samples(release: Any) -> float:
+    """The rows that would be as precise without noise, where columns have features of average
+    variance.
+    """
+    # Noise on an entry between features of variance 1 / r each, as the correlation it makes.
+    sizes, covariance = np.array(release.sizes), release.covariance
+    traces = np.array([float(np.trace(covariance[np.ix_(b, b)])) for b in release.blocks])
+    scales = np.where(sizes > 0, sizes / np.maximum(traces, _LEAST_VARIANCE), 0.0)
+    spread = release.noise * float(scales.sum()) / max(int((sizes > 0).sum()), 1)
+    return float(release.n_samples / (1 + release.n_samples * spread**2))
 
 
 def _partial_strengths(covariance: np.ndarray, blocks: Sequence[np.ndarray]) -> np.ndarray:

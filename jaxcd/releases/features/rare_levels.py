@@ -1,0 +1,115 @@
+r"""Levels so rare that their features are noise: found by a public rule, and left out of the score.
+
+A level l of a discrete column with k levels has the noisy share p_l, read off the released means.
+The indicator of l has variance about p_l, that of a feature of a column with r features is about
+1 / r, and noise of standard deviation s on their covariance makes a squared correlation of about
+s^2 r / p_l.  In a score with N effective rows noise alone then adds N s^2 r / (2 p_l) nats for a
+parameter, whose price is log(N) / 2.  A level is *rare* where the first exceeds the second for the
+column with the most features, where its share is below three standard deviations of its noise, or
+where it holds fewer than 20 of the n rows (the chi-square law of a score needs them, with or
+without noise):
+
+    p_l < max(N s^2 r_max / log N,  3 s (1 - 1/k) / a,  20 / n),   a the anchor.
+
+Of a column's features those remain that are zero on all its rare levels, that is the contrasts
+among the others.  Rows in rare levels are thereby pooled in one level, at the centre of the others:
+they speak neither for nor against an edge.  The directions are orthonormal, so that noise on what
+remains is what it was: independent, of the same standard deviation.  The two largest levels of a
+column always stay, so that no column is emptied, and nothing changes where no level is rare.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jaxcd.ops.moments import contrast_basis
+
+__all__ = ["level_shares", "rare_levels", "rare_words", "remaining_directions", "without_levels"]
+
+_LEAST_COUNT = 20.0
+_DEVIATIONS = 3.0
+
+
+def level_shares(release: Any, column: int) -> np.ndarray:
+    """The noisy shares of the levels of a discrete column of two or more, (k,); they add up to
+    1.
+    """
+    k = int(release.sizes[column]) + 1
+    found: np.ndarray = (
+        math.sqrt(1 - 1 / k) * contrast_basis(k) @ release.means[release.blocks[column]] + 1 / k
+    )
+    return found
+
+
+def rare_levels(release: Any, *, effective_samples: float) -> dict[int, tuple[int, ...]]:
+    """The rare levels of each discrete column that has any, by position; a function of released
+    numbers.
+
+    Args:
+        release: of features.
+        effective_samples: N, positive.
+    """
+    found = {}
+    rows = max(effective_samples, math.e)
+    by_score = rows * release.noise**2 * max(release.sizes, default=0) / math.log(rows)
+    for column, name in enumerate(release.names):
+        k = release.domain[name].cardinality or 0
+        if k < 3 or release.sizes[column] != k - 1:
+            continue
+        by_noise = _DEVIATIONS * release.noise * (1 - 1 / k) / release.anchor
+        shares = level_shares(release, column)
+        least = max(by_score, by_noise, _LEAST_COUNT / release.n_samples)
+        smallest_first = np.argsort(shares, kind="stable")[: k - 2]
+        if rare := tuple(sorted(int(v) for v in smallest_first if shares[v] < least)):
+            found[column] = rare
+    return found
+
+
+def rare_words(rare: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
+    """What a result's info says of them: ``pooled_levels`` by column and one warning; nothing where
+    there are none.
+    """
+    if not rare:
+        return {}
+    listed = "; ".join(f"{name}: {', '.join(map(str, levels))}" for name, levels in rare.items())
+    words = (
+        f"levels too rare to be told from noise were pooled and take no part in the search "
+        f"({listed}); merge them in the domain if they matter"
+    )
+    return {
+        "pooled_levels": {name: list(map(str, levels)) for name, levels in rare.items()},
+        "warnings": (words,),
+    }
+
+
+def remaining_directions(k: int, rare: tuple[int, ...]) -> np.ndarray:
+    """Q, (k - 1, k - 1 - #rare), orthonormal: the directions of the contrasts that are zero on the
+    rare levels.
+    """
+    touched = contrast_basis(k)[list(rare)].T
+    found: np.ndarray = np.linalg.svd(touched, full_matrices=True)[0][:, len(rare) :]
+    return found
+
+
+def without_levels(release: Any, rare: dict[int, tuple[int, ...]]) -> Any:
+    """The release with the features that are zero on the rare levels: post-processing, with noise
+    as before; the same release where there are none.
+    """
+    if not rare:
+        return release
+    sizes, parts = [], [np.ones((1, 1))]
+    for column, size in enumerate(release.sizes):
+        part = remaining_directions(size + 1, rare[column]) if column in rare else np.eye(size)
+        parts.append(part)
+        sizes.append(part.shape[1])
+    whole = np.zeros((sum(p.shape[0] for p in parts), sum(p.shape[1] for p in parts)))
+    row = place = 0
+    for part in parts:
+        whole[row : row + part.shape[0], place : place + part.shape[1]] = part
+        row, place = row + part.shape[0], place + part.shape[1]
+    return replace(release, sizes=tuple(sizes), moments=whole.T @ release.moments @ whole)

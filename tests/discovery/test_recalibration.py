@@ -1,0 +1,117 @@
+"""From shares of draws to how often edges return: the map, its numbers, and what shows that it is
+wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from scipy import special
+
+import jaxcd
+from benchmarks import experiment as ex
+from benchmarks import reliability, reliability_fit
+from jaxcd.discovery import recalibration
+from jaxcd.discovery.confidence import DRAWS_SENTENCE, RECALIBRATED_SENTENCE
+from tests.helpers import simulated, words_of
+
+DRAWS, RUNS = 20, 12
+
+
+def planted(line: tuple[float, float], *, seed: int, n_pairs: int = 4000) -> np.ndarray:
+    """Pairs (share of draws, found, returned, runs) that return as a map says."""
+    rng = np.random.default_rng(seed)
+    shares = rng.binomial(DRAWS, rng.uniform(0.3, 1, n_pairs)) / DRAWS
+    returned = rng.binomial(RUNS, recalibration.mapped(shares, DRAWS, line))
+    return np.column_stack([shares, np.ones(n_pairs), returned, np.full(n_pairs, RUNS)])
+
+
+@pytest.mark.parametrize("line", [(0.0, 1.0), (-1.5, 0.6), (0.4, 1.8)])
+def test_the_fit_recovers_a_planted_map(line: tuple[float, float]) -> None:
+    pairs = planted(line, seed=1)
+    found = recalibration.fit_map(pairs[:, 0], pairs[:, 2], pairs[:, 3], DRAWS)
+    np.testing.assert_allclose(found, line, atol=0.08)
+
+
+def test_a_planted_miscalibration_is_caught_and_mended() -> None:
+    """Scores that overstate show a gap of more than .05; the map fitted on one half closes it on
+    the other.
+    """
+    half, other = planted((-2.0, 1.0), seed=2), planted((-2.0, 1.0), seed=3)
+    before = reliability_fit.curve(other[:, 0], other)
+    assert max(abs(part["score"] - part["returned"]) for part in before) > 0.2
+    line = recalibration.fit_map(half[:, 0], half[:, 2], half[:, 3], DRAWS)
+    after = reliability_fit.curve(recalibration.mapped(other[:, 0], DRAWS, line), other)
+    assert max(abs(part["score"] - part["returned"]) for part in after) < 0.05
+
+
+def test_the_curve_is_that_of_the_pairs() -> None:
+    pairs = np.array([[0.6, 1, 3, 10], [0.6, 1, 5, 10], [0.4, 1, 9, 10], [1.0, 1, 10, 10]])
+    first, last = reliability_fit.curve(pairs[:, 0], pairs)
+    assert (first["score"], first["returned"], first["n_edges"]) == (0.6, 0.4, 2)
+    assert (last["score"], last["returned"], last["n_edges"]) == (1.0, 1.0, 1)
+
+
+@pytest.mark.parametrize("kind", recalibration.kinds())
+def test_maps_rise_with_the_share_and_leave_zero_alone(kind: str) -> None:
+    shares = np.arange(DRAWS + 1) / DRAWS
+    for found in (True, False):
+        scores = recalibration.recalibrated(
+            shares, np.full(shares.shape, found), n_draws=DRAWS, kind=kind
+        )
+        assert scores[0] == 0 and (np.diff(scores) >= 0).all() and scores[-1] <= 1
+
+
+def test_the_numbers_are_those_of_the_committed_results() -> None:
+    rows = ex.read_rows(ex.RESULTS / "reliability.json")
+    stored = json.loads(reliability_fit.MAPS.read_text())["maps"]
+    again = reliability_fit.fitted(rows)
+    assert set(stored) == set(again) == {"histogram", "marginals", "second-moments", "features"}
+    for kind, lines in again.items():
+        for name, line in lines.items():
+            np.testing.assert_allclose(stored[kind][name], line, atol=1e-3)
+
+
+def test_edge_confidence_says_what_its_numbers_are() -> None:
+    data = jaxcd.networks.load("cancer").sample(4000, key=jax.random.key(0))
+    bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=simulated(3))
+    run = jaxcd.search(bought)
+    raw = jaxcd.edge_confidence(bought, run, n_draws=4, calibrated=False)
+    mended = jaxcd.edge_confidence(bought, run, n_draws=4)
+    np.testing.assert_allclose(
+        mended.adjacency,
+        recalibration.recalibrated(raw.adjacency, run.graph.adjacency, n_draws=4, kind="histogram"),
+    )
+    assert raw.meaning == DRAWS_SENTENCE and mended.meaning == RECALIBRATED_SENTENCE
+    assert mended.directed is not None and raw.directed is not None
+    joined = raw.adjacency > 0  # of an edge that returns, the directions are as in the draws
+    np.testing.assert_allclose(
+        (mended.directed / np.where(joined, mended.adjacency, 1))[joined],
+        (raw.directed / np.where(joined, raw.adjacency, 1))[joined],
+    )
+    other = jaxcd.ges(bought)  # no map was fitted for other searches
+    assert jaxcd.edge_confidence(bought, other, n_draws=2).meaning == DRAWS_SENTENCE
+    given = jaxcd.edge_confidence(bought, run, n_draws=2, search=jaxcd.search)
+    assert given.meaning == DRAWS_SENTENCE
+
+
+def test_mapped_is_a_line_in_logits() -> None:
+    expected = special.expit(-1 + 0.5 * special.logit(10.5 / 21))
+    assert recalibration.mapped(np.array(0.5), 20, (-1.0, 0.5)) == pytest.approx(expected)
+
+
+def test_the_benchmark_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "reliability.json"
+    reliability.main(words_of("--quick --kinds moments features rare --out", out))
+    rows = ex.read_rows(out)
+    assert [(row.kind, row.part) for row in rows] == [
+        (kind, part) for part in ("fitted", "held-out") for kind in ("moments", "features", "rare")
+    ]
+    pairs = reliability_fit.pairs_of(rows)
+    assert ((pairs[:, 0] >= 0) & (pairs[:, 0] <= 1) & (pairs[:, 2] <= pairs[:, 3])).all()
+    reliability_fit.main(words_of("--results", out))
+    assert "held-out  recalibrated" in capsys.readouterr().out

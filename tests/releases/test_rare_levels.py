@@ -1,0 +1,134 @@
+"""Rare levels: pooling is post-processing, exact without noise, and leaves other releases alone."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxcd
+from benchmarks.patients import HANDFULS, cpdag, patients
+from jaxcd.ops.moments import contrast_basis
+from jaxcd.releases.features.feature_score import FeatureScore
+from jaxcd.releases.features.rare_levels import (
+    level_shares,
+    rare_levels,
+    remaining_directions,
+    without_levels,
+)
+from tests.helpers import simulated
+
+BUDGET = jaxcd.Budget(1.0, 1e-6)
+
+
+def bought(data: jaxcd.Dataset, budget: object = jaxcd.NO_PRIVACY, seed: int = 0):
+    return jaxcd.release(data, jaxcd.Features(), budget=budget, noise=simulated(seed))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(3, 9), st.data())
+def test_what_remains_tells_the_others_apart_and_is_zero_on_the_rare(k: int, data) -> None:
+    rare = tuple(sorted(data.draw(st.sets(st.integers(0, k - 1), min_size=1, max_size=k - 2))))
+    features = contrast_basis(k) @ remaining_directions(k, rare)
+    others = [level for level in range(k) if level not in rare]
+    assert features.shape == (k, k - 1 - len(rare))
+    np.testing.assert_allclose(features[list(rare)], 0, atol=1e-12)
+    # Orthonormal on the others: their own contrasts, so that any two are told apart.
+    np.testing.assert_allclose(features.T @ features, np.eye(features.shape[1]), atol=1e-12)
+    np.testing.assert_allclose(features[others].sum(axis=0), 0, atol=1e-12)
+    assert np.linalg.matrix_rank(features[others]) == len(others) - 1
+
+
+def test_without_noise_it_is_the_release_of_pooled_features() -> None:
+    """The moments of rows whose rare levels are one level, computed from the rows."""
+    data = patients(4000, seed=1, mixed=False).select(["region", "stage", "death"])
+    release = bought(data)
+    rare = {0: (8, 9, 10, 11)}
+    pooled = without_levels(release, rare)
+    features = []
+    for column in range(3):
+        k = data.domain[data.names[column]].cardinality
+        levels = contrast_basis(k) / np.sqrt(1 - 1 / k)
+        if column in rare:
+            levels = levels @ remaining_directions(k, rare[column])
+        features.append(levels[data.codes[:, column]])
+    expected = np.cov(np.hstack(features).T, bias=True)
+    np.testing.assert_allclose(pooled.covariance, expected, atol=1e-4)
+    codes = data.codes.copy()
+    codes[np.isin(codes[:, 0], rare[0]), 0] = 8  # one of them, whichever, holds them all
+    merged = without_levels(bought(jaxcd.Dataset.from_codes(codes, domain=data.domain)), rare)
+    np.testing.assert_allclose(merged.moments, pooled.moments, atol=1e-9)
+
+
+def test_shares_are_those_of_the_rows() -> None:
+    data = patients(4000, seed=2, mixed=False).select(["region", "stage"])
+    counts = np.bincount(data.codes[:, 0], minlength=12) / 4000
+    np.testing.assert_allclose(level_shares(bought(data), 0), counts, atol=1e-4)
+
+
+def test_the_noise_of_what_remains_is_as_stated() -> None:
+    release = bought(patients(4000, seed=3, mixed=False).select(["region", "death"]), BUDGET)
+    rng, size, entries = np.random.default_rng(0), len(release.moments), []
+    for _ in range(400):
+        noise = np.triu(rng.normal(size=(size, size)), 1)
+        noise += noise.T + np.diag(np.sqrt(2) * rng.normal(size=size))
+        with_noise = dataclasses.replace(release, moments=release.sigma * noise)
+        entries.append(without_levels(with_noise, {0: (8, 9)}).moments)
+    spread = np.std(entries, axis=0) / release.sigma
+    off = ~np.eye(len(spread), dtype=bool)
+    np.testing.assert_allclose(spread[off], 1, atol=0.2)
+    np.testing.assert_allclose(spread[~off], np.sqrt(2), atol=0.25)
+
+
+def test_nothing_changes_where_no_level_is_rare() -> None:
+    data = patients(30_000, seed=4, handfuls=())
+    release = bought(data, BUDGET)
+    score = FeatureScore(release)
+    assert rare_levels(release, effective_samples=score.effective_samples) == {}
+    assert without_levels(release, {}) is release
+    run = jaxcd.search(release)
+    assert "pooled_levels" not in run.info and "warnings" not in run.info
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
+def test_no_column_is_emptied(epsilon: float) -> None:
+    release = bought(patients(2000, seed=5), jaxcd.Budget(epsilon, 1e-6))
+    rare = rare_levels(release, effective_samples=FeatureScore(release).effective_samples)
+    pooled = without_levels(release, rare)
+    for column, size in enumerate(release.sizes):
+        assert pooled.sizes[column] >= 1 and pooled.sizes[column] == size - len(
+            rare.get(column, ())
+        )
+        if size < 2:  # a column of two levels keeps both
+            assert column not in rare
+
+
+def test_it_is_a_function_of_released_numbers(tmp_path) -> None:
+    release = bought(patients(10_000, seed=6), BUDGET)
+    path = release.save(tmp_path / "release.npz")
+    first, again = jaxcd.search(release), jaxcd.search(jaxcd.Release.load(path))
+    assert first.info["pooled_levels"] == again.info["pooled_levels"]
+    assert first.graph == again.graph and first.spent == release.spent
+
+
+def test_regions_of_a_handful_of_people_are_joined_to_nothing() -> None:
+    """20 runs of the table of patients; the true edges stay, and the result names the levels."""
+    truth, n_true = cpdag(), 0
+    rare = [str(level) for level in range(8, 8 + len(HANDFULS))]
+    for seed in range(20):
+        run = jaxcd.discover(
+            patients(30_000, seed=seed),
+            budget=BUDGET,
+            key=None,
+            noise=jaxcd.SimulatedNoise(jax.random.key(1000 + seed)),
+        )
+        graph = run.graph.reordered(truth.names)
+        assert not graph.adjacency[truth.index("region")].any()
+        n_true += int((graph.adjacency & truth.adjacency).sum()) // 2
+        assert list(run.info["pooled_levels"]["region"]) == rare
+        assert any("region: 8, 9, 10, 11" in words for words in run.info["warnings"])
+    assert n_true >= 0.95 * 20 * truth.n_edges
