@@ -21,17 +21,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .budget import Accounting, PrivacyCost
+from .budget import Accounting, PrivacyCost, Unit, counted_words, unit_words
 
-__all__ = [
-    "FORMAT",
-    "VERSION",
-    "Certified",
-    "certificate_digest",
-    "certificate_of",
-    "plain",
-    "unit_words",
-]
+__all__ = ["FORMAT", "VERSION", "Certified", "certificate_digest", "certificate_of", "plain"]
 
 FORMAT = "jaxcd.privacy"
 VERSION = 2
@@ -74,7 +66,8 @@ class Certified:
 _APART = ("ledger", "levels", "reasons", "released_margins", "secure_noise", "domain", "warnings")
 
 GROUPS = (2, 3, 5, 10, 20, 50)
-"""Numbers of rows of one person for which a certificate says what holds."""
+"""Numbers of rows of one person (of people, where the unit is a person) for which a certificate
+says what holds."""
 
 
 def certificate_of(
@@ -106,7 +99,11 @@ def certificate_of(
         if math.isinf(cost.epsilon)
         else [_group_json(cost, k) for k in GROUPS if k > cost.max_rows_per_person],
         "spent": {"epsilon": plain(spent.epsilon), "delta": spent.delta, "words": spent.reason},
-        "public": {"n_samples": n_samples, "domain": domain},
+        "public": {
+            "n_samples": n_samples,
+            **({"counts": counted_words(cost.unit)} if cost.unit is Unit.PERSON else {}),
+            "domain": domain,
+        },
         "versions": versions(),
         **(more or {}),
         "ledger": [_row_json(row) for row in rows],
@@ -121,16 +118,12 @@ def _cost_json(cost: PrivacyCost) -> dict[str, Any]:
         "delta": cost.delta,
         "rho": cost.rho,
         "relation": cost.relation.value,
-        "unit": unit_words(rows),
+        "unit": unit_words(cost.unit, rows),
         "max_rows_per_person": rows,
         "proven": cost.proven,
         "reason": cost.reason,
         **({"accounting": "gaussian"} if cost.accounting is Accounting.GAUSSIAN else {}),
     }
-
-
-def unit_words(rows: int) -> str:
-    return "one row" if rows == 1 else f"a person with up to {rows} rows"
 
 
 def _group_json(cost: PrivacyCost, rows: int) -> dict[str, Any]:

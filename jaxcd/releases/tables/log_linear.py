@@ -119,6 +119,7 @@ class LogLinear(InteractionsKind):
     max_cells: float = 0.1
     least_cell: float = 10.0
     word: ClassVar[str] = "log-linear"
+    takes_people: ClassVar[bool] = True
     title: ClassVar[str] = "tables of pairs, a log-linear model, and the graph of its highest score"
 
     def __post_init__(self) -> None:

@@ -128,6 +128,7 @@ class Marginals(InteractionsKind):
     least_cell: float = 10.0
     inflation_cap: float = 10.0
     word: ClassVar[str] = "marginals"
+    takes_people: ClassVar[bool] = True
     title: ClassVar[str] = "marginal tables, and the graph of the highest set score"
 
     def __post_init__(self) -> None:
