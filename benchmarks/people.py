@@ -21,6 +21,7 @@ seconds for release and search together, the median.  Run r takes data seed r an
 
 from __future__ import annotations
 
+import itertools
 from argparse import Namespace
 from collections.abc import Iterator
 from statistics import median
@@ -93,11 +94,11 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """Every method at c = .5, and the person's at c = 0 and 1 as well."""
     names = chosen.networks or (["cancer"] if chosen.quick else ["sachs", "child"])
     (n,) = chosen.people
-    for name, network in load_networks(names, chosen.data).items():
-        pairs = [(method, 0.5) for method in BUDGETS]
-        if not chosen.quick:
-            pairs += [("person", 0.0), ("person", 1.0)]
-        for method, correlation in pairs:
+    pairs = [(method, 0.5) for method in BUDGETS]
+    more = [] if chosen.quick else [("person", 0.0), ("person", 1.0)]
+    networks = load_networks(names, chosen.data)
+    for some in (pairs, more):
+        for (name, network), (method, correlation) in itertools.product(networks.items(), some):
             values = (name, method, n, correlation, chosen.runs)
             yield values, measure, network, method, n, correlation, chosen.runs
 

@@ -733,15 +733,17 @@ def _by_person() -> Iterator[Case]:
 
     discrete = _people_pairs(_DISCRETE, 7, _ROWS)
     corners = _people_pairs(_DISCRETE, 1, [_ROWS[0], _ROWS[-1], _ROWS[len(_ROWS) // 2]])
-    ends = np.array(list(itertools.product((-4.0, 4.0), (0.0, 1.0), (-1e4, 1e4), (0.0, 2.0))))
-    far = np.array([row for r in (0.5, 2.0, 8.0) for row in (*np.eye(3) * r, *-np.eye(3) * r)])
+    ends = np.array(
+        list(itertools.product((-4.0, 0.5, 4.0), (0.0, 1.0), (-1e4, 0.3, 1e4), (0.0, 2.0)))
+    )
+    far = np.array([row for r in (2.0, 0.5, 8.0) for row in (*np.eye(3) * r, *-np.eye(3) * r)])
     units = jaxcd.SecondMoments(centres=dict.fromkeys("abc", 0.0), scales=dict.fromkeys("abc", 1.0))
     for kind, price, pairs, trials, least in (
         (jaxcd.Histogram(), budget(1.0), discrete, 2 * len(_ROWS), 0.999),
         (jaxcd.Marginals(), budget(8.0), discrete, 2 * len(_ROWS), 0.9),
         (jaxcd.LogLinear(), budget(20.0), corners, 6, 0.8),
         (units, budget(4.0), _people_pairs(_OPEN, 7, far), 24, 0.8),
-        (jaxcd.Features(), budget(40.0), _people_pairs(_MIXED, 9, ends), 20, 0.5),
+        (jaxcd.Features(), budget(40.0), _people_pairs(_MIXED, 9, ends), 40, 0.9),
     ):
         name = type(kind).__name__
         yield Case(
