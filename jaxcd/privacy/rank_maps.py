@@ -24,7 +24,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from jaxcd.ops.people import weighted_bincount
 from jaxcd.privacy.accountant import Accountant
 from jaxcd.privacy.mechanisms import gaussian
 from jaxcd.privacy.rounding import sqrt_up
@@ -75,7 +74,7 @@ def _differences(
     scaled = (np.clip(np.arcsinh(values), -log_range, log_range) + log_range) / (2 * log_range)
     n_leaves = 1 << n_levels
     leaves = np.minimum((scaled * n_leaves).astype(np.int64), n_leaves - 1)
-    counts = weighted_bincount(leaves, n_leaves, weights)
+    counts = np.bincount(leaves, weights=weights, minlength=n_leaves)
     parts = []
     while len(counts) > 1:
         pairs = counts.reshape(-1, 2)
@@ -118,7 +117,8 @@ def release_rank_maps(
         n_levels: L in 1 .. 20.
         label: public words for the report.
         n_samples: what the weights add up to, public; None with no weights: the number of rows.
-        weights: of the rows, in units of 2^-20 (:mod:`jaxcd.ops.people`); None counts each once.
+        weights: of the rows, multiples of 2^-20 that add up to 1 over each person and to
+            ``n_samples`` together (sums of them are exact); None counts each row once.
 
     Guarantee:
         Relation: replace-one, of a row or, with weights, of a person; n is public.  Sensitivity:

@@ -398,7 +398,7 @@ def test_tests_on_weighted_tables_reject_no_more_often_than_they_say(correlation
     probability sqrt(c).  Rejections at 5 % stay within 3 standard errors of 5 % for each c; at
     c = 1, where a person is one row, they are not far below it either.
     """
-    rng, alpha, runs, rejected = np.random.default_rng(7), 0.05, 400, {"xy": 0, "xy|z": 0}
+    rng, alpha, runs, rejected = np.random.default_rng(7), 0.05, 200, {"xy": 0, "xy|z": 0}
     budget = jaxcd.Budget(1e4, unit="person")
     names = {"xy": [], "xy|z": ["v2"]}
     for run in range(runs):

@@ -446,13 +446,14 @@ def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFe
     vectors: dict[str, Sensitive] = {}
     if numeric:
         columns = [door.values([name]).map(partial(_spread, domain[name])) for name in numeric]
+        units = door.weights()
         maps = release_rank_maps(
             columns,
             accountant,
             rho=map_rho,
             log_range=_LOG_RANGE,
             n_samples=n,
-            weights=door.weights(),
+            weights=None if units is None else units.map(lambda whole: whole * RECORD),
         )
 
         def features_of(place: int, column: np.ndarray) -> np.ndarray:
