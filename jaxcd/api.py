@@ -43,13 +43,15 @@ from jaxcd.privacy import (
     NoPrivacy,
     PrivacyCost,
     PrivacyFilter,
+    Unit,
     keeps_what_is_paid,
     laplace,
     open_account,
 )
-from jaxcd.privacy.accountant import Accountant
+from jaxcd.privacy.accountant import BY_PERSON_ONLY, Accountant
 from jaxcd.privacy.certificate import Certified
 from jaxcd.queries import Door, Session
+from jaxcd.queries.door import public_count
 from jaxcd.releases import Release, ReleaseKind
 
 __all__ = [
@@ -84,6 +86,11 @@ def resolve(
     check_knowledge(knowledge, domain.names)
     given = {"test": test, "decider": decider, "tree": tree, "max_level": max_level}
     asked = [argument for argument, value in given.items() if value is not None]
+    tests = algorithm not in (Algorithm.AUTO, Algorithm.RELEASE)
+    if isinstance(budget, Budget) and budget.unit is Unit.PERSON and (asked or tests):
+        raise OptionError(
+            f"{asked[0] if asked else f'Algorithm.{algorithm.name}'}: {BY_PERSON_ONLY}"
+        )
     if algorithm is Algorithm.AUTO and tree is not None:
         algorithm = Algorithm.TREE
     if algorithm is Algorithm.AUTO and asked:
@@ -219,7 +226,7 @@ def discover(
         )
     choice = resolve(
         data.domain,
-        data.n_samples,
+        public_count(data, budget),
         budget=budget,
         algorithm=algorithm,
         test=test,

@@ -645,7 +645,7 @@ def test_the_page_has_what_a_privacy_office_files(tmp_path: Path) -> None:
     lines = _office(folder)
     assert lines["date"] == "2026-01-31" and lines["command"] == "jaxcd discover 'a.csv'"
     assert f"jaxcd {run.certificate()['versions']['jaxcd']}" in lines["software"]
-    assert lines["unit"] == unit_words(budget) == "a person with up to 3 rows"
+    assert lines["unit"] == unit_words(budget.unit, 3) == "a person with up to 3 rows"
     assert lines["relation"].startswith("replace-one")
     assert lines["budget"].startswith("epsilon = 2, delta = 1e-06, fixed before") and (
         "; proved;" in lines["budget"]

@@ -40,7 +40,7 @@ from jaxcd.advice.planning import check_facts, plan, plan_release
 from jaxcd.data import Domain, Numeric
 from jaxcd.decisions import TreeOptions
 from jaxcd.errors import OptionError
-from jaxcd.privacy import NO_PRIVACY, Accounting, Budget, NoPrivacy
+from jaxcd.privacy import NO_PRIVACY, Accounting, Budget, NoPrivacy, Unit
 from jaxcd.privacy.budget import delta_warning
 from jaxcd.releases import Features, Histogram, LogLinear, Marginals, ReleaseKind, SecondMoments
 
@@ -118,6 +118,7 @@ def _in_call(budget: Budget | NoPrivacy) -> str:
         return "budget"
     rows = budget.max_rows_per_person
     person = "" if rows == 1 else f", max_rows_per_person={rows}"
+    person += ", unit='person'" if budget.unit is Unit.PERSON else ""
     return (
         f"jaxcd.Budget({budget.epsilon!r}, {budget.delta!r}{person}, "
         f"accounting=jaxcd.privacy.{budget.accounting})"
@@ -170,13 +171,16 @@ def recommend(
         if mixed:
             return _release(Features(), (no_noise, _TAKES_BOTH), (_no_tests(domain),), None)
         return _tests(choose(domain, budget=budget), (no_noise,), ())
+    all_linear = linear and all(isinstance(each, Numeric) for each in domain.columns.values())
     if domain.is_discrete:
         found = _discrete(domain, n_samples, budget)
-    elif mixed and budget.delta > 0:
+    elif budget.delta > 0 and (mixed or (budget.unit is Unit.PERSON and not all_linear)):
         found = _mixed(domain, n_samples, budget)
+    elif budget.unit is Unit.PERSON:
+        found = _linear_by_person(domain, n_samples, budget)
     else:
         found = _numeric(domain, n_samples, budget, linear)
-    words = delta_warning(budget.epsilon, budget.delta, n_samples)
+    words = delta_warning(budget.epsilon, budget.delta, n_samples, unit=budget.unit)
     return replace(found, delta_warning=words, budget=budget)
 
 
@@ -285,6 +289,19 @@ def _numeric(domain: Domain, n_samples: int, budget: Budget, linear: bool) -> Re
     return _tests(choice, reasons, tuple(others), _noisy(TreeOptions, share))
 
 
+def _linear_by_person(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
+    """Numeric columns where a person may have several rows: no search by tests is private then."""
+    kind = SecondMoments()
+    planned = plan_release(domain, n_samples, kind=kind, budget=budget)
+    reasons = (
+        "All columns are numeric, and their relations were declared to be linear.",
+        planned.words,
+    )
+    tests = Alternative("searches by tests", _ROWS_ONLY)
+    return _release(kind, reasons, (tests,), _noisy(SecondMoments, planned.smallest_share))
+
+
+_ROWS_ONLY = "none of them has a proved bound for a person with several rows"
 _ADDITIVE_ONLY = (
     "they see sums of functions of single columns: they found more where relations are linear, "
     "and less where a child is a function of a weighted "
@@ -327,6 +344,8 @@ def _in_levels(steps: Choice) -> bool:
 
 def _private_searches(domain: Domain, n_samples: int, budget: Budget) -> tuple[Alternative, ...]:
     """The searches by tests, with what they would see."""
+    if budget.unit is Unit.PERSON:
+        return (Alternative("searches by tests", _ROWS_ONLY),)
     searches = []
     if budget.delta > 0:
         searches.append(choose(domain, budget=budget, algorithm=Algorithm.TREE))

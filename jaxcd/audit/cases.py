@@ -722,6 +722,89 @@ def _releases() -> Iterator[Case]:
     )
 
 
+def _by_person() -> Iterator[Case]:
+    """Releases where the unit is a person: neighbours differ in one person, of 1 or 50 rows."""
+
+    def bought(kind: Any, budget: jaxcd.Budget) -> Callable[[Any, NoiseSource], Any]:
+        return lambda data, noise: jaxcd.release(data, kind, budget=budget, noise=noise)
+
+    def budget(epsilon: float, delta: float = 1e-3) -> jaxcd.Budget:
+        return jaxcd.Budget(epsilon, delta, unit=jaxcd.privacy.Unit.PERSON)
+
+    discrete = _people_pairs(_DISCRETE, 7, _ROWS)
+    corners = _people_pairs(_DISCRETE, 1, [_ROWS[0], _ROWS[-1], _ROWS[len(_ROWS) // 2]])
+    ends = np.array(
+        list(itertools.product((-4.0, 0.5, 4.0), (0.0, 1.0), (-1e4, 0.3, 1e4), (0.0, 2.0)))
+    )
+    far = np.array([row for r in (2.0, 0.5, 8.0) for row in (*np.eye(3) * r, *-np.eye(3) * r)])
+    units = jaxcd.SecondMoments(centres=dict.fromkeys("abc", 0.0), scales=dict.fromkeys("abc", 1.0))
+    for kind, price, pairs, trials, least in (
+        (jaxcd.Histogram(), budget(1.0), discrete, 2 * len(_ROWS), 0.999),
+        (jaxcd.Marginals(), budget(8.0), discrete, 2 * len(_ROWS), 0.9),
+        (jaxcd.LogLinear(), budget(20.0), corners, 6, 0.8),
+        (units, budget(4.0), _people_pairs(_OPEN, 7, far), 24, 0.8),
+        (jaxcd.Features(), budget(40.0), _people_pairs(_MIXED, 9, ends), 40, 0.9),
+    ):
+        name = type(kind).__name__
+        yield Case(
+            f"release by person, {name}",
+            (name,),
+            bought(kind, price),
+            pairs,
+            _person_facts,
+            trials=trials,
+            least=least,
+        )
+    yield Case(
+        "release by person, Marginals, Laplace",
+        ("Marginals",),
+        bought(jaxcd.Marginals(), budget(40.0, 0.0)),
+        discrete,
+        lambda data: dataclasses.replace(_person_facts(data), pure=True),
+        trials=2 * len(_ROWS),
+        least=0.9,
+    )
+    yield Case(
+        "release by person, SecondMoments, bought units",
+        ("SecondMoments",),
+        bought(jaxcd.SecondMoments(), budget(4.0)),
+        _people_pairs(_OPEN, 7, far),
+        _person_facts,
+        trials=12,
+        least=0.3,
+    )
+
+
+def _person_facts(data: Any) -> Facts:
+    return Facts(data.n_people, data.domain.cardinalities, by_person=True)
+
+
+def _people_pairs(domain: jaxcd.Domain, step: int, rows: Any) -> Pairs:
+    """40 people with 1 to 4 rows, and one who has one row in the first table and 50 in the other:
+    50 times the same one, each in turn, and then any ones.
+    """
+
+    def table(parts: list[np.ndarray]) -> jaxcd.Dataset:
+        people = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        # anywhere in the table; everybody's own rows stay in their order
+        order = np.argsort(np.random.default_rng(3).random(len(people)))
+        named = dict(zip(domain.names, np.concatenate(parts)[order].T, strict=True))
+        read = jaxcd.Dataset.from_array(
+            np.column_stack(list(named.values())), names=list(domain.names), domain=domain
+        )
+        return jaxcd.Dataset(domain, read.discrete, read.numeric, people=people[order])
+
+    def pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
+        each = np.asarray(rows, dtype=np.float64)
+        others = [each[rng.integers(len(each), size=rng.integers(1, 5))] for _ in range(40)]
+        one = each[[trial // len(each) * step % len(each)]]
+        same = np.repeat(each[[trial % len(each)]], 50, axis=0)
+        many = same if trial < len(each) else each[rng.integers(len(each), size=50)]
+        return table([*others, one]), table([*others, many])
+
+    return pairs
+
+
 def _dependent_pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
     """A chain of strong dependences, one record replaced by any other in turn."""
     fixed, n = np.random.default_rng(2), 2_000
@@ -858,7 +941,7 @@ def _pairs_of_columns() -> Iterator[Case]:
     )
 
 
-CASES: tuple[Case, ...] = (*_by_tests(), *_releases(), *_pairs_of_columns())
+CASES: tuple[Case, ...] = (*_by_tests(), *_releases(), *_by_person(), *_pairs_of_columns())
 """Every door with every mechanism."""
 
 

@@ -46,6 +46,7 @@ class Facts:
         record: Delta of a score of a pair, or 0.
         map_levels: depth of rank maps.
         pure: whether the budget has no delta.
+        by_person: whether n counts people, whose rows have weights.
     """
 
     n: int
@@ -56,6 +57,7 @@ class Facts:
     record: float = 0.0
     map_levels: int = 11
     pure: bool = False
+    by_person: bool = False
 
 
 def _margin(facts: Facts, n: int) -> tuple[float, float]:
@@ -122,7 +124,10 @@ def _contrasts(match: re.Match[str], facts: Facts, dimension: int) -> Stated:
 def _fixed(
     law: str, value: Callable[[Facts], float], *, integral: bool = False, pad: float = 0.0
 ) -> Callable[[re.Match[str], Facts, int], Stated]:
-    return lambda match, facts, dimension: Stated(law, value(facts), pad, integral)
+    """integral: of counts; with weights they are whole multiples of 2^-20 of a record."""
+    return lambda match, facts, dimension: Stated(
+        law, value(facts), pad, integral and not facts.by_person
+    )
 
 
 def _all_pairs(match: re.Match[str], facts: Facts, dimension: int) -> Stated | None:
@@ -167,6 +172,11 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str], Facts, int], Stated | None]], 
     (r"tilted second moments, round \d+", _tilted),
     (r"feature covariances", _features),
     (r"joint histogram", _fixed("discrete Laplace", lambda facts: 2.0, integral=True)),
+    # 2^20 units a person, in integers
+    (
+        r"joint histogram, in 2\^-20 of a person",
+        lambda match, facts, dimension: Stated("discrete Laplace", 2.0**21, integral=True),
+    ),
     (r"round 1: all pairs", _all_pairs),
     (
         r"centres and scales",

@@ -34,6 +34,7 @@ from jaxcd.cli.shared import (
     TotalAccounting,
     TotalDelta,
     TotalEpsilon,
+    TotalUnit,
     argument,
     option,
 )
@@ -155,6 +156,7 @@ def discover(
         option("Most rows that one person has; the budget then holds for a person. (Default: 1.)"),
     ] = None,
     accounting: TotalAccounting = None,
+    unit: TotalUnit = None,
     ledger: LedgerPath = None,
     no_privacy: NoPrivacyFlag = False,
     hide: Annotated[
@@ -257,6 +259,7 @@ def discover(
         simulated_noise=simulated_noise,
         max_rows_per_person=max_rows_per_person,
         accounting=accounting,
+        unit=unit,
     )
     total = options.ledger(ledger, budget=budget)
     asked = running.Asked(
@@ -337,6 +340,7 @@ def recommend(
     epsilon: Annotated[float | None, option("Total epsilon, positive.")] = None,
     delta: TotalDelta = None,
     accounting: TotalAccounting = None,
+    unit: TotalUnit = None,
     no_privacy: Annotated[bool, option("Without a budget.", "--no-privacy")] = False,
     linear: Annotated[
         bool, option("Relations among numeric columns are known to be linear.", "--linear")
@@ -353,6 +357,7 @@ def recommend(
         no_privacy=no_privacy,
         simulated_noise=False,
         accounting=accounting,
+        unit=unit,
     )
     declared, n_samples = options.public_facts(
         domain=domain, network=network, bif=bif, rows=rows, private=not no_privacy

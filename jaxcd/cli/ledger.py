@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jaxcd.cli.shared import AsJson, TotalAccounting, argument, option
+from jaxcd.cli.shared import AsJson, TotalAccounting, TotalUnit, argument, option
 from jaxcd.errors import OptionError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def ledger(
         int | None, option("To make one: the most rows that one person has. (Default: 1.)")
     ] = None,
     accounting: TotalAccounting = None,
+    unit: TotalUnit = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a ledger file (what was spent on a data set, by which analyses, and what is left), or
@@ -40,6 +41,7 @@ def ledger(
         "--delta": delta,
         "--max-rows-per-person": max_rows_per_person,
         "--accounting": accounting,
+        "--unit": unit,
     }
     given = [option for option, value in making.items() if value is not None]
     if file.exists():
@@ -62,6 +64,7 @@ def ledger(
             simulated_noise=False,
             max_rows_per_person=max_rows_per_person,
             accounting=accounting,
+            unit=unit,
         )
         assert isinstance(total, jaxcd.Budget)
         found = jaxcd.LedgerFile(file, data_set=data_set, budget=total)

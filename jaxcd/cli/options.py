@@ -19,7 +19,9 @@ from jaxcd.api import Algorithm
 from jaxcd.discovery import dag_to_pag
 from jaxcd.errors import DataError, FormatError, OptionError, PrivacyError
 from jaxcd.graphs import Knowledge, MixedGraph
-from jaxcd.privacy import Accounting, NoiseSource, NoPrivacy
+from jaxcd.privacy import Accounting, NoiseSource, NoPrivacy, Unit
+from jaxcd.privacy.budget import counted_words
+from jaxcd.queries.door import public_count
 
 __all__ = [
     "DECIDERS",
@@ -84,9 +86,10 @@ def budget(
     simulated_noise: bool,
     max_rows_per_person: int | None = None,
     accounting: str | None = None,
+    unit: str | None = None,
 ) -> jaxcd.Budget | NoPrivacy:
-    """The budget of ``--epsilon``, ``--delta``, ``--max-rows-per-person``, ``--accounting`` and
-    ``--no-privacy``.
+    """The budget of ``--epsilon``, ``--delta``, ``--max-rows-per-person``, ``--accounting``,
+    ``--unit`` and ``--no-privacy``.
     """
     if max_rows_per_person is not None and (no_privacy or not max_rows_per_person >= 1):
         problem = (
@@ -95,6 +98,16 @@ def budget(
             else "is no number of rows; give a whole number from 1"
         )
         raise OptionError(f"--max-rows-per-person {max_rows_per_person}: {problem}")
+    units = [member.value for member in Unit]
+    if unit is not None and (no_privacy or unit not in units):
+        problem = (
+            "a run with --no-privacy protects nobody" if no_privacy else f"use {' or '.join(units)}"
+        )
+        raise OptionError(f"--unit {unit}: {problem}")
+    if unit == Unit.PERSON.value and max_rows_per_person is not None:
+        raise OptionError(
+            "--unit person holds for any number of rows of a person; drop --max-rows-per-person"
+        )
     if no_privacy:
         if not (epsilon is delta is accounting is None):
             raise OptionError(
@@ -130,6 +143,7 @@ def budget(
         delta=0.0 if delta is None else delta,
         max_rows_per_person=1 if max_rows_per_person is None else max_rows_per_person,
         accounting=Accounting(accounting or Accounting.ZCDP),
+        unit=Unit(unit or Unit.ROW),
     )
 
 
@@ -267,7 +281,7 @@ class Source:
                 one.
         """
         if self.file is not None:
-            return self._read(self.file, private=isinstance(budget, jaxcd.Budget))
+            return self._read(self.file, budget=budget)
         network = _network(self.network, self.bif)
         shown = self._shown(network)
         n_samples = DEFAULT_ROWS if self.rows is None else self.rows
@@ -295,7 +309,8 @@ class Source:
             )
         return shown
 
-    def _read(self, file: Path, *, private: bool) -> Loaded:
+    def _read(self, file: Path, *, budget: jaxcd.Budget | NoPrivacy) -> Loaded:
+        private = isinstance(budget, jaxcd.Budget)
         if not file.is_file():
             raise DataError(f"file {str(file)!r} does not exist; check the path")
         how = _HOW_TO_DECLARE.format(file=file)
@@ -315,9 +330,9 @@ class Source:
         except DataError as error:
             raise DataError(str(error).replace("clip=True", "--clip")) from None
         kind = "" if domain is None or not domain.declared else " of a declared domain"
-        return Loaded(
-            data, f"{file}, {data.n_samples:,} rows, {data.n_columns} columns{kind}", None
-        )
+        counted = counted_words(budget.unit if isinstance(budget, jaxcd.Budget) else Unit.ROW)
+        n = f"{public_count(data, budget):,} {counted}"
+        return Loaded(data, f"{file}, {n}, {data.n_columns} columns{kind}", None)
 
 
 def _network(name: str | None, bif: Path | None) -> jaxcd.data.BayesianNetwork:

@@ -18,6 +18,7 @@ from jaxcd.cli import options
 from jaxcd.errors import OptionError, PrivacyError, SensitivityError
 from jaxcd.graphs import Knowledge
 from jaxcd.privacy import NoiseSource, NoPrivacy
+from jaxcd.queries.door import public_count
 
 __all__ = ["Asked", "check_release_out", "plan", "run"]
 
@@ -106,7 +107,7 @@ def plan(
         algorithm = Algorithm.PC
     choice = api.resolve(
         loaded.data.domain,
-        loaded.data.n_samples,
+        public_count(loaded.data, budget),
         budget=budget,
         algorithm=algorithm,
         test=options.test(asked.test),

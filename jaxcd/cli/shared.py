@@ -40,6 +40,13 @@ TotalAccounting = Annotated[
         "Gaussian noise and less for other. (Default: zcdp.)"
     ),
 ]
+TotalUnit = Annotated[
+    str | None,
+    option(
+        "Whom the budget protects: row, or person, with however many rows (the domain file says "
+        "which column tells people apart). (Default: row.)"
+    ),
+]
 TotalDelta = Annotated[
     float | None, option("Total delta, from 0, far below 1 / rows. (Default: 0.)")
 ]

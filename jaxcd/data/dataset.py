@@ -401,7 +401,9 @@ class Dataset:
 
     def __repr__(self) -> str:
         inferred = "" if self.domain.declared else "; domain inferred, not declared"
-        return f"Dataset(n_samples={self.n_samples}; {describe(self.domain)}{inferred})"
+        # where people may have several rows, the number of rows is as private as a row
+        n = f"n_samples={self.n_samples}" if self.people is None else f"n_people={self.n_people}"
+        return f"Dataset({n}; {describe(self.domain)}{inferred})"
 
 
 def reads_strictly(domain: object, strict: bool | None) -> bool:

@@ -48,5 +48,5 @@ def facts_of_release(release: Release) -> dict[str, Any]:
 
 
 def _warnings(cost: PrivacyCost, n_samples: int) -> dict[str, Any]:
-    words = delta_warning(cost.epsilon, cost.delta, n_samples)
+    words = delta_warning(cost.epsilon, cost.delta, n_samples, unit=cost.unit)
     return {} if words is None else {"warnings": (words,)}

@@ -44,6 +44,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jaxcd.ops.people import RECORD
+
 __all__ = [
     "ExactSum",
     "Untilted",
@@ -59,13 +61,23 @@ __all__ = [
 
 # Rows are taken in blocks that stay in the cache.
 _BLOCK = 1 << 12
+# Weighted rows whose products are added up in double precision, and the bits of half a weight.
+_FEW, _HALF = 16, 10
 
 
-def gram(values: np.ndarray, *, rate: float, anchor: float) -> np.ndarray:
+def gram(
+    values: np.ndarray, *, rate: float, anchor: float, weights: np.ndarray | None = None
+) -> np.ndarray:
     """The tilted moments, (n, p) -> (p + 1, p + 1), of rows rounded to the grid: exact but for
     their conversion to double precision.
 
     A row whose numbers overflow when squared counts as infinitely far: zero.
+
+    Args:
+        values: y.
+        rate: s.
+        anchor: c.
+        weights: of the rows, in units of 2^-20 (:mod:`jaxcd.ops.people`); None counts each once.
     """
     step = _step(rate, anchor)
     whole = ExactSum((values.shape[1] + 1, values.shape[1] + 1))
@@ -79,8 +91,8 @@ def gram(values: np.ndarray, *, rate: float, anchor: float) -> np.ndarray:
             [anchor * weight, np.where(weight[:, None] > 0, block, 0.0) * weight[:, None]]
         )
         steps = np.rint(rows / step)
-        whole.add(steps.T @ steps)
-    return whole.value() * step**2
+        whole.add_products(steps, None if weights is None else weights[start : start + _BLOCK])
+    return whole.value() * (step**2 if weights is None else step**2 * RECORD)
 
 
 def _longest(rate: float, anchor: float) -> float:
@@ -124,9 +136,30 @@ class ExactSum:
 
     def add(self, part: np.ndarray) -> None:
         """part: float64 of whole numbers, (shape)."""
-        whole = part.astype(np.int64)
+        self._add(part.astype(np.int64))
+
+    def _add(self, whole: np.ndarray) -> None:
         self._high += whole >> 32
         self._low += whole & 0xFFFFFFFF
+
+    def add_products(self, rows: np.ndarray, weights: np.ndarray | None) -> None:
+        """Adds the sum over rows of weight * row row^T.
+
+        Args:
+            rows: whole numbers of size below 2^18, float64 (at most 4,096, d).
+            weights: whole numbers from 0 to 2^20, or None for 1.  They are taken in two halves of
+                ten bits (the upper one to eleven), in which the products of 16 rows add up to at
+                most 2^4 2^36 2^11 = 2^51: exact in double precision, in any order.
+        """
+        if weights is None:
+            self.add(rows.T @ rows)
+            return
+        padded = -(-len(rows) // _FEW) * _FEW - len(rows)
+        few = np.pad(rows, ((0, padded), (0, 0))).reshape(-1, _FEW, rows.shape[1])
+        for half, shift in ((weights >> _HALF, _HALF), (weights & ((1 << _HALF) - 1), 0)):
+            heavy = few * np.pad(half, (0, padded)).reshape(-1, _FEW, 1).astype(np.float64)
+            for part in np.matmul(heavy.transpose(0, 2, 1), few).astype(np.int64):
+                self._add(part << shift)
 
     def value(self) -> np.ndarray:
         """The sum in float64: rounded once."""

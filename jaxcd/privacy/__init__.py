@@ -18,7 +18,7 @@ from .accountant import (
     receipt_of,
 )
 from .audit import SensitivityWitness, epsilon_lower_bound, search_sensitivity
-from .budget import NO_PRIVACY, Accounting, Budget, NoPrivacy, PrivacyCost, Relation
+from .budget import NO_PRIVACY, Accounting, Budget, NoPrivacy, PrivacyCost, Relation, Unit
 from .claims import PUBLIC, GuaranteeClaim, claiming
 from .conversion import (
     amplified_epsilon,
@@ -105,6 +105,7 @@ __all__ = [
     "SensitivityWitness",
     "SimulatedNoise",
     "ThresholdNoise",
+    "Unit",
     "ZCDPEvent",
     "amplified_epsilon",
     "epsilon_lower_bound",

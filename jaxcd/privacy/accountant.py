@@ -28,10 +28,10 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from ..errors import BudgetExhausted, OptionError, PrivacyWarning
-from .budget import Accounting, Budget, NoPrivacy, PrivacyCost, delta_warning
+from .budget import Accounting, Budget, NoPrivacy, PrivacyCost, Unit, delta_warning
 from .events import PrivacyEvent
 from .gdp import pure_to_gdp_rho
-from .ledger import Ledger, LedgerPart, PrivacyFilter, check_same_accounting
+from .ledger import Ledger, LedgerPart, PrivacyFilter, check_same_accounting, check_same_unit
 from .ledger_file import LedgerFile
 from .noise import NoiseSampler, NoiseSource, SecureNoise
 from .registry import unregistered
@@ -41,6 +41,14 @@ __all__ = ["Accountant", "Purchase", "Receipt", "open_account", "receipt_of"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+BY_PERSON_ONLY = (
+    "budget: unit='person' is proved for releases only (Histogram, Marginals, LogLinear, "
+    "SecondMoments, Features), whose statistics are sums over rows; buy one with "
+    "jaxcd.release(data, jaxcd.Marginals(), budget=...) and search it, or use unit='row' with "
+    "max_rows_per_person=k"
+)
+"""Why a run by tests on data, or of a pair, refuses that unit."""
 
 SIMULATED = "the noise was simulated from a key: not for release"
 """Why a cost is not proved: whoever knows the key can take the noise off."""
@@ -417,6 +425,7 @@ def open_account(
     pure: bool = False,
     analysis: str = "",
     n_samples: int | None = None,
+    by_person: bool = False,
 ) -> Accountant:
     """The accountant of a new run.
 
@@ -429,17 +438,21 @@ def open_account(
         failure_delta: the part of delta for mechanisms that may fail.
         pure: whether the run is made of pure events that add up to epsilon, whatever delta is.
         analysis: a few public words for the ledger file.
-        n_samples: the public number of rows; a delta that is not below 1 / n_samples warns
-            (:class:`jaxcd.errors.PrivacyWarning`).
+        n_samples: the public number of rows (of people, where the budget's unit is a person); a
+            delta that is not below 1 / n_samples warns (:class:`jaxcd.errors.PrivacyWarning`).
+        by_person: whether the run's sensitivities are proved for a person with all of their rows;
+            without it a budget with that unit is refused.
 
     Returns:
         The accountant, over the run's ledger and noise.
 
     Raises:
-        OptionError: ``ledger`` is none, or the run has no budget.
+        OptionError: ``ledger`` is none, or the run has no budget, or not that of its unit.
         BudgetExhausted: there is not enough left in ``ledger`` for the run's budget; nothing was
             charged.
     """
+    if isinstance(budget, Budget) and budget.unit is Unit.PERSON and not by_person:
+        raise OptionError(BY_PERSON_ONLY)
     accountant = _new_account(
         budget,
         noise,
@@ -450,7 +463,7 @@ def open_account(
         analysis=analysis,
     )
     if isinstance(budget, Budget) and (
-        words := delta_warning(budget.epsilon, budget.delta, n_samples)
+        words := delta_warning(budget.epsilon, budget.delta, n_samples, unit=budget.unit)
     ):
         warnings.warn(words, PrivacyWarning, stacklevel=5)
     if (opened := _OPENED.get()) is not None:
@@ -522,6 +535,7 @@ def _check_room(budget: Budget, ledger: PrivacyFilter, failure_delta: float, *, 
             f"{budget.relation.value}; use the same relation"
         )
     check_same_accounting(budget, ledger)
+    check_same_unit(budget, ledger)
     own = Ledger(budget, failure_delta=failure_delta)
     epsilon, rho = ledger.remaining_epsilon, ledger.remaining_rho
     fits = own.remaining_rho <= rho

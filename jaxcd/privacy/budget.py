@@ -29,6 +29,30 @@ class Relation(Enum):
     """
 
 
+class Unit(Enum):
+    """What a neighbour replaces: whom a promise protects."""
+
+    ROW = "row"
+    """One row; everybody with one row."""
+
+    PERSON = "person"
+    """One person with all of their rows, however many: the domain says which column tells people
+    apart, and each row weighs one over their number (PRIVACY.md W)."""
+
+
+def unit_words(unit: Unit, max_rows_per_person: int = 1) -> str:
+    """Whom a promise protects; every page and file takes these words."""
+    if unit is Unit.PERSON:
+        return "one person, with however many rows"
+    rows = max_rows_per_person
+    return "one row" if rows == 1 else f"a person with up to {rows} rows"
+
+
+def counted_words(unit: Unit) -> str:
+    """What n counts: rows, or people."""
+    return "people" if unit is Unit.PERSON else "rows"
+
+
 class Accounting(Enum):
     """How the events of a budget with a delta add up where their epsilons do not fit."""
 
@@ -39,9 +63,6 @@ class Accounting(Enum):
     """By the rho of Gaussian differential privacy (:mod:`jaxcd.privacy.gdp`): about 15% more noisy
     numbers for the same promise, from Gaussian noise that is rounded."""
 
-
-ONE_ROW = "one row"
-"""The unit of a budget that says nothing else."""
 
 MOST_GAUSSIAN_EPSILON = 2.0**20
 """The largest epsilon of a budget with Gaussian accounting: why is said in
@@ -55,6 +76,15 @@ def _check_relation(relation: Relation) -> None:
             f"relation must be Relation.REPLACE_ONE, got {relation!r}: every mechanism here is "
             "proved for that one"
         )
+
+
+def _check_unit(unit: Unit | str) -> Unit:
+    try:
+        return Unit(unit)
+    except ValueError:
+        raise OptionError(
+            f"unit must be 'row' or 'person', got {unit!r}: say whom the budget protects"
+        ) from None
 
 
 def _check_delta(delta: float) -> float:
@@ -73,10 +103,11 @@ def _check_delta(delta: float) -> float:
 
 
 def _shown(value: Any) -> str:
-    """As dataclasses are shown, without the accounting where that is the default."""
+    """As dataclasses are shown, without accounting and unit where these are the default."""
     parts = {part.name: getattr(value, part.name) for part in fields(value)}
-    if parts["accounting"] is Accounting.ZCDP:
-        del parts["accounting"]
+    for name, usual in (("accounting", Accounting.ZCDP), ("unit", Unit.ROW)):
+        if parts[name] is usual:
+            del parts[name]
     words = ", ".join(f"{name}={part!r}" for name, part in parts.items())
     return f"{type(value).__name__}({words})"
 
@@ -95,9 +126,14 @@ class Budget:
             (:mod:`jaxcd.privacy.groups`).
         accounting: how events add up where their epsilons do not fit; Gaussian accounting needs a
             delta.
+        unit: whom both numbers protect, ``"row"`` or ``"person"`` (or a ``Unit``).  With
+            ``"person"`` the domain declares the column that tells people apart, and the promise is
+            about all rows of one person, however many; only releases have it, and their n is the
+            number of people.
 
     Raises:
-        OptionError: an argument is out of its range.
+        OptionError: an argument is out of its range, or ``max_rows_per_person`` is given with the
+            unit of a person.
 
     Example:
         >>> import jaxcd
@@ -105,6 +141,8 @@ class Budget:
         epsilon=1, delta=1e-06 (replace-one)
         >>> print(jaxcd.Budget(1.0, max_rows_per_person=3))
         epsilon=1, delta=0 (replace-one, a person with up to 3 rows)
+        >>> print(jaxcd.Budget(1.0, 1e-6, unit="person"))
+        epsilon=1, delta=1e-06 (replace-one, one person, with however many rows)
     """
 
     epsilon: float
@@ -112,8 +150,10 @@ class Budget:
     relation: Relation = Relation.REPLACE_ONE
     max_rows_per_person: int = field(default=1, kw_only=True)
     accounting: Accounting = field(default=Accounting.ZCDP, kw_only=True)
+    unit: Unit = field(default=Unit.ROW, kw_only=True)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "unit", _check_unit(self.unit))
         cure = "give a positive number such as 1.0, or use NO_PRIVACY to run without privacy"
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon, cure=cure))
         object.__setattr__(self, "delta", _check_delta(self.delta))
@@ -125,6 +165,11 @@ class Budget:
             cure="give the most rows that one person has",
         )
         object.__setattr__(self, "max_rows_per_person", rows)
+        if self.unit is Unit.PERSON and rows > 1:
+            raise OptionError(
+                f"max_rows_per_person = {rows}: with unit='person' the budget holds for any number "
+                "of rows of a person; leave one of the two out"
+            )
         if not isinstance(self.accounting, Accounting):
             raise OptionError(
                 f"accounting must be an Accounting, got {self.accounting!r}: use Accounting.ZCDP "
@@ -148,30 +193,24 @@ class Budget:
         return f"epsilon={self.epsilon:g}, delta={self.delta:g} ({_terms(self)})"
 
 
-def delta_warning(epsilon: float, delta: float, n_samples: int | None) -> str | None:
+def delta_warning(
+    epsilon: float, delta: float, n_samples: int | None, *, unit: Unit = Unit.ROW
+) -> str | None:
     """Words for a delta that would allow a mechanism to publish whole records, or None; from public
-    numbers alone.
+    numbers alone (``n_samples`` counts rows, or people).
     """
     if n_samples is None or math.isinf(epsilon) or not delta * n_samples >= 1:
         return None
     return (
-        f"delta = {delta:g} is not below 1 / {n_samples:,} rows: a mechanism with this delta may "
-        "publish whole records; "
+        f"delta = {delta:g} is not below 1 / {n_samples:,} {counted_words(unit)}: a mechanism with "
+        "this delta may publish whole records; "
         f"use one far below, such as {10.0 ** math.floor(-math.log10(n_samples) - 1):g}"
     )
 
 
-def unit_words(promise: Budget | PrivacyCost) -> str:
-    """Whom a budget or a cost protects, in words: the one place that pages, certificates and
-    printed lines take them from.
-    """
-    rows = promise.max_rows_per_person
-    return ONE_ROW if rows == 1 else f"a person with up to {rows} rows"
-
-
 def _terms(promise: Budget | PrivacyCost) -> str:
-    unit = unit_words(promise)
-    person = "" if unit == ONE_ROW else f", {unit}"
+    words = unit_words(promise.unit, promise.max_rows_per_person)
+    person = "" if words == unit_words(Unit.ROW) else f", {words}"
     gaussian = promise.accounting is Accounting.GAUSSIAN
     return f"{promise.relation.value}{person}{', Gaussian accounting' if gaussian else ''}"
 
@@ -213,6 +252,7 @@ class PrivacyCost:
         rho: where known, the rho of everything that epsilon does not bound by itself, for the same
             person; None where not.
         accounting: what rho is of.
+        unit: what a neighbour replaces.
 
     Example:
         >>> import jax, jaxcd
@@ -230,6 +270,7 @@ class PrivacyCost:
     max_rows_per_person: int = 1
     rho: float | None = None
     accounting: Accounting = Accounting.ZCDP
+    unit: Unit = Unit.ROW
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:
@@ -242,8 +283,8 @@ class PrivacyCost:
         check_count("max_rows_per_person", self.max_rows_per_person, minimum=1)
 
     def for_group(self, rows: int) -> PrivacyCost:
-        """Return what holds for a person (or a household) with ``rows`` rows: see
-        :mod:`jaxcd.privacy.groups`.
+        """Return what holds for a person (or a household) with ``rows`` rows, or for so many people
+        where the unit is a person: see :mod:`jaxcd.privacy.groups`.
 
         Raises:
             OptionError: ``rows`` is no whole number from 1.

@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .budget import Accounting, PrivacyCost, delta_warning, unit_words
+from .budget import Accounting, PrivacyCost, Unit, counted_words, delta_warning, unit_words
 
 __all__ = ["FORMAT", "VERSION", "Certified", "certificate_digest", "certificate_of", "plain"]
 
@@ -66,7 +66,9 @@ class Certified:
     def _warnings(self) -> tuple[str, ...]:
         """Those of the run, and that of its delta, which every run has."""
         found = tuple(self.info.get("warnings", ()))
-        words = delta_warning(self.cost.epsilon, self.cost.delta, self.info.get("n_samples"))
+        words = delta_warning(
+            self.cost.epsilon, self.cost.delta, self.info.get("n_samples"), unit=self.cost.unit
+        )
         return found if words is None or words in found else (*found, words)
 
 
@@ -74,7 +76,8 @@ class Certified:
 _APART = ("ledger", "levels", "reasons", "released_margins", "secure_noise", "domain", "warnings")
 
 GROUPS = (2, 3, 5, 10, 20, 50)
-"""Numbers of rows of one person for which a certificate says what holds."""
+"""Numbers of rows of one person (of people, where the unit is a person) for which a certificate
+says what holds."""
 
 
 def certificate_of(
@@ -106,7 +109,11 @@ def certificate_of(
         if math.isinf(cost.epsilon)
         else [_group_json(cost, k) for k in GROUPS if k > cost.max_rows_per_person],
         "spent": {"epsilon": plain(spent.epsilon), "delta": spent.delta, "words": spent.reason},
-        "public": {"n_samples": n_samples, "domain": domain},
+        "public": {
+            "n_samples": n_samples,
+            **({"counts": counted_words(cost.unit)} if cost.unit is Unit.PERSON else {}),
+            "domain": domain,
+        },
         "versions": versions(),
         **(more or {}),
         "ledger": [_row_json(row) for row in rows],
@@ -115,13 +122,14 @@ def certificate_of(
 
 
 def _cost_json(cost: PrivacyCost) -> dict[str, Any]:
+    rows = cost.max_rows_per_person
     return {
         "epsilon": plain(cost.epsilon),
         "delta": cost.delta,
         "rho": cost.rho,
         "relation": cost.relation.value,
-        "unit": unit_words(cost),
-        "max_rows_per_person": cost.max_rows_per_person,
+        "unit": unit_words(cost.unit, rows),
+        "max_rows_per_person": rows,
         "proven": cost.proven,
         "reason": cost.reason,
         **({"accounting": "gaussian"} if cost.accounting is Accounting.GAUSSIAN else {}),

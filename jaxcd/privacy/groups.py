@@ -60,8 +60,9 @@ def group_delta(epsilon: float, delta: float, rows: int) -> float:
 
 
 def group_cost(cost: Any, rows: int) -> Any:
-    """What ``cost`` (a :class:`jaxcd.privacy.PrivacyCost`) says about a person with ``rows`` rows;
-    the module's docstring has the proof.
+    """What ``cost`` (a :class:`jaxcd.privacy.PrivacyCost`) says about a person with ``rows`` rows,
+    or about ``rows`` people where its unit is a person; the module's docstring has the proof (the
+    chain then replaces one person at each step).
 
     Where the cost knows its rho, epsilon grows and delta stays; else epsilon grows to k epsilon,
     and delta with it (where that is no probability, nothing is guaranteed: epsilon is infinite).
@@ -71,7 +72,8 @@ def group_cost(cost: Any, rows: int) -> Any:
     if k == 1 or math.isinf(cost.epsilon):
         return dataclasses.replace(cost, max_rows_per_person=max(wanted, cost.max_rows_per_person))
     pure = round_up(Fraction(cost.epsilon) * k)
-    words = f"{cost.reason}; for {wanted} rows of one person"
+    group = f"{wanted} people" if cost.unit.value == "person" else f"{wanted} rows of one person"
+    words = f"{cost.reason}; for {group}"
     if cost.delta == 0:
         return dataclasses.replace(
             cost, epsilon=pure, rho=None, reason=words, max_rows_per_person=wanted
@@ -88,7 +90,7 @@ def group_cost(cost: Any, rows: int) -> Any:
         return dataclasses.replace(
             cost, epsilon=pure, delta=delta, reason=words, max_rows_per_person=wanted
         )
-    nothing = f"nothing is guaranteed for {wanted} rows of one person: delta would be above 1"
+    nothing = f"nothing is guaranteed for {group}: delta would be above 1"
     return dataclasses.replace(
         cost, epsilon=math.inf, proven=False, reason=nothing, max_rows_per_person=wanted
     )

@@ -372,6 +372,7 @@ class Ledger(PrivacyFilter):
                 "several rows here; use another mechanism, or one row a person"
             )
         check_same_accounting(budget, under)
+        check_same_unit(budget, under)
         self._budget, self._under, self._failure_delta = budget, under, float(failure_delta)
         self._limits = Limits.of(budget, failure_delta=self._failure_delta)
         self._entries: list[LedgerEntry] = []
@@ -541,6 +542,20 @@ def check_same_accounting(budget: Budget | NoPrivacy, under: PrivacyFilter | Non
         )
 
 
+def check_same_unit(budget: Budget | NoPrivacy, under: PrivacyFilter | None) -> None:
+    """Raise OptionError where a ledger is to stand under one that protects another unit: one row
+    replaced and one person replaced are different neighbours, and their prices do not add up.
+    """
+    if under is None or isinstance(budget, NoPrivacy) or isinstance(under.budget, NoPrivacy):
+        return
+    if under.budget.unit is not budget.unit:
+        raise OptionError(
+            f"ledger: its unit is a {under.budget.unit.value}, and the budget's is a "
+            f"{budget.unit.value}; give the budget unit={under.budget.unit.value!r}, or keep a "
+            "ledger of its own"
+        )
+
+
 def check_event(event: PrivacyEvent, budget: Budget | NoPrivacy) -> None:
     """Raise OptionError for what is no event, PrivacyError for an event of another relation, or one
     that the budget's accounting has no number for.
@@ -607,7 +622,15 @@ def total_guarantee(
         else min(limits.rho * rows**2, rho_limit(budget.epsilon, budget.delta, budget.accounting))
     )
     return PrivacyCost(
-        budget.epsilon, budget.delta, budget.relation, proven, reason, rows, rho, budget.accounting
+        budget.epsilon,
+        budget.delta,
+        budget.relation,
+        proven,
+        reason,
+        rows,
+        rho,
+        budget.accounting,
+        budget.unit,
     )
 
 
@@ -631,6 +654,7 @@ def total_spent(budget: Budget | NoPrivacy, sums: Sums, failure_delta: float = 0
             reason,
             rows,
             accounting=budget.accounting,
+            unit=budget.unit,
         )
     # An exact sum <= limit (a float) still is <= limit after rounding up, so neither minimum below
     # cuts off a real cost.
@@ -643,6 +667,7 @@ def total_spent(budget: Budget | NoPrivacy, sums: Sums, failure_delta: float = 0
         rows,
         rho,
         budget.accounting,
+        budget.unit,
     )
 
 

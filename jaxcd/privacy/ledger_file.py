@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import BudgetExhausted, FormatError, OptionError
-from .budget import Accounting, Budget, PrivacyCost, Relation
+from .budget import Accounting, Budget, PrivacyCost, Relation, Unit
 from .certificate import certificate_of
 from .events import PrivacyEvent
 from .ledger import (
@@ -61,8 +61,9 @@ from .ledger import (
 __all__ = ["LedgerFile"]
 
 MAGIC, _VERSION = "jaxcd-ledger", 1
-# Whoever knows version 1 only would add up zCDP under a file with Gaussian accounting.
-_VERSIONS = {Accounting.ZCDP: _VERSION, Accounting.GAUSSIAN: 2}
+# Whoever knows version 1 only would add up zCDP under a file with Gaussian accounting, and whoever
+# knows version 2 only would charge promises about rows to a file about people.
+_GAUSSIAN_VERSION, _PERSON_VERSION = 2, 3
 _DIGITS = 12
 _TIP = len(f"{MAGIC} {_VERSION} {'0' * _DIGITS} {'0' * 64}\n")
 _START = "0" * 64
@@ -72,8 +73,14 @@ def _digest(before: str, content: str) -> str:
     return hashlib.sha256(f"{before} {content}".encode()).hexdigest()
 
 
-def _tip(count: int, digest: str, accounting: Accounting) -> bytes:
-    return f"{MAGIC} {_VERSIONS[accounting]} {count:0{_DIGITS}d} {digest}\n".encode()
+def _version_of(budget: Budget) -> int:
+    if budget.unit is Unit.PERSON:
+        return _PERSON_VERSION
+    return _VERSION if budget.accounting is Accounting.ZCDP else _GAUSSIAN_VERSION
+
+
+def _tip(count: int, digest: str, budget: Budget) -> bytes:
+    return f"{MAGIC} {_version_of(budget)} {count:0{_DIGITS}d} {digest}\n".encode()
 
 
 def _number(value: float) -> float | str:
@@ -171,12 +178,14 @@ class LedgerFile(PrivacyFilter):
         }
         if budget.accounting is not Accounting.ZCDP:
             header["accounting"] = budget.accounting.value
+        if budget.unit is not Unit.ROW:
+            header["unit"] = budget.unit.value
         content = json.dumps(header, ensure_ascii=False)
         digest = _digest(_START, content)
         # In one step under its name, so that no half of a header is ever seen.
         draft = self._path.with_name(f".{self._path.name}.{uuid.uuid4().hex}")
         with draft.open("wb") as file:
-            file.write(_tip(1, digest, budget.accounting) + f"{digest} {content}\n".encode())
+            file.write(_tip(1, digest, budget) + f"{digest} {content}\n".encode())
             _force(file)
         os.replace(draft, self._path)
         _force_folder(self._path.parent)
@@ -194,10 +203,10 @@ class LedgerFile(PrivacyFilter):
                 raise self._damaged("it does not begin as a ledger does") from None
             if magic != MAGIC or len(tip) != _TIP:
                 raise self._damaged("it does not begin as a ledger does")
-            if version not in map(str, _VERSIONS.values()):
+            if version not in map(str, range(_VERSION, _PERSON_VERSION + 1)):
                 raise FormatError(
                     f"file {str(self._path)!r} has version {version}, this jaxcd reads "
-                    f"{max(_VERSIONS.values())}; update jaxcd"
+                    f"{_PERSON_VERSION}; update jaxcd"
                 )
             size = file.seek(0, os.SEEK_END)
             file.seek(max(self._end, _TIP))
@@ -213,7 +222,7 @@ class LedgerFile(PrivacyFilter):
                     raise self._damaged(f"record {self._count + 1} was changed")
                 return  # broken off while it was written, and never confirmed
             self._end += length + 1
-            if version != str(_VERSIONS[self._budget.accounting]):
+            if version != str(_version_of(self._budget)):
                 raise self._damaged("its first line is of another accounting than its records")
             if self._count == confirmed and self._digest != digest:
                 raise self._damaged("its first line does not belong to its records")
@@ -251,6 +260,7 @@ class LedgerFile(PrivacyFilter):
             Relation(header["relation"]),
             max_rows_per_person=int(header["max_rows_per_person"]),
             accounting=Accounting(header.get("accounting", Accounting.ZCDP.value)),
+            unit=Unit(header.get("unit", Unit.ROW.value)),
         )
         self._failure_delta = float(header["failure_delta"])
         self._limits = Limits.of(self._budget, failure_delta=self._failure_delta)
@@ -263,9 +273,7 @@ class LedgerFile(PrivacyFilter):
         digest = _digest(self._digest, content)
         line = f"{digest} {content}\n".encode()
         with self._path.open("r+b") as file:
-            if file.read(_TIP) != (
-                known := _tip(self._count, self._digest, self._budget.accounting)
-            ):
+            if file.read(_TIP) != (known := _tip(self._count, self._digest, self._budget)):
                 file.seek(0)
                 file.write(known)
                 _force(file)
@@ -274,7 +282,7 @@ class LedgerFile(PrivacyFilter):
             file.write(line)
             _force(file)
             file.seek(0)
-            file.write(_tip(self._count + 1, digest, self._budget.accounting))
+            file.write(_tip(self._count + 1, digest, self._budget))
             _force(file)
 
     def _damaged(self, what: str) -> FormatError:

@@ -65,13 +65,16 @@ def rank_map_sensitivity(n_columns: int, n_levels: int) -> float:
     return sqrt_up(Fraction(2 * (n_levels + 1) * n_columns))
 
 
-def _differences(values: np.ndarray, log_range: float, n_levels: int) -> np.ndarray:
-    """Left minus right at every inner node, level by level: int64 (2^L - 1,)."""
+def _differences(
+    values: np.ndarray, log_range: float, n_levels: int, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Left minus right at every inner node, level by level: int64 (2^L - 1,), or with weights
+    float64, exact multiples of 2^-20.
+    """
     scaled = (np.clip(np.arcsinh(values), -log_range, log_range) + log_range) / (2 * log_range)
     n_leaves = 1 << n_levels
-    counts = np.bincount(
-        np.minimum((scaled * n_leaves).astype(np.int64), n_leaves - 1), minlength=n_leaves
-    )
+    leaves = np.minimum((scaled * n_leaves).astype(np.int64), n_leaves - 1)
+    counts = np.bincount(leaves, weights=weights, minlength=n_leaves)
     parts = []
     while len(counts) > 1:
         pairs = counts.reshape(-1, 2)
@@ -102,22 +105,30 @@ def release_rank_maps(
     log_range: float = 8.0,
     n_levels: int = 11,
     label: str = "rank maps",
+    n_samples: int | None = None,
+    weights: Sensitive | None = None,
 ) -> RankMaps:
     r"""Releases the rank maps of numeric columns.
 
     Args:
-        columns: finite reals (n,) each; sensitive.
+        columns: finite reals, one a row, each; sensitive.
         rho: the zCDP price.
         log_range: A > 0, public; values beyond asinh^{-1}(A) (1490 for A = 8) are clipped.
         n_levels: L in 1 .. 20.
+        label: public words for the report.
+        n_samples: what the weights add up to, public; None with no weights: the number of rows.
+        weights: of the rows, multiples of 2^-20 that add up to 1 over each person and to
+            ``n_samples`` together (sums of them are exact); None counts each row once.
 
     Guarantee:
-        Relation: replace-one; n is public.  Sensitivity: sqrt(2 (L + 1) p) in L2 over integers.
+        Relation: replace-one, of a row or, with weights, of a person; n is public.  Sensitivity:
+        sqrt(2 (L + 1) p) in L2, over integers (multiples of 2^-20 where rows have weights).
         Event: ``ZCDPEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
     """
-    n_samples = len(columns[0])
+    n_samples = len(columns[0]) if n_samples is None else n_samples
+    units = None if weights is None else exact_values(weights)
     exact = np.concatenate(
-        [_differences(exact_values(column), log_range, n_levels) for column in columns]
+        [_differences(exact_values(column), log_range, n_levels, units) for column in columns]
     )
     sensitivity = rank_map_sensitivity(len(columns), n_levels)
     noisy = gaussian(accountant, exact, sensitivity=sensitivity, rho=rho, label=label)

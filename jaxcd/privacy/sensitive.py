@@ -70,7 +70,7 @@ class Sensitive:
         ]
 
     @staticmethod
-    def joined(parts: Sequence[Sensitive], function: Callable[..., np.ndarray]) -> Sensitive:
+    def joined(parts: Sequence[Sensitive], function: Callable[..., Any]) -> Sensitive:
         """The function of several arrays, as sensitive as the most sensitive of them."""
         return Sensitive(
             function(*(part._array for part in parts)),

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, FormatError
-from .budget import Budget, Relation, unit_words
+from .budget import Relation, Unit, unit_words
 from .certificate import FORMAT, VERSION, certificate_digest
 from .ledger_file import MAGIC as LEDGER_MAGIC
 from .ledger_file import LedgerFile
@@ -521,9 +521,8 @@ def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
             ),
         )
         words = guarantee["relation"], guarantee["unit"]
-        known = words[0] in [relation.value for relation in Relation] and words[1] == unit_words(
-            Budget(1.0, max_rows_per_person=group)
-        )
+        units = [unit_words(Unit.ROW, group), *([unit_words(Unit.PERSON)] if group == 1 else [])]
+        known = words[0] in [relation.value for relation in Relation] and words[1] in units
         checks.append(Check("unit", known, f"{words[0]}, {words[1]}"))
         checks += _group_checks(content)
     return tuple(checks)

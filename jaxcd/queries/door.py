@@ -2,11 +2,16 @@
 
 What is public (names, the declared domain, the number of rows) is plain.  Everything computed from
 rows comes out as :class:`jaxcd.privacy.Sensitive`, which only mechanisms open.
+
+*Several rows a person.*  Where the budget's unit is a person, n is the number of people, the number
+of rows is as private as any row (a person may be replaced by one with more), and a statistic is a
+weighted sum over rows in which each person counts once (:mod:`jaxcd.ops.people`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -16,9 +21,46 @@ from jaxcd.citests.available_cases import PreparedAvailableCases
 from jaxcd.citests.base import StatisticsSource
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import OptionError, PrivacyError
-from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, NoPrivacy, Relation, Sensitive
+from jaxcd.ops.people import person_weights
+from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, NoPrivacy, Relation, Sensitive, Unit
+from jaxcd.privacy.accountant import BY_PERSON_ONLY
 
-__all__ = ["Door"]
+__all__ = ["Door", "public_count"]
+
+
+def public_count(data: Dataset, budget: Budget | NoPrivacy) -> int:
+    """The n of a run, which is public: of people where the budget's unit is a person, else of
+    rows.
+    """
+    by_person = isinstance(budget, Budget) and budget.unit is Unit.PERSON
+    return data.n_people if by_person else data.n_samples
+
+
+def _check_unit(data: Dataset, budget: Budget, *, by_person: bool) -> None:
+    """Raises PrivacyError where the budget promises another unit than the data's domain declares,
+    OptionError where what reads the rows has no bound for a person.
+    """
+    if budget.unit is Unit.PERSON:
+        if data.people is None:
+            raise PrivacyError(
+                "budget: unit='person', but the domain declares no column that tells people "
+                "apart; declare it (Domain(..., person='pid'), or \"person\": true in the domain "
+                "file), or use unit='row' where every row is another person"
+            )
+        if not by_person:
+            raise OptionError(BY_PERSON_ONLY)
+        if data.n_people < 2:
+            raise OptionError(
+                "data: all rows are of one person, and nothing can be said of one person "
+                "without saying it of them; give a table of several people"
+            )
+    elif data.people is not None and budget.max_rows_per_person == 1:
+        raise PrivacyError(
+            f"budget: its unit is a row, but the domain says by column {data.domain.person!r} "
+            "that a person may have several, who would be protected less than it says; use "
+            "unit='person', or max_rows_per_person=k, or mark the column \"ignore\": true if one "
+            "row is what has to be protected"
+        )
 
 
 class Door:
@@ -27,14 +69,24 @@ class Door:
     Args:
         data: a Dataset; a StatisticsSource (a release: public, so that nothing it answers is
             sensitive); or None for an Oracle.
-        budget: only its kind and relation matter here.
+        budget: only its kind, relation and unit matter here.
+        by_person: whether all that will be computed are sums over rows that take weights
+            (:meth:`summed`), so that a person with several rows has a sensitivity.
 
     Raises:
-        PrivacyError: a private run on an inferred domain.
-        OptionError: a budget with a release, which has been paid for.
+        PrivacyError: a private run on an inferred domain, or of another unit than the domain
+            declares.
+        OptionError: a budget with a release, which has been paid for, or one of the unit of a
+            person without ``by_person``.
     """
 
-    def __init__(self, data: Dataset | StatisticsSource | None, budget: Budget | NoPrivacy) -> None:
+    def __init__(
+        self,
+        data: Dataset | StatisticsSource | None,
+        budget: Budget | NoPrivacy,
+        *,
+        by_person: bool = False,
+    ) -> None:
         if data is not None and not isinstance(data, (Dataset, StatisticsSource)):
             raise OptionError(
                 f"data is a {type(data).__name__}, not a Dataset; make one with read_csv, "
@@ -55,7 +107,16 @@ class Door:
                 "guarantee; declare them (a Domain, or a domain file) before a private run, or use "
                 "budget=NO_PRIVACY"
             )
-        self.n_samples = 0 if data is None else data.n_samples
+        if isinstance(budget, Budget) and self._data is not None:
+            _check_unit(self._data, budget, by_person=by_person)
+        self.by_person = isinstance(budget, Budget) and budget.unit is Unit.PERSON
+        self.n_samples = (
+            public_count(self._data, budget)
+            if self._data is not None
+            else 0
+            if self._source is None
+            else self._source.n_samples
+        )
         self._domain = None if data is None else data.domain
 
     @property
@@ -90,6 +151,29 @@ class Door:
         """Values of numeric columns, in their units: float64 (n_samples, len(names))."""
         rows = self._rows
         return self.wrapped(np.column_stack([rows.values(name) for name in names]))
+
+    def weights(self) -> Sensitive | None:
+        """The weight of each row in units of 2^-20, int64; None where every row counts once."""
+        if not self.by_person:
+            return None
+        people = self._rows.people
+        assert people is not None
+        return self.wrapped(person_weights(people))
+
+    def summed(
+        self, rows: Sensitive, function: Callable[[Any, np.ndarray | None], Any]
+    ) -> Sensitive:
+        """function(rows, weights), still sensitive.
+
+        Args:
+            rows: what the door gave, or made of it row by row.
+            function: a sum over the rows, each times its weight (in units of 2^-20), or as they are
+                where the weights are None.
+        """
+        weights = self.weights()
+        if weights is None:
+            return rows.map(lambda array: function(array, None))
+        return Sensitive.joined([rows, weights], function)
 
     def prepare(
         self, test: CITest, *, key: jax.Array | None, accountant: Accountant | None = None

@@ -45,7 +45,7 @@ from jaxcd.privacy import (
     open_account,
 )
 from jaxcd.privacy.accountant import SIMULATED
-from jaxcd.privacy.budget import Accounting
+from jaxcd.privacy.budget import Accounting, Unit, counted_words
 from jaxcd.privacy.certificate import certificate_of, plain
 from jaxcd.privacy.conversion import epsilon_to_rho
 from jaxcd.privacy.gdp import epsilon_to_gdp_rho
@@ -95,19 +95,21 @@ class Plan:
         return self.smallest_margin <= USUAL_EFFECT * self.n_samples
 
     @classmethod
-    def of(cls, noise: float, n_samples: int, *, number: str) -> Plan:
+    def of(cls, noise: float, n_samples: int, *, number: str, unit: Unit = Unit.ROW) -> Plan:
         """Of a release.
 
         Args:
             noise: as above.
             n_samples: the number of rows.
             number: what a released number is, such as "cell".
+            unit: the budget's: whether n counts rows or people.
         """
+        counted = counted_words(unit)
         share = 3 * noise / n_samples
         seen = (
-            f"what is below {share:.2%} of the {n_samples:,} rows is noise"
+            f"what is below {share:.2%} of the {n_samples:,} {counted} is noise"
             if share < 1
-            else f"nothing in {n_samples:,} rows stands out of it"
+            else f"nothing in {n_samples:,} {counted} stands out of it"
         )
         words = f"Each {number} has noise of {noise:.3g} records; {seen}."
         return cls(noise, 3 * noise, n_samples, words)
@@ -127,6 +129,10 @@ class ReleaseKind(abc.ABC):
     """Whether its noise is Gaussian at any budget, so that delta must be positive."""
     is_pure: ClassVar[bool] = False
     """Whether it is made of pure events that add up to epsilon, whatever delta is."""
+    takes_people: ClassVar[bool] = False
+    """Whether all it computes are sums over rows that take weights (``door.summed``), with ranges
+    whose diameter is the sensitivity: then it is private for a person with several rows
+    (PRIVACY.md W).  Others are refused for a budget with that unit."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -188,8 +194,8 @@ class ReleaseKind(abc.ABC):
             DomainError: the columns are not of the kind that can be bought.
         """
         _check_arguments(data, budget, noise)
-        self.check(data.domain, data.n_samples)
-        door = Door(data, budget)
+        door = Door(data, budget, by_person=self.takes_people)
+        self.check(data.domain, door.n_samples)
         if self.needs_delta and isinstance(budget, Budget) and not budget.delta > 0:
             raise OptionError(
                 f"budget: {budget} has delta = 0, and Gaussian noise needs delta > 0; give one "
@@ -202,7 +208,8 @@ class ReleaseKind(abc.ABC):
             parts=(self,),
             pure=self.is_pure,
             analysis=f"release: {self.word}",
-            n_samples=data.n_samples,
+            n_samples=door.n_samples,
+            by_person=self.takes_people,
         )
         return self.buy(door, accountant)
 
@@ -282,7 +289,7 @@ class Release(StatisticsSource):
 
     Attributes:
         domain: the declared columns.
-        n_samples: the number of rows (public).
+        n_samples: the number of rows (public); of people where the cost's unit is a person.
         cost: the guarantee, that is the budget fixed in advance.
         spent: what the events charged add up to.
         charges: the ledger's rows, one an event; empty without privacy, and for files of version 1.
@@ -737,6 +744,7 @@ def _cost_to_json(cost: PrivacyCost) -> dict[str, Any]:
         "max_rows_per_person": cost.max_rows_per_person,
         "rho": cost.rho,
         **({"accounting": cost.accounting.value} if gaussian else {}),
+        **({"unit": cost.unit.value} if cost.unit is Unit.PERSON else {}),
     }
 
 
@@ -751,4 +759,5 @@ def _cost_from_json(entry: Mapping[str, Any]) -> PrivacyCost:
         int(entry.get("max_rows_per_person", 1)),
         None if entry.get("rho") is None else float(entry["rho"]),
         Accounting(entry.get("accounting", Accounting.ZCDP.value)),
+        Unit(entry.get("unit", Unit.ROW.value)),
     )

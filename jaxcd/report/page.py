@@ -85,6 +85,7 @@ def report_page(
         guarantee=guarantee,
         private=private,
         gaussian=guarantee.get("accounting") == "gaussian",
+        by_person=privacy.get("public", {}).get("counts") == "people",
         picture=base64.b64encode(picture).decode("ascii"),
         alone=[name for name in graph["names"] if name not in joined],
         confidence=confidence,

@@ -57,6 +57,7 @@ from jaxcd.data import Domain, Numeric
 from jaxcd.data.column_types import Column
 from jaxcd.errors import DataError, OptionError
 from jaxcd.ops.moments import contrast_basis
+from jaxcd.ops.people import RECORD
 from jaxcd.ops.tilted_moments import ExactSum, conversion_error, pack, unpack
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Sensitive, gaussian, split
 from jaxcd.privacy.claims import GuaranteeClaim
@@ -181,6 +182,7 @@ class Features(ReleaseKind):
         "covariances of features, and the graph of the highest score of additive models"
     )
     needs_delta: ClassVar[bool] = True
+    takes_people: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.n_features is not None:
@@ -254,7 +256,7 @@ class Features(ReleaseKind):
         sizes = [size for size in kind.sizes(domain) if size > 0]
         # Features of length one: the variance of each is one over their number.
         noise = kind.noise(domain, rho=rho) * sum(sizes) / max(len(sizes), 1)
-        return Plan.of(noise, n_samples, number="correlation of two features")
+        return Plan.of(noise, n_samples, number="correlation of two features", unit=budget.unit)
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedFeatures:
         """Rank maps of the numeric columns, and then the moments of the features."""
@@ -405,10 +407,18 @@ def _spread(column: Column, values: np.ndarray) -> np.ndarray:
     return values
 
 
-def feature_moments(vectors: Sequence[np.ndarray], *, anchor: float) -> np.ndarray:
-    """The sum over rows of f f^T, float64 (1 + D, 1 + D), of features (n, r_j) that are rounded to
-    multiples of 2^-15 first; exact but for the conversion to double precision and the anchor's
-    factor."""
+def feature_moments(
+    vectors: Sequence[np.ndarray], weights: np.ndarray | None = None, *, anchor: float
+) -> np.ndarray:
+    """The sum over rows of f f^T, float64 (1 + D, 1 + D), of features (rows, r_j) that are rounded
+    to multiples of 2^-15 first; exact but for the conversion to double precision and the anchor's
+    factor.
+
+    Args:
+        vectors: the features of each column.
+        weights: of the rows, in units of 2^-20 (:mod:`jaxcd.ops.people`); None counts each once.
+        anchor: a.
+    """
     n = len(vectors[0])
     total = ExactSum((1 + sum(v.shape[1] for v in vectors),) * 2)
     for start in range(0, n, _BLOCK):
@@ -416,8 +426,8 @@ def feature_moments(vectors: Sequence[np.ndarray], *, anchor: float) -> np.ndarr
             [np.ones((min(_BLOCK, n - start), 1)), *(v[start : start + _BLOCK] for v in vectors)]
         )
         steps = np.rint(block / _GRID)
-        total.add(steps.T @ steps)
-    moments = total.value() * _GRID**2
+        total.add_products(steps, None if weights is None else weights[start : start + _BLOCK])
+    moments = total.value() * (_GRID**2 if weights is None else _GRID**2 * RECORD)
     moments[0] *= anchor
     moments[:, 0] *= anchor
     return moments
@@ -433,10 +443,18 @@ def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFe
         map_rho, rho = split(total, options.shares(domain)) if numeric else (0.0, total)
     options = options.chosen(domain, n, rho=rho)
     n_features = options.n_features or 2
-    vectors = dict.fromkeys(domain.names, Sensitive(np.zeros((n, 0)), open_to_all=True))
+    vectors: dict[str, Sensitive] = {}
     if numeric:
         columns = [door.values([name]).map(partial(_spread, domain[name])) for name in numeric]
-        maps = release_rank_maps(columns, accountant, rho=map_rho, log_range=_LOG_RANGE)
+        units = door.weights()
+        maps = release_rank_maps(
+            columns,
+            accountant,
+            rho=map_rho,
+            log_range=_LOG_RANGE,
+            n_samples=n,
+            weights=None if units is None else units.map(lambda whole: whole * RECORD),
+        )
 
         def features_of(place: int, column: np.ndarray) -> np.ndarray:
             ranks = maps.rank(place, column)
@@ -446,15 +464,15 @@ def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFe
             vectors[name] = columns[place].map(partial(features_of, place))
     for place, name in enumerate(name for name in domain.names if name not in numeric):
         k = domain[name].cardinality or 1
-        if k > 1:
-            levels = contrast_basis(k) / math.sqrt(1 - 1 / k)
-            vectors[name] = door.codes()[:, place].map(levels.__getitem__)
+        levels = contrast_basis(k) / math.sqrt(1 - 1 / k) if k > 1 else np.zeros((1, 0))
+        vectors[name] = door.codes()[:, place].map(levels.__getitem__)
     sizes = options.sizes(domain)
     sensitivity = feature_sensitivity(sizes, anchor=options.anchor)
     noisy = gaussian(
         accountant,
-        Sensitive.joined(
-            list(vectors.values()), lambda *v: pack(feature_moments(v, anchor=options.anchor))
+        door.summed(
+            Sensitive.joined([vectors[name] for name in domain.names], lambda *v: v),
+            lambda v, w: pack(feature_moments(v, w, anchor=options.anchor)),
         ),
         sensitivity=sensitivity,
         rho=rho,

@@ -19,6 +19,7 @@ import numpy as np
 
 from jaxcd.data import Numeric
 from jaxcd.data.column_types import Column
+from jaxcd.ops.people import RECORD, weighted_bincount
 from jaxcd.privacy import Accountant, gaussian
 from jaxcd.privacy.rounding import sqrt_up
 from jaxcd.queries import Door
@@ -36,27 +37,27 @@ def bought_units(
     """Rough centres and positive scales of all columns, float64 (p,) each, in the columns' units.
 
     Guarantee:
-        Relation: replace-one; n and declared bounds are public.  Sensitivity: sqrt(2 p) in L2, over
-        integers.  Event: ``ZCDPEvent(rho)``. Proof: module docstring,
-        :func:`jaxcd.privacy.gaussian`.
+        Relation: replace-one, of a row or of a person; n and declared bounds are public.
+        Sensitivity: sqrt(2 p) in L2, over integers (multiples of 2^-20 where rows have weights).
+        Event: ``ZCDPEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
     """
     domain, n_samples = door.domain, door.n_samples
     edges = [_edges(domain[name]) for name in domain.names]
 
-    def counted(values: np.ndarray) -> np.ndarray:
+    def counted(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         # values beyond the ends fall into the last bins
         places = [
             np.searchsorted(cuts[1:-1], column, side="right")
             for cuts, column in zip(edges, values.T, strict=True)
         ]
-        return np.array([np.bincount(each, minlength=_BINS).astype(np.int64) for each in places])
+        return np.array([weighted_bincount(each, _BINS, weights) for each in places])
 
     noisy = gaussian(
         accountant,
-        door.values(domain.names).map(counted),
+        door.summed(door.values(domain.names), counted),
         sensitivity=sqrt_up(Fraction(2 * len(edges))),
         rho=rho,
-        grid=1.0,
+        grid=RECORD if door.by_person else 1.0,  # on which the counts lie
         label="centres and scales",
     )
     runs = [shortest_half(column, n_samples=n_samples) for column in noisy]

@@ -123,6 +123,7 @@ class SecondMoments(ReleaseKind):
     word: ClassVar[str] = "second-moments"
     title: ClassVar[str] = "second moments, and the graph of the highest Gaussian score"
     needs_delta: ClassVar[bool] = True
+    takes_people: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if (self.centres is None) != (self.scales is None):
@@ -187,7 +188,8 @@ class SecondMoments(ReleaseKind):
         variance = tilted.relative_variances(
             units, n_samples=n_samples, rate=rate, anchor=_ANCHOR, rho=rho
         )[1]
-        return Plan.of(n_samples * math.sqrt(variance), n_samples, number="entry")
+        noise = n_samples * math.sqrt(variance)
+        return Plan.of(noise, n_samples, number="entry", unit=budget.unit)
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedSecondMoments:
         """Centres and scales where they are not public, and then the rounds."""
@@ -383,18 +385,27 @@ class ReleasedSecondMoments(Release):
 
 
 def _moments(
-    rows: Sensitive, accountant: Accountant, *, p: int, rate: float, rho: float, label: str
+    door: Door,
+    rows: Sensitive,
+    accountant: Accountant,
+    *,
+    p: int,
+    rate: float,
+    rho: float,
+    label: str,
 ) -> tuple[np.ndarray, float]:
-    """Noisy tilted moments of the rows y, (n, p), and the standard deviation of their noise."""
+    """Noisy tilted moments of the rows y, (rows, p), and the standard deviation of their noise."""
     sensitivity = tilted.gram_sensitivity(rate=rate, anchor=_ANCHOR, n_columns=p)
     noisy = gaussian(
         accountant,
-        rows.map(lambda y: tilted.pack(tilted.gram(y, rate=rate, anchor=_ANCHOR))),
+        door.summed(
+            rows, lambda y, w: tilted.pack(tilted.gram(y, rate=rate, anchor=_ANCHOR, weights=w))
+        ),
         sensitivity=sensitivity,
         rho=rho,
-        # The rounding of y is the same in both data sets, for all rows but the replaced one, and
-        # the sum is exact.
-        pad=tilted.conversion_error(len(rows), sensitivity),
+        # The rounding of y is the same in both data sets, for all rows but the replaced ones, and
+        # the sum is exact; weights add up to n.
+        pad=tilted.conversion_error(door.n_samples, sensitivity),
         label=label,
     )
     return tilted.unpack(noisy, p + 1), 0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho)
@@ -433,7 +444,13 @@ def _bought(options: SecondMoments, door: Door, accountant: Accountant) -> Relea
         rate = tilted.best_rate(expected, n_samples=n, anchor=_ANCHOR, rho=rho)
         rows = units.map(partial(_in_frame, location=location, factor=factor))
         moments, sigma = _moments(
-            rows, accountant, p=p, rate=rate, rho=rho, label=f"tilted second moments, round {k}"
+            door,
+            rows,
+            accountant,
+            p=p,
+            rate=rate,
+            rho=rho,
+            label=f"tilted second moments, round {k}",
         )
         if k == len(rounds):
             break

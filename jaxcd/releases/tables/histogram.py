@@ -7,6 +7,10 @@ b = 2 / epsilon.
 Sensitivity. Replacing one row takes one from one cell and adds one to another, or changes nothing:
 the L1 sensitivity is 2, whatever the number of cells. Cells no row falls into get noise like any
 other: which cells are occupied is not public.
+
+*Several rows a person.*  Each row counts 1/k of its person, in whole units of 2^-20
+(:mod:`jaxcd.ops.people`); the counts and the noise are integers in these units, of L1 sensitivity 2
+* 2^20 when a person is replaced, and what is released is rounded to whole people afterwards.
 """
 
 from __future__ import annotations
@@ -25,7 +29,8 @@ from jaxcd.data import Domain
 from jaxcd.data.interventions import Interventions
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops.interactions import interaction, subsets
-from jaxcd.privacy import Accountant, Budget, PrivacyCost, laplace, noise_scale
+from jaxcd.ops.people import PERSON_UNITS, weighted_bincount
+from jaxcd.privacy import Accountant, Budget, PrivacyCost, Unit, laplace, noise_scale
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.privacy.mechanisms import integer_sensitivity
 from jaxcd.queries import Door
@@ -69,12 +74,13 @@ class Histogram(ReleaseKind):
         OptionError: it is not a whole number from 1.
 
     Guarantee:
-        Relation: replace-one; n, the declared levels and the options are public. Sensitivity: L1 2
-        over all cells together, in exact integers. Event: ``PureEvent(epsilon)`` with the budget's
-        epsilon (delta is not used), the only one, fixed before the data is read. Proof: one
-        replaced row moves one count down and one up by 1, so the probabilities of any y,
-        proportional to exp(-|y - N|_1 / b) with b >= 2 / epsilon, differ by a factor of at most
-        exp(2 / b) <= exp(epsilon) (:func:`jaxcd.privacy.laplace`).
+        Relation: replace-one, of a row or (``unit="person"``) of a person with all of their rows;
+        n, the declared levels and the options are public. Sensitivity: L1 2 over all cells
+        together, in exact integers (of 2^-20 of a person: PRIVACY.md W). Event:
+        ``PureEvent(epsilon)`` with the budget's epsilon (delta is not used), the only one, fixed
+        before the data is read. Proof: one replaced row moves one count down and one up by 1, so
+        the probabilities of any y, proportional to exp(-|y - N|_1 / b) with b >= 2 / epsilon,
+        differ by a factor of at most exp(2 / b) <= exp(epsilon) (:func:`jaxcd.privacy.laplace`).
 
     Source:
         Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009 for integers.
@@ -101,6 +107,7 @@ class Histogram(ReleaseKind):
     word: ClassVar[str] = "histogram"
     title: ClassVar[str] = "joint histogram, and the graph of the highest exact score"
     is_pure: ClassVar[bool] = True
+    takes_people: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not is_whole(self.max_cells, 1):
@@ -135,7 +142,10 @@ class Histogram(ReleaseKind):
         """The noise on a cell, sqrt(2) 2 / epsilon."""
         self.check(domain, n_samples)
         return Plan.of(
-            math.sqrt(2) * HISTOGRAM_SENSITIVITY / budget.epsilon, n_samples, number="cell"
+            math.sqrt(2) * HISTOGRAM_SENSITIVITY / budget.epsilon,
+            n_samples,
+            number="cell",
+            unit=budget.unit,
         )
 
     def buy(self, door: Door, accountant: Accountant) -> ReleasedHistogram:
@@ -143,29 +153,32 @@ class Histogram(ReleaseKind):
         shape = tuple(cardinality or 1 for cardinality in door.domain.cardinalities)
         n_cells = math.prod(shape)
 
-        def counted(codes: np.ndarray) -> np.ndarray:
+        # counts are whole numbers of rows, or of parts of a person, and so is their noise
+        units = PERSON_UNITS if door.by_person else 1
+
+        def counted(codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
             cells = np.ravel_multi_index(tuple(codes.T), shape)
-            return np.bincount(cells, minlength=n_cells).astype(np.int64)
+            counts = weighted_bincount(cells, n_cells, weights)
+            return (counts * units).astype(np.int64)
 
         epsilon = accountant.ledger.epsilon_limit
-        # counts are whole numbers, and so is their noise
-        grid = 1.0
+        grid, sensitivity = 1.0, HISTOGRAM_SENSITIVITY * units
         noisy = laplace(
             accountant,
-            door.codes().map(counted),
-            sensitivity=HISTOGRAM_SENSITIVITY,
+            door.summed(door.codes(), counted),
+            sensitivity=sensitivity,
             epsilon=epsilon,
             grid=grid,
-            label="joint histogram",
+            label="joint histogram, in 2^-20 of a person" if door.by_person else "joint histogram",
         )
         bound = integer_sensitivity(
-            HISTOGRAM_SENSITIVITY, grid=grid, dimension=n_cells, norm=1, integral=True
+            sensitivity, grid=grid, dimension=n_cells, norm=1, integral=True
         )
         return ReleasedHistogram(
             domain=door.domain,
             n_samples=door.n_samples,
-            values=noisy.astype(np.int64).reshape(shape),
-            scale=noise_scale(bound, epsilon),
+            values=np.rint(noisy / units).astype(np.int64).reshape(shape),
+            scale=noise_scale(bound, epsilon) / units,
             bought=self,
             **paid(accountant),
         )
@@ -226,6 +239,8 @@ class ReleasedHistogram(Release):
         """The variance of the noise on each cell, in squared records."""
         if self.scale == 0:
             return 0.0
+        if self.cost.unit is Unit.PERSON:  # fine noise, rounded to whole people
+            return 2 * self.scale**2 + 1 / 12
         # 2 q / (1 - q)^2
         return 0.5 / math.sinh(0.5 / self.scale) ** 2 if self.scale > 1e-3 else 0.0
 

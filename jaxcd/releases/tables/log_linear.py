@@ -136,6 +136,7 @@ class LogLinear(InteractionsKind):
     least_cell: float = 10.0
     knowledge: Knowledge | None = None
     word: ClassVar[str] = "log-linear"
+    takes_people: ClassVar[bool] = True
     title: ClassVar[str] = "tables of pairs, a log-linear model, and the graph of its highest score"
 
     def __post_init__(self) -> None:

@@ -8,12 +8,15 @@ import enum
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
 from jaxcd.ops import contingency, moments
 from jaxcd.ops.interactions import interaction, interactions, subsets
+from jaxcd.ops.people import weighted_sets
 from jaxcd.privacy import (
     VECTOR_GRID,
     Accountant,
@@ -31,6 +34,7 @@ from jaxcd.releases.tables import marginal_screen as screen
 __all__ = ["MarginalsNoise", "Purchase", "interactions_sensitivity", "pairs_sensitivity"]
 
 Columns = tuple[int, ...]
+Counting: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 class MarginalsNoise(enum.Enum):
@@ -89,12 +93,20 @@ class Purchase:
         self._accountant = accountant
         self.law = law
         self.cardinalities = tuple(k or 1 for k in door.domain.cardinalities)
-        self._masks = door.codes().map(
-            lambda codes: contingency.pack_levels(codes, self.cardinalities)
-        )
+        self._counts = door.summed(door.codes(), self._counting)
         self.n_samples = door.n_samples
         self.interactions: dict[Columns, np.ndarray] = {}
         self.variances: dict[Columns, float] = {}
+
+    def _counting(self, codes: np.ndarray, weights: np.ndarray | None) -> Counting:
+        """Joint counts of sets of columns of the same cardinalities, in records; exact, and adding
+        up to n: each row counts once, or its weight.
+        """
+        if weights is None:
+            return partial(
+                contingency.count_sets, contingency.pack_levels(codes, self.cardinalities)
+            )
+        return partial(weighted_sets, codes, self.cardinalities, weights=weights)
 
     @staticmethod
     def open(
@@ -112,7 +124,7 @@ class Purchase:
 
     def _exact(
         self,
-        masks: contingency.LevelMasks,
+        count: Counting,
         weights: Mapping[Columns, float],
         sets: Sequence[Columns],
         tables: frozenset[Columns],
@@ -125,7 +137,7 @@ class Purchase:
             alike[tuple(self.cardinalities[j] for j in s), s in tables].append(s)
         found: dict[Columns, np.ndarray] = {}
         for (_, counted), members in alike.items():
-            counts = contingency.count_sets(masks, np.array(members))
+            counts = count(np.array(members))
             found.update(zip(members, counts if counted else interactions(counts), strict=True))
         return np.concatenate([(found[s] * weights[s]).ravel() for s in sets])
 
@@ -157,11 +169,11 @@ class Purchase:
             return
         shapes = [tuple(self.cardinalities[j] - (s not in tables) for j in s) for s in sets]
         noisy, variance = self._noisy(
-            self._masks.map(lambda masks: self._exact(masks, weights, sets, tables)),
+            self._counts.map(lambda count: self._exact(count, weights, sets, tables)),
             sensitivity,
             price,
-            # An entry is a sum of integers that add up to n, each with a product of numbers below 1
-            # as its factor.
+            # An entry is a sum of exact counts that add up to n, each with a product of numbers
+            # below 1 as its factor.
             self.n_samples
             * 2.0**-48
             * max(weights.values())

@@ -144,6 +144,7 @@ class Marginals(InteractionsKind):
     inflation_cap: float = 10.0
     knowledge: Knowledge | None = None
     word: ClassVar[str] = "marginals"
+    takes_people: ClassVar[bool] = True
     title: ClassVar[str] = "marginal tables, and the graph of the highest set score"
 
     def __post_init__(self) -> None:

@@ -142,7 +142,7 @@ class InteractionsKind(ReleaseKind):
                 (weight for columns, weight in weights.items() if len(columns) == 2), default=1.0
             )
             noise = math.sqrt(2) * sensitivity / (share * ledger.remaining_epsilon * least)
-        return Plan.of(noise, n_samples, number="number of a pair")
+        return Plan.of(noise, n_samples, number="number of a pair", unit=budget.unit)
 
 
 @dataclass(frozen=True, eq=False)
