@@ -78,6 +78,7 @@ def test_links_and_paths_exist() -> None:
             "priv_pc",
             "frontier",
             "releases",
+            "people",
             "robustness",
             "run_time",
             "private_nonlinear",
