@@ -79,6 +79,7 @@ def test_links_and_paths_exist() -> None:
             "frontier",
             "releases",
             "knowledge",
+            "people",
             "robustness",
             "run_time",
             "private_nonlinear",

@@ -129,6 +129,7 @@ def kind_of_release(domain: Domain) -> ReleaseKind:
         return (
             SecondMoments()
             if all(isinstance(column, Numeric) for column in domain.columns.values())
+            and not domain.has_missing
             else Features()
         )
     small = n_cells(domain) <= Histogram().max_cells and domain.n_columns <= _MOST_COLUMNS

@@ -171,10 +171,14 @@ def recommend(
         if mixed:
             return _release(Features(), (no_noise, _TAKES_BOTH), (_no_tests(domain),), None)
         return _tests(choose(domain, budget=budget), (no_noise,), ())
+    # Tests on rows have no place for a number that is missing; features of it are zero.
+    holes = any(
+        column.missing is not None for column in domain.columns.values() if not column.is_discrete
+    )
     all_linear = linear and all(isinstance(each, Numeric) for each in domain.columns.values())
     if domain.is_discrete:
         found = _discrete(domain, n_samples, budget)
-    elif budget.delta > 0 and (mixed or (budget.unit is Unit.PERSON and not all_linear)):
+    elif budget.delta > 0 and (mixed or holes or (budget.unit is Unit.PERSON and not all_linear)):
         found = _mixed(domain, n_samples, budget)
     elif budget.unit is Unit.PERSON:
         found = _linear_by_person(domain, n_samples, budget)
@@ -313,18 +317,24 @@ _TAKES_BOTH = (
 )
 
 
+_ROWS_ONLY_IN_SUMS = (
+    "Numbers that may be missing, and people with several rows, have a place in sums over rows, "
+    "such as covariances of features, and none in tests on rows."
+)
+
+
 def _mixed(domain: Domain, n_samples: int, budget: Budget) -> Recommendation:
     kind = Features()
     kind.check(domain, n_samples)
+    beside = nominal_beside_numeric(domain) is not None
+    reason = _TAKES_BOTH if beside else _ROWS_ONLY_IN_SUMS
     planned = plan_release(domain, n_samples, kind=kind, budget=budget)
     # More features are chosen where there is less noise, so that the noise on a correlation of the
     # chosen ones says less.
     hidden = plan_release(
         domain, n_samples, kind=replace(kind, n_features=2), budget=budget
     ).smallest_share
-    return _release(
-        kind, (_TAKES_BOTH, planned.words), (_no_tests(domain),), _noisy(Features, hidden)
-    )
+    return _release(kind, (reason, planned.words), (_no_tests(domain),), _noisy(Features, hidden))
 
 
 def _no_tests(domain: Domain) -> Alternative:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxcd.data.columns import RawColumn, encode, infer_columns, is_missing
-from jaxcd.data.domain import Domain, Numeric, describe
+from jaxcd.data.domain import Domain, Numeric, describe, observed_domain
 from jaxcd.data.missing import Missing
 from jaxcd.errors import DataError, DomainError
 
@@ -320,10 +320,7 @@ class Dataset:
         wanted = tuple(names)
         known = ~np.logical_or.reduce([self.is_missing(name) for name in wanted])
         part = self.select(wanted).where(known)
-        domain = Domain(
-            {name: dataclasses.replace(self.domain[name], missing=None) for name in wanted},
-            declared=self.domain.declared,
-        )
+        domain = observed_domain(self.domain.select(wanted), [True] * len(wanted))
         return Dataset(domain, part.discrete, part.numeric, None, part.people)
 
     # Rearranging

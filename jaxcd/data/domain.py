@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -345,6 +345,15 @@ def _checked_interventions(domain: Domain) -> Mapping[str, Mapping[Level, tuple[
                 )
         checked[name] = MappingProxyType(found)
     return MappingProxyType(checked)
+
+
+def observed_domain(domain: Domain, left_out: Sequence[bool]) -> Domain:
+    """The domain in which the columns that are marked cannot be missing."""
+    columns = {
+        name: replace(column, missing=None) if left else column
+        for (name, column), left in zip(domain.columns.items(), left_out, strict=True)
+    }
+    return Domain(columns, declared=domain.declared, interventions=domain.interventions)
 
 
 def describe(domain: Domain) -> str:

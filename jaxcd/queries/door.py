@@ -152,6 +152,10 @@ class Door:
         rows = self._rows
         return self.wrapped(np.column_stack([rows.values(name) for name in names]))
 
+    def is_missing(self, name: str) -> Sensitive:
+        """Which cells of a column are missing, bool (n_samples,)."""
+        return self.wrapped(self._rows.is_missing(name))
+
     def weights(self) -> Sensitive | None:
         """The weight of each row in units of 2^-20, int64; None where every row counts once."""
         if not self.by_person:

@@ -155,3 +155,19 @@ def test_a_budget_without_delta_is_refused_before_a_charge():
             budget=Budget(1.0),
             key=None,
         )
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.floats(-50, 50)), min_size=2, max_size=8),
+    st.one_of(st.none(), st.floats(-50, 50)),
+    st.integers(1, 6),
+)
+@settings(max_examples=200, deadline=None)
+def test_a_cell_that_is_lost_or_found_moves_the_differences_no_further(rows, other, n_levels):
+    values = np.array([math.nan if cell is None else cell for cell in rows])
+    changed = values.copy()
+    changed[0] = math.nan if other is None else other
+    moved = _differences(values, 8.0, n_levels, may_miss=True) - _differences(
+        changed, 8.0, n_levels, may_miss=True
+    )
+    assert np.linalg.norm(moved) <= rank_map_sensitivity(1, n_levels, n_missing=1) + 1e-12

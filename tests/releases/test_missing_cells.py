@@ -182,3 +182,100 @@ def test_confidence_draws_missing_cells_again() -> None:
     found = jaxcd.search(bought)
     sure = jaxcd.edge_confidence(bought, found, n_draws=3, seed=1)
     assert sure is not None
+
+
+def _mixed_table(n: int, rate: float, seed: int) -> jaxcd.Dataset:
+    """group -> dose -> age, and noise apart; cells missing completely at random."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(3, size=n)
+    dose = group + rng.normal(size=n)
+    age = dose + rng.normal(size=n)
+    apart = rng.normal(size=n)
+    rows = np.column_stack([group, dose, age, apart]).astype(object)
+    rows[rng.random(rows.shape) < rate] = None
+    domain = jaxcd.Domain(
+        {
+            "group": jaxcd.Categorical((0, 1, 2), missing=True),
+            "dose": jaxcd.Numeric(-6, 9, missing=True),
+            "age": jaxcd.Numeric(-9, 12, missing=True),
+            "apart": jaxcd.Numeric(-6, 6, missing=True),
+        }
+    )
+    return jaxcd.Dataset.from_array(rows, domain=domain)
+
+
+@pytest.mark.parametrize("budget", [jaxcd.NO_PRIVACY, jaxcd.Budget(1.0, 1e-6)], ids=str)
+def test_features_of_missing_cells_are_zero_and_counted_out(budget) -> None:
+    noise = jaxcd.SimulatedNoise(jax.random.key(0))
+    data = _mixed_table(20_000, 0.3, 0)
+    bought = jaxcd.release(data, jaxcd.Features(), budget=budget, noise=noise)
+    assert bought.sizes[0] == 2
+    counted = bought.counted
+    assert counted.n_samples == pytest.approx(0.49 * 20_000, rel=0.05)
+    whole = jaxcd.release(
+        _mixed_table(20_000, 0.0, 0), jaxcd.Features(), budget=jaxcd.NO_PRIVACY, noise=noise
+    )
+    r = min(bought.sizes[1], whole.sizes[1])
+    for a, b in ((1, 2), (1, 3), (2, 3)):
+        found = counted.covariance[np.ix_(bought.blocks[a][:2], bought.blocks[b][:2])]
+        if bought.sizes == whole.sizes and r:
+            truth = whole.covariance[np.ix_(whole.blocks[a][:2], whole.blocks[b][:2])]
+            assert np.abs(found - truth).max() < 0.05
+    graph = jaxcd.search(bought).graph
+    assert graph.adjacent("group", "dose") and graph.adjacent("dose", "age")
+    assert not any(graph.adjacent("apart", name) for name in ("group", "dose", "age"))
+    assert not graph.adjacent("group", "age")
+
+
+def test_a_row_of_missing_cells_moves_the_features_no_further() -> None:
+    """The packed moments of a row with missing cells are within the sensitivity of any other."""
+    from jaxcd.ops.tilted_moments import pack
+    from jaxcd.releases.features.feature_covariances import feature_moments, feature_sensitivity
+
+    rng = np.random.default_rng(0)
+    sizes, largest = (2, 3), 0.0
+    for _ in range(300):
+        rows = []
+        for size in sizes:
+            vectors = rng.normal(size=(2, size))
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+            vectors *= rng.random((2, 1)) < 0.7
+            rows.append(vectors)
+        one, two = (
+            pack(feature_moments([vectors[i : i + 1] for vectors in rows], anchor=0.5))
+            for i in (0, 1)
+        )
+        largest = max(largest, float(np.linalg.norm(one - two)))
+    assert 0.5 * 2.25 < largest <= feature_sensitivity(sizes, anchor=0.5)
+
+
+def test_what_has_no_place_for_missing_numbers_says_so() -> None:
+    data = _mixed_table(1_000, 0.1, 0).select(("dose", "age"))
+    with pytest.raises(jaxcd.errors.DomainError, match="missing cells"):
+        jaxcd.release(data, jaxcd.SecondMoments(), budget=jaxcd.NO_PRIVACY)
+    advice = jaxcd.recommend(data.domain, 20_000, budget=jaxcd.Budget(1.0, 1e-6))
+    assert isinstance(advice.kind, jaxcd.Features)
+
+
+@pytest.mark.parametrize("reading", ["ignore", "level"])
+def test_every_door_takes_the_reading(reading) -> None:
+    data = holes(sample("cancer", 2_000), 0.1)
+    off = jaxcd.NO_PRIVACY
+    bought = jaxcd.release(data, jaxcd.Marginals(), budget=off)
+    plain = {"decider": jaxcd.Threshold(), "budget": off, "missing": reading}
+    for graph in (
+        jaxcd.search(bought, missing=reading).graph,
+        jaxcd.ges(data, budget=off, missing=reading).graph,
+        jaxcd.exact_search(data, budget=off, missing=reading).graph,
+        jaxcd.pc(data, test=jaxcd.ChiSquare(), **plain).graph,
+        jaxcd.fci(bought, test=jaxcd.ChiSquare(), **plain).graph,
+        jaxcd.mmhc(data, score=jaxcd.BIC(), budget=off, missing=reading).graph,
+    ):
+        assert graph.names == data.names
+    one, two = (
+        jaxcd.ges(data, budget=off, missing=reading).graph,
+        jaxcd.ges(data.reading(reading), budget=off).graph,
+    )
+    assert one == two
+    with pytest.raises(OptionError, match="no reading of missing cells"):
+        jaxcd.search(bought, missing="drop")

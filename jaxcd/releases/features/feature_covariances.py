@@ -22,6 +22,12 @@ constant 1, with the diagonal at full weight, have sqrt((p + 1)(p + 2)).)  Each 
 to a multiple of 2^-15, so that products are summed without error; a vector is then at most sqrt(r)
 2^-16 longer, which is counted.
 
+*Missing cells.*  A cell that is missing, in a column whose domain says that it may be, gives the
+vector zero.  Rows are then at most as long as before, and the bound above holds with "at most" in
+the place of "the same": (|f|^4 + |f'|^4) / 2 - (f . f')^2 <= (p + a^2)^2.  The trace of a column's
+block of the release is the number of rows that know it, from which scores and tests take sums as
+they would be of rows without missing cells (:attr:`ReleasedFeatures.counted`).
+
 *How many features.*  Two cosines tell a monotone relation from a bent one, more tell finer shapes;
 the sensitivity is the same, but the noise is shared by the variances too, which fall with r.
 Features of length one have variance 1 / r each on average, a symmetric matrix of D rows whose
@@ -53,8 +59,9 @@ import jax
 import numpy as np
 
 from jaxcd.checks import check_number, check_whole
-from jaxcd.data import Domain, Numeric
+from jaxcd.data import Domain, Missing, Numeric
 from jaxcd.data.column_types import Column
+from jaxcd.data.domain import observed_domain
 from jaxcd.errors import DataError, OptionError
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.people import RECORD
@@ -205,7 +212,12 @@ class Features(ReleaseKind):
         """The number of features of each column: ``n_features`` (2 where it is left to be chosen),
         or the number of levels less one.
         """
-        return tuple((self.n_features or 2) if k is None else k - 1 for k in domain.cardinalities)
+        return tuple(
+            (self.n_features or 2)
+            if column.cardinality is None
+            else column.cardinality - (column.missing is not None) - 1
+            for column in domain.columns.values()
+        )
 
     def noise(self, domain: Domain, *, rho: float) -> float:
         """The standard deviation of the noise on a sum of products of two features.  rho: what buys
@@ -342,9 +354,50 @@ class ReleasedFeatures(Release):
         """
         return self.moments[1:, 1:] / self.n_samples - np.outer(self.means, self.means)
 
+    @cached_property
+    def counted(self) -> ReleasedFeatures:
+        """What scores and tests count in: this release, or, where missing cells are left out, its
+        sums as they would be of n' rows without missing cells; post-processing.
+
+        With N_j the trace of column j's block, the rows that know it, a sum over pairs of columns
+        is multiplied with n' n / (N_j N_l), one over a single column with n' / N_j, and n' is the
+        median of N_j N_l / n: unbiased where cells are missing completely at random and
+        independently of each other.
+        """
+        domain = self.domain
+        may_miss = [column.missing is not None for column in domain.columns.values()]
+        if self.missing is not Missing.IGNORE or not any(may_miss):
+            return self
+        n, diagonal = float(self.n_samples), np.diag(self.moments)[1:]
+        known = np.array(
+            [
+                min(max(float(diagonal[block].sum()), 1.0), n) if may and block.size else n
+                for block, may in zip(self.blocks, may_miss, strict=True)
+            ]
+        )
+        pairs = (np.outer(known, known) / n)[np.triu_indices(len(known), 1)]
+        rows = max(2, round(float(np.median(pairs)))) if pairs.size else self.n_samples
+        per_feature = np.repeat(n / known, self.sizes)
+        factors = np.ones_like(self.moments) * (rows / n)
+        factors[1:, 1:] *= np.outer(per_feature, per_feature)
+        factors[0, 1:] *= per_feature
+        factors[1:, 0] *= per_feature
+        for block in self.blocks:
+            if block.size:
+                factors[np.ix_(block + 1, block + 1)] /= per_feature[block[0]]
+        return replace(
+            self,
+            domain=observed_domain(domain, tuple(may_miss)),
+            n_samples=rows,
+            moments=self.moments * factors,
+            sigma=self.sigma * float(np.sqrt(((rows / pairs) ** 2).mean() if pairs.size else 1.0)),
+        )
+
+    _depend_on_reading: ClassVar[tuple[str, ...]] = ("counted",)
+
     def tests(self) -> Tests:
         """Canonical correlations only."""
-        return feature_tests(self)
+        return feature_tests(self.counted)
 
     def scores(self) -> Scores:
         """BIC of jointly normal features."""
@@ -364,7 +417,7 @@ class ReleasedFeatures(Release):
         """The moments themselves are drawn anew: covariances of features determine no distribution
         of rows.
         """
-        model = fit_features(self, adjacency)
+        model = fit_features(self.counted, adjacency)
         return lambda key: model.again(key=key)
 
     def __repr__(self) -> str:
@@ -407,6 +460,16 @@ def _spread(column: Column, values: np.ndarray) -> np.ndarray:
     return values
 
 
+def _known_or_nan(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """The values, NaN where the cell is missing."""
+    return np.where(missing, np.nan, values)
+
+
+def _known_only(features: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """The features, zero where the cell is missing."""
+    return np.where(missing[:, None], 0.0, features)
+
+
 def feature_moments(
     vectors: Sequence[np.ndarray], weights: np.ndarray | None = None, *, anchor: float
 ) -> np.ndarray:
@@ -445,7 +508,13 @@ def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFe
     n_features = options.n_features or 2
     vectors: dict[str, Sensitive] = {}
     if numeric:
-        columns = [door.values([name]).map(partial(_spread, domain[name])) for name in numeric]
+        columns = [
+            Sensitive.joined(
+                [door.values([name]).map(partial(_spread, domain[name])), door.is_missing(name)],
+                _known_or_nan,
+            )
+            for name in numeric
+        ]
         units = door.weights()
         maps = release_rank_maps(
             columns,
@@ -453,6 +522,7 @@ def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFe
             rho=map_rho,
             log_range=_LOG_RANGE,
             n_samples=n,
+            may_miss=[domain[name].missing is not None for name in numeric],
             weights=None if units is None else units.map(lambda whole: whole * RECORD),
         )
 
@@ -461,12 +531,18 @@ def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFe
             return cosine_features(ranks, n_features=n_features, decay=options.decay)
 
         for place, name in enumerate(numeric):
-            vectors[name] = columns[place].map(partial(features_of, place))
-    for place, name in enumerate(name for name in domain.names if name not in numeric):
-        k = domain[name].cardinality or 1
-        levels = contrast_basis(k) / math.sqrt(1 - 1 / k) if k > 1 else np.zeros((1, 0))
-        vectors[name] = door.codes()[:, place].map(levels.__getitem__)
+            vectors[name] = Sensitive.joined(
+                [columns[place].map(partial(features_of, place)), door.is_missing(name)],
+                _known_only,
+            )
     sizes = options.sizes(domain)
+    of_column = dict(zip(domain.names, sizes, strict=True))
+    for place, name in enumerate(name for name in domain.names if name not in numeric):
+        k = of_column[name] + 1
+        levels = contrast_basis(k) / math.sqrt(1 - 1 / k) if k > 1 else np.zeros((1, 0))
+        # behind the levels the code of missing cells
+        levels = np.concatenate([levels, np.zeros((1, k - 1))])
+        vectors[name] = door.codes()[:, place].map(levels.__getitem__)
     sensitivity = feature_sensitivity(sizes, anchor=options.anchor)
     noisy = gaussian(
         accountant,

@@ -61,7 +61,7 @@ class FeatureScore(BatchedScore):
         max_parents: int = 4,
         n_candidates: int = 10,
     ) -> None:
-        bought: Any = check_kind(release, "features")
+        bought: Any = check_kind(release, "features").counted
         penalty = check_number("penalty", penalty, 0, ends="(]", cure="1 is the BIC's")
         check_count("n_candidates", n_candidates, minimum=1, cure="10 is usual")
         super().__init__(bought.names, max_parents=max_parents)
@@ -73,7 +73,7 @@ class FeatureScore(BatchedScore):
         }
         found = rare_levels(bought, effective_samples=_effective_samples(bought))
         self._rare = {
-            name: tuple(bought.domain[name].levels[v] for v in found[column])
+            name: tuple(bought.domain[name].label(v) for v in found[column])
             for column, name in enumerate(bought.names)
             if column in found
         }

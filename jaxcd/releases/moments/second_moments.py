@@ -161,6 +161,12 @@ class SecondMoments(ReleaseKind):
                 "discrete columns, or leave them out "
                 "with data.select(names)"
             )
+        holes = [name for name, column in domain.columns.items() if column.missing is not None]
+        if holes:
+            raise DomainError(
+                f"data: the columns {holes} may have missing cells, and second moments have no "
+                'place for them; use Features, or Marginals with "bins" in the domain'
+            )
         for argument, values in (("centres", self.centres), ("scales", self.scales)):
             if values is not None and set(values) != set(domain.names):
                 missing = [name for name in domain.names if name not in values]

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jaxcd.data import Domain
+from jaxcd.data.domain import observed_domain
 from jaxcd.ops.available_cases import AvailableTables
 from jaxcd.ops.interactions import cell_variance, interaction, table_of_interactions
 
-__all__ = ["AvailableInteractions", "available_interactions", "observed_domain"]
+__all__ = ["AvailableInteractions", "available_interactions"]
 
 Columns = tuple[int, ...]
 
@@ -43,15 +44,6 @@ class AvailableInteractions:
     interactions: dict[Columns, np.ndarray]
     variances: dict[Columns, float]
     price: Callable[[Columns], float]
-
-
-def observed_domain(domain: Domain, left_out: tuple[bool, ...]) -> Domain:
-    """The domain without the codes of missing cells that are left out."""
-    columns = {
-        name: replace(column, missing=None) if left else column
-        for (name, column), left in zip(domain.columns.items(), left_out, strict=True)
-    }
-    return Domain(columns, declared=domain.declared, interventions=domain.interventions)
 
 
 def available_interactions(release: Any, sets: Collection[Columns]) -> AvailableInteractions:
