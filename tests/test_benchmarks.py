@@ -25,6 +25,7 @@ from benchmarks import (
     kernel_peers,
     kernels,
     knowledge,
+    missing,
     pcd_figure1,
     pcd_figure2,
     priv_fci,
@@ -797,3 +798,18 @@ def test_tiers_of_a_true_graph_are_scored_against_one_truth(tmp_path: Path):
         tiers = knowledge.tiers_by_depth(dag)
         assert len(tiers.tiers) == 3 and not any(tiers.forbids(*arc) for arc in dag.edges)
         assert sorted(itertools.chain(*tiers.tiers)) == sorted(dag)
+
+
+def test_missing_cells_are_searched_in_both_readings(tmp_path: Path):
+    out = tmp_path / "missing.json"
+    missing.main(words_of("--quick", out))
+    rows = read(out)["results"]
+    assert [row["epsilon"] for row in rows] == ["none", "4"]
+    for row in rows:
+        assert row["known"] == 3_200
+        for name in ("ignore", "level", "complete"):
+            assert 0 <= row[f"arc_f1_{name}"] <= 1
+    holes = missing.with_holes(
+        jaxcd.networks.load("asia").sample(5_000, key=jax.random.key(0)), 0.4, 0
+    )
+    assert abs(float(np.mean(holes.is_missing("lung"))) - 0.4) < 0.03

@@ -7,6 +7,7 @@ stderr.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import os
@@ -29,6 +30,7 @@ from jaxcd.cli.searching import search
 from jaxcd.cli.shared import (
     AsJson,
     LedgerPath,
+    MissingReading,
     NoPrivacyFlag,
     SimulatedNoiseFlag,
     TotalAccounting,
@@ -204,6 +206,7 @@ def discover(
         Path | None,
         option("JSON file with tiers, forbidden and required edges: what is known before."),
     ] = None,
+    missing: MissingReading = "ignore",
     seed: Annotated[
         int, option("Seed of the network's sample and of simulated noise; secure noise has none.")
     ] = 0,
@@ -240,6 +243,7 @@ def discover(
     """Discover a causal graph in a table, or in a sample from a network."""
     from jaxcd.api import Algorithm
     from jaxcd.cli import options, paid, running, screen
+    from jaxcd.data import Missing
     from jaxcd.report import check_folder, write_report
 
     today = datetime.date.today().isoformat()  # before the data is read
@@ -284,7 +288,9 @@ def discover(
         clip=clip,
         hide=tuple(hide or ()),
     )
+    reading = Missing.of(missing)
     loaded = source.load(budget=budget, pag=asked.algorithm is Algorithm.FCI)
+    loaded = dataclasses.replace(loaded, data=loaded.data.reading(reading))
     plan = running.plan(loaded, asked, budget=budget, knowledge=known)
     noise, key = options.randomness(seed=seed, simulated=simulated_noise)
     talkative = not (as_json or quiet)
@@ -382,8 +388,6 @@ def guarantees(
     as_json: Annotated[bool, option("Print a JSON list and nothing else.", "--json")] = False,
 ) -> None:
     """List every mechanism and test: what it claims, and whether that is proved."""
-    import dataclasses
-
     import jaxcd
     from jaxcd.cli import screen
 

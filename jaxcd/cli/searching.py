@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from jaxcd.cli.shared import AsJson, argument, option
+from jaxcd.cli.shared import AsJson, MissingReading, argument, option
 from jaxcd.errors import DataError, OptionError
 
 __all__ = ["search"]
@@ -38,6 +38,7 @@ def search(
         Path | None,
         option("JSON file with tiers, forbidden and required edges: what is known before."),
     ] = None,
+    missing: MissingReading = "ignore",
     confidence: Annotated[
         int, option("Draws of a bootstrap that says how sure the edges are; 0 for none.")
     ] = 0,
@@ -49,6 +50,7 @@ def search(
     """Find a graph in a release: nothing more is spent, however often it is searched."""
     import jaxcd
     from jaxcd.cli import options, screen
+    from jaxcd.data import Missing
     from jaxcd.report import check_folder, write_report
 
     algorithm = algorithm.lower()
@@ -80,7 +82,7 @@ def search(
         raise OptionError("--force overwrites the folder of --out; give one")
     if out is not None:
         check_folder(out, force=force)
-    known = options.knowledge(knowledge)
+    known, reading = options.knowledge(knowledge), Missing.of(missing)
     if not release.is_file():
         raise DataError(f"file {str(release)!r} does not exist; check the path")
     bought = jaxcd.Release.load(release)
@@ -98,7 +100,7 @@ def search(
         words = f"{algorithm}, with {by_tests['test'].name}" if by_tests else algorithm
         screen.show_search(release, bought, words, knowledge)
     search_by: Any = {"score": jaxcd.search, "pc": jaxcd.pc, "fci": jaxcd.fci}[algorithm]
-    run = search_by(bought, knowledge=known, **by_tests)
+    run = search_by(bought, knowledge=known, missing=reading, **by_tests)
     if confidence:
         run = run.with_confidence(jaxcd.discovery.edge_confidence(bought, run, n_draws=confidence))
     if talkative:

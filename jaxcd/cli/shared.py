@@ -26,6 +26,13 @@ File = Annotated[Path, argument("Table: .csv, .csv.gz or .parquet.")]
 LedgerPath = Annotated[
     Path | None, option("Ledger file that the run is charged to as well (see `jaxcd ledger`).")
 ]
+MissingReading = Annotated[
+    str,
+    option(
+        "How missing cells are read that the domain declares: ignore (left out) or level (a level "
+        "of its own)."
+    ),
+]
 NoPrivacyFlag = Annotated[bool, option("Run without a budget.", "--no-privacy")]
 SimulatedNoiseFlag = Annotated[
     bool,
