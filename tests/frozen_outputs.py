@@ -318,9 +318,7 @@ def by_releases() -> Outputs:
             yield (
                 f"edge_confidence {name}",
                 lambda noisy=noisy: plain(
-                    jaxcd.edge_confidence(
-                        noisy, jaxcd.search(noisy), n_draws=2, calibrated=False
-                    ).adjacency
+                    jaxcd.edge_confidence(noisy, jaxcd.search(noisy), n_draws=2).adjacency
                 ),
             )
         for test, config in tests.items():

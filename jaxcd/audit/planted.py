@@ -188,8 +188,8 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "rank-maps",
         "privacy.rank_maps:rank_map_sensitivity",
-        "2 * (n_levels + 1)",
-        "(n_levels + 1)",
+        "Fraction(2 * (n_levels + 1)",
+        "Fraction((n_levels + 1)",
         "constants: rank maps",
     ),
     Bug(

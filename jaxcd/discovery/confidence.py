@@ -68,7 +68,7 @@ def edge_confidence(
     kind: ReleaseKind | None = None,
     search: Search | None = None,
     progress: Callable[[Step], None] = lambda step: None,
-    calibrated: bool = True,
+    calibrated: bool = False,
 ) -> EdgeConfidence:
     r"""How often the edges of a released graph would return, by a parametric bootstrap of release
     and search.
@@ -81,14 +81,15 @@ def edge_confidence(
        rows but the moments are drawn, as of jointly normal features
        (:mod:`jaxcd.releases.features.feature_models`).
     3. Shares: in how many draws i and j are adjacent, i -> j, j -> i, i - j.
-    4. The found graph was chosen for fitting the release, so its edges return more often in such
-       draws than in new data.  A map that was fitted on random truths turns shares into how often
-       edges return over new data and new noise (:mod:`jaxcd.discovery.recalibration`).
+    4. Where it is asked for: the found graph was chosen for fitting the release, so its edges
+       return more often in such draws than in new data.  A map that was fitted on random truths
+       turns shares into how often edges return over new data and new noise
+       (:mod:`jaxcd.discovery.recalibration`).
 
-    It is how often the same search would join the pair again, on new people with new noise: a
-    stability, no posterior.  Without step 4 it is the frequency if the found graph with its fitted
-    parameters were the truth.  The map is an average over truths and fits those like them:
-    :mod:`benchmarks.reliability` shows how well.  Pairs that the graph does not join have a
+    A share is the frequency if the found graph with its fitted parameters were the truth: a
+    stability, no posterior.  The map is an average over truths, and fits those like them;
+    :mod:`benchmarks.reliability` shows how well, and on too few edges between .5 and .95 to say
+    so there, which is why it has to be asked for.  Pairs that the graph does not join have a
     share too, which estimates how often the pipeline invents the edge (type I).  Nothing sensitive
     is touched: rows are drawn from released numbers, so the noise may be simulated.
 
@@ -102,7 +103,7 @@ def edge_confidence(
             none.
         search: how a release is searched; None reads search and options off ``run``.
         progress: is called with a Step before each draw.
-        calibrated: whether step 4 is done; never for other searches than the release's own, and for
+        calibrated: asks for step 4, which is done never for other searches than the release's own, and for
             kinds of release that no map was fitted for.
 
     Returns:
@@ -122,7 +123,7 @@ def edge_confidence(
         >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
         >>> bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise)
         >>> run = jaxcd.search(bought)
-        >>> shares = jaxcd.edge_confidence(bought, run, n_draws=4, calibrated=False)
+        >>> shares = jaxcd.edge_confidence(bought, run, n_draws=4)
         >>> shares.of("Smoker", "Cancer").adjacent
         1.0
     """

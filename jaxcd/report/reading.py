@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jaxcd.errors import DataError, FormatError, JaxcdError
 from jaxcd.graphs import MixedGraph
 from jaxcd.privacy import PrivacyCost, Relation
-from jaxcd.privacy.budget import Accounting
+from jaxcd.privacy.budget import Accounting, Unit
 from jaxcd.privacy.certificate import certificate_digest, plain
 from jaxcd.report.contents import graph_json
 
@@ -171,7 +171,11 @@ def _read(value: Any, level: Callable[..., Any] | None = None) -> Any:
 
 
 def _cost(parts: Mapping[str, Any]) -> PrivacyCost:
-    enums = {"relation": Relation(parts["relation"]), "accounting": Accounting(parts["accounting"])}
+    enums = {
+        "relation": Relation(parts["relation"]),
+        "accounting": Accounting(parts["accounting"]),
+        "unit": Unit(parts["unit"]),
+    }
     return PrivacyCost(**{**parts, **enums})
 
 

@@ -66,7 +66,7 @@ YES_NO = {"type": "categorical", "levels": ["no", "yes"]}
 VALID = [
     YES_NO,
     {**YES_NO, "other": "no", "missing": True, "ignore": False, "person": False},
-    {**YES_NO, "missing": [999, "unknown", None], "intervention": {"yes": "b", "no": ["b"]}},
+    {**YES_NO, "missing": [999, "unknown", None], "intervention": {"yes": ["b"]}},
     {**YES_NO, "missing": False, "other": None, "intervention": True, "reason": "why"},
     {"type": "ordinal", "levels": [1, 2.5, True], "missing": None}
     | {"levels": [0, 2.5, True], "intervention": False},

@@ -183,5 +183,5 @@ def test_malformed_options_are_named(options: dict):
 
 def test_data_of_another_type_is_refused():
     options = {"test": jaxcd.GTest(), **PLAIN}
-    for data in (np.zeros((5, 2)), "patients.csv", [[0, 1], [1, 0]]):
+    for data in (np.zeros((5, 2)), 3, [[0, 1], [1, 0]]):
         refused(JaxcdError, "data", jaxcd.pc, data, **options)

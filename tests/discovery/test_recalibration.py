@@ -81,7 +81,7 @@ def test_edge_confidence_says_what_its_numbers_are() -> None:
     bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=simulated(3))
     run = jaxcd.search(bought)
     raw = jaxcd.edge_confidence(bought, run, n_draws=4, calibrated=False)
-    mended = jaxcd.edge_confidence(bought, run, n_draws=4)
+    mended = jaxcd.edge_confidence(bought, run, n_draws=4, calibrated=True)
     np.testing.assert_allclose(
         mended.adjacency,
         recalibration.recalibrated(raw.adjacency, run.graph.adjacency, n_draws=4, kind="histogram"),
@@ -94,8 +94,10 @@ def test_edge_confidence_says_what_its_numbers_are() -> None:
         (raw.directed / np.where(joined, raw.adjacency, 1))[joined],
     )
     other = jaxcd.ges(bought)  # no map was fitted for other searches
-    assert jaxcd.edge_confidence(bought, other, n_draws=2).meaning == DRAWS_SENTENCE
-    given = jaxcd.edge_confidence(bought, run, n_draws=2, search=jaxcd.search)
+    assert (
+        jaxcd.edge_confidence(bought, other, n_draws=2, calibrated=True).meaning == DRAWS_SENTENCE
+    )
+    given = jaxcd.edge_confidence(bought, run, n_draws=2, search=jaxcd.search, calibrated=True)
     assert given.meaning == DRAWS_SENTENCE
 
 

@@ -376,7 +376,9 @@ class ReleasedFeatures(Release):
             ]
         )
         pairs = (np.outer(known, known) / n)[np.triu_indices(len(known), 1)]
-        rows = max(2, round(float(np.median(pairs)))) if pairs.size else self.n_samples
+        rows = round(float(np.median(pairs))) if pairs.size else self.n_samples
+        # Noise that drowns the counts must not leave fewer rows than a covariance needs.
+        rows = max(rows, min(self.n_samples, sum(self.sizes) + 2))
         per_feature = np.repeat(n / known, self.sizes)
         factors = np.ones_like(self.moments) * (rows / n)
         factors[1:, 1:] *= np.outer(per_feature, per_feature)
