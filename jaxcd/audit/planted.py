@@ -479,8 +479,8 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "marginals-pairs",
         "releases.tables.marginal_purchase:Purchase.buy_pairs",
-        "contrast_sensitivity(self.cardinalities, 1.0)",
-        "contrast_sensitivity(self.cardinalities, 0.5)",
+        "pairs_sensitivity(self.cardinalities, absent=absent)",
+        "0.5 * pairs_sensitivity(self.cardinalities, absent=absent)",
         "replay: release, Marginals, Gaussian",
     ),
     Bug(

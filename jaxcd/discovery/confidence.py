@@ -103,8 +103,8 @@ def edge_confidence(
             none.
         search: how a release is searched; None reads search and options off ``run``.
         progress: is called with a Step before each draw.
-        calibrated: asks for step 4, which is done never for other searches than the release's own, and for
-            kinds of release that no map was fitted for.
+        calibrated: asks for step 4, which is never done for other searches than the release's
+            own, nor for kinds of release that no map was fitted for.
 
     Returns:
         The shares; equal arguments give equal shares.
