@@ -580,8 +580,8 @@ def search(
         Alarm --> JohnCalls
         Alarm --> MaryCalls
         >>> known = jaxcd.Knowledge(forbidden=[("Burglary", "Alarm"), ("Alarm", "Burglary")])
-        >>> jaxcd.search(bought, knowledge=known).graph.neighbors("Burglary")
-        ()
+        >>> jaxcd.search(bought, knowledge=known).graph.adjacent("Burglary", "Alarm")
+        False
     """
     if not isinstance(bought, Release):
         raise OptionError(

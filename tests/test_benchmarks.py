@@ -802,7 +802,7 @@ def test_tiers_of_a_true_graph_are_scored_against_one_truth(tmp_path: Path):
 
 def test_missing_cells_are_searched_in_both_readings(tmp_path: Path):
     out = tmp_path / "missing.json"
-    missing.main(words_of("--quick", out))
+    missing.main(words_of("--quick --out", out))
     rows = read(out)["results"]
     assert [row["epsilon"] for row in rows] == ["none", "4"]
     for row in rows:

@@ -543,7 +543,7 @@ BUGS: tuple[Bug, ...] = (
         "bought-units-free",
         "releases.moments.bought_units:bought_units",
         "for column in noisy]",
-        f"for column in {_EXACT}(door.values(domain.names).map(counted))]",
+        f"for column in {_EXACT}(door.summed(door.values(domain.names), counted))]",
         "replay: release, SecondMoments, bought units",
     ),
     Bug(
