@@ -16,7 +16,7 @@ KNOWN = json.loads(PATH.read_text(encoding="utf-8"))
 
 def same(now: Any, before: Any) -> bool:
     if isinstance(now, float) or isinstance(before, float):
-        return isinstance(before, (int, float)) and now == pytest.approx(before, rel=1e-6, abs=1e-9)
+        return isinstance(before, (int, float)) and now == pytest.approx(before, rel=1e-5, abs=1e-9)
     if isinstance(now, list) and isinstance(before, list):
         return len(now) == len(before) and all(map(same, now, before))
     if isinstance(now, dict) and isinstance(before, dict):
