@@ -83,7 +83,8 @@ class PreparedAvailableCases(PreparedTest):
 
     def admissible(self, query: Query) -> bool:
         found = self._of(self._missing_in(query))
-        return found is not None and found[1].admissible(self._placed(query, found[0]))
+        # Fewer than two rows know the columns: they count as constants, independent of everything.
+        return found is None or found[1].admissible(self._placed(query, found[0]))
 
     def evaluate(
         self, bucket: frozenset[str], queries: Sequence[Query], *, alpha: float

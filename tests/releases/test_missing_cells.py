@@ -279,3 +279,11 @@ def test_every_door_takes_the_reading(reading) -> None:
     assert one == two
     with pytest.raises(OptionError, match="no reading of missing cells"):
         jaxcd.search(bought, missing="drop")
+
+
+def test_a_column_that_is_missing_everywhere_is_joined_to_nothing() -> None:
+    codes = np.array([[2, 0, 1], [2, 1, 0], [2, 0, 0], [2, 1, 1]] * 5, dtype=np.int32)
+    domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1), missing=True) for name in "abc"})
+    data = jaxcd.Dataset.from_codes(codes, domain=domain)
+    run = jaxcd.pc(data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY)
+    assert run.graph.n_edges == 0
