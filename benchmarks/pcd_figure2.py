@@ -7,15 +7,18 @@ privacy.
 Data: nonlinear models (``jaxcd.data.structural.nonlinear_sem``) on the DAGs of Cancer, Asia, Child
 and Alarm.  Run r of every row uses model r and data set r.  Precision, recall and F1 over arcs (an
 undirected edge is two) and over the skeleton, against the true CPDAG.  PCD's epsilon is that of
-each noisy answer; its total is what it adds up to afterwards, which proves nothing.
+each noisy answer; its total is what it adds up to afterwards, which proves nothing; without one it
+is PCD without noise ("Inf").  Both readings of lambda = 1 (:mod:`benchmarks.pcd_figure1`).  All
+prices of a run share its tests, so that its seconds are those of all of them together.
 
-PCD removes few edges by its conditional tests (lambda = 1 rejects true nulls) unless noise does, so
-its conditioning sets are limited to two columns, to one on more than eight variables; RCIT's to
-three.  ``--max-level`` sets all.
+With n lambda / 2 PCD removes few edges by its conditional tests (it rejects true nulls) unless
+noise does, so its conditioning sets are limited to two columns, to one on more than eight
+variables; RCIT's to three.  ``--max-level`` sets all.
 """
 
 from __future__ import annotations
 
+import math
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -30,37 +33,47 @@ from benchmarks import experiment as ex
 from benchmarks.sources import load_networks
 from jaxcd import metrics
 from jaxcd.data import structural
-from jaxcd.published.pcd import pcd
+from jaxcd.published.pcd import pcd_sweep
+from jaxcd.published.pcd_rcit import PublishedRCIT
 
 NETWORKS = ("cancer", "asia", "child", "alarm")
 SIZES = (1000, 2000, 4000, 8000)
-EPSILONS = (0.1, 1.0, 10.0)
+EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 RCIT_LEVEL = 3
 NON_PRIVATE = "PC, RCIT, no privacy"
-PUBLISHED = "PCD, published"
-Run = Callable[[jaxcd.Dataset, jax.Array], jaxcd.DiscoveryResult]
+#: the published methods, and what they add to the diagonal of the Gram matrix of Z
+PUBLISHED = {"PCD, n lambda / 2": None, "PCD, K + I": 1.0}
+Results = dict[float | None, jaxcd.DiscoveryResult]
 
 
-def non_private(max_level: int) -> Run:
-    """PC with the calibrated RCIT."""
+def searched(
+    test: jaxcd.citests.CITest, max_level: int, data: jaxcd.Dataset, key: jax.Array, **options: bool
+) -> jaxcd.DiscoveryResult:
+    """PC without privacy."""
+    decider = jaxcd.Threshold(alpha=0.05)
+    return jaxcd.pc(
+        data,
+        test=test,
+        decider=decider,
+        budget=jaxcd.NO_PRIVACY,
+        key=key,
+        max_level=max_level,
+        **options,
+    )
 
-    def run(data: jaxcd.Dataset, key: jax.Array) -> jaxcd.DiscoveryResult:
-        decider = jaxcd.Threshold(alpha=0.05)
-        return jaxcd.pc(
-            data,
-            test=jaxcd.RCIT(),
-            decider=decider,
-            budget=jaxcd.NO_PRIVACY,
-            key=key,
-            max_level=max_level,
-        )
 
-    return run
-
-
-def published(epsilon: float, max_level: int) -> Run:
-    """PCD at a price for each noisy answer."""
-    return lambda data, key: pcd(data, epsilon=epsilon, key=key, max_level=max_level)
+def published(
+    ridge: float | None,
+    epsilons: Sequence[float],
+    max_level: int,
+    data: jaxcd.Dataset,
+    key: jax.Array,
+) -> Results:
+    """PCD at every price, and without noise."""
+    test = PublishedRCIT(ridge=ridge)
+    found = pcd_sweep(data, epsilons=epsilons, key=key, max_level=max_level, ridge=ridge)
+    plain = searched(test, max_level, data, key, stable=False)
+    return {None: plain, **dict(zip(epsilons, found, strict=True))}
 
 
 def rows_of(
@@ -71,17 +84,17 @@ def rows_of(
     pcd_level: int,
 ) -> Iterator[ex.Job]:
     """Every row of one structure and size."""
-    methods: list[tuple[str, float | None, int, Callable[[int], Run]]] = [
-        (NON_PRIVATE, None, RCIT_LEVEL, non_private),
-        *(
-            (PUBLISHED, epsilon, pcd_level, partial(published, epsilon))
-            for epsilon in chosen.epsilon
-        ),
-    ]
-    for method, epsilon, usual, made in methods:
+
+    def rcit(level: int, sample: jaxcd.Dataset, key: jax.Array) -> Results:
+        return {None: searched(jaxcd.RCIT(), level, sample, key)}
+
+    methods: list[tuple[str, int, Callable[..., Results]]] = [(NON_PRIVATE, RCIT_LEVEL, rcit)]
+    for method, ridge in PUBLISHED.items():
+        methods.append((method, pcd_level, partial(published, ridge, chosen.epsilon)))
+    for method, usual, run in methods:
         level = usual if chosen.max_level is None else chosen.max_level
-        values = structure, data[0].n_samples, method, epsilon, level, chosen.runs
-        yield values, measure, made(level), data, truths
+        values = structure, data[0].n_samples, method, level, chosen.runs
+        yield values, measure, partial(run, level), data, truths
 
 
 def plot(rows: Sequence[ex.Row], path: Path) -> None:
@@ -103,14 +116,32 @@ def plot(rows: Sequence[ex.Row], path: Path) -> None:
 
 
 def measure(
-    run: Run, data: Sequence[jaxcd.Dataset], truths: Sequence[jaxcd.MixedGraph]
-) -> dict[str, Any]:
-    """All runs of a method.  Compilation is in the first run's time, so the median is given."""
+    run: Callable[[jaxcd.Dataset, jax.Array], Results],
+    data: Sequence[jaxcd.Dataset],
+    truths: Sequence[jaxcd.MixedGraph],
+) -> list[dict[str, Any]]:
+    """All runs of a method, a row a price.  Compilation is in the first run's time, so the median
+    is given.
+    """
     results, seconds = [], []
     for r, sample in enumerate(data):
         with ex.Clock() as clock:
             results.append(run(sample, ex.key(30_000, r)))
         seconds.append(clock.seconds)
+    return [
+        {
+            "epsilon": epsilon,
+            **summary([each[epsilon] for each in results], truths),
+            "seconds": median(seconds),
+        }
+        for epsilon in results[0]
+    ]
+
+
+def summary(
+    results: Sequence[jaxcd.DiscoveryResult], truths: Sequence[jaxcd.MixedGraph]
+) -> dict[str, Any]:
+    """Scores and what the runs say of themselves."""
     pairs = list(zip((result.graph for result in results), truths, strict=True))
     values: dict[str, list[float]] = {}
     for name, score in (("arc", metrics.arc_f1), ("skeleton", metrics.skeleton_f1)):
@@ -122,13 +153,12 @@ def measure(
         name: [result.info[name] for result in results if name in result.info]
         for name in ("n_tests", "n_noisy")
     }
+    total = ex.mean(result.cost.epsilon for result in results)
     return {
-        "n_samples": data[0].n_samples,
-        "total_epsilon": ex.mean(result.cost.epsilon for result in results),
+        "total_epsilon": total if math.isfinite(total) else None,
         "proven": False,
         **ex.means(values),
         **{name: ex.mean(several) if several else None for name, several in infos.items()},
-        "seconds": median(seconds),
     }
 
 
@@ -144,9 +174,9 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
             yield from rows_of(name, data, truths, chosen, 2 if len(dag) <= 8 else 1)
 
 
-KEY = ("structure", "n_samples", "method", "epsilon", "max_level", "n_runs")
+KEY = ("structure", "n_samples", "method", "max_level", "n_runs", "epsilon")
 COLUMNS = ex.columns_of(
-    "method; n=n_samples:d; epsilon:g",
+    "method; n=n_samples:d; epsilon:g|no noise",
     ex.Column("total ?", lambda row: None if row.epsilon is None else row.total_epsilon, ".3g"),
     "arcs P=arc_precision:.2f; R=arc_recall:.2f; F1 (se)=arc_f1+:.2f; "
     "skeleton P=skeleton_precision:.2f; R=skeleton_recall:.2f; F1=skeleton_f1:.2f; "

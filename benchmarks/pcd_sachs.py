@@ -6,25 +6,39 @@ log|raw] [--max-level L] [--out FILE]``
 The 853 cells of the condition without a targeted perturbation, 11 proteins, against the CPDAG of
 the 17 arcs that Sachs et al. learnt (a consensus, not a truth).  Runs differ in permutations and
 noise, not in data.  Values have heavy right tails, so their logarithm is taken unless
-``--scale raw``.
+``--scale raw``.  The Kendall curve: Priv-PC as published, on four equal bins of the instrument's
+scale (1 to 10^4, on the axis that ``--scale`` says), its epsilon that of a round.
 """
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
+import jax
 import networkx as nx
 import numpy as np
 import pandas as pd
 
 import jaxcd
 from benchmarks import experiment as ex
-from benchmarks.pcd_figure2 import COLUMNS, KEY, SETTINGS, rows_of
+from benchmarks.pcd_figure2 import (
+    COLUMNS,
+    EPSILONS,
+    KEY,
+    SETTINGS,
+    Results,
+    measure,
+    rows_of,
+    searched,
+)
+from jaxcd import local, published
 from jaxcd.graphs import dag_to_cpdag
 
-EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+KENDALL = "Priv-PC, published"
+BINS = 4
 DATA = Path("sachs", "sachs_cd3cd28_853.csv")
 EDGES = Path("sachs", "sachs_edges_17_bnlearn.csv")
 
@@ -43,11 +57,37 @@ def load(folder: Path, *, scale: str, n_rows: int | None) -> tuple[jaxcd.Dataset
     return jaxcd.Dataset.from_frame(frame, domain=domain), dag_to_cpdag(dag)
 
 
+def kendall(
+    epsilons: Sequence[float], max_level: int, data: jaxcd.Dataset, key: jax.Array
+) -> Results:
+    """Priv-PC as published at every price, and its test without noise."""
+    plain = searched(published.ConditionalTau(), max_level, data, key, stable=False)
+    noisy = {
+        epsilon: published.priv_pc(data, epsilon=epsilon, key=key, max_level=max_level)
+        for epsilon in epsilons
+    }
+    return {None: plain, **noisy}
+
+
+def in_bins(data: jaxcd.Dataset, *, scale: str) -> jaxcd.Dataset:
+    """Four equal bins of the instrument's scale."""
+    ends = (0.0, float(np.log(1e4))) if scale == "log" else (1.0, 1e4)
+    bounded = jaxcd.Domain({name: jaxcd.Numeric(*ends) for name in data.names})
+    rows = np.column_stack([data.values(name) for name in data.names])
+    return local.discretise_columns(
+        jaxcd.Dataset.from_array(rows, domain=bounded, clip=True), bins=BINS
+    )
+
+
 def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """The same data and truth in every run."""
     sample, truth = load(Path(chosen.data), scale=chosen.scale, n_rows=chosen.rows)
     data, truths = [sample] * chosen.runs, [truth] * chosen.runs
     yield from rows_of("sachs data", data, truths, chosen, 2)
+    level = 2 if chosen.max_level is None else chosen.max_level
+    cut = [in_bins(sample, scale=chosen.scale)] * chosen.runs
+    values = "sachs data", sample.n_samples, KENDALL, level, chosen.runs
+    yield values, measure, partial(kendall, chosen.epsilon, level), cut, truths
 
 
 def missing(chosen: Namespace) -> str | None:

@@ -4,14 +4,18 @@ at what total price.
 ``python -m benchmarks.priv_fci [--quick] [--networks N ...] [--runs R] [--epsilon E ...] [--out
 FILE]``
 
-Rows: FCI without privacy, the reference lines, and FCI with the deciders of the library at totals
-fixed in advance.  Run r of every row uses data set r of its case and noise r.  Columns: F1 of the
-skeleton, of edges with both marks and of directed edges against the true PAG; seconds a run, after
-compilation; the largest part of the total that a run used; and the share of runs that exhausted it.
-Below: the smallest total from which on a method stays within 0.02 of the reference, run times
-beside those published for Priv-FCI, and where FCI without privacy differs from the truth on Asia
-without ``smoke``, and why. Beside the JSON file: a figure, and a picture of an estimated beside the
-true PAG for every case.
+Rows: FCI without privacy, the reference lines; FCI with the deciders of the library at totals fixed
+in advance, and on a histogram that was bought at such a total, which costs nothing further; and
+Priv-FCI as published, whose epsilon is that of its slides' code and whose total is computed
+afterwards, which proves nothing.
+
+Run r of every row uses data set r of its case and noise r.  Columns: F1 of the skeleton, of edges
+with both marks and of directed edges against the true PAG; seconds a run, after compilation; the
+largest part of the total that a run used; and the share of runs that exhausted it.  Below: the
+smallest total from which on a method stays within 0.02 of the reference, run times beside those
+published for Priv-FCI, and where FCI without privacy differs from the truth on Asia without
+``smoke``, and why. Beside the JSON file: a figure, and a picture of an estimated beside the true
+PAG for every case.
 """
 
 from __future__ import annotations
@@ -31,7 +35,8 @@ import jaxcd
 from benchmarks import experiment as ex
 from benchmarks.fci_cases import CASES, Case
 from benchmarks.fci_faults import hidden_smoke, print_hidden_smoke
-from benchmarks.searches import DELTA, Run, by_tests
+from benchmarks.searches import DELTA, Run, by_release, by_tests
+from jaxcd import published
 from jaxcd.plotting import comparison_png
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -47,10 +52,11 @@ PUBLISHED_SECONDS = {"earthquake": 1.46, "cancer": 1.43, "asia": 4.59, "survey":
 
 @dataclass(frozen=True)
 class Method:
-    """One line of the table."""
+    """One line of the table.  published: its epsilon is no total."""
 
     label: str
     run: Run
+    published: bool = False
 
 
 def _without_privacy(test: jaxcd.citests.CITest, alpha: float) -> Method:
@@ -79,6 +85,11 @@ def _rounds(n_columns: int) -> int:
     return _pairs(n_columns) - (n_columns - 1)
 
 
+def _on_release(release: jaxcd.Release) -> jaxcd.DiscoveryResult:
+    """Chi-square with the noise of the release in its null."""
+    return jaxcd.fci(release, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(alpha=0.05))
+
+
 NON_PRIVATE = (
     _without_privacy(jaxcd.ChiSquare(), 0.05),
     _without_privacy(jaxcd.ChiSquare(), 0.01),
@@ -97,6 +108,15 @@ PRIVATE = (
     _private("SparseVector", lambda p: jaxcd.SparseVector(n_rounds=_rounds(p))),
     # Passes of the sieve that are not confirmed use up rounds too.
     _private("SieveAndExamine", lambda p: jaxcd.SieveAndExamine(n_rounds=_pairs(p))),
+    Method("Histogram, then FCI", by_release(jaxcd.Histogram(), search=_on_release)),
+)
+
+PUBLISHED = (
+    Method(
+        "Priv-FCI, published",
+        lambda data, epsilon, key: published.priv_fci(data, epsilon=epsilon or 1.0, key=key),
+        published=True,
+    ),
 )
 
 SCORES = {
@@ -131,14 +151,14 @@ def run_times(rows: Sequence[ex.Row]) -> list[dict[str, Any]]:
     time.
     """
     times = []
-    for network, published in PUBLISHED_SECONDS.items():
+    for network, stated in PUBLISHED_SECONDS.items():
         here = [row for row in rows if row.network == network and not row.hidden]
         if here:
             seconds = {
                 m.label: max(row.seconds for row in here if row.method == m.label)
-                for m in (*NON_PRIVATE, *PRIVATE)
+                for m in (*NON_PRIVATE, *PRIVATE, *PUBLISHED)
             }
-            times.append({"network": network, "published": published, "seconds": seconds})
+            times.append({"network": network, "published": stated, "seconds": seconds})
     return times
 
 
@@ -210,7 +230,7 @@ def measure(
         clocks.append(clock)
     spent = max(result.spent.epsilon for result in results)
     largest = max(spent, *(result.cost.epsilon for result in results))
-    if epsilon is not None and not largest <= epsilon:
+    if epsilon is not None and not method.published and not largest <= epsilon:
         raise AssertionError(
             f"{method.label} on {bench.case.label}: more than the total {epsilon:g} was spent"
         )
@@ -219,6 +239,10 @@ def measure(
         "hidden": list(bench.case.hidden),
         "largest_spent": None if epsilon is None else spent,
         "delta": None if epsilon is None else results[0].cost.delta,
+        "total_epsilon": (
+            None if epsilon is None else ex.mean(result.cost.epsilon for result in results)
+        ),
+        "proven": epsilon is not None and not method.published,
         **ex.means(ex.scores([result.graph for result in results], bench.truth, *SCORES)),
         "seconds": median(clock.seconds for clock in clocks),
         "longest_seconds": max(clock.seconds for clock in clocks),
@@ -234,7 +258,11 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
         if case.network not in chosen.networks:
             continue
         bench = Bench(case, chosen.rows, chosen.runs)
-        for methods, prices in ((NON_PRIVATE, [None]), (PRIVATE, chosen.epsilon)):
+        for methods, prices in (
+            (NON_PRIVATE, [None]),
+            (PRIVATE, chosen.epsilon),
+            (PUBLISHED, chosen.epsilon),
+        ):
             for method in methods:
                 for epsilon in prices:
                     values = (case.label, method.label, epsilon, chosen.runs)
@@ -264,10 +292,10 @@ def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[st
         if times
         else []
     )
-    published = {entry["network"]: entry["published"] for entry in times}
-    columns = [ex.Column("method"), *(ex.Column(name, name, ".3f") for name in published)]
+    stated = {entry["network"]: entry["published"] for entry in times}
+    columns = [ex.Column("method"), *(ex.Column(name, name, ".3f") for name in stated)]
     title = "seconds a run after compilation (published: Priv-FCI, Varici 2022, another machine)"
-    console.print(ex.table_of([{"method": "published", **published}, *lines], columns, title))
+    console.print(ex.table_of([{"method": "published", **stated}, *lines], columns, title))
     more = {"reached": entries, "run_times": times}
     if "asia" in chosen.networks:
         more["hidden_smoke"] = hidden_smoke(chosen.rows, seed=20221)
@@ -287,9 +315,10 @@ EXPERIMENT = ex.Experiment(
     KEY,
     jobs,
     columns=ex.columns_of(
-        "method; epsilon:g; spent=largest_spent:.3g; skeleton (se)=skeleton_f1+:.2f; "
-        "marks (se)=mark_f1+:.2f; directed (se)=orientation_f1+:.2f; seconds:.3f; "
-        "longest=longest_seconds:.2f; cpu=processor_seconds:.2f",
+        "method; epsilon:g; total=total_epsilon:.3g; spent=largest_spent:.3g; "
+        "skeleton (se)=skeleton_f1+:.2f; marks (se)=mark_f1+:.2f; "
+        "directed (se)=orientation_f1+:.2f; seconds:.3f; longest=longest_seconds:.2f; "
+        "cpu=processor_seconds:.2f",
         ex.Column("exhausted", lambda row: row.epsilon and row.exhausted, ".0%"),
     ),
     title=lambda row: f"{row.case}: means of {row.n_runs} runs\n{REASONS[row.case]}",

@@ -8,7 +8,9 @@ from jaxcd import citests as citests
 from jaxcd import data as data
 from jaxcd import decisions as decisions
 from jaxcd import discovery as discovery
+from jaxcd import effects as effects
 from jaxcd import errors as errors
+from jaxcd import federated as federated
 from jaxcd import graphs as graphs
 from jaxcd import local as local
 from jaxcd import metrics as metrics
@@ -21,7 +23,9 @@ from jaxcd.advice.planning import plan, plan_release
 from jaxcd.advice.recommending import recommend
 from jaxcd.api import Algorithm, ci_test, discover, release, search
 from jaxcd.citests import (
+    GCM,
     HSIC,
+    KCI,
     RCIT,
     BoundedRCIT,
     ChiSquare,
@@ -34,7 +38,17 @@ from jaxcd.citests import (
     Spearman,
     StratifiedRanks,
 )
-from jaxcd.data import Binned, Categorical, Dataset, Domain, Numeric, Ordinal, networks, read_csv
+from jaxcd.data import (
+    Binned,
+    Categorical,
+    Dataset,
+    Domain,
+    Numeric,
+    Ordinal,
+    Table,
+    networks,
+    read_csv,
+)
 from jaxcd.decisions import (
     ExponentialSelect,
     LevelwiseGaussian,
@@ -56,6 +70,8 @@ from jaxcd.discovery import (
     tree_pc,
 )
 from jaxcd.discovery.score.scored import order_mcmc
+from jaxcd.effects import effect, falsify
+from jaxcd.federated import federate
 from jaxcd.graphs import Knowledge, MixedGraph
 from jaxcd.guarantee_list import guarantees
 from jaxcd.pairwise import anm, cds, igci, reci
@@ -91,8 +107,10 @@ __all__ = [
     "ExponentialSelect",
     "Features",
     "FisherZ",
+    "GCM",
     "GTest",
     "HSIC",
+    "KCI",
     "Histogram",
     "KendallTau",
     "Knowledge",
@@ -117,14 +135,18 @@ __all__ = [
     "SparseVector",
     "Spearman",
     "StratifiedRanks",
+    "Table",
     "Threshold",
     "anm",
     "cds",
     "ci_test",
     "discover",
     "edge_confidence",
+    "effect",
     "exact_search",
+    "falsify",
     "fci",
+    "federate",
     "ges",
     "guarantees",
     "igci",

@@ -16,8 +16,9 @@ from jaxcd.advice.choosing import Algorithm, Choice, choose, kind_of_release
 from jaxcd.advice.recommending import recommend
 from jaxcd.checks import check_new_file, check_whole
 from jaxcd.citests import CITest, Query
-from jaxcd.data import Dataset, Domain, Missing
-from jaxcd.data.sources import Table, as_data
+from jaxcd.data import Dataset, Domain, Missing, Table
+from jaxcd.data.rows import Rows
+from jaxcd.data.sources import Tabular, as_data
 from jaxcd.decisions import Decider, Threshold, TreeOptions
 from jaxcd.decisions.rounds import equal_pure_events
 from jaxcd.discovery import (
@@ -128,7 +129,7 @@ def resolve(
 
 @keeps_what_is_paid
 def discover(
-    data: Dataset | Table,
+    data: Dataset | Table | Tabular,
     *,
     domain: Domain | str | Path | None = None,
     missing: Missing | str | None = None,
@@ -154,7 +155,8 @@ def discover(
 
     Args:
         data: a Dataset, with a declared domain where there is a budget; or a data frame, or the
-            path of a csv or parquet file.
+            path of a csv or parquet file; or a :class:`jaxcd.Table`, whose rows stay where they
+            are.
         domain: with a frame or a path, the declared type of every column (or the path of a domain
             file); None infers one, without privacy.
         missing: how missing cells are read, a :class:`jaxcd.data.Missing` or its name: "ignore"
@@ -219,10 +221,10 @@ def discover(
             "data: a release has been paid for, and there is nothing to choose; use "
             "jaxcd.search(data), or jaxcd.pc(data, test=...)"
         )
-    if not isinstance(data, Dataset):
+    if not isinstance(data, Rows):
         raise OptionError(
             f"data: a {type(data).__name__} is not a Dataset; make one with read_csv, from_frame "
-            "or from_array"
+            "or from_array, or a jaxcd.Table"
         )
     choice = resolve(
         data.domain,
@@ -343,7 +345,7 @@ class CITestResult(Certified):
 
 @keeps_what_is_paid
 def ci_test(
-    data: Dataset | Release | Table | None,
+    data: Dataset | Table | Release | Tabular | None,
     x: str,
     y: str,
     *,
@@ -477,15 +479,17 @@ def _facts(accountant: Accountant, session: Session) -> Mapping[str, Any]:
         domain=session.domain,
         n_samples=session.n_samples,
         n_variables=session.n_variables,
+        snapshot=session.snapshot,
     )
 
 
 @keeps_what_is_paid
 def release(
-    data: Dataset | Table,
+    data: Dataset | Table | Tabular,
     kind: ReleaseKind,
     *,
     domain: Domain | str | Path | None = None,
+    missing: Missing | str | None = None,
     budget: Budget | NoPrivacy,
     noise: NoiseSource | None = None,
     ledger: PrivacyFilter | None = None,
@@ -493,12 +497,15 @@ def release(
     """Buys noisy statistics of the data once; whatever is computed from them later is free.
 
     Args:
-        data: with a declared domain, or a data frame or path with ``domain``.
+        data: with a declared domain, or a data frame or path with ``domain``, or a
+            :class:`jaxcd.Table`.
         kind: ``Histogram()`` of all columns together (discrete, up to 4,096 cells), ``Marginals()``
             (discrete, many columns), ``SecondMoments()`` (numeric, linear) or ``Features()``
             (numeric or mixed, additive models).
         domain: with a frame or a path, the declared type of every column (or the path of a domain
             file); None infers one, without privacy.
+        missing: the reading of missing cells that the search will use, "ignore" or "level"; None
+            for that of the data.  ``Marginals`` chooses what to measure by it.
         budget: the total; all of it is spent.  Or NO_PRIVACY.
         noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
             experiments.
@@ -533,7 +540,7 @@ def release(
             f"kind = {kind!r} is no kind of release; use jaxcd.Histogram(), Marginals(), "
             "SecondMoments() or Features()"
         )
-    data = as_data(data, domain, private=isinstance(budget, Budget))
+    data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     return kind.release(data, budget=budget, noise=noise, ledger=ledger)
 
 

@@ -16,6 +16,7 @@ _ROOMS = (
     "decisions",
     "discovery",
     "releases",
+    "federated",
     "pairwise",
     "local",
     "published",

@@ -90,6 +90,8 @@ TESTS = (
     TestRow(jaxcd.GTest(), discrete, False),
     TestRow(jaxcd.FisherZ(), numeric, False),
     TestRow(jaxcd.HSIC(), numeric, False, exact=False, restricts=False),
+    TestRow(jaxcd.GCM(), mixed, False, exact=False, restricts=False),
+    TestRow(jaxcd.KCI(), mixed, False, exact=False, restricts=False),
     TestRow(jaxcd.RCIT(n_permutations=19), numeric, False, exact=False, restricts=False),
     TestRow(jaxcd.Oracle(nx.DiGraph([("a", "b")])), None, False),
     TestRow(jaxcd.CanonicalCorrelation(), None, False),

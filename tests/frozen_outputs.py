@@ -142,6 +142,8 @@ def by_tests() -> Outputs:
         "StratifiedRanks": jaxcd.StratifiedRanks(),
         "HSIC": jaxcd.HSIC(),
         "RCIT": jaxcd.RCIT(),
+        "GCM": jaxcd.GCM(),
+        "KCI": jaxcd.KCI(),
         "BoundedRCIT": jaxcd.BoundedRCIT(n_features=20, n_permutations=19),
     }
 

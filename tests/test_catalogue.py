@@ -67,6 +67,11 @@ def test_every_public_class_is_in_the_table() -> None:
 # ---- tests
 
 
+@pytest.mark.parametrize("row", TESTS, ids=name_of)
+def test_a_test_says_in_one_line_what_it_assumes(row: TestRow) -> None:
+    assert 0 < len(row.test.assumes) <= 100 and "\n" not in row.test.assumes
+
+
 @pytest.mark.parametrize("row", [row for row in TESTS if row.data and not row.exact], ids=name_of)
 def test_answers_do_not_depend_on_the_batch(row: TestRow) -> None:
     """To rounding; the others, to the last bit, in ``tests/queries/test_queue.py``."""

@@ -21,7 +21,7 @@ from jaxcd.audit.replaying import Drawing, Tapping
 from jaxcd.privacy import Accountant, Ledger, SecureNoise, gaussian, laplace, select_max
 from jaxcd.privacy.propose_test_release import propose_test_release, stable_release
 
-__all__ = ["LAWS", "SURE", "bounds_of_share", "epsilon_at_delta"]
+__all__ = ["LAWS", "SURE", "bounds_of_share", "epsilon_at_delta", "fits"]
 
 SURE = 1e-6
 """Probability that an honest claim is called refuted."""
@@ -75,14 +75,14 @@ def _secure_noise(quick: bool) -> Iterator[Finding]:
         cells = np.unique(np.searchsorted(cumulative, np.linspace(0, 1, 21)[1:-1]))
         expected = np.diff([0.0, *cumulative[cells], 1.0]) * n
         places = np.searchsorted(support[cells], draws[name], side="left")
-        yield _fits(
+        yield fits(
             f"law of the noise: {name}", np.bincount(places, minlength=len(expected)), expected
         )
     scores = np.array([0, 20, 45])
     chosen = np.bincount(
         [sampler.gumbel_max(scores, 30.0, index=3) for _ in range(n // 4)], minlength=3
     )
-    yield _fits(
+    yield fits(
         "law of the noise: exponential mechanism",
         chosen,
         special.softmax(scores / 30.0) * chosen.sum(),
@@ -103,10 +103,11 @@ def _rounded_gaussian(quick: bool) -> Iterator[Finding]:
         keep = expected > 5
         counts = np.append(counts[keep], counts[~keep].sum())
         expected = np.append(expected[keep], max(expected[~keep].sum(), 5.0))
-        yield _fits(f"law of the noise: rounded Gaussian, sigma {sigma}", counts, expected)
+        yield fits(f"law of the noise: rounded Gaussian, sigma {sigma}", counts, expected)
 
 
-def _fits(subject: str, counts: np.ndarray, expected: np.ndarray) -> Finding:
+def fits(subject: str, counts: np.ndarray, expected: np.ndarray) -> Finding:
+    """Whether the counts of cells are as expected, by a chi-square test."""
     pvalue = float(stats.chi2.sf(((counts - expected) ** 2 / expected).sum(), len(expected) - 1))
     return _yes("law", subject, pvalue > SURE, f"the draws do not follow it: p = {pvalue:.3g}")
 

@@ -438,7 +438,8 @@ BUGS: tuple[Bug, ...] = (
         "histogram-empty-cells",
         "releases.tables.histogram:Histogram.buy",
         "values=np.rint(noisy / units)",
-        f"values=np.where({_EXACT}(door.summed(door.codes(), counted)) == 0, 0, noisy)",
+        f"values=np.where({_EXACT}(door.counts([tuple(range(len(shape)))]))[0].ravel() == 0, 0, "
+        "noisy)",
         "replay: release, Histogram",
     ),
     Bug(
@@ -451,8 +452,8 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "person-rows-count-whole",
         "ops.people:weighted_bincount",
-        "np.bincount(cells, weights=weights, minlength=n_cells) * RECORD",
-        "np.bincount(cells, minlength=n_cells) * 1.0",
+        "np.bincount(cells, weights=weights, minlength=n_cells)",
+        "(np.bincount(cells, minlength=n_cells) * (1 << 20))",
         "replay: release by person, Marginals",
     ),
     Bug(
@@ -464,16 +465,16 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "person-moments",
-        "ops.tilted_moments:gram",
+        "ops.tilted_moments:gram_steps",
         "weights[start : start + _BLOCK]",
         "weights[start : start + _BLOCK] * 2",
         "replay: release by person, SecondMoments",
     ),
     Bug(
         "person-rank-maps",
-        "privacy.rank_maps:release_rank_maps",
-        "if n_samples is None else n_samples",
-        "if True else n_samples",
+        "privacy.rank_maps:leaf_counts",
+        "weights=weights",
+        "weights=None if weights is None else weights * 2",
         "replay: release by person, Features",
     ),
     Bug(
@@ -543,7 +544,7 @@ BUGS: tuple[Bug, ...] = (
         "bought-units-free",
         "releases.moments.bought_units:bought_units",
         "for column in noisy]",
-        f"for column in {_EXACT}(door.summed(door.values(domain.names), counted))]",
+        f"for column in {_EXACT}(door.sums(domain.names, counted)) * unit]",
         "replay: release, SecondMoments, bought units",
     ),
     Bug(
@@ -556,8 +557,8 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "features-rank-maps",
         "releases.features.feature_covariances:_bought",
-        "maps.rank(place, column)",
-        f"{_RANKS}(column)",
+        "maps.rank(numeric.index(name), spread(block, name))",
+        f"{_RANKS}(spread(block, name))",
         "replay: release, Features",
     ),
     # Cause or effect.
@@ -786,5 +787,62 @@ BUGS: tuple[Bug, ...] = (
         "if least is not None and",
         "if False and",
         "release file: less noise than was charged for is refused",
+    ),
+    # Several sites: shares of the noise, and masks.
+    Bug(
+        "share-of-all-sites",
+        "federated.site:Site._with_share",
+        "self._federation.n_shares",
+        "len(self._federation.sites)",
+        "several sites: aggregated view",
+    ),
+    Bug(
+        "share-colluding",
+        "federated.federation:Federation.n_shares",
+        "- self.dropouts - self.colluding",
+        "- self.dropouts",
+        "several sites: aggregated view",
+    ),
+    Bug(
+        "share-too-small",
+        "privacy.shares:NoiseShare.draw",
+        "discrete_gaussian(self.scale, size, index=index)",
+        "discrete_gaussian(0.9 * self.scale, size, index=index)",
+        "several sites: aggregated view",
+    ),
+    Bug(
+        "polya-parts",
+        "privacy.shares:NoiseShare.draw",
+        "noise.polya(self.scale, self.n_shares,",
+        "noise.polya(self.scale, self.n_shares + 1,",
+        "several sites: aggregated view",
+    ),
+    Bug(
+        "polya-biased",
+        "privacy.polya:_accepted",
+        "np.uint64((j - 1) * parts + 1)",
+        "np.uint64((j - 1) * parts + 2)",
+        "several sites: law of the shares",
+    ),
+    Bug(
+        "masks-do-not-cancel",
+        "federated.masks:Masks.hide",
+        "total + mask if self._name < other else total - mask",
+        "total + mask",
+        "several sites: masks cancel",
+    ),
+    Bug(
+        "masks-of-all-rounds",
+        "federated.masks:Masks.pair_key",
+        "self._pairs[other] + words",
+        "self._pairs[other]",
+        "several sites: masks hide",
+    ),
+    Bug(
+        "masks-half",
+        "federated.masks:stream",
+        "& _mask(bits)",
+        "& _mask(bits // 2)",
+        "several sites: masks hide",
     ),
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 from jaxcd.audit.bookkeeping import BOOKKEEPING
 from jaxcd.audit.cases import REPLAYS
 from jaxcd.audit.constants import CONSTANTS
+from jaxcd.audit.federation import FEDERATION
 from jaxcd.audit.findings import Checks, Finding
 from jaxcd.audit.laws import LAWS
 from jaxcd.audit.planted import BUGS, Bug, planted
@@ -17,7 +18,7 @@ from jaxcd.audit.published import PUBLISHED
 
 __all__ = ["CHECKS", "Audit", "is_found", "picture", "run_audit"]
 
-CHECKS: Checks = {**CONSTANTS, **REPLAYS, **LAWS, **BOOKKEEPING, **PUBLISHED}
+CHECKS: Checks = {**CONSTANTS, **REPLAYS, **LAWS, **FEDERATION, **BOOKKEEPING, **PUBLISHED}
 """Every check by name; the argument says whether to be quick."""
 
 

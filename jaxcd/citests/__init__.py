@@ -8,6 +8,8 @@ from jaxcd.citests.bounded_rcit import BoundedRCIT, Null
 from jaxcd.citests.chi_square import ChiSquare, GTest
 from jaxcd.citests.covariance_norm import CovarianceNorm, PooledCovariance
 from jaxcd.citests.fisher_z import FisherZ
+from jaxcd.citests.gcm import GCM
+from jaxcd.citests.kci import KCI
 from jaxcd.citests.kendall import KendallTau
 from jaxcd.citests.oracle import Oracle
 from jaxcd.citests.permutation import PermutationTest, PreparedPermutationTest, critical_rank
@@ -16,7 +18,9 @@ from jaxcd.citests.spearman import Spearman
 from jaxcd.citests.stratified_ranks import StratifiedRanks
 
 __all__ = [
+    "GCM",
     "HSIC",
+    "KCI",
     "RCIT",
     "BoughtBandwidths",
     "BoundedRCIT",

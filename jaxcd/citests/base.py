@@ -12,12 +12,13 @@ from __future__ import annotations
 import abc
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
 
 from jaxcd.data import Dataset, Domain
+from jaxcd.data.rows import Rows
 from jaxcd.errors import DomainError, OptionError, PrivacyError
 from jaxcd.privacy import Accountant, Relation
 
@@ -30,6 +31,7 @@ __all__ = [
     "StatisticsSource",
     "check_alpha",
     "require_data",
+    "require_rows",
 ]
 
 
@@ -120,9 +122,9 @@ class PreparedTest(abc.ABC):
         """
         return True
 
-    def view(self) -> np.ndarray:
-        """The data as the test sees it at level 0: codes, integers (n_samples, n_columns), below
-        ``view_cardinalities``.
+    def view_counts(self, sets: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+        """Joint counts of the columns as the test sees them at level 0: for each set of columns
+        int64, of the shape that ``view_cardinalities`` says.
         """
         raise DomainError(f"{type(self).__name__} has no discrete view of the data")
 
@@ -143,13 +145,16 @@ class PreparedTest(abc.ABC):
 class CITest(abc.ABC):
     """Configuration of a conditional independence test."""
 
+    #: What it takes for granted beside independent rows, in one line.
+    assumes: ClassVar[str]
+
     @property
     def name(self) -> str:
         """The test's name in reports and on the command line."""
         return type(self).__name__
 
     @abc.abstractmethod
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
+    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
         """Looks at the data once.
 
         Raises DomainError, naming the column, where the test does not apply to its type, and
@@ -166,7 +171,7 @@ class CITest(abc.ABC):
     buys_preparation: bool = False
 
     def prepare_privately(
-        self, data: Dataset | None, accountant: Accountant, *, key: jax.Array | None = None
+        self, data: Rows | None, accountant: Accountant, *, key: jax.Array | None = None
     ) -> PreparedTest:
         """``prepare`` of a test that buys its preparation: charges the accountant for whatever it
         reads off the data.
@@ -174,8 +179,8 @@ class CITest(abc.ABC):
         raise PrivacyError(f"{self.name} buys no preparation; call prepare")
 
     def view_cardinalities(self, domain: Domain) -> tuple[int, ...] | None:
-        """Number of codes of each column of ``PreparedTest.view``, or None where the test has no
-        discrete view (public).
+        """Number of codes of each column of ``PreparedTest.view_counts`` (public), or None where
+        the test has no discrete view.
         """
         return None
 
@@ -193,9 +198,9 @@ class CITest(abc.ABC):
         """
         return None
 
-    def column_names(self, data: Dataset | None) -> tuple[str, ...]:
+    def column_names(self, data: Rows | None) -> tuple[str, ...]:
         """The names of the variables that queries number."""
-        return tuple(require_data(data, self.name).names)
+        return tuple(require_rows(data, self.name).names)
 
 
 class StatisticsSource(abc.ABC):
@@ -224,15 +229,32 @@ class StatisticsSource(abc.ABC):
         """
 
 
-def require_data(data: Dataset | None, test: str) -> Dataset:
-    """Returns the data, or raises OptionError where there is none."""
-    if not isinstance(data, Dataset):
+_COUNT = (
+    "use a test that counts (CovarianceNorm, ChiSquare, KendallTau of discrete columns), or buy "
+    "jaxcd.Features() or SecondMoments() and search that"
+)
+
+
+def require_rows(data: Rows | None, test: str) -> Rows:
+    """Returns what a test counts, or raises OptionError where there is none."""
+    if not isinstance(data, Rows):
         given = "None" if data is None else f"a {type(data).__name__}"
         raise OptionError(
             f"data is {given}, but {test} needs a Dataset; make one with read_csv, from_frame or "
             "from_array"
         )
     return data
+
+
+def require_data(data: Rows | None, test: str, *, cure: str = _COUNT) -> Dataset:
+    """Returns the data, or raises OptionError where there is none, or none in memory."""
+    rows = require_rows(data, test)
+    if not isinstance(rows, Dataset):
+        raise OptionError(
+            f"data: {test} needs the rows themselves, and a {type(rows).__name__} answers counts "
+            f"and sums only; {cure}"
+        )
+    return rows
 
 
 def check_alpha(alpha: float) -> float:

@@ -55,6 +55,7 @@ from jaxcd.citests.base import Evaluation, PreparedTest, Query, Sensitivity, req
 from jaxcd.citests.bought_bandwidths import BoughtBandwidths, buy_scales
 from jaxcd.citests.permutation import PermutationTest, PreparedPermutationTest, critical_rank
 from jaxcd.data import Dataset, Numeric
+from jaxcd.data.rows import Rows
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import double_precision, features, gram, hsic, ridge, tails
 from jaxcd.privacy import Accountant, Relation
@@ -258,6 +259,7 @@ class BoundedRCIT(PermutationTest):
         (False, True)
     """
 
+    assumes = "x = f(Z) + e with f in reach of its fixed penalty; the null is by permutation"
     claim = GuaranteeClaim(
         f"margin sensitivity 1 in its own unit: {4 + math.sqrt(6):.3g} records for empty Z, 4 + "
         "sqrt 6 + 4 e / sigma otherwise",
@@ -336,7 +338,7 @@ class BoundedRCIT(PermutationTest):
         return math.sqrt(6) + kernels * (1 + z) + 4 * math.sqrt(5) * z + _SERIES_SLACK
 
     def _scaled(
-        self, data: Dataset | None, key: jax.Array | None
+        self, data: Rows | None, key: jax.Array | None
     ) -> tuple[Dataset, list[np.ndarray], jax.Array]:
         """The columns on [-1, 1]; whatever can be refused is refused here."""
         data = require_data(data, self.name)
@@ -361,7 +363,7 @@ class BoundedRCIT(PermutationTest):
             scaled.append(2 * ((values - column.lower) / (column.upper - column.lower)) - 1)
         return data, scaled, key
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
+    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
         data, scaled, key = self._scaled(data, key)
         scales = (1.0,) * len(scaled)
         if self.scales is not None:
@@ -369,7 +371,7 @@ class BoundedRCIT(PermutationTest):
         return _PreparedKernel(np.column_stack(scaled), scales, self, key)
 
     def prepare_privately(
-        self, data: Dataset | None, accountant: Accountant, *, key: jax.Array | None = None
+        self, data: Rows | None, accountant: Accountant, *, key: jax.Array | None = None
     ) -> PreparedTest:
         if self.scales is None:
             return self.prepare(data, key=key)

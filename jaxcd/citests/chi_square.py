@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from jaxcd.citests.base import Evaluation, require_data
+from jaxcd.citests.base import Evaluation, require_rows
 from jaxcd.citests.tables import DiscreteTest, PreparedTables, discrete_cardinalities
-from jaxcd.data import Dataset
+from jaxcd.data.rows import Rows
 from jaxcd.ops import association, double_precision, tails
 from jaxcd.privacy.claims import GuaranteeClaim
 
@@ -34,14 +34,12 @@ class _TableTest(DiscreteTest):
 
     _statistic: str
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTables:
-        data = require_data(data, self.name)
+    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTables:
+        data = require_rows(data, self.name)
         cardinalities = discrete_cardinalities(
             data, self.name, "declare it categorical or ordinal, or use FisherZ"
         )
-        return PreparedTables(
-            data.codes, cardinalities, lambda t, a: _evaluate(t, a, self._statistic)
-        )
+        return PreparedTables(data, cardinalities, lambda t, a: _evaluate(t, a, self._statistic))
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,7 @@ class ChiSquare(_TableTest):
         (True, 0.601)
     """
 
+    assumes = "enough rows in the cells of each stratum for a chi-square law"
     claim = GuaranteeClaim(
         "no bounded sensitivity: refused by every mechanism",
         proof="one record in an empty row",
@@ -102,6 +101,7 @@ class GTest(_TableTest):
         (True, 0.326)
     """
 
+    assumes = "enough rows in the cells of each stratum for a chi-square law"
     claim = GuaranteeClaim(
         "no bounded sensitivity: refused by every mechanism",
         proof="its range grows with log n",

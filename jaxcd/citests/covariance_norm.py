@@ -60,9 +60,9 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from jaxcd.citests.base import Evaluation, Sensitivity, require_data
+from jaxcd.citests.base import Evaluation, Sensitivity, require_rows
 from jaxcd.citests.tables import DiscreteTest, PreparedTables, discrete_cardinalities
-from jaxcd.data import Dataset
+from jaxcd.data.rows import Rows
 from jaxcd.ops import association, double_precision, tails
 from jaxcd.privacy import Relation
 from jaxcd.privacy.claims import GuaranteeClaim
@@ -127,10 +127,10 @@ class _CovarianceTest(DiscreteTest):
     _pooled: bool
     _between: float
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTables:
-        data = require_data(data, self.name)
+    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTables:
+        data = require_rows(data, self.name)
         cardinalities = discrete_cardinalities(data, self.name, "declare it categorical or ordinal")
-        return PreparedTables(data.codes, cardinalities, lambda t, a: _evaluate(t, a, self._pooled))
+        return PreparedTables(data, cardinalities, lambda t, a: _evaluate(t, a, self._pooled))
 
     def margin_sensitivity(
         self, *, alpha: float, n_samples: int, relation: Relation
@@ -168,6 +168,7 @@ class CovarianceNorm(_CovarianceTest):
         (False, 865)
     """
 
+    assumes = "levels; any pattern of dependence within strata"
     claim = GuaranteeClaim(
         f"margin sensitivity {_BETWEEN + 3 - _BETWEEN:.4g} records, at every alpha"
     )
@@ -207,6 +208,7 @@ class PooledCovariance(_CovarianceTest):
         (True, True)
     """
 
+    assumes = "levels; a dependence that the strata have in common"
     claim = GuaranteeClaim(f"margin sensitivity {4.0 + 3 - _BETWEEN:.4g} records, at every alpha")
 
     _pooled = True

@@ -10,7 +10,8 @@ import jax
 import numpy as np
 
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_data
-from jaxcd.data import Categorical, Dataset
+from jaxcd.data import Categorical
+from jaxcd.data.rows import Rows
 from jaxcd.errors import DomainError
 from jaxcd.ops import correlation, double_precision, tails
 from jaxcd.privacy.claims import GuaranteeClaim
@@ -94,6 +95,7 @@ class FisherZ(CITest):
         ['x1'] True -1.2
     """
 
+    assumes = "jointly normal columns"
     claim = GuaranteeClaim(
         "no bounded sensitivity: refused by every mechanism",
         proof="columns are unbounded",
@@ -101,7 +103,7 @@ class FisherZ(CITest):
         assumptions="-",
     )
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
+    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
         data = require_data(data, self.name)
         for name in data.names:
             if isinstance(data.domain[name], Categorical):

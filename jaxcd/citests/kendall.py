@@ -107,6 +107,7 @@ class KendallTau(OrderedTest):
         (False, True)
     """
 
+    assumes = "ordered levels; a dependence in one direction within strata"
     claim = SCORE_CLAIM
 
     _evaluate_tables = staticmethod(_evaluate_tables)

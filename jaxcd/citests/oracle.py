@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query
-from jaxcd.data import Dataset
+from jaxcd.data.rows import Rows
 from jaxcd.errors import OptionError
 from jaxcd.graphs import DSeparation
 from jaxcd.privacy.claims import GuaranteeClaim
@@ -80,6 +80,7 @@ class Oracle(CITest):
         wet --> slippery
     """
 
+    assumes = "that the graph is true"
     claim = GuaranteeClaim(
         "reads no data; refused by every mechanism",
         proof="there is nothing to protect",
@@ -104,11 +105,11 @@ class Oracle(CITest):
                         f"{list(self.dag)}"
                     )
 
-    def column_names(self, data: Dataset | None) -> tuple[str, ...]:
+    def column_names(self, data: Rows | None) -> tuple[str, ...]:
         hidden = {*self.latent, *self.selected}
         return tuple(str(node) for node in self.dag if node not in hidden)
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
+    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
         if data is not None:
             raise OptionError("data: an Oracle answers from its DAG and reads no data; pass None")
         hidden = {*self.latent, *self.selected}

@@ -9,10 +9,18 @@ from collections.abc import Callable, Hashable, Sequence
 import jax
 import numpy as np
 
-from jaxcd.citests.base import Evaluation, PreparedTest, Query, Sensitivity, require_data
+from jaxcd.citests.base import (
+    Evaluation,
+    PreparedTest,
+    Query,
+    Sensitivity,
+    require_data,
+    require_rows,
+)
 from jaxcd.citests.covariance_norm import rounding_pad
 from jaxcd.citests.tables import MAX_CELLS, DiscreteTest, PreparedTables, StatisticOfTables
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Domain
+from jaxcd.data.rows import Rows
 from jaxcd.errors import DomainError
 from jaxcd.ops import tails
 from jaxcd.privacy import Relation
@@ -129,12 +137,13 @@ class OrderedTest(DiscreteTest):
     #: The signed score of columns x, y in strata, and its null variance.
     _score_of_columns: ScoreOfColumns
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
-        data = require_data(data, self.name)
+    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
+        data = require_rows(data, self.name)
         cardinalities = data.domain.cardinalities
         if all(c is not None for c in cardinalities):
             counted = [c for c in cardinalities if c is not None]
-            return PreparedTables(data.codes, counted, self._evaluate_tables)
+            return PreparedTables(data, counted, self._evaluate_tables)
+        data = require_data(data, f"{self.name} of numeric columns")
         return PreparedColumns(
             [data.column(name) for name in data.names],
             cardinalities,

@@ -1,10 +1,11 @@
 r"""Kernel tests for numeric columns: HSIC, and RCIT, the HSIC of kernel ridge residuals.
 
-*Residuals.*  Given Z, both columns are regressed on Z by kernel ridge regression (Gaussian kernel
-on the normal scores of Z, which loses nothing: conditioning on Z is conditioning on any monotone
-function of its columns) with the penalty of least leave-one-out error, chosen for each target.
-Penalties fixed in advance (PCD's lambda = 1) leave so much of the signal in the residuals that
-every true null is rejected from n = 500 on; the leave-one-out penalty keeps the level.
+*Residuals.*  Given Z, both columns are regressed on Z; the map of Z, the kernel and the penalty are
+chosen for each target by leave-one-out error, and so is a second regression, of the residual's
+spread, by which it is divided (:mod:`jaxcd.citests.regressions`).  Regressions fixed in advance
+fail in one law or another: with PCD's penalty lambda = 1 every true null is rejected from n = 500
+on, and with normal scores of Z alone, as here in version 0.1, more and more of them as n grows
+where Z is uniform.
 
 *Independence.*  Residuals are scaled to a robust unit, clipped at +-5 (a function of the residual,
 so independence is kept) and compared by HSIC with Fourier features of a Gaussian kernel: O(n r^2)
@@ -18,55 +19,72 @@ and Z share one residual and its features; all queries share the shifts.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from scipy import special
 
 from jaxcd.checks import check_number, check_whole
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, require_data
-from jaxcd.data import Categorical, Dataset, Domain
+from jaxcd.citests.kernel_batches import FeaturePool, Target
+from jaxcd.citests.regressions import Regressions
+from jaxcd.data import Categorical, Domain
+from jaxcd.data.rows import Rows
 from jaxcd.errors import DomainError, OptionError
-from jaxcd.ops import double_precision, features, gram, hsic, ridge
-from jaxcd.ops.standardising import SPREAD_LOST, is_constant, near_one, standardised
+from jaxcd.ops import features, hsic, units
+from jaxcd.ops.standardising import standardised
 from jaxcd.privacy.claims import GuaranteeClaim
 
 __all__ = ["HSIC", "RCIT"]
 
-_CLIP = 5.0
 # Relative errors of the statistic by dtype, with room; tests hold the errors themselves (1e-14, and
 # 7e-7 in single precision).
 _TIES = {"float32": 1e-5, "float64": 1e-10}
 _TOLERANCE = 1e-8
-# Penalties mu / n of K + mu I among which leave-one-out chooses.
-_PENALTIES = np.geomspace(1e-8, 1.0, 33)
-# Feature arrays kept for reuse: 64 columns of 28 features at n = 100,000 are 700 MB in float32.
+# Bytes of factorisations that are kept for reuse.
 _CACHE_BYTES = 1 << 30
 
 
-def normal_scores(column: np.ndarray) -> np.ndarray:
-    """Phi^{-1}((rank - 1/2) / n), ties at their mean rank: (n,) -> (n,)."""
-    _, inverse, counts = np.unique(column, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - counts / 2
-    return special.ndtri(middle[inverse] / len(column))
+class _Residuals:
+    """Standardised columns, or what their regressions leave of them, on the device.
 
+    The regressions are chosen on the host, one conditioning set after another.
 
-def robust_unit(values: np.ndarray) -> np.ndarray:
-    """(values - median) / (IQR / 1.349), clipped at +-5; by the standard deviation where the IQR is
-    0, and 0 where the column is constant.
+    Args:
+        values: float64 (n, d), in random order.
+        config: of the test.
     """
-    if is_constant(values):
-        return np.zeros_like(values)
-    values = near_one(values)
-    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
-    if high - low > SPREAD_LOST:
-        return np.clip((values - middle) / ((high - low) / 1.349), -_CLIP, _CLIP)
-    standard = standardised(values)
-    return np.clip(standard - standard[np.argmin(np.abs(values - middle))], -_CLIP, _CLIP)
+
+    def __init__(self, values: np.ndarray, config: HSIC | RCIT) -> None:
+        self._values = values
+        self._regressions = Regressions(
+            values,
+            rank=getattr(config, "rank", 1),
+            bandwidth=getattr(config, "ridge_bandwidth", 1.0),
+        )
+        self.n_residuals = 0
+
+    @property
+    def n_factorisations(self) -> int:
+        """How often a Gram matrix of all rows was factorised."""
+        return self._regressions.n_factorisations
+
+    def of(
+        self, sets: dict[tuple[int, ...], list[int]]
+    ) -> Iterator[tuple[list[Target], jax.Array, list[int]]]:
+        """Targets, an array of rows, and the rows of it that are theirs."""
+        for given, targets in sets.items():
+            columns = standardised(self._values[:, targets])
+            if given:
+                columns = self._regressions.standardised_residuals(given, columns)
+                self.n_residuals += len(targets)
+                if self._regressions.nbytes > _CACHE_BYTES:
+                    self._regressions.keep(given)
+            # Rows of zeros up to a power of two: few shapes, few programs.
+            rows = np.zeros((1 << (len(targets) - 1).bit_length(), len(columns)))
+            rows[: len(targets)] = columns.T
+            yield [(v, given) for v in targets], jax.device_put(rows), list(range(len(targets)))
 
 
 class _Columns(PreparedTest):
@@ -79,19 +97,28 @@ class _Columns(PreparedTest):
         self._names = tuple(names)
         self._config = config
         order_key, shift_key = jax.random.split(key)
-        self._values = hsic.shuffled_rows(values, order_key)
         self._first_shift = hsic.draw_first_shift(shift_key, config.n_permutations)
-        self._kernel = features.fourier_kernel(
-            length=2 * _CLIP, bandwidth=config.bandwidth, tolerance=_TOLERANCE
+        self._residuals = _Residuals(hsic.shuffled_rows(values, order_key), config)
+        kernel = features.fourier_kernel(
+            length=2 * units.CLIP, bandwidth=config.bandwidth, tolerance=_TOLERANCE
         )
-        self._features: dict[tuple[int, tuple[int, ...]], jax.Array] = {}
-        self._spectra: dict[tuple[int, ...], ridge.Spectrum] = {}
-        self.n_residuals = 0
-        self.n_factorisations = 0
+        self._pool = FeaturePool(
+            self._residuals, self.n_samples, kernel, dtype=config.dtype, ties=_TIES[config.dtype]
+        )
 
     @property
     def work(self) -> dict[str, int]:
         return {"n_residuals": self.n_residuals, "n_factorisations": self.n_factorisations}
+
+    @property
+    def n_residuals(self) -> int:
+        """Targets that were regressed."""
+        return self._residuals.n_residuals
+
+    @property
+    def n_factorisations(self) -> int:
+        """Conditioning sets that were factorised."""
+        return self._residuals.n_factorisations
 
     def admissible(self, query: Query) -> bool:
         if query.given and isinstance(self._config, HSIC):
@@ -100,13 +127,13 @@ class _Columns(PreparedTest):
             )
         return True
 
-    def bucket(self, query: Query) -> tuple[int, ...]:
-        return query.given
+    def bucket(self, query: Query) -> int:
+        return len(query.given)
 
-    def batch_size(self, bucket: Any) -> int:
+    def batch_size(self, bucket: int) -> int:
         return 1 << 16
 
-    def evaluate(self, bucket: Any, queries: Sequence[Query], *, alpha: float) -> Evaluation:
+    def evaluate(self, bucket: int, queries: Sequence[Query], *, alpha: float) -> Evaluation:
         n_permutations = self._config.n_permutations
         rank = math.floor(alpha * (n_permutations + 1) + 1e-9)
         if rank < 1:
@@ -114,76 +141,21 @@ class _Columns(PreparedTest):
                 f"alpha = {alpha!r} is below 1 / (n_permutations + 1): no p-value can reach it; "
                 "use more permutations"
             )
-        self._prepare_features(bucket, sorted({v for query in queries for v in (query.x, query.y)}))
-        rows = []
-        for query in queries:
-            phi, psi = self._features[query.x, bucket], self._features[query.y, bucket]
-            shifted = hsic.hsic_shifted(phi, psi, first=self._first_shift, count=n_permutations + 1)
-            observed, others = hsic.split_observed(
-                np.asarray(shifted, dtype=np.float64), self._first_shift
-            )
-            null = np.sort(others)[::-1]
-            # Equal statistics (few levels) differ in their last digits, and no processor's rounding
-            # may decide: what is as large but for these counts as large.  That is valid at every
-            # level, as every rule of the form T_s >= T_0 - t is.
-            pvalue = (1 + np.sum(null >= observed * (1 - _TIES[self._config.dtype]))) / (
-                n_permutations + 1
-            )
-            margin = math.sqrt(max(observed, 0.0)) - math.sqrt(max(null[rank - 1], 0.0))
-            # Where T_0 ties with the critical value it is not above it; a constant residual has 0
-            # against 0.
-            rows.append(
-                (observed, math.log(pvalue), margin if pvalue <= alpha else min(margin, 0.0))
-            )
-        self._trim(bucket)
-        return Evaluation(*np.array(rows, dtype=np.float64).T)
-
-    def _trim(self, bucket: tuple[int, ...]) -> None:
-        """Drops the caches of other conditioning sets when they grow too large."""
-        held = sum(array.nbytes for array in self._features.values())
-        held += sum(part.basis.nbytes for part in self._spectra.values())
-        if held > _CACHE_BYTES:
-            self._features = {k: v for k, v in self._features.items() if k[1] == bucket}
-            self._spectra = {k: v for k, v in self._spectra.items() if k == bucket}
-
-    def _prepare_features(self, given: tuple[int, ...], targets: Sequence[int]) -> None:
-        missing = [v for v in targets if (v, given) not in self._features]
-        if not missing:
-            return
-        remaining = self._values[:, missing] if not given else self._residuals(given, missing)
-        kind = self._config.dtype
-        for place, v in enumerate(missing):
-            unit = robust_unit(np.asarray(remaining[:, place], dtype=np.float64)).astype(kind)
-            with double_precision():
-                phi = hsic.centred_features(jnp.asarray(unit), self._kernel)
-                self._features[v, given] = hsic.leading_features(phi) if kind == "float32" else phi
-
-    def _residuals(self, given: tuple[int, ...], targets: list[int]) -> np.ndarray:
-        # Columns of zeros up to a power of two, so that few shapes are compiled.
-        standard = np.zeros((self.n_samples, max(2, 1 << (len(targets) - 1).bit_length())))
-        standard[:, : len(targets)] = standardised(self._values[:, targets])
-        with double_precision():
-            if given not in self._spectra:
-                self._spectra[given] = self._factorise(given)
-                self.n_factorisations += 1
-            rest, _ = ridge.leave_one_out_residuals(
-                self._spectra[given],
-                jnp.asarray(standard),
-                jnp.asarray(_PENALTIES * self.n_samples),
-            )
-            self.n_residuals += len(targets)
-            return np.asarray(rest)[:, : len(targets)]
-
-    def _factorise(self, given: tuple[int, ...]) -> ridge.Spectrum:
-        assert isinstance(self._config, RCIT)
-        scores = jnp.asarray(np.column_stack([normal_scores(self._values[:, v]) for v in given]))
-        bandwidth = self._config.ridge_bandwidth * math.sqrt(2 * len(given))
-        return ridge.spectrum(
-            gram.pivoted_cholesky(scores, bandwidth, rank=self._config.rank, trim=True).factor
-        )
+        observed, as_large, critical = self._pool.ask(
+            queries, first=self._first_shift, rank=rank, count=n_permutations + 1
+        ).T
+        # Equal statistics (few levels) differ in their last digits, and no processor's rounding may
+        # decide: what is as large but for these counts as large.  That is valid at every level, as
+        # every rule of the form T_s >= T_0 - t is.
+        pvalue = (1 + as_large) / (n_permutations + 1)
+        margin = np.sqrt(np.maximum(observed, 0)) - np.sqrt(np.maximum(critical, 0))
+        # Where T_0 ties with the critical value it is not above it; a constant residual has 0
+        # against 0.
+        margin = np.where(pvalue <= alpha, margin, np.minimum(margin, 0))
+        return Evaluation(observed, np.log(pvalue), margin)
 
 
-def _prepare(data: Dataset | None, config: HSIC | RCIT, key: jax.Array | None) -> _Columns:
+def _prepare(data: Rows | None, config: HSIC | RCIT, key: jax.Array | None) -> _Columns:
     data = require_data(data, config.name)
     for name in data.names:
         if isinstance(data.domain[name], Categorical):
@@ -246,6 +218,7 @@ class HSIC(CITest):
         (False, 0.01)
     """
 
+    assumes = "nothing: exact by permutation, without conditioning"
     claim = GuaranteeClaim(
         "no sensitivity stated: refused by every mechanism",
         proof="its units are read off the data",
@@ -266,7 +239,7 @@ class HSIC(CITest):
                 "HSIC is an unconditional test; use RCIT for conditioning sets, or set max_level=0"
             )
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
+    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
         return _prepare(data, self, key)
 
 
@@ -278,18 +251,16 @@ class RCIT(CITest):
     of the columns themselves.  Columns: numeric, or ordinal by their level codes.  Sensitivity:
     none is stated, so that a private run refuses the test.
 
-    It assumes x = f(Z) + e with a law of e that does not depend on Z and has a variance.  Else
-    residuals share what Z does to their spread, and true nulls are rejected: at n = 300 and alpha
-    .05 .95 of them for binary x and y, 1.0 for three levels, .2 where the spread grows with |z|, .5
-    for Cauchy errors and .9 for Cauchy z.  Cut such columns into levels and use ChiSquare, or
-    StratifiedRanks.  (Clipping the columns would mend Cauchy errors and break what works: exp(z_1 +
-    z_2 + z_3) clipped at 5 robust units was rejected in .99 of runs, unclipped in .23.)
+    It assumes that x or y is f(Z) + g(Z) e with a law of e that does not depend on Z, and that f
+    and g are learned.  Else residuals share what Z does to the shape of their law, and true nulls
+    are rejected: for Cauchy errors, where the skewness depends on Z, and nearly always where x and
+    y both have two levels.  :class:`KCI` needs no such assumption, at about twice the time.
 
     Args:
         n_permutations: k, a whole number from 1.
         bandwidth: of the residuals' kernel, positive, in units of IQR / 1.349.
         rank: of the pivoted Cholesky factor of the Gram matrix of Z, a whole number from 1.
-        ridge_bandwidth: of the kernel on the normal scores of Z, positive, times sqrt(2 |Z|).
+        ridge_bandwidth: a factor of the bandwidths among which is chosen, positive.
         dtype: of the features, ``"float32"`` or ``"float64"``; the regression is in float64.
 
     Raises:
@@ -297,7 +268,7 @@ class RCIT(CITest):
 
     Source:
         Zhang et al. 2023 for the test (there with lambda = 1); An, Liu, Venkatesh 2007 for the
-        leave-one-out penalty.
+        leave-one-out penalty; :mod:`jaxcd.citests.regressions` for the choice.
 
     Example:
         >>> import jax, jaxcd, numpy as np
@@ -319,6 +290,7 @@ class RCIT(CITest):
         ['x1'] True
     """
 
+    assumes = "x or y is f(Z) + g(Z) e, with a law of e that does not depend on Z"
     claim = GuaranteeClaim(
         "no sensitivity stated: refused by every mechanism",
         proof="penalty and units are read off the data",
@@ -337,5 +309,5 @@ class RCIT(CITest):
         check_whole("rank", self.rank, 1, cure="200 is usual")
         check_number("ridge_bandwidth", self.ridge_bandwidth, 0, ends="(]", cure="1 is usual")
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
+    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
         return _prepare(data, self, key)

@@ -119,6 +119,7 @@ class Spearman(OrderedTest):
         (False, 17.6)
     """
 
+    assumes = "ordered levels; a dependence in one direction within strata"
     claim = SCORE_CLAIM
 
     _evaluate_tables = staticmethod(_evaluate_tables)

@@ -37,7 +37,8 @@ from jaxcd.checks import check_number, check_whole
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query, Sensitivity, require_data
 from jaxcd.citests.covariance_norm import critical_constant, evaluation_of_norm, rounding_pad
 from jaxcd.citests.tables import PreparedTables, TableShape
-from jaxcd.data import Dataset, Domain, Numeric
+from jaxcd.data import Domain, Numeric
+from jaxcd.data.rows import Codes, Rows
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import association, double_precision
 from jaxcd.privacy import Accountant, Relation, split
@@ -89,8 +90,8 @@ class _PreparedRanks(PreparedTest):
     def pooled_covariances(self, queries: Sequence[Query]) -> list[np.ndarray]:
         return self._tables.pooled_covariances([self._translated(query) for query in queries])
 
-    def view(self) -> np.ndarray:
-        return self._tables.view()
+    def view_counts(self, sets: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+        return self._tables.view_counts(sets)
 
     def restrict(self, rows: np.ndarray) -> PreparedTest:
         return _PreparedRanks(
@@ -160,6 +161,7 @@ class StratifiedRanks(CITest):
         (False, True)
     """
 
+    assumes = "that little is left of Z within its strata"
     claim = GuaranteeClaim(
         "rank maps released under zCDP; then margin sensitivity 4 + (3 + 2.829 c) / 200 records "
         f"({4 + (3 + 2 * math.sqrt(2) * critical_constant(0.05)) / (2 * _SMALLEST_FLOOR):.4f} at "
@@ -192,7 +194,7 @@ class StratifiedRanks(CITest):
         check_whole("map_levels", self.map_levels, 1, 20, cure="11 is usual")
         check_number("map_share", self.map_share, 0, 1, "()", cure="give a share, such as 0.1")
 
-    def _columns(self, data: Dataset | None) -> list[np.ndarray]:
+    def _columns(self, data: Rows | None) -> list[np.ndarray]:
         data = require_data(data, self.name)
         for name in data.names:
             column = data.domain[name]
@@ -209,15 +211,18 @@ class StratifiedRanks(CITest):
         n_samples = len(ranks[0])
         floor = max(_SMALLEST_FLOOR, self.effect * n_samples)
         tables = PreparedTables(
-            codes, cardinalities, lambda t, a: _evaluate(t, a, floor), n_viewed=len(ranks)
+            Codes(codes, cardinalities),
+            cardinalities,
+            lambda t, a: _evaluate(t, a, floor),
+            n_viewed=len(ranks),
         )
         return _PreparedRanks(tables, len(ranks), len(self.strata), n_samples)
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
+    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
         return self._prepared([exact_rank(column) for column in self._columns(data)])
 
     def prepare_privately(
-        self, data: Dataset | None, accountant: Accountant, *, key: jax.Array | None = None
+        self, data: Rows | None, accountant: Accountant, *, key: jax.Array | None = None
     ) -> PreparedTest:
         columns = self._columns(data)
         if not accountant.ledger.remaining_rho > 0:

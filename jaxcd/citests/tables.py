@@ -1,4 +1,4 @@
-"""What all tests on discrete columns share: bit masks, size buckets, padded tables."""
+"""What all tests on discrete columns share: size buckets and padded tables."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxcd.citests.base import CITest, Evaluation, PreparedTest, Query
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Domain
+from jaxcd.data.rows import Counted, Rows
 from jaxcd.errors import DomainError
-from jaxcd.ops import contingency
 
 __all__ = [
     "MAX_CELLS",
@@ -32,7 +32,7 @@ _PADDED_ENTRIES = 1 << 18
 _BATCH_ENTRIES = 1 << 14
 
 
-def discrete_cardinalities(data: Dataset, test: str, cure: str) -> tuple[int, ...]:
+def discrete_cardinalities(data: Rows, test: str, cure: str) -> tuple[int, ...]:
     """The number of levels of each column; raises DomainError, naming the first numeric column."""
     cardinalities = []
     for name, cardinality in zip(data.names, data.domain.cardinalities, strict=True):
@@ -72,17 +72,16 @@ class CountingTest(PreparedTest):
     """
 
     def __init__(
-        self, codes: np.ndarray, cardinalities: Sequence[int], *, n_viewed: int | None = None
+        self, rows: Counted, cardinalities: Sequence[int], *, n_viewed: int | None = None
     ) -> None:
-        """codes: integers (n, d).  n_viewed: the first so many columns can be x and y (and are the
-        view); default all.
+        """rows: of the columns with these cardinalities.  n_viewed: the first so many columns can
+        be x and y (and are the view); default all.
         """
-        self.n_samples = int(codes.shape[0])
-        self._codes = codes
+        self.n_samples = rows.n_samples
+        self._rows = rows
         self._cardinalities = tuple(int(c) for c in cardinalities)
         self._n_viewed = len(self._cardinalities) if n_viewed is None else n_viewed
         self._width = max(self._cardinalities[: self._n_viewed])
-        self._masks = contingency.pack_levels(codes, self._cardinalities)
 
     def _n_strata(self, given: tuple[int, ...]) -> int:
         return math.prod(self._cardinalities[v] for v in given)
@@ -107,11 +106,11 @@ class CountingTest(PreparedTest):
         variables = np.array([(q.x, q.y, *q.given) for q in queries], dtype=np.int64)
         shape = (bucket.n_strata, bucket.n_rows, bucket.n_columns)
         tables = np.zeros((self.batch_size(bucket), *shape), dtype=np.int32)
-        tables[: len(queries)] = contingency.count_tables(self._masks, variables, shape)
+        tables[: len(queries)] = self._rows.tables(variables, shape)
         return tables
 
-    def view(self) -> np.ndarray:
-        return self._codes[:, : self._n_viewed]
+    def view_counts(self, sets: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+        return self._rows.counts(sets)
 
 
 class PreparedTables(CountingTest):
@@ -121,14 +120,14 @@ class PreparedTables(CountingTest):
 
     def __init__(
         self,
-        codes: np.ndarray,
+        rows: Counted,
         cardinalities: Sequence[int],
         statistic: StatisticOfTables,
         *,
         n_viewed: int | None = None,
     ) -> None:
         """statistic: of a stack of tables and a level.  The rest as for :class:`CountingTest`."""
-        super().__init__(codes, cardinalities, n_viewed=n_viewed)
+        super().__init__(rows, cardinalities, n_viewed=n_viewed)
         self._statistic = statistic
 
     def evaluate(self, bucket: TableShape, queries: Sequence[Query], *, alpha: float) -> Evaluation:
@@ -149,5 +148,5 @@ class PreparedTables(CountingTest):
 
     def restrict(self, rows: np.ndarray) -> PreparedTables:
         return PreparedTables(
-            self._codes[rows], self._cardinalities, self._statistic, n_viewed=self._n_viewed
+            self._rows.where(rows), self._cardinalities, self._statistic, n_viewed=self._n_viewed
         )

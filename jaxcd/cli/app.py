@@ -24,6 +24,8 @@ from jaxcd.cli.auditing import audit
 from jaxcd.cli.checking import check, verify
 from jaxcd.cli.direction import direction
 from jaxcd.cli.drafting import draft
+from jaxcd.cli.effects import effect
+from jaxcd.cli.federating import federate
 from jaxcd.cli.ledger import ledger
 from jaxcd.cli.privatize import privatize
 from jaxcd.cli.searching import search
@@ -139,7 +141,17 @@ def _jaxcd(
 @app.command()
 def discover(
     context: typer.Context,
-    file: Annotated[Path | None, argument("Table: .csv, .csv.gz or .parquet.")] = None,
+    file: Annotated[
+        Path | None,
+        argument(
+            "Table: .csv, .csv.gz or .parquet.  Counted where they are, and not read whole: a "
+            "folder or 'pattern*.parquet', or a .duckdb file with --table."
+        ),
+    ] = None,
+    table: Annotated[str | None, option("Of a .duckdb file: the table or view.")] = None,
+    snapshot: Annotated[
+        str | None, option("Of a table that is not read whole: which state it is, such as a date.")
+    ] = None,
     domain: Annotated[
         Path | None, option("Domain file: the declared levels and bounds of FILE's columns.")
     ] = None,
@@ -149,7 +161,11 @@ def discover(
     ] = None,
     bif: Annotated[Path | None, option("BIF file of a network to sample instead.")] = None,
     rows: Annotated[
-        int | None, option("Rows to sample from the network. (Default: 10000.)")
+        int | None,
+        option(
+            "Rows to sample from the network (default: 10000), or of a table that is not read "
+            "whole."
+        ),
     ] = None,
     epsilon: TotalEpsilon = None,
     delta: TotalDelta = None,
@@ -287,6 +303,8 @@ def discover(
         seed=seed,
         clip=clip,
         hide=tuple(hide or ()),
+        table=table,
+        snapshot=snapshot,
     )
     reading = Missing.of(missing)
     loaded = source.load(budget=budget, pag=asked.algorithm is Algorithm.FCI)
@@ -332,6 +350,8 @@ def discover(
 
 
 app.command()(search)
+app.command()(effect)
+app.command()(federate)
 app.command()(direction)
 
 

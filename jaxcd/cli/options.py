@@ -16,6 +16,7 @@ import jax
 
 import jaxcd
 from jaxcd.api import Algorithm
+from jaxcd.cli import tables
 from jaxcd.discovery import dag_to_pag
 from jaxcd.errors import DataError, FormatError, OptionError, PrivacyError
 from jaxcd.graphs import Knowledge, MixedGraph
@@ -52,6 +53,8 @@ TESTS: dict[str, Callable[[], Any]] = {
     "fisher-z": jaxcd.FisherZ,
     "stratified-ranks": jaxcd.StratifiedRanks,
     "rcit": jaxcd.RCIT,
+    "kci": jaxcd.KCI,
+    "gcm": jaxcd.GCM,
 }
 """Names of ``--test``, besides auto."""
 
@@ -227,7 +230,7 @@ class Loaded:
     network: the CPDAG, or the PAG.
     """
 
-    data: jaxcd.Dataset
+    data: jaxcd.Dataset | jaxcd.Table
     words: str
     truth: MixedGraph | None
     truth_kind: str = "CPDAG"
@@ -236,7 +239,7 @@ class Loaded:
 @dataclass(frozen=True)
 class Source:
     """Where the data comes from: exactly one of ``file``, ``network`` and ``bif``.  hide: columns
-    of a network's sample to drop.
+    of a network's sample to drop.  table, snapshot: of a file that is not read whole.
     """
 
     file: Path | None
@@ -247,6 +250,12 @@ class Source:
     seed: int
     clip: bool
     hide: tuple[str, ...] = ()
+    table: str | None = None
+    snapshot: str | None = None
+
+    @property
+    def _stays(self) -> bool:
+        return tables.is_table(self.file, table=self.table, snapshot=self.snapshot)
 
     def __post_init__(self) -> None:
         sources = {"FILE": self.file, "--network": self.network, "--bif": self.bif}
@@ -254,7 +263,7 @@ class Source:
         if len(given) != 1:
             problem = f"{' and '.join(given)} are given" if given else "no data is given"
             raise OptionError(f"{problem}; give exactly one of FILE, --network NAME and --bif FILE")
-        if self.file is not None and self.rows is not None:
+        if self.file is not None and self.rows is not None and not self._stays:
             raise OptionError(
                 "--rows is for a sample from a network; a file is read whole, so drop it"
             )
@@ -311,7 +320,7 @@ class Source:
 
     def _read(self, file: Path, *, budget: jaxcd.Budget | NoPrivacy) -> Loaded:
         private = isinstance(budget, jaxcd.Budget)
-        if not file.is_file():
+        if not (self._stays or file.is_file()):
             raise DataError(f"file {str(file)!r} does not exist; check the path")
         how = _HOW_TO_DECLARE.format(file=file)
         domain = None if self.domain is None else jaxcd.Domain.read(self.domain)
@@ -323,6 +332,11 @@ class Source:
             )
         if private and domain is not None and not domain.declared:
             raise PrivacyError(_DRAFT.format(domain=self.domain))
+        if self._stays:
+            table = tables.opened(
+                file, domain, table=self.table, rows=self.rows, snapshot=self.snapshot
+            )
+            return Loaded(table, f"{file}, {table.n_samples:,} rows where they are", None)
         try:
             # Without privacy every cell that does not fit is reported; in a private run such an
             # error would tell of a record.

@@ -8,6 +8,7 @@ from jaxcd.data.domain import Binned, Categorical, Domain, Numeric, Ordinal
 from jaxcd.data.missing import Missing
 from jaxcd.data.networks import BayesianNetwork
 from jaxcd.data.readers import read_csv
+from jaxcd.data.table import Table
 
 __all__ = [
     "BayesianNetwork",
@@ -18,6 +19,7 @@ __all__ = [
     "Missing",
     "Numeric",
     "Ordinal",
+    "Table",
     "networks",
     "read_csv",
     "structural",

@@ -73,6 +73,22 @@ class LevelIndex:
             if number is not None:
                 self._spelled[number] = None if number in self._spelled else code
 
+    @property
+    def texts(self) -> dict[str, int]:
+        """The texts that are levels, and their codes."""
+        return dict(self._texts)
+
+    @property
+    def numbers(self) -> dict[int | float, int]:
+        """The numbers that match a level, and its code."""
+        spelled = {number: code for number, code in self._spelled.items() if code is not None}
+        return {**spelled, **self._numbers}
+
+    @property
+    def spelled_numbers(self) -> bool:
+        """Whether text that is no level may spell one: whether a level is a number."""
+        return bool(self._numbers)
+
     def code(self, value: object) -> int | None:
         """The code (position) of the level that ``value`` matches, or None."""
         if isinstance(value, str):

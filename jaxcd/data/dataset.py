@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from jaxcd.data.columns import RawColumn, encode, infer_columns, is_missing
 from jaxcd.data.domain import Domain, Numeric, describe, observed_domain
 from jaxcd.data.missing import Missing
+from jaxcd.data.rows import Block, Codes, Columns, Rows, by_kind, discrete_places
 from jaxcd.errors import DataError, DomainError
+from jaxcd.ops.people import person_weights, weighted_sets
+
+_ROWS_OF_A_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dataset:
+class Dataset(Rows):
     """Rows of a declared domain; made by :meth:`from_frame`, :meth:`from_array`, :meth:`from_codes`
     or ``read_csv``.
 
@@ -222,24 +227,18 @@ class Dataset:
     # ----------------------------------------------------------------------------------------------
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The column names in order."""
-        return self.domain.names
-
-    @property
-    def n_samples(self) -> int:
+    def n_samples(self) -> int:  # type: ignore[override]
         """The number of rows."""
         return int(self.discrete.shape[0])
+
+    @property
+    def has_people(self) -> bool:
+        return self.people is not None
 
     @property
     def n_people(self) -> int:
         """The number of people: of rows, where the domain declares no person column."""
         return self.n_samples if self.people is None else int(self.people.max()) + 1
-
-    @property
-    def n_columns(self) -> int:
-        """The number of columns."""
-        return self.domain.n_columns
 
     @property
     def codes(self) -> NDArray[np.int32]:
@@ -302,14 +301,6 @@ class Dataset:
         """
         return dataclasses.replace(self, missing=Missing.of(missing))
 
-    @property
-    def leaves_out(self) -> tuple[bool, ...]:
-        """For each column whether its missing cells, which the domain declares, are left out."""
-        ignored = self.missing is Missing.IGNORE
-        return tuple(
-            ignored and column.missing is not None for column in self.domain.columns.values()
-        )
-
     def complete_cases(self, names: Iterable[str]) -> Dataset:
         """The rows in which none of the named columns is missing, in a domain where none can be;
         not for private runs, which must use every row.
@@ -322,6 +313,57 @@ class Dataset:
         part = self.select(wanted).where(known)
         domain = observed_domain(self.domain.select(wanted), [True] * len(wanted))
         return Dataset(domain, part.discrete, part.numeric, None, part.people)
+
+    # Counts and sums
+    # ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _cardinalities(self) -> tuple[int, ...]:
+        """Of the discrete columns."""
+        return tuple(k for k in self.domain.cardinalities if k is not None)
+
+    @cached_property
+    def _counted(self) -> Codes:
+        return Codes(self.discrete, self._cardinalities)
+
+    @cached_property
+    def _weights(self) -> NDArray[np.int64]:
+        assert self.people is not None
+        return person_weights(self.people)
+
+    def counts(
+        self, sets: Sequence[Columns], *, by_person: bool = False
+    ) -> list[NDArray[np.int64]]:
+        places = discrete_places(self.domain, sets)
+        if not by_person:
+            return self._counted.counts(places)
+        found: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)] * len(sets)
+        for alike in by_kind(places, self._cardinalities).values():
+            columns = np.array([places[i] for i in alike])
+            tables = weighted_sets(self.discrete, self._cardinalities, columns, self._weights)
+            for i, table in zip(alike, tables, strict=True):
+                found[i] = table
+        return found
+
+    def occupied(self, columns: Columns) -> NDArray[np.int64]:
+        return self._counted.occupied(discrete_places(self.domain, [columns])[0])
+
+    def tables(self, variables: NDArray, shape: tuple[int, int, int]) -> NDArray[np.int32]:
+        places = discrete_places(self.domain, variables.tolist())
+        return self._counted.tables(np.array(places), shape)
+
+    def blocks(self, names: Sequence[str], *, by_person: bool = False) -> Iterator[Block]:
+        cells = {name: self.column(name) for name in names}
+        missing = {
+            name: self.is_missing(name) for name in names if self.domain[name].missing is not None
+        }
+        for start in range(0, self.n_samples, _ROWS_OF_A_BLOCK):
+            part = slice(start, start + _ROWS_OF_A_BLOCK)
+            yield Block(
+                {name: column[part] for name, column in cells.items()},
+                {name: column[part] for name, column in missing.items()},
+                self._weights[part] if by_person else None,
+            )
 
     # Rearranging
     # ----------------------------------------------------------------------------------------------

@@ -142,6 +142,13 @@ def raw_columns_of_frame(frame: Any) -> tuple[RawColumn, ...]:
     return tuple(_raw_of_series(name, eager[name]) for name in names)
 
 
+def raw_columns_of_series(name: str, cells: Any) -> RawColumn:
+    """The column of a native series or array that narwhals takes."""
+    import narwhals as nw
+
+    return _raw_of_series(name, nw.from_native(cells, series_only=True))
+
+
 def _raw_of_series(name: str, series: Any) -> RawColumn:
     import narwhals as nw
 

@@ -1,7 +1,8 @@
 """Reading data files: csv, csv.gz and parquet.
 
 The csv reader is the standard library's, not a data frame's: data frames rename repeated headers,
-fill short rows and turn the text NA into a missing value, all in silence.
+fill short rows and turn the text NA into a missing value, all in silence.  A file that is well
+formed is read faster, with the same result (:mod:`jaxcd.data.well_formed_csv`).
 
 Strict reading reports each of these.  Total reading (:mod:`jaxcd.data.columns`) fails on no record:
 a short row is filled with missing cells, a long one cut, a blank line between rows is a row of
@@ -30,10 +31,12 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcd.data.arrow import raw_columns
 from jaxcd.data.columns import RawColumn
 from jaxcd.data.dataset import Dataset, from_raw_columns, reads_strictly
 from jaxcd.data.domain import Domain
-from jaxcd.data.frames import checked_names, raw_columns_of_frame
+from jaxcd.data.frames import checked_names
+from jaxcd.data.well_formed_csv import well_formed_columns
 from jaxcd.errors import DataError
 
 ROWS_AT_A_TIME = 20_000
@@ -104,6 +107,8 @@ def read_columns(
         raise DataError(f"file {str(path)!r} does not exist; check the path")
     if name.endswith((".parquet", ".pq")):
         return _read_parquet(path, only), ()
+    if name.endswith(".csv") and (columns := well_formed_columns(path, only)) is not None:
+        return columns, ()
     layout = _Layout(strict, only)
     return _read_csv_columns(path, layout), tuple(layout.repairs)
 
@@ -119,6 +124,12 @@ def _wanted(path: Path, names: Sequence[str], only: Sequence[str]) -> tuple[int,
     return tuple(names.index(name) for name in only)
 
 
+def _is_text(kind: Any) -> bool:
+    import pyarrow
+
+    return bool(pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind))
+
+
 def _read_parquet(path: Path, only: Sequence[str] | None) -> tuple[RawColumn, ...]:
     try:
         import pyarrow
@@ -130,6 +141,8 @@ def _read_parquet(path: Path, only: Sequence[str] | None) -> tuple[RawColumn, ..
     try:
         with path.open("rb") as handle:
             file = pyarrow.parquet.ParquetFile(handle)
+            texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
+            file = pyarrow.parquet.ParquetFile(handle, read_dictionary=texts)
             if only is not None:
                 _wanted(path, file.schema_arrow.names, only)
             table = file.read(columns=None if only is None else list(only))
@@ -138,7 +151,10 @@ def _read_parquet(path: Path, only: Sequence[str] | None) -> tuple[RawColumn, ..
         raise DataError(
             f"file {str(path)!r} is not a readable parquet file; write it again"
         ) from None
-    return raw_columns_of_frame(table)
+    checked_names(table.column_names)
+    tables = [table]
+    del table
+    return raw_columns(tables.pop())
 
 
 def open_text(path: Path, *, errors: str = "strict", newline: str = "") -> IO[str]:

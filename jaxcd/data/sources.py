@@ -11,9 +11,9 @@ from jaxcd.data.missing import Missing
 from jaxcd.data.readers import read_csv
 from jaxcd.errors import OptionError, PrivacyError
 
-__all__ = ["Table", "as_data"]
+__all__ = ["Tabular", "as_data"]
 
-Table: TypeAlias = Any
+Tabular: TypeAlias = Any
 """A data frame of pandas, polars or arrow, or the path of a data file."""
 
 

@@ -148,7 +148,7 @@ def edge_confidence(
             "give search=, a function of a release"
         )
     run = search(release) if run is None else run
-    draw_again = release.redraw(_member(release, run.graph), kind=kind)
+    draw_again = release.redraw(member_adjacency(release, run.graph), kind=kind)
     adjacent, directed = np.zeros((2, len(release.names), len(release.names)))
     for draw in range(n_draws):
         progress(Step("confidence", (draw, n_draws)))
@@ -260,7 +260,7 @@ def _kept(row: Mapping[str, Any]) -> float:
     return float(special.ndtr(distance / sigma)) if sigma > 0 else float(distance > 0)
 
 
-def _member(release: Release, graph: MixedGraph) -> np.ndarray:
+def member_adjacency(release: Release, graph: MixedGraph) -> np.ndarray:
     """A DAG of the class, bool (d, d); its members have the same fits.
 
     Where the tables of one member were measured, those of all were: turning a covered arc asks for

@@ -16,13 +16,19 @@ __all__ = ["facts_of_release", "facts_of_run"]
 
 
 def facts_of_run(
-    accountant: Accountant, *, domain: Domain | None, n_samples: int, n_variables: int
+    accountant: Accountant,
+    *,
+    domain: Domain | None,
+    n_samples: int,
+    n_variables: int,
+    snapshot: str | None = None,
 ) -> dict[str, Any]:
     """Of a search on data.  A domain that nobody declared is left out: its levels are data."""
     private = isinstance(accountant.ledger.budget, Budget)
     return {
         "n_samples": n_samples,
         "n_variables": n_variables,
+        **_snapshot(snapshot),
         **({"domain": domain.to_json_dict()} if domain is not None and domain.declared else {}),
         **({"missing": "level"} if domain and domain.has_missing and private else {}),
         "budget": str(accountant.ledger.budget),
@@ -38,6 +44,7 @@ def facts_of_release(release: Release) -> dict[str, Any]:
         "release": release.kind,
         "n_samples": release.n_samples,
         "n_variables": len(release.names),
+        **_snapshot(release.snapshot),
         **({"domain": release.domain.to_json_dict()} if release.domain.declared else {}),
         **({"missing": release.missing.value} if release.domain.has_missing else {}),
         "budget": str(release.cost),
@@ -45,6 +52,10 @@ def facts_of_release(release: Release) -> dict[str, Any]:
         **_warnings(release.cost, release.n_samples),
         "ledger": tuple(release.ledger),
     }
+
+
+def _snapshot(words: str | None) -> dict[str, Any]:
+    return {} if words is None else {"snapshot": words}
 
 
 def _warnings(cost: PrivacyCost, n_samples: int) -> dict[str, Any]:

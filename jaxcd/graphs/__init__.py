@@ -4,6 +4,7 @@ tools.
 
 from __future__ import annotations
 
+from jaxcd.graphs.adjustment import Adjustment
 from jaxcd.graphs.ancestral import (
     dag_to_mag,
     is_ancestral,
@@ -33,10 +34,12 @@ from jaxcd.graphs.edges import Edge, Mark
 from jaxcd.graphs.knowledge import Knowledge
 from jaxcd.graphs.m_separation import MSeparation, m_separated
 from jaxcd.graphs.mixed_graph import MixedGraph
+from jaxcd.graphs.peers import to_causal_learn_graph, to_dowhy, to_pgmpy
 from jaxcd.graphs.possible_paths import possible_ancestors, possible_d_sep, possible_descendants
 from jaxcd.graphs.separation import DSeparation, d_separated
 
 __all__ = [
+    "Adjustment",
     "DSeparation",
     "Edge",
     "Knowledge",
@@ -65,10 +68,13 @@ __all__ = [
     "possible_descendants",
     "random_dag",
     "to_causal_learn",
+    "to_causal_learn_graph",
     "to_dot",
+    "to_dowhy",
     "to_json_dict",
     "to_networkx",
     "to_pcalg",
+    "to_pgmpy",
     "to_tetrad",
     "topological_order",
     "visible_edges",

@@ -268,6 +268,64 @@ class MixedGraph:
             nx.from_numpy_array(self.directed, create_using=nx.DiGraph)
         )
 
+    # ---- effects: see adjustment
+    # ----------------------------------------------------------------------------------------------
+
+    def adjustment_sets(
+        self, x: str, y: str, *, minimal: bool = True, max_size: int | None = None
+    ) -> tuple[tuple[str, ...], ...]:
+        """The adjustment sets for the effect of x on y, small ones first.
+
+        Z is one if P(y | do(x)) = sum_z P(y | x, z) P(z) in every model of the graph, which may be
+        a DAG, CPDAG, MAG or PAG; see :mod:`jaxcd.graphs.adjustment`.
+
+        Args:
+            x: The treatment.
+            y: The outcome.
+            minimal: Only sets no proper subset of which is one.
+            max_size: The largest size; None for all (their number can be exponential).
+
+        Returns:
+            Tuples of names; ``((),)`` where nothing need be held fixed, ``()`` where no set is
+            valid.
+
+        Raises:
+            GraphError: If a name is unknown, x is y, or the graph has selection.
+
+        Source:
+            Perkovic, Textor, Kalisch, Maathuis 2018.
+
+        Example:
+            >>> import jaxcd
+            >>> edges = ["a --> x", "a --> b", "b --> y", "x --> y"]
+            >>> graph = jaxcd.MixedGraph.from_edges(["a", "b", "x", "y"], edges)
+            >>> graph.adjustment_sets("x", "y")
+            (('a',), ('b',))
+        """
+        from jaxcd.graphs.adjustment import Adjustment
+
+        return tuple(Adjustment(self, x, y).sets(minimal=minimal, max_size=max_size))
+
+    def optimal_adjustment_set(self, x: str, y: str) -> tuple[str, ...] | None:
+        """The adjustment set of the smallest asymptotic variance; None where no set is valid, and
+        where columns may be hidden.  See :attr:`jaxcd.graphs.adjustment.Adjustment.optimal`.
+        """
+        from jaxcd.graphs.adjustment import Adjustment
+
+        return Adjustment(self, x, y).optimal
+
+    def is_adjustment_set(self, x: str, y: str, given: Iterable[str]) -> bool:
+        """Whether ``given`` is an adjustment set for the effect of x on y."""
+        from jaxcd.graphs.adjustment import Adjustment
+
+        return Adjustment(self, x, y).is_valid(given)
+
+    def is_amenable(self, x: str, y: str) -> bool:
+        """Whether every possibly directed path from x to y begins with a visible edge out of x."""
+        from jaxcd.graphs.adjustment import Adjustment
+
+        return Adjustment(self, x, y).is_amenable
+
     # ---- new graphs from it
     # ----------------------------------------------------------------------------------------------
 

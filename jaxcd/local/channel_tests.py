@@ -56,7 +56,8 @@ import numpy as np
 from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
 from jaxcd.citests.base import require_data
 from jaxcd.citests.tables import CountingTest, TableShape, discrete_cardinalities
-from jaxcd.data import Dataset, Domain
+from jaxcd.data import Domain
+from jaxcd.data.rows import Counted, Rows
 from jaxcd.local.base import LocalMechanism
 from jaxcd.local.channels import channels
 from jaxcd.local.kary_response import CombinedKaryResponse, check_separable, kept
@@ -212,7 +213,7 @@ class _PreparedChannelTest(CountingTest):
 
     def __init__(
         self,
-        codes: np.ndarray,
+        rows: Counted,
         cardinalities: Sequence[int],
         channels: Sequence[np.ndarray] | None,
         keep: float,
@@ -220,7 +221,7 @@ class _PreparedChannelTest(CountingTest):
         """channels: of each column; None for combined k-ary response, which keeps a record with
         probability ``keep``.
         """
-        super().__init__(codes, cardinalities)
+        super().__init__(rows, cardinalities)
         self._channels, self._keep = channels, keep
 
     def admissible(self, query: Query) -> bool:
@@ -250,7 +251,7 @@ class _PreparedChannelTest(CountingTest):
 
     def restrict(self, rows: np.ndarray) -> _PreparedChannelTest:
         return _PreparedChannelTest(
-            self._codes[rows], self._cardinalities, self._channels, self._keep
+            self._rows.where(rows), self._cardinalities, self._channels, self._keep
         )
 
 
@@ -303,7 +304,7 @@ class ChannelAwareChiSquare(CITest):
     def __post_init__(self) -> None:
         check_separable(self.mechanism)
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
+    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
         data = require_data(data, self.name)
         cardinalities = discrete_cardinalities(
             data, self.name, "cut it into declared bins before it is randomised"
@@ -311,14 +312,9 @@ class ChannelAwareChiSquare(CITest):
         self.mechanism.check(data.domain)
         if isinstance(self.mechanism, CombinedKaryResponse):
             return _PreparedChannelTest(
-                data.codes,
-                cardinalities,
-                None,
-                kept(self.mechanism.epsilon, math.prod(cardinalities)),
+                data, cardinalities, None, kept(self.mechanism.epsilon, math.prod(cardinalities))
             )
-        return _PreparedChannelTest(
-            data.codes, cardinalities, channels(self.mechanism, data.domain), 1.0
-        )
+        return _PreparedChannelTest(data, cardinalities, channels(self.mechanism, data.domain), 1.0)
 
     def view_cardinalities(self, domain: Domain) -> tuple[int, ...] | None:
         return None

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 __all__ = [
+    "chi_square_of_products",
     "ChiSquareSums",
     "CovarianceSums",
     "KendallSums",
@@ -104,6 +105,44 @@ def chi_square_sums(tables: jax.Array, dtype: Any = jnp.float64) -> ChiSquareSum
     return ChiSquareSums(
         chi_square, jnp.maximum(g, 0), (free_rows * free_columns).sum(axis=-1).astype(dtype)
     )
+
+
+def chi_square_of_products(
+    products: jax.Array, offsets: jax.Array, cardinalities: jax.Array, width: int
+) -> tuple[jax.Array, jax.Array]:
+    """Pearson's statistic and its degrees of freedom of pairs of columns, straight from the counts
+    of all pairs of levels (:func:`jaxcd.ops.contingency.level_products`): float64 (q,) each.
+
+    Cells are added up one by one, not by reductions, so that a GPU does all of it in one kernel.
+
+    Args:
+        products: integers (m, m).
+        offsets: integers (q, 2), the masks of the first levels of x and y.
+        cardinalities: integers (q, 2).
+        width: the most levels of a column.
+    """
+    last = products.shape[0] - 1
+    zero = jnp.zeros(len(offsets), jnp.float64)
+
+    def cell(a: int, b: int) -> jax.Array:
+        inside = (a < cardinalities[:, 0]) & (b < cardinalities[:, 1])
+        row, column = (jnp.minimum(offsets[:, i] + k, last) for i, k in ((0, a), (1, b)))
+        return jnp.where(inside, products[row, column].astype(jnp.float64), 0)
+
+    cells = [[cell(a, b) for b in range(width)] for a in range(width)]
+    rows = [sum(row, zero) for row in cells]
+    columns = [sum(column, zero) for column in zip(*cells, strict=True)]
+    size = sum(rows, zero)
+    total = zero
+    for row, r in zip(cells, rows, strict=True):
+        for observed, c in zip(row, columns, strict=True):
+            expected = _over(r * c, size)
+            total = total + _over((observed - expected) ** 2, expected)
+    free = [
+        jnp.maximum(sum(((s > 0).astype(jnp.float64) for s in sums), zero) - 1, 0)
+        for sums in (rows, columns)
+    ]
+    return total, free[0] * free[1]
 
 
 def _scatter_norm(sums: jax.Array, size: jax.Array) -> jax.Array:

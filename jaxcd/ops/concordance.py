@@ -6,15 +6,21 @@ x, in y and in both,
 
     S = concordant - discordant = pairs - tied_x - tied_y + tied_both - 2 inversions.
 
-Inversions are counted bit by bit over the dense ranks of y, from the highest bit down, keeping the
-rows stably partitioned by the bits seen so far: two rows with equal higher bits are inverted by the
-first bit in which they differ iff the earlier row has a one and the later a zero.  Each bit costs
-one cumulative sum and one stable partition, so the whole is O(n log n) data-parallel work with no
-data-dependent shape.
+Let p_i be the place of row i in the order by (stratum, y), rows that agree in both as they stand
+above: a permutation of 0, ..., n - 1 that keeps strata apart, with the same inversions.  They are
+counted bit by bit, from the highest bit down, keeping the rows stably partitioned by the bits seen
+so far: two rows with equal higher bits are inverted by the first bit in which they differ iff the
+earlier row has a one and the later a zero.  Of a permutation every group of equal higher bits is
+full, so where it starts and how many ones lie before it follow from its number: a bit costs one
+cumulative sum and one scatter, with no shape and no number of steps that depends on the data.
+
+All sorts are of packed words (:mod:`jaxcd.ops.sorting`); everything up to the sums of a stratum
+stays on the device.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -22,8 +28,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxcd.ops.precision import double_precision
+from jaxcd.ops.sorting import dense_ranks, run_ends, run_starts, starts_run
 
 __all__ = ["StratumConcordance", "concordance"]
+
+_HALF = 32
+_LOW = (1 << _HALF) - 1
 
 
 class StratumConcordance(NamedTuple):
@@ -37,54 +47,90 @@ class StratumConcordance(NamedTuple):
     cubes_y: np.ndarray
 
 
-@jax.jit
-def _inversions(rank: jax.Array, group_start: jax.Array, n_bits: jax.Array) -> jax.Array:
-    """For each row, the number of earlier rows of its group with a larger rank, as int64; groups
-    are contiguous.
-    """
-    n = rank.shape[0]
-    position = jnp.arange(n)
+def _packed(high: jax.Array, low: jax.Array) -> jax.Array:
+    """Two integers from 0 to 2^32 - 1 in one word."""
+    return (high.astype(jnp.uint64) << _HALF) | low.astype(jnp.uint64)
 
-    def bit_step(step, state):
-        rank, origin, start, inverted = state
-        bit = (rank >> (n_bits - 1 - step)) & 1
-        ones_before = jnp.cumsum(bit) - bit
-        ones_in_group = ones_before - ones_before[start]
-        inverted = inverted.at[origin].add(jnp.where(bit == 0, ones_in_group, 0))
+
+def _inversions(permutation: jax.Array) -> jax.Array:
+    """For each place of a permutation of 0 .. n - 1, int32 (n,), a share of its inversions: over
+    each range of places that the permutation keeps, the shares add up to its inversions (rows do
+    not leave such a range when they are partitioned).
+    """
+    n = permutation.shape[0]
+    place = jnp.arange(n, dtype=jnp.int32)
+    n_bits = max(n - 1, 1).bit_length()
+
+    def step(i: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        permutation, inverted = state
+        shift = n_bits - 1 - i
+        bit = (permutation >> shift) & 1
+        group = (permutation >> shift) >> 1
+        start = (group << shift) << 1
+        # Values below a group's first: half of them have this bit.
+        ones_before = jnp.cumsum(bit) - bit - (group << shift)
+        inverted = inverted + jnp.where(bit == 0, ones_before, 0)
         # Stable partition inside each group: zeros first.
-        zeros_before = position - start - ones_in_group
-        zeros_in_group = jax.ops.segment_sum(1 - bit, start, num_segments=n)[start]
-        split = start + zeros_in_group
-        target = jnp.where(bit == 0, start + zeros_before, split + ones_in_group)
-        new_start = jnp.where(bit == 0, start, split)
-        scatter = lambda values: jnp.zeros_like(values).at[target].set(values)  # noqa: E731
-        return scatter(rank), scatter(origin), scatter(new_start), inverted
+        target = jnp.where(bit == 0, place - ones_before, start + (1 << shift) + ones_before)
+        return jnp.zeros_like(permutation).at[target].set(permutation), inverted
 
-    state = (rank, position, group_start, jnp.zeros(n, position.dtype))
-    return jax.lax.fori_loop(0, n_bits, bit_step, state)[3]
+    state = permutation, jnp.zeros(n, jnp.int32)
+    return jax.lax.fori_loop(0, n_bits, lambda i, s: step(i.astype(jnp.int32), s), state)[1]
 
 
-def _group_starts(change: np.ndarray) -> np.ndarray:
-    """Index of the first row of each row's group, from the flags "a new group starts here"."""
-    return np.maximum.accumulate(np.where(change, np.arange(len(change)), 0))
+def _by_stratum(values: jax.Array, end: jax.Array) -> jax.Array:
+    """Sums of int64 over ranges that end before ``end``, (K,)."""
+    running = jnp.append(0, jnp.cumsum(values))[end]
+    return jnp.diff(running, prepend=0)
 
 
-def _tie_sums(
-    stratum: np.ndarray, value: np.ndarray, n_strata: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Per stratum: number of tied pairs, and sum of cubes of the tie counts.  value: integer
-    codes.
+def _ties(ordered: jax.Array, end: jax.Array) -> tuple[jax.Array, ...]:
+    """Of words in order: per stratum the sum over rows of the number of rows tied with it (less
+    itself), and of that number squared (itself included) in two halves of 31 bits.
     """
-    key = np.stack([stratum, value])
-    order = np.lexsort(key[::-1])
-    key = key[:, order]
-    new = np.concatenate([[True], (key[:, 1:] != key[:, :-1]).any(axis=0)])
-    starts = np.flatnonzero(new)
-    counts = np.diff(np.append(starts, len(new))).astype(np.float64)
-    owner = key[0, starts]
-    pairs = np.bincount(owner, weights=counts * (counts - 1) / 2, minlength=n_strata)
-    cubes = np.bincount(owner, weights=counts**3, minlength=n_strata)
-    return pairs, cubes
+    new = starts_run(ordered)
+    count = (run_ends(new) - run_starts(new)).astype(jnp.int64)
+    square = count * count
+    halves = (_by_stratum(half, end) for half in (square >> 31, square & ((1 << 31) - 1)))
+    return _by_stratum(count - 1, end), *halves
+
+
+@partial(jax.jit, static_argnames="stratified")
+def _sums(
+    x: jax.Array, y: jax.Array, stratum: jax.Array, end: jax.Array, stratified: bool
+) -> jax.Array:
+    """Inversions, tied rows in both, and :func:`_ties` of x and of y: int64 (8, K).
+
+    Args:
+        end: the place behind each stratum's last row, in order of strata (K,).
+        stratified: whether there is more than one stratum.
+    """
+    rank_x, rank_y = dense_ranks(x), dense_ranks(y)
+    by_x = _packed(stratum, rank_x)
+    if stratified:
+        # One number for stratum and x, so that y fits beside it.
+        ordered_x = jnp.sort(by_x)
+        first = jnp.searchsorted(ordered_x, by_x).astype(jnp.int32)
+    else:
+        ordered_x, first = jnp.sort(by_x), rank_x
+    both = jnp.sort(_packed(first, rank_y))
+    place = jnp.arange(x.shape[0], dtype=jnp.int32)
+    stratum_at = jnp.searchsorted(end, place, side="right") if stratified else jnp.zeros_like(place)
+    y_at = (both & jnp.uint64(_LOW)).astype(jnp.int32)
+    # In the order by (stratum, y), and then as they stand.
+    ordered_y = jnp.sort(_packed(y_at, place))
+    if stratified:
+        at = (ordered_y & jnp.uint64(_LOW)).astype(jnp.int32)
+        # Stable by stratum: sorted by y already.
+        order = (jnp.sort(_packed(stratum_at[at], place)) & jnp.uint64(_LOW)).astype(jnp.int32)
+        origin = at[order]
+    else:
+        origin = (ordered_y & jnp.uint64(_LOW)).astype(jnp.int32)
+    by_y = _packed(stratum_at[origin] if stratified else jnp.zeros_like(place), y_at[origin])
+    permutation = jnp.zeros_like(place).at[origin].set(place)
+    inverted = _by_stratum(_inversions(permutation).astype(jnp.int64), end)
+    tied_both = _ties(both, end)[0]
+    return jnp.stack([inverted, tied_both, *_ties(ordered_x, end), *_ties(by_y, end)])
 
 
 def concordance(
@@ -96,31 +142,32 @@ def concordance(
         x: (n,) finite reals.
         y: as ``x``.
         stratum: integers (n,) in [0, n_strata), or None for one stratum. Exact while the number of
-            pairs is below 2^53.
+            pairs is below 2^53, and n below 2^31.
 
     Source:
         Knight 1966 for the reduction to inversions.
     """
     n = len(x)
-    stratum = (
-        np.zeros(n, dtype=np.int64) if stratum is None else np.asarray(stratum, dtype=np.int64)
-    )
-    rank_x = np.unique(x, return_inverse=True)[1].astype(np.int64)
-    rank_y = np.unique(y, return_inverse=True)[1].astype(np.int64)
-    order = np.lexsort((rank_y, rank_x, stratum))
-    s, ry = stratum[order], rank_y[order]
-    start = _group_starts(np.concatenate([[True], s[1:] != s[:-1]]))
-    n_bits = max(int(rank_y.max()).bit_length(), 1) if n else 1
+    if n == 0:
+        return StratumConcordance(*(np.zeros(n_strata) for _ in range(4)))
+    if stratum is None:
+        stratum = np.zeros(n, dtype=np.int32)
+    counts = np.bincount(stratum, minlength=n_strata)
     with double_precision():
-        inverted = np.asarray(_inversions(ry, start, np.int64(n_bits)))
-    size = np.bincount(s, minlength=n_strata).astype(np.float64)
-    discordant = np.bincount(s, weights=inverted.astype(np.float64), minlength=n_strata)
-    tied_x, cubes_x = _tie_sums(stratum, rank_x, n_strata)
-    tied_y, cubes_y = _tie_sums(stratum, rank_y, n_strata)
-    joint = rank_x * (int(rank_y.max(initial=0)) + 1) + rank_y
-    tied_both, _ = _tie_sums(stratum, joint, n_strata)
-    total = size * (size - 1) / 2
+        sums = np.asarray(
+            _sums(
+                np.asarray(x, dtype=np.float64),
+                np.asarray(y, dtype=np.float64),
+                np.asarray(stratum, dtype=np.int32),
+                np.cumsum(counts),
+                stratified=n_strata > 1,
+            )
+        )
+    discordant, tied_both, tied_x, high_x, low_x, tied_y, high_y, low_y = sums
+    size = counts.astype(np.float64)
+    pairs = counts * (counts - 1) // 2 - (tied_x + tied_y - tied_both) // 2 - 2 * discordant
     safe = np.maximum(size, 1) ** 3
-    return StratumConcordance(
-        total - tied_x - tied_y + tied_both - 2 * discordant, size, cubes_x / safe, cubes_y / safe
+    cubes_x, cubes_y = (
+        (high * 2.0**31 + low) / safe for high, low in ((high_x, low_x), (high_y, low_y))
     )
+    return StratumConcordance(pairs.astype(np.float64), size, cubes_x, cubes_y)

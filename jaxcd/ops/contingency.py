@@ -14,7 +14,8 @@ Ones are counted by a carry-save adder over eight words at a time (the Harley-Se
 Cost of a query: n/32 * prod(levels of x, y, S) word operations; on two CPU cores about 0.75
 microseconds a cell at n = 100,000 (see ``benchmarks``).  From some 250 cells on it is cheaper to
 form each row's cell number and to scatter ones: |S| + 3 operations a row, whatever the number of
-cells.  Both ways count exactly, so which one is taken is a matter of speed only.
+cells.  On a GPU all tables of two columns come from one product of one-hot matrices of bytes
+(:func:`level_products`).  All ways count exactly, so which one is taken is a matter of speed only.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ __all__ = [
     "cell_counts",
     "count_sets",
     "count_tables",
+    "level_products",
     "pack_levels",
     "scatter_counts",
+    "tables_of_products",
 ]
 
 _WORD = 32
@@ -71,6 +74,11 @@ class LevelMasks:
     def n_samples(self) -> int:
         """The number of rows."""
         return int(self.codes.shape[0])
+
+    @cached_property
+    def products(self) -> jax.Array:
+        """:func:`level_products` of the masks, on the device."""
+        return level_products(self.words)
 
     @cached_property
     def columns(self) -> jax.Array:
@@ -178,6 +186,46 @@ def cell_counts(words: jax.Array, index: np.ndarray) -> np.ndarray:
     )
 
 
+@jax.jit
+def level_products(words: jax.Array) -> jax.Array:
+    """In how many rows each two masks are one: uint32 (m, n_words) -> int32 (m, m).
+
+    The product of one-hot matrices with itself, bytes into int32 (exact for n < 2^31), in blocks of
+    rows that are products of one batch: what a GPU's units for small integers do best.  It holds
+    all tables of two columns.
+    """
+    blocks = words.reshape(words.shape[0], _WORD_MULTIPLE, -1)
+    bits = (blocks[..., None] >> jnp.arange(_WORD, dtype=jnp.uint32)) & 1
+    ones = bits.astype(jnp.int8).reshape(*blocks.shape[:2], -1)
+    several = jax.lax.dot_general(
+        ones, ones, (((2,), (2,)), ((1,), (1,))), preferred_element_type=jnp.int32
+    )
+    return several.sum(axis=0, dtype=jnp.int32)
+
+
+def tables_of_products(
+    products: jax.Array, offsets: jax.Array, cardinalities: jax.Array, shape: tuple[int, int]
+) -> jax.Array:
+    """The tables of pairs of columns out of :func:`level_products`, zero where padded: (q, *shape).
+
+    Args:
+        offsets: integers (q, 2), the masks of the first levels of x and y.
+        cardinalities: integers (q, 2).
+    """
+    level = [jnp.arange(k) for k in shape]
+    rows = offsets[:, :1] + level[0]
+    columns = offsets[:, 1:] + level[1]
+    inside = (level[0] < cardinalities[:, :1])[:, :, None] & (level[1] < cardinalities[:, 1:])[
+        :, None, :
+    ]
+    last = products.shape[0] - 1
+    found = products[jnp.minimum(rows, last)[:, :, None], jnp.minimum(columns, last)[:, None, :]]
+    return jnp.where(inside, found, 0)
+
+
+_tables_of_products = jax.jit(tables_of_products, static_argnames="shape")
+
+
 @partial(jax.jit, static_argnames="size")
 def _scatter(
     columns: jax.Array, chosen: jax.Array, strides: jax.Array, n_samples: jax.Array, size: int
@@ -200,6 +248,12 @@ def scatter_counts(masks: LevelMasks, variables: np.ndarray) -> np.ndarray:
         variables: integers (depth,).  One compilation for each padded depth and each power of 8 of
             the number of cells.
     """
+    counts, n_cells = _scattered(masks, variables)
+    return np.asarray(counts)[:n_cells].astype(np.int64)
+
+
+def _scattered(masks: LevelMasks, variables: np.ndarray) -> tuple[jax.Array, int]:
+    """Counts on the device, at least as many as there are cells, and the number of cells."""
     depth = len(variables)
     cards = masks.cardinalities[variables].astype(np.int64)
     n_cells = int(cards.prod())
@@ -207,8 +261,7 @@ def scatter_counts(masks: LevelMasks, variables: np.ndarray) -> np.ndarray:
     chosen[:depth] = variables
     strides[:depth] = np.append(np.cumprod(cards[:0:-1])[::-1], 1)
     size = 8 ** -(-(n_cells - 1).bit_length() // 3)
-    counts = _scatter(masks.columns, chosen, strides, np.int32(masks.n_samples), size)
-    return np.asarray(counts)[:n_cells].astype(np.int64)
+    return _scatter(masks.columns, chosen, strides, np.int32(masks.n_samples), size), n_cells
 
 
 def count_tables(
@@ -226,6 +279,11 @@ def count_tables(
         conditioning set, its last variable fastest.
     """
     cards = masks.cardinalities[variables].astype(np.int64)
+    if variables.shape[1] == 2 and jax.default_backend() != "cpu":
+        pairs = _tables_of_products(
+            masks.products, masks.offsets[variables], masks.cardinalities[variables], shape[1:]
+        )
+        return np.asarray(pairs)[:, None]
     n_cells = cards.prod(axis=1)
     tables = np.zeros((len(variables), *shape), dtype=np.int32)
     large = n_cells > _LARGE
@@ -274,8 +332,12 @@ def count_sets(masks: LevelMasks, sets: np.ndarray) -> np.ndarray:
     cards = tuple(int(k) for k in masks.cardinalities[sets[0]])
     n_cells = int(np.prod(cards, dtype=np.int64))
     if n_cells > _LARGE:
-        return np.stack([scatter_counts(masks, columns) for columns in sets]).reshape(
-            len(sets), *cards
+        # Dispatched together, read once.
+        several = jax.device_get([_scattered(masks, columns)[0] for columns in sets])
+        return (
+            np.stack([counts[:n_cells] for counts in several])
+            .astype(np.int64)
+            .reshape(len(sets), *cards)
         )
     levels = np.indices(cards).reshape(len(cards), n_cells).T
     index = (masks.offsets[sets][:, None, :] + levels).reshape(-1, len(cards)).astype(np.int32)

@@ -26,6 +26,10 @@ from jaxcd.errors import OptionError
 __all__ = ["FourierKernel", "fourier_features", "fourier_kernel"]
 
 
+# Up to so many waves are made by turning.
+_TURNED = 64
+
+
 @dataclass(frozen=True)
 class FourierKernel:
     """A cosine series: weights c_j >= 0 with sum 1, j = 0 .. n_waves, at angular frequencies j *
@@ -105,12 +109,29 @@ def fourier_features(values: jax.Array, kernel: FourierKernel) -> jax.Array:
     is its size times eps.
     """
     n_waves = len(kernel.weights) - 1
-    waves = jnp.arange(1, n_waves + 1, dtype=values.dtype) * jnp.asarray(
-        kernel.frequency, values.dtype
-    )
-    angles = jnp.multiply.outer(values, waves)
+    cosines, sines = _waves(values * jnp.asarray(kernel.frequency, values.dtype), n_waves)
     root = jnp.sqrt(jnp.asarray(kernel.weights, values.dtype))
     constant = jnp.broadcast_to(root[0], (*values.shape, 1))
-    return jnp.concatenate(
-        [constant, root[1:] * jnp.cos(angles), root[1:] * jnp.sin(angles)], axis=-1
-    )
+    return jnp.concatenate([constant, root[1:] * cosines, root[1:] * sines], axis=-1)
+
+
+def _waves(angles: jax.Array, n_waves: int) -> tuple[jax.Array, jax.Array]:
+    """cos(j angle) and sin(j angle), j = 1 .. n_waves: (...) -> (..., n_waves).
+
+    A few waves come by turning the first ones, (c_m+j, s_m+j) from (c_m, s_m) and (c_j, s_j): four
+    products in the place of two transcendental functions, and an error of j eps, which an angle of
+    that size has as well.
+    """
+    if n_waves > _TURNED:
+        multiples = jnp.multiply.outer(angles, jnp.arange(1, n_waves + 1, dtype=angles.dtype))
+        return jnp.cos(multiples), jnp.sin(multiples)
+    cosines, sines = jnp.cos(angles)[..., None], jnp.sin(angles)[..., None]
+    while (known := cosines.shape[-1]) < n_waves:
+        more = min(known, n_waves - known)
+        c, s = cosines[..., :more], sines[..., :more]
+        by_c, by_s = cosines[..., -1:], sines[..., -1:]
+        turned = by_c * c - by_s * s, by_s * c + by_c * s
+        cosines, sines = (
+            jnp.concatenate(both, axis=-1) for both in zip((cosines, sines), turned, strict=True)
+        )
+    return cosines, sines

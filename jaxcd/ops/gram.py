@@ -4,6 +4,7 @@ error.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import NamedTuple
 
@@ -11,16 +12,24 @@ import jax
 import jax.numpy as jnp
 
 __all__ = [
+    "N_SEARCHED",
     "LowRank",
     "gaussian_gram",
+    "inverse_root",
+    "landmarks",
     "median_distance",
-    "pivoted_cholesky",
+    "nystroem",
     "random_fourier_features",
+    "sufficient_rank",
 ]
 
 _HIGHEST = jax.lax.Precision.HIGHEST
-_BLOCK = 16
-_CANDIDATES = 32
+#: Rows among which landmarks are chosen.
+N_SEARCHED = 2048
+# At least so many columns of the Gram matrix are mixed, and eigenvalues below this share of the
+# largest are dropped.
+_SKETCHED = 256
+_LEAST = 1e-10
 
 
 @jax.jit
@@ -65,114 +74,35 @@ class LowRank(NamedTuple):
 
 
 @partial(jax.jit, static_argnames="rank")
-def _pivots(
-    x: jax.Array, bandwidth: jax.Array, tolerance: jax.Array, rank: int
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Pivots of the Gram matrix of x, chosen greedily: the factor (n, rank), their indices (rank,),
-    the lower triangular Cholesky factor (rank, rank) of their Gram matrix, and how many were needed
-    to reach the tolerance; what lies beyond those is 0, or of the identity.
+def landmarks(x: jax.Array, bandwidth: jax.Array | float, rank: int) -> jax.Array:
+    """Places of ``rank`` rows of x, (m, d) in random order, whose kernel columns span nearly what
+    all rows' do: integers (rank,).
 
-    Greedy choice one by one is one pass over the rows a pivot, bound by memory.  Here up to _BLOCK
-    pivots are chosen one by one among _CANDIDATES rows, on their own small matrix, and the rows
-    follow in one product.  The candidates are the rows with the largest remainder of as many groups
-    of rows: the very largest is one of them, and no sort is needed.
+    Columns of the Gram matrix against the first rows are mixed by a fixed orthogonal matrix (of
+    cosines), and the rows are the pivots of the LU factorisation of the mixture with partial
+    pivoting.  One call of a library, no loop whose length depends on the data; the error is that
+    of the greedy choice of a pivoted Cholesky factor, or less.
+
+    Source:
+        Dong and Martinsson 2023 for pivots of LU on a sketch.
     """
-    n = x.shape[0]
-    n_candidates, block = min(_CANDIDATES, n), min(_BLOCK, rank, n)
-    n_members = -(-n // n_candidates)
+    n_columns = min(x.shape[0], max(2 * rank, _SKETCHED))
+    columns = gaussian_gram(x, x[:n_columns], bandwidth)
+    place = (jnp.arange(n_columns, dtype=x.dtype) + 0.5) * (math.pi / n_columns)
+    mixing = jnp.cos(jnp.multiply.outer(place, jnp.arange(rank, dtype=x.dtype)))
+    sketch = jnp.matmul(columns, mixing, precision=_HIGHEST)
+    return jax.lax.linalg.lu(sketch)[2][:rank]
 
-    def wanted(state, limit):
-        _, rest, _, used = state
-        return (used < limit) & (rest.max() > tolerance)
 
-    def choose(rest, factor, n_left):
-        """Positions among the candidates (block,), their triangle (block, block), the candidates,
-        and how many were chosen.
-        """
-        groups = jnp.pad(rest, (0, n_candidates * n_members - n), constant_values=-1).reshape(
-            n_members, n_candidates
-        )
-        candidates = jnp.argmax(groups, axis=0) * n_candidates + jnp.arange(n_candidates)
-        own = factor[candidates]
-        schur = gaussian_gram(x[candidates], x[candidates], bandwidth) - jnp.matmul(
-            own, own.T, precision=_HIGHEST
-        )
-        left = rest[candidates]
-
-        def more(state):
-            _, left, _, j = state
-            return (j < jnp.minimum(block, n_left)) & (left.max() > tolerance)
-
-        def one(state):
-            small, left, places, j = state
-            place = jnp.argmax(left)
-            column = (
-                schur[:, place] - jnp.matmul(small, small[place], precision=_HIGHEST)
-            ) / jnp.sqrt(left[place])
-            left = jnp.maximum(left - column**2, 0).at[place].set(0)
-            return (
-                small.at[:, j].set(column),
-                left,
-                places.at[j].set(place.astype(jnp.int32)),
-                j + 1,
-            )
-
-        empty = (
-            jnp.zeros((n_candidates, block), x.dtype),
-            left,
-            jnp.zeros(block, jnp.int32),
-            jnp.zeros((), jnp.int32),
-        )
-        small, _, places, n_new = jax.lax.while_loop(more, one, empty)
-        new = jnp.arange(block) < n_new
-        triangle = jnp.tril(
-            jnp.where(new[:, None] & new[None, :], small[places], jnp.eye(block, dtype=x.dtype))
-        )
-        return candidates[places], triangle, new, n_new
-
-    def step(state, limit):
-        factor, rest, index, used = state
-        pivots, triangle, new, n_new = choose(rest, factor, limit - used)
-        columns = gaussian_gram(x, x[pivots], bandwidth) - jnp.matmul(
-            factor, factor[pivots].T, precision=_HIGHEST
-        )
-        inverse = jax.scipy.linalg.solve_triangular(
-            triangle, jnp.eye(block, dtype=x.dtype), lower=True
-        )
-        columns = jnp.matmul(columns, inverse.T, precision=_HIGHEST) * new
-        # A pivot's own remainder is 0, not what rounding leaves of it; n is past the end, and is
-        # dropped.
-        rest = (
-            jnp.maximum(rest - (columns**2).sum(axis=1), 0)
-            .at[jnp.where(new, pivots, n)]
-            .set(0, mode="drop")
-        )
-        # Slots that were not used are zero, and the next block starts on them.
-        factor = jax.lax.dynamic_update_slice(factor, columns, (jnp.zeros((), jnp.int32), used))
-        index = jax.lax.dynamic_update_slice(index, pivots.astype(jnp.int32), (used,))
-        return factor, rest, index, used + n_new
-
-    # About the first half of the pivots meets only the columns there are by then: a quarter of all
-    # products is saved.
-    half = rank // (2 * block) * block
-    state = (
-        jnp.zeros((n, half + block), x.dtype),
-        jnp.ones(n, x.dtype),
-        jnp.zeros(rank + block, jnp.int32),
-        jnp.zeros((), jnp.int32),
-    )
-    factor, rest, index, n_used = jax.lax.while_loop(
-        partial(wanted, limit=half), partial(step, limit=half), state
-    )
-    state = (jnp.pad(factor, ((0, 0), (0, rank - half))), rest, index, n_used)
-    factor, _, index, n_used = jax.lax.while_loop(
-        partial(wanted, limit=rank), partial(step, limit=rank), state
-    )
-    factor, index, kept = factor[:, :rank], index[:rank], jnp.arange(rank) < n_used
-    lower = jnp.tril(
-        jnp.where(kept[:, None] & kept[None, :], factor[index], jnp.eye(rank, dtype=x.dtype))
-    )
-    return factor, index, lower, n_used
+@jax.jit
+def inverse_root(gram: jax.Array, least: float = _LEAST) -> jax.Array:
+    """R (r, r) with R R^T the inverse of a Gram matrix on all but the eigenvectors whose
+    eigenvalues are at most ``least`` of the largest, whose columns are 0: K(., landmarks) R is the
+    Nystroem factor.
+    """
+    values, vectors = jnp.linalg.eigh(gram, symmetrize_input=False)
+    kept = values > jnp.maximum(least, 16 * jnp.finfo(gram.dtype).eps) * values[-1]
+    return vectors * jnp.where(kept, 1 / jnp.sqrt(jnp.where(kept, values, 1)), 0)
 
 
 @jax.jit
@@ -182,52 +112,38 @@ def _remainder(factor: jax.Array) -> tuple[jax.Array, jax.Array]:
     return rest.max(), rest.sum()
 
 
-@jax.jit
-def _nystroem(
-    x: jax.Array, landmarks: jax.Array, lower: jax.Array, n_used: jax.Array, bandwidth: jax.Array
-) -> jax.Array:
-    keep = (jnp.arange(lower.shape[0]) < n_used).astype(x.dtype)
-    # The inverse of the small triangle, so that the pass over the rows is one product.
-    inverse = jax.scipy.linalg.solve_triangular(
-        lower, jnp.eye(lower.shape[0], dtype=x.dtype), lower=True
-    )
-    return jnp.matmul(gaussian_gram(x, landmarks, bandwidth) * keep, inverse.T, precision=_HIGHEST)
+def sufficient_rank(n_columns: int, bandwidth: float) -> int:
+    r"""How many eigenvalues of a Gaussian kernel on independent standard normal columns are above
+    5e-8 of the largest; from public facts.
 
-
-def pivoted_cholesky(
-    x: jax.Array,
-    bandwidth: float,
-    *,
-    rank: int,
-    tolerance: float = 1e-6,
-    n_search: int = 2048,
-    trim: bool = False,
-) -> LowRank:
-    """The pivoted Cholesky factor of the Gaussian Gram matrix of x, (n, d) -> (n, rank).
-
-    Pivots are chosen greedily, in blocks, among the first ``n_search`` rows (put the rows into
-    random order first), then the factor of all rows follows in one product: n rank^2 operations and
-    no pass over the data for each pivot.  Columns beyond what ``tolerance`` (on the diagonal of the
-    remainder) needs are zero.  The error that is returned is exact whatever the pivots.
-
-    Args:
-        trim: drop zero columns, down to a power of two (at least 16) of them: one column of normal
-            scores needs 13, two 54, three 158; the shape then depends on the data, so not for
-            private use.
+    The eigenvalues are B^|a| over multi-indices a, with B = b / (1/4 + b + sqrt(1/16 + b / 2)), b =
+    1 / (2 bandwidth^2).
 
     Source:
-        Harbrecht, Peters, Schneider 2012; blocks of pivots after Epperly, Tropp, Webber 2024.
+        Rasmussen and Williams 2006, section 4.3.1.
+    """
+    b = 1 / (2 * bandwidth**2)
+    ratio = b / (0.25 + b + math.sqrt(1 / 16 + b / 2))
+    return math.comb(math.floor(math.log(5e-8) / math.log(ratio)) + n_columns, n_columns)
+
+
+def nystroem(x: jax.Array, bandwidth: float, *, rank: int, n_search: int = N_SEARCHED) -> LowRank:
+    """The Nystroem factor of the Gaussian Gram matrix of x, (n, d) -> (n, rank).
+
+    Its landmarks are chosen among the first ``n_search`` rows (put the rows into random order
+    first; :func:`landmarks`), then the factor of all rows follows in one product: n rank^2
+    operations.  Columns beyond the numerical rank are zero.  The error that is returned is exact
+    whatever the landmarks.
+
+    Source:
+        Williams and Seeger 2001.
     """
     rank = min(rank, x.shape[0])
     width = jnp.asarray(bandwidth, x.dtype)
-    searched = x if x.shape[0] <= n_search else x[:n_search]
-    factor, index, lower, n_used = _pivots(searched, width, jnp.asarray(tolerance, x.dtype), rank)
-    if trim:
-        needed = max(16, 1 << (int(n_used) - 1).bit_length())
-        if needed < rank:
-            factor, index, lower = factor[:, :needed], index[:needed], lower[:needed, :needed]
-    if x.shape[0] > n_search:
-        factor = _nystroem(x, x[index], lower, n_used, width)
+    searched = x[:n_search]
+    chosen = searched[landmarks(searched, width, rank)]
+    root = inverse_root(gaussian_gram(chosen, chosen, width))
+    factor = jnp.matmul(gaussian_gram(x, chosen, width), root, precision=_HIGHEST)
     return LowRank(factor, *_remainder(factor))
 
 

@@ -22,30 +22,34 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxcd.ops.features import FourierKernel, fourier_features
+from jaxcd.ops.platforms import block_of
 from jaxcd.ops.threads import one_blas_thread
 
 __all__ = [
+    "BLOCK",
     "centred_features",
     "draw_first_shift",
     "hsic",
     "hsic_dense",
     "hsic_null_moments",
     "hsic_shifted",
+    "leading_components",
     "leading_features",
+    "principal_features",
+    "shifted_squares",
     "shuffled_rows",
     "split_observed",
 ]
 
 _HIGHEST = jax.lax.Precision.HIGHEST
-_BLOCK = {"cpu": 2048}
-_BLOCK_DEVICE = 16384
+#: Rows of a block of shifted products, by platform.
+BLOCK = {"cpu": 2048, "gpu": 1 << 17}
 #: Principal components that :func:`leading_features` keeps.
 N_LEADING = 16
 
@@ -64,7 +68,10 @@ def centred_features(values: jax.Array, kernel: FourierKernel) -> jax.Array:
 
 
 @partial(jax.jit, static_argnames="count")
-def _leading(phi: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
+def leading_components(phi: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
+    """The leading principal components of centred features (r, n), (count, n), and the share of the
+    trace that they do not hold.
+    """
     values, vectors = jnp.linalg.eigh(
         jnp.matmul(phi, phi.T, precision=_HIGHEST) / phi.shape[1], symmetrize_input=False
     )
@@ -87,8 +94,16 @@ def leading_features(phi: jax.Array, *, tolerance: float = 1e-5) -> jax.Array:
     if phi.shape[0] <= N_LEADING:
         return phi
     with one_blas_thread():
-        short, lost = _leading(phi, N_LEADING)
+        short, lost = leading_components(phi, N_LEADING)
         return short if float(lost) <= tolerance else phi
+
+
+def principal_features(phi: jax.Array, count: int) -> jax.Array:
+    """The ``count`` leading principal components of centred features (r, n): (min(count, r), n)."""
+    if phi.shape[0] <= count:
+        return phi
+    with one_blas_thread():
+        return jax.block_until_ready(leading_components(phi, count)[0])
 
 
 @jax.jit
@@ -143,41 +158,42 @@ def draw_first_shift(key: jax.Array, n_permutations: int) -> int:
 
 
 @partial(jax.jit, static_argnames=("count", "block"))
-def _shifted_squares(
+def shifted_squares(
     phi: jax.Array, psi: jax.Array, first: jax.Array, count: int, block: int
 ) -> jax.Array:
+    """:func:`hsic_shifted` for a first shift from 0 to n - 1, by blocks of so many rows."""
     (r_x, n), r_y = phi.shape, psi.shape[0]
     rows = max(math.isqrt(count), 1)
     columns = -(-count // rows)
-    n_blocks = -(-n // block)
-    end = n_blocks * block
     # phi moved back by rows - 1, psi forward by first, each followed by its own beginning as far as
     # the slices reach.
-    left = _cyclic(phi, -(rows - 1), end + rows - 1)
-    right = _cyclic(psi, first, end + rows * (columns - 1))
+    left = _cyclic(phi, -(rows - 1), n + rows - 1)
+    right = _cyclic(psi, first, n + rows * (columns - 1))
 
-    def add_block(i, total):
-        start = i * block
-        inside = (start + jnp.arange(block) < n).astype(phi.dtype)
+    def add_block(start, size, total):
         # Entry (a, b): sum over i of phi[i - a] psi[i + first + rows b], the shift first + a + rows
         # b.
         stacks = (
             [
-                jax.lax.dynamic_slice_in_dim(left, start + rows - 1 - a, block, axis=1) * inside
+                jax.lax.dynamic_slice_in_dim(left, start + rows - 1 - a, size, axis=1)
                 for a in range(rows)
             ],
             [
-                jax.lax.dynamic_slice_in_dim(right, start + rows * b, block, axis=1)
+                jax.lax.dynamic_slice_in_dim(right, start + rows * b, size, axis=1)
                 for b in range(columns)
             ],
         )
         stacked = [jnp.concatenate(stack) for stack in stacks]
         return total + jax.lax.dot_general(*stacked, (((1,), (1,)), ((), ())), precision=_HIGHEST)
 
-    covariance = (
-        jax.lax.fori_loop(0, n_blocks, add_block, jnp.zeros((rows * r_x, columns * r_y), phi.dtype))
-        / n
+    covariance = jnp.zeros((rows * r_x, columns * r_y), phi.dtype)
+    n_full = n // block
+    covariance = jax.lax.fori_loop(
+        0, n_full, lambda i, total: add_block(i * block, block, total), covariance
     )
+    if n % block:
+        covariance = add_block(n_full * block, n % block, covariance)
+    covariance = covariance / n
     squares = jnp.sum(covariance.reshape(rows, r_x, columns, r_y) ** 2, axis=(1, 3))
     return squares.T.reshape(-1)[:count]
 
@@ -197,9 +213,8 @@ def hsic_shifted(phi: jax.Array, psi: jax.Array, *, first: int, count: int) -> j
     2 n r_x r_y count operations, in products of blocks of rows that stay in the cache; memory for
     one copy of phi and psi.
     """
-    block: Any = _BLOCK.get(jax.default_backend(), _BLOCK_DEVICE)
-    block = min(block, max(phi.shape[1], 1))
-    return _shifted_squares(phi, psi, jnp.asarray(first % phi.shape[1], jnp.int32), count, block)
+    block = min(block_of(BLOCK), max(phi.shape[1], 1))
+    return shifted_squares(phi, psi, jnp.asarray(first % phi.shape[1], jnp.int32), count, block)
 
 
 def split_observed(shifted: np.ndarray, first: int) -> tuple[float, np.ndarray]:

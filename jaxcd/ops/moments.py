@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-
-from jaxcd.ops import contingency
 
 __all__ = ["contrast_basis", "contrast_moments", "contrast_sensitivity"]
 
@@ -32,43 +30,23 @@ def contrast_basis(n_levels: int) -> np.ndarray:
 
 
 def contrast_moments(
-    codes: np.ndarray, cardinalities: Sequence[int]
-) -> tuple[list[np.ndarray], dict]:
-    """The first and second contrast moments, in records.
+    counts: Mapping[tuple[int, ...], np.ndarray],
+) -> dict[tuple[int, ...], np.ndarray]:
+    """The first and second contrast moments, in records, of exact counts of columns and of pairs.
 
     Args:
-        codes: integers (n, d).
+        counts: by columns (j,) and (j, l), integers (k_j,) and (k_j, k_l).
 
     Returns:
-        (means, products): means[j] = sum_i phi_j, (k_j - 1,); products[j, l] = sum_i phi_j phi_l^T,
-        (k_j - 1, k_l - 1), for j < l.  Computed from the exact counts of all pairs of levels.
+        For each of them sum_i phi_j, (k_j - 1,), or sum_i phi_j phi_l^T, (k_j - 1, k_l - 1).
     """
-    masks = contingency.pack_levels(codes, cardinalities)
-    d = len(cardinalities)
-    levels = [
-        np.arange(masks.offsets[j], masks.offsets[j] + masks.cardinalities[j]) for j in range(d)
-    ]
-    pairs = [(j, k) for j in range(d) for k in range(j + 1, d)]
-    singles = np.concatenate(levels)
-    cells = [np.column_stack([singles, np.zeros_like(singles)])]
-    cells += [
-        np.stack(np.meshgrid(levels[j], levels[k], indexing="ij"), -1).reshape(-1, 2)
-        for j, k in pairs
-    ]
-    counts = contingency.cell_counts(masks.words, np.concatenate(cells).astype(np.int32)).astype(
-        np.float64
-    )
-    bases = [contrast_basis(int(k)) for k in cardinalities]
-    split = np.split(counts, np.cumsum([len(part) for part in cells])[:-1])
-    means = [
-        bases[j].T @ part
-        for j, part in enumerate(np.split(split[0], np.cumsum(masks.cardinalities)[:-1]))
-    ]
-    products = {
-        (j, k): bases[j].T @ part.reshape(len(levels[j]), len(levels[k])) @ bases[k]
-        for (j, k), part in zip(pairs, split[1:], strict=True)
-    }
-    return means, products
+    found: dict[tuple[int, ...], np.ndarray] = {}
+    for columns, table in counts.items():
+        moments = contrast_basis(table.shape[0]).T @ table.astype(np.float64)
+        if len(columns) == 2:
+            moments = moments @ contrast_basis(table.shape[1])
+        found[columns] = moments
+    return found
 
 
 _MAX_ENUMERATED = 200_000

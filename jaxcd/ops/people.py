@@ -41,7 +41,7 @@ def person_weights(people: np.ndarray) -> np.ndarray:
 
 
 def weighted_bincount(cells: np.ndarray, n_cells: int, weights: np.ndarray | None) -> np.ndarray:
-    """How much falls into each cell: rows, int64, or with weights records, float64; exact.
+    """How much falls into each cell, int64: rows, or with weights units of 2^-20; exact.
 
     Args:
         cells: integers (n_rows,), from 0 to n_cells - 1.
@@ -50,13 +50,13 @@ def weighted_bincount(cells: np.ndarray, n_cells: int, weights: np.ndarray | Non
     if weights is None:
         return np.bincount(cells, minlength=n_cells).astype(np.int64)
     # sums of whole numbers below 2^53, which doubles add up without error
-    return np.bincount(cells, weights=weights, minlength=n_cells) * RECORD
+    return np.bincount(cells, weights=weights, minlength=n_cells).astype(np.int64)
 
 
 def weighted_sets(
     codes: np.ndarray, cardinalities: Sequence[int], sets: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """The weighted joint counts of many sets of columns of the same cardinalities, in records.
+    """The weighted joint counts of many sets of columns of the same cardinalities, in units.
 
     Args:
         codes: integers (n_rows, n_columns).
@@ -65,11 +65,11 @@ def weighted_sets(
         weights: in units, (n_rows,).
 
     Returns:
-        float64 (n_sets, k_1, ..., k_depth), whole multiples of 2^-20 that add up to the number of
-        people in each set; exact.
+        int64 (n_sets, k_1, ..., k_depth), which add up to 2^20 times the number of people in each
+        set; exact.
     """
     shape = tuple(int(cardinalities[j]) for j in sets[0])
-    tables = np.empty((len(sets), math.prod(shape)))
+    tables = np.empty((len(sets), math.prod(shape)), dtype=np.int64)
     for table, columns in zip(tables, sets, strict=True):
         cells = np.zeros(len(codes), dtype=np.int64)
         for column, k in zip(columns, shape, strict=True):

@@ -7,6 +7,10 @@ singular value decomposition F = U S V^T every penalty costs one product: fit = 
 (s^2 + mu)) U^T y, and the leave-one-out residuals are r_i / (1 - h_i) with h_i = sum_j U_ij^2 s_j^2
 / (s_j^2 + mu) (An, Liu, Venkatesh 2007), so that a whole grid of penalties is compared in n r
 operations each.
+
+*Free terms.*  Columns that are fitted without a penalty (a constant, linear terms) span directions
+of an infinite value: the factor is made orthogonal to them, and their orthonormal basis stands
+beside U.  Every formula above then holds as it is.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxcd.ops.gram import N_SEARCHED, gaussian_gram, inverse_root, landmarks
+from jaxcd.ops.platforms import block_of
 from jaxcd.ops.threads import one_blas_thread
 
 __all__ = [
@@ -24,14 +30,23 @@ __all__ = [
     "conjugate_gradient_residuals",
     "constrained_residuals",
     "exact_residuals",
+    "leave_one_out_losses",
+    "gaussian_spectrum",
     "leave_one_out_residuals",
     "penalty_of_objective",
     "residuals",
     "spectrum",
+    "spectrum_beside",
 ]
 
 _HIGHEST = jax.lax.Precision.HIGHEST
-_BLOCK = 2048
+# Rows of a block, by platform: of the comparison of penalties, and of the factor.
+_BLOCK = {"cpu": 2048, "gpu": 1 << 16}
+# Eigenvalues of the landmarks' Gram matrix below this share of the largest are dropped.
+_LEAST = 1e-7
+_FACTOR_BLOCK = {"cpu": 1 << 14, "gpu": 1 << 16}
+#: The value of a free direction: 1 - value / (value + mu) is below every rounding error.
+_FREE = 1e30
 
 
 def penalty_of_objective(penalty: float, n_samples: int) -> float:
@@ -40,7 +55,7 @@ def penalty_of_objective(penalty: float, n_samples: int) -> float:
 
 
 class Spectrum(NamedTuple):
-    """K = basis diag(values) basis^T: orthonormal basis (n, r), values (r,) descending to 0."""
+    """K = basis diag(values) basis^T: orthonormal basis (n, r), values (r,) ascending from 0."""
 
     basis: jax.Array
     values: jax.Array
@@ -56,16 +71,105 @@ def spectrum(factor: jax.Array) -> Spectrum:
 
 @jax.jit
 def _spectrum(factor: jax.Array) -> Spectrum:
-    # Only the lower triangle is read: a quarter of the product is saved.
+    turn, values = _turn(_columns_gram(factor))
+    return Spectrum(jnp.matmul(factor, turn, precision=_HIGHEST), values)
+
+
+def _columns_gram(factor: jax.Array) -> jax.Array:
+    """The lower triangle of factor^T factor, in blocks; a quarter of the product is saved."""
     half = factor.shape[1] // 2
     upper = jnp.matmul(factor[:, :half].T, factor[:, :half], precision=_HIGHEST)
     lower = jnp.matmul(factor[:, half:].T, factor, precision=_HIGHEST)
-    gram = jnp.concatenate([jnp.pad(upper, ((0, 0), (0, factor.shape[1] - half))), lower])
+    return jnp.concatenate([jnp.pad(upper, ((0, 0), (0, factor.shape[1] - half))), lower])
+
+
+def _turn(gram: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """What turns a factor into an orthonormal basis, (r, r), and the eigenvalues of its Gram
+    matrix.
+    """
     values, vectors = jnp.linalg.eigh(gram, symmetrize_input=False)
-    kept = values > values[-1] * factor.shape[1] * jnp.finfo(factor.dtype).eps
+    kept = values > values[-1] * len(values) * jnp.finfo(gram.dtype).eps
     scale = jnp.where(kept, 1 / jnp.sqrt(jnp.where(kept, values, 1)), 0)
-    basis = jnp.matmul(factor, vectors * scale, precision=_HIGHEST)
-    return Spectrum(basis, jnp.where(kept, values, 0))
+    return vectors * scale, jnp.where(kept, values, 0)
+
+
+def gaussian_spectrum(x: jax.Array, bandwidth: jax.Array | float, *, rank: int) -> Spectrum:
+    """The spectrum of a Nystroem factor of the Gaussian Gram matrix of x, (n, d) in random order.
+
+    As :func:`spectrum` of :func:`jaxcd.ops.gram.nystroem`, but one array of n r numbers is held, in
+    which the Gram columns of the landmarks become the basis, and eigenvectors of the landmarks'
+    own Gram matrix are kept from 1e-7 of the largest eigenvalue on (the squares of the columns are
+    summed before they are made orthogonal).  Does not wait for the result: call it, and read what
+    follows from it, within :func:`jaxcd.ops.threads.one_blas_thread`.
+
+    Args:
+        rank: at most n landmarks are used.
+    """
+    return _gaussian_spectrum(x, jnp.asarray(bandwidth, x.dtype), rank, block_of(_FACTOR_BLOCK))
+
+
+@partial(jax.jit, static_argnames=("rank", "block"))
+def _gaussian_spectrum(x: jax.Array, bandwidth: jax.Array, rank: int, block: int) -> Spectrum:
+    n, rank = x.shape[0], min(rank, x.shape[0])
+    block = min(block, n)
+    searched = x[:N_SEARCHED]
+    chosen = searched[landmarks(searched, bandwidth, rank)]
+    root = inverse_root(gaussian_gram(chosen, chosen, bandwidth), least=_LEAST)
+
+    def turn_of(gram: jax.Array) -> tuple[jax.Array, jax.Array]:
+        # The lower triangle is all that there is.
+        whole = jnp.tril(gram) + jnp.tril(gram, -1).T
+        inner = jnp.matmul(whole, root, precision=_HIGHEST)
+        turn, values = _turn(jnp.matmul(root.T, inner, precision=_HIGHEST))
+        return jnp.matmul(root, turn, precision=_HIGHEST), values
+
+    if n == block:
+        columns = gaussian_gram(x, chosen, bandwidth)
+        turn, values = turn_of(_columns_gram(columns))
+        return Spectrum(jnp.matmul(columns, turn, precision=_HIGHEST), values)
+
+    full, left = n // block * block, n % block
+
+    def fill(
+        start: jax.Array | int, size: int, state: tuple[jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
+        held, gram = state
+        columns = gaussian_gram(jax.lax.dynamic_slice_in_dim(x, start, size), chosen, bandwidth)
+        held = jax.lax.dynamic_update_slice_in_dim(held, columns, start, 0)
+        return held, gram + _columns_gram(columns)
+
+    def turned(start: jax.Array | int, size: int, held: jax.Array) -> jax.Array:
+        rows = jax.lax.dynamic_slice_in_dim(held, start, size)
+        rows = jnp.matmul(rows, turn, precision=_HIGHEST)
+        return jax.lax.dynamic_update_slice_in_dim(held, rows, start, 0)
+
+    state = jnp.zeros((n, rank), x.dtype), jnp.zeros((rank, rank), x.dtype)
+    state = jax.lax.fori_loop(0, full // block, lambda i, s: fill(i * block, block, s), state)
+    held, gram = fill(full, left, state) if left else state
+    turn, values = turn_of(gram)
+    held = jax.lax.fori_loop(0, full // block, lambda i, h: turned(i * block, block, h), held)
+    return Spectrum(turned(full, left, held) if left else held, values)
+
+
+def spectrum_beside(factor: jax.Array, free: jax.Array) -> Spectrum:
+    """The spectrum of factor factor^T beside free terms, (n, r) and (n, f): r + f directions, the
+    free ones first, of value 1e30, or 0 where they hang on the others.  Waits for the result."""
+    with one_blas_thread():
+        return jax.block_until_ready(_spectrum_beside(factor, free))
+
+
+@jax.jit
+def _spectrum_beside(factor: jax.Array, free: jax.Array) -> Spectrum:
+    own = _spectrum(free)
+    # Twice: once leaves rounding errors of the size of the factor in the free directions.
+    for _ in range(2):
+        shares = jnp.matmul(own.basis.T, factor, precision=_HIGHEST)
+        factor = factor - jnp.matmul(own.basis, shares, precision=_HIGHEST)
+    rest = _spectrum(factor)
+    return Spectrum(
+        jnp.concatenate([own.basis, rest.basis], axis=1),
+        jnp.concatenate([jnp.where(own.values > 0, _FREE, 0.0), rest.values]),
+    )
 
 
 @jax.jit
@@ -81,25 +185,29 @@ def residuals(decomposition: Spectrum, targets: jax.Array, penalty: jax.Array | 
     return targets - jnp.matmul(basis, shrink * coefficients, precision=_HIGHEST)
 
 
-@jax.jit
-def leave_one_out_residuals(
+def leave_one_out_losses(
     decomposition: Spectrum, targets: jax.Array, penalties: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Residuals (n, t) at each target's best penalty of the grid, and those penalties (t,).
-
-    The best penalty has the smallest sum of squared leave-one-out residuals.
+) -> jax.Array:
+    """Sums of squared leave-one-out residuals (t, g): of targets (n, t) at each of the penalties.
 
     Args:
         penalties: (g,), positive. All penalties are compared in two products, (n, r) by (r, g) for
             the leverages and (n, r) by (r, g t) for the fits, on blocks of rows: one pass over the
             basis, and no array of n g t numbers.
     """
+    return _leave_one_out(decomposition, targets, penalties, block_of(_BLOCK))
+
+
+@partial(jax.jit, static_argnames="block")
+def _leave_one_out(
+    decomposition: Spectrum, targets: jax.Array, penalties: jax.Array, block: int
+) -> jax.Array:
     basis, values = decomposition
     n, n_targets = targets.shape
     coefficients = jnp.matmul(basis.T, targets, precision=_HIGHEST)
     shrink = values[:, None] / (values[:, None] + penalties[None, :])
     shrunk = (coefficients[:, :, None] * shrink[:, None, :]).reshape(len(values), -1)
-    block = min(n, _BLOCK)
+    block = min(n, block)
 
     def add_block(i, total):
         # The last block ends at the last row and counts only the rows that no block before it had.
@@ -113,7 +221,21 @@ def leave_one_out_residuals(
         return total + jnp.sum(jnp.where(new, left_out**2, 0), axis=0)
 
     start = jnp.zeros((n_targets, len(penalties)), targets.dtype)
-    loss = jax.lax.fori_loop(0, -(-n // block), add_block, start)
+    return jax.lax.fori_loop(0, -(-n // block), add_block, start)
+
+
+@jax.jit
+def leave_one_out_residuals(
+    decomposition: Spectrum, targets: jax.Array, penalties: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Residuals (n, t) at each target's best penalty of the grid, and those penalties (t,).
+
+    The best penalty has the smallest sum of squared leave-one-out residuals.
+
+    Args:
+        penalties: (g,), positive.
+    """
+    loss = leave_one_out_losses(decomposition, targets, penalties)
     best = penalties[jnp.argmin(loss, axis=1)]
     return residuals(decomposition, targets, best), best
 

@@ -52,7 +52,9 @@ __all__ = [
     "best_rate",
     "conversion_error",
     "gram",
+    "gram_of_steps",
     "gram_sensitivity",
+    "gram_steps",
     "pack",
     "relative_variances",
     "unpack",
@@ -79,12 +81,30 @@ def gram(
         anchor: c.
         weights: of the rows, in units of 2^-20 (:mod:`jaxcd.ops.people`); None counts each once.
     """
+    whole = gram_steps(values, rate=rate, anchor=anchor, weights=weights)
+    return gram_of_steps(whole, rate=rate, anchor=anchor, weighted=weights is not None)
+
+
+def gram_of_steps(whole: ExactSum, *, rate: float, anchor: float, weighted: bool) -> np.ndarray:
+    """The tilted moments of their exact sum (:func:`gram_steps`)."""
+    return whole.value() * (_step(rate, anchor) ** 2 * (RECORD if weighted else 1.0))
+
+
+def gram_steps(
+    values: np.ndarray, *, rate: float, anchor: float, weights: np.ndarray | None = None
+) -> ExactSum:
+    """The tilted moments in squared steps of the grid, times the units of the weights: whole
+    numbers, which follow from each row alone.  Arguments as for :func:`gram`.
+    """
     step = _step(rate, anchor)
     whole = ExactSum((values.shape[1] + 1, values.shape[1] + 1))
     for start in range(0, len(values), _BLOCK):
         block = np.ascontiguousarray(values[start : start + _BLOCK])
         with np.errstate(over="ignore"):
-            weight = np.exp(-rate / 2 * np.einsum("ij,ij->i", block, block))
+            squares = np.zeros(len(block))
+            for column in block.T:  # in the order of the columns, whatever else is in the block
+                squares += column * column
+            weight = np.exp(-rate / 2 * squares)
         # A row that far out has the weight 0 exactly; its numbers are replaced, because infinity
         # times 0 is not 0.
         rows = np.column_stack(
@@ -92,7 +112,7 @@ def gram(
         )
         steps = np.rint(rows / step)
         whole.add_products(steps, None if weights is None else weights[start : start + _BLOCK])
-    return whole.value() * (step**2 if weights is None else step**2 * RECORD)
+    return whole
 
 
 def _longest(rate: float, anchor: float) -> float:
@@ -160,6 +180,12 @@ class ExactSum:
             heavy = few * np.pad(half, (0, padded)).reshape(-1, _FEW, 1).astype(np.float64)
             for part in np.matmul(heavy.transpose(0, 2, 1), few).astype(np.int64):
                 self._add(part << shift)
+
+    def __add__(self, other: ExactSum) -> ExactSum:
+        total = ExactSum(self._high.shape)
+        total._high = self._high + other._high + ((self._low + other._low) >> 32)
+        total._low = (self._low + other._low) & 0xFFFFFFFF
+        return total
 
     def value(self) -> np.ndarray:
         """The sum in float64: rounded once."""

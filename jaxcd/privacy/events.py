@@ -29,6 +29,7 @@ class Law(Enum):
     LAPLACE = "discrete Laplace"
     GAUSSIAN = "discrete Gaussian"
     ROUNDED_GAUSSIAN = "rounded Gaussian"
+    SUMMED_GAUSSIAN = "sum of discrete Gaussian shares"
     GUMBEL = "exponential mechanism"
     SPARSE_VECTOR = "sparse vector, one-sided geometric"
     SPARSE_VECTOR_LAPLACE = "sparse vector, discrete Laplace"
@@ -50,8 +51,8 @@ class MechanismRecord:
         dimension: the number of values.
         integral: whether the values are integers by their type, so that nothing is added for
             rounding.
-        scales: of the noise, in steps of the grid: one, or threshold and queries of a sparse
-            vector.
+        scales: of the noise, in steps of the grid: one, threshold and queries of a sparse vector,
+            or those of all shares that are sure to be in a sum.
         rate: the share of the records that a sparse vector looked at.
         channel: of a mechanism that randomises each record: its kind, parameters, and the number of
             levels of each column.

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from ..checks import check_count, check_positive
 from ..errors import OptionError
 from .claims import GuaranteeClaim
+from .polya import POLYA_LIMIT, negative_binomial
 from .rounded_gaussian import ROUNDED_LIMIT, rounded_gaussian
 
 NOISE_LIMIT = 2**62
@@ -72,6 +73,17 @@ def check_rounded(sigma: float) -> float:
     return sigma
 
 
+def check_polya(scale: float) -> float:
+    """Return the scale of Laplace noise if its shares can be drawn, else raise OptionError."""
+    scale = check_scale("scale", scale)
+    if not scale <= POLYA_LIMIT:
+        raise OptionError(
+            f"scale must be at most 2**14 steps of the grid for shares of Laplace noise, got "
+            f"{scale!r}: the budget is too small for it; use a larger epsilon"
+        )
+    return scale
+
+
 class NoiseSampler(ABC):
     """The state of one run: draws noise, each time fresh.
 
@@ -102,6 +114,18 @@ class NoiseSampler(ABC):
         raise OptionError(
             f"noise: a {type(self).__name__} has no rounded Gaussian noise, which a budget with "
             "Gaussian accounting needs; use SecureNoise(), or give the sampler this method"
+        )
+
+    def polya(self, scale: float, parts: int, size: int, *, index: int) -> Integers:
+        """Draw ``size`` independent integers, ``parts`` of which add up to discrete Laplace noise
+        of this scale (:mod:`jaxcd.privacy.shares`).
+
+        Raises:
+            OptionError: this sampler has none.
+        """
+        raise OptionError(
+            f"noise: a {type(self).__name__} has no shares of Laplace noise, which a release of "
+            "several sites needs; use SecureNoise(), or give the sampler this method"
         )
 
     @abstractmethod
@@ -295,6 +319,16 @@ class _SecureSampler(NoiseSampler):
         )
         return np.clip(draws, -NOISE_LIMIT, NOISE_LIMIT)
 
+    def polya(self, scale: float, parts: int, size: int, *, index: int) -> Integers:
+        scale, size = check_polya(scale), check_count("size", size)
+        draws = negative_binomial(
+            check_count("parts", parts, minimum=1),
+            2 * size,
+            geometric=lambda count: self.geometric(scale, count, index=index),
+            words=lambda count: np.frombuffer(os.urandom(8 * count), dtype=np.uint64),
+        )
+        return draws[:size] - draws[size:]
+
     def geometric(self, scale: float, size: int, *, index: int) -> Integers:
         # A discrete Laplace conditioned on X >= 0 has P[X = k] proportional to exp(-k/s) on k >= 0:
         # the geometric. Rejection draws from the conditional law exactly, and accepts with
@@ -375,6 +409,13 @@ class _SimulatedSampler(NoiseSampler):
         sigma, size = check_rounded(sigma), check_count("size", size)
         draws = np.rint(self._generator(index).standard_normal(size) * sigma)
         return np.clip(draws, -NOISE_LIMIT, NOISE_LIMIT).astype(np.int64)
+
+    def polya(self, scale: float, parts: int, size: int, *, index: int) -> Integers:
+        scale, size = check_polya(scale), check_count("size", size)
+        p = -math.expm1(-1 / scale)
+        shape = 1 / check_count("parts", parts, minimum=1)
+        draws = self._generator(index).negative_binomial(shape, p, 2 * size)
+        return draws[:size] - draws[size:]
 
     def geometric(self, scale: float, size: int, *, index: int) -> Integers:
         scale, size = check_scale("scale", scale), check_count("size", size)

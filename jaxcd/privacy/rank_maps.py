@@ -32,9 +32,16 @@ import numpy as np
 from jaxcd.privacy.accountant import Accountant
 from jaxcd.privacy.mechanisms import gaussian
 from jaxcd.privacy.rounding import sqrt_up
-from jaxcd.privacy.sensitive import Sensitive, exact_values
+from jaxcd.privacy.sensitive import Sensitive
 
-__all__ = ["RankMaps", "exact_rank", "rank_map_sensitivity", "release_rank_maps"]
+__all__ = [
+    "RankMaps",
+    "exact_rank",
+    "leaf_counts",
+    "rank_map_sensitivity",
+    "release_counted_maps",
+    "release_rank_maps",
+]
 
 
 @dataclass(frozen=True)
@@ -71,36 +78,39 @@ def rank_map_sensitivity(n_columns: int, n_levels: int, *, n_missing: int = 0) -
     return sqrt_up(Fraction(2 * (n_levels + 1) * n_columns + more))
 
 
-def _differences(
-    values: np.ndarray,
-    log_range: float,
-    n_levels: int,
-    weights: np.ndarray | None = None,
-    *,
-    may_miss: bool = False,
+def leaf_counts(
+    values: np.ndarray, *, log_range: float, n_levels: int, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """Left minus right at every inner node, level by level: int64 (2^L - 1,), or with weights
-    float64, exact multiples of 2^-20.  may_miss: NaN is in no leaf, and before all others stands
-    rows with a value minus rows without.
+    """The rows without a value, and those in each leaf: int64 (1 + 2^L,), in units of the weights;
+    a sum over rows.
+
+    Args:
+        values: finite reals, or NaN where one is missing, in no leaf.
+        log_range: A.
+        n_levels: L.
+        weights: of the rows, whole numbers; None counts each once.
     """
-    if may_miss:
-        known = ~np.isnan(values)
-        units = np.ones(len(values), dtype=np.int64) if weights is None else weights
-        balance = np.array([units[known].sum() - units[~known].sum()])
-        inner = _differences(
-            values[known], log_range, n_levels, None if weights is None else weights[known]
-        )
-        return np.concatenate([balance, inner])
     scaled = (np.clip(np.arcsinh(values), -log_range, log_range) + log_range) / (2 * log_range)
     n_leaves = 1 << n_levels
-    leaves = np.minimum((scaled * n_leaves).astype(np.int64), n_leaves - 1)
-    counts = np.bincount(leaves, weights=weights, minlength=n_leaves)
+    known = ~np.isnan(values)
+    leaves = 1 + np.minimum(np.where(known, scaled * n_leaves, 0.0), n_leaves - 1).astype(np.int64)
+    found: np.ndarray = np.bincount(
+        np.where(known, leaves, 0), weights=weights, minlength=1 + n_leaves
+    ).astype(np.int64)
+    return found
+
+
+def _differences(counts: np.ndarray, *, may_miss: bool = False) -> np.ndarray:
+    """Left minus right at every inner node, level by level, of :func:`leaf_counts`: (2^L - 1,).
+    may_miss: before all others stands rows with a value minus rows without.
+    """
+    missing, counts = counts[0], counts[1:]
     parts = []
     while len(counts) > 1:
         pairs = counts.reshape(-1, 2)
         parts.append(pairs[:, 0] - pairs[:, 1])
         counts = pairs.sum(axis=1)
-    return np.concatenate(parts[::-1])
+    return np.concatenate([counts - missing if may_miss else counts[:0], *parts[::-1]])
 
 
 def _cumulative(
@@ -124,55 +134,87 @@ def _cumulative(
 
 
 def release_rank_maps(
-    columns: Sequence[Sensitive | np.ndarray],
+    columns: Sequence[np.ndarray],
     accountant: Accountant,
     *,
     rho: float,
     log_range: float = 8.0,
     n_levels: int = 11,
     label: str = "rank maps",
-    n_samples: int | None = None,
-    weights: Sensitive | None = None,
-    may_miss: Sequence[bool] | None = None,
 ) -> RankMaps:
     r"""Releases the rank maps of numeric columns.
 
     Args:
-        columns: finite reals, one a row, each, or NaN where a value is missing in a column that
-            may miss some; sensitive.
+        columns: finite reals, one a row, each; sensitive.
         rho: the zCDP price.
         log_range: A > 0, public; values beyond asinh^{-1}(A) (1490 for A = 8) are clipped.
         n_levels: L in 1 .. 20.
         label: public words for the report.
-        n_samples: what the weights add up to, public; None with no weights: the number of rows.
-        weights: of the rows, multiples of 2^-20 that add up to 1 over each person and to
-            ``n_samples`` together (sums of them are exact); None counts each row once.
-        may_miss: for each column whether values may be missing, public; None: in no column.
+
+    Guarantee:
+        Relation: replace-one; n is public.  The rest as for :func:`release_counted_maps`.
+    """
+    leaves = [leaf_counts(each, log_range=log_range, n_levels=n_levels) for each in columns]
+    return release_counted_maps(
+        Sensitive(leaves),
+        accountant,
+        rho=rho,
+        log_range=log_range,
+        n_levels=n_levels,
+        label=label,
+        n_samples=len(columns[0]),
+        may_miss=[False] * len(columns),
+    )
+
+
+def release_counted_maps(
+    leaves: Sensitive,
+    accountant: Accountant,
+    *,
+    rho: float,
+    log_range: float,
+    n_levels: int = 11,
+    label: str = "rank maps",
+    n_samples: int,
+    may_miss: Sequence[bool],
+    unit: float = 1.0,
+) -> RankMaps:
+    r"""Releases the rank maps of numeric columns of which the leaves have been counted.
+
+    Args:
+        leaves: for each column what :func:`leaf_counts` makes of it.
+        rho: the zCDP price.
+        log_range: as in :func:`leaf_counts`.
+        n_levels: as ``log_range``.
+        label: public words for the report.
+        n_samples: what the counts of a column add up to, times the unit; public.
+        may_miss: for each column whether values may be missing, public.
+        unit: what a counted unit is of a record: 1, or 2^-20 where rows have weights that add up to
+            2^20 over each person.
 
     Guarantee:
         Relation: replace-one, of a row or, with weights, of a person; n is public.  Sensitivity:
         sqrt(2 (L + 1) p) in L2, over integers (multiples of 2^-20 where rows have weights).
         Event: ``ZCDPEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
     """
-    n_samples = len(columns[0]) if n_samples is None else n_samples
-    units = None if weights is None else exact_values(weights)
-    may = [False] * len(columns) if may_miss is None else list(may_miss)
-    exact = np.concatenate(
-        [
-            _differences(exact_values(column), log_range, n_levels, units, may_miss=holes)
-            for column, holes in zip(columns, may, strict=True)
-        ]
+    holes = list(may_miss)
+
+    def differences(counts: Sequence[np.ndarray]) -> np.ndarray:
+        parts = [_differences(each, may_miss=may) for each, may in zip(counts, holes, strict=True)]
+        return np.concatenate(parts) * (1 if unit == 1.0 else unit)
+
+    sensitivity = rank_map_sensitivity(len(holes), n_levels, n_missing=sum(holes))
+    noisy = gaussian(
+        accountant, leaves.map(differences), sensitivity=sensitivity, rho=rho, label=label
     )
-    sensitivity = rank_map_sensitivity(len(columns), n_levels, n_missing=sum(may))
-    noisy = gaussian(accountant, exact, sensitivity=sensitivity, rho=rho, label=label)
     sigma = 0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho)
     floor = max(4 * sigma, n_samples / 200)
-    parts = np.split(noisy, np.cumsum([(1 << n_levels) - 1 + holes for holes in may])[:-1])
+    parts = np.split(noisy, np.cumsum([(1 << n_levels) - 1 + may for may in holes])[:-1])
     return RankMaps(
         log_range,
         tuple(
-            _cumulative(part, n_samples, floor, may_miss=holes)
-            for part, holes in zip(parts, may, strict=True)
+            _cumulative(part, n_samples, floor, may_miss=may)
+            for part, may in zip(parts, holes, strict=True)
         ),
         sigma,
     )

@@ -177,7 +177,14 @@ REGISTRY: tuple[Entry, ...] = (
         "jaxcd.privacy.noise:SecureNoise",
         Role.NOISE,
         ("privacy/test_noise.py", "privacy/test_mechanisms.py", "privacy/test_rounded_gaussian.py"),
-        ("noise-zero", "noise-reused", "subset-biased", "rounded-unweighted", "rounded-half"),
+        (
+            "noise-zero",
+            "noise-reused",
+            "subset-biased",
+            "rounded-unweighted",
+            "rounded-half",
+            "polya-biased",
+        ),
     ),
     Entry(
         "jaxcd.privacy.noise:_SecureSampler",

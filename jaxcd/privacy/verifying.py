@@ -10,6 +10,9 @@ With d the change of the values in steps of the grid g, s the sensitivity, D val
     discrete Laplace         d = ceil((s + 2 D p) / g) + D          epsilon = d / scale
     discrete Gaussian        d = (s + 2 sqrt(D) p) / g + sqrt(D)    rho = d^2 / (2 sigma^2)
     rounded Gaussian         as the discrete one, and this rho is of Gaussian privacy as well
+    sum of h discrete Gaussian shares of parameter s
+    sigma = s sqrt(h), tau = 5 sum over k < h of exp(-2 pi^2 s^2 k / (k + 1))
+    rho = (d / sigma + 2 tau sqrt(D))^2 / 2
     exponential mechanism
     d = ceil((s + 2 p) / g) + 1
     epsilon = 2 d / scale, rho = epsilon^2 / 8
@@ -235,6 +238,8 @@ def price_again(row: Mapping[str, Any]) -> Price:
         if law == "rounded Gaussian":
             rho = float(_change(row, norm=2) ** 2 / (2 * scales[0] ** 2))
             return Price(math.inf, rho, gdp_rho=rho)
+        if law == "sum of discrete Gaussian shares":
+            return Price(math.inf, _summed_rho(row, scales))
         if law == "exponential mechanism":
             epsilon = float(2 * _single(row) / scales[0])
             return Price(epsilon, epsilon**2 / 8, gdp_rho=_gdp_rho(epsilon / 2))
@@ -257,6 +262,20 @@ def price_again(row: Mapping[str, Any]) -> Price:
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise FormatError(f"event {row.get('label')!r} is incomplete: {error}") from None
     raise FormatError(f"event {row.get('label')!r} has the unknown law {law!r}; update jaxcd")
+
+
+def _summed_rho(row: Mapping[str, Any], shares: list[Fraction]) -> float:
+    """rho of a sum of discrete Gaussian shares; see docs/PRIVACY.md Y."""
+    least = float(min(shares))
+    if not least >= 1:
+        raise FormatError(f"event {row.get('label')!r}: a share below 1 has no proof")
+    apart = sum(
+        5 * math.exp(-min(2 * math.pi**2 * least**2 * k / (k + 1), 700.0))
+        for k in range(1, len(shares))
+    )
+    sigma = math.sqrt(sum(share**2 for share in shares))
+    root = float(_change(row, norm=2)) / sigma + 2 * apart * math.sqrt(row["dimension"])
+    return root**2 / 2
 
 
 def _pure(epsilon: Fraction) -> Price:

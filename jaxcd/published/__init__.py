@@ -3,9 +3,20 @@ is proved.
 """
 
 from jaxcd.published.conditional_tau import ConditionalTau
+from jaxcd.published.curate import curate
 from jaxcd.published.em_pc import em_pc
 from jaxcd.published.pcd import pcd
 from jaxcd.published.pcd_rcit import PublishedRCIT
+from jaxcd.published.priv_fci import priv_fci
 from jaxcd.published.private_pc import priv_pc, svt_pc
 
-__all__ = ["ConditionalTau", "PublishedRCIT", "em_pc", "pcd", "priv_pc", "svt_pc"]
+__all__ = [
+    "ConditionalTau",
+    "PublishedRCIT",
+    "curate",
+    "em_pc",
+    "pcd",
+    "priv_fci",
+    "priv_pc",
+    "svt_pc",
+]

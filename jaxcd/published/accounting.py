@@ -65,12 +65,15 @@ class SievePrices:
     examine_scale: float
 
     @classmethod
-    def of(cls, n_samples: int, epsilon: float) -> SievePrices:
-        """The scales for epsilon a round, with S = ``claimed_sensitivity(n_samples)``."""
+    def of(cls, n_samples: int, epsilon: float, rate: float | None = None) -> SievePrices:
+        """The scales for epsilon a round, with S = ``claimed_sensitivity(n_samples)``; at another
+        ``rate`` than the least where one is given, and 1 takes no subsample.
+        """
         half = epsilon / 2
-        rate = optimal_rate(half)
+        rate = optimal_rate(half) if rate is None else rate
         sensitivity = claimed_sensitivity(n_samples)
-        threshold_scale = 2 * sensitivity / math.sqrt(rate) / math.log1p(math.expm1(half) / rate)
+        sieve = math.log1p(math.expm1(half) / rate) if half < 700 else half - math.log(rate)
+        threshold_scale = 2 * sensitivity / math.sqrt(rate) / sieve
         return cls(
             rate, int(n_samples * rate), threshold_scale, 2 * threshold_scale, sensitivity / half
         )

@@ -40,7 +40,7 @@ import numpy as np
 from jaxcd.citests import Evaluation, PreparedTest, Query
 from jaxcd.citests.base import require_data
 from jaxcd.citests.tables import MAX_CELLS, DiscreteTest, discrete_cardinalities
-from jaxcd.data import Dataset
+from jaxcd.data.rows import Rows
 from jaxcd.ops import association, contingency, double_precision, tails
 
 __all__ = ["ConditionalTau"]
@@ -228,7 +228,7 @@ class ConditionalTau(DiscreteTest):
         Wang, Pang, Song 2020, section 5.3, and its code.
     """
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PreparedTest:
+    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
         data = require_data(data, self.name)
         cardinalities = discrete_cardinalities(data, self.name, "declare it ordinal with levels")
         kind = np.uint8 if max(cardinalities) <= 256 else np.int32

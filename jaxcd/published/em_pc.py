@@ -56,7 +56,7 @@ from jaxcd.privacy import PrivacyCost, Relation
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.published.accounting import svt_total
 from jaxcd.published.flip_distance import g_statistic, greedy_flip_distance, increments
-from jaxcd.published.private_pc import _check, _streams
+from jaxcd.published.rounds import check_options, streams
 
 __all__ = ["em_pc"]
 
@@ -277,9 +277,9 @@ def em_pc(
     Source:
         Xu, Yuan, Wu 2017; Wang, Pang, Song 2020, code.
     """
-    _check(epsilon=epsilon, alpha=alpha, delta=delta, bias=0.0, max_level=max_level)
+    check_options(epsilon=epsilon, alpha=alpha, delta=delta, bias=0.0, max_level=max_level)
     search = _Search(
-        _Tests(data, alpha), data.n_columns, epsilon=epsilon, alpha=alpha, stream_of=_streams(key)
+        _Tests(data, alpha), data.n_columns, epsilon=epsilon, alpha=alpha, stream_of=streams(key)
     )
     level = 0
     while (max_level is None or level <= max_level) and search.sweep(level):

@@ -16,6 +16,7 @@ the total counts only the noisy answers, a number that depends on the data.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -35,7 +36,7 @@ from jaxcd.privacy import PrivacyCost, Relation, SimulatedNoise
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.published.pcd_rcit import PublishedColumns, PublishedRCIT
 
-__all__ = ["pcd"]
+__all__ = ["pcd", "pcd_sweep"]
 
 _REASON = (
     "published method, kept for comparison: where its bound B is below alpha the edge is kept "
@@ -54,7 +55,7 @@ class PCDRun(DecisionRun):
     Args:
         columns: the prepared test.
         alpha: the level.
-        epsilon: of a noisy answer.
+        epsilon: of each noisy answer.
         stream: of the noise, one draw a noisy answer.
     """
 
@@ -67,8 +68,8 @@ class PCDRun(DecisionRun):
         stream: np.random.Generator,
     ) -> None:
         self._columns = columns
-        self._alpha = alpha
-        self._epsilon = epsilon
+        self.alpha = alpha
+        self.epsilon = epsilon
         self._stream = stream
         self.n_tests = 0
         self.n_noisy = 0
@@ -76,7 +77,7 @@ class PCDRun(DecisionRun):
     @property
     def total(self) -> float:
         """The running total: epsilon for each noisy answer."""
-        return self.n_noisy * self._epsilon
+        return self.n_noisy * self.epsilon
 
     def answer(self, frontier: Frontier) -> None:
         while questions := frontier.peek(1):
@@ -95,12 +96,12 @@ class PCDRun(DecisionRun):
         """
         evidence = self._columns.evidence(query)
         self.n_tests += 1
-        if not evidence.is_noisy(self._alpha):
+        if not evidence.is_noisy(self.alpha):
             return False
         self.n_noisy += 1
         return (
-            evidence.pvalue + self._stream.laplace(0, evidence.noise_scale(self._epsilon))
-            >= self._alpha
+            evidence.pvalue + self._stream.laplace(0, evidence.noise_scale(self.epsilon))
+            >= self.alpha
         )
 
 
@@ -123,6 +124,7 @@ def pcd(
     n_permutations: int = 100,
     penalty: float = 1.0,
     bandwidth: float | None = None,
+    ridge: float | None = None,
     stable: bool = False,
 ) -> DiscoveryResult:
     r"""PCD as published: PC with RCIT, and Laplace noise on those p-values that one record is taken
@@ -143,6 +145,7 @@ def pcd(
         n_permutations: k.
         penalty: lambda > 0 of (lambda / 2) |w|^2 + mean squared error.
         bandwidth: of the residuals' kernels, for columns in [-1, 1]; None for the median heuristic.
+        ridge: as in :class:`PublishedRCIT`; 1.0 is the reading K + I of lambda = 1.
         stable: the stable order.
 
     Returns:
@@ -160,12 +163,71 @@ def pcd(
     Source:
         Zhang et al. 2023, Algorithm 1.
     """
+    return pcd_sweep(
+        data,
+        epsilons=(epsilon,),
+        alpha=alpha,
+        key=key,
+        max_level=max_level,
+        n_permutations=n_permutations,
+        penalty=penalty,
+        bandwidth=bandwidth,
+        ridge=ridge,
+        stable=stable,
+    )[0]
+
+
+def pcd_sweep(
+    data: Dataset,
+    *,
+    epsilons: Sequence[float],
+    alpha: float = 0.05,
+    key: jax.Array,
+    max_level: int | None = None,
+    n_permutations: int = 100,
+    penalty: float = 1.0,
+    bandwidth: float | None = None,
+    ridge: float | None = None,
+    stable: bool = False,
+) -> tuple[DiscoveryResult, ...]:
+    """PCD at several prices of an answer: what :func:`pcd` gives for each of them, with every test
+    computed once.
+
+    A test's statistic, p and B know nothing of epsilon, so that eight prices cost little more than
+    one.
+
+    Args:
+        data: as for :func:`pcd`, and so are the other arguments.
+        epsilons: prices, each positive.
+        alpha: the level.
+        key: a typed key: permutations, and the noise, which starts anew at each price.
+        max_level: the largest conditioning set, or None.
+        n_permutations: k.
+        penalty: lambda.
+        bandwidth: of the residuals' kernels.
+        ridge: of the regression.
+        stable: the stable order.
+
+    Returns:
+        One result a price, in their order.
+
+    Raises:
+        OptionError: an argument does not fit.
+        DomainError: an argument does not fit.
+
+    Guarantee:
+        None, as for :func:`pcd`.
+
+    Source:
+        Zhang et al. 2023, Algorithm 1.
+    """
     check_alpha(alpha)
-    if not 0 < epsilon < np.inf:
-        raise OptionError(
-            f"epsilon = {epsilon!r} is not a price; give a positive number for each noisy answer, "
-            "such as 1.0"
-        )
+    for epsilon in epsilons:
+        if not 0 < epsilon < np.inf:
+            raise OptionError(
+                f"epsilon = {epsilon!r} is not a price; give a positive number for each noisy "
+                "answer, such as 1.0"
+            )
     if max_level is not None and not is_whole(max_level, 0):
         raise OptionError(
             f"max_level = {max_level!r} is not a level; use a whole number from 0, or None for no "
@@ -173,13 +235,31 @@ def pcd(
         )
     check_flag("stable", stable)
     SimulatedNoise(key)  # raises OptionError for anything but a single typed key
-    test = PublishedRCIT(n_permutations=n_permutations, penalty=penalty, bandwidth=bandwidth)
+    test = PublishedRCIT(
+        n_permutations=n_permutations, penalty=penalty, bandwidth=bandwidth, ridge=ridge
+    )
     data = require_data(data, "pcd")
     permutation_key, noise_key = jax.random.split(key)
     columns = test.prepare(data, key=permutation_key)
     words = np.asarray(jax.random.key_data(noise_key)).ravel().tolist()
-    stream = np.random.Generator(np.random.Philox(np.random.SeedSequence(words)))
-    run = PCDRun(columns, alpha=alpha, epsilon=epsilon, stream=stream)
+    found = []
+    for epsilon in epsilons:
+        stream = np.random.Generator(np.random.Philox(np.random.SeedSequence(words)))
+        run = PCDRun(columns, alpha=alpha, epsilon=epsilon, stream=stream)
+        found.append(_search(data, columns, run, repr(test), max_level=max_level, stable=stable))
+    return tuple(found)
+
+
+def _search(
+    data: Dataset,
+    columns: PublishedColumns,
+    run: PCDRun,
+    test: str,
+    *,
+    max_level: int | None,
+    stable: bool,
+) -> DiscoveryResult:
+    """The search of one price, its orientation and its running total."""
     names = data.names
     levels: list[LevelRecord] = []
     skeleton = search_skeleton(
@@ -199,15 +279,15 @@ def pcd(
     cost = PrivacyCost(run.total, 0.0, Relation.REPLACE_ONE, False, _REASON)
     info: dict[str, Any] = {
         "algorithm": "pcd",
-        "test": repr(test),
+        "test": test,
         "n_samples": data.n_samples,
         "n_variables": len(names),
         "n_tests": run.n_tests,
         "n_distinct_tests": columns.n_evaluated,
         "n_noisy": run.n_noisy,
         "total_epsilon": cost.epsilon,
-        "epsilon_per_answer": epsilon,
-        "alpha": alpha,
+        "epsilon_per_answer": run.epsilon,
+        "alpha": run.alpha,
         "secure_noise": False,
         "levels": tuple(levels),
         "stable": stable,

@@ -6,6 +6,9 @@ the bound B.
     (lambda / 2) |w|^2 + (1 / m) sum_i (w . phi(z_i) - x_i)^2,
 
 Gaussian kernel on Z with the median distance as bandwidth; without Z the column itself is taken.
+That adds n lambda / 2 to the diagonal of Z's Gram matrix.  ``ridge`` is the other reading of
+"lambda = 1", K + I: the regression of a penalty of 2 / n, with the bounds of lambda = 1, which do
+not hold for it either.
 With lambda = 1 the fit keeps at most two thirds of the signal, so that every true conditional
 independence is rejected from about m = 500 on (PRIVACY.md H5): what the test says is not usable,
 with or without privacy.  :class:`jaxcd.RCIT` is what is calibrated.
@@ -44,6 +47,7 @@ from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, Evaluation, PreparedTest, Query
 from jaxcd.citests.base import require_data
 from jaxcd.data import Categorical, Dataset, Numeric
+from jaxcd.data.rows import Rows
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import double_precision, features, gram, hsic, ridge
 from jaxcd.published.pcd_bounds import (
@@ -143,9 +147,7 @@ def _spectrum(z: np.ndarray) -> ridge.Spectrum:
     else:
         distance = float(gram.median_distance(jnp.asarray(z[:_MEDIAN_ROWS])))
         bandwidth, rank = (distance if distance > 1e-9 else 1.0), _RANK
-    factor = gram.pivoted_cholesky(
-        jnp.asarray(_within_reach(z, bandwidth)), 1.0, rank=rank, tolerance=_TOLERANCE
-    )
+    factor = gram.nystroem(jnp.asarray(_within_reach(z, bandwidth)), 1.0, rank=rank)
     return ridge.spectrum(factor.factor)
 
 
@@ -241,7 +243,9 @@ class PublishedColumns(PreparedTest):
         with double_precision():
             if given not in self._spectra:
                 self._spectra[given] = _spectrum(self._values[:, given])
-            penalty = ridge.penalty_of_objective(self._config.penalty, self.n_samples)
+            penalty = self._config.ridge or ridge.penalty_of_objective(
+                self._config.penalty, self.n_samples
+            )
             rest = ridge.residuals(self._spectra[given], jnp.asarray(values)[:, None], penalty)
             return np.asarray(rest)[:, 0]
 
@@ -269,6 +273,8 @@ class PublishedRCIT(CITest):
         penalty: lambda > 0.
         bandwidth: of the residuals' kernels, for columns in [-1, 1]; None for the median heuristic,
             as published.
+        ridge: what is added to the diagonal of the Gram matrix of Z, positive; None for n lambda /
+            2.  The bounds keep lambda.
 
     Source:
         Zhang et al. 2023; what differs and what is reconstructed is said in
@@ -278,6 +284,7 @@ class PublishedRCIT(CITest):
     n_permutations: int = 100
     penalty: float = 1.0
     bandwidth: float | None = None
+    ridge: float | None = None
 
     def __post_init__(self) -> None:
         count = self.n_permutations
@@ -294,8 +301,12 @@ class PublishedRCIT(CITest):
                 f"bandwidth = {self.bandwidth!r} is not a positive number; None is the median "
                 "heuristic"
             )
+        if self.ridge is not None and not 0 < self.ridge < math.inf:
+            raise OptionError(
+                f"ridge = {self.ridge!r} is not a positive number; None is n lambda / 2"
+            )
 
-    def prepare(self, data: Dataset | None, *, key: jax.Array | None = None) -> PublishedColumns:
+    def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PublishedColumns:
         data = require_data(data, self.name)
         if data.n_samples < 4:
             raise DomainError(

@@ -18,17 +18,18 @@ import numpy as np
 
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.available_cases import PreparedAvailableCases
-from jaxcd.citests.base import StatisticsSource
-from jaxcd.data import Dataset, Domain
+from jaxcd.citests.base import StatisticsSource, require_data
+from jaxcd.data import Dataset, Domain, Missing
+from jaxcd.data.rows import Block, Columns, Rows
 from jaxcd.errors import OptionError, PrivacyError
-from jaxcd.ops.people import person_weights
+from jaxcd.ops.people import PERSON_UNITS
 from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, NoPrivacy, Relation, Sensitive, Unit
 from jaxcd.privacy.accountant import BY_PERSON_ONLY
 
 __all__ = ["Door", "public_count"]
 
 
-def public_count(data: Dataset, budget: Budget | NoPrivacy) -> int:
+def public_count(data: Rows, budget: Budget | NoPrivacy) -> int:
     """The n of a run, which is public: of people where the budget's unit is a person, else of
     rows.
     """
@@ -36,12 +37,12 @@ def public_count(data: Dataset, budget: Budget | NoPrivacy) -> int:
     return data.n_people if by_person else data.n_samples
 
 
-def _check_unit(data: Dataset, budget: Budget, *, by_person: bool) -> None:
+def _check_unit(data: Rows, budget: Budget, *, by_person: bool) -> None:
     """Raises PrivacyError where the budget promises another unit than the data's domain declares,
     OptionError where what reads the rows has no bound for a person.
     """
     if budget.unit is Unit.PERSON:
-        if data.people is None:
+        if not data.has_people:
             raise PrivacyError(
                 "budget: unit='person', but the domain declares no column that tells people "
                 "apart; declare it (Domain(..., person='pid'), or \"person\": true in the domain "
@@ -54,7 +55,7 @@ def _check_unit(data: Dataset, budget: Budget, *, by_person: bool) -> None:
                 "data: all rows are of one person, and nothing can be said of one person "
                 "without saying it of them; give a table of several people"
             )
-    elif data.people is not None and budget.max_rows_per_person == 1:
+    elif data.has_people and budget.max_rows_per_person == 1:
         raise PrivacyError(
             f"budget: its unit is a row, but the domain says by column {data.domain.person!r} "
             "that a person may have several, who would be protected less than it says; use "
@@ -63,15 +64,19 @@ def _check_unit(data: Dataset, budget: Budget, *, by_person: bool) -> None:
         )
 
 
+_LEFT = "leaving out the rows in which a column is missing"
+_AS_LEVEL = 'read missing cells as a level (missing="level"), or buy a release and search that'
+
+
 class Door:
     """The rows of one run.
 
     Args:
-        data: a Dataset; a StatisticsSource (a release: public, so that nothing it answers is
-            sensitive); or None for an Oracle.
+        data: a Dataset or a Table; a StatisticsSource (a release: public, so that nothing it
+            answers is sensitive); or None for an Oracle.
         budget: only its kind, relation and unit matter here.
-        by_person: whether all that will be computed are sums over rows that take weights
-            (:meth:`summed`), so that a person with several rows has a sensitivity.
+        by_person: whether all that will be computed are counts and sums over rows that take weights
+            (:meth:`counts`, :meth:`sums`), so that a person with several rows has a sensitivity.
 
     Raises:
         PrivacyError: a private run on an inferred domain, or of another unit than the domain
@@ -82,12 +87,12 @@ class Door:
 
     def __init__(
         self,
-        data: Dataset | StatisticsSource | None,
+        data: Rows | StatisticsSource | None,
         budget: Budget | NoPrivacy,
         *,
         by_person: bool = False,
     ) -> None:
-        if data is not None and not isinstance(data, (Dataset, StatisticsSource)):
+        if data is not None and not isinstance(data, (Rows, StatisticsSource)):
             raise OptionError(
                 f"data is a {type(data).__name__}, not a Dataset; make one with read_csv, "
                 "from_frame or from_array"
@@ -118,6 +123,7 @@ class Door:
             else self._source.n_samples
         )
         self._domain = None if data is None else data.domain
+        self.snapshot = None if self._data is None else self._data.snapshot
 
     @property
     def domain(self) -> Domain:
@@ -131,6 +137,11 @@ class Door:
         return self._domain
 
     @property
+    def missing(self) -> Missing:
+        """How missing cells are to be read; public."""
+        return Missing.IGNORE if self._data is None else self._data.missing
+
+    @property
     def has_rows(self) -> bool:
         """Whether there is a domain to speak of: False with an Oracle."""
         return self._domain is not None
@@ -139,45 +150,44 @@ class Door:
         """The variables that the test's queries number."""
         return test.column_names(self._data) if self._source is None else self._source.names
 
-    def wrapped(self, array: np.ndarray) -> Sensitive:
+    def wrapped(self, array: np.ndarray | list[np.ndarray]) -> Sensitive:
         """An array computed from the rows, sensitive in a private run."""
         return Sensitive(array, open_to_all=not self.private)
 
+    def counts(self, sets: Sequence[Columns]) -> Sensitive:
+        """Joint counts of sets of columns, by position in the domain: a list of int64 arrays (k_1,
+        ..., k_s), in units of ``1 / units``.
+        """
+        return self.wrapped(self._rows.counts(sets, by_person=self.by_person))
+
+    def sums(self, names: Sequence[str], function: Callable[[Block], Any]) -> Sensitive:
+        """The sum over rows of whole numbers, each row's times its weight
+        (:meth:`jaxcd.data.rows.Rows.sums`).
+        """
+        return self.wrapped(self._rows.sums(names, function, by_person=self.by_person))
+
+    @property
+    def units(self) -> int:
+        """What a row counts: 1, or 2^20 where the rows of a person share that (public)."""
+        return PERSON_UNITS if self.by_person else 1
+
     def codes(self) -> Sensitive:
         """Codes of the discrete columns, in the domain's order: int32 (n_samples, their number)."""
-        return self.wrapped(self._rows.discrete)
+        return self.wrapped(self._memory.discrete)
 
     def values(self, names: Sequence[str]) -> Sensitive:
         """Values of numeric columns, in their units: float64 (n_samples, len(names))."""
-        rows = self._rows
+        rows = self._memory
         return self.wrapped(np.column_stack([rows.values(name) for name in names]))
 
-    def is_missing(self, name: str) -> Sensitive:
-        """Which cells of a column are missing, bool (n_samples,)."""
-        return self.wrapped(self._rows.is_missing(name))
-
-    def weights(self) -> Sensitive | None:
-        """The weight of each row in units of 2^-20, int64; None where every row counts once."""
-        if not self.by_person:
-            return None
-        people = self._rows.people
-        assert people is not None
-        return self.wrapped(person_weights(people))
-
-    def summed(
-        self, rows: Sensitive, function: Callable[[Any, np.ndarray | None], Any]
-    ) -> Sensitive:
-        """function(rows, weights), still sensitive.
+    def answer(self, question: Any, accountant: Accountant) -> Any:
+        """The noisy answer to a question of a release, paid for by the accountant.
 
         Args:
-            rows: what the door gave, or made of it row by row.
-            function: a sum over the rows, each times its weight (in units of 2^-20), or as they are
-                where the weights are None.
+            question: with ``buy(door, accountant)``.
+            accountant: of the run.
         """
-        weights = self.weights()
-        if weights is None:
-            return rows.map(lambda array: function(array, None))
-        return Sensitive.joined([rows, weights], function)
+        return question.buy(self, accountant)
 
     def prepare(
         self, test: CITest, *, key: jax.Array | None, accountant: Accountant | None = None
@@ -197,11 +207,15 @@ class Door:
             return test.prepare_privately(self._data, accountant, key=key)
         data = self._data
         if data is not None and not self.private and any(data.leaves_out):
-            return PreparedAvailableCases(test, data, key=key)
+            return PreparedAvailableCases(test, require_data(data, _LEFT, cure=_AS_LEVEL), key=key)
         return test.prepare(self._data, key=key)
 
     @property
-    def _rows(self) -> Dataset:
+    def _rows(self) -> Rows:
         if self._data is None:
             raise OptionError("data: a release has no rows; give a Dataset")
         return self._data
+
+    @property
+    def _memory(self) -> Dataset:
+        return require_data(self._rows, "what reads whole columns")

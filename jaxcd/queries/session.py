@@ -77,6 +77,7 @@ class Session:
         self.names = door.names(test)
         self.n_variables = len(self.names)
         self.n_samples = door.n_samples
+        self.snapshot = door.snapshot
         self.private = door.private
         self.relation = door.relation
         self._opened: tuple[PreparedTest, Queue] | None = None
@@ -230,6 +231,6 @@ class Session:
             )
         return cardinalities
 
-    def view(self) -> Sensitive:
-        """The data as codes, integers (n_samples, n_variables), for releases of whole tables."""
-        return self._door.wrapped(self._prepared.view())
+    def view_counts(self, sets: Sequence[tuple[int, ...]]) -> Sensitive:
+        """Joint counts of sets of columns of the test's discrete view: a list of int64 arrays."""
+        return self._door.wrapped(self._prepared.view_counts(sets))

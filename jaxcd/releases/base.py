@@ -28,8 +28,9 @@ import numpy as np
 from jaxcd.checks import check_new_file, is_whole
 from jaxcd.citests import CITest, PreparedTest
 from jaxcd.citests.base import StatisticsSource
-from jaxcd.data import Dataset, Domain, Missing
+from jaxcd.data import Domain, Missing
 from jaxcd.data.domain import domain_from_json
+from jaxcd.data.rows import Rows
 from jaxcd.errors import DataError, DomainError, FormatError, JaxcdError, OptionError
 from jaxcd.graphs import Knowledge
 from jaxcd.privacy import (
@@ -133,6 +134,9 @@ class ReleaseKind(abc.ABC):
     """Whether all it computes are sums over rows that take weights (``door.summed``), with ranges
     whose diameter is the sensitivity: then it is private for a person with several rows
     (PRIVACY.md W).  Others are refused for a budget with that unit."""
+    takes_sites: ClassVar[bool] = False
+    """Whether all it wants of the rows it asks by ``door.answer``: then several owners can answer
+    together (PRIVACY.md Y)."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -169,7 +173,7 @@ class ReleaseKind(abc.ABC):
     @keeps_what_is_paid
     def release(
         self,
-        data: Dataset,
+        data: Rows,
         *,
         budget: Budget | NoPrivacy,
         noise: NoiseSource | None = None,
@@ -178,7 +182,7 @@ class ReleaseKind(abc.ABC):
         """Buys it with the whole budget; the release records these options.
 
         Args:
-            data: rows of a declared domain.
+            data: rows of a declared domain: a Dataset or a Table.
             budget: the price, spent whole; or NO_PRIVACY.
             noise: None for secure noise from the operating system; ``SimulatedNoise(key)`` for
                 experiments.
@@ -211,7 +215,7 @@ class ReleaseKind(abc.ABC):
             n_samples=door.n_samples,
             by_person=self.takes_people,
         )
-        return self.buy(door, accountant)
+        return self.buy(door, accountant).of_snapshot(data.snapshot)
 
 
 def paid(accountant: Accountant) -> dict[str, Any]:
@@ -228,7 +232,8 @@ def paid(accountant: Accountant) -> dict[str, Any]:
     return {"cost": accountant.guarantee, "spent": accountant.ledger.spent, "charges": charges}
 
 
-def _kind_to_json(bought: ReleaseKind | None) -> dict[str, Any] | None:
+def kind_to_json(bought: ReleaseKind | None) -> dict[str, Any] | None:
+    """The options of a purchase, as a file and a message have them."""
     if bought is None or not is_dataclass(bought):
         return None
     return {
@@ -237,7 +242,7 @@ def _kind_to_json(bought: ReleaseKind | None) -> dict[str, Any] | None:
     }
 
 
-def _kind_from_json(entry: Mapping[str, Any] | None) -> ReleaseKind | None:
+def kind_from_json(entry: Mapping[str, Any] | None) -> ReleaseKind | None:
     """The options that a file records; None where it has none, or of a class that is not here."""
     if entry is None or (kind := ReleaseKind._kinds.get(entry["name"])) is None:
         return None
@@ -294,6 +299,7 @@ class Release(StatisticsSource):
         spent: what the events charged add up to.
         charges: the ledger's rows, one an event; empty without privacy, and for files of version 1.
         bought: the options it was bought with; None where an older file does not record them.
+        snapshot: in words which state of a table was counted; None for rows in memory.
 
     Example:
         >>> import jax, jaxcd, pathlib, tempfile
@@ -322,6 +328,9 @@ class Release(StatisticsSource):
     missing: Missing = Missing.IGNORE
     """How tests and scores read the missing cells that the domain declares: :meth:`reading`."""
 
+    snapshot: str | None = None
+    """In words which state of a :class:`jaxcd.Table` was counted; None for rows in memory."""
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "kind" in cls.__dict__:
@@ -343,6 +352,14 @@ class Release(StatisticsSource):
         for name in [name for name in vars(other) if name in self._depend_on_reading]:
             del other.__dict__[name]
         object.__setattr__(other, "missing", found)
+        return other
+
+    def of_snapshot(self, snapshot: str | None) -> Any:
+        """The same release, with the words for the state of the table that it counted."""
+        if snapshot == self.snapshot:
+            return self
+        other = copy.copy(self)
+        object.__setattr__(other, "snapshot", snapshot)
         return other
 
     _depend_on_reading: ClassVar[tuple[str, ...]] = ()
@@ -409,7 +426,11 @@ class Release(StatisticsSource):
             rows=self.ledger,
             n_samples=self.n_samples,
             domain=self.domain.to_json_dict(),
-            more={"release": self.kind, "secure_noise": self.secure_noise},
+            more={
+                "release": self.kind,
+                **({} if self.snapshot is None else {"snapshot": self.snapshot}),
+                "secure_noise": self.secure_noise,
+            },
         )
 
     def tests(self) -> Tests:
@@ -450,6 +471,18 @@ class Release(StatisticsSource):
         raise OptionError(
             f"bought: a {type(self).__name__} has no score of its own; search it by tests"
         )
+
+    def tabulated(self) -> Any:
+        """Its tables with the law of their noise, a
+        :class:`jaxcd.releases.tables.tabulated.Tabulated`; None where it has none.
+        """
+        return None
+
+    def linear(self) -> Any:
+        """Regressions among its columns with their errors, a
+        :class:`jaxcd.releases.moments.regressions.Regressions`; None where it has none.
+        """
+        return None
 
     def redraw(
         self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None
@@ -586,12 +619,13 @@ class Release(StatisticsSource):
             "columns": self.domain.to_json_dict()["columns"],
             "declared": self.domain.declared,
             "n_samples": self.n_samples,
+            **({} if self.snapshot is None else {"snapshot": self.snapshot}),
             "cost": _cost_to_json(self.cost),
             "spent": _cost_to_json(self.spent),
             "charges": [
                 {name: _number_to_json(part) for name, part in row.items()} for row in self.charges
             ],
-            "bought": _kind_to_json(self.bought),
+            "bought": kind_to_json(self.bought),
             "own": own,
         }
         draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
@@ -667,9 +701,11 @@ class Release(StatisticsSource):
                 "cost": _cost_from_json(header["cost"]),
                 "spent": _cost_from_json(header["spent"]),
                 "charges": tuple(_row_from_json(row) for row in header.get("charges", ())),
-                "bought": _kind_from_json(header.get("bought")),
+                "bought": kind_from_json(header.get("bought")),
             }
             release = kind._from_parts(common, header["own"], arrays)
+            if (snapshot := header.get("snapshot")) is not None:
+                release = release.of_snapshot(str(snapshot))
             release._check_cost()
         except (KeyError, TypeError, ValueError, AttributeError, JaxcdError) as error:
             raise FormatError(
@@ -716,10 +752,10 @@ def _check_arguments(data: Any, budget: Any, noise: Any) -> None:
     """Raises OptionError or DataError where an argument that every release takes is not of its
     kind.
     """
-    if not isinstance(data, Dataset):
+    if not isinstance(data, Rows):
         raise DataError(
             f"data: a {type(data).__name__} is not a Dataset; read it with "
-            "Dataset.from_frame(frame, domain=...)"
+            "Dataset.from_frame(frame, domain=...), or give a jaxcd.Table"
         )
     if not isinstance(budget, (Budget, NoPrivacy)):
         raise OptionError(

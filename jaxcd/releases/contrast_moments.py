@@ -10,7 +10,7 @@ its null moments with the noise in them, and an independence test for every pair
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -241,16 +241,17 @@ def release_contrast_moments(
             0.0,
         )
 
-    def vector(codes: np.ndarray) -> np.ndarray:
-        means, products = moments.contrast_moments(codes, cardinalities)
-        return np.concatenate(
-            [*(products[pair].ravel() for pair in pairs), *(mean_weight * mean for mean in means)]
-        )
+    sets = [*pairs, *((j,) for j in range(len(cardinalities)))]
+
+    def vector(counts: Sequence[np.ndarray]) -> np.ndarray:
+        exact = moments.contrast_moments(dict(zip(sets, counts, strict=True)))
+        weights = [mean_weight if len(s) == 1 else 1.0 for s in sets]
+        return np.concatenate([w * exact[s].ravel() for w, s in zip(weights, sets, strict=True)])
 
     sensitivity = moments.contrast_sensitivity(cardinalities, mean_weight)
     noisy = gaussian(
         accountant,
-        session.view().map(vector),
+        session.view_counts(sets).map(vector),
         sensitivity=sensitivity,
         rho=rho,
         # Each entry is a sum of at most k products of integers below n with numbers below 1, in

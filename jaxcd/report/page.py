@@ -8,6 +8,7 @@ other, and without it everything still stands there.
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import math
@@ -40,6 +41,21 @@ MATRIX_FROM = 25
 _NOISE = {True: "secure, from the operating system", False: "simulated from a key", None: "none"}
 
 
+@functools.cache
+def _template() -> Any:
+    """The words, compiled once."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    environment.filters["general"] = lambda value: f"{value:g}"
+    return environment.get_template("page.html.jinja")
+
+
 def report_page(
     *,
     graph: Mapping[str, Any],
@@ -61,25 +77,17 @@ def report_page(
         command: the line that made the result; None: from Python.
         date: the day.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-    )
     # A text that calls itself HTML (it has __html__) would not be escaped: plain texts only.
     graph, privacy, ledger = json.loads(json.dumps([graph, privacy, ledger]))
-    environment.filters["general"] = lambda value: f"{value:g}"
     guarantee, spent = privacy["guarantee"], privacy["spent"]
     private = guarantee["epsilon"] != "inf"
     script = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     confidence = graph.get("confidence")
     joined = {name for a, _, b in graph["edges"] for name in (a, b)}
-    return environment.get_template("page.html.jinja").render(
+    return _template().render(
         graph=graph,
         privacy=privacy,
         guarantee=guarantee,

@@ -13,28 +13,21 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import final
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxcd.data import Dataset
+from jaxcd.data.rows import Rows, discrete_places
 from jaxcd.errors import DataError
-from jaxcd.ops import contingency
 from jaxcd.ops.nearest_table import nearest_table
 
 __all__ = ["CountedSets", "Counts", "DataCounts", "TableCounts", "denoised_counts"]
 
 Columns = tuple[int, ...]
 
-# Below so many cells a table is counted by bit masks, many tables in a call; above, each by itself.
-_FEW_CELLS = 256
-# Tables with more cells than this, and than a few for each row, are counted by sorting the rows'
-# cell numbers.
+# Of tables with more cells than this, and than a few for each row, only the cells that hold rows
+# are asked for.
 _DENSE_CELLS = 1 << 12
 _CELLS_PER_ROW = 4
-# Masks are padded to so many rows and their doubles, so that data sets of the same length share
-# compiled code.
-_LEAST_MASKS = 64
+_MOST_DENSE = 1 << 24
 
 
 class Counts(abc.ABC):
@@ -54,73 +47,32 @@ class Counts(abc.ABC):
 
 @final
 class DataCounts(Counts):
-    """Exact counts of a data set, by bit masks in batches; not private.
+    """Exact counts of rows; not private.
 
     Raises:
         DomainError: a column is numeric.
     """
 
-    def __init__(self, data: Dataset) -> None:
-        self._codes = data.codes
+    def __init__(self, data: Rows) -> None:
+        discrete_places(data.domain, [tuple(range(data.n_columns))])
+        self._rows = data
         self.cardinalities = tuple(cardinality or 1 for cardinality in data.domain.cardinalities)
         self.n_samples = data.n_samples
-        self._masks = contingency.pack_levels(self._codes, self.cardinalities)
-        n_masks = self._masks.words.shape[0]
-        spare = max(_LEAST_MASKS, 1 << (n_masks - 1).bit_length()) - n_masks
-        self._words: jax.Array = jnp.pad(self._masks.words, ((0, spare), (0, 0)))
 
     def of(self, sets: Sequence[Columns]) -> list[np.ndarray]:
         """The counts of each set."""
         found: list[np.ndarray] = [np.zeros(0, dtype=np.int64)] * len(sets)
-        few: dict[int, list[int]] = {}
-        for place, columns in enumerate(sets):
-            n_cells = self._n_cells(columns)
-            if n_cells <= _FEW_CELLS:
-                few.setdefault(max(len(columns), 2), []).append(place)
-            elif (
-                n_cells <= max(_DENSE_CELLS, _CELLS_PER_ROW * self.n_samples) and n_cells <= 1 << 24
-            ):
-                found[place] = contingency.scatter_counts(self._masks, np.array(columns))
-            else:
-                found[place] = self._sorted(columns)
-        for depth, places in few.items():
-            index = [self._cells(sets[place], depth) for place in places]
-            ends = np.cumsum([len(cells) for cells in index])[:-1]
-            for place, counts in zip(
-                places,
-                np.split(contingency.cell_counts(self._words, np.concatenate(index)), ends),
-                strict=True,
-            ):
-                found[place] = counts
+        most = min(max(_DENSE_CELLS, _CELLS_PER_ROW * self.n_samples), _MOST_DENSE)
+        dense = [
+            place
+            for place, columns in enumerate(sets)
+            if math.prod(self.cardinalities[v] for v in columns) <= most
+        ]
+        for place, counts in zip(dense, self._rows.counts([sets[i] for i in dense]), strict=True):
+            found[place] = counts
+        for place in set(range(len(sets))).difference(dense):
+            found[place] = self._rows.occupied(sets[place])
         return found
-
-    def _n_cells(self, columns: Columns) -> int:
-        return math.prod(self.cardinalities[v] for v in columns)
-
-    def _cells(self, columns: Columns, depth: int) -> np.ndarray:
-        """The masks of each cell, int32 (cells, depth); the first mask of all, that of every row,
-        fills up.
-        """
-        index = np.zeros((self._n_cells(columns), depth), dtype=np.int32)
-        if columns:
-            levels = np.indices([self.cardinalities[v] for v in columns], dtype=np.int32).reshape(
-                len(columns), -1
-            )
-            index[:, : len(columns)] = levels.T + self._masks.offsets[list(columns)]
-        return index
-
-    def _sorted(self, columns: Columns) -> np.ndarray:
-        cell, n_cells = np.zeros(self.n_samples, dtype=np.int64), 1
-        for v in columns:
-            # cells that occur are numbered anew before the numbers overflow
-            if n_cells * self.cardinalities[v] >= 1 << 62:
-                cell = np.unique(cell, return_inverse=True)[1].astype(np.int64)
-                n_cells = self.n_samples
-            cell, n_cells = (
-                cell * self.cardinalities[v] + self._codes[:, v],
-                n_cells * self.cardinalities[v],
-            )
-        return np.unique(cell, return_counts=True)[1]
 
 
 @final

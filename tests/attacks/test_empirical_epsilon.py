@@ -21,6 +21,7 @@ from scipy.stats import beta, binom
 import jaxcd
 from jaxcd.citests import CITest, Evaluation, PreparedTest, Query, Sensitivity
 from jaxcd.citests.tables import DiscreteTest
+from jaxcd.data.rows import Codes
 from jaxcd.decisions import Noise
 from jaxcd.discovery.constraint.skeleton import search_skeleton
 from jaxcd.privacy import Accountant, Ledger, epsilon_lower_bound
@@ -53,8 +54,8 @@ class _Counted(PreparedTest):
         margin = np.array([self.rule(query, ones) for query in queries], dtype=np.float64)
         return Evaluation(margin, margin, margin)
 
-    def view(self) -> np.ndarray:
-        return self.codes
+    def view_counts(self, sets: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+        return Codes(self.codes, (2,) * D).counts(sets)
 
     def restrict(self, rows: np.ndarray) -> PreparedTest:
         return _Counted(self.codes[rows], self.rule)

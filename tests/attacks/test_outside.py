@@ -26,6 +26,7 @@ import jaxcd
 from jaxcd.citests import PreparedTest, Query
 from jaxcd.citests.tables import PreparedTables
 from jaxcd.cli import main
+from jaxcd.data.rows import Codes
 from jaxcd.decisions import DecisionRun
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.privacy import (
@@ -371,7 +372,9 @@ def test_admissible_queries_fit_into_memory():
     sides.
     """
     prepared = PreparedTables(
-        np.zeros((10, 4), dtype=np.int32), (2, 2, 250, 250), lambda t, a: None
+        Codes(np.zeros((10, 4), dtype=np.int32), (2, 2, 250, 250)),
+        (2, 2, 250, 250),
+        lambda t, a: None,
     )  # type: ignore[arg-type, return-value]
     query = Query(0, 1, (2, 3))
     bucket = prepared.bucket(query)

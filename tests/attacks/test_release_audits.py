@@ -19,6 +19,7 @@ import pytest
 from scipy.stats import beta
 
 import jaxcd
+from jaxcd.data.rows import Codes
 from jaxcd.ops import tilted_moments as tilted
 from jaxcd.ops.interactions import interaction, interaction_sensitivity_squared, subsets
 from jaxcd.ops.moments import contrast_moments, contrast_sensitivity
@@ -178,10 +179,12 @@ class TestMarginals:
         for others in itertools.combinations_with_replacement(RECORDS, 2):
             sides = []
             for record in RECORDS:
-                means, products = contrast_moments(np.array([record, *others]), (2, 2, 2))
+                sets = [(j,) for j in range(3)] + list(itertools.combinations(range(3), 2))
+                counts = Codes(np.array([record, *others]), (2, 2, 2)).counts(sets)
+                moments = contrast_moments(dict(zip(sets, counts, strict=True)))
                 sides.append(
                     np.concatenate(
-                        [weight * np.concatenate(means), *(p.ravel() for p in products.values())]
+                        [(weight if len(s) == 1 else 1) * moments[s].ravel() for s in sets]
                     )
                 )
             largest = max(

@@ -348,8 +348,9 @@ def test_other_doors(door: Any, options: dict, tapping: Tapping):
 
 
 class _Moving(PreparedTest):
-    def __init__(self, codes: np.ndarray, rises: Any) -> None:
-        self._codes, self._rises, self.n_samples = codes, rises, len(codes)
+    def __init__(self, data: jaxcd.Dataset, rises: Any) -> None:
+        self._data, self._codes, self._rises = data, data.codes, rises
+        self.n_samples = data.n_samples
 
     def bucket(self, query: Query) -> None:
         return None
@@ -369,8 +370,8 @@ class _Moving(PreparedTest):
         ones = int((self._codes[:, 0] > 0).sum())
         return [2.0 * ones * np.array([[1, -1], [-1, 1]]) for _ in queries]
 
-    def view(self) -> np.ndarray:
-        return self._codes
+    def view_counts(self, sets: Any) -> list[np.ndarray]:
+        return self._data.counts(sets)
 
 
 class Moving(DiscreteTest):
@@ -382,7 +383,7 @@ class Moving(DiscreteTest):
         self._rises = rises
 
     def prepare(self, data: Any, **_: Any) -> PreparedTest:
-        return _Moving(data.codes, self._rises)
+        return _Moving(data, self._rises)
 
     def margin_sensitivity(self, **_: Any) -> Sensitivity:
         return Sensitivity(1.0, 0.0, "by construction")

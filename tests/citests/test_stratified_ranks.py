@@ -18,10 +18,16 @@ from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, Ledger, Relation
 from jaxcd.privacy.rank_maps import (
     _differences,
     exact_rank,
+    leaf_counts,
     rank_map_sensitivity,
     release_rank_maps,
 )
 from tests.helpers import numbers, simulated
+
+
+def differences(values: np.ndarray, n_levels: int, *, may_miss: bool = False) -> np.ndarray:
+    leaves = leaf_counts(values, log_range=8.0, n_levels=n_levels)
+    return _differences(leaves, may_miss=may_miss)
 
 
 def numeric(*columns: np.ndarray) -> jaxcd.Dataset:
@@ -44,14 +50,14 @@ def test_one_record_moves_the_differences_by_no_more_than_the_sensitivity(values
     before = np.array(values)
     after = before.copy()
     after[0] = other
-    moved = _differences(after, 8.0, n_levels) - _differences(before, 8.0, n_levels)
+    moved = differences(after, n_levels) - differences(before, n_levels)
     assert np.linalg.norm(moved) <= rank_map_sensitivity(1, n_levels) + 1e-12
 
 
 def test_the_sensitivity_of_the_differences_is_reached():
     # The two records part at the root and take different nodes on every level below.
     before, after = np.array([-1e9, 0.5]), np.array([1e9, 0.5])
-    moved = _differences(after, 8.0, 5) - _differences(before, 8.0, 5)
+    moved = differences(after, 5) - differences(before, 5)
     assert np.linalg.norm(moved) == pytest.approx(rank_map_sensitivity(1, 5))
 
 
@@ -167,7 +173,7 @@ def test_a_cell_that_is_lost_or_found_moves_the_differences_no_further(rows, oth
     values = np.array([math.nan if cell is None else cell for cell in rows])
     changed = values.copy()
     changed[0] = math.nan if other is None else other
-    moved = _differences(values, 8.0, n_levels, may_miss=True) - _differences(
-        changed, 8.0, n_levels, may_miss=True
+    moved = differences(values, n_levels, may_miss=True) - differences(
+        changed, n_levels, may_miss=True
     )
     assert np.linalg.norm(moved) <= rank_map_sensitivity(1, n_levels, n_missing=1) + 1e-12

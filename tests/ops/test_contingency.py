@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jaxcd.ops import association, contingency, double_precision
 from jaxcd.ops.contingency import cell_counts, count_tables, pack_levels
+from tests.helpers import SEEDS
 
 
 def counted(codes: np.ndarray, cardinalities: tuple[int, ...], variables: list[int]) -> np.ndarray:
@@ -104,3 +106,26 @@ def test_large_counts(n: int):
         table = np.asarray(count_tables(masks, np.array([query]), truth.shape))[0]
         np.testing.assert_array_equal(table, truth)
         assert table.sum() == n
+
+
+@settings(max_examples=15)
+@given(st.integers(1, 300), SEEDS)
+def test_one_product_holds_all_tables_of_two_columns(n: int, seed: int):
+    rng = np.random.default_rng(seed)
+    cards = rng.integers(1, 5, 4)
+    codes = np.stack([rng.integers(0, k, n) for k in cards], axis=1)
+    masks = pack_levels(codes, tuple(cards))
+    pairs = np.array([(a, b) for a in range(4) for b in range(4) if a != b])
+    tables = np.asarray(
+        contingency.tables_of_products(
+            masks.products, masks.offsets[pairs], masks.cardinalities[pairs], (4, 4)
+        )
+    )
+    np.testing.assert_array_equal(tables, count_tables(masks, pairs, (1, 4, 4))[:, 0])
+    with double_precision():
+        wanted = association.chi_square_sums(tables[:, None])
+        got = association.chi_square_of_products(
+            masks.products, masks.offsets[pairs], masks.cardinalities[pairs], 4
+        )
+    np.testing.assert_allclose(got[0], wanted.chi_square, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(got[1], wanted.dof)

@@ -21,13 +21,16 @@ COMMON = {
 }
 DELTA = {"delta": (0.0, math.nan)}
 OWN = {
+    published.curate: (discrete, DELTA | {"margin": (0.0, 1.0, math.nan), "rate": (0.0, None)}),
+    published.priv_fci: (discrete, DELTA | {"bias": (math.nan,), "rate": (0.0, 1.5)}),
     published.em_pc: (discrete, DELTA),
-    published.priv_pc: (discrete, DELTA | {"bias": (math.nan,)}),
+    published.priv_pc: (discrete, DELTA | {"bias": (math.nan,), "rate": (0.0, 1.5, math.nan)}),
     published.pcd: (
         numeric,
         {
             "penalty": (0.0, math.nan),
             "bandwidth": (-1.0, math.nan),
+            "ridge": (0.0, math.nan),
             "n_permutations": (0, True),
             "stable": (1,),
         },

@@ -22,7 +22,7 @@ from jaxcd.data import structural
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import gram, hsic, ridge
 from jaxcd.ops.precision import double_precision
-from jaxcd.published.pcd import PCDRun, pcd
+from jaxcd.published.pcd import PCDRun, pcd, pcd_sweep
 from jaxcd.published.pcd_bounds import (
     PermutationEvidence,
     claimed_residual_hsic_sensitivity,
@@ -48,17 +48,20 @@ def dense_kernel(values: np.ndarray, bandwidth: float) -> np.ndarray:
 
 
 def dense_statistics(
-    columns: PublishedColumns, query: Query, permutations: np.ndarray
+    columns: PublishedColumns, query: Query, permutations: np.ndarray, penalty: float | None = None
 ) -> np.ndarray:
-    """T_0 and the permuted statistics from n x n matrices, lambda = 1."""
+    """T_0 and the permuted statistics from n x n matrices; lambda = 1, or this much added to the
+    diagonal.
+    """
     m = columns.n_samples
+    added = m / 2 if penalty is None else penalty
     kernels = []
     for target in (query.x, query.y):
         residual = columns._values[:, target]
         if query.given:
             z = columns._values[:, list(query.given)]
             gram_z = dense_kernel(z, float(np.median(pdist(z))))
-            residual = m / 2 * np.linalg.solve(gram_z + m / 2 * np.eye(m), residual)
+            residual = added * np.linalg.solve(gram_z + added * np.eye(m), residual)
         kernels.append(dense_kernel(residual, float(np.median(pdist(residual[:, None])))))
     centre = np.eye(m) - 1 / m
     left = centre @ kernels[0] @ centre
@@ -116,6 +119,19 @@ def test_residuals_are_the_exact_ridge_residuals():
         )
     np.testing.assert_allclose(columns.residual(1, (0, 2, 3)), np.asarray(exact)[:, 0], atol=1e-5)
     assert (columns.residual(1, ()) == columns._values[:, 1]).all()
+
+
+def test_the_other_reading_of_lambda_is_k_plus_i():
+    columns = PublishedRCIT(ridge=1.0).prepare(dataset(200), key=jax.random.key(0))
+    query = Query.of(0, 1, (2, 3))
+    dense = dense_statistics(columns, query, columns._permutations, penalty=1.0)
+    found = columns.evidence(query)
+    assert found.statistic == pytest.approx(dense[0], rel=2e-3)
+    assert abs(found.pvalue - np.mean(dense[1:] >= dense[0])) <= 0.02
+    usual = PublishedRCIT().prepare(dataset(200), key=jax.random.key(0)).evidence(query)
+    # The residuals, and so their bandwidths, differ; the bound keeps lambda = 1.
+    assert abs(usual.statistic - found.statistic) > 0.05 * found.statistic
+    assert 0.5 < found.statistic_sensitivity / usual.statistic_sensitivity < 2
 
 
 def test_calibrated_without_a_conditioning_set_and_rejects_true_nulls_with_one():
@@ -371,6 +387,19 @@ def test_is_the_sequential_algorithm(seed, epsilon):
     assert dict(run.separating_sets) == sets and len(sets) >= 3
     assert (run.info["n_tests"], run.info["n_noisy"]) == (n_tests, n_noisy)
     assert run.cost.epsilon == pytest.approx(n_noisy * epsilon)
+
+
+def test_a_sweep_over_prices_is_a_run_at_each():
+    data, key, epsilons = dataset(200), jax.random.key(4), (0.3, 8.0, 0.3)
+    found = pcd_sweep(data, epsilons=epsilons, key=key, max_level=1)
+    for epsilon, result in zip(epsilons, found, strict=True):
+        alone = pcd(data, epsilon=epsilon, key=key, max_level=1)
+        assert result.graph == alone.graph and result.separating_sets == alone.separating_sets
+        assert result.cost == alone.cost
+        assert {k: v for k, v in result.info.items() if k != "n_distinct_tests"} == {
+            k: v for k, v in alone.info.items() if k != "n_distinct_tests"
+        }
+    refused(OptionError, "epsilon", pcd_sweep, data, epsilons=(1.0, 0.0), key=key)
 
 
 def test_reproducible_and_stable_order():

@@ -13,7 +13,7 @@ from scipy import optimize, stats
 
 from jaxcd import NO_PRIVACY, metrics, networks, published
 from jaxcd.citests import Query
-from jaxcd.published import private_pc as module
+from jaxcd.published import rounds as module
 from jaxcd.published.accounting import (
     SievePrices,
     SVTPrices,
@@ -38,7 +38,7 @@ class Reference:
         self.data, self.epsilon = data, epsilon
         self.n, self.d = data.n_samples, data.n_columns
         self.full = Session(Door(data, NO_PRIVACY), ConditionalTau(), alpha=ALPHA)
-        self.streams = module._streams(key)
+        self.streams = module.streams(key)
         self.count = self.n_tests = 0
         self.neighbours = {i: set(range(self.d)) - {i} for i in range(self.d)}
         self.sets = {}
@@ -222,6 +222,18 @@ def test_reproducible_from_its_key():
     )
     assert first.graph == again.graph and dict(first.info) == dict(again.info)
     assert dict(first.info) != dict(other.info)
+
+
+def test_without_a_subsample_the_sieve_reads_all_rows():
+    data, key = asia(1000), jax.random.key(3)
+    run = published.priv_pc(data, epsilon=1.0, rate=1.0, key=key, max_level=1)
+    assert run.info["subsample_size"] == 1000
+    prices = SievePrices.of(1000, 1.0, 1.0)
+    assert prices.threshold_scale == pytest.approx(4 * claimed_sensitivity(1000))
+    # A pair and its set count once; the sieve asks both ends, and the examination again.
+    info = run.info
+    assert info["n_distinct_queries"] <= info["n_tests"] - info["n_rounds"]
+    assert 28 <= info["n_distinct_queries"] <= 28 * 7
 
 
 def test_a_constant_column_keeps_its_edges():

@@ -187,9 +187,9 @@ def test_later_rounds_see_released_numbers_only(monkeypatch: pytest.MonkeyPatch,
     asked: list[list[tuple[object, ...]]] = []
     original = marginal_purchase.Purchase._noisy
 
-    def fixed(self, values, sensitivity, price, pad, label):  # type: ignore[no-untyped-def]
-        noisy, variance = original(self, values, sensitivity, price, pad, label)
-        asked[-1].append((label, len(noisy), sensitivity, price))
+    def fixed(self, question):  # type: ignore[no-untyped-def]
+        noisy, variance = original(self, question)
+        asked[-1].append((question.label, len(noisy), question.sensitivity, question.price))
         return 300 * np.random.default_rng(len(noisy)).normal(size=len(noisy)), variance
 
     monkeypatch.setattr(marginal_purchase.Purchase, "_noisy", fixed)

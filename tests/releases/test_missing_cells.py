@@ -142,8 +142,10 @@ def test_missing_at_random_joins_nothing_where_it_is_ignored(kind) -> None:
                 graph = jaxcd.exact_search(data.reading(reading), budget=jaxcd.NO_PRIVACY).graph
             else:
                 noise = jaxcd.SimulatedNoise(jax.random.key(seed))
-                bought = jaxcd.release(data, kind, budget=jaxcd.Budget(2.0, 1e-6), noise=noise)
-                graph = jaxcd.search(bought.reading(reading)).graph
+                bought = jaxcd.release(
+                    data, kind, missing=reading, budget=jaxcd.Budget(2.0, 1e-6), noise=noise
+                )
+                graph = jaxcd.search(bought, missing=reading).graph
             joined[reading] += graph.adjacent("x", "z") or graph.adjacent("x", "w")
     assert joined == {"ignore": 0, "level": 5}
 
@@ -287,3 +289,23 @@ def test_a_column_that_is_missing_everywhere_is_joined_to_nothing() -> None:
     data = jaxcd.Dataset.from_codes(codes, domain=domain)
     run = jaxcd.pc(data, test=jaxcd.ChiSquare(), decider=jaxcd.Threshold(), budget=jaxcd.NO_PRIVACY)
     assert run.graph.n_edges == 0
+
+
+def test_a_mediator_with_missing_cells_still_explains_a_pair() -> None:
+    """In the rows where the middle of a chain is missing its ends depend on each other; they are no
+    candidates for that.
+    """
+    rng = np.random.default_rng(3)
+    flips = rng.random((100_000, 5)) < 0.2
+    codes = np.cumsum(flips, axis=1) % 2  # a chain of five columns
+    data = holes(
+        jaxcd.Dataset.from_codes(
+            codes, domain=jaxcd.Domain({f"c{j}": jaxcd.Categorical(("0", "1")) for j in range(5)})
+        ),
+        0.3,
+    )
+    noise = jaxcd.SimulatedNoise(jax.random.key(0))
+    budget = jaxcd.Budget(1.0, 1e-6)
+    bought = jaxcd.release(data, jaxcd.Marginals(), budget=budget, noise=noise)
+    distances = {abs(j - k) for j, partners in enumerate(bought.candidates) for k in partners}
+    assert 1 in distances and not distances & {3, 4}

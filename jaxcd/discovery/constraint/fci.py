@@ -15,7 +15,7 @@ import numpy as np
 from jaxcd.checks import check_flag
 from jaxcd.citests import CITest
 from jaxcd.data import Dataset, Domain, Missing
-from jaxcd.data.sources import Table, as_data
+from jaxcd.data.sources import Tabular, as_data
 from jaxcd.decisions import Decider
 from jaxcd.discovery.constraint.background import search_space
 from jaxcd.discovery.constraint.colliders import ColliderRule, named_sets
@@ -46,7 +46,7 @@ __all__ = ["fci"]
 @repeatable
 @keeps_what_is_paid
 def fci(
-    data: Dataset | Release | Table | None,
+    data: Dataset | Release | Tabular | None,
     *,
     domain: Domain | str | Path | None = None,
     missing: Missing | str | None = None,

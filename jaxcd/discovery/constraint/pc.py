@@ -10,7 +10,7 @@ import jax
 from jaxcd.checks import check_choice
 from jaxcd.citests import CITest
 from jaxcd.data import Dataset, Domain, Missing
-from jaxcd.data.sources import Table, as_data
+from jaxcd.data.sources import Tabular, as_data
 from jaxcd.decisions import Decider
 from jaxcd.discovery.constraint.background import conflicting_triples, known_marks, search_space
 from jaxcd.discovery.constraint.colliders import ColliderRule
@@ -39,7 +39,7 @@ def check_conflicts(conflicts: Any) -> None:
 @repeatable
 @keeps_what_is_paid
 def pc(
-    data: Dataset | Release | Table | None,
+    data: Dataset | Release | Tabular | None,
     *,
     domain: Domain | str | Path | None = None,
     missing: Missing | str | None = None,

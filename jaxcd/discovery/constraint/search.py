@@ -266,6 +266,7 @@ class ConstraintSearch:
                 domain=session.domain,
                 n_samples=session.n_samples,
                 n_variables=session.n_variables,
+                snapshot=session.snapshot,
             )
         return DiscoveryResult(
             graph=graph,

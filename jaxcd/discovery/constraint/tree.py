@@ -45,7 +45,7 @@ import numpy as np
 
 from jaxcd.citests import CITest
 from jaxcd.data import Dataset, Domain, Missing
-from jaxcd.data.sources import Table, as_data
+from jaxcd.data.sources import Tabular, as_data
 from jaxcd.decisions import Question, TreeGuided, TreeOptions
 from jaxcd.discovery.constraint.background import (
     KnownMarks,
@@ -223,7 +223,7 @@ def _non_colliders(
 )
 @keeps_what_is_paid
 def tree_pc(
-    data: Dataset | Table | None,
+    data: Dataset | Tabular | None,
     *,
     domain: Domain | str | Path | None = None,
     missing: Missing | str | None = None,
@@ -353,6 +353,7 @@ def _searched(
                 domain=session.domain,
                 n_samples=session.n_samples,
                 n_variables=session.n_variables,
+                snapshot=session.snapshot,
             ),
             "forest": tuple((names[x], names[y]) for x, y in sorted(run.forest)),
             "released_margins": tuple(run.released_margins),

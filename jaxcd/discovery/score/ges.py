@@ -32,7 +32,7 @@ import numpy as np
 
 from jaxcd.checks import check_flag, is_whole
 from jaxcd.data import Dataset, Domain, Missing
-from jaxcd.data.sources import Table, as_data
+from jaxcd.data.sources import Tabular, as_data
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
 from jaxcd.discovery.score.ges_operators import (
@@ -341,7 +341,7 @@ def greedy_equivalence_search(
 
 @repeatable
 def ges(
-    data: Dataset | Release | Table,
+    data: Dataset | Release | Tabular,
     *,
     domain: Domain | str | Path | None = None,
     missing: Missing | str | None = None,

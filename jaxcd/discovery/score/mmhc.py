@@ -32,7 +32,7 @@ import numpy as np
 from jaxcd.checks import is_whole
 from jaxcd.citests import CITest, Query, check_alpha
 from jaxcd.data import Dataset, Domain, Missing
-from jaxcd.data.sources import Table, as_data
+from jaxcd.data.sources import Tabular, as_data
 from jaxcd.decisions.associations import associations, usual_test
 from jaxcd.discovery.constraint.search import check_arguments
 from jaxcd.discovery.repeating import repeatable
@@ -59,7 +59,7 @@ _REMEMBERED = 100
 
 @repeatable
 def mmhc(
-    data: Dataset | Release | Table,
+    data: Dataset | Release | Tabular,
     *,
     domain: Domain | str | Path | None = None,
     missing: Missing | str | None = None,

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxcd.checks import is_whole
 from jaxcd.data import Dataset, Domain, Missing
-from jaxcd.data.sources import Table, as_data
+from jaxcd.data.sources import Tabular, as_data
 from jaxcd.discovery.constraint.background import check_knowledge
 from jaxcd.discovery.edge_shares import EdgeConfidence
 from jaxcd.discovery.facts import facts_of_release, facts_of_run
@@ -109,7 +109,7 @@ def check_scored(
     if not isinstance(data, (Dataset, Release)):
         raise OptionError(
             f"data: a {type(data).__name__} is neither a Dataset nor a Release; make one with "
-            "read_csv or jaxcd.release"
+            "read_csv or jaxcd.release (of a Table too)"
         )
     if not isinstance(score, ScoreConfig):
         raise OptionError(
@@ -157,7 +157,7 @@ def exact_search(data: LocalScore, *, knowledge: Knowledge | None = ...) -> np.n
 
 @overload
 def exact_search(
-    data: Dataset | Release | Table,
+    data: Dataset | Release | Tabular,
     *,
     domain: Domain | str | Path | None = ...,
     score: ScoreConfig = ...,
@@ -170,7 +170,7 @@ def exact_search(
 
 @repeatable
 def exact_search(
-    data: Dataset | Release | LocalScore | Table,
+    data: Dataset | Release | LocalScore | Tabular,
     *,
     domain: Domain | str | Path | None = None,
     missing: Missing | str | None = None,
@@ -241,7 +241,7 @@ def exact_search(
 
 @repeatable
 def order_mcmc(
-    data: Dataset | Release | Table,
+    data: Dataset | Release | Tabular,
     *,
     domain: Domain | str | Path | None = None,
     missing: Missing | str | None = None,

@@ -154,6 +154,7 @@ class CanonicalCorrelation(CITest):
         False
     """
 
+    assumes = "relations that are sums of functions of single columns"
     claim = GuaranteeClaim(
         "post-processing: reads a release, which was paid for", assumptions="those of the release"
     )

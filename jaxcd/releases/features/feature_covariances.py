@@ -52,7 +52,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar, final
 
 import jax
@@ -62,13 +62,14 @@ from jaxcd.checks import check_number, check_whole
 from jaxcd.data import Domain, Missing, Numeric
 from jaxcd.data.column_types import Column
 from jaxcd.data.domain import observed_domain
+from jaxcd.data.rows import Block
 from jaxcd.errors import DataError, OptionError
 from jaxcd.ops.moments import contrast_basis
 from jaxcd.ops.people import RECORD
 from jaxcd.ops.tilted_moments import ExactSum, conversion_error, pack, unpack
-from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Sensitive, gaussian, split
+from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, gaussian, split
 from jaxcd.privacy.claims import GuaranteeClaim
-from jaxcd.privacy.rank_maps import release_rank_maps
+from jaxcd.privacy.rank_maps import leaf_counts, release_counted_maps
 from jaxcd.queries import Door
 from jaxcd.releases.base import (
     Parts,
@@ -101,6 +102,7 @@ _NOISY_SHARE = 0.5
 _BLOCK = 1 << 12
 # The rank maps' range on asinh scale; a column with declared bounds is brought to all of it.
 _LOG_RANGE = 8.0
+_LEVELS = 11
 
 
 def cosine_features(ranks: np.ndarray, *, n_features: int, decay: float) -> np.ndarray:
@@ -451,25 +453,14 @@ class ReleasedFeatures(Release):
         )
 
 
-def _spread(column: Column, values: np.ndarray) -> np.ndarray:
-    """The values on the scale of the rank maps: as they are, or with declared bounds so that these
-    are the ends of the range.
+def _spread(column: Column, values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """The values on the scale of the rank maps, as they are, or with declared bounds so that these
+    are the ends of the range; NaN where the cell is missing.
     """
-    values = values[:, 0]
     if isinstance(column, Numeric) and column.lower is not None and column.upper is not None:
         share = (values - column.lower) / (column.upper - column.lower)
-        return np.sinh(_LOG_RANGE * np.clip(2 * share - 1, -1.0, 1.0))
-    return values
-
-
-def _known_or_nan(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """The values, NaN where the cell is missing."""
+        values = np.sinh(_LOG_RANGE * np.clip(2 * share - 1, -1.0, 1.0))
     return np.where(missing, np.nan, values)
-
-
-def _known_only(features: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """The features, zero where the cell is missing."""
-    return np.where(missing[:, None], 0.0, features)
 
 
 def feature_moments(
@@ -484,6 +475,11 @@ def feature_moments(
         weights: of the rows, in units of 2^-20 (:mod:`jaxcd.ops.people`); None counts each once.
         anchor: a.
     """
+    return _moments_of(feature_steps(vectors, weights), anchor=anchor, weighted=weights is not None)
+
+
+def feature_steps(vectors: Sequence[np.ndarray], weights: np.ndarray | None = None) -> ExactSum:
+    """The same sum in squared steps of 2^-15, times the units of the weights: whole numbers."""
     n = len(vectors[0])
     total = ExactSum((1 + sum(v.shape[1] for v in vectors),) * 2)
     for start in range(0, n, _BLOCK):
@@ -492,10 +488,20 @@ def feature_moments(
         )
         steps = np.rint(block / _GRID)
         total.add_products(steps, None if weights is None else weights[start : start + _BLOCK])
-    moments = total.value() * (_GRID**2 if weights is None else _GRID**2 * RECORD)
+    return total
+
+
+def _moments_of(total: ExactSum, *, anchor: float, weighted: bool) -> np.ndarray:
+    moments = total.value() * (_GRID**2 * RECORD if weighted else _GRID**2)
     moments[0] *= anchor
     moments[:, 0] *= anchor
     return moments
+
+
+def _level_vectors(k: int) -> np.ndarray:
+    """The features of each code, those of missing cells last: float64 (k + 1, k - 1)."""
+    levels = contrast_basis(k) / math.sqrt(1 - 1 / k) if k > 1 else np.zeros((1, 0))
+    return np.concatenate([levels, np.zeros((1, k - 1))])
 
 
 def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFeatures:
@@ -508,49 +514,60 @@ def _bought(options: Features, door: Door, accountant: Accountant) -> ReleasedFe
         map_rho, rho = split(total, options.shares(domain)) if numeric else (0.0, total)
     options = options.chosen(domain, n, rho=rho)
     n_features = options.n_features or 2
-    vectors: dict[str, Sensitive] = {}
+
+    def spread(block: Block, name: str) -> np.ndarray:
+        return _spread(domain[name], block.cells[name], block.is_missing(name))
+
     if numeric:
-        columns = [
-            Sensitive.joined(
-                [door.values([name]).map(partial(_spread, domain[name])), door.is_missing(name)],
-                _known_or_nan,
-            )
-            for name in numeric
-        ]
-        units = door.weights()
-        maps = release_rank_maps(
-            columns,
+        leaves = door.sums(
+            numeric,
+            lambda block: np.stack(
+                [
+                    leaf_counts(
+                        spread(block, name),
+                        log_range=_LOG_RANGE,
+                        n_levels=_LEVELS,
+                        weights=block.weights,
+                    )
+                    for name in numeric
+                ]
+            ),
+        )
+        maps = release_counted_maps(
+            leaves,
             accountant,
             rho=map_rho,
             log_range=_LOG_RANGE,
+            n_levels=_LEVELS,
             n_samples=n,
             may_miss=[domain[name].missing is not None for name in numeric],
-            weights=None if units is None else units.map(lambda whole: whole * RECORD),
+            unit=1.0 / door.units,
         )
-
-        def features_of(place: int, column: np.ndarray) -> np.ndarray:
-            ranks = maps.rank(place, column)
-            return cosine_features(ranks, n_features=n_features, decay=options.decay)
-
-        for place, name in enumerate(numeric):
-            vectors[name] = Sensitive.joined(
-                [columns[place].map(partial(features_of, place)), door.is_missing(name)],
-                _known_only,
-            )
     sizes = options.sizes(domain)
-    of_column = dict(zip(domain.names, sizes, strict=True))
-    for place, name in enumerate(name for name in domain.names if name not in numeric):
-        k = of_column[name] + 1
-        levels = contrast_basis(k) / math.sqrt(1 - 1 / k) if k > 1 else np.zeros((1, 0))
-        # behind the levels the code of missing cells
-        levels = np.concatenate([levels, np.zeros((1, k - 1))])
-        vectors[name] = door.codes()[:, place].map(levels.__getitem__)
+    levels = {
+        name: _level_vectors(size + 1)
+        for name, size in zip(domain.names, sizes, strict=True)
+        if name not in numeric
+    }
+
+    def vector(block: Block, name: str) -> np.ndarray:
+        """The features of a column, zero where the cell is missing."""
+        if name in levels:
+            found: np.ndarray = levels[name][block.cells[name]]
+            return found
+        ranks = maps.rank(numeric.index(name), spread(block, name))
+        waves = cosine_features(ranks, n_features=n_features, decay=options.decay)
+        return np.where(block.is_missing(name)[:, None], 0.0, waves)
+
     sensitivity = feature_sensitivity(sizes, anchor=options.anchor)
+    exact = door.sums(
+        domain.names,
+        lambda block: feature_steps([vector(block, name) for name in domain.names], block.weights),
+    )
     noisy = gaussian(
         accountant,
-        door.summed(
-            Sensitive.joined([vectors[name] for name in domain.names], lambda *v: v),
-            lambda v, w: pack(feature_moments(v, w, anchor=options.anchor)),
+        exact.map(
+            lambda total: pack(_moments_of(total, anchor=options.anchor, weighted=door.by_person))
         ),
         sensitivity=sensitivity,
         rho=rho,

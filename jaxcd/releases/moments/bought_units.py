@@ -19,7 +19,8 @@ import numpy as np
 
 from jaxcd.data import Numeric
 from jaxcd.data.column_types import Column
-from jaxcd.ops.people import RECORD, weighted_bincount
+from jaxcd.data.rows import Block
+from jaxcd.ops.people import weighted_bincount
 from jaxcd.privacy import Accountant, gaussian
 from jaxcd.privacy.rounding import sqrt_up
 from jaxcd.queries import Door
@@ -44,20 +45,23 @@ def bought_units(
     domain, n_samples = door.domain, door.n_samples
     edges = [_edges(domain[name]) for name in domain.names]
 
-    def counted(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    def counted(block: Block) -> np.ndarray:
         # values beyond the ends fall into the last bins
         places = [
-            np.searchsorted(cuts[1:-1], column, side="right")
-            for cuts, column in zip(edges, values.T, strict=True)
+            np.searchsorted(cuts[1:-1], block.cells[name], side="right")
+            for cuts, name in zip(edges, domain.names, strict=True)
         ]
-        return np.array([weighted_bincount(each, _BINS, weights) for each in places])
+        return np.array([weighted_bincount(each, _BINS, block.weights) for each in places])
 
+    unit = 1.0 / door.units  # on which the counts lie
     noisy = gaussian(
         accountant,
-        door.summed(door.values(domain.names), counted),
+        door.sums(domain.names, counted).map(
+            lambda counts: counts * unit if door.by_person else counts
+        ),
         sensitivity=sqrt_up(Fraction(2 * len(edges))),
         rho=rho,
-        grid=RECORD if door.by_person else 1.0,  # on which the counts lie
+        grid=unit,
         label="centres and scales",
     )
     runs = [shortest_half(column, n_samples=n_samples) for column in noisy]

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar, final
 
 import jax
@@ -33,9 +33,10 @@ import numpy as np
 
 from jaxcd.checks import check_number, check_weights, is_number
 from jaxcd.data import Domain, Numeric
+from jaxcd.data.rows import Block
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops import tilted_moments as tilted
-from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, Sensitive, gaussian, split
+from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, gaussian, split
 from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.queries import Door
 from jaxcd.releases.base import (
@@ -53,6 +54,7 @@ from jaxcd.releases.moments.bought_units import bought_units
 from jaxcd.releases.moments.fisher_z import moment_tests
 from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.linear_models import fit_linear_gaussian
+from jaxcd.releases.moments.regressions import Regressions
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.configurations import BIC
@@ -331,6 +333,10 @@ class ReleasedSecondMoments(Release):
         """BIC of normal columns of the effective number of rows, at twice the penalty."""
         return GaussianScore(self)
 
+    def linear(self) -> Regressions:
+        """Regressions of its moments."""
+        return Regressions(self)
+
     def redraw(
         self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None
     ) -> Callable[[jax.Array], Release]:
@@ -392,7 +398,7 @@ class ReleasedSecondMoments(Release):
 
 def _moments(
     door: Door,
-    rows: Sensitive,
+    frame: Callable[[Block], np.ndarray],
     accountant: Accountant,
     *,
     p: int,
@@ -400,12 +406,22 @@ def _moments(
     rho: float,
     label: str,
 ) -> tuple[np.ndarray, float]:
-    """Noisy tilted moments of the rows y, (rows, p), and the standard deviation of their noise."""
+    """Noisy tilted moments of the rows y, (rows, p), that ``frame`` makes of each row, and the
+    standard deviation of their noise.
+    """
     sensitivity = tilted.gram_sensitivity(rate=rate, anchor=_ANCHOR, n_columns=p)
+    exact = door.sums(
+        door.domain.names,
+        lambda block: tilted.gram_steps(
+            frame(block), rate=rate, anchor=_ANCHOR, weights=block.weights
+        ),
+    )
     noisy = gaussian(
         accountant,
-        door.summed(
-            rows, lambda y, w: tilted.pack(tilted.gram(y, rate=rate, anchor=_ANCHOR, weights=w))
+        exact.map(
+            lambda whole: tilted.pack(
+                tilted.gram_of_steps(whole, rate=rate, anchor=_ANCHOR, weighted=door.by_person)
+            )
         ),
         sensitivity=sensitivity,
         rho=rho,
@@ -417,8 +433,15 @@ def _moments(
     return tilted.unpack(noisy, p + 1), 0.0 if math.isinf(rho) else sensitivity / math.sqrt(2 * rho)
 
 
-def _in_frame(units: np.ndarray, *, location: np.ndarray, factor: np.ndarray) -> np.ndarray:
-    return np.linalg.solve(factor, (units - location).T).T
+def _in_frame(units: np.ndarray, *, location: np.ndarray, inverse: np.ndarray) -> np.ndarray:
+    """inverse (units - location), row by row: added up in the order of the columns, so that a row
+    comes out the same wherever it stands, which a product of matrices does not promise."""
+    centred = [np.ascontiguousarray(column) for column in (units - location).T]
+    rows = np.zeros((len(inverse), len(units)))
+    for row, factors in zip(rows, inverse, strict=True):
+        for column, factor in zip(centred, factors, strict=True):
+            row += column * factor
+    return rows.T
 
 
 def _bought(options: SecondMoments, door: Door, accountant: Accountant) -> ReleasedSecondMoments:
@@ -436,22 +459,24 @@ def _bought(options: SecondMoments, door: Door, accountant: Accountant) -> Relea
         scales = np.array([options.scales[name] for name in names], dtype=np.float64)
     n, p = door.n_samples, len(names)
 
-    def in_units(values: np.ndarray) -> np.ndarray:
+    def in_units(block: Block) -> np.ndarray:
         # A row beyond a million scales has no weight; here it cannot overflow either.  Still a
         # fixed function of each row.
         with np.errstate(over="ignore"):
-            found: np.ndarray = np.clip((values - centres) / scales, -_REACH, _REACH)
+            found: np.ndarray = np.clip((block.values(names) - centres) / scales, -_REACH, _REACH)
             return found
 
-    units = door.values(names).map(in_units)
+    def framed(location: np.ndarray, inverse: np.ndarray) -> Callable[[Block], np.ndarray]:
+        return lambda block: _in_frame(in_units(block), location=location, inverse=inverse)
+
     location, factor, expected = np.zeros(p), np.eye(p), np.ones(p)
     rounds = prices[: len(options.shares)]
     for k, rho in enumerate(rounds, start=1):
         rate = tilted.best_rate(expected, n_samples=n, anchor=_ANCHOR, rho=rho)
-        rows = units.map(partial(_in_frame, location=location, factor=factor))
+        frame = in_units if k == 1 else framed(location, np.linalg.inv(factor))
         moments, sigma = _moments(
             door,
-            rows,
+            frame,
             accountant,
             p=p,
             rate=rate,

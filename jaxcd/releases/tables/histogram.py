@@ -29,20 +29,19 @@ from jaxcd.data import Domain
 from jaxcd.data.interventions import Interventions
 from jaxcd.errors import DomainError, OptionError
 from jaxcd.ops.interactions import interaction, subsets
-from jaxcd.ops.people import PERSON_UNITS, weighted_bincount
-from jaxcd.privacy import Accountant, Budget, PrivacyCost, Unit, laplace, noise_scale
+from jaxcd.privacy import Accountant, Budget, PrivacyCost, Unit
 from jaxcd.privacy.claims import GuaranteeClaim
-from jaxcd.privacy.mechanisms import integer_sensitivity
 from jaxcd.queries import Door
 from jaxcd.releases.base import Plan, Release, ReleaseKind, paid
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables.fitted_tables import CellModel
-from jaxcd.releases.tables.marginal_purchase import MarginalsNoise
 from jaxcd.releases.tables.marginals import ReleasedMarginals
 from jaxcd.releases.tables.measurement_error import MeasurementErrorScore
 from jaxcd.releases.tables.noisy_strata import histogram_strata
 from jaxcd.releases.tables.noisy_table_tests import table_tests
+from jaxcd.releases.tables.questions import MarginalsNoise, Question
 from jaxcd.releases.tables.set_score import set_score
+from jaxcd.releases.tables.tabulated import CellTables
 from jaxcd.scores.base import GraphScore, LocalScore
 from jaxcd.scores.bdeu import BDeuScore
 from jaxcd.scores.bic import BICScore
@@ -108,6 +107,7 @@ class Histogram(ReleaseKind):
     title: ClassVar[str] = "joint histogram, and the graph of the highest exact score"
     is_pure: ClassVar[bool] = True
     takes_people: ClassVar[bool] = True
+    takes_sites: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not is_whole(self.max_cells, 1):
@@ -151,34 +151,28 @@ class Histogram(ReleaseKind):
     def buy(self, door: Door, accountant: Accountant) -> ReleasedHistogram:
         """One draw of noise for all cells."""
         shape = tuple(cardinality or 1 for cardinality in door.domain.cardinalities)
-        n_cells = math.prod(shape)
 
         # counts are whole numbers of rows, or of parts of a person, and so is their noise
-        units = PERSON_UNITS if door.by_person else 1
-
-        def counted(codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-            cells = np.ravel_multi_index(tuple(codes.T), shape)
-            counts = weighted_bincount(cells, n_cells, weights)
-            return (counts * units).astype(np.int64)
-
+        units = door.units
         epsilon = accountant.ledger.epsilon_limit
-        grid, sensitivity = 1.0, HISTOGRAM_SENSITIVITY * units
-        noisy = laplace(
-            accountant,
-            door.summed(door.codes(), counted),
-            sensitivity=sensitivity,
-            epsilon=epsilon,
-            grid=grid,
-            label="joint histogram, in 2^-20 of a person" if door.by_person else "joint histogram",
+        everything = tuple(range(len(shape)))
+        question = Question(
+            shape,
+            {everything: 1.0},
+            frozenset([everything]),
+            MarginalsNoise.LAPLACE,
+            HISTOGRAM_SENSITIVITY * units,
+            epsilon,
+            "joint histogram, in 2^-20 of a person" if door.by_person else "joint histogram",
+            grid=1.0,
+            integral=True,
         )
-        bound = integer_sensitivity(
-            sensitivity, grid=grid, dimension=n_cells, norm=1, integral=True
-        )
+        noisy, _, scale = door.answer(question, accountant)
         return ReleasedHistogram(
             domain=door.domain,
             n_samples=door.n_samples,
             values=np.rint(noisy / units).astype(np.int64).reshape(shape),
-            scale=noise_scale(bound, epsilon) / units,
+            scale=scale / units,
             bought=self,
             **paid(accountant),
         )
@@ -310,6 +304,10 @@ class ReleasedHistogram(Release):
     def _set_score(self, max_parents: int | None) -> LocalScore:
         limit = max(len(self.names) - 1, 0) if max_parents is None else max_parents
         return set_score(interactions_of(self), max_parents=min(limit, _MOST_PARENTS))
+
+    def tabulated(self) -> CellTables:
+        """Sums of its cells."""
+        return CellTables(self)
 
     def redraw(
         self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None

@@ -137,6 +137,7 @@ class LogLinear(InteractionsKind):
     knowledge: Knowledge | None = None
     word: ClassVar[str] = "log-linear"
     takes_people: ClassVar[bool] = True
+    takes_sites: ClassVar[bool] = True
     title: ClassVar[str] = "tables of pairs, a log-linear model, and the graph of its highest score"
 
     def __post_init__(self) -> None:

@@ -4,44 +4,22 @@ known before.
 
 from __future__ import annotations
 
-import enum
 import itertools
 import math
-from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from typing import TypeAlias
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from jaxcd.ops import contingency, moments
-from jaxcd.ops.interactions import interaction, interactions, subsets
-from jaxcd.ops.people import weighted_sets
-from jaxcd.privacy import (
-    VECTOR_GRID,
-    Accountant,
-    Budget,
-    Sensitive,
-    gaussian,
-    integer_sensitivity,
-    laplace,
-    noise_scale,
-    split,
-)
+from jaxcd.ops import moments
+from jaxcd.ops.interactions import interaction, subsets
+from jaxcd.privacy import Accountant, Budget, split
 from jaxcd.queries import Door
 from jaxcd.releases.tables import marginal_screen as screen
+from jaxcd.releases.tables.questions import MarginalsNoise, Question
 
 __all__ = ["MarginalsNoise", "Purchase", "interactions_sensitivity", "pairs_sensitivity"]
 
 Columns = tuple[int, ...]
-Counting: TypeAlias = Callable[[np.ndarray], np.ndarray]
-
-
-class MarginalsNoise(enum.Enum):
-    """The law of the noise of a release of marginals."""
-
-    GAUSSIAN = "discrete-gaussian"
-    LAPLACE = "discrete-laplace"
 
 
 def interactions_sensitivity(cardinalities: Columns, weights: Mapping[Columns, float]) -> float:
@@ -90,23 +68,16 @@ class Purchase:
     """The data with its accountant: interactions go out with noise, nothing else does."""
 
     def __init__(self, door: Door, accountant: Accountant, law: MarginalsNoise) -> None:
-        self._accountant = accountant
+        self._door, self._accountant = door, accountant
         self.law = law
         self.cardinalities = tuple(k or 1 for k in door.domain.cardinalities)
-        self._counts = door.summed(door.codes(), self._counting)
-        self.n_samples = door.n_samples
         self.interactions: dict[Columns, np.ndarray] = {}
         self.variances: dict[Columns, float] = {}
 
-    def _counting(self, codes: np.ndarray, weights: np.ndarray | None) -> Counting:
-        """Joint counts of sets of columns of the same cardinalities, in records; exact, and adding
-        up to n: each row counts once, or its weight.
-        """
-        if weights is None:
-            return partial(
-                contingency.count_sets, contingency.pack_levels(codes, self.cardinalities)
-            )
-        return partial(weighted_sets, codes, self.cardinalities, weights=weights)
+    @property
+    def n_samples(self) -> int:
+        """n, which is public."""
+        return self._door.n_samples
 
     @staticmethod
     def open(
@@ -121,25 +92,6 @@ class Purchase:
         else:
             law, total = MarginalsNoise.LAPLACE, ledger.remaining_epsilon
         return Purchase(door, accountant, law), split(total, shares)
-
-    def _exact(
-        self,
-        count: Counting,
-        weights: Mapping[Columns, float],
-        sets: Sequence[Columns],
-        tables: frozenset[Columns],
-    ) -> np.ndarray:
-        """The interactions of the sets, or the counts of those among ``tables``, times their
-        weights, one after the other.
-        """
-        alike: defaultdict[tuple[Columns, bool], list[Columns]] = defaultdict(list)
-        for s in sets:
-            alike[tuple(self.cardinalities[j] for j in s), s in tables].append(s)
-        found: dict[Columns, np.ndarray] = {}
-        for (_, counted), members in alike.items():
-            counts = count(np.array(members))
-            found.update(zip(members, counts if counted else interactions(counts), strict=True))
-        return np.concatenate([(found[s] * weights[s]).ravel() for s in sets])
 
     def buy(
         self,
@@ -167,11 +119,14 @@ class Purchase:
                 )
         if not sets:
             return
-        shapes = [tuple(self.cardinalities[j] - (s not in tables) for j in s) for s in sets]
-        noisy, variance = self._noisy(
-            self._counts.map(lambda count: self._exact(count, weights, sets, tables)),
+        question = Question(
+            self.cardinalities,
+            {s: weights[s] for s in sets},
+            tables,
+            self.law,
             sensitivity,
             price,
+            label,
             # An entry is a sum of exact counts that add up to n, each with a product of numbers
             # below 1 as its factor.
             self.n_samples
@@ -179,8 +134,9 @@ class Purchase:
             * max(weights.values())
             * max(map(len, sets))
             * (max(self.cardinalities) + 8),
-            label,
         )
+        noisy, variance = self._noisy(question)
+        shapes = [question.shape(s) for s in sets]
         parts = np.split(noisy, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
         for s, shape, values in zip(sets, shapes, parts, strict=True):
             learnt, v = values.reshape(shape) / weights[s], variance / weights[s] ** 2
@@ -196,31 +152,10 @@ class Purchase:
                     v * folded,
                 )
 
-    def _noisy(
-        self, values: Sensitive, sensitivity: float, price: float, pad: float, label: str
-    ) -> tuple[np.ndarray, float]:
+    def _noisy(self, question: Question) -> tuple[np.ndarray, float]:
         """The values with noise, and its variance on each."""
-        if self.law is MarginalsNoise.GAUSSIAN:
-            noisy = gaussian(
-                self._accountant, values, sensitivity=sensitivity, rho=price, pad=pad, label=label
-            )
-            return noisy, 0.0 if math.isinf(price) else sensitivity**2 / (2 * price)
-        grid = VECTOR_GRID
-        noisy = laplace(
-            self._accountant,
-            values,
-            sensitivity=sensitivity,
-            epsilon=price,
-            pad=pad,
-            label=label,
-            grid=grid,
-        )
-        steps = noise_scale(
-            integer_sensitivity(sensitivity, grid=grid, pad=pad, dimension=len(values)), price
-        )
-        return noisy, 0.5 * (
-            grid / math.sinh(0.5 / steps)
-        ) ** 2  # 2 q / (1 - q)^2 squared steps, q = exp(-1 / b)
+        answer = self._door.answer(question, self._accountant)
+        return answer.values, answer.variance
 
     def _learn(self, columns: Columns, values: np.ndarray, variance: float) -> None:
         """The inverse-variance mean of what was known and the new values."""

@@ -18,6 +18,10 @@ round 1 is small beside the scatter of n rows, sqrt(n), it is more candidates an
 and only a smaller p-value speaks against a mediator.  The rounds' prices are fixed in advance and
 add up to the budget.
 
+*Missing cells.*  The choices read them as the search will, which is public: left out (the default),
+or as a level.  In the rows where a column is missing it explains nothing, so that a release bought
+for one reading has chosen too much, or too little, for the other.
+
 *Interventions.*  Where the domain names the columns that were set at some levels of a column, a set
 with such a target is measured together with that column, which is no candidate of its own: the
 score of a target counts the rows where it was not set.  The rule is public.
@@ -145,6 +149,7 @@ class Marginals(InteractionsKind):
     knowledge: Knowledge | None = None
     word: ClassVar[str] = "marginals"
     takes_people: ClassVar[bool] = True
+    takes_sites: ClassVar[bool] = True
     title: ClassVar[str] = "marginal tables, and the graph of the highest set score"
 
     def __post_init__(self) -> None:
@@ -244,6 +249,9 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
             **paid(accountant),
         )
 
+    def counted() -> ReleasedInteractions:
+        return so_far(nobody).reading(door.missing).counted  # type: ignore[no-any-return]
+
     def measure(
         pairs: list[tuple[int, int]], most_parents: int, price: float, label: str
     ) -> tuple[Columns, ...]:
@@ -279,7 +287,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
 
     def unmediated() -> list[tuple[int, int]]:
         found = screen.unmediated_pairs(
-            so_far(nobody),
+            counted(),
             dependence_alpha=options.dependence_alpha,
             mediation_alpha=settled.mediation_alpha,
         )
@@ -299,7 +307,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
         settled = _Settled.of(options, sigma / math.sqrt(shop.n_samples))
         pairs = unmediated()
         wide = measure(pairs, 2, prices[1], "round 2: triples")
-        pairs = known.first(screen.unexplained_pairs(so_far(nobody), pairs, options))
+        pairs = known.first(screen.unexplained_pairs(counted(), pairs, options))
         narrow = measure(pairs, settled.max_parents, prices[2], "round 3: families")
         # What was dropped before round 3 was measured less precisely, but the search may still want
         # it.

@@ -38,6 +38,7 @@ from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, pairs_sensit
 from jaxcd.releases.tables.noisy_strata import NoisyStrata, marginal_strata
 from jaxcd.releases.tables.noisy_table_tests import table_tests
 from jaxcd.releases.tables.set_score import set_score
+from jaxcd.releases.tables.tabulated import InteractionTables
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.configurations import BIC
 
@@ -321,6 +322,10 @@ class ReleasedInteractions(Release):
         column.
         """
         return set_score(self, **self.score_options)
+
+    def tabulated(self) -> InteractionTables:
+        """Those of the columns that were measured together."""
+        return InteractionTables(self)
 
     def redraw(
         self, adjacency: np.ndarray, *, kind: ReleaseKind | None = None

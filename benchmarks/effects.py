@@ -1,0 +1,323 @@
+"""Effects from releases: do intervals cover, how wide are they, and are wrong graphs found?
+
+``python -m benchmarks.effects [--quick] [--data FOLDER] [--parts given learned linear falsify]
+[--networks NAME ...] [--rows N ...] [--epsilons E ...] [--runs R] [--draws D] [--resume]
+[--out FILE]``
+
+*given.*  The true DAG is given.  All ordered pairs of columns of which the first has an effect on
+the second, of networks of up to 4,096 cells from ``Histogram`` at pure epsilon, of others from
+``Marginals`` at (epsilon, 1e-6).  A treatment with more than two levels is compared at its first
+and last; of an outcome with more levels the mean place is looked at.  Truth: the network with the
+treatment's table taken out.  *Covered*: share of the nominal 95 % intervals with the truth inside;
+*ignoring*: the same tables read as counts, without their noise.  *Width*: median over intervals of
+the width over that of the interval from the same rows without privacy, by the optimal set.  *Open*:
+share of the effects whose tables the release did not measure; their interval is all that is
+possible, and counts in no other column.  The standard error of the coverage is over data sets,
+whose intervals share rows and noise.
+
+*learned.*  The graph from the same release, as ``graph=None`` has it with ``--draws`` draws: share
+of truths inside the union of intervals, median width of the union, and how often the found graph is
+the true class.
+
+*linear.*  Random linear Gaussian models of 10 and 20 variables (as in ``benchmarks.releases``):
+total effects from ``SecondMoments``, the DAG given.
+
+*falsify.*  Share of the runs in which ``falsify`` rejects the true DAG at .05, and the true DAG
+with two arcs reversed or removed (drawn anew in every run, acyclic).  Reversed arcs that leave the
+class as it is are drawn again: no data can tell.
+
+Run r takes data seed r and noise seed r + 555.
+"""
+
+from __future__ import annotations
+
+import math
+from argparse import Namespace
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxcd
+from benchmarks import experiment as ex
+from benchmarks.sources import load_networks
+from jaxcd.data.structural import linear_gaussian_sem
+from jaxcd.effects.estimating import TableEstimator
+from jaxcd.effects.identification import possibilities
+from jaxcd.effects.likelihood import profile_interval
+from jaxcd.graphs import Adjustment, MixedGraph, dag_to_cpdag, random_dag
+
+DELTA = 1e-6
+NOISE_SEED = 555
+LEVEL = 0.95
+KEY = ("part", "name", "n_samples", "epsilon", "n_runs")
+PARTS = ("given", "learned", "linear", "falsify")
+MOST_CELLS = 4096
+COMPARED = 50  # data sets of which the other two intervals are computed
+
+
+class Truth:
+    """The pairs of a network with an effect, and the effects."""
+
+    def __init__(self, network: Any) -> None:
+        self.network, self.graph = network, MixedGraph.from_dag(network.dag)
+        names = network.names
+        self.pairs = [
+            (x, y)
+            for x in names
+            for y in names
+            if x != y and Adjustment(self.graph, x, y).may_affect
+        ]
+        self.options = {pair: possibilities(self.graph, *pair)[0] for pair in self.pairs}
+        self.effects = {pair: self.effect(*pair) for pair in self.pairs}
+
+    def levels(self, x: str) -> tuple[Any, Any]:
+        """The first and the last."""
+        known = self.network.domain[x].levels
+        return known[0], known[-1]
+
+    def effect(self, x: str, y: str) -> float:
+        """E[s(y) | do(x = last)] - E[s(y) | do(x = first)], exactly."""
+        network = self.network
+        place = {name: k for k, name in enumerate(network.names)}
+        operands: list[Any] = []
+        for v in network.names:
+            if v != x:
+                operands += [network.cpts[v], [place[u] for u in (*network.parents[v], v)]]
+        table = np.einsum(*operands, [place[x], place[y]], optimize="greedy")
+        table = table / table.sum(axis=1, keepdims=True)
+        scores = np.arange(table.shape[1], dtype=np.float64)
+        return float(scores @ (table[-1] - table[0]))
+
+
+def bought(network: Any, n: int, epsilon: float | None, seed: int) -> tuple[Any, Any]:
+    """The rows and their release; None for no privacy."""
+    data = network.sample(n, key=jax.random.key(seed))
+    cells = math.prod(column.cardinality for column in network.domain.columns.values())
+    small = cells <= MOST_CELLS
+    kind: Any = jaxcd.Histogram() if small else jaxcd.Marginals()
+    if epsilon is None:
+        return data, jaxcd.release(data, kind, budget=jaxcd.NO_PRIVACY)
+    budget = jaxcd.Budget(epsilon) if small else jaxcd.Budget(epsilon, DELTA)
+    noise = jaxcd.SimulatedNoise(ex.key(NOISE_SEED, seed))
+    return data, jaxcd.release(data, kind, budget=budget, noise=noise)
+
+
+def counted(data: Any, names: tuple[str, ...]) -> np.ndarray:
+    """The table of the rows."""
+    sizes = [data.domain[name].cardinality for name in names]
+    codes = data.codes[:, [data.domain.names.index(name) for name in names]].T
+    flat = np.ravel_multi_index(codes, sizes)
+    return np.bincount(flat, minlength=math.prod(sizes)).reshape(*sizes[:2], -1).astype(float)
+
+
+def measure_given(network: Any, n: int, epsilon: float, runs: int) -> dict[str, Any]:
+    """Coverage with the true DAG."""
+    truth = Truth(network)
+    inside, ignoring, ratios, open_ones, plain, by_run = [], [], [], 0, [], []
+    by_pair: dict[str, list[bool]] = {}
+    for seed in range(runs):
+        data, release = bought(network, n, epsilon, seed)
+        before = len(inside)
+        for pair in truth.pairs:
+            estimator = TableEstimator(
+                release, *pair, levels=truth.levels(pair[0]), outcome_level=None
+            )
+            contrast = estimator.contrast
+            given = estimator.chosen(truth.options[pair])
+            if given is None:
+                open_ones += 1
+                continue
+            found = estimator.interval(given, LEVEL)
+            target = truth.effects[pair]
+            inside.append(found.low <= target <= found.high)
+            by_pair.setdefault(" -> ".join(pair), []).append(inside[-1])
+            if seed >= COMPARED:
+                continue
+            table = release.tabulated().table((*pair, *given)).counts
+            alone = profile_interval(
+                table.reshape(*table.shape[:2], -1), contrast, variance=0.0, n_samples=n
+            )
+            ignoring.append(alone.low <= target <= alone.high)
+            best = truth.graph.optimal_adjustment_set(*pair)
+            exact = profile_interval(
+                counted(data, (*pair, *best)), contrast, variance=0.0, n_samples=n
+            )
+            plain.append(exact.low <= target <= exact.high)
+            ratios.append((found.high - found.low) / max(exact.high - exact.low, 1e-12))
+        by_run.append(ex.mean(inside[before:] or [LEVEL]))
+    worst = min(by_pair, key=lambda name: np.mean(by_pair[name])) if by_pair else None
+    return {
+        "coverage": ex.mean(inside) if inside else None,
+        "coverage_se": ex.standard_error(by_run),
+        "ignoring": ex.mean(ignoring) if ignoring else None,
+        "without_privacy": ex.mean(plain) if plain else None,
+        "width": median(ratios) if ratios else None,
+        "open": open_ones / (runs * len(truth.pairs)),
+        "n_intervals": len(inside),
+        "worst_pair": worst,
+        "worst_coverage": None if worst is None else ex.mean(by_pair[worst]),
+    }
+
+
+def measure_learned(network: Any, n: int, epsilon: float, runs: int, draws: int) -> dict[str, Any]:
+    """Coverage of the union over graphs that were found in the release."""
+    truth, inside, widths, exact, point = Truth(network), [], [], [], []
+    seconds = []
+    for seed in range(runs):
+        _, release = bought(network, n, epsilon, seed)
+        with ex.Clock() as clock:
+            graphs = jaxcd.effects.drawn_graphs(release, n_draws=draws)
+        seconds.append(clock.seconds)
+        exact.append(float(graphs[0] == network.cpdag()))
+        for pair in truth.pairs:
+            options: dict[str, Any] = {
+                "treatment": pair[0],
+                "outcome": pair[1],
+                "levels": truth.levels(pair[0]),
+            }
+            found = jaxcd.effect(release, graph=graphs, **options)
+            target = truth.effects[pair]
+            inside.append(found.low <= target <= found.high)
+            widths.append(found.high - found.low)
+            point.append(any(one.low <= target <= one.high for one in found.possible))
+    return {
+        "coverage": ex.mean(inside),
+        "covered_by_one": ex.mean(point),
+        "width": median(widths),
+        "true_class": ex.mean(exact),
+        "n_intervals": len(inside),
+        "seconds": median(seconds),
+    }
+
+
+def measure_linear(p: int, n: int, epsilon: float | None, runs: int) -> dict[str, Any]:
+    """Coverage of coefficients, the DAG given."""
+    inside, ratios, errors = [], [], []
+    for seed in range(runs):
+        dag = random_dag(p, expected_degree=2.0, seed=seed)
+        model_key, data_key = jax.random.split(jax.random.key(seed))
+        model = linear_gaussian_sem(dag, key=model_key)
+        data = model.sample(n, key=data_key)
+        names = list(data.domain.names)
+        weights = np.zeros((p, p))
+        for node in names:
+            mechanism = model.mechanisms[node]
+            for parent, weight in zip(mechanism.parents, mechanism.weights, strict=True):
+                weights[names.index(parent), names.index(node)] = weight
+        total = np.linalg.inv(np.eye(p) - weights)
+        releases = {}
+        for private in (True, False):
+            budget = jaxcd.Budget(epsilon, DELTA) if private else jaxcd.NO_PRIVACY
+            noise = jaxcd.SimulatedNoise(ex.key(NOISE_SEED, seed)) if private else None
+            releases[private] = jaxcd.release(
+                data, jaxcd.SecondMoments(), budget=budget, noise=noise
+            )
+        graph = MixedGraph.from_dag(dag)
+        for x, y in ((a, b) for a in names for b in names if a != b):
+            if not Adjustment(graph, x, y).may_affect:
+                continue
+            found, exact = (
+                jaxcd.effect(releases[private], treatment=x, outcome=y, graph=graph)
+                for private in (True, False)
+            )
+            target = float(total[names.index(x), names.index(y)])
+            inside.append(found.low <= target <= found.high)
+            errors.append(exact.low <= target <= exact.high)
+            ratios.append((found.high - found.low) / (exact.high - exact.low))
+    return {
+        "coverage": ex.mean(inside),
+        "without_privacy": ex.mean(errors),
+        "width": median(ratios),
+        "n_intervals": len(inside),
+    }
+
+
+def changed(network: Any, how: str, seed: int) -> MixedGraph:
+    """The true DAG with two arcs reversed, or removed; of another class."""
+    rng = np.random.default_rng([seed, how == "reversed"])
+    names, true = list(network.names), MixedGraph.from_dag(network.dag)
+    arcs = list(network.dag.edges)
+    while True:
+        matrix = np.array(true.directed)
+        for k in rng.choice(len(arcs), size=2, replace=False):
+            i, j = (names.index(name) for name in arcs[k])
+            matrix[i, j] = False
+            matrix[j, i] = how == "reversed"
+        graph = MixedGraph.from_arcs(names, matrix)
+        if graph.is_dag() and dag_to_cpdag(graph) != network.cpdag():
+            return graph
+
+
+def measure_falsify(network: Any, n: int, epsilon: float, runs: int) -> dict[str, Any]:
+    """How often graphs are rejected."""
+    counts: dict[str, list[float]] = {"true": [], "reversed": [], "removed": [], "chance": []}
+    tested = []
+    for seed in range(runs):
+        _, release = bought(network, n, epsilon, seed)
+        found = jaxcd.falsify(release, network.dag, n_permutations=20)
+        counts["true"].append(float(found.falsified))
+        counts["chance"].append(float(found.chance_pvalue <= 0.05))
+        tested.append(found.n_tested / found.n_implied)
+        for how in ("reversed", "removed"):
+            wrong = changed(network, how, seed)
+            counts[how].append(float(jaxcd.falsify(release, wrong, n_permutations=0).falsified))
+    return {**ex.means(counts), "tested": ex.mean(tested)}
+
+
+def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
+    """A row for each part, network, size and epsilon."""
+    loaded = load_networks(chosen.networks, chosen.data)
+    for part in chosen.parts:
+        for n in chosen.rows:
+            for epsilon in chosen.epsilons:
+                if part == "linear":
+                    for p in (10, 20):
+                        runs = min(chosen.runs, 50)
+                        values = (part, f"gaussian-{p}", n, epsilon, runs)
+                        yield values, measure_linear, p, n, epsilon, runs
+                    continue
+                for name, network in loaded.items():
+                    values = (part, name, n, epsilon, chosen.runs)
+                    if part == "given":
+                        yield values, measure_given, network, n, epsilon, chosen.runs
+                    elif part == "learned":
+                        runs = chosen.runs
+                        yield values, measure_learned, network, n, epsilon, runs, chosen.draws
+                    elif part == "falsify":
+                        yield values, measure_falsify, network, n, epsilon, chosen.runs
+
+
+EXPERIMENT = ex.Experiment(
+    "effects",
+    __doc__,
+    KEY,
+    jobs,
+    columns=ex.columns_of(
+        "part; network=name; rows=n_samples:,; epsilon; runs=n_runs; intervals=n_intervals; "
+        "covered (se)=coverage+:.3f; ignoring=ignoring:.3f; without privacy=without_privacy:.3f; "
+        "width=width:.2f; open=open:.2f; true class=true_class:.2f; true rejected=true:.3f; "
+        "reversed=reversed:.2f; removed=removed:.2f"
+    ),
+    options=(
+        ex.data_option("networks/*.bif"),
+        ex.names("--parts", "what is measured", full=list(PARTS), quick=["given"]),
+        ex.names(
+            "--networks",
+            "default: asia, sachs and child",
+            full=["asia", "sachs", "child"],
+            quick=["asia"],
+        ),
+        ex.counts("--rows", "records", (10_000, 100_000), (5_000,)),
+        ex.numbers("--epsilons", "total epsilons", (0.3, 1.0, 4.0), (1.0,)),
+        ex.one_count("--runs", "data sets of each row", 200, 2),
+        ex.one_count("--draws", "draws of graphs", 10, 1),
+    ),
+)
+main = EXPERIMENT.main
+
+
+if __name__ == "__main__":
+    main()

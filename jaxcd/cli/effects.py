@@ -1,0 +1,110 @@
+"""``jaxcd effect``: how much one column changes another, from a release that has been paid for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from jaxcd.cli.shared import AsJson, MissingReading, argument, option
+from jaxcd.errors import DataError, OptionError
+
+__all__ = ["effect"]
+
+
+def effect(
+    release: Annotated[
+        Path, argument("Release file (.npz), as --release-out of `jaxcd discover` writes it.")
+    ],
+    treatment: Annotated[str, option("The column that is set.")],
+    outcome: Annotated[str, option("The column that is looked at.")],
+    graph: Annotated[
+        Path | None,
+        option(
+            "graph.json of a run, a graph in DOT (.dot), or a BIF network (.bif): DAG, CPDAG or "
+            "PAG. (Default: graphs found in the release.)"
+        ),
+    ] = None,
+    levels: Annotated[
+        str | None,
+        option("FROM,TO: the two levels to compare. (Default: the two levels there are.)"),
+    ] = None,
+    outcome_level: Annotated[
+        str | None, option("The level of the outcome whose probability is looked at.")
+    ] = None,
+    level: Annotated[float, option("Of the interval, between 0 and 1.")] = 0.95,
+    draws: Annotated[int, option("Without --graph: how often graphs are drawn anew, from 0.")] = 20,
+    missing: MissingReading = "ignore",
+    plot: Annotated[Path | None, option("Image file for a forest plot (.png, .svg, .pdf).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """How much one column changes another: an estimate and an interval; nothing more is spent."""
+    import json
+
+    import jaxcd
+    from jaxcd.checks import check_new_file
+
+    if not release.is_file():
+        raise DataError(f"file {str(release)!r} does not exist; check the path")
+    if plot is not None:
+        if plot.suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise OptionError(f"--plot {str(plot)!r}: give a file that ends in .png, .svg or .pdf")
+        check_new_file("--plot", plot, force=True, cure="one such as effect.png")
+    given = None if graph is None else _read(graph)
+    found = jaxcd.effect(
+        jaxcd.Release.load(release),
+        treatment=treatment,
+        outcome=outcome,
+        graph=given,
+        levels=_levels(levels),
+        outcome_level=outcome_level,
+        level=level,
+        missing=missing,
+        n_draws=draws,
+    )
+    if plot is not None:
+        found.plot(plot)
+    if as_json:
+        print(json.dumps(found.to_json_dict(), ensure_ascii=False, allow_nan=False, indent=2))
+        return
+    print(found.sentence)
+    if found.adjustment:
+        print(f"Held fixed: {', '.join(found.adjustment)}.")
+    for one in found.possible if len(found.possible) > 1 else ():
+        held = "no effect" if one.adjustment is None else f"holding {list(one.adjustment)}"
+        print(
+            f"  {one.estimate:+.4g}  ({one.low:+.4g} to {one.high:+.4g})  {held}, "
+            f"in {one.share:.0%} of the graphs"
+        )
+    print(f"This takes for granted: {'; '.join(found.assumptions)}.")
+    print("Nothing more was spent: effects are computed from numbers that have been released.")
+
+
+def _levels(text: str | None) -> tuple[Any, Any] | None:
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != 2:
+        raise OptionError(f"--levels {text!r}: give two levels with a comma between, FROM,TO")
+    return parts[0], parts[1]
+
+
+def _read(path: Path) -> Any:
+    import json
+
+    from jaxcd.data.networks import read_bif
+    from jaxcd.graphs import from_dot, from_json_dict
+
+    if not path.is_file():
+        raise DataError(f"file {str(path)!r} does not exist; check the path")
+    if path.name.endswith((".bif", ".bif.gz")):
+        return read_bif(path).dag
+    try:
+        text = path.read_text(encoding="utf-8")
+        return from_dot(text) if path.suffix == ".dot" else from_json_dict(json.loads(text))
+    except ValueError as error:
+        if type(error).__module__.startswith("jaxcd"):
+            raise
+        raise DataError(
+            f"--graph {str(path)!r}: not a graph that can be read; give the graph.json of a run, "
+            "a .dot or a .bif file"
+        ) from None

@@ -1,0 +1,199 @@
+"""``jaxcd federate``: several owners' tables, one release, a process a site.
+
+The coordinator's process reads no table: each site's process reads its own, and they exchange the
+messages of :mod:`jaxcd.federated.messages` over pipes.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from jaxcd.cli.shared import (
+    AsJson,
+    DomainFile,
+    SimulatedNoiseFlag,
+    TotalDelta,
+    TotalEpsilon,
+    argument,
+    option,
+)
+from jaxcd.errors import DataError, OptionError, PrivacyError
+
+if TYPE_CHECKING:
+    from jaxcd.federated import Coordinator, Federation, ProcessLine, SiteFile
+
+__all__ = ["federate"]
+
+_KINDS = {"histogram": "Histogram", "marginals": "Marginals", "log-linear": "LogLinear"}
+
+
+def federate(
+    files: Annotated[
+        list[Path], argument("Tables of the sites: two or more; a site goes by its file's name.")
+    ],
+    domain: DomainFile,
+    out: Annotated[Path, option("File (.npz) for the release, to be searched as any other.")],
+    epsilon: TotalEpsilon = None,
+    delta: TotalDelta = None,
+    kind: Annotated[
+        str,
+        option(
+            "auto (histogram for up to 4,096 cells, else marginals); histogram; marginals; "
+            "log-linear. All but histogram need --delta."
+        ),
+    ] = "auto",
+    dropouts: Annotated[int, option("So many sites may fail to answer.")] = 0,
+    colluding: Annotated[
+        int, option("So many sites may tell the coordinator all that they know.")
+    ] = 0,
+    site_column: Annotated[
+        str | None, option("Name of a column for the site, which is then a context of the release.")
+    ] = None,
+    ledgers: Annotated[
+        Path | None,
+        option("Folder of the sites' ledger files, SITE.ledger; made where there is none."),
+    ] = None,
+    report: Annotated[
+        Path | None, option("File (JSON) for adversary, rounds, bytes and notes of the run.")
+    ] = None,
+    timeout: Annotated[float, option("Seconds to wait for a site.")] = 600.0,
+    simulated_noise: SimulatedNoiseFlag = False,
+    seed: Annotated[int, option("Seed of simulated noise; secure noise has none.")] = 0,
+    force: Annotated[bool, option("Write over existing files.", "--force")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Buy one release of several owners' tables, none of which leaves its process."""
+    import jax
+
+    import jaxcd
+    from jaxcd.cli import options, paid
+    from jaxcd.federated import Coordinator, Federation, SiteFile, with_site_column
+
+    _check_files(files, domain, out, report, ledgers, force=force)
+    if seed and not simulated_noise:
+        raise OptionError("--seed is for --simulated-noise; secure noise has no seed, so drop it")
+    if not 0 <= seed < 2**63:
+        raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
+    budget: Any = options.budget(
+        epsilon=epsilon, delta=delta, no_privacy=False, simulated_noise=simulated_noise
+    )
+    names = _names(files)
+    federation = Federation(names, budget, dropouts=dropouts, colluding=colluding)
+    declared = jaxcd.Domain.read(domain)
+    if not declared.declared:
+        raise PrivacyError(
+            f'domain file {str(domain)!r} is a draft taken from data ("declared": false); check '
+            'every level and bound, then set "declared" to true'
+        )
+    if site_column is not None:
+        declared = with_site_column(declared, names, column=site_column)
+    chosen = _kind(kind, declared)
+    chosen.check(declared, 1)
+    noise = jaxcd.SimulatedNoise(jax.random.key(seed)) if simulated_noise else None
+    sites = [
+        SiteFile(
+            name,
+            path,
+            domain,
+            federation,
+            site_column,
+            None if ledgers is None else ledgers / f"{name}.ledger",
+            seed if simulated_noise else None,
+        )
+        for name, path in zip(names, files, strict=True)
+    ]
+    lines = _started(sites, timeout)
+    try:
+        coordinator = Coordinator(federation, declared, lines, timeout=timeout)
+        with paid.kept():
+            bought = coordinator.release(chosen, noise=noise)
+            bought.save(out)
+    finally:
+        for line in lines.values():
+            line.close()
+    found = {"release": str(out), "kind": bought.kind, **coordinator.report()}
+    if report is not None:
+        report.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    if as_json:
+        print(json.dumps(found, ensure_ascii=False))
+    else:
+        _show(bought, coordinator, federation, out)
+
+
+def _show(bought: Any, coordinator: Coordinator, federation: Federation, out: Path) -> None:
+    found = coordinator.report()
+    largest = max((max(part["bytes"].values()) for part in found["rounds"]), default=0)
+    print(f"release    {bought.kind}, {bought.n_samples:,} rows of {len(found['sites'])} sites")
+    print(f"guarantee  {bought.cost}")
+    print(f"adversary  {federation.words}")
+    print(f"           secure aggregation {found['secure_aggregation']}")
+    print(
+        f"noise      of {federation.n_shares} of {len(federation.sites)} sites counted on: "
+        f"{federation.dropouts} may be absent, {federation.colluding} may collude"
+    )
+    print(f"rounds     {len(found['rounds'])}, at most {largest:,} bytes a site and round")
+    for note in found["notes"]:
+        print(f"note       {note}")
+    print(f"written    {out}: jaxcd search {out}")
+
+
+def _check_files(
+    files: list[Path],
+    domain: Path,
+    out: Path,
+    report: Path | None,
+    ledgers: Path | None,
+    *,
+    force: bool,
+) -> None:
+    from jaxcd.checks import check_new_file
+
+    for path in (*files, domain):
+        if not path.is_file():
+            raise DataError(f"file {str(path)!r} does not exist; check the path")
+    check_new_file("--out", out, force=force, option="--force", cure="one such as release.npz")
+    if report is not None:
+        check_new_file("--report", report, force=force, option="--force", cure="run.json")
+    if ledgers is not None and not ledgers.is_dir():
+        raise OptionError(f"--ledgers: there is no folder {str(ledgers)!r}; make it first")
+
+
+def _names(files: list[Path]) -> tuple[str, ...]:
+    names = tuple(path.name.split(".")[0] for path in files)
+    if len(set(names)) < len(names):
+        raise OptionError(
+            f"FILES: sites go by their files' names, and {', '.join(sorted(names))} are not all "
+            "different; rename a file"
+        )
+    return names
+
+
+def _kind(word: str, declared: Any) -> Any:
+    import jaxcd
+    from jaxcd.errors import DomainError
+
+    key = word.lower()
+    if key == "auto":
+        try:
+            jaxcd.Histogram().check(declared, 1)
+        except DomainError:
+            return jaxcd.Marginals()
+        return jaxcd.Histogram()
+    if key not in _KINDS:
+        raise OptionError(f"--kind {word!r} is unknown; use auto, {', '.join(_KINDS)}")
+    return getattr(jaxcd, _KINDS[key])()
+
+
+def _started(sites: list[SiteFile], timeout: float) -> dict[str, ProcessLine]:
+    """A process for each site, once each has read its rows; refused where one cannot."""
+    from jaxcd.federated import ProcessLine
+
+    lines = {site.name: ProcessLine(site) for site in sites}
+    for name, line in lines.items():
+        if wrong := line.wait(timeout):
+            for each in lines.values():
+                each.close()
+            raise DataError(f"site {name!r}: {wrong}")
+    return lines

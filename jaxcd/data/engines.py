@@ -1,0 +1,285 @@
+"""What counts and streams the rows of a table: an engine behind narwhals, or parquet files.
+
+An engine's own errors can show cells, so only their kind is passed on.  Nothing here samples,
+approximates or counts distinct values by sketches; keys are whole numbers, so no collation folds
+them, and text is compared under the engine's collation, which must tell any two texts apart.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import glob
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxcd.data.arrow import raw_column
+from jaxcd.data.columns import RawColumn, encode
+from jaxcd.data.domain import Domain
+from jaxcd.data.row_codes import check_type, code_of
+from jaxcd.data.rows import Columns
+from jaxcd.errors import DataError, JaxcdError, OptionError
+
+__all__ = ["Engine", "LazyEngine", "ParquetEngine"]
+
+Told = Callable[[int, int], None]
+
+_ROWS_OF_A_BLOCK = 1 << 16
+_COUNTED_TOGETHER = 1 << 24  # cells of the tables that one scan of files counts
+
+
+class Engine(abc.ABC):
+    """Whatever holds the rows.  name: of the engine, public."""
+
+    name: str
+
+    @abc.abstractmethod
+    def count(
+        self, covers: Sequence[Columns], shapes: Sequence[tuple[int, ...]], told: Told
+    ) -> list[NDArray[np.int64]]:
+        """The exact tables of sets of columns; ``told`` is called before each query."""
+
+    @abc.abstractmethod
+    def stream(self, names: Sequence[str]) -> Iterator[list[RawColumn]]:
+        """All rows in blocks, with the named columns."""
+
+
+def _without_rows(name: str, function: Callable[[], Any]) -> Any:
+    """What the function returns; an error of an engine becomes one that shows no cell, in words,
+    as its cause or as its context.
+    """
+    try:
+        return function()
+    except (JaxcdError, MemoryError):
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+    # outside of the handler, so that it carries nothing of what it stands for
+    raise DataError(
+        f"data: {name} stopped with {kind}; its message may show rows and is not passed on: "
+        "try the same expressions on a table that may be seen"
+    )
+
+
+def _pieces(name: str, parts: Generator[Any]) -> Generator[Any]:
+    """What a stream of an engine gives, with its errors."""
+    with contextlib.closing(parts):
+        while (part := _without_rows(name, lambda: next(parts, None))) is not None:
+            yield part
+
+
+def _check_columns(found: Sequence[str], domain: Domain) -> None:
+    for name in domain.names:
+        if list(found).count(name) != 1:
+            raise DataError(
+                f"column {name!r} is in the domain but not in the data, or there twice; add it to "
+                "the data or take it out of the domain"
+            )
+    for name in found:
+        if name not in domain.columns_of_files:
+            raise DataError(
+                f"column {name!r} is in the data but not in the domain; declare it, or drop it "
+                'with "ignore": true'
+            )
+
+
+@final
+class LazyEngine(Engine):
+    """A lazy frame of any engine that narwhals knows.
+
+    Args:
+        frame: of Polars, DuckDB, PySpark or Ibis; an eager frame is taken as it is.
+        domain: the declared columns.
+    """
+
+    def __init__(self, frame: Any, domain: Domain) -> None:
+        import narwhals as nw
+
+        try:
+            taken = nw.from_native(frame)
+            self._frame = taken.lazy()
+        except TypeError:
+            raise OptionError(
+                f"frame: a {type(frame).__name__} is no lazy frame; give a Polars LazyFrame, a "
+                "DuckDB relation, a PySpark data frame or an Ibis table, or use "
+                "jaxcd.Table.parquet(path, ...)"
+            ) from None
+        self.name = str(taken.implementation.name).lower().replace("_", " ")
+        self._types = dict(_without_rows(self.name, lambda: self._frame.collect_schema()).items())
+        _check_columns(list(self._types), domain)
+        for name in domain.names:
+            check_type(name, self._types[name], domain[name])
+        self._domain = domain
+        self._codes: dict[str, Any] = {}
+
+    def _code(self, name: str) -> Any:
+        if name not in self._codes:
+            import narwhals as nw
+
+            def distinct(condition: Any) -> Sequence[object]:
+                cells = nw.col(name)
+                if self._types[name] != nw.String:
+                    cells = cells.cast(nw.String)
+                found = self._frame.filter(condition).select(cells.alias(name)).unique()
+                cells_found: list[object] = _collected(found)[name].to_pylist()
+                return cells_found
+
+            column = self._domain[name]
+            self._codes[name] = code_of(name, self._types[name], column, distinct)
+        return self._codes[name]
+
+    def count(
+        self, covers: Sequence[Columns], shapes: Sequence[tuple[int, ...]], told: Told
+    ) -> list[NDArray[np.int64]]:
+        tables = []
+        for done, (cover, shape) in enumerate(zip(covers, shapes, strict=True)):
+            told(done, len(covers))
+            found = _without_rows(self.name, partial(self._counted, cover, shape))
+            table = np.zeros(math.prod(shape), dtype=np.int64)
+            table[found["cell"].to_numpy()] = found["rows"].to_numpy()
+            tables.append(table.reshape(shape))
+        return tables
+
+    def _counted(self, cover: Columns, shape: tuple[int, ...]) -> Any:
+        """The cells that hold rows, and how many."""
+        import narwhals as nw
+
+        cell = nw.lit(0, dtype=nw.Int64)
+        for v, k in zip(cover, shape, strict=True):
+            cell = cell * k + self._code(self._domain.names[v])
+        keyed = self._frame.with_columns(cell.alias("cell")).select("cell")
+        return _collected(keyed.group_by("cell").agg(nw.len().alias("rows")))
+
+    def stream(self, names: Sequence[str]) -> Iterator[list[RawColumn]]:
+        for part in _pieces(self.name, _tables(self._frame.select(*names))):
+            yield [raw_column(name, part[name]) for name in names]
+
+
+def _collected(frame: Any) -> Any:
+    """A small result as an arrow table."""
+    native, kind = frame.to_native(), frame.implementation
+    if kind.is_duckdb():
+        return native.to_arrow_table()
+    if kind.is_ibis():
+        return native.to_pyarrow()
+    if kind.is_polars():
+        return native.collect(engine="streaming").to_arrow()
+    return frame.collect("pyarrow").to_native()
+
+
+def _tables(frame: Any) -> Generator[Any]:
+    """The rows of a lazy frame as arrow tables or batches: in pieces where the engine can give
+    them, and where it cannot (Ibis, PySpark) as one.
+    """
+    native, kind = frame.to_native(), frame.implementation
+    if kind.is_duckdb():
+        with native.to_arrow_reader(_ROWS_OF_A_BLOCK) as reader:
+            yield from reader
+    elif kind.is_polars():
+        yield from (part.to_arrow() for part in native.collect_batches(chunk_size=_ROWS_OF_A_BLOCK))
+    else:
+        yield from _collected(frame).to_batches(_ROWS_OF_A_BLOCK)
+
+
+@final
+class ParquetEngine(Engine):
+    """Parquet files, streamed in pieces of row groups.
+
+    Args:
+        path: files, folders or patterns.
+        domain: the declared columns.
+    """
+
+    name = "parquet"
+
+    def __init__(self, path: Any, domain: Domain) -> None:
+        import narwhals as nw
+        import pyarrow.parquet as pq
+
+        given = [path] if isinstance(path, (str, Path)) else list(path)
+        self._files = sorted({file for each in given for file in _files(each)})
+        self._domain = domain
+        for file in self._files:
+            schema = _without_rows(f"parquet file {str(file)!r}", partial(pq.read_schema, file))
+            _check_columns(schema.names, domain)
+            types = nw.from_native(schema.empty_table()).schema
+            for name in domain.names:
+                check_type(name, types[name], domain[name])
+
+    def _batches(self, names: Sequence[str]) -> Generator[Any]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        for file in self._files:
+            kinds = {field.name: field.type for field in pq.read_schema(file)}
+            texts = [
+                name
+                for name in names
+                if pa.types.is_string(kinds[name]) or pa.types.is_large_string(kinds[name])
+            ]
+            with pq.ParquetFile(file, read_dictionary=texts) as opened:
+                yield from opened.iter_batches(_ROWS_OF_A_BLOCK, columns=list(names))
+
+    def count(
+        self, covers: Sequence[Columns], shapes: Sequence[tuple[int, ...]], told: Told
+    ) -> list[NDArray[np.int64]]:
+        tables = [np.zeros(math.prod(shape), dtype=np.int64) for shape in shapes]
+        start = 0
+        while start < len(covers):
+            end, cells = start, 0
+            while end < len(covers) and (end == start or cells < _COUNTED_TOGETHER):
+                cells += tables[end].size
+                end += 1
+            told(start, len(covers))
+            self._scan(covers[start:end], shapes[start:end], tables[start:end])
+            start = end
+        return [table.reshape(shape) for table, shape in zip(tables, shapes, strict=True)]
+
+    def _scan(
+        self,
+        covers: Sequence[Columns],
+        shapes: Sequence[tuple[int, ...]],
+        tables: Sequence[NDArray[np.int64]],
+    ) -> None:
+        """Adds the rows of all files to the tables."""
+        places = sorted({v for cover in covers for v in cover})
+        names = [self._domain.names[v] for v in places] or [self._domain.names[0]]
+        for raws in self.stream(names):
+            codes = {
+                v: encode(raw, self._domain[raw.name], strict=False)[0]
+                for v, raw in zip(places, raws, strict=False)
+            }
+            n_rows = raws[0].n_samples
+            for cover, shape, table in zip(covers, shapes, tables, strict=True):
+                cell = np.zeros(n_rows, dtype=np.int64)
+                for v, k in zip(cover, shape, strict=True):
+                    cell *= k
+                    cell += codes[v]
+                if table.size > n_rows:
+                    np.add.at(table, cell, 1)
+                else:
+                    table += np.bincount(cell, minlength=table.size)
+
+    def stream(self, names: Sequence[str]) -> Iterator[list[RawColumn]]:
+        for batch in _pieces("parquet", self._batches(names)):
+            yield [raw_column(name, batch.column(name)) for name in names]
+
+
+def _files(path: str | Path) -> list[Path]:
+    """The files of a path, a folder or a pattern; raises DataError where there is none."""
+    place = Path(path)
+    if place.is_dir():
+        found = sorted(place.glob("*.parquet"))
+    elif place.is_file():
+        found = [place]
+    else:
+        found = sorted(Path(each) for each in glob.glob(str(path), recursive=True))
+    if not found:
+        raise DataError(f"path: there is no parquet file {str(path)!r}; check the path")
+    return found

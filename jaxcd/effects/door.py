@@ -1,0 +1,281 @@
+"""``jaxcd.effect``: how much one column changes another, from a release that has been paid for."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from jaxcd.checks import check_number, check_whole
+from jaxcd.data import Missing
+from jaxcd.discovery import search_release
+from jaxcd.discovery.confidence import member_adjacency
+from jaxcd.effects.estimating import Estimator, estimator_of
+from jaxcd.effects.identification import Possibility, as_graph, possibilities
+from jaxcd.effects.result import Effect, PossibleEffect
+from jaxcd.errors import GraphError, OptionError
+from jaxcd.graphs import Knowledge, MixedGraph
+from jaxcd.privacy.claims import GuaranteeClaim, claiming
+from jaxcd.releases import Release
+
+__all__ = ["drawn_graphs", "effect"]
+
+_RIGHT = "the graph is right, and there is no cause of two columns that it lacks"
+
+
+@claiming(
+    GuaranteeClaim(
+        "post-processing: reads released numbers only", assumptions="those of the release"
+    )
+)
+def effect(
+    release: Release,
+    *,
+    treatment: str,
+    outcome: str,
+    graph: Any = None,
+    levels: tuple[Any, Any] | None = None,
+    outcome_level: Any = None,
+    level: float = 0.95,
+    missing: Missing | str | None = None,
+    whole_graph: bool = False,
+    knowledge: Knowledge | None = None,
+    n_draws: int = 20,
+    seed: int = 0,
+) -> Effect:
+    r"""How much setting one column would change another: an estimate with an interval that counts
+    sampling and privacy noise, from a release that has been paid for, at no further cost.
+
+    For a treatment with levels a and b the effect is
+
+        E[s(outcome) | do(treatment = b)] - E[s(outcome) | do(treatment = a)],
+
+    with s the indicator of the second of two levels (a risk difference), or of ``outcome_level``;
+    of more levels their value where they are numbers, else their place 0, 1, 2, ... in the domain.
+    For numeric columns it is the change of the outcome per unit of the treatment, in linear models.
+
+    *With a graph* the effect is identified by adjustment (:mod:`jaxcd.graphs.adjustment`).  The
+    optimal set is used where the noise on its table is small beside sampling and the release
+    measured it; otherwise the valid set with the fewest cells.  That is a rule on public facts.
+    Interval: :mod:`jaxcd.effects.likelihood` (tables), :mod:`jaxcd.releases.moments.regressions`.
+    Without noise the estimate is the adjustment formula.  ``whole_graph=True`` reads a noisy
+    histogram with all independences of a DAG of at most 100 parameters
+    (:mod:`jaxcd.effects.whole_graph`): much narrower where levels are rare, and right only where
+    the whole DAG is, which ``jaxcd.falsify`` tests.  Where noise is large its intervals cover a
+    little less than they say.
+    With a CPDAG that leaves the effect open there is one possible effect for each set of parents
+    that the treatment may have; low and high are the ends of all their intervals together.  With a
+    PAG that does not identify it, ``identified`` is False and the interval is all that is possible;
+    so it is where the graph asks for tables that the release did not measure.
+
+    *Without a graph* the release's own search finds one, and again in ``n_draws`` releases drawn
+    anew from the found graph with its fitted parameters.  Low and high are the ends of the
+    intervals, computed on this release, over all these graphs and all members of their classes.
+    **What coverage means then.**  The graph was chosen on the numbers that the effect is
+    estimated from.  An interval at a graph that was chosen so has no guarantee (Gradu et al. 2022);
+    the union has its level wherever the true graph, or one with the same adjustment sets, is among
+    those drawn.  That is likely where edges are strong beside sampling and noise, and fails where
+    the truth is not faithful, or an edge is too weak to be found in the release and so in any
+    draw: ``benchmarks.effects`` measures how often.
+
+    Args:
+        release: a release of a histogram, of marginals, of a log-linear model, or of second
+            moments.  Features are refused: errors of their approximation are not known.
+        treatment: the column that is set.
+        outcome: another column.
+        graph: a networkx DiGraph or a MixedGraph: a DAG, CPDAG, MAG or PAG; a sequence of them for
+            the union over all; None for graphs drawn as above.  Columns of the release that the
+            graph lacks are taken to be no part of the story; nodes that the release lacks cannot be
+            held fixed.
+        levels: (from, to) of a treatment with more than two levels; None for the first and second
+            of two.  For numeric treatments two numbers, whose difference multiplies the effect.
+        outcome_level: the level whose probability is looked at.
+        level: of the interval, between 0 and 1.
+        missing: as for :func:`jaxcd.search`.
+        whole_graph: whether a noisy histogram is read with all independences of a given DAG or
+            CPDAG (see above); False takes the table of the adjustment set by itself, as other
+            releases and several graphs do in any case.
+        knowledge: with ``graph=None``: what is known before.
+        n_draws: with ``graph=None``: how often the search is repeated, from 0.
+        seed: of these draws, from 0; public.
+
+    Returns:
+        The effect; ``.estimate``, ``.low``, ``.high``, ``.identified``, ``.adjustment``,
+        ``.assumptions``, ``.sentence``, ``.plot()``.
+
+    Raises:
+        OptionError: an argument is out of its range, or the release cannot answer.
+        GraphError: the graph lacks a column, or is of no kind that is known.
+
+    Source:
+        Pearl 2009; Perkovic et al. 2018; Henckel, Perkovic, Maathuis 2022; Maathuis, Kalisch,
+        Buehlmann 2009; Gradu, Zrnic, Wang, Jordan 2022, Valid inference after causal discovery;
+        Chang, Guo, Malinsky 2024, Post-selection inference for causal effects after causal
+        discovery.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> network = jaxcd.networks.load("asia")
+        >>> data = network.sample(100_000, key=jax.random.key(0))
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise)
+        >>> found = jaxcd.effect(bought, treatment="smoke", outcome="dysp", graph=network.dag)
+        >>> round(found.estimate, 2), found.low < 0.234 < found.high
+        (0.24, True)
+    """
+    read = _checked(release, treatment, outcome, missing)
+    check_number("level", level, 0, 1, "()", cure="0.95 is usual")
+    estimator = estimator_of(read, treatment, outcome, levels=levels, outcome_level=outcome_level)
+    graphs = (
+        drawn_graphs(read, n_draws=n_draws, seed=seed, knowledge=knowledge)
+        if graph is None
+        else _graphs(graph)
+    )
+    for one in graphs:
+        for argument, name in (("treatment", treatment), ("outcome", outcome)):
+            if name not in one.names:
+                raise GraphError(
+                    f"graph: it has no node {name!r}, the {argument}; its names are {one.names}"
+                )
+    notes = (
+        [_RIGHT]
+        if graph is not None
+        else [
+            "the true graph, or one with the same adjustment sets, is among those found in "
+            f"{len(graphs)} searches"
+        ]
+    )
+    by_graph = whole_graph and graph is not None and len(graphs) == 1
+    return _combined(estimator, graphs, level=level, by_graph=by_graph, notes=notes, cost=read.cost)
+
+
+def drawn_graphs(
+    release: Release, *, n_draws: int = 20, seed: int = 0, knowledge: Knowledge | None = None
+) -> tuple[MixedGraph, ...]:
+    """The graph that the release's own search finds, and those it finds in releases drawn anew from
+    that graph with its fitted parameters: for :func:`jaxcd.effect`, once for many effects.
+
+    Args:
+        release: what :func:`jaxcd.release` returned.
+        n_draws: how many are drawn, from 0.
+        seed: of the draws, from 0; public.
+        knowledge: what is known before.
+
+    Returns:
+        The found graph first; n_draws + 1 in all.
+
+    Raises:
+        OptionError: an argument is out of its range, or the release cannot be drawn again.
+
+    Source:
+        Friedman, Goldszmidt, Wyner 1999.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> data = jaxcd.networks.load("cancer").sample(20_000, key=jax.random.key(0))
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise)
+        >>> graphs = jaxcd.effects.drawn_graphs(bought, n_draws=2)
+        >>> len(graphs), graphs[0].names == bought.names
+        (3, True)
+    """
+    check_whole("n_draws", n_draws, 0, cure="20 is usual")
+    check_whole("seed", seed, 0, cure="give one such as 0")
+    first = search_release(release, knowledge=knowledge).graph
+    graphs = [first]
+    if n_draws:
+        again = release.redraw(member_adjacency(release, first))
+        for draw in range(n_draws):
+            fresh = again(jax.random.fold_in(jax.random.key(seed), draw))
+            graphs.append(search_release(fresh, knowledge=knowledge).graph)
+    return tuple(graphs)
+
+
+def _checked(release: Any, treatment: str, outcome: str, missing: Missing | str | None) -> Release:
+    if not isinstance(release, Release):
+        raise OptionError(
+            f"release: a {type(release).__name__} is no release; buy one with jaxcd.release(data, "
+            "...), or load one with jaxcd.Release.load(path)"
+        )
+    for argument, name in (("treatment", treatment), ("outcome", outcome)):
+        if name not in release.names:
+            raise OptionError(
+                f"{argument}: {name!r} is no column of the release; it has {list(release.names)}"
+            )
+    if treatment == outcome:
+        raise OptionError(f"outcome: {outcome!r} is the treatment itself; give another column")
+    read: Release = release if missing is None else release.reading(missing)
+    return read
+
+
+def _graphs(graph: Any) -> tuple[MixedGraph, ...]:
+    several = graph if isinstance(graph, Sequence) and not isinstance(graph, str) else [graph]
+    if not several:
+        raise OptionError("graph: the sequence is empty; give a graph")
+    return tuple(as_graph(one) for one in several)
+
+
+def _combined(
+    estimator: Estimator,
+    graphs: tuple[MixedGraph, ...],
+    *,
+    level: float,
+    by_graph: bool,
+    notes: list[str],
+    cost: Any,
+) -> Effect:
+    found: dict[Any, PossibleEffect] = {}
+    shares: Counter[Any] = Counter()
+    identified, unknown = True, False
+    for one, times in Counter(graphs).items():
+        options = possibilities(one, estimator.treatment, estimator.outcome)
+        identified = identified and len(options) == 1
+        unknown = unknown or not options
+        allowed = dict(_estimated(estimator, option, level, by_graph) for option in options)
+        found.update(allowed)
+        for key in allowed:
+            shares[key] += times
+    possible = tuple(
+        PossibleEffect(
+            value.estimate, value.low, value.high, value.adjustment, shares[key] / len(graphs)
+        )
+        for key, value in sorted(found.items(), key=lambda item: -shares[item[0]])
+    )
+    lows, highs = [one.low for one in possible], [one.high for one in possible]
+    if unknown:
+        lows, highs = [*lows, -estimator.span], [*highs, estimator.span]
+        possible = ()
+    known = [one.estimate for one in possible if not math.isnan(one.estimate)]
+    return Effect(
+        treatment=estimator.treatment,
+        outcome=estimator.outcome,
+        levels=estimator.levels,
+        unit=estimator.unit,
+        estimate=min(known, key=abs) if len(known) == len(possible) > 0 else math.nan,
+        low=min(lows),
+        high=max(highs),
+        level=level,
+        identified=identified and not unknown,
+        adjustment=possible[0].adjustment if len(possible) == 1 else None,
+        assumptions=(*notes, *estimator.assumptions),
+        possible=possible,
+        n_graphs=len(graphs),
+        cost=cost,
+    )
+
+
+def _estimated(
+    estimator: Estimator, option: Possibility, level: float, by_graph: bool
+) -> tuple[Any, PossibleEffect]:
+    if option.is_zero:
+        return "zero", PossibleEffect(0.0, 0.0, 0.0, None)
+    given = estimator.chosen(option)
+    if given is None:
+        span = estimator.span
+        return "not measured", PossibleEffect(math.nan, -span, span, None)
+    whole = estimator.by_graph(option.dag, level) if by_graph and option.dag is not None else None
+    interval = estimator.interval(given, level) if whole is None else whole
+    return frozenset(given), PossibleEffect(interval.estimate, interval.low, interval.high, given)

@@ -1,0 +1,72 @@
+"""Forest plots: effects as points with their intervals, one a line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxcd.errors import OptionError
+
+__all__ = ["forest_plot"]
+
+
+def forest_plot(
+    effects: Sequence[Any], *, path: str | Path | None = None, truths: Sequence[float] = ()
+) -> Any:
+    """A figure with one line an effect, or one a possible effect where there are several.
+
+    Args:
+        effects: each an :class:`jaxcd.effects.Effect`; at least one.
+        path: of an image file to write; None for none.
+        truths: the true effects, where they are known: a mark for each effect.
+
+    Returns:
+        A matplotlib Figure.
+
+    Raises:
+        OptionError: there is no effect, or as many truths as effects are not given.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> network = jaxcd.networks.load("cancer")
+        >>> data = network.sample(20_000, key=jax.random.key(0))
+        >>> bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+        >>> effect = jaxcd.effect(bought, treatment="Smoker", outcome="Cancer", graph=network.dag)
+        >>> type(jaxcd.effects.forest_plot([effect])).__name__
+        'Figure'
+    """
+    if not effects:
+        raise OptionError("effects: there are none to draw; give at least one")
+    if truths and len(truths) != len(effects):
+        raise OptionError(f"truths: {len(truths)} for {len(effects)} effects; give one for each")
+    from matplotlib.figure import Figure
+
+    rows: list[tuple[str, float, float, float, float | None]] = []
+    for place, effect in enumerate(effects):
+        name = f"{effect.treatment} on {effect.outcome}"
+        truth = truths[place] if truths else None
+        several = effect.possible if len(effect.possible) > 1 else ()
+        for number, one in enumerate(several, start=1):
+            rows.append((f"{name} ({number})", one.estimate, one.low, one.high, truth))
+        if not several:
+            rows.append((name, effect.estimate, effect.low, effect.high, truth))
+    figure = Figure(figsize=(7, 1.2 + 0.35 * len(rows)), layout="constrained")
+    axes = figure.subplots()
+    for line, (_, estimate, low, high, truth) in enumerate(reversed(rows)):
+        if math.isfinite(low) and math.isfinite(high):
+            axes.plot([low, high], [line, line], color="#33658a", linewidth=2)
+        if math.isfinite(estimate):
+            axes.plot([estimate], [line], "o", color="#33658a")
+        if truth is not None:
+            axes.plot([truth], [line], "|", color="#c8553d", markersize=14, markeredgewidth=2)
+    axes.axvline(0.0, color="#999999", linewidth=1)
+    # Names are text, not formulas.
+    names = [row[0].replace("$", r"\$") for row in reversed(rows)]
+    axes.set_yticks(range(len(rows)), names)
+    axes.set_ylim(-0.7, len(rows) - 0.3)
+    axes.set_xlabel(f"effect, with its {100 * effects[0].level:g} % interval")
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure

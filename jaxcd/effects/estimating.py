@@ -1,0 +1,261 @@
+"""Estimates and intervals of one effect for given adjustment sets, from the tables or the
+regressions of a release.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from functools import lru_cache
+from typing import Any, final
+
+import numpy as np
+from scipy import special
+
+from jaxcd.effects.identification import Possibility
+from jaxcd.effects.likelihood import Contrast, Interval, profile_interval
+from jaxcd.effects.whole_graph import MOST_PARAMETERS, WholeGraph, n_parameters
+from jaxcd.errors import OptionError
+from jaxcd.graphs import MixedGraph
+
+__all__ = ["Estimator", "LinearEstimator", "TableEstimator", "estimator_of"]
+
+# The optimal set is taken where the noise on a cell has at most this share of the variance of an
+# average count, and an average cell this many rows; else the smallest table.
+_QUIET = 0.01
+_FULL = 10.0
+_TRIED = 300
+
+
+class Estimator(abc.ABC):
+    """How one effect is read off a release.
+
+    Attributes:
+        treatment: its column.
+        outcome: its column.
+        levels: what is compared, (from, to); None for a change by one unit.
+        unit: what the effect is of, in words.
+        span: no effect is larger; inf where nothing bounds it.
+        assumptions: what the estimate takes for granted beside the graph.
+    """
+
+    treatment: str
+    outcome: str
+    levels: tuple[Any, Any] | None
+    unit: str
+    span: float
+    assumptions: tuple[str, ...]
+
+    @abc.abstractmethod
+    def chosen(self, possibility: Possibility) -> tuple[str, ...] | None:
+        """The adjustment set to use; None where the release measured none."""
+
+    @abc.abstractmethod
+    def interval(self, given: tuple[str, ...], level: float) -> Interval:
+        """The effect with this adjustment set."""
+
+    def by_graph(self, graph: MixedGraph, level: float) -> Interval | None:
+        """The effect by the likelihood of a whole DAG; None where the release has no such."""
+        return None
+
+
+@final
+class TableEstimator(Estimator):
+    """From noisy tables."""
+
+    def __init__(
+        self,
+        release: Any,
+        treatment: str,
+        outcome: str,
+        *,
+        levels: tuple[Any, Any] | None,
+        outcome_level: Any,
+    ) -> None:
+        self.treatment, self.outcome = treatment, outcome
+        self._source = release.tabulated()
+        self._n = float(release.n_samples)
+        sizes = zip(release.names, release.observed_cardinalities, strict=True)
+        self._cells = {name: size for name, size in sizes}
+        start, end = _compared(release.domain[treatment], treatment, levels)
+        names = release.domain[treatment].levels
+        self.levels = (names[start], names[end])
+        scores, self.unit = _scores(release.domain[outcome], outcome, outcome_level)
+        self.contrast = Contrast(start, end, scores)
+        self.span = self.contrast.span
+        self.assumptions = (
+            "every group that is compared has rows of both levels of the treatment",
+        )
+
+    def _table_names(self, given: tuple[str, ...]) -> tuple[str, ...]:
+        return self.treatment, self.outcome, *given
+
+    def _size(self, given: tuple[str, ...]) -> int:
+        return math.prod(self._cells[name] for name in self._table_names(given))
+
+    def chosen(self, possibility: Possibility) -> tuple[str, ...] | None:
+        def fits(given: tuple[str, ...]) -> bool:
+            return bool(self._source.is_measured(self._table_names(given)))
+
+        tried = []
+        for place, given in enumerate(possibility.sets):
+            if fits(given):
+                if place == 0 and self._is_quiet(given):
+                    return given
+                tried.append(given)
+            if place >= _TRIED and tried:
+                break
+        return min(tried, key=self._size) if tried else None
+
+    def _is_quiet(self, given: tuple[str, ...]) -> bool:
+        rows = self._n / self._size(given)
+        noise = self._source.table(self._table_names(given)).variance
+        return rows >= _FULL and noise <= _QUIET * rows or noise == 0
+
+    def interval(self, given: tuple[str, ...], level: float) -> Interval:
+        if self.span == 0:
+            return Interval(0.0, 0.0, 0.0, 0.0)
+        table = self._source.table(self._table_names(given))
+        shape = table.counts.shape
+        noise = table.noise
+        return profile_interval(
+            table.counts.reshape(*shape[:2], -1),
+            self.contrast,
+            variance=table.variance,
+            n_samples=table.n_samples,
+            noise=None if noise is None else lambda weights: noise(weights.reshape(shape)),
+            level=level,
+        )
+
+    def by_graph(self, graph: MixedGraph, level: float) -> Interval | None:
+        joint = self._source.joint
+        if joint is None or self.span == 0 or set(graph.names) != set(joint.names):
+            return None
+        ordered = graph.reordered(joint.names)
+        if n_parameters(joint.cardinalities, ordered) > MOST_PARAMETERS:
+            return None
+        whole = _prepared(joint, ordered)
+        x, y = (joint.names.index(name) for name in (self.treatment, self.outcome))
+        return whole.interval(x, y, self.contrast, level)
+
+
+@lru_cache(maxsize=4)
+def _prepared(joint: Any, graph: MixedGraph) -> WholeGraph:
+    return WholeGraph(joint.values, scale=joint.scale, n_samples=joint.n_samples, graph=graph)
+
+
+@final
+class LinearEstimator(Estimator):
+    """From regressions of second moments."""
+
+    def __init__(
+        self,
+        release: Any,
+        treatment: str,
+        outcome: str,
+        *,
+        levels: tuple[Any, Any] | None,
+        outcome_level: Any,
+    ) -> None:
+        if outcome_level is not None:
+            raise OptionError(
+                f"outcome_level = {outcome_level!r}: {outcome!r} is numeric and has no levels; "
+                "leave it out"
+            )
+        self.treatment, self.outcome, self.levels = treatment, outcome, levels
+        self._source, self._times = release.linear(), 1.0
+        if levels is not None:
+            try:
+                start, end = (float(value) for value in levels)
+            except (TypeError, ValueError):
+                start = end = math.nan
+            if not math.isfinite(end - start):
+                raise OptionError(
+                    f"levels = {levels!r}: {treatment!r} is numeric; give two numbers (from, to)"
+                )
+            self._times, self.levels = end - start, (start, end)
+        self.unit = f"mean of {outcome}"
+        self.span = math.inf
+        self.assumptions = ("effects are linear and add up; errors are about normal",)
+
+    def chosen(self, possibility: Possibility) -> tuple[str, ...] | None:
+        return possibility.chosen(
+            lambda given: bool(self._source.is_measured((self.treatment, self.outcome, *given)))
+        )
+
+    def interval(self, given: tuple[str, ...], level: float) -> Interval:
+        value, variance = self._source.coefficient(self.treatment, self.outcome, given)
+        value, error = value * self._times, math.sqrt(variance) * abs(self._times)
+        reach = float(special.ndtri(0.5 + level / 2)) * error
+        return Interval(value, value - reach, value + reach, error)
+
+
+def estimator_of(
+    release: Any,
+    treatment: str,
+    outcome: str,
+    *,
+    levels: tuple[Any, Any] | None,
+    outcome_level: Any,
+) -> Estimator:
+    """The estimator that fits the release.
+
+    Raises:
+        OptionError: the release has neither tables nor moments, or levels do not fit the columns.
+    """
+    options: dict[str, Any] = {"levels": levels, "outcome_level": outcome_level}
+    if release.tabulated() is not None:
+        return TableEstimator(release, treatment, outcome, **options)
+    if release.linear() is not None:
+        return LinearEstimator(release, treatment, outcome, **options)
+    raise OptionError(
+        f"release: one of {release.kind.replace('-', ' ')} holds covariances of random features, "
+        "from which no effect with a known error can be read; buy Histogram or Marginals of "
+        "columns with levels, or SecondMoments of numeric ones"
+    )
+
+
+def _place(column: Any, name: str, argument: str, level: Any) -> int:
+    known = list(column.levels)
+    for place, own in enumerate(known):
+        if type(own) is type(level) and own == level:
+            return place
+    for place, own in enumerate(known):
+        if own == level or str(own) == str(level):
+            return place
+    raise OptionError(f"{argument}: {level!r} is no level of {name!r}; it has {known}")
+
+
+def _compared(column: Any, name: str, levels: Any) -> tuple[int, int]:
+    known = list(column.levels)
+    if levels is None:
+        if len(known) == 1:
+            raise OptionError(
+                f"treatment: {name!r} has one level, {known[0]!r}, and nothing to compare it with"
+            )
+        if len(known) > 2:
+            raise OptionError(
+                f"levels: {name!r} has the levels {known}; say which two to compare, as in "
+                f"levels=({known[0]!r}, {known[-1]!r})"
+            )
+        return 0, 1
+    if isinstance(levels, (str, bytes)) or not hasattr(levels, "__len__") or len(levels) != 2:
+        raise OptionError(f"levels = {levels!r} are not two levels (from, to) of {name!r}")
+    start, end = (_place(column, name, "levels", level) for level in levels)
+    if start == end:
+        raise OptionError(f"levels = {levels!r}: the two are the same; give two different ones")
+    return start, end
+
+
+def _scores(column: Any, name: str, level: Any) -> tuple[np.ndarray, str]:
+    """s(y), and what the effect is of in words."""
+    known = list(column.levels)
+    if level is not None or len(known) == 2:
+        place = 1 if level is None else _place(column, name, "outcome_level", level)
+        scores = np.zeros(len(known))
+        scores[place] = 1.0
+        return scores, f"probability of {name} = {known[place]}"
+    if all(isinstance(own, (int, float)) and not isinstance(own, bool) for own in known):
+        return np.array(known, dtype=np.float64), f"mean of {name}"
+    places = np.arange(len(known), dtype=np.float64)
+    return places, f"mean of {name} (its levels count 0, 1, 2, ... in the domain's order)"

@@ -1,0 +1,163 @@
+r"""What a graph says of an effect: no effect, adjustment sets to choose from, or several
+possibilities.
+
+* DAG: one possibility.
+* CPDAG that is amenable: one.  Otherwise the DAGs of the class disagree, and there is one for each
+  set of parents that x has in some of them (IDA): the effect depends on the class through the
+  parents of x alone.
+* PAG or MAG: one where the generalised adjustment criterion has a set; otherwise none, "not
+  identified".
+
+Source:
+    Maathuis, Kalisch, Buehlmann 2009, Estimating high-dimensional intervention effects from
+    observational data (Annals of Statistics 37), for IDA; Perkovic et al. 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import combinations, islice
+from typing import Any, final
+
+import networkx as nx
+import numpy as np
+
+from jaxcd.errors import GraphError
+from jaxcd.graphs import Adjustment, MixedGraph, consistent_extension, from_networkx
+from jaxcd.graphs.adjustment import member
+from jaxcd.graphs.edges import Mark
+
+__all__ = ["Possibility", "as_graph", "possibilities"]
+
+_MOST_NEIGHBOURS = 12  # 4,096 sets of parents
+_MOST_SETS = 2000
+_LARGEST_SET = 4
+
+
+def as_graph(graph: Any) -> MixedGraph:
+    """The graph as a MixedGraph: a networkx DiGraph, a MixedGraph, or what holds one as ``.graph``.
+
+    Raises:
+        GraphError: it is none of these.
+    """
+    if not isinstance(graph, nx.Graph) and isinstance(getattr(graph, "graph", None), MixedGraph):
+        graph = graph.graph
+    if isinstance(graph, MixedGraph):
+        return graph
+    if isinstance(graph, nx.Graph):
+        return from_networkx(graph)
+    raise GraphError(
+        f"graph: a {type(graph).__name__} is no graph; give a networkx DiGraph, a MixedGraph, or a "
+        "run with a graph"
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Possibility:
+    """One effect that a graph allows.
+
+    Args:
+        question: the adjustment sets of the effect in the graph, or in a DAG of its class; None
+            for no effect: x is an ancestor of y in no member.
+    """
+
+    question: Adjustment | None
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the effect is exactly zero."""
+        return self.question is None
+
+    @cached_property
+    def sets(self) -> tuple[tuple[str, ...], ...]:
+        """Adjustment sets, the optimal one first, then small ones; not all where there are many."""
+        if self.question is None:
+            return ()
+        first = self.question.optimal
+        found = {} if first is None else {first: None}
+        for minimal in (True, False):
+            sets = self.question.sets(minimal=minimal, max_size=_LARGEST_SET)
+            found.update(dict.fromkeys(islice(sets, _MOST_SETS)))
+        return tuple(found)
+
+    @cached_property
+    def dag(self) -> MixedGraph | None:
+        """A DAG with this effect; None where columns may be hidden, or there is no effect."""
+        if self.question is None or self.question.is_latent:
+            return None
+        return member(self.question.graph)
+
+    def chosen(self, fits: Callable[[tuple[str, ...]], bool]) -> tuple[str, ...] | None:
+        """The first set that fits."""
+        return next((names for names in self.sets if fits(names)), None)
+
+
+@lru_cache(maxsize=1024)
+def possibilities(graph: MixedGraph, x: str, y: str) -> tuple[Possibility, ...]:
+    """The effects of x on y that the graph allows; none where it does not identify one.
+
+    Raises:
+        GraphError: a name is unknown, or the graph has cycles, selection, or no member.
+    """
+    if not graph.undirected.any() and not (graph.marks == Mark.CIRCLE).any():
+        if not graph.bidirected.any() and not graph.is_dag():
+            raise GraphError(
+                "graph: it has a directed cycle; an effect needs a DAG, a CPDAG or a PAG"
+            )
+    question = Adjustment(graph, x, y)
+    if not question.may_affect:
+        return (Possibility(None),)
+    if question.exists:
+        return (Possibility(question),)
+    if question.is_latent:
+        return ()
+    return tuple(_of_parents(graph, x, y))
+
+
+def _of_parents(graph: MixedGraph, x: str, y: str) -> Iterator[Possibility]:
+    """One for each set of parents of x in the DAGs of the class."""
+    place = graph.index(x)
+    around = np.flatnonzero(graph.undirected[place]).tolist()
+    if len(around) > _MOST_NEIGHBOURS:
+        raise GraphError(
+            f"graph: {x!r} has {len(around)} undirected edges, and more than {_MOST_NEIGHBOURS} "
+            "leave too many sets of parents; orient some of them"
+        )
+    found = False
+    for size in range(len(around) + 1):
+        for chosen in combinations(around, size):
+            marks = np.array(graph.marks)
+            for v in around:
+                into = v in chosen
+                marks[v, place] = int(Mark.ARROW if into else Mark.TAIL)
+                marks[place, v] = int(Mark.TAIL if into else Mark.ARROW)
+            dag = _extension(graph, MixedGraph(graph.names, marks))
+            if dag is None:
+                continue
+            found = True
+            question = Adjustment(dag, x, y)
+            yield Possibility(question if question.may_affect else None)
+    if not found:
+        raise GraphError(
+            "graph: no DAG has its adjacencies and v-structures; give a DAG or a CPDAG"
+        )
+
+
+def _extension(graph: MixedGraph, oriented: MixedGraph) -> MixedGraph | None:
+    """A DAG of the oriented graph that has the v-structures of the graph and no others."""
+    dag = consistent_extension(oriented)
+    if dag is None or not (_unshielded(dag) == _unshielded(graph)):
+        return None
+    return dag
+
+
+def _unshielded(graph: MixedGraph) -> frozenset[tuple[int, int, int]]:
+    into, adjacent = graph.directed, graph.adjacency
+    found: set[tuple[int, int, int]] = set()
+    for v in range(graph.n_nodes):
+        parents = np.flatnonzero(into[:, v]).tolist()
+        found.update((a, v, b) for a, b in combinations(parents, 2) if not adjacent[a, b])
+    return frozenset(found)

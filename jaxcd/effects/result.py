@@ -1,0 +1,161 @@
+"""What an effect is reported as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from jaxcd.privacy import PrivacyCost
+
+__all__ = ["Effect", "PossibleEffect"]
+
+
+@final
+@dataclass(frozen=True)
+class PossibleEffect:
+    """An effect that a graph, or one of several graphs, allows.
+
+    Args:
+        estimate: NaN where the release did not measure it.
+        low: of its interval.
+        high: of its interval.
+        adjustment: the columns held fixed; None where the effect is zero by the graph, or not
+            measured.
+        share: of the drawn graphs that allow it; 1 for one graph.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    adjustment: tuple[str, ...] | None
+    share: float = 1.0
+
+
+@final
+@dataclass(frozen=True)
+class Effect:
+    """The effect of one column on another, from a release; public.
+
+    Args:
+        treatment: the column that is set.
+        outcome: the column that is looked at.
+        levels: what is compared, (from, to); None for a change by one unit.
+        unit: what the effect is a difference of, in words.
+        estimate: the difference.  Of several possible effects the smallest in absolute value; NaN
+            where nothing is identified or measured.
+        low: the lower end of the interval; without any information the least that is possible.
+        high: the upper end.
+        level: of the interval, such as .95.
+        identified: whether the graph tells one effect; with several graphs, whether each does.
+        adjustment: the columns held fixed; None where there are none to hold (no effect by the
+            graph, several possibilities, not identified, not measured).
+        assumptions: what must be true for the interval to mean what it says.
+        possible: all effects that the graph or the graphs allow.
+        n_graphs: how many graphs were looked at.
+        cost: of the release; the effect costs nothing more.
+
+    Example:
+        >>> import jax, jaxcd
+        >>> network = jaxcd.networks.load("asia")
+        >>> data = network.sample(50_000, key=jax.random.key(0))
+        >>> noise = jaxcd.SimulatedNoise(jax.random.key(1))
+        >>> bought = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise)
+        >>> effect = jaxcd.effect(bought, treatment="smoke", outcome="bronc", graph=network.dag)
+        >>> effect.identified, effect.adjustment, effect.low < effect.estimate < effect.high
+        (True, (), True)
+    """
+
+    treatment: str
+    outcome: str
+    levels: tuple[Any, Any] | None
+    unit: str
+    estimate: float
+    low: float
+    high: float
+    level: float
+    identified: bool
+    adjustment: tuple[str, ...] | None
+    assumptions: tuple[str, ...]
+    possible: tuple[PossibleEffect, ...]
+    n_graphs: int
+    cost: PrivacyCost
+
+    @property
+    def measured(self) -> bool:
+        """Whether the release has an estimate of every effect that is possible."""
+        return bool(self.possible) and all(one.estimate == one.estimate for one in self.possible)
+
+    @property
+    def sentence(self) -> str:
+        """The effect in plain words."""
+        share = f"{100 * self.level:g} %"
+        if self.levels is None:
+            change = f"one unit more of {self.treatment}"
+        else:
+            change = f"{self.treatment} = {self.levels[1]} instead of {self.levels[0]}"
+        what = f"{change} would change the {self.unit}"
+        if not self.possible:
+            return (
+                f"The graph does not tell how {change} would change the {self.unit}: hidden causes "
+                "could explain any dependence."
+            )
+        if not self.measured:
+            return (
+                f"The release does not tell how {what.replace('would change', 'changes')}: tables "
+                "that the graph asks for were not measured."
+            )
+        if all(one.low == one.high == 0 for one in self.possible):
+            return f"By the graph, {self.treatment} has no effect on {self.outcome}."
+        ends = f"between {self.low:+.3g} and {self.high:+.3g}"
+        if len(self.possible) > 1:
+            return (
+                f"Setting {what} by {ends} ({share} intervals of {len(self.possible)} effects that "
+                "are possible, together)."
+            )
+        return (
+            f"Setting {what} by {self.estimate:+.3g}, {ends} ({share} interval), if the graph is "
+            "right."
+        )
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """As a dictionary that ``json.dump`` takes; None stands for NaN and infinite numbers."""
+
+        def number(value: float) -> float | None:
+            return float(value) if abs(value) < float("inf") else None
+
+        return {
+            "format": "jaxcd.Effect",
+            "version": 1,
+            "treatment": self.treatment,
+            "outcome": self.outcome,
+            "levels": None if self.levels is None else list(self.levels),
+            "unit": self.unit,
+            "estimate": number(self.estimate),
+            "low": number(self.low),
+            "high": number(self.high),
+            "level": self.level,
+            "identified": self.identified,
+            "adjustment": None if self.adjustment is None else list(self.adjustment),
+            "assumptions": list(self.assumptions),
+            "possible": [
+                {
+                    "estimate": number(one.estimate),
+                    "low": number(one.low),
+                    "high": number(one.high),
+                    "adjustment": None if one.adjustment is None else list(one.adjustment),
+                    "share": one.share,
+                }
+                for one in self.possible
+            ],
+            "n_graphs": self.n_graphs,
+            "epsilon": number(self.cost.epsilon),
+            "delta": self.cost.delta,
+            "sentence": self.sentence,
+        }
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """A forest plot of the possible effects; see :func:`jaxcd.effects.forest_plot`."""
+        from jaxcd.effects.drawing import forest_plot
+
+        return forest_plot([self], path=path)

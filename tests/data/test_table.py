@@ -1,0 +1,340 @@
+"""Tables that stay where they are: from every engine the numbers of the same rows in memory."""
+
+from __future__ import annotations
+
+import itertools
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import jaxcd
+from jaxcd.data.covers import covers, marginal
+from jaxcd.errors import DataError, DomainError, OptionError
+from tests.helpers import simulated
+
+duckdb = pytest.importorskip("duckdb", reason="jaxcd[duckdb] is not installed")
+# of Ibis, which calls DuckDB by an old name
+pytestmark = pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")
+BUDGET = jaxcd.Budget(1.0, 1e-6)
+
+
+def engines(frame: pl.DataFrame, folder: Path) -> Iterator[tuple[str, Any]]:
+    """The same rows in every engine that is installed: what makes a Table of them, given
+    keywords."""
+    frame.write_parquet(folder / "b.parquet", row_group_size=5)
+    connection = duckdb.connect()
+    connection.register("rows", frame.to_arrow())
+    yield "polars", lambda **kw: jaxcd.Table(frame.lazy(), **kw)
+    yield "duckdb", lambda **kw: jaxcd.Table(connection.table("rows"), **kw)
+    yield "parquet", lambda **kw: jaxcd.Table.parquet(folder / "*.parquet", **kw)
+    try:
+        import ibis
+    except ImportError:
+        return
+    yield (
+        "ibis",
+        lambda **kw: jaxcd.Table(ibis.duckdb.from_connection(connection).table("rows"), **kw),
+    )
+
+
+TEXTS = [
+    "yes",
+    "no",
+    "Ünïcode ☃",
+    "1",
+    " 1.0",
+    "NA",
+    " nan ",
+    "",
+    "undeclared",
+    "YES",
+    "true",
+    None,
+]
+COLUMNS: list[tuple[st.SearchStrategy, Any]] = [
+    (st.sampled_from(TEXTS), jaxcd.Categorical(("yes", "no", "Ünïcode ☃", "empty level"))),
+    (st.sampled_from(TEXTS), jaxcd.Categorical((1, 0, "yes"), other="yes", missing=True)),
+    (st.sampled_from(TEXTS), jaxcd.Categorical(("", "no"), missing=("undeclared", 1))),
+    (st.sampled_from([0, 1, 2, 3, -7, None]), jaxcd.Ordinal((0, 1, 2), missing=(3,))),
+    (st.sampled_from([0, 1, 5]), jaxcd.Ordinal(("0", "1", "1.0", 5))),
+    (st.sampled_from([0.0, 1.5, float("nan"), float("inf"), -0.0, None]),
+     jaxcd.Ordinal((0, 1.5), missing=True)),
+    (st.booleans(), jaxcd.Categorical((False, True))),
+    (st.floats(-5, 130) | st.sampled_from([18.0, 65.0, float("nan"), float("-inf"), None]),
+     jaxcd.Binned((0, 18, 65, 120), missing=(99.0,))),
+    (st.sampled_from([-3, 0, 17, 18, 200]), jaxcd.Binned((0, 18, 65, 120))),
+    (st.floats(allow_nan=True) | st.none(), jaxcd.Numeric(-10, 10)),
+    (st.floats(-20, 20) | st.sampled_from([999.0, None]), jaxcd.Numeric(-10, 10, missing=(999,))),
+]  # fmt: skip
+
+
+DISCRETE, MIXED = range(9), range(len(COLUMNS))
+
+
+@st.composite
+def tables(draw: st.DrawFn, *, kinds: range = MIXED, least: int = 2) -> tuple[Any, Any]:
+    """A frame and a domain."""
+    chosen = draw(st.lists(st.sampled_from(kinds), min_size=2, max_size=5))
+    n = draw(st.integers(least, least + 21))
+    cells, columns = {}, {}
+    for j, kind in enumerate(chosen):
+        strategy, columns[f"c ö{j}"] = COLUMNS[kind]
+        cells[f"c ö{j}"] = pl.Series(
+            draw(st.lists(strategy, min_size=n, max_size=n)), dtype=_dtype(COLUMNS[kind][1], kind)
+        )
+    return pl.DataFrame(cells), jaxcd.Domain(columns)
+
+
+def _dtype(column: Any, kind: int) -> Any:
+    return [pl.String, pl.String, pl.String, pl.Int64, pl.Int8, pl.Float64, pl.Boolean,
+            pl.Float64, pl.Int32, pl.Float64, pl.Float32][kind]  # fmt: skip
+
+
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(tables())
+def test_counts_and_blocks_are_those_of_the_rows_in_memory(
+    tmp_path: Path, drawn: tuple[pl.DataFrame, jaxcd.Domain]
+) -> None:
+    frame, domain = drawn
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    discrete = [j for j, name in enumerate(domain.names) if domain[name].is_discrete]
+    sets = [s for r in range(4) for s in itertools.permutations(discrete, r)]
+    truth = data.counts(sets)
+    for name, table_of in engines(frame, tmp_path):
+        table = table_of(domain=domain, n_samples=len(frame), snapshot="now")
+        for expected, found in zip(truth, table.counts(sets), strict=True):
+            assert found.dtype == np.int64
+            np.testing.assert_array_equal(found, expected, err_msg=name)
+        rows = np.concatenate(
+            [
+                np.column_stack(
+                    [*block.cells.values(), *(block.is_missing(c) for c in domain.names)]
+                )
+                for block in table.blocks(domain.names)
+            ]
+        )
+        expected = np.column_stack(
+            [data.column(c) for c in domain.names] + [data.is_missing(c) for c in domain.names]
+        )
+        order = np.lexsort(rows.T), np.lexsort(expected.T)
+        np.testing.assert_array_equal(rows[order[0]], expected[order[1]], err_msg=name)
+
+
+def same(one: jaxcd.Release, other: jaxcd.Release) -> None:
+    (header, arrays), (expected, truth) = one._parts(), other._parts()
+    assert header == expected and arrays.keys() == truth.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, truth[name])
+    assert list(one.charges) == list(other.charges)
+
+
+@settings(
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(tables(kinds=DISCRETE), st.sampled_from(["Histogram", "Marginals", "LogLinear"]))
+def test_releases_of_discrete_columns_are_the_same(
+    tmp_path: Path, drawn: tuple[pl.DataFrame, jaxcd.Domain], kind: str
+) -> None:
+    _compare(tmp_path, *drawn, getattr(jaxcd, kind)())
+
+
+@settings(
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(tables(kinds=MIXED, least=60))
+def test_releases_of_features_are_the_same(
+    tmp_path: Path, drawn: tuple[pl.DataFrame, jaxcd.Domain]
+) -> None:
+    _compare(tmp_path, *drawn, jaxcd.Features())
+
+
+@settings(
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.integers(2, 70), st.integers(2, 4), st.integers(0, 9))
+def test_releases_of_second_moments_are_the_same(tmp_path: Path, n: int, d: int, seed: int) -> None:
+    """In another order too: what a row adds does not depend on where it stands."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-2, 4, d)
+    names = [f"x{j}" for j in range(d)]
+    domain = jaxcd.Domain({name: jaxcd.Numeric() for name in names})
+    frame = pl.DataFrame(values, schema=names)
+    _compare(tmp_path, frame, domain, jaxcd.SecondMoments())
+    shuffled = jaxcd.Dataset.from_frame(frame[rng.permutation(n).tolist()], domain=domain)
+    same(
+        *(
+            jaxcd.release(rows, jaxcd.SecondMoments(), budget=BUDGET, noise=simulated())
+            for rows in (shuffled, jaxcd.Dataset.from_frame(frame, domain=domain))
+        )
+    )
+
+
+def _compare(folder: Path, frame: pl.DataFrame, domain: jaxcd.Domain, kind: Any) -> None:
+    data = jaxcd.Dataset.from_frame(frame, domain=domain)
+    expected = jaxcd.release(data, kind, budget=BUDGET, noise=simulated())
+    assert expected.snapshot is None
+    for _, table_of in engines(frame, folder):
+        table = table_of(domain=domain, n_samples=len(frame), snapshot="1st of May")
+        found = jaxcd.release(table, kind, budget=BUDGET, noise=simulated())
+        same(found, expected)
+        assert found.snapshot == "1st of May"
+        assert found.certificate()["snapshot"] == "1st of May"
+    read = jaxcd.Release.load(found.save(folder / "release.npz"))
+    assert read.snapshot == "1st of May"
+
+
+# Covers
+# --------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=12),
+    st.lists(st.sets(st.integers(0, 11), max_size=5), max_size=12),
+    st.integers(4, 300),
+)
+def test_every_set_is_part_of_a_cover_of_few_cells(
+    cards: list[int], drawn: list[set[int]], most: int
+) -> None:
+    sets = [tuple(s) for s in drawn if all(v < len(cards) for v in s)]
+    found = covers(sets, cards, most_cells=most)
+    for columns in sets:
+        assert any(set(columns) <= set(cover) for cover in found)
+    for cover in found:
+        size = int(np.prod([cards[v] for v in cover]))
+        assert size <= most or any(set(s) >= set(cover) for s in sets) or len(cover) == 2
+        assert list(cover) == sorted(set(cover))
+    for a, b in itertools.permutations(found, 2):
+        assert not set(a) <= set(b)
+
+
+def test_all_pairs_of_37_columns_are_tens_of_queries() -> None:
+    cards = [2] * 13 + [3] * 17 + [4] * 7  # as Alarm's
+    found = covers(list(itertools.combinations(range(37), 2)), cards)
+    assert len(found) < 67
+
+
+def test_marginals_of_a_cover() -> None:
+    table = np.arange(24, dtype=np.int64).reshape(2, 3, 4)
+    np.testing.assert_array_equal(marginal(table, (1, 5, 7), (7, 1)), table.sum(axis=1).T)
+    assert marginal(table, (1, 5, 7), ()) == 276
+
+
+# What is refused, and what is not said
+# --------------------------------------------------------------------------------------------------
+
+FRAME = pl.DataFrame({"a": ["x", "y", "x", "secret-x"], "b": [0, 1, 1, 0]})
+DOMAIN = jaxcd.Domain({"a": jaxcd.Categorical(("x", "y")), "b": jaxcd.Ordinal((0, 1))})
+
+
+def table(frame: Any = None, **changed: Any) -> jaxcd.Table:
+    options = {"domain": DOMAIN, "n_samples": 4, "snapshot": "v1"} | changed
+    return jaxcd.Table((FRAME if frame is None else frame).lazy(), **options)
+
+
+def test_a_wrong_number_of_rows_is_refused_without_the_right_one() -> None:
+    for wrong in (table(n_samples=3), table(n_samples=5)):
+        for ask in (
+            lambda rows: rows.counts([(0, 1)]),
+            lambda rows: list(rows.blocks(["a"])),
+            lambda rows: jaxcd.release(rows, jaxcd.Histogram(), budget=BUDGET),
+        ):
+            with pytest.raises(DataError, match="n_samples") as caught:
+                ask(wrong)
+            assert "4" not in str(caught.value)
+
+
+def test_an_engines_error_shows_no_row() -> None:
+    broken = FRAME.lazy().with_columns(b=pl.col("a").cast(pl.Int64))
+    with pytest.raises(DataError, match="not passed on") as caught:
+        table(broken).counts([(0, 1)])
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "secret" not in shown and caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "words"),
+    [
+        ({"n_samples": 1}, OptionError, "n_samples"),
+        ({"n_samples": 2**33 + 1}, OptionError, "n_samples"),
+        ({"n_samples": 4.0}, OptionError, "n_samples"),
+        ({"snapshot": " "}, OptionError, "snapshot"),
+        ({"domain": {"a": 1}}, DomainError, "not a Domain"),
+        ({"domain": jaxcd.Domain.infer(FRAME)}, DomainError, "inferred"),
+        ({"domain": jaxcd.Domain(dict(DOMAIN.columns), person="p")}, DomainError, "one person"),
+        ({"domain": DOMAIN.select(["a"])}, DomainError, "2 columns"),
+        ({"domain": jaxcd.Domain(dict(DOMAIN.columns) | {"c": DOMAIN["a"]})}, DataError, "'c'"),
+        ({"frame": FRAME.with_columns(c=1)}, DataError, "'c'"),
+        ({"frame": FRAME.with_columns(b=pl.date(2026, 1, 1))}, DataError, "'b'"),
+        ({"domain": jaxcd.Domain({"a": jaxcd.Binned((0, 1)), "b": DOMAIN["b"]})}, DataError, "'a'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_a_table(changed: dict[str, Any], error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        table(**changed)
+
+
+def test_what_a_table_cannot_do_is_refused_with_what_to_use() -> None:
+    for ask, cure in (
+        (lambda: jaxcd.ci_test(table(), "a", "b", test=jaxcd.RCIT(), budget=jaxcd.NO_PRIVACY,
+                               key=jax.random.key(0)), "Features"),
+        (lambda: table().where(np.ones(4, dtype=bool)), "subsampling"),
+        (lambda: table().counts([(0, 1)], by_person=True), "unit='row'"),
+        (lambda: jaxcd.release(table(), jaxcd.Histogram(), budget=jaxcd.Budget(1, unit="person")),
+         "person"),
+        (lambda: jaxcd.ges(table(), score=jaxcd.BIC(), budget=jaxcd.NO_PRIVACY), "release"),
+        (lambda: jaxcd.Table("lake.parquet", domain=DOMAIN, n_samples=4, snapshot="v"), "parquet"),
+        (lambda: jaxcd.Table.parquet("/no/lake/*.parquet", domain=DOMAIN, n_samples=4,
+                                     snapshot="v"), "no parquet file"),
+    ):  # fmt: skip
+        with pytest.raises((OptionError, DataError, jaxcd.errors.PrivacyError), match=cure):
+            ask()
+
+
+def test_progress_is_told_by_query_and_an_interrupt_goes_through() -> None:
+    told: list[tuple[int, int]] = []
+    table(progress=lambda done, total: told.append((done, total))).counts([(0,), (1,)])
+    assert told == [(0, 1)]
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        table(progress=stop).counts([(0,)])
+
+
+# Searches
+# --------------------------------------------------------------------------------------------------
+
+
+def test_searches_by_tests_and_the_one_call_door_are_the_same(tmp_path: Path) -> None:
+    n = 3_001
+    data = jaxcd.networks.load("cancer").sample(n, key=jax.random.key(0))
+    frame = pl.from_pandas(data.to_frame()).with_columns(pl.all().cast(pl.String))
+    for name, table_of in engines(frame, tmp_path):
+        if name == "ibis":
+            continue
+        rows = table_of(domain=data.domain, n_samples=n, snapshot="v1")
+        for run in (
+            lambda d: jaxcd.pc(d, test=jaxcd.CovarianceNorm(), decider=jaxcd.LevelwiseGaussian(),
+                               budget=BUDGET, noise=simulated()),
+            lambda d: jaxcd.pc(d, test=jaxcd.KendallTau(), decider=jaxcd.Threshold(),
+                               budget=jaxcd.NO_PRIVACY),
+            lambda d: jaxcd.tree_pc(d, test=jaxcd.CovarianceNorm(), budget=BUDGET,
+                                    noise=simulated()),
+            lambda d: jaxcd.discover(d, budget=BUDGET, noise=simulated()),
+        ):  # fmt: skip
+            expected, found = run(data), run(rows)
+            assert found.graph == expected.graph and found.cost == expected.cost
+            assert found.info["snapshot"] == "v1" and "snapshot" not in expected.info
+    assert jaxcd.recommend(rows.domain, rows.n_samples, budget=BUDGET).choice is not None

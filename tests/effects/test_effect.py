@@ -1,0 +1,482 @@
+"""``jaxcd.effect``: against the rows, against the true interventions, and what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import math
+
+import jax
+import networkx as nx
+import numpy as np
+import pytest
+
+import jaxcd
+from jaxcd.data.structural import linear_gaussian_sem
+from jaxcd.effects.identification import possibilities
+from jaxcd.errors import GraphError, OptionError
+from jaxcd.graphs import Adjustment, MixedGraph, dag_to_cpdag, random_dag
+from tests.helpers import CommandLine
+
+ASIA = jaxcd.networks.load("asia")
+ROWS = ASIA.sample(20_000, key=jax.random.key(0))
+FREE = jaxcd.release(ROWS, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+
+
+def bought(data=ROWS, kind=None, epsilon: float = 1.0, delta: float = 0.0, seed: int = 1):
+    return jaxcd.release(
+        data,
+        kind or jaxcd.Histogram(),
+        budget=jaxcd.Budget(epsilon, delta),
+        noise=jaxcd.SimulatedNoise(jax.random.key(seed)),
+    )
+
+
+def true_effect(network, x: str, y: str) -> float:
+    """By the truncated factorisation over the whole joint table."""
+    names = network.names
+    joint = np.ones([network.domain[name].cardinality for name in names])
+    for v in names:
+        if v != x:
+            parents = network.parents[v]
+            order = sorted((*parents, v), key=names.index)
+            table = np.moveaxis(
+                network.cpts[v], range(len(order)), [order.index(u) for u in (*parents, v)]
+            )
+            shape = [joint.shape[k] if names[k] in order else 1 for k in range(len(names))]
+            joint = joint * table.reshape(shape)
+    axes = tuple(k for k, name in enumerate(names) if name not in (x, y))
+    pair = joint.sum(axis=axes)
+    pair = pair if names.index(x) < names.index(y) else pair.T
+    pair = pair / pair.sum(axis=1, keepdims=True)
+    return float(pair[1, 1] - pair[0, 1])
+
+
+PAIRS = [
+    (x, y)
+    for x, y in itertools.permutations(ASIA.names, 2)
+    if Adjustment(MixedGraph.from_dag(ASIA.dag), x, y).may_affect
+]
+
+
+# ---- tables
+
+
+@pytest.mark.parametrize(("x", "y"), [("smoke", "dysp"), ("bronc", "dysp"), ("either", "xray")])
+def test_without_privacy_it_is_the_adjustment_formula(x: str, y: str) -> None:
+    found = jaxcd.effect(FREE, treatment=x, outcome=y, graph=ASIA.dag)
+    frame = ROWS.to_frame()
+    total = 0.0
+    by, levels = list(found.adjustment), ASIA.domain[x].levels
+    groups = frame.groupby(by) if by else [((), frame)]
+    for _, group in groups:
+        after, before = (
+            (group[group[x] == level][y] == ASIA.domain[y].levels[1]).mean()
+            for level in reversed(levels)
+        )
+        total += len(group) / len(frame) * (after - before)
+    assert found.estimate == pytest.approx(total, abs=1e-6)
+    assert found.low < total < found.high and found.identified
+    assert set(found.adjustment) == set(MixedGraph.from_dag(ASIA.dag).optimal_adjustment_set(x, y))
+
+
+def test_the_truth_of_all_pairs_without_privacy() -> None:
+    """At 95 %, of 18 effects: no more than four outside."""
+    inside = 0
+    for x, y in PAIRS:
+        found = jaxcd.effect(FREE, treatment=x, outcome=y, graph=ASIA.dag)
+        inside += found.low <= true_effect(ASIA, x, y) <= found.high
+    assert len(PAIRS) == 18 and inside >= 14
+
+
+def test_the_truth_of_all_pairs_with_noise() -> None:
+    inside, ignoring = 0, 0
+    for seed in range(3):
+        data = ASIA.sample(10_000, key=jax.random.key(seed))
+        release = bought(data, epsilon=0.5, seed=seed)
+        blind = jaxcd.releases.ReleasedHistogram(
+            release.domain, release.n_samples, release.values, 0.0, release.cost, release.spent
+        )
+        for x, y in PAIRS:
+            options = {"treatment": x, "outcome": y, "graph": ASIA.dag}
+            truth = true_effect(ASIA, x, y)
+            found, without = jaxcd.effect(release, **options), jaxcd.effect(blind, **options)
+            inside += found.low <= truth <= found.high
+            ignoring += without.low <= truth <= without.high
+    assert inside >= 46 and ignoring < 41  # of 54
+
+
+def test_the_whole_graph_is_narrower_and_right() -> None:
+    """Where levels are rare; nearly the same where they are not."""
+    data = ASIA.sample(50_000, key=jax.random.key(3))
+    release, inside, ratios = bought(data, seed=5), 0, {}
+    for x, y in PAIRS:
+        options = {"treatment": x, "outcome": y, "graph": ASIA.dag}
+        table = jaxcd.effect(release, **options)
+        whole = jaxcd.effect(release, whole_graph=True, **options)
+        assert whole.low <= whole.estimate <= whole.high
+        assert whole.adjustment == table.adjustment
+        inside += whole.low <= true_effect(ASIA, x, y) <= whole.high
+        ratios[x, y] = (whole.high - whole.low) / (table.high - table.low)
+    assert inside >= 13
+    assert ratios["asia", "dysp"] < 0.5 and 0.8 < ratios["smoke", "bronc"] < 1.2
+    equal = jaxcd.effect(FREE, treatment="smoke", outcome="dysp", graph=ASIA.dag, whole_graph=True)
+    assert equal == jaxcd.effect(FREE, treatment="smoke", outcome="dysp", graph=ASIA.dag)
+
+
+def test_the_likelihood_of_the_whole_graph_has_its_gradient() -> None:
+    from jaxcd.effects.likelihood import Contrast
+    from jaxcd.effects.whole_graph import WholeGraph
+
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.ones(12)).reshape(2, 3, 2)
+    values = rng.multinomial(4000, shares.ravel()).reshape(2, 3, 2) + rng.integers(-3, 4, (2, 3, 2))
+    graph = MixedGraph.from_edges(list("abc"), ["a --> b", "b --> c", "a --> c"])
+    whole = WholeGraph(values, scale=2.0, n_samples=4000, graph=graph)
+    point = whole._top + 0.3 * rng.normal(size=len(whole._top))
+    contrast = Contrast(0, 1, np.array([0.0, 1.0]))
+    weight = (whole.levels[2] == 1) * ((whole.levels[0] == 1) * 1.0 - (whole.levels[0] == 0))
+    for function in (whole._likelihood, lambda z: whole._effect(z, 0, weight)):
+        gradient = function(point)[1]
+        for k in range(len(point)):
+            step = np.zeros_like(point)
+            step[k] = 1e-5
+            slope = (function(point + step)[0] - function(point - step)[0]) / 2e-5
+            assert gradient[k] == pytest.approx(slope, rel=1e-3, abs=1e-4)
+    found = whole.interval(0, 2, contrast, 0.95)
+    assert found.low < found.estimate < found.high
+
+
+def test_marginals_with_a_known_graph() -> None:
+    edges = list(ASIA.dag.edges)
+    kind = jaxcd.Marginals(knowledge=jaxcd.Knowledge(required=edges))
+    release = bought(kind=kind, epsilon=2.0, delta=1e-6)
+    inside = measured = 0
+    for x, y in PAIRS:
+        found = jaxcd.effect(release, treatment=x, outcome=y, graph=ASIA.dag)
+        measured += found.measured
+        inside += found.low <= true_effect(ASIA, x, y) <= found.high
+    assert measured >= 15 and inside >= 15
+
+
+def test_noise_of_interactions_is_that_of_the_table() -> None:
+    """The variance of a weighted sum of cells, by the linear map from the released numbers."""
+    release = bought(kind=jaxcd.Marginals(), epsilon=1.0, delta=1e-6)
+    source = release.tabulated()
+    columns = max((c for c in release.interactions if release.is_built(c)), key=len)
+    names = tuple(release.names[j] for j in reversed(columns))
+    table = source.table(names)
+    weights = np.random.default_rng(0).normal(size=table.counts.shape)
+    total = 0.0
+    for subset, values in release.interactions.items():
+        if not set(subset) <= set(columns):
+            continue
+        for place in np.ndindex(values.shape):
+            changed = np.array(values)
+            changed[place] += 1.0
+            moved = dataclasses.replace(
+                release, interactions={**release.interactions, subset: changed}
+            )
+            difference = moved.tabulated().table(names).counts - table.counts
+            total += release.variances[subset] * float((weights * difference).sum()) ** 2
+    assert table.noise(weights) == pytest.approx(total, rel=1e-9)
+
+
+def test_what_was_not_measured_is_open() -> None:
+    release = bought(kind=jaxcd.Marginals(max_parents=1), epsilon=0.1, delta=1e-6)
+    graph = nx.DiGraph([(a, "dysp") for a in ("bronc", "smoke", "asia", "tub")])
+    graph.add_edges_from((a, "bronc") for a in ("smoke", "asia", "tub"))
+    found = jaxcd.effect(release, treatment="bronc", outcome="dysp", graph=graph)
+    if not found.measured:
+        assert (found.low, found.high) == (-1.0, 1.0) and math.isnan(found.estimate)
+        assert "not measured" in found.sentence
+        assert found.to_json_dict()["estimate"] is None
+
+
+def test_levels_and_scores() -> None:
+    rng = np.random.default_rng(0)
+    x, noise = rng.integers(0, 3, 4000), rng.integers(0, 2, 4000)
+    y = np.minimum(x + noise, 2)
+    domain = jaxcd.Domain(
+        {
+            "größe": jaxcd.Ordinal((0, 10, 20)),
+            "y": jaxcd.Categorical(("a", "b", "c")),
+            "one": jaxcd.Categorical(("only",)),
+        }
+    )
+    data = jaxcd.Dataset.from_codes(
+        np.column_stack([x, y, np.zeros_like(x)]).astype(np.int32), domain=domain
+    )
+    free = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+    graph = MixedGraph.from_edges(["größe", "y", "one"], ["größe --> y"])
+    options = {"treatment": "größe", "outcome": "y", "graph": graph}
+    found = jaxcd.effect(free, levels=(0, 20), **options)
+    assert found.estimate == pytest.approx(y[x == 2].mean() - y[x == 0].mean(), abs=1e-6)
+    assert found.levels == (0, 20) and "count 0, 1, 2" in found.unit
+    turned = jaxcd.effect(free, levels=("20", "0"), **options)
+    assert turned.estimate == pytest.approx(-found.estimate)
+    one = jaxcd.effect(free, levels=(0, 10), outcome_level="b", **options)
+    share = (y[x == 1] == 1).mean() - (y[x == 0] == 1).mean()
+    assert one.estimate == pytest.approx(share, abs=1e-6)
+    back = jaxcd.effect(
+        free,
+        treatment="y",
+        outcome="größe",
+        levels=("a", "b"),
+        graph=MixedGraph.from_edges(["größe", "y"], ["y --> größe"]),
+    )
+    assert back.estimate == pytest.approx(10 * (x[y == 1].mean() - x[y == 0].mean()), abs=1e-5)
+    none = jaxcd.effect(free, levels=(0, 20), treatment="größe", outcome="one", graph=graph)
+    assert (none.estimate, none.low, none.high) == (0, 0, 0)
+    chained = MixedGraph.from_edges(["größe", "one"], ["größe --> one"])
+    constant = jaxcd.effect(free, levels=(0, 20), treatment="größe", outcome="one", graph=chained)
+    assert (constant.low, constant.high) == (0, 0)
+    for wrong, message in (
+        ({}, "say which two"),
+        ({"levels": (0, 0)}, "the same"),
+        ({"levels": (0, 7)}, "no level"),
+        ({"levels": "ab"}, "not two levels"),
+        ({"levels": (0, 20), "outcome_level": "d"}, "no level"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            jaxcd.effect(free, **options, **wrong)
+    with pytest.raises(OptionError, match="one level"):
+        jaxcd.effect(free, treatment="one", outcome="y", graph=graph)
+
+
+def test_missing_cells_are_left_out() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 2, 5000)
+    y = (rng.random(5000) < 0.3 + 0.4 * x).astype(int)
+    holes = np.where(rng.random(5000) < 0.2, 2, x)
+    domain = jaxcd.Domain(
+        {"x": jaxcd.Categorical((0, 1), missing=(999,)), "y": jaxcd.Categorical((0, 1))}
+    )
+    data = jaxcd.Dataset.from_codes(np.column_stack([holes, y]).astype(np.int32), domain=domain)
+    free = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+    graph = nx.DiGraph([("x", "y")])
+    found = jaxcd.effect(free, treatment="x", outcome="y", graph=graph)
+    truth = y[holes == 1].mean() - y[holes == 0].mean()
+    assert found.estimate == pytest.approx(truth, abs=1e-6)
+    noisy = jaxcd.effect(
+        bought(data, jaxcd.Marginals(), 2.0, 1e-6), treatment="x", outcome="y", graph=graph
+    )
+    assert noisy.low < 0.4 < noisy.high
+
+
+# ---- classes of graphs
+
+
+def test_possibilities_are_those_of_all_members() -> None:
+    """IDA: one for each set of parents that the treatment has in some DAG of the class."""
+    checked = 0
+    for seed in range(8):
+        dag = random_dag(5, expected_degree=1.8, seed=seed)
+        names = [str(node) for node in dag.nodes]
+        cpdag = dag_to_cpdag(MixedGraph.from_dag(dag))
+
+        pairs = np.argwhere(np.triu(cpdag.adjacency))
+        members = []
+        for choice in itertools.product((False, True), repeat=len(pairs)):
+            arcs = np.zeros((5, 5), dtype=bool)
+            for (i, j), turned in zip(pairs, choice, strict=True):
+                arcs[(j, i) if turned else (i, j)] = True
+            member = MixedGraph.from_arcs(names, arcs)
+            if member.is_dag() and dag_to_cpdag(member) == cpdag:
+                members.append(member)
+        for x, y in itertools.permutations(range(5), 2):
+            parents = set()
+            for member in members:
+                question = Adjustment(member, names[x], names[y])
+                own = frozenset(np.flatnonzero(member.directed[:, x]))
+                parents.add(own if question.may_affect else None)
+            found = possibilities(cpdag, names[x], names[y])
+            if len(found) == 1:
+                continue  # one set does for all members: test_adjustment has these
+            own = {
+                None
+                if option.is_zero
+                else frozenset(np.flatnonzero(option.question.graph.directed[:, x]))
+                for option in found
+            }
+            assert own == parents
+            checked += 1
+    assert checked > 10
+
+
+def test_cpdag_gives_bounds() -> None:
+    found = jaxcd.effect(FREE, treatment="smoke", outcome="dysp", graph=ASIA.cpdag())
+    assert not found.identified and found.adjustment is None and len(found.possible) > 1
+    assert found.low == min(one.low for one in found.possible)
+    assert found.high == max(one.high for one in found.possible)
+    assert found.low <= true_effect(ASIA, "smoke", "dysp") <= found.high
+    assert abs(found.estimate) == min(abs(one.estimate) for one in found.possible)
+    whole = jaxcd.effect(FREE, treatment="either", outcome="xray", graph=ASIA.cpdag())
+    assert whole.identified
+
+
+def test_pag() -> None:
+    names = ["a", "x", "y"]
+    open_graph = MixedGraph.from_edges(names, ["a o-> x", "x --> y"])  # x --> y is visible
+    domain = jaxcd.Domain({name: jaxcd.Categorical((0, 1)) for name in names})
+    codes = np.random.default_rng(0).integers(0, 2, (500, 3)).astype(np.int32)
+    data = jaxcd.Dataset.from_codes(codes, domain=domain)
+    free = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY)
+    found = jaxcd.effect(free, treatment="x", outcome="y", graph=open_graph)
+    assert found.identified and found.adjustment == ()
+    hidden = MixedGraph.from_edges(names, ["x o-> y"])
+    lost = jaxcd.effect(free, treatment="x", outcome="y", graph=hidden)
+    assert not lost.identified and (lost.low, lost.high) == (-1.0, 1.0)
+    assert math.isnan(lost.estimate) and "hidden" in lost.sentence
+    zero = jaxcd.effect(free, treatment="y", outcome="x", graph=open_graph)
+    assert zero.identified and (zero.estimate, zero.low, zero.high) == (0, 0, 0)
+    assert "no effect" in zero.sentence
+
+
+def test_without_a_graph() -> None:
+    network = jaxcd.networks.load("cancer")
+    release = bought(network.sample(50_000, key=jax.random.key(3)))
+    options = {"treatment": "Cancer", "outcome": "Xray", "n_draws": 2}
+    found = jaxcd.effect(release, **options)
+    assert found.n_graphs == 3 and "searches" in found.assumptions[0]
+    assert found == jaxcd.effect(release, **options)
+    assert found.low <= true_effect(network, "Cancer", "Xray") <= found.high
+    graphs = jaxcd.effects.drawn_graphs(release, n_draws=2)
+    again = jaxcd.effect(release, treatment="Cancer", outcome="Xray", graph=graphs)
+    assert (again.low, again.high) == (found.low, found.high)
+
+
+def test_a_run_is_a_graph() -> None:
+    run = jaxcd.ges(jaxcd.release(ROWS, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY))
+    found = jaxcd.effect(FREE, treatment="smoke", outcome="bronc", graph=run)
+    assert found == jaxcd.effect(FREE, treatment="smoke", outcome="bronc", graph=run.graph)
+
+
+# ---- linear models
+
+
+def linear(seed: int, n: int, p: int = 6):
+    dag = random_dag(p, expected_degree=2.5, seed=seed)
+    model = linear_gaussian_sem(dag, key=jax.random.key(seed))
+    return model, model.sample(n, key=jax.random.key(seed + 1))
+
+
+def test_coefficients_without_privacy_are_regressions() -> None:
+    model, data = linear(3, 20_000)
+    free = jaxcd.release(data, jaxcd.SecondMoments(), budget=jaxcd.NO_PRIVACY)
+    frame, graph, compared = data.to_frame(), MixedGraph.from_dag(model.dag), 0
+    for x, y in itertools.permutations(graph.names, 2):
+        if not Adjustment(graph, x, y).may_affect:
+            continue
+        found = jaxcd.effect(free, treatment=x, outcome=y, graph=graph)
+        columns = frame[[x, *found.adjustment]].to_numpy()
+        design = np.column_stack([np.ones(len(columns)), columns])
+        slopes, rest, *_ = np.linalg.lstsq(design, frame[y].to_numpy(), rcond=None)
+        variance = rest[0] / (len(design) - design.shape[1])
+        error = math.sqrt(variance * np.linalg.inv(design.T @ design)[1, 1])
+        # The tilt downweights far rows: estimates differ by a share of their error.
+        assert abs(found.estimate - slopes[1]) < error
+        half = (found.high - found.low) / 2 / 1.96
+        assert error * 0.98 < half < error * 1.35
+        doubled = jaxcd.effect(free, treatment=x, outcome=y, graph=graph, levels=(1, 3))
+        assert doubled.estimate == pytest.approx(2 * found.estimate)
+        compared += 1
+    assert compared >= 5
+
+
+def test_coefficients_with_noise_cover() -> None:
+    inside = total = 0
+    for seed in range(12):
+        model, data = linear(seed, 20_000)
+        release = bought(data, jaxcd.SecondMoments(), 1.0, 1e-6, seed)
+        graph = MixedGraph.from_dag(model.dag)
+        names = list(graph.names)
+        weights = np.zeros((6, 6))
+        for node in names:
+            how = model.mechanisms[node]
+            for parent, weight in zip(how.parents, how.weights, strict=True):
+                weights[names.index(parent), names.index(node)] = weight
+        truth = np.linalg.inv(np.eye(6) - weights)
+        for i, j in itertools.permutations(range(6), 2):
+            if Adjustment(graph, names[i], names[j]).may_affect:
+                found = jaxcd.effect(release, treatment=names[i], outcome=names[j], graph=graph)
+                inside += found.low <= truth[i, j] <= found.high
+                total += 1
+    assert total > 60 and 0.88 < inside / total <= 1.0
+
+
+# ---- refusals
+
+
+def test_refusals() -> None:
+    options = {"treatment": "smoke", "outcome": "dysp", "graph": ASIA.dag}
+    with pytest.raises(OptionError, match="no release"):
+        jaxcd.effect(ROWS, **options)
+    with pytest.raises(OptionError, match="no column"):
+        jaxcd.effect(FREE, treatment="smok", outcome="dysp")
+    with pytest.raises(OptionError, match="treatment itself"):
+        jaxcd.effect(FREE, treatment="smoke", outcome="smoke")
+    with pytest.raises(OptionError, match="level"):
+        jaxcd.effect(FREE, **options, level=1.5)
+    with pytest.raises(GraphError, match="no node 'smoke'"):
+        jaxcd.effect(FREE, treatment="smoke", outcome="dysp", graph=nx.DiGraph([("dysp", "b")]))
+    with pytest.raises(GraphError, match="is no graph"):
+        jaxcd.effect(FREE, treatment="smoke", outcome="dysp", graph="smoke -> dysp")
+    with pytest.raises(OptionError, match="empty"):
+        jaxcd.effect(FREE, treatment="smoke", outcome="dysp", graph=[])
+    cyclic = nx.DiGraph([("smoke", "dysp"), ("dysp", "tub"), ("tub", "smoke")])
+    with pytest.raises(GraphError, match="cycle"):
+        jaxcd.effect(FREE, treatment="smoke", outcome="dysp", graph=cyclic)
+
+
+def test_features_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 2))
+    domain = jaxcd.Domain({name: jaxcd.Numeric(-6, 6) for name in "ab"})
+    data = jaxcd.Dataset.from_array(np.clip(x, -6, 6), names=list("ab"), domain=domain)
+    release = bought(data, jaxcd.Features(), 1.0, 1e-6)
+    with pytest.raises(OptionError, match="random features"):
+        jaxcd.effect(release, treatment="a", outcome="b", graph=nx.DiGraph([("a", "b")]))
+
+
+def test_picture(tmp_path) -> None:
+    found = jaxcd.effect(FREE, treatment="smoke", outcome="dysp", graph=ASIA.cpdag())
+    found.plot(tmp_path / "forest.png")
+    assert (tmp_path / "forest.png").stat().st_size > 1000
+    figure = jaxcd.effects.forest_plot([found, found], truths=[0.2, 0.2])
+    assert len(figure.axes[0].get_yticks()) == 2 * len(found.possible)
+    with pytest.raises(OptionError, match="none to draw"):
+        jaxcd.effects.forest_plot([])
+    with pytest.raises(OptionError, match="truths"):
+        jaxcd.effects.forest_plot([found], truths=[0.1, 0.2])
+
+
+# ---- the command line
+
+
+def test_command_line(command: CommandLine, tmp_path) -> None:
+    path = tmp_path / "asia.npz"
+    bought().save(path)
+    graph = tmp_path / "graph.json"
+    graph.write_text(json.dumps(MixedGraph.from_dag(ASIA.dag).to_json_dict()))
+    words = f"effect {path} --treatment smoke --outcome dysp --graph {graph}"
+    code, out, err = command(words)
+    assert (code, err) == (0, "") and "if the graph is right" in out and "Nothing more" in out
+    code, out, err = command(words, "--json", "--plot", tmp_path / "forest.svg")
+    read = json.loads(out)
+    assert read["identified"] and read["low"] < read["estimate"] < read["high"]
+    assert (tmp_path / "forest.svg").is_file()
+    dot = tmp_path / "graph.dot"
+    dot.write_text(ASIA.cpdag().to_dot())
+    code, out, _ = command(f"effect {path} --treatment smoke --outcome dysp --graph {dot}")
+    assert code == 0 and "together" in out
+    for wrong, message in (
+        (f"effect {path} --treatment smoke --outcome nobody --graph {graph}", "no column"),
+        (f"effect {tmp_path / 'no.npz'} --treatment a --outcome b", "does not exist"),
+        (f"{words} --plot forest.txt", "ends in"),
+        (f"{words} --levels yes", "two levels"),
+        (f"{words[: -len(str(graph))]}{path}", "not a graph"),
+    ):
+        code, out, err = command(wrong)
+        assert (code, out) == (2, "") and message in err and err.count("\n") == 1

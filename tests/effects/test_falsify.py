@@ -1,0 +1,144 @@
+"""``jaxcd.falsify``: true graphs stand, wrong ones fall, and Holm's rule is Holm's."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import jax
+import networkx as nx
+import numpy as np
+import pytest
+
+import jaxcd
+from jaxcd.effects.falsifying import _conditions, _holm
+from jaxcd.errors import GraphError, OptionError
+from jaxcd.graphs import DSeparation, MixedGraph, random_dag
+
+ASIA = jaxcd.networks.load("asia")
+
+
+def bought(network=ASIA, n: int = 20_000, seed: int = 0, epsilon: float = 1.0):
+    return jaxcd.release(
+        network.sample(n, key=jax.random.key(seed)),
+        jaxcd.Histogram(),
+        budget=jaxcd.Budget(epsilon),
+        noise=jaxcd.SimulatedNoise(jax.random.key(seed + 100)),
+    )
+
+
+def test_conditions_are_implied_and_complete() -> None:
+    """Every condition holds by d-separation; the first ones are the local Markov conditions, which
+    imply all others.
+    """
+    for seed in range(20):
+        dag = MixedGraph.from_dag(random_dag(6, expected_degree=2.5, seed=seed))
+        found = _conditions(dag, range(6))
+        separation = DSeparation(dag)
+        pairs = {frozenset(pair) for pair in found}
+        apart = [
+            frozenset(pair)
+            for pair in itertools.combinations(range(6), 2)
+            if not dag.adjacency[tuple(pair)]
+        ]
+        assert pairs == set(apart)
+        for (v, w), sets in found.items():
+            assert sets[0] == tuple(np.flatnonzero(dag.directed[:, v]).tolist())
+            assert all(separation.separated(v, w, given) for given in sets)
+            assert v not in separation.ancestors(w)
+
+
+def test_holm() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        p = rng.uniform(0, 0.2, rng.integers(0, 8))
+        order, fails = np.argsort(p), np.zeros(len(p), dtype=bool)
+        for k, place in enumerate(order):
+            if p[place] > 0.05 / (len(p) - k):
+                break
+            fails[place] = True
+        assert _holm(np.log(p).tolist(), 0.05) == fails.tolist()
+
+
+def test_true_graphs_stand_and_wrong_ones_fall() -> None:
+    rejected, fallen, runs = 0, 0, 20
+    arcs = list(ASIA.dag.edges)
+    for seed in range(runs):
+        release = bought(seed=seed)
+        found = jaxcd.falsify(release, ASIA.dag, n_permutations=0)
+        rejected += found.falsified
+        assert found.falsified == (found.pvalue <= 0.05) and math.isnan(found.chance_pvalue)
+        assert found.n_tested == found.n_implied == 28 - len(arcs)
+        wrong = ASIA.dag.copy()
+        wrong.remove_edge("smoke", "bronc")
+        fallen += jaxcd.falsify(release, wrong, n_permutations=0).falsified
+    assert rejected <= 4 and fallen == runs  # four: a chance of .003 at a level of .05
+
+
+def test_violations_name_what_fails() -> None:
+    release = bought()
+    wrong = ASIA.dag.copy()
+    wrong.remove_edge("smoke", "bronc")
+    found = jaxcd.falsify(release, wrong)
+    worst = found.violations[0]
+    assert {worst.x, worst.y} == {"smoke", "bronc"} and worst.pvalue < 1e-6
+    assert [one.pvalue for one in found.violations] == sorted(o.pvalue for o in found.violations)
+    assert "does not fit" in found.sentence
+
+
+def test_chance() -> None:
+    release = bought()
+    true = jaxcd.falsify(release, ASIA.dag, n_permutations=50)
+    assert true.chance_pvalue == pytest.approx(1 / 51) and true.same_class < 0.1
+    names = list(ASIA.names)
+    turned = nx.relabel_nodes(ASIA.dag, dict(zip(names, [*names[3:], *names[:3]], strict=True)))
+    other = jaxcd.falsify(release, turned, n_permutations=50)
+    assert other.chance_pvalue > 0.1 and other.falsified
+    assert jaxcd.falsify(release, turned, n_permutations=50) == other
+
+
+def test_cpdag_is_tested_as_its_members() -> None:
+    release = bought()
+    assert jaxcd.falsify(release, ASIA.cpdag()).pvalue == pytest.approx(
+        jaxcd.falsify(release, jaxcd.graphs.consistent_extension(ASIA.cpdag())).pvalue
+    )
+
+
+def test_hidden_nodes_and_nothing_to_test() -> None:
+    release = bought()
+    complete = MixedGraph.from_arcs(ASIA.names, np.triu(np.ones((8, 8), dtype=bool), 1))
+    found = jaxcd.falsify(release, complete)
+    assert (found.n_tested, found.pvalue, found.violations) == (0, 1.0, ())
+    assert "Nothing" in found.sentence
+    hidden = nx.DiGraph([("hidden", "smoke"), ("hidden", "tub")])
+    assert jaxcd.falsify(release, hidden).n_implied == 0  # only the hidden node separates them
+
+
+def test_second_moments_and_marginals() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(20_000, 3))
+    x[:, 1] += x[:, 0]
+    x[:, 2] += x[:, 1]
+    domain = jaxcd.Domain({name: jaxcd.Numeric(-12, 12) for name in "abc"})
+    data = jaxcd.Dataset.from_array(np.clip(x, -12, 12), names=list("abc"), domain=domain)
+    noise = jaxcd.SimulatedNoise(jax.random.key(1))
+    budget = jaxcd.Budget(1.0, 1e-6)
+    release = jaxcd.release(data, jaxcd.SecondMoments(), budget=budget, noise=noise)
+    assert not jaxcd.falsify(release, nx.DiGraph([("a", "b"), ("b", "c")])).falsified
+    assert jaxcd.falsify(release, nx.DiGraph([("a", "b"), ("c", "b")])).falsified
+    rows = ASIA.sample(20_000, key=jax.random.key(0))
+    tables = jaxcd.release(rows, jaxcd.Marginals(), budget=budget, noise=noise)
+    found = jaxcd.falsify(tables, ASIA.dag)
+    assert 0 < found.n_tested <= found.n_implied
+
+
+def test_refusals() -> None:
+    release = bought(n=500)
+    with pytest.raises(OptionError, match="no release"):
+        jaxcd.falsify(ASIA, ASIA.dag)
+    with pytest.raises(OptionError, match="alpha"):
+        jaxcd.falsify(release, ASIA.dag, alpha=0)
+    with pytest.raises(GraphError, match="DAG or a CPDAG"):
+        jaxcd.falsify(release, MixedGraph.from_edges(["smoke", "tub"], ["smoke <-> tub"]))
+    with pytest.raises(GraphError, match="fewer than two"):
+        jaxcd.falsify(release, nx.DiGraph([("u", "v")]))

@@ -1,0 +1,87 @@
+"""``jaxcd federate``: a process a site, and plain words for what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jaxcd
+from jaxcd.cli import main
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("owners")
+    network = jaxcd.networks.load("cancer")
+    for place, name in enumerate(("north", "south", "east")):
+        data = network.sample(400, key=jax.random.key(place))
+        columns = [np.array(data.domain[c].levels)[data.column(c)] for c in data.domain.names]
+        lines = [
+            ",".join(data.domain.names),
+            *(",".join(map(str, r)) for r in zip(*columns, strict=True)),
+        ]
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    network.sample(2, key=jax.random.key(0)).domain.write(folder / "domain.json")
+    (folder / "ledgers").mkdir()
+    return folder
+
+
+def words(
+    folder: Path, *more: str, names: tuple[str, ...] = ("north", "south", "east")
+) -> list[str]:
+    files = [str(folder / f"{name}.csv") for name in names]
+    return ["federate", *files, "--domain", str(folder / "domain.json"), *more]
+
+
+@pytest.mark.slow
+def test_three_processes_make_one_release(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, report = folder / "bought.npz", folder / "run.json"
+    options = ["--epsilon", "1", "--dropouts", "1", "--site-column", "hospital", "--ledgers"]
+    paths = [str(folder / "ledgers"), "--out", str(out), "--report", str(report)]
+    assert main(words(folder, *options, *paths)) == 0
+    shown = capsys.readouterr().out
+    assert "adversary  one row replaced in one of 3 sites" in shown and "proved" in shown
+    bought = jaxcd.Release.load(out)
+    assert bought.n_samples == 1_200 and bought.names[-1] == "hospital" and bought.cost.proven
+    found = json.loads(report.read_text(encoding="utf-8"))
+    assert found["sites"] == {"north": 400, "south": 400, "east": 400} and found["dropouts"] == 1
+    assert all(size < 10_000 for size in found["rounds"][0]["bytes"].values())
+    for name in ("north", "south", "east"):
+        assert jaxcd.verify(folder / "ledgers" / f"{name}.ledger").holds
+    # the second time no ledger has anything left
+    assert main(words(folder, *options, *paths, "--force")) == 2
+    assert "must answer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        (["--out", "x.npz"], "--epsilon is missing"),
+        (["--out", "x.npz", "--epsilon", "1", "--dropouts", "2"], "at least two answer"),
+        (["--out", "x.npz", "--epsilon", "1", "--kind", "x"], "--kind 'x' is unknown"),
+        (["--out", "x.npz", "--epsilon", "1", "--seed", "3"], "--seed is for"),
+        (["--out", "no/x.npz", "--epsilon", "1"], "no file in a folder that exists"),
+        (["--out", "x.npz", "--epsilon", "1", "--ledgers", "no"], "no folder 'no'"),
+        (["--out", "x.npz", "--epsilon", "1", "--site-column", "Smoker"], "is a column"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    folder: Path, more: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words(folder, *more)) == 2
+    error = capsys.readouterr().err
+    assert complaint in error and error.count("\n") == 1
+
+
+def test_sites_have_different_files_that_are_there(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ["--out", "x.npz", "--epsilon", "1"]
+    assert main(words(folder, *more, names=("north", "north"))) == 2
+    assert "not all different" in capsys.readouterr().err
+    assert main(words(folder, *more, names=("north", "nobody"))) == 2
+    assert "does not exist" in capsys.readouterr().err

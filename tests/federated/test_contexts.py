@@ -1,0 +1,92 @@
+"""Sites that differ: the site as a context, and which mechanisms it changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import jaxcd
+from jaxcd.errors import GraphError, OptionError
+from jaxcd.federated import shared_mechanisms, with_site, with_site_column
+from tests.helpers import coded, levelled, simulated
+
+NAMES = ("north", "south", "east")
+DAG = nx.DiGraph([("v0", "v1"), ("v1", "v2")])
+
+
+def rows(n: int, seed: int, follows: float = 0.8) -> jaxcd.Dataset:
+    """A chain of three; how often v1 follows v0 is the site's."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 2, n)
+    b = np.where(rng.random(n) < follows, a, rng.random(n) < 0.1)  # its share moves as well
+    c = np.where(rng.random(n) < 0.7, b, rng.integers(0, 2, n))
+    return coded(np.column_stack([a, b, c]), 2, 2, 2)
+
+
+def bought(follows: tuple[float, float, float], kind: Any, *, n: int = 4_000, seed: int = 0) -> Any:
+    sites = {
+        name: with_site(rows(n, 10 * seed + place, share), name, NAMES)
+        for place, (name, share) in enumerate(zip(NAMES, follows, strict=True))
+    }
+    return jaxcd.federate(sites, kind, budget=jaxcd.Budget(1.0, 1e-6), noise=simulated(seed))
+
+
+@pytest.mark.parametrize("kind", [jaxcd.Histogram(), jaxcd.Marginals()], ids=["hist", "marg"])
+def test_the_mechanism_that_differs_is_named(kind: Any) -> None:
+    found = shared_mechanisms(bought((0.8, 0.8, 0.2), kind), DAG)
+    assert [each.name for each in found] == ["v0", "v1", "v2"]
+    assert [each.causes for each in found] == [(), ("v0",), ("v1",)]
+    by_name = {each.name: each for each in found}
+    assert by_name["v1"].differs() and not by_name["v0"].differs()
+    assert by_name["v2"].pvalue is None or not by_name["v2"].differs()
+
+
+def test_equal_sites_are_rarely_called_different() -> None:
+    """At most the level for all variables together: of 30 releases 1.5 expected, 7 has p = .001."""
+    wrong = sum(
+        any(
+            each.differs()
+            for each in shared_mechanisms(
+                bought((0.8, 0.8, 0.8), jaxcd.Histogram(), n=600, seed=seed), DAG
+            )
+        )
+        for seed in range(1, 31)
+    )
+    assert wrong <= 6
+
+
+def test_the_site_has_no_causes_in_a_search() -> None:
+    release = bought((0.9, 0.9, 0.1), jaxcd.Histogram())
+    graph = jaxcd.search(release).graph
+    assert graph.parents("site") == () and graph.adjacent("site", "v1")
+    assert release.domain.interventions == {"site": {}}
+
+
+def test_a_cpdag_is_taken_too_and_the_site_may_be_in_it() -> None:
+    release = bought((0.8, 0.8, 0.2), jaxcd.Histogram())
+    cpdag = jaxcd.MixedGraph.from_edges(["v0", "v1", "v2"], ["v0 --- v1", "v1 --- v2"])
+    assert len(shared_mechanisms(release, cpdag)) == 3
+    with_context = nx.DiGraph([*DAG.edges, ("site", "v1")])
+    assert shared_mechanisms(release, with_context) == shared_mechanisms(release, DAG)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    data = rows(50, 0)
+    with pytest.raises(OptionError, match="'v1' is a column"):
+        with_site_column(data.domain, NAMES, column="v1")
+    plain = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=simulated())
+    with pytest.raises(OptionError, match="'site' is not in the release"):
+        shared_mechanisms(plain, DAG)
+    release = bought((0.8, 0.8, 0.2), jaxcd.Histogram(), n=50)
+    with pytest.raises(GraphError, match="of the release's variables"):
+        shared_mechanisms(release, nx.DiGraph([("a", "b")]))
+
+
+def test_the_column_is_the_sites_own() -> None:
+    data = with_site(rows(20, 0), "south", NAMES, column="hospital")
+    assert data.domain.names == ("v0", "v1", "v2", "hospital")
+    assert set(data.discrete[:, 3].tolist()) == {1}
+    assert with_site_column(levelled(2), ("á", "b")).names == ("v0", "site")

@@ -1,0 +1,93 @@
+"""Published numbers against the committed results, each with its verdict."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import experiment as ex
+from benchmarks import papers
+from benchmarks.papers_claims import PAPERS
+from benchmarks.papers_results import Claim, Missing, Results, Verdict, above, at_most, close, shown
+
+RESULTS = Results(ex.RESULTS)
+CLAIMS = [claim for _, claims in PAPERS for claim in claims]
+
+
+def named(claim: Claim) -> str:
+    return f"{claim.item}: {claim.what}"
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=named)
+def test_the_stated_verdict_is_the_one_found(claim):
+    try:
+        ours, found = claim.found(RESULTS)
+    except Missing:
+        pytest.skip("not run")
+    assert found is claim.verdict, f"{ours} against {claim.published}"
+    assert ours
+
+
+def test_at_least_twenty_published_numbers_are_held():
+    held = 0
+    for claim in CLAIMS:
+        try:
+            claim.found(RESULTS)
+        except Missing:
+            continue
+        held += bool(re.search(r"[0-9]", claim.published))
+    assert held >= 40
+    # and some of them do not agree
+    assert {claim.verdict for claim in CLAIMS} == set(Verdict)
+
+
+def test_no_cell_is_without_a_sentence():
+    for claim in CLAIMS:
+        assert claim.published and claim.what and claim.item
+        if claim.verdict is not Verdict.REPRODUCED:
+            assert claim.why, named(claim)
+
+
+def test_the_document_is_what_the_program_writes():
+    expected = papers.document(PAPERS, RESULTS)
+    assert papers.DOCUMENT.read_text(encoding="utf-8") == expected, (
+        "python -m benchmarks.papers writes it"
+    )
+    assert "\n| | " not in expected and "|  |" not in expected
+
+
+def test_rules():
+    folder = Results(Path("nowhere"), whole=False)
+    assert close(lambda r: 1.04, 1.0, within=0.05)(folder)[1] is Verdict.REPRODUCED
+    assert close(lambda r: 1.06, 1.0, within=0.05)(folder)[1] is Verdict.CONTRADICTED
+    assert at_most(lambda r: 1.0, 1.0)(folder)[1] is Verdict.REPRODUCED
+    assert at_most(lambda r: 1.1, 1.0)(folder)[1] is Verdict.CONTRADICTED
+    assert above(lambda r: 2.0, lambda r: 1.0)(folder) == ("2.00 / 1.00", Verdict.REPRODUCED)
+    assert above(lambda r: 1.0, lambda r: 1.0)(folder)[1] is Verdict.CONTRADICTED
+    assert shown(lambda r: 1.0)(folder) == ("1.00", Verdict.NOT_COMPARABLE)
+    with pytest.raises(Missing, match="no x.json"):
+        folder.rows("x")
+
+
+def test_a_verdict_that_does_not_hold_stops_the_document():
+    wrong = Claim("i", "w", "1", Verdict.REPRODUCED, close(lambda r: 2.0, 1.0, within=0.1))
+    with pytest.raises(AssertionError, match="stated reproduced, found contradicted"):
+        papers.line(wrong, RESULTS)
+    assert papers.line(wrong, Results(ex.RESULTS, whole=False))[4] == "contradicted"
+
+
+@pytest.mark.slow
+def test_quick_ends_within_five_minutes():
+    run = subprocess.run(
+        [sys.executable, "-m", "benchmarks.papers", "--quick"],
+        capture_output=True,
+        text=True,
+        timeout=330,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "Priv-FCI" in run.stdout
