@@ -80,6 +80,16 @@ def test_a_verdict_that_does_not_hold_stops_the_document():
     assert papers.line(wrong, Results(ex.RESULTS, whole=False))[4] == "contradicted"
 
 
+def test_a_quick_run_leaves_out_what_lacks_its_data_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("JAXCD_DATA", raising=False)
+    papers.run(["pcd_sachs"], {"pcd_sachs": ()}, tmp_path)
+    assert "pcd_sachs is left out: no cells: give --data" in capsys.readouterr().out
+    with pytest.raises(RuntimeError, match=r"(?s)benchmarks.pcd_sachs failed: .*--runs"):
+        papers.run(["pcd_sachs"], {"pcd_sachs": ("--runs", "0")}, tmp_path)
+
+
 @pytest.mark.slow
 def test_quick_ends_within_five_minutes():
     run = subprocess.run(
