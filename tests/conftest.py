@@ -19,8 +19,11 @@ import hypothesis
 import pytest
 import typer.main
 
-# How long an example takes says nothing of whether it is right.
-hypothesis.settings.register_profile("jaxcd", deadline=None)
+# How long an example takes says nothing of whether it is right.  With CI set the examples are the
+# same in every run; without it every run looks further.
+hypothesis.settings.register_profile(
+    "jaxcd", deadline=None, derandomize=os.environ.get("CI") is not None
+)
 hypothesis.settings.load_profile("jaxcd")
 
 # ``benchmarks`` is not installed.  At the end of the path, so that an installed jaxcd is what is

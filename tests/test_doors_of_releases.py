@@ -7,7 +7,7 @@ import pytest
 
 import jaxcd
 from jaxcd.errors import OptionError
-from jaxcd.privacy import rho_to_epsilon
+from jaxcd.privacy import gdp_rho_to_epsilon
 from tests.catalogue import KINDS, KindRow
 from tests.helpers import numbers, refused, sampled, simulated
 
@@ -43,11 +43,11 @@ def test_every_search_says_what_was_paid_and_whether_noise_was_secure(row: KindR
     assert info["secure_noise"] is (noise is None) and info["budget"] == str(bought.cost)
     assert info["release"] == bought.kind and info["n_samples"] == 20_000
     assert info["n_variables"] == len(data.names)
-    rho = sum(event["rho"] for event in info["ledger"])
+    rho = sum(event.get("gdp_rho", 0.0) for event in info["ledger"])
     paid = (
         info["ledger"][0]["epsilon"]
         if info["ledger"][0]["mechanism"] == "Pure"
-        else rho_to_epsilon(rho, BUDGET.delta)
+        else gdp_rho_to_epsilon(rho, BUDGET.delta)
     )
     assert paid == pytest.approx(bought.spent.epsilon, rel=1e-6)
 

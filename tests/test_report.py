@@ -355,6 +355,7 @@ def test_files_hold_the_result(secure: jaxcd.DiscoveryResult, tmp_path: Path) ->
 
     privacy = _strict(folder / "privacy.json")
     assert privacy["guarantee"] == {
+        "accounting": "gaussian",
         "epsilon": 1.0,
         "delta": 1e-6,
         "relation": "replace-one",

@@ -91,7 +91,7 @@ def plan(
             f"test: {test.name} has no bounded sensitivity, so no budget buys an answer; use "
             "CovarianceNorm"
         )
-    ledger = Ledger(budget)
+    ledger = Ledger(budget.settled(mechanism.accounting))
     n_answers, noise, kappa = mechanism.price(
         ledger, n_columns=domain.n_columns, sensitivity=bound.value + 2 * bound.pad
     )

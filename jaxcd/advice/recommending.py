@@ -40,7 +40,7 @@ from jaxcd.advice.planning import check_facts, plan, plan_release
 from jaxcd.data import Domain, Numeric
 from jaxcd.decisions import TreeOptions
 from jaxcd.errors import OptionError
-from jaxcd.privacy import NO_PRIVACY, Accounting, Budget, NoPrivacy, Unit
+from jaxcd.privacy import NO_PRIVACY, Budget, NoPrivacy, Unit
 from jaxcd.privacy.budget import delta_warning
 from jaxcd.releases import Features, Histogram, LogLinear, Marginals, ReleaseKind, SecondMoments
 
@@ -68,7 +68,7 @@ class Recommendation:
         alternatives: what was considered besides.
         warning: where this budget is too small for so many rows to find much, else None.
         delta_warning: where delta is not below 1 / n_samples, else None.
-        budget: what it is for; :attr:`call` spells it out where its accounting is not the default.
+        budget: what it is for; :attr:`call` spells it out where its accounting was chosen.
     """
 
     choice: Choice = field(repr=False)
@@ -114,7 +114,7 @@ class Recommendation:
 
 
 def _in_call(budget: Budget | NoPrivacy) -> str:
-    if isinstance(budget, NoPrivacy) or budget.accounting is Accounting.ZCDP:
+    if isinstance(budget, NoPrivacy) or budget.accounting is None:
         return "budget"
     rows = budget.max_rows_per_person
     person = "" if rows == 1 else f", max_rows_per_person={rows}"

@@ -42,6 +42,8 @@ from jaxcd.releases import Release
 
 __all__ = ["BOOKKEEPING"]
 
+_ZCDP, _GAUSSIAN = jaxcd.privacy.Accounting
+
 
 def _accountant(budget: jaxcd.Budget, seed: int = 0) -> Accountant:
     return Accountant(Ledger(budget), Drawing(Tapping(), seed))
@@ -68,7 +70,7 @@ def _converted(rho: float, delta: float) -> float:
 
 def _conversion() -> str | None:
     for epsilon, delta in ((0.1, 1e-6), (1.0, 1e-6), (4.0, 1e-3), (10.0, 1e-9)):
-        rho = Ledger(jaxcd.Budget(epsilon, delta)).rho_limit
+        rho = Ledger(jaxcd.Budget(epsilon, delta, accounting=_ZCDP)).rho_limit
         needed = _converted(rho, delta)
         if not needed <= epsilon * (1 + 1e-7):
             return (
@@ -110,13 +112,10 @@ def _pure_sums() -> str | None:
 
 
 def _zcdp_sums() -> str | None:
-    budget = jaxcd.Budget(1.0, 1e-6)
+    budget = jaxcd.Budget(1.0, 1e-6, accounting=_ZCDP)
     limit = Ledger(budget).rho_limit
     admitted = _fill(budget, ZCDPEvent(limit / 4, "a"), 50)
     return None if admitted == 4 else f"{admitted} events of a quarter of the budget"
-
-
-_GAUSSIAN = jaxcd.privacy.Accounting.GAUSSIAN
 
 
 def _gaussian_delta(epsilon: float, rho: float) -> float:

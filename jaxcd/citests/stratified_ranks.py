@@ -134,11 +134,11 @@ class StratifiedRanks(CITest):
         OptionError: an argument is out of its range.
 
     Guarantee:
-        Relation: replace-one; n and all options are public.  Event: ``ZCDPEvent`` for the rank maps
-        of all columns, charged when the session opens; none for the margin, which never leaves the
-        session.  Sensitivity of the margin, with the maps public: 4 + (3 + 2.829 c) / 200 records
-        (4.056 at alpha 0.05).  Proof: the docstring of :mod:`jaxcd.citests.stratified_ranks`, and
-        :mod:`jaxcd.privacy.rank_maps`.
+        Relation: replace-one; n and all options are public.  Event: ``GaussianEvent`` for the rank
+        maps of all columns, charged when the session opens; none for the margin, which never
+        leaves the session.  Sensitivity of the margin, with the maps public: 4 + (3 + 2.829 c) /
+        200 records (4.056 at alpha 0.05).  Proof: the docstring of
+        :mod:`jaxcd.citests.stratified_ranks`, and :mod:`jaxcd.privacy.rank_maps`.
 
     Source:
         NONLINEAR.md sections 1 and 2.

@@ -145,7 +145,7 @@ def budget(
         epsilon=epsilon,
         delta=0.0 if delta is None else delta,
         max_rows_per_person=1 if max_rows_per_person is None else max_rows_per_person,
-        accounting=Accounting(accounting or Accounting.ZCDP),
+        accounting=None if accounting is None else Accounting(accounting),
         unit=Unit(unit or Unit.ROW),
     )
 
@@ -165,9 +165,10 @@ def ledger(path: Path | None, *, budget: jaxcd.Budget | NoPrivacy) -> jaxcd.Ledg
             "--data-set NAME --epsilon E --delta D`"
         )
     found = jaxcd.LedgerFile(path)
-    if budget.delta > 0 and found.accounting is not budget.accounting:
+    own = budget.accounting
+    if own is not None and budget.delta > 0 and found.accounting is not own:
         raise OptionError(
-            f"--accounting {budget.accounting.value}: the ledger {str(path)!r} has "
+            f"--accounting {own.value}: the ledger {str(path)!r} has "
             f"{found.accounting.value}; give --accounting {found.accounting.value}, or another "
             "ledger"
         )

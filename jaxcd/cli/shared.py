@@ -44,7 +44,8 @@ TotalAccounting = Annotated[
     str | None,
     option(
         "How costs add up where there is a delta: zcdp, or gaussian, which leaves more for "
-        "Gaussian noise and less for other. (Default: zcdp.)"
+        "Gaussian noise and less for other. (Default: the ledger's, else gaussian for releases and "
+        "for tests with Gaussian noise.)"
     ),
 ]
 TotalUnit = Annotated[

@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxcd.citests import Query, check_alpha
 from jaxcd.errors import OptionError, PrivacyError
-from jaxcd.privacy import Accountant, PrivacyFilter
+from jaxcd.privacy import Accountant, Accounting, PrivacyFilter
 from jaxcd.queries import Session
 
 __all__ = ["Decider", "DecisionRun", "Frontier", "LevelSize", "Price", "Question", "queries_of"]
@@ -169,6 +169,11 @@ class Decider(abc.ABC):
             f"decider: {self.name} adds no noise and fits no budget; use LevelwiseGaussian or "
             "SparseVector"
         )
+
+    @property
+    def accounting(self) -> Accounting:
+        """What promises most for its events, where a budget says none."""
+        return Accounting.GAUSSIAN if self.needs_delta else Accounting.ZCDP
 
     # : Whether a share of a budget can be spent on one level alone (:class:`jaxcd.Scheduled`):
     # :meth:`for_level`.

@@ -221,10 +221,10 @@ class LevelwiseGaussian(Decider):
         OptionError: an argument is out of its range.
 
     Guarantee:
-        Relation: replace-one; n and the levels are public.  Events: ``ZCDPEvent(rho_0)``; for each
-        later level ``ZCDPEvent`` for its N numbers (L2 sensitivity Delta sqrt(N); N is known from
-        what was released) and ``ExponentialMechanismEvent`` for each separating set, through the
-        ledger's filter: the run is (epsilon, delta)-DP of the budget.  Proof:
+        Relation: replace-one; n and the levels are public.  Events: ``GaussianEvent(rho_0)``; for
+        each later level ``GaussianEvent`` for its N numbers (L2 sensitivity Delta sqrt(N); N is
+        known from what was released) and ``ExponentialMechanismEvent`` for each separating set,
+        through the ledger's filter: the run is (epsilon, delta)-DP of the budget.  Proof:
         :mod:`jaxcd.ops.moments`, :mod:`jaxcd.privacy.mechanisms`; PRIVACY.md N.5 and N.7.
 
     Example:

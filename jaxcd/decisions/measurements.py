@@ -90,7 +90,7 @@ def smallest_margins(
 
     Guarantee:
         Relation: the session's.  Sensitivity: Delta sqrt(N) in L2 for N arrays.  Event:
-        ``ZCDPEvent(rho)`` (none for N = 0).  Public: N and the candidates behind the margins.
+        ``GaussianEvent(rho)`` (none for N = 0).  Public: N and the candidates behind the margins.
         Proof: module docstring.
     """
     exact = Sensitive.joined(

@@ -78,8 +78,8 @@ class NoisyThreshold(CountedDecider):
 
     Guarantee:
         Relation: that of the budget.  Sensitivity: that of the margin, which the test must state.
-        Event: ``PureEvent`` or ``ZCDPEvent`` a query, through the ledger's filter.  Public: n, the
-        domain, the options.  Proof: :mod:`jaxcd.privacy.mechanisms`.
+        Event: ``PureEvent`` or ``GaussianEvent`` a query, through the ledger's filter.  Public: n,
+        the domain, the options.  Proof: :mod:`jaxcd.privacy.mechanisms`.
 
     Example:
         >>> import jax, jaxcd

@@ -20,7 +20,7 @@ from jaxcd.decisions.measurements import margins_of, openings, released_margin, 
 from jaxcd.decisions.rounds import check_delta
 from jaxcd.errors import OptionError
 from jaxcd.ops import tails
-from jaxcd.privacy import Accountant, NoPrivacy, PrivacyFilter, split
+from jaxcd.privacy import Accountant, Accounting, NoPrivacy, PrivacyFilter, split
 from jaxcd.queries import Session
 from jaxcd.releases import ContrastMoments, release_contrast_moments
 
@@ -68,6 +68,11 @@ class TreeOptions:
     collider_sigmas: float = 2.0
     false_colliders: float = 0.3
 
+    @property
+    def accounting(self) -> Accounting:
+        """Gaussian: so is its noise."""
+        return Accounting.GAUSSIAN
+
     def price(self, ledger: PrivacyFilter, *, n_columns: int, sensitivity: float) -> Price:
         """As for deciders: the questions whether to add an edge, with all pairs open."""
         check_delta(ledger, "the tree-guided search")
@@ -110,10 +115,10 @@ class TreeGuided:
         kept: pairs (x < y) that are known to be joined, as ``absent``.
 
     Guarantee:
-        Relation: replace-one; n, the domain and the options are public.  Events: ``ZCDPEvent`` for
-        the release, and one for each batch that is asked (L2 sensitivity Delta sqrt(N)); each must
-        be asked at most once.  The questions must depend on answers of this object only.  Proof:
-        :mod:`jaxcd.ops.moments`, :mod:`jaxcd.decisions.measurements`.
+        Relation: replace-one; n, the domain and the options are public.  Events: ``GaussianEvent``
+        for the release, and one for each batch that is asked (L2 sensitivity Delta sqrt(N)); each
+        must be asked at most once.  The questions must depend on answers of this object only.
+        Proof: :mod:`jaxcd.ops.moments`, :mod:`jaxcd.decisions.measurements`.
     """
 
     def __init__(

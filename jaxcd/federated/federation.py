@@ -90,6 +90,7 @@ class Federation:
                 "budget: unit='person' is not proved for several sites, where a person may be at "
                 "two; use unit='row' with max_rows_per_person=k"
             )
+        object.__setattr__(self, "budget", self.budget.settled(Accounting.ZCDP))
         if self.budget.accounting is not Accounting.ZCDP:
             raise OptionError(
                 "budget: sums of discrete Gaussian shares are known by their zCDP; use "

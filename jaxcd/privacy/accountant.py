@@ -423,6 +423,7 @@ def open_account(
     parts: tuple[object, ...] = (),
     failure_delta: float = 0.0,
     pure: bool = False,
+    accounting: Accounting = Accounting.ZCDP,
     analysis: str = "",
     n_samples: int | None = None,
     by_person: bool = False,
@@ -437,6 +438,7 @@ def open_account(
         parts: the objects whose claims the run rests on.
         failure_delta: the part of delta for mechanisms that may fail.
         pure: whether the run is made of pure events that add up to epsilon, whatever delta is.
+        accounting: of a budget that says none and is charged to no ledger, unless ``pure``.
         analysis: a few public words for the ledger file.
         n_samples: the public number of rows (of people, where the budget's unit is a person); a
             delta that is not below 1 / n_samples warns (:class:`jaxcd.errors.PrivacyWarning`).
@@ -453,6 +455,9 @@ def open_account(
     """
     if isinstance(budget, Budget) and budget.unit is Unit.PERSON and not by_person:
         raise OptionError(BY_PERSON_ONLY)
+    if isinstance(budget, Budget):
+        usual = Accounting.ZCDP if pure else accounting
+        budget = budget.settled(ledger.accounting if isinstance(ledger, PrivacyFilter) else usual)
     accountant = _new_account(
         budget,
         noise,

@@ -8,7 +8,7 @@ neighbours D, D' and all sets E of outputs P[M(D) in E] <= exp(epsilon) P[M(D') 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -57,7 +57,7 @@ class Accounting(Enum):
     """How the events of a budget with a delta add up where their epsilons do not fit."""
 
     ZCDP = "zcdp"
-    """By the rho of zCDP: the default."""
+    """By the rho of zCDP, for many pure events and for noise of which only that is known."""
 
     GAUSSIAN = "gaussian"
     """By the rho of Gaussian differential privacy (:mod:`jaxcd.privacy.gdp`): about 15% more noisy
@@ -105,8 +105,8 @@ def _check_delta(delta: float) -> float:
 def _shown(value: Any) -> str:
     """As dataclasses are shown, without accounting and unit where these are the default."""
     parts = {part.name: getattr(value, part.name) for part in fields(value)}
-    for name, usual in (("accounting", Accounting.ZCDP), ("unit", Unit.ROW)):
-        if parts[name] is usual:
+    for name, usual in (("accounting", (None, Accounting.ZCDP)), ("unit", (Unit.ROW,))):
+        if parts[name] in usual:
             del parts[name]
     words = ", ".join(f"{name}={part!r}" for name, part in parts.items())
     return f"{type(value).__name__}({words})"
@@ -125,7 +125,9 @@ class Budget:
             Both numbers then hold for a person with all of up to k rows, and each event costs more
             (:mod:`jaxcd.privacy.groups`).
         accounting: how events add up where their epsilons do not fit; Gaussian accounting needs a
-            delta.
+            delta.  None takes that of the ledger that the run is charged to, or else what promises
+            most: Gaussian accounting for what draws Gaussian noise (releases among them), and zCDP
+            for pure events.
         unit: whom both numbers protect, ``"row"`` or ``"person"`` (or a ``Unit``).  With
             ``"person"`` the domain declares the column that tells people apart, and the promise is
             about all rows of one person, however many; only releases have it, and their n is the
@@ -149,7 +151,7 @@ class Budget:
     delta: float = 0.0
     relation: Relation = Relation.REPLACE_ONE
     max_rows_per_person: int = field(default=1, kw_only=True)
-    accounting: Accounting = field(default=Accounting.ZCDP, kw_only=True)
+    accounting: Accounting | None = field(default=None, kw_only=True)
     unit: Unit = field(default=Unit.ROW, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -170,10 +172,10 @@ class Budget:
                 f"max_rows_per_person = {rows}: with unit='person' the budget holds for any number "
                 "of rows of a person; leave one of the two out"
             )
-        if not isinstance(self.accounting, Accounting):
+        if not isinstance(self.accounting, Accounting | None):
             raise OptionError(
                 f"accounting must be an Accounting, got {self.accounting!r}: use Accounting.ZCDP "
-                "or Accounting.GAUSSIAN"
+                "or Accounting.GAUSSIAN, or leave it out"
             )
         if self.accounting is Accounting.GAUSSIAN and not self.delta > 0:
             raise OptionError(
@@ -185,6 +187,13 @@ class Budget:
                 "accounting: Gaussian accounting takes an epsilon of at most 2**20, got "
                 f"{self.epsilon!r}: leave accounting out"
             )
+
+    def settled(self, usual: Accounting) -> Budget:
+        """The budget with an accounting: its own, or else ``usual`` where that can be had."""
+        if self.accounting is not None:
+            return self
+        can = self.delta > 0 and self.epsilon <= MOST_GAUSSIAN_EPSILON
+        return replace(self, accounting=usual if can else Accounting.ZCDP)
 
     def __repr__(self) -> str:
         return _shown(self)
@@ -234,6 +243,11 @@ class NoPrivacy:
 
 NO_PRIVACY = NoPrivacy()
 """Given as ``budget``, it runs without privacy; the only object of its class."""
+
+
+def accounting_of(budget: Budget | NoPrivacy) -> Accounting:
+    """What the rhos of a ledger with this budget, which has been settled, are of."""
+    return (budget.accounting if isinstance(budget, Budget) else None) or Accounting.ZCDP
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ..errors import BudgetExhausted, OptionError, PrivacyError
-from .budget import Accounting, Budget, NoPrivacy, PrivacyCost, Relation
+from .budget import Accounting, Budget, NoPrivacy, PrivacyCost, Relation, accounting_of
 from .claims import GuaranteeClaim
 from .conversion import epsilon_to_rho, rho_to_epsilon, rho_to_exponential, rho_to_pure
 from .events import (
@@ -189,7 +189,7 @@ class Limits(NamedTuple):
         if isinstance(budget, NoPrivacy):
             return Limits(math.inf, math.inf, math.inf)
         left = round_down(Fraction(budget.delta) - Fraction(failure_delta))
-        rho = rho_limit(budget.epsilon, left, budget.accounting) if left > 0 else 0.0
+        rho = rho_limit(budget.epsilon, left, accounting_of(budget)) if left > 0 else 0.0
         rows = budget.max_rows_per_person
         return Limits(
             share_of_row(budget.epsilon, rows), share_of_row_rho(rho, rows), failure_delta
@@ -226,8 +226,7 @@ class PrivacyFilter(ABC):
     @property
     def accounting(self) -> Accounting:
         """The budget's: what the rhos here are of."""
-        budget = self.budget
-        return budget.accounting if isinstance(budget, Budget) else Accounting.ZCDP
+        return accounting_of(self.budget)
 
     def pure_within(self, rho: float) -> float:
         """The largest epsilon of a pure event that costs at most so much rho here."""
@@ -371,6 +370,8 @@ class Ledger(PrivacyFilter):
                 "a small probability has no bound for "
                 "several rows here; use another mechanism, or one row a person"
             )
+        if isinstance(budget, Budget):
+            budget = budget.settled(Accounting.GAUSSIAN if under is None else under.accounting)
         check_same_accounting(budget, under)
         check_same_unit(budget, under)
         self._budget, self._under, self._failure_delta = budget, under, float(failure_delta)
@@ -534,11 +535,12 @@ def check_same_accounting(budget: Budget | NoPrivacy, under: PrivacyFilter | Non
     """
     if under is None or isinstance(budget, NoPrivacy) or isinstance(under.budget, NoPrivacy):
         return
-    if budget.delta > 0 and under.accounting is not budget.accounting:
+    own = budget.settled(under.accounting).accounting
+    if own is not None and budget.delta > 0 and under.accounting is not own:
         raise OptionError(
             f"ledger: it has the accounting {under.accounting.value!r}, and the budget has "
-            f"{budget.accounting.value!r}; give the budget accounting=Accounting."
-            f"{under.accounting.name}"
+            f"{own.value!r}; leave the budget's out, or keep a ledger with "
+            f"accounting=Accounting.{own.name}"
         )
 
 
@@ -564,11 +566,7 @@ def check_event(event: PrivacyEvent, budget: Budget | NoPrivacy) -> None:
         raise OptionError(
             f"event must be a privacy event, got {type(event).__name__}: use PureEvent or ZCDPEvent"
         )
-    if (
-        isinstance(budget, Budget)
-        and budget.accounting is Accounting.GAUSSIAN
-        and isinstance(event, ZCDPEvent)
-    ):
+    if accounting_of(budget) is Accounting.GAUSSIAN and isinstance(event, ZCDPEvent):
         raise PrivacyError(
             f"event {event.label!r} is known by its zCDP (rho={event.rho:.6g}) only, from which no "
             "Gaussian differential privacy follows: charge a GaussianEvent where the noise is "
@@ -587,8 +585,7 @@ def refusal(
     event: PrivacyEvent, budget: Budget | NoPrivacy, epsilon: float, rho: float, failures: float
 ) -> str:
     """The words for an event that does not fit what is left."""
-    accounting = budget.accounting if isinstance(budget, Budget) else Accounting.ZCDP
-    charged = rho_of(event, accounting)
+    charged = rho_of(event, accounting_of(budget))
     failing = f", delta={event.delta:.6g}" if event.delta else ""
     room = f" and {failures:.6g} of delta for failures" if event.delta else ""
     return (
@@ -605,7 +602,7 @@ def total_guarantee(
     """The budget as a cost; proved where every event says what its price follows from."""
     if isinstance(budget, NoPrivacy):
         return PrivacyCost(math.inf, 0.0, Relation.REPLACE_ONE, False, _NO_PRIVACY_REASON)
-    rows = budget.max_rows_per_person
+    rows, accounting = budget.max_rows_per_person, accounting_of(budget)
     proven, reason = True, "total fixed in advance and kept by the ledger's filter"
     for event in events:
         if event.record is None:
@@ -619,7 +616,7 @@ def total_guarantee(
     rho = (
         None
         if limits.failures or not budget.delta > 0
-        else min(limits.rho * rows**2, rho_limit(budget.epsilon, budget.delta, budget.accounting))
+        else min(limits.rho * rows**2, rho_limit(budget.epsilon, budget.delta, accounting))
     )
     return PrivacyCost(
         budget.epsilon,
@@ -629,7 +626,7 @@ def total_guarantee(
         reason,
         rows,
         rho,
-        budget.accounting,
+        accounting,
         budget.unit,
     )
 
@@ -639,11 +636,12 @@ def total_spent(budget: Budget | NoPrivacy, sums: Sums, failure_delta: float = 0
     if isinstance(budget, NoPrivacy):
         return total_guarantee(budget, Limits.of(budget), [])
     rows, delta = budget.max_rows_per_person, budget.delta - failure_delta
+    accounting = accounting_of(budget)
     reason = "sum of the events charged; what is guaranteed is the budget"
     pure = math.inf if sums.epsilon is None else round_up(sums.epsilon * rows)
     failures = min(round_up(sums.failures), failure_delta)
     rho = math.inf if sums.rho is None else round_up(sums.rho * rows**2)
-    convert = gdp_rho_to_epsilon if budget.accounting is Accounting.GAUSSIAN else rho_to_epsilon
+    convert = gdp_rho_to_epsilon if accounting is Accounting.GAUSSIAN else rho_to_epsilon
     converted = convert(rho, delta) if delta > 0 else math.inf
     if pure <= converted:
         return PrivacyCost(
@@ -653,7 +651,7 @@ def total_spent(budget: Budget | NoPrivacy, sums: Sums, failure_delta: float = 0
             False,
             reason,
             rows,
-            accounting=budget.accounting,
+            accounting=accounting,
             unit=budget.unit,
         )
     # An exact sum <= limit (a float) still is <= limit after rounding up, so neither minimum below
@@ -666,7 +664,7 @@ def total_spent(budget: Budget | NoPrivacy, sums: Sums, failure_delta: float = 0
         reason,
         rows,
         rho,
-        budget.accounting,
+        accounting,
         budget.unit,
     )
 

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import BudgetExhausted, FormatError, OptionError
-from .budget import Accounting, Budget, PrivacyCost, Relation, Unit
+from .budget import Accounting, Budget, PrivacyCost, Relation, Unit, accounting_of
 from .certificate import certificate_of
 from .events import PrivacyEvent
 from .ledger import (
@@ -76,7 +76,7 @@ def _digest(before: str, content: str) -> str:
 def _version_of(budget: Budget) -> int:
     if budget.unit is Unit.PERSON:
         return _PERSON_VERSION
-    return _VERSION if budget.accounting is Accounting.ZCDP else _GAUSSIAN_VERSION
+    return _VERSION if accounting_of(budget) is Accounting.ZCDP else _GAUSSIAN_VERSION
 
 
 def _tip(count: int, digest: str, budget: Budget) -> bytes:
@@ -176,8 +176,9 @@ class LedgerFile(PrivacyFilter):
             "failure_delta": float(failure_delta),
             "made": _now(),
         }
-        if budget.accounting is not Accounting.ZCDP:
-            header["accounting"] = budget.accounting.value
+        budget = budget.settled(Accounting.GAUSSIAN)
+        if (accounting := accounting_of(budget)) is not Accounting.ZCDP:
+            header["accounting"] = accounting.value
         if budget.unit is not Unit.ROW:
             header["unit"] = budget.unit.value
         content = json.dumps(header, ensure_ascii=False)
@@ -245,7 +246,7 @@ class LedgerFile(PrivacyFilter):
                 event = event_of_row(record)
                 self._events.append(event)
                 # an event of zCDP only has no such rho, and (G) then admits nothing more
-                self._sums = self._sums.plus(event, self._budget.accounting)
+                self._sums = self._sums.plus(event, self.accounting)
                 self._records.append(record)
         except (KeyError, TypeError, ValueError):
             return False
@@ -298,7 +299,7 @@ class LedgerFile(PrivacyFilter):
                 f"data_set: the ledger {str(self._path)!r} is of {self._data_set!r}, not of "
                 f"{data_set!r}; give its own, or another file"
             )
-        if budget is not None and budget != self._budget:
+        if budget is not None and budget.settled(self.accounting) != self._budget:
             raise OptionError(
                 f"budget: the ledger {str(self._path)!r} keeps {self._budget}, not {budget}; the "
                 "total was fixed when it was made"

@@ -195,7 +195,7 @@ def release_counted_maps(
     Guarantee:
         Relation: replace-one, of a row or, with weights, of a person; n is public.  Sensitivity:
         sqrt(2 (L + 1) p) in L2, over integers (multiples of 2^-20 where rows have weights).
-        Event: ``ZCDPEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
+        Event: ``GaussianEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
     """
     holes = list(may_miss)
 

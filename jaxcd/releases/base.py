@@ -211,6 +211,7 @@ class ReleaseKind(abc.ABC):
             ledger=ledger,
             parts=(self,),
             pure=self.is_pure,
+            accounting=Accounting.GAUSSIAN,
             analysis=f"release: {self.word}",
             n_samples=door.n_samples,
             by_person=self.takes_people,

@@ -224,7 +224,7 @@ def release_contrast_moments(
     Guarantee:
         Relation: replace-one; n and the declared levels are public.  Sensitivity:
         :func:`jaxcd.ops.moments.contrast_sensitivity` (L2, over all entries).  Event:
-        ``ZCDPEvent(rho)``.  Proof: there, and :func:`jaxcd.privacy.gaussian`.
+        ``GaussianEvent(rho)``.  Proof: there, and :func:`jaxcd.privacy.gaussian`.
     """
     cardinalities = session.view_cardinalities
     pairs = list(combinations(range(len(cardinalities)), 2))

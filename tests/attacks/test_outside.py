@@ -67,6 +67,8 @@ class _Drowning(NoiseSampler):
     def discrete_gaussian(self, sigma: float, size: int, *, index: int) -> np.ndarray:
         return self._signs(size)
 
+    rounded_gaussian = discrete_gaussian
+
     def geometric(self, scale: float, size: int, *, index: int) -> np.ndarray:
         # the threshold: out of reach of every statistic, but not of the noise
         if index not in self._open:

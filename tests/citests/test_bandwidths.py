@@ -27,7 +27,7 @@ def numeric(columns: np.ndarray, bound: float = 1.0) -> jaxcd.Dataset:
     return jaxcd.Dataset.from_array(columns, names=names, domain=domain, clip=True)
 
 
-PURE, MIXED = Budget(2.0), Budget(2.0, 1e-6)
+PURE, MIXED = Budget(2.0), Budget(2.0, 1e-6, accounting=Accounting.ZCDP)
 GAUSSIAN = Budget(2.0, 1e-6, accounting=Accounting.GAUSSIAN)
 
 

@@ -201,7 +201,9 @@ def test_the_set_with_the_smallest_margin_is_the_likeliest():
     assert frontier.answers == [(2, 3)]
 
 
-@pytest.mark.parametrize("budget", [jaxcd.Budget(2.0), jaxcd.Budget(2.0, 1e-6)])
+@pytest.mark.parametrize(
+    "budget", [jaxcd.Budget(2.0), jaxcd.Budget(2.0, 1e-6, accounting=jaxcd.privacy.Accounting.ZCDP)]
+)
 def test_prices_fill_the_budget_and_no_more(budget: jaxcd.Budget):
     for n_events in (1, 7, 500):
         ledger = Ledger(budget)

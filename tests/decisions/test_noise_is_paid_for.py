@@ -55,6 +55,10 @@ class RecordingSampler(NoiseSampler):
         self._draws.append(("gaussian", sigma, size, index))
         return self._inner.discrete_gaussian(sigma, size, index=index)
 
+    def rounded_gaussian(self, sigma, size, *, index):
+        self._draws.append(("gaussian", sigma, size, index))
+        return self._inner.rounded_gaussian(sigma, size, index=index)
+
     def geometric(self, scale, size, *, index):
         self._draws.append(("geometric", scale, size, index))
         return self._inner.geometric(scale, size, index=index)

@@ -85,7 +85,7 @@ def test_pure_shares_to_the_last_digit():
 )
 def test_concentrated_shares(inner: Any, rate: float):
     decider = jaxcd.Scheduled(inner, split=(3.0, 1.0))
-    budget = jaxcd.Budget(0.5, 1e-2)
+    budget = jaxcd.Budget(0.5, 1e-2, accounting=jaxcd.privacy.Accounting.ZCDP)
     many = PAIRS * 20  # enough of them that zCDP buys more than pure composition
     events, _, ledger = charged_by_frontier(
         decider, [GivenQuestions(many, 0), GivenQuestions(many, 1)], budget

@@ -23,7 +23,7 @@ from tests.helpers import coded, dependent, levelled, simulated
 
 NAMES = ("north", "south", "east", "west")
 LEVELS = (2, 3, 2, 2)
-BUDGET = jaxcd.Budget(1.0, 1e-6)
+BUDGET = jaxcd.Budget(1.0, 1e-6, accounting=Accounting.ZCDP)
 
 
 class Silent(NoiseSource):
@@ -447,7 +447,9 @@ def test_sites_keep_to_what_they_agreed_on() -> None:
 
 
 def test_a_ledger_without_room_leaves_its_site_out(tmp_path: Path) -> None:
-    spent = jaxcd.LedgerFile(tmp_path / "e", data_set="e", budget=jaxcd.Budget(0.5, 1e-6))
+    spent = jaxcd.LedgerFile(
+        tmp_path / "e", data_set="e", budget=dataclasses.replace(BUDGET, epsilon=0.5)
+    )
     net = Net(ledgers={"east": spent}, dropouts=1)
     assert net.release(jaxcd.Marginals()).n_samples == sum(
         rows.n_samples for name, rows in net.data.items() if name != "east"

@@ -38,8 +38,10 @@ LEVELS = (2, 3, 2, 3)
 DISCRETE = levelled(*LEVELS)
 NUMERIC = numbers("abc", -1, 1)
 UNIT = ((-1.0, 1.0), (-1.0, 1.0))
-PURE, MIXED = jaxcd.Budget(2.0), jaxcd.Budget(4.0, 1e-4)
-THREE_ROWS = jaxcd.Budget(4.0, 1e-4, max_rows_per_person=3)
+# Certificates of Gaussian accounting are in test_gaussian_accounting.
+ZCDP = Accounting.ZCDP
+PURE, MIXED = jaxcd.Budget(2.0), jaxcd.Budget(4.0, 1e-4, accounting=ZCDP)
+THREE_ROWS = jaxcd.Budget(4.0, 1e-4, max_rows_per_person=3, accounting=ZCDP)
 COVARIANCE = jaxcd.CovarianceNorm()
 
 
@@ -338,7 +340,9 @@ def test_local_privacy(kind: Any, level: dict[str, float], tmp_path: Path):
 
 def test_a_ledger_file_adds_up(tmp_path: Path, command: CommandLine):
     path = tmp_path / "people.ledger"
-    total = jaxcd.LedgerFile(path, data_set="people", budget=jaxcd.Budget(9.0, 1e-4))
+    total = jaxcd.LedgerFile(
+        path, data_set="people", budget=jaxcd.Budget(9.0, 1e-4, accounting=ZCDP)
+    )
     assert jaxcd.verify(path).holds  # nothing spent
     jaxcd.pc(
         discrete(), test=COVARIANCE, decider=jaxcd.LevelwiseGaussian(), ledger=total, **options()
@@ -904,7 +908,7 @@ def test_a_file_that_is_not_there(tmp_path: Path, command: CommandLine):
 # ---- verification is independent
 
 # Budgets that no other test has: what is cached of a lie stays here.
-LIED_TO = jaxcd.Budget(3.21, 1.7e-5)
+LIED_TO = jaxcd.Budget(3.21, 1.7e-5, accounting=ZCDP)
 
 
 @pytest.fixture

@@ -42,6 +42,14 @@ from jaxcd.privacy.noise import NoiseSampler
 from tests.helpers import Quick, refused, sampled, simulated
 
 BUDGET = Budget(1.0, 1e-6, accounting=Accounting.GAUSSIAN)
+BY_ZCDP = Budget(1.0, 1e-6, accounting=Accounting.ZCDP)
+
+
+TEST = jaxcd.CovarianceNorm()
+
+
+def searched(data, decider, **more):
+    return jaxcd.pc(data, test=TEST, decider=decider, key=jax.random.key(0), **more)
 
 
 def delta_of(epsilon, rho):
@@ -53,8 +61,12 @@ def delta_of(epsilon, rho):
 
 
 def test_budget():
-    assert Budget(1.0, 1e-6).accounting is Accounting.ZCDP
-    assert BUDGET != Budget(1.0, 1e-6)
+    free = Budget(1.0, 1e-6)
+    assert free.accounting is None and BUDGET != free
+    assert BUDGET == BUDGET.settled(Accounting.ZCDP) == free.settled(Accounting.GAUSSIAN)
+    assert free.settled(Accounting.ZCDP) == BY_ZCDP
+    for cannot in (Budget(1.0), Budget(2.0**21, 1e-6)):  # no delta; too large an epsilon
+        assert cannot.settled(Accounting.GAUSSIAN).accounting is Accounting.ZCDP
     assert "Gaussian accounting" in str(BUDGET) and "GAUSSIAN" in repr(BUDGET)
     assert "accounting" not in repr(Budget(1.0, 1e-6)) + str(Budget(1.0, 1e-6))
     refused(OptionError, "accounting", Budget, 1.0, accounting=Accounting.GAUSSIAN)
@@ -88,7 +100,36 @@ def test_limits():
 def test_an_event_of_zcdp_only_is_refused_with_a_cure():
     for call in (Ledger(BUDGET).charge, Ledger(BUDGET).can_afford):
         refused(PrivacyError, "GaussianEvent", call, ZCDPEvent(1e-4, "a"))
-    Ledger(Budget(1.0, 1e-6)).charge(GaussianEvent(1e-4))  # it has a zCDP
+    Ledger(BY_ZCDP).charge(GaussianEvent(1e-4))  # it has a zCDP
+
+
+@pytest.mark.parametrize(
+    ("run", "accounting"),
+    [
+        (lambda data, **more: jaxcd.release(data, jaxcd.Marginals(), **more), Accounting.GAUSSIAN),
+        (lambda data, **more: jaxcd.release(data, jaxcd.Histogram(), **more), Accounting.ZCDP),
+        (
+            lambda data, **more: searched(data, jaxcd.LevelwiseGaussian(), **more),
+            Accounting.GAUSSIAN,
+        ),
+        (
+            lambda data, **more: searched(data, jaxcd.NoisyThreshold(noise=Noise.GAUSSIAN), **more),
+            Accounting.GAUSSIAN,
+        ),
+        (lambda data, **more: searched(data, jaxcd.SparseVector(), **more), Accounting.ZCDP),
+        (
+            lambda data, **more: jaxcd.tree_pc(data, test=TEST, key=None, **more),
+            Accounting.GAUSSIAN,
+        ),
+    ],
+)
+def test_a_budget_that_says_nothing_takes_what_promises_most_or_the_ledgers(run, accounting):
+    data, free = sampled("cancer", 300), Budget(1.0, 1e-6)
+    assert run(data, budget=free, noise=simulated()).cost.accounting is accounting
+    for above in (BUDGET, BY_ZCDP):
+        total = Ledger(dataclasses.replace(above, epsilon=4.0, delta=1e-5))
+        found = run(data, budget=free, noise=simulated(), ledger=total)
+        assert found.cost.accounting is above.accounting
 
 
 def test_pure_rule_and_gaussian_rule_in_one_ledger():
@@ -169,9 +210,7 @@ def test_two_rules_with_one_delta_would_exceed_it():
         admitted += 1
     assert 50 < admitted == by_g < by_z
     refused(BudgetExhausted, "fit", Ledger(BUDGET).charge, GaussianEvent(limit_g * (1 + 1e-12)))
-    refused(
-        BudgetExhausted, "fit", Ledger(Budget(1.0, 1e-6)).charge, GaussianEvent(limit_z * 1.001)
-    )
+    refused(BudgetExhausted, "fit", Ledger(BY_ZCDP).charge, GaussianEvent(limit_z * 1.001))
 
 
 def test_people_with_several_rows():
@@ -206,8 +245,12 @@ def test_parts_and_ledgers_above():
     part.charge(ExponentialMechanismEvent(part.selection_within(part.remaining_rho)))
     below = Ledger(Budget(0.5, 5e-7, accounting=Accounting.GAUSSIAN), under=Ledger(BUDGET))
     below.charge(GaussianEvent(below.remaining_rho))
-    refused(OptionError, "accounting", Ledger, Budget(0.5, 1e-7), under=Ledger(BUDGET))
-    refused(OptionError, "accounting", Ledger, BUDGET, under=Ledger(Budget(2.0, 1e-6)))
+    free = Budget(0.5, 1e-7)  # takes the accounting of the ledger above
+    assert Ledger(free, under=Ledger(BUDGET)).accounting is Accounting.GAUSSIAN
+    assert Ledger(free, under=Ledger(BY_ZCDP)).accounting is Accounting.ZCDP
+    own = dataclasses.replace(free, accounting=Accounting.ZCDP)
+    refused(OptionError, "accounting", Ledger, own, under=Ledger(BUDGET))
+    refused(OptionError, "accounting", Ledger, BUDGET, under=Ledger(BY_ZCDP))
     above = Ledger(BUDGET)
     Ledger(Budget(0.25), under=above).charge(PureEvent(0.25))  # without a delta: pure events only
     assert above.rho_total == pure_to_gdp_rho(0.25)
@@ -231,7 +274,7 @@ class _Kept(Quick):
 
 def test_the_mechanism_draws_rounded_noise_and_charges_for_it():
     values = np.arange(5)
-    for budget, law in ((BUDGET, "rounded"), (Budget(1.0, 1e-6), "discrete")):
+    for budget, law in ((BUDGET, "rounded"), (BY_ZCDP, "discrete")):
         sampler = _Kept()
         accountant = Accountant(Ledger(budget), sampler)
         gaussian(accountant, values, sensitivity=2.0, rho=0.01, label="a", grid=1.0)
@@ -285,7 +328,7 @@ def test_releases(kind, tmp_path):
     if kind != jaxcd.Histogram():  # which buys pure noise
         rhos = [row["gdp_rho"] for row in bought.ledger]
         assert sum(map(Fraction, rhos)) <= Fraction(epsilon_to_gdp_rho(1.0, 1e-6))
-        by_zcdp = jaxcd.release(data, kind, budget=Budget(1.0, 1e-6)).ledger
+        by_zcdp = jaxcd.release(data, kind, budget=BY_ZCDP).ledger
         assert rhos[0] / by_zcdp[0]["rho"] == pytest.approx(1.150, abs=1e-3)
     assert jaxcd.verify(bought.certificate()).holds
     again = jaxcd.Release.load(bought.save(tmp_path / "a.npz"))
@@ -331,7 +374,7 @@ def test_the_plan_is_what_the_run_draws(decider, label, of_scales):
     tree = isinstance(decider, jaxcd.TreeOptions)
     choice = {"tree": decider} if tree else {"decider": decider}
     noises = []
-    for budget in (Budget(1.0, 1e-6), BUDGET):
+    for budget in (BY_ZCDP, BUDGET):
         options = dict(test=test, budget=budget, key=jax.random.key(0), noise=simulated(1))
         if tree:
             run = jaxcd.tree_pc(data, options=decider, **options)
@@ -414,12 +457,13 @@ def test_ledger_file(tmp_path):
     assert again.budget == BUDGET and again.remaining_rho == file.remaining_rho
     assert again.remaining_rho < epsilon_to_gdp_rho(1.0, 1e-6)
     assert jaxcd.verify(again.certificate()).holds and jaxcd.verify(path).holds
-    options = dict(budget=Budget(0.1, 1e-7), ledger=again)
+    options = dict(budget=Budget(0.1, 1e-7, accounting=Accounting.ZCDP), ledger=again)
     refused(OptionError, "accounting", jaxcd.release, data, jaxcd.Marginals(), **options)
     bought = jaxcd.release(data, jaxcd.Histogram(), budget=Budget(0.01), ledger=again)
     assert bought.cost.proven and again.records[-1]["gdp_rho"] == pure_to_gdp_rho(0.01)
     refused(PrivacyError, "GaussianEvent", again.charge, ZCDPEvent(1e-4))
-    refused(OptionError, "budget", LedgerFile, path, data_set="a", budget=Budget(1.0, 1e-6))
+    refused(OptionError, "budget", LedgerFile, path, data_set="a", budget=BY_ZCDP)
+    assert LedgerFile(path, data_set="a", budget=Budget(1.0, 1e-6)).budget == BUDGET
     for part in split(again.remaining_rho, [1.0] * 3):
         again.charge(GaussianEvent(part))
     refused(BudgetExhausted, "fit", again.charge, GaussianEvent(1e-6))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jaxcd.errors import BudgetExhausted, OptionError
 from jaxcd.privacy import (
     NO_PRIVACY,
+    Accounting,
     Budget,
     ExponentialMechanismEvent,
     Ledger,
@@ -29,7 +30,13 @@ event = st.one_of(
     st.builds(ZCDPEvent, size),
     st.builds(ExponentialMechanismEvent, size),
 )
-budget = st.builds(Budget, st.floats(0.05, 5.0), st.sampled_from([0.0, 1e-9, 1e-6, 1e-3]))
+budget = st.builds(
+    Budget,
+    st.floats(0.05, 5.0),
+    st.sampled_from([0.0, 1e-9, 1e-6, 1e-3]),
+    accounting=st.just(Accounting.ZCDP),
+)
+CONCENTRATED = Budget(1.0, 1e-6, accounting=Accounting.ZCDP)
 
 
 @settings(max_examples=150)
@@ -74,7 +81,7 @@ def test_filter_against_the_rule(budget, events):
 
 
 def test_union_rule_by_hand():
-    budget = Budget(1.0, 1e-6)  # rho* = 0.02436
+    budget = CONCENTRATED  # rho* = 0.02436
     ledger = Ledger(budget)
     ledger.charge(PureEvent(0.9))  # rho 0.405: only the pure rule is left
     assert ledger.remaining_rho == 0.0 and ledger.remaining_epsilon == pytest.approx(0.1)
@@ -110,7 +117,7 @@ def test_no_tolerance():
 
 @pytest.mark.parametrize("count", [1, 3, 7, 10, 629])
 def test_split_fills_a_budget(count):
-    budget = Budget(1.0, 1e-6)
+    budget = CONCENTRATED
     ledger = Ledger(budget)
     parts = split(ledger.rho_limit, [1.0] * count)
     for part in parts[:-1]:
@@ -136,11 +143,13 @@ def test_no_privacy_ledger():
 
 def test_infinite_events_fit_no_budget():
     for event in (PureEvent(INF), ZCDPEvent(INF), ExponentialMechanismEvent(INF)):
-        pytest.raises(BudgetExhausted, Ledger(Budget(1e6, 0.5)).charge, event)
+        pytest.raises(
+            BudgetExhausted, Ledger(Budget(1e6, 0.5, accounting=Accounting.ZCDP)).charge, event
+        )
 
 
 def test_costs_and_table():
-    ledger = Ledger(Budget(1.0, 1e-6))
+    ledger = Ledger(CONCENTRATED)
     assert ledger.spent.epsilon == 0.0
     ledger.charge(PureEvent(0.2, "first"))
     ledger.charge(ZCDPEvent(0.001, "second"))
@@ -174,7 +183,7 @@ def test_union_rule_exactly_on_a_small_adaptive_run():
     Mechanisms are randomised responses, the worst pure mechanisms; what is asked next depends on
     the last answers.
     """
-    budget = Budget(1.0, 0.1)
+    budget = Budget(1.0, 0.1, accounting=Accounting.ZCDP)
     rules = set()
 
     def walk(prefix, p, q, sizes):

@@ -597,7 +597,7 @@ def test_several_analyses_add_up_under_one_total(people, path, monkeypatch):
 
 
 def test_gaussian_analyses_add_up_in_rho(people, path):
-    total = made(path, budget=Budget(4.0, 1e-6))
+    total = made(path, budget=Budget(4.0, 1e-6, accounting=Accounting.ZCDP))
     options = {"budget": Budget(1.0, 1e-7), "noise": simulated(), "ledger": total}
     runs = [
         jaxcd.discover(people, key=None, algorithm=jaxcd.Algorithm.PC, **options),
@@ -640,7 +640,7 @@ def test_200_releases_of_a_tenth_under_a_total_of_one(delta, people, path):
     """As many as the two rules of composition admit: by sums of epsilon nine, since ten times the
     float 0.1 is above 1; by rho and a delta of 1e-2 more.  The rest is refused and writes
     nothing."""
-    total = made(path, budget=Budget(1.0, delta))
+    total = made(path, budget=Budget(1.0, delta, accounting=Accounting.ZCDP))
     rho = Fraction(0.1) ** 2 / 2
     fit = max(
         count

@@ -16,11 +16,11 @@ from jaxcd.privacy import (
     Accountant,
     Budget,
     ExponentialMechanismEvent,
+    GaussianEvent,
     Ledger,
     PureEvent,
     Relation,
     SecureNoise,
-    ZCDPEvent,
     gaussian,
     gaussian_sigma,
     integer_sensitivity,
@@ -55,6 +55,9 @@ class RecordingNoise(NoiseSampler):
 
     def discrete_gaussian(self, sigma, size, *, index):
         return self._note("gaussian", sigma, size, index)
+
+    def rounded_gaussian(self, sigma, size, *, index):
+        return self._note("rounded", sigma, size, index)
 
     def geometric(self, scale, size, *, index):
         return self._note("geometric", scale, size, index)
@@ -97,7 +100,7 @@ CALLS = {
     ),
     "gaussian": (
         lambda a: gaussian(a, [1.0, 2.0], sensitivity=1.0, rho=0.5, label="x"),
-        ZCDPEvent(0.5, "x"),
+        GaussianEvent(0.5, "x"),
     ),
     "select": (
         lambda a: select_max(a, [1.0, 2.0], sensitivity=1.0, epsilon=0.5, label="x"),
@@ -276,7 +279,7 @@ def test_counts_pay_nothing_for_rounding():
     noisy = laplace(room(noise), counts, sensitivity=2.0, epsilon=0.5, label="x", grid=1.0)
     np.testing.assert_array_equal(noisy, counts + 3)
     noisy = gaussian(room(noise), counts, sensitivity=2.0, rho=0.5, label="x", grid=1.0)
-    assert [call[:3] for call in noise.calls] == [("laplace", 4.0, 10), ("gaussian", 2.0, 10)]
+    assert [call[:3] for call in noise.calls] == [("laplace", 4.0, 10), ("rounded", 2.0, 10)]
 
 
 def test_scalar_and_empty_values():

@@ -368,7 +368,7 @@ def of_draw(number: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatc
 
         return draw
 
-    for method in ("discrete_laplace", "discrete_gaussian"):
+    for method in ("discrete_laplace", "discrete_gaussian", "rounded_gaussian"):
         monkeypatch.setattr(sampler, method, with_act(getattr(sampler, method)))
 
 

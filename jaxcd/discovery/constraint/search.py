@@ -132,6 +132,7 @@ class ConstraintSearch:
             noise,
             ledger=ledger,
             parts=(test, decider),
+            accounting=decider.accounting,
             analysis="fci" if latent else "pc",
             n_samples=self._session.n_samples,
         )

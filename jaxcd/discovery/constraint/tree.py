@@ -274,10 +274,10 @@ def tree_pc(
     Guarantee:
         Relation: replace-one; n, the domain, the knowledge and the options are public.
         Sensitivity: that of the moments, and Delta sqrt(N) in L2 for a batch of N margins.
-        Events: a ``ZCDPEvent`` for the release and one for each of at most three batches, through
-        the ledger's filter; candidates and batch sizes depend on released numbers and on what is
-        known only, and all the rest is post-processing: the run is (epsilon, delta)-DP of the
-        budget.  Proof: :mod:`jaxcd.decisions.tree_guided`.
+        Events: a ``GaussianEvent`` for the release and one for each of at most three batches,
+        through the ledger's filter; candidates and batch sizes depend on released numbers and on
+        what is known only, and all the rest is post-processing: the run is (epsilon, delta)-DP of
+        the budget.  Proof: :mod:`jaxcd.decisions.tree_guided`.
 
     Example:
         >>> import jax, jaxcd
@@ -311,6 +311,7 @@ def tree_pc(
         noise,
         ledger=ledger,
         parts=(test, options),
+        accounting=options.accounting,
         analysis="tree_pc",
         n_samples=session.n_samples,
     )

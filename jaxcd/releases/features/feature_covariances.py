@@ -156,8 +156,8 @@ class Features(ReleaseKind):
         Relation: replace-one; n, the declared domain and the options are public, and the number of
         features follows from these and the budget.  Sensitivity: that of the rank maps of the
         numeric columns, and then, the maps being public, p + a^2 in L2
-        (:func:`feature_sensitivity`).  Events: one ``ZCDPEvent`` each; their sizes are fixed before
-        the data is read.  Proof: the docstring of
+        (:func:`feature_sensitivity`).  Events: one ``GaussianEvent`` each; their sizes are fixed
+        before the data is read.  Proof: the docstring of
         :mod:`jaxcd.releases.features.feature_covariances`, :mod:`jaxcd.privacy.rank_maps`,
         :func:`jaxcd.privacy.gaussian`.
 

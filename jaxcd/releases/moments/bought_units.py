@@ -40,7 +40,7 @@ def bought_units(
     Guarantee:
         Relation: replace-one, of a row or of a person; n and declared bounds are public.
         Sensitivity: sqrt(2 p) in L2, over integers (multiples of 2^-20 where rows have weights).
-        Event: ``ZCDPEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
+        Event: ``GaussianEvent(rho)``. Proof: module docstring, :func:`jaxcd.privacy.gaussian`.
     """
     domain, n_samples = door.domain, door.n_samples
     edges = [_edges(domain[name]) for name in domain.names]

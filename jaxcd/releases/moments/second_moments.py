@@ -91,8 +91,8 @@ class SecondMoments(ReleaseKind):
     Guarantee:
         Relation: replace-one; n, the declared domain and the options are public.  Sensitivity:
         exp(s c^2 - 1) / s in L2, s the round's rate, c = 1 (:mod:`jaxcd.ops.tilted_moments`).
-        Events: one ``ZCDPEvent`` a round, and one for the rank maps where centres and scales are
-        bought; their number and sizes are fixed before the data is read.  Proof: there, the
+        Events: one ``GaussianEvent`` a round, and one for the rank maps where centres and scales
+        are bought; their number and sizes are fixed before the data is read.  Proof: there, the
         docstring of :mod:`jaxcd.releases.moments.second_moments`, :func:`jaxcd.privacy.gaussian`.
 
     Example:

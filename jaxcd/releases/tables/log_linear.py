@@ -98,7 +98,7 @@ class LogLinear(InteractionsKind):
         public.  With delta > 0: L2 sensitivity, of round 1
         :func:`jaxcd.releases.tables.marginal_purchase.pairs_sensitivity`, of round 2
         :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.  Event: at most
-        two ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1
+        two ``GaussianEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1
         sensitivity, of round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of
         round 2 twice the number of tables; at most two ``PureEvent``.  The sets of round 2 and the
         model depend on released numbers and the domain only, so this is adaptive composition under

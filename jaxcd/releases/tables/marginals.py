@@ -107,7 +107,7 @@ class Marginals(InteractionsKind):
         public.  With delta > 0: L2 sensitivity, of round 1
         :func:`jaxcd.releases.tables.marginal_purchase.pairs_sensitivity`, of rounds 2 and 3
         :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.  Event: at most
-        three ``ZCDPEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1
+        three ``GaussianEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1
         sensitivity, of round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of
         rounds 2 and 3 twice the number of tables; at most three ``PureEvent``, whose epsilons add
         up to the budget's.  A round without anything to ask is not charged.  Sets and weights
