@@ -32,9 +32,6 @@ __all__ = ["Block", "Codes", "Columns", "Counted", "Rows"]
 
 Columns: TypeAlias = tuple[int, ...]
 
-_LEAST_MASKS = 64
-_FEW_ROWS = 1 << 20
-
 
 class Counted(abc.ABC):
     """Rows of discrete columns of which joint counts are known.
@@ -114,11 +111,9 @@ class Codes(Counted):
     @cached_property
     def _masks(self) -> contingency.LevelMasks:
         masks = contingency.pack_levels(self._codes, self._cardinalities)
-        if self.n_samples > _FEW_ROWS:
+        spare = contingency.spare_masks(masks.words.shape[0], self.n_samples)
+        if spare == 0:
             return masks
-        # Padded to so many masks, and their doubles, data sets of one length share compiled code.
-        n_masks = masks.words.shape[0]
-        spare = max(_LEAST_MASKS, 1 << (n_masks - 1).bit_length()) - n_masks
         return replace(masks, words=jnp.pad(masks.words, ((0, spare), (0, 0))))
 
     def counts(self, sets: Sequence[Columns]) -> list[NDArray[np.int64]]:

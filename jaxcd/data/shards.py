@@ -61,7 +61,7 @@ class Shards(Rows):
         self._most_of_a_shard = int((-(-sizes // np.array(self._mesh.shards_of))).max())
 
     def __repr__(self) -> str:
-        there = f"{self._mesh.n_shards} devices"
+        there = f"{self._mesh.n_shards} device{'s' if self._mesh.n_shards > 1 else ''}"
         if self._several:
             there += f" of {self._mesh.n_processes} processes"
         # where people may have several rows, the number of rows is as private as a row

@@ -45,6 +45,7 @@ __all__ = [
     "pack_levels",
     "padded_depth",
     "scatter_counts",
+    "spare_masks",
     "strides_of",
     "tables_of_products",
     "words_of",
@@ -60,6 +61,8 @@ _LANES = 8
 BUFFER = 8192
 BLOCK = {"cpu": 128}
 _DEPTHS = (2, 3, 4, 5, 6, 8, 12, 16, 24, 32)
+_LEAST_MASKS = 64
+_FEW_ROWS = 1 << 20
 # Tables with more cells are counted by scattering; their sizes are rounded up to a power of 8.
 LARGE = 256
 
@@ -117,6 +120,15 @@ def words_of(n_samples: int) -> int:
 def level_offsets(cardinalities: np.ndarray) -> np.ndarray:
     """The mask of the first level of each column, int32 (n_columns,)."""
     return np.concatenate([[1], 1 + np.cumsum(cardinalities)[:-1]]).astype(np.int32)
+
+
+def spare_masks(n_masks: int, n_samples: int) -> int:
+    """How many masks of no row to add, so that data sets of one length share compiled code; none
+    where there are many rows.
+    """
+    if n_samples > _FEW_ROWS:
+        return 0
+    return max(_LEAST_MASKS, 1 << (n_masks - 1).bit_length()) - n_masks
 
 
 def level_words(codes: np.ndarray, cardinalities: Sequence[int], *, n_words: int) -> np.ndarray:

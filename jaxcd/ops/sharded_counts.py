@@ -71,8 +71,15 @@ class ShardedCodes:
     def _words(self) -> jax.Array:
         """The masks of each shard."""
         cards = self._cards.tolist()
+        spare = contingency.spare_masks(1 + sum(cards), contingency.WORD * self._n_words)
         return self._mesh.put(
-            [contingency.level_words(part, cards, n_words=self._n_words) for part in self._parts]
+            [
+                np.pad(
+                    contingency.level_words(part, cards, n_words=self._n_words),
+                    ((0, spare), (0, 0)),
+                )
+                for part in self._parts
+            ]
         )
 
     @cached_property
