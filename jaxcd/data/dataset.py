@@ -320,7 +320,7 @@ class Dataset(Rows):
 
         It goes wherever ``data`` goes, as far as counts and sums over rows suffice, and gives what
         this data set gives, to the last bit, for any number of devices and rows:
-        :func:`jaxcd.release`, :func:`jaxcd.discover`, :func:`jaxcd.recommend`, and :func:`jaxcd.pc`,
+        :func:`jaxcd.release`, :func:`jaxcd.discover`, :func:`jaxcd.recommend`, :func:`jaxcd.pc`,
         :func:`jaxcd.fci` and :func:`jaxcd.tree_pc` with tests that count.  Counts are made by the
         devices, each of its own rows; a question costs one all-reduce of as many numbers as its
         tables have cells.  What needs the rows themselves (HSIC, RCIT, Spearman, scores of a search

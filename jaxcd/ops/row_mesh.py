@@ -151,9 +151,7 @@ class RowMesh:
             )
         return found
 
-    def total_of_processes(
-        self, words: NDArray[np.int64], *, question: str
-    ) -> NDArray[np.int64]:
+    def total_of_processes(self, words: NDArray[np.int64], *, question: str) -> NDArray[np.int64]:
         """The sum over processes of an array that each of them has, by one all-reduce: exact.
 
         Args:

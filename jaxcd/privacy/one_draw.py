@@ -53,6 +53,10 @@ class OneDraw(NoiseSource):
         """Whether this process's source is; a sampler says what holds for the first one's."""
         return self.source.secure
 
+    @property
+    def rests_on(self) -> tuple[object, ...]:
+        return (self, *self.source.rests_on)
+
     def start(self) -> NoiseSampler:
         """Return a fresh sampler; all processes start theirs together."""
         sampler = self.source.start()

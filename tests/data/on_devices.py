@@ -54,9 +54,7 @@ def brute_force(codes: np.ndarray, levels: list[int], columns: tuple[int, ...]) 
 def discrete(n: int, levels: list[int], seed: int) -> jaxcd.Dataset:
     rng = np.random.default_rng(seed)
     codes = np.column_stack([rng.integers(k, size=n) ** 2 // k for k in levels]).astype(np.int32)
-    domain = jaxcd.Domain(
-        {f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels)}
-    )
+    domain = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels)})
     return jaxcd.Dataset.from_codes(codes, domain=domain)
 
 
@@ -96,9 +94,7 @@ def counts_are_those_of_brute_force() -> None:
         seed=st.integers(0, 9),
         more=st.lists(st.permutations(range(4)), max_size=2),
     )
-    def holds(
-        n: int, levels: list[int], n_devices: int, seed: int, more: list[list[int]]
-    ) -> None:
+    def holds(n: int, levels: list[int], n_devices: int, seed: int, more: list[list[int]]) -> None:
         data = discrete(n, levels, seed)
         sets = [s for size in range(4) for s in combinations(range(4), size)]
         sets += [tuple(order) for order in more]  # up to 2,401 cells
@@ -146,9 +142,7 @@ def people() -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(3, size=(2_003, 3)).astype(np.int32)
     who = rng.integers(500, size=2_003)
-    domain = jaxcd.Domain(
-        {name: jaxcd.Ordinal((0, 1, 2)) for name in "abc"}, person="pid"
-    )
+    domain = jaxcd.Domain({name: jaxcd.Ordinal((0, 1, 2)) for name in "abc"}, person="pid")
     data = jaxcd.Dataset(domain, codes, np.empty((2_003, 0)), people=who)
     for rows in on_meshes(data):
         one, many = (each.counts([(0, 1), (2,)], by_person=True) for each in (data, rows))
@@ -300,9 +294,7 @@ def what_is_not_sharded_is_refused() -> None:
     rows = data.on(mesh(2))
     for test in (jaxcd.HSIC(), jaxcd.RCIT(), jaxcd.Spearman(), jaxcd.KendallTau()):
         with pytest.raises(OptionError, match="needs the rows themselves.*Features"):
-            jaxcd.ci_test(
-                rows, "a", "b", test=test, budget=jaxcd.NO_PRIVACY, key=jax.random.key(0)
-            )
+            jaxcd.ci_test(rows, "a", "b", test=test, budget=jaxcd.NO_PRIVACY, key=jax.random.key(0))
     with pytest.raises(OptionError, match="is neither a Dataset nor a Release"):
         jaxcd.ges(rows, score=jaxcd.BIC(), budget=jaxcd.NO_PRIVACY)
     two = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("a", "b"))
@@ -320,7 +312,9 @@ def parts_of_the_rows_and_another_reading() -> None:
     data = discrete(503, [3, 4], 0)
     rows = data.on(mesh(3))
     mask = np.arange(503) % 3 == 1
-    assert np.array_equal(rows.where(mask).counts([(0, 1)])[0], data.where(mask).counts([(0, 1)])[0])
+    assert np.array_equal(
+        rows.where(mask).counts([(0, 1)])[0], data.where(mask).counts([(0, 1)])[0]
+    )
     other = rows.reading("level")
     assert other.missing is jaxcd.data.Missing.LEVEL and rows.missing is not other.missing
     assert repr(rows) == "Shards(n_samples=503, 3 devices; v0: ordinal(3), v1: ordinal(4))"
