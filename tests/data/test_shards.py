@@ -123,6 +123,20 @@ def test_two_processes_publish_one_secure_release(two_processes: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_program_of_the_docs_runs(two_processes: Path) -> None:
+    text = (HERE.parents[1] / "docs" / "devices.md").read_text()
+    (program,) = re.findall(
+        r"<!-- run by tests/data/test_shards.py -->\n```python\n(.*?)```", text, re.S
+    )
+    script, out = two_processes / "together.py", two_processes / "out.npz"
+    script.write_text(program)
+    files = [str(two_processes / f"tables.{kind}") for kind in ("parquet", "json")]
+    run_together([str(script)], 2, *files, str(out))
+    bought = jaxcd.Release.load(out)
+    assert bought.n_samples == 20_011 and bought.cost.proven
+
+
+@pytest.mark.slow
 def test_what_several_processes_refuse(two_processes: Path) -> None:
     for process in "01":
         told = json.loads((two_processes / f"told-{process}.json").read_text())
