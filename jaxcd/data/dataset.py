@@ -336,6 +336,9 @@ class Dataset(Rows):
             mesh: a one-dimensional ``jax.sharding.Mesh``, such as
                 ``jax.make_mesh((jax.device_count(),), ("rows",))``.
 
+        Returns:
+            :class:`jaxcd.data.Shards`.
+
         Guarantee:
             That of the same run on one device.  Shapes and pads follow from the numbers of rows and
             the declared levels.  On several processes the noise of the first is the noise of the

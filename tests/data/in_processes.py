@@ -15,8 +15,11 @@ import jax
 import numpy as np
 import pyarrow.parquet as pq
 
-import jaxcd
-from jaxcd.errors import OptionError
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+import jaxcd  # noqa: E402
+from benchmarks.shards import reading_programs  # noqa: E402
+from jaxcd.errors import OptionError  # noqa: E402
+from jaxcd.ops.tilted_moments import gram_steps  # noqa: E402
 
 BUDGET = jaxcd.Budget(2.0, 1e-6)
 KINDS = {
@@ -95,7 +98,14 @@ def main() -> None:
         rows["tables"], jaxcd.Marginals(), budget=jaxcd.Budget(1.0, 1e-6), ledger=ledger
     )
     secure.save(folder / f"secure-{process}.npz")
+    names = rows["numbers"].names
+    with reading_programs() as programs:
+        rows["numbers"].sums(
+            names, lambda block: gram_steps(block.values(names), rate=1.0, anchor=1.0)
+        )
+        rows["tables"].counts([(0, 1)])
     told = {
+        "programs": programs,
         "devices": jax.device_count(),
         "repr": repr(rows["tables"]),
         "proven": secure.cost.proven,

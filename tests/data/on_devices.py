@@ -137,8 +137,30 @@ def tables_of_two_columns_by_one_product() -> None:
     data = discrete(5_003, [5, 2, 3], 1)
     sets = [(0, 1), (2, 1), (0,), (1,)]
     for rows in on_meshes(data):
-        for columns, expected in zip(sets, data.counts(sets), strict=True):
-            assert np.array_equal(rows._codes.of_product(columns), expected)
+        rows._mesh.platform = "gpu"
+        with reading_programs() as programs:
+            found = rows.counts(sets)
+        assert programs[0] == [] and len(programs[1]) == 1 and len(programs) == 2
+        assert programs[1][0] == 4 * 64**2  # masks are padded to 64
+        with reading_programs() as programs:
+            again = rows.counts(sets)
+        assert programs == []  # what was added up is kept
+        for expected, *both in zip(data.counts(sets), found, again, strict=True):
+            assert np.array_equal(both[0], expected) and np.array_equal(both[1], expected)
+
+
+@check
+def more_rows_than_32_bits_count() -> None:
+    """Pretended: from so many rows on, totals are added as int64."""
+    data = discrete(5_003, [5, 6, 4, 7], 1)
+    sets = [(0, 1), (0, 1, 2, 3)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_mesh, "_INT32", 5_002)
+        with reading_programs() as programs:
+            found = data.on(mesh(8)).counts(sets)
+    assert programs[-1] == [8 * (128 + 1024)]
+    for table, expected in zip(found, data.counts(sets), strict=True):
+        assert np.array_equal(table, expected)
 
 
 @check

@@ -140,6 +140,8 @@ def test_the_program_of_the_docs_runs(two_processes: Path) -> None:
 def test_what_several_processes_refuse(two_processes: Path) -> None:
     for process in "01":
         told = json.loads((two_processes / f"told-{process}.json").read_text())
+        # sums: two words of int64 for each of 4 x 4 entries; counts: 128 cells; and a mark each
+        assert told["programs"] == [[8 * (2 * 16 + 1)], [], [4 * (128 + 1)]]
         assert told["devices"] == 4 and told["proven"] is True
         assert told["repr"].startswith("Shards(n_samples=20011, 4 devices of 2 processes; asia:")
         assert "without subsampling" in told["subsample"]
