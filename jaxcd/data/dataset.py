@@ -365,7 +365,7 @@ class Dataset(Rows):
             >>> (bought[0].values == bought[1].values).all().item()
             True
         """
-        return Shards(self, mesh)
+        return Shards(self, self.discrete, self.people, mesh)
 
     # Counts and sums
     # ----------------------------------------------------------------------------------------------

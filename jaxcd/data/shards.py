@@ -13,7 +13,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, cast, final
 
 import jax
 import numpy as np
@@ -27,9 +27,6 @@ from jaxcd.ops.people import person_weights
 from jaxcd.ops.row_mesh import RowMesh
 from jaxcd.ops.sharded_counts import ShardedCodes
 
-if TYPE_CHECKING:
-    from jaxcd.data.dataset import Dataset
-
 __all__ = ["Shards"]
 
 _MOST_ROWS = 1 << 33  # so that no sum of whole numbers overflows, whatever the rows are
@@ -40,7 +37,9 @@ class Shards(Rows):
     """The rows of a data set over the devices of a mesh: what :meth:`jaxcd.Dataset.on` returns.
 
     Args:
-        local: the rows of this process.
+        local: the rows of this process, in memory.
+        discrete: the codes of their discrete columns, int32 (rows, columns).
+        people: which of them belong to one person, whole numbers from 0; or None.
         mesh: a one-dimensional ``jax.sharding.Mesh``.
 
     Raises:
@@ -48,8 +47,11 @@ class Shards(Rows):
             different domains, or more than 2^33 rows.
     """
 
-    def __init__(self, local: Dataset, mesh: Any) -> None:
+    def __init__(
+        self, local: Rows, discrete: NDArray[np.int32], people: NDArray[np.int64] | None, mesh: Any
+    ) -> None:
         self._local, self._mesh = local, RowMesh(mesh)
+        self._discrete, self._people = discrete, people
         self.domain, self.missing = local.domain, local.missing
         sizes = np.zeros(self._mesh.n_processes, dtype=np.int64)
         sizes[self._mesh.process] = local.n_samples
@@ -125,7 +127,11 @@ class Shards(Rows):
                 "data: rows of several processes have no common numbers, which a subsample needs; "
                 "use a decider without subsampling, or a release"
             )
-        return self._local.where(rows).on(self._mesh.mesh)
+        people = self._people
+        if people is not None:
+            people = np.unique(people[rows], return_inverse=True)[1].reshape(-1)
+        local = cast(Rows, self._local.where(rows))
+        return Shards(local, self._discrete[rows], people, self._mesh.mesh)
 
     @cached_property
     def _bounds(self) -> list[slice]:
@@ -136,13 +142,12 @@ class Shards(Rows):
 
     @cached_property
     def _codes(self) -> ShardedCodes:
-        local = self._local
-        weights = person_weights(local.people) if local.people is not None else None
+        weights = None if self._people is None else person_weights(self._people)
         return ShardedCodes(
             self._mesh,
-            [local.discrete[part] for part in self._bounds],
+            [self._discrete[part] for part in self._bounds],
             rows=self._most_of_a_shard,
-            cardinalities=[k for k in local.domain.cardinalities if k is not None],
+            cardinalities=[k for k in self.domain.cardinalities if k is not None],
             n_samples=self.n_samples,
             weights=None if weights is None else [weights[part] for part in self._bounds],
         )

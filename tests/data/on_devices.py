@@ -174,6 +174,11 @@ def people() -> None:
         one, many = (each.counts([(0, 1), (2,)], by_person=True) for each in (data, rows))
         assert all(np.array_equal(a, b) for a, b in zip(one, many, strict=True))
         assert many[1].sum() == PERSON_UNITS * data.n_people == PERSON_UNITS * rows.n_people
+        half, part = (each.where(who < 250) for each in (data, rows))
+        assert part.has_people and part.n_people == half.n_people
+        one, many = (each.counts([(0, 1)], by_person=True) for each in (half, part))
+        assert np.array_equal(one[0], many[0])
+    assert "n_samples" not in repr(data.on(mesh(2)))
     same_release(data, jaxcd.Marginals(), jaxcd.Budget(1.0, 1e-6, unit="person"))
 
 
