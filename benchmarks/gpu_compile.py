@@ -5,7 +5,8 @@
 Each op is compiled for a target that is described in text (compute capability 9.0, 132 cores), at
 n = 1,000,000 rows, and its program is read: kernels launched (library calls count as one each),
 loops whose number of steps the program does not know (each step of one is decided by a read of the
-host), conditionals (a read each), and bytes of arguments, results and scratch memory.  Launches of
+host), conditionals (a read each), bytes of arguments, results and scratch memory, and for rows over
+eight devices the bytes of each all-reduce.  Launches of
 the ops named below are held against limits; one above its limit, a dynamic loop or a host read in
 any op makes the run fail.
 

@@ -111,6 +111,11 @@ def main() -> None:
         "proven": secure.cost.proven,
         "subsample": refused(lambda: rows["tables"].where(np.ones(5, dtype=bool))),
         "occupied": refused(lambda: rows["tables"].occupied((0, 1))),
+        "site": refused(
+            lambda: jaxcd.federated.Site(
+                "a", rows["tables"], jaxcd.federated.Federation(("a", "b"), BUDGET)
+            )
+        ),
         # The last question: after it the processes do not agree on what comes next.
         "question": refused(lambda: rows["tables"].counts([(0, 1 + process)])),
     }

@@ -309,6 +309,12 @@ def what_is_not_sharded_is_refused() -> None:
             jaxcd.ci_test(rows, "a", "b", test=test, budget=jaxcd.NO_PRIVACY, key=jax.random.key(0))
     with pytest.raises(OptionError, match="is neither a Dataset nor a Release"):
         jaxcd.ges(rows, score=jaxcd.BIC(), budget=jaxcd.NO_PRIVACY)
+    for door in (
+        lambda: jaxcd.local.randomise(rows, jaxcd.local.KaryResponse(1.0)),
+        lambda: jaxcd.local.discretise_columns(rows, bins=2),
+    ):
+        with pytest.raises(OptionError, match="needs the rows themselves.*give a Dataset"):
+            door()
     two = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("a", "b"))
     for wrong, words in ((two, "a mesh of 2 axes"), ("cpu", "a str"), (None, "a NoneType")):
         with pytest.raises(OptionError, match=f"mesh: {words}.*make one with"):

@@ -146,4 +146,5 @@ def test_what_several_processes_refuse(two_processes: Path) -> None:
         assert told["repr"].startswith("Shards(n_samples=20011, 4 devices of 2 processes; asia:")
         assert "without subsampling" in told["subsample"]
         assert "max_parents" in told["occupied"]
+        assert "each of them would answer" in told["site"]
         assert "do not ask the same questions" in told["question"]
