@@ -4,8 +4,8 @@ Each device counts its own rows, by the ways of :mod:`jaxcd.ops.contingency`: sm
 masks, larger ones by scattering, all tables of two columns on a GPU by one product.  What the
 devices found, whatever it is of, goes into one vector of whole numbers and is added up by one
 all-reduce a call (:meth:`jaxcd.ops.row_mesh.RowMesh.total`).  Its length follows from the sets and
-the declared levels alone: padded to powers of two, so that programs are shared, it is at most eight
-times the number of cells that were asked for, whatever the number of rows.
+the declared levels alone, whatever the number of rows: numbers of cells and of tables are padded to
+powers of two, so that programs are shared, and a call adds up 128 cells at least.
 
 Rows that fill up a shard are in no mask and have the weight 0.
 """
