@@ -5,7 +5,8 @@
 Each op is compiled for a target that is described in text (compute capability 9.0, 132 cores), at
 n = 1,000,000 rows, and its program is read: kernels launched (library calls count as one each),
 loops whose number of steps the program does not know (each step of one is decided by a read of the
-host), conditionals (a read each), and bytes of arguments, results and scratch memory.  Launches of
+host), conditionals (a read each), bytes of arguments, results and scratch memory, and for rows over
+eight devices the bytes of each all-reduce.  Launches of
 the ops named below are held against limits; one above its limit, a dynamic loop or a host read in
 any op makes the run fail.
 
@@ -23,7 +24,7 @@ import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,10 @@ if _FOLDER is not None and __name__ == "__main__":
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
 
 from benchmarks import experiment as ex  # noqa: E402
+from benchmarks.shards import reduced_bytes  # noqa: E402
 from jaxcd.ops import (  # noqa: E402
     association,
     concordance,
@@ -63,6 +66,7 @@ from jaxcd.ops import (  # noqa: E402
     hsic,
     hsic_batch,
     ridge,
+    row_mesh,
     units,
 )
 
@@ -247,9 +251,21 @@ def ops(n: int) -> list[Op]:
     ]
 
 
-def measure(op: Op, device: Any) -> dict[str, Any]:
+def sharded_ops(n: int, devices: Sequence[Any]) -> list[Op]:
+    """What a question for all pairs runs on a mesh of devices, each with n rows."""
+    mesh = jax.sharding.Mesh(np.array(devices), ("rows",))
+    levels, n_words = 1 + sum(CARDINALITIES), contingency.words_of(n)
+    counted = row_mesh._program_of_each(contingency.level_products, mesh, 1, 0, ())
+    summed = row_mesh._program_of_total(mesh, 1, False)
+    k, words, products = len(devices), (levels, n_words), (levels, levels)
+    return [
+        Op(f"all pairs on each of {k} devices", counted, (((k, *words), "uint32"),), 5),
+        Op(f"their sum over {k} devices", summed, (((k, *products), "int32"),), 5),
+    ]
+
+
+def measure(op: Op, sharding: Any) -> dict[str, Any]:
     """Compiles one op and counts."""
-    sharding = jax.sharding.SingleDeviceSharding(device)
     with double_precision():
         arguments = [
             jax.ShapeDtypeStruct(shape, kind, sharding=sharding) for shape, kind in op.shapes
@@ -262,6 +278,7 @@ def measure(op: Op, device: Any) -> dict[str, Any]:
         "library_calls": counts.library_calls,
         "dynamic_loops": counts.dynamic_loops,
         "host_reads": counts.host_reads,
+        "all_reduced_bytes": reduced_bytes(compiled.as_text()),
         "argument_bytes": memory.argument_size_in_bytes,
         "output_bytes": memory.output_size_in_bytes,
         "scratch_bytes": memory.temp_size_in_bytes,
@@ -275,10 +292,19 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
     """One row an op."""
     from jax.experimental import topologies
 
-    topology = topologies.get_topology_desc("h200", "cuda", target_config=TARGET, topology="1x1x1")
+    one, several = (
+        topologies.get_topology_desc(
+            "h200", "cuda", target_config=TARGET, topology=f"1x1x{n_devices}"
+        ).devices
+        for n_devices in (1, 8)
+    )
     record.write(target="NVIDIA H200, compiled for without the device", n_samples=chosen.rows)
     for op in ops(chosen.rows):
-        yield (op.name,), measure, op, topology.devices[0]
+        yield (op.name,), measure, op, jax.sharding.SingleDeviceSharding(one[0])
+    rows = jax.sharding.Mesh(np.array(several), ("rows",))
+    over_rows = jax.sharding.NamedSharding(rows, jax.sharding.PartitionSpec("rows"))
+    for op in sharded_ops(chosen.rows, several):
+        yield (op.name,), measure, op, over_rows
 
 
 def finish(record: ex.Record, chosen: Namespace, console: Any) -> dict[str, Any]:
@@ -294,6 +320,7 @@ COLUMNS = ex.columns_of(
     "op; launches:d",
     ex.Column("limit", lambda row: row.limit, "d", none="-"),
     "library calls=library_calls:d; dynamic loops=dynamic_loops:d; host reads=host_reads:d",
+    ex.Column("sent B", lambda row: sum(row.all_reduced_bytes or ()), "d"),
     ex.Column("in MB", lambda row: row.argument_bytes / 1e6, ".0f"),
     ex.Column("scratch MB", lambda row: row.scratch_bytes / 1e6, ".0f"),
 )

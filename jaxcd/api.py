@@ -432,7 +432,12 @@ def ci_test(
     place = {name: i for i, name in enumerate(session.names)}
     query = Query.of(place[x], place[y], [place[name] for name in given])
     accountant = open_account(
-        budget, noise, ledger=ledger, parts=(test,), analysis="ci_test", n_samples=session.n_samples
+        budget,
+        session.noise(noise),
+        ledger=ledger,
+        parts=(test,),
+        analysis="ci_test",
+        n_samples=session.n_samples,
     )
     if isinstance(budget, Budget):
         session.sensitivity()  # refuses before anything is charged

@@ -82,6 +82,7 @@ def test_links_and_paths_exist() -> None:
             "missing",
             "people",
             "engines",
+            "shards",
             "robustness",
             "interventions",
             "run_time",

@@ -9,7 +9,7 @@ mechanism fails about never.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,16 @@ from scipy import special, stats
 import jaxcd
 from jaxcd.audit.findings import Checks, Finding
 from jaxcd.audit.replaying import Drawing, Tapping
-from jaxcd.privacy import Accountant, Ledger, SecureNoise, gaussian, laplace, select_max
+from jaxcd.privacy import (
+    Accountant,
+    Ledger,
+    NoiseSampler,
+    OneDraw,
+    SecureNoise,
+    gaussian,
+    laplace,
+    select_max,
+)
 from jaxcd.privacy.propose_test_release import propose_test_release, stable_release
 
 __all__ = ["LAWS", "SURE", "bounds_of_share", "epsilon_at_delta", "fits"]
@@ -127,6 +136,37 @@ def _fresh_noise(quick: bool) -> Iterator[Finding]:
         fresh,
         "the same noise is drawn twice: the difference of two answers is exact",
     )
+
+
+def _one_draw(quick: bool) -> Iterator[Finding]:
+    """Several processes that ask alike get the first one's noise, whatever they draw themselves."""
+    first_words: list[np.ndarray] = []
+
+    def first(words: np.ndarray) -> np.ndarray:
+        first_words.append(words)
+        return words
+
+    samplers = [
+        OneDraw(SecureNoise(), tell).start() for tell in (first, lambda _: first_words.pop(0))
+    ]
+    draws: dict[str, Callable[[NoiseSampler], Any]] = {
+        "Laplace": lambda noise: noise.discrete_laplace(1e6, 8, index=0),
+        "Gaussian": lambda noise: noise.discrete_gaussian(1e6, 8, index=0),
+        "rounded Gaussian": lambda noise: noise.rounded_gaussian(1e6, 8, index=0),
+        "shares": lambda noise: noise.polya(1e3, 2, 8, index=0),
+        "geometric": lambda noise: noise.geometric(1e6, 8, index=0),
+        "subset": lambda noise: noise.subset(60, 30, index=0),
+        "gumbel": lambda noise: noise.gumbel_max(np.zeros(1 << 16, np.int64), 1.0, index=0),
+    }
+    for name, draw in draws.items():
+        own, told = (draw(sampler) for sampler in samplers)
+        first_words.clear()  # what a planted bug has left
+        yield _yes(
+            "law",
+            f"one draw of several processes: {name}",
+            bool(np.array_equal(own, told)),
+            "each process draws for itself: two answers for the price of one",
+        )
 
 
 def _uniform_subsets(quick: bool) -> Iterator[Finding]:
@@ -299,6 +339,7 @@ LAWS: Checks = {
     "laws: secure noise": _secure_noise,
     "laws: rounded Gaussian": _rounded_gaussian,
     "laws: noise is drawn anew": _fresh_noise,
+    "laws: one draw of several processes": _one_draw,
     "laws: subsets": _uniform_subsets,
     "laws: failure probabilities": _stability,
     "telling apart: Laplace and exponential mechanism": _mechanisms,

@@ -327,6 +327,20 @@ BUGS: tuple[Bug, ...] = (
         "laws: noise is drawn anew",
     ),
     Bug(
+        "own-noise",
+        "privacy.one_draw:_OneSampler.discrete_gaussian",
+        "self._tell(self._sampler.discrete_gaussian(sigma, size, index=index))",
+        "self._sampler.discrete_gaussian(sigma, size, index=index)",
+        "laws: one draw of several processes",
+    ),
+    Bug(
+        "own-subset",
+        "privacy.one_draw:_OneSampler.subset",
+        "self._tell(chosen) > 0",
+        "chosen > 0",
+        "laws: one draw of several processes",
+    ),
+    Bug(
         "stability-threshold",
         "privacy.propose_test_release:propose_test_release",
         "1 + stability_threshold(epsilon, delta / 2)",

@@ -8,6 +8,7 @@ from jaxcd.data.domain import Binned, Categorical, Domain, Numeric, Ordinal
 from jaxcd.data.missing import Missing
 from jaxcd.data.networks import BayesianNetwork
 from jaxcd.data.readers import read_csv
+from jaxcd.data.shards import Shards
 from jaxcd.data.table import Table
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Missing",
     "Numeric",
     "Ordinal",
+    "Shards",
     "Table",
     "networks",
     "read_csv",

@@ -15,6 +15,7 @@ from jaxcd.data.columns import RawColumn, encode, infer_columns, is_missing
 from jaxcd.data.domain import Domain, Numeric, describe, observed_domain
 from jaxcd.data.missing import Missing
 from jaxcd.data.rows import Block, Codes, Columns, Rows, by_kind, discrete_places
+from jaxcd.data.shards import Shards
 from jaxcd.errors import DataError, DomainError
 from jaxcd.ops.people import person_weights, weighted_sets
 
@@ -313,6 +314,58 @@ class Dataset(Rows):
         part = self.select(wanted).where(known)
         domain = observed_domain(self.domain.select(wanted), [True] * len(wanted))
         return Dataset(domain, part.discrete, part.numeric, None, part.people)
+
+    def on(self, mesh: Any) -> Shards:
+        """The rows over the devices of a mesh, and over the processes that these belong to.
+
+        It goes wherever ``data`` goes, as far as counts and sums over rows suffice, and gives what
+        this data set gives, to the last bit, for any number of devices and rows:
+        :func:`jaxcd.release`, :func:`jaxcd.discover`, :func:`jaxcd.recommend`, :func:`jaxcd.pc`,
+        :func:`jaxcd.fci` and :func:`jaxcd.tree_pc` with tests that count.  Counts are made by the
+        devices, each of its own rows; a question costs one all-reduce of as many numbers as its
+        tables have cells.  What needs the rows themselves (HSIC, RCIT, Spearman, scores of a search
+        without privacy) is refused: give it the data set itself, or buy :class:`jaxcd.Features` or
+        :class:`jaxcd.SecondMoments` and search that.
+
+        *Several processes* (``jax.distributed``): each gives its own rows, and the mesh is of
+        ``jax.devices()``, those of all.  Every process then runs the same lines with the same
+        options and keys, and gets the same result.  How many rows each has is public, and must not
+        depend on what they say: a replaced row stays where it is.
+
+        Args:
+            mesh: a one-dimensional ``jax.sharding.Mesh``, such as
+                ``jax.make_mesh((jax.device_count(),), ("rows",))``.
+
+        Returns:
+            :class:`jaxcd.data.Shards`.
+
+        Guarantee:
+            That of the same run on one device.  Shapes and pads follow from the numbers of rows and
+            the declared levels.  On several processes the noise of the first is the noise of the
+            run (:class:`jaxcd.privacy.OneDraw`): all return the same numbers, and any of them may
+            be published.  ``ledger=`` is given to the first process alone, which charges it; the
+            others would charge the same events again.
+
+        Raises:
+            OptionError: it is no such mesh, or the processes have different domains.
+
+        Example:
+            >>> import jax, jaxcd
+            >>> data = jaxcd.networks.load("asia").sample(10_000, key=jax.random.key(0))
+            >>> mesh = jax.make_mesh((jax.device_count(),), ("rows",))
+            >>> bought = [
+            ...     jaxcd.release(
+            ...         rows,
+            ...         jaxcd.Histogram(),
+            ...         budget=jaxcd.Budget(1.0),
+            ...         noise=jaxcd.SimulatedNoise(jax.random.key(1)),
+            ...     )
+            ...     for rows in (data, data.on(mesh))
+            ... ]
+            >>> (bought[0].values == bought[1].values).all().item()
+            True
+        """
+        return Shards(self, self.discrete, self.people, mesh)
 
     # Counts and sums
     # ----------------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ Told = Callable[[int, int], None]
 
 _ROWS_OF_A_BLOCK = 1 << 16
 _COUNTED_TOGETHER = 1 << 24  # cells of the tables that one scan of files counts
+_DIFFERENT = (("a", "A"), ("e", "\u00e9"), ("\u00e9", "e\u0301"), ("a", "a "), ("a", "\uff41"))
+"""Texts that a collation may take for one: case, accents, spelling of accents, spaces, width."""
 
 
 class Engine(abc.ABC):
@@ -117,6 +119,7 @@ class LazyEngine(Engine):
             check_type(name, self._types[name], domain[name])
         self._domain = domain
         self._codes: dict[str, Any] = {}
+        self._told_apart = False  # whether collations were found to tell texts apart
 
     def _code(self, name: str) -> Any:
         if name not in self._codes:
@@ -134,9 +137,52 @@ class LazyEngine(Engine):
             self._codes[name] = code_of(name, self._types[name], column, distinct)
         return self._codes[name]
 
+    def _check_collations(self) -> None:
+        """Refuses columns whose collation takes two texts for one: a level would count the rows of
+        others.
+
+        What is compared are constants of the columns' types, so that the answer follows from the
+        columns' and the session's collation, and not from a row.
+
+        Raises:
+            DataError: there is one.
+        """
+        import narwhals as nw
+
+        texts = [
+            name
+            for name in self._domain.names
+            if self._domain[name].is_discrete
+            and self._types[name] in (nw.String, nw.Categorical, nw.Enum)
+        ]
+        if self._told_apart or not texts:
+            return
+        probes = []
+        for j, name in enumerate(texts):
+            cells = nw.col(name).cast(nw.String)
+            for i, (one, other) in enumerate(_DIFFERENT):
+                always = cells.is_null() | ~cells.is_null()
+                cell = nw.when(always).then(nw.lit(one)).otherwise(cells)
+                probes += [
+                    (cell == other).alias(f"equal_{j}_{i}"),
+                    cell.is_in([other]).alias(f"in_{j}_{i}"),
+                ]
+        found = _without_rows(
+            self.name, lambda: _collected(self._frame.head(1).select(*probes)).to_pylist()
+        )
+        for each in (each for row in found for each, same in row.items() if same):
+            _, j, i = each.split("_")
+            raise DataError(
+                f"column {texts[int(j)]!r} has a collation that takes {_DIFFERENT[int(i)][0]!r} "
+                f"and {_DIFFERENT[int(i)][1]!r} for one text; give it a binary collation (a column "
+                "'... COLLATE C', and no default collation of the session)"
+            )
+        self._told_apart = True
+
     def count(
         self, covers: Sequence[Columns], shapes: Sequence[tuple[int, ...]], told: Told
     ) -> list[NDArray[np.int64]]:
+        self._check_collations()
         tables = []
         for done, (cover, shape) in enumerate(zip(covers, shapes, strict=True)):
             told(done, len(covers))

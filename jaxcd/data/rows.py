@@ -25,15 +25,12 @@ from numpy.typing import NDArray
 
 from jaxcd.data.domain import Domain
 from jaxcd.data.missing import Missing
-from jaxcd.errors import DataError, DomainError
+from jaxcd.errors import DataError, DomainError, OptionError
 from jaxcd.ops import contingency
 
 __all__ = ["Block", "Codes", "Columns", "Counted", "Rows"]
 
 Columns: TypeAlias = tuple[int, ...]
-
-_LEAST_MASKS = 64
-_FEW_ROWS = 1 << 20
 
 
 class Counted(abc.ABC):
@@ -66,7 +63,15 @@ class Counted(abc.ABC):
         Returns:
             int32 (n_queries, K, A, B), zero where padded; the last column of the conditioning set
             is the fastest.
+
+        Raises:
+            OptionError: there are 2^31 rows or more.
         """
+        if self.n_samples >= 1 << 31:
+            raise OptionError(
+                "data: a test counts in 32 bits, which 2**31 rows overflow; buy a release and "
+                "search that"
+            )
         tables = np.zeros((len(variables), *shape), dtype=np.int32)
         sets = [(*map(int, given), int(x), int(y)) for x, y, *given in variables]
         for table, counts in zip(tables, self.counts(sets), strict=True):
@@ -106,11 +111,9 @@ class Codes(Counted):
     @cached_property
     def _masks(self) -> contingency.LevelMasks:
         masks = contingency.pack_levels(self._codes, self._cardinalities)
-        if self.n_samples > _FEW_ROWS:
+        spare = contingency.spare_masks(masks.words.shape[0], self.n_samples)
+        if spare == 0:
             return masks
-        # Padded to so many masks, and their doubles, data sets of one length share compiled code.
-        n_masks = masks.words.shape[0]
-        spare = max(_LEAST_MASKS, 1 << (n_masks - 1).bit_length()) - n_masks
         return replace(masks, words=jnp.pad(masks.words, ((0, spare), (0, 0))))
 
     def counts(self, sets: Sequence[Columns]) -> list[NDArray[np.int64]]:
@@ -233,7 +236,20 @@ class Rows(Counted):
 
     @abc.abstractmethod
     def blocks(self, names: Sequence[str], *, by_person: bool = False) -> Iterator[Block]:
-        """All rows, in blocks that fit in memory, with the cells of the named columns."""
+        """All rows of this process, in blocks that fit in memory, with the cells of the named
+        columns.
+        """
+
+    @property
+    def tell(self) -> Callable[[NDArray[np.int64]], NDArray[np.int64]] | None:
+        """Where several processes hold the rows, a function that gives the whole numbers of the
+        first to all, and that they call together; None where one process holds them.
+        """
+        return None
+
+    def _of_all(self, total: Any, names: Sequence[str]) -> Any:
+        """The sum over processes of what the rows of each add up to."""
+        return total
 
     @final
     def sums(
@@ -243,7 +259,7 @@ class Rows(Counted):
 
         Args:
             names: the columns that the function reads.
-            function: of a block: the sum over its rows, times their weights, as int64 or a
+            function: of a block: the sum over its rows, times their weights, as an int64 array or a
                 :class:`jaxcd.ops.tilted_moments.ExactSum`.  What it makes of a row must follow
                 from that row alone, to the last bit: no product of matrices before rounding.
             by_person: give blocks the weights of people.
@@ -260,7 +276,7 @@ class Rows(Counted):
             total = part if total is None else total + part
         if total is None:
             raise DataError("data: there are no rows; declare and give at least 2")
-        return total
+        return self._of_all(total, names)
 
 
 def discrete_places(domain: Domain, sets: Sequence[Columns]) -> list[Columns]:

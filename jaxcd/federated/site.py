@@ -74,6 +74,11 @@ class Site:
                 f"data: site {name!r} has a {type(data).__name__}, not a Dataset; read it with "
                 "jaxcd.read_csv(path, domain=...)"
             )
+        if data.tell is not None:
+            raise OptionError(
+                f"data: site {name!r} has rows of several processes, and each of them would "
+                "answer; read the rows in one process"
+            )
         self.name = name
         self._federation, self._ledger, self._noise = federation, ledger, noise
         self._door = Door(data, federation.budget)

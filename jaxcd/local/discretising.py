@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxcd.checks import check_count, is_whole
+from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset, Domain, Numeric, Ordinal
 from jaxcd.data.domain import Column
 from jaxcd.errors import DataError, DomainError, OptionError, PrivacyError
@@ -126,6 +127,7 @@ def discretise_columns(data: Dataset, *, bins: int | Mapping[str, int]) -> Datas
         >>> jaxcd.local.discretise_columns(data, bins=2).codes.tolist()
         [[0, 1], [1, 0]]
     """
+    data = require_data(data, "discretising columns", cure="give a Dataset: rows in memory")
     if not data.domain.declared:
         raise PrivacyError(
             "data: its domain was taken from the data, which voids local privacy; declare the "

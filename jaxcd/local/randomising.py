@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 
+from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset, Domain
 from jaxcd.errors import OptionError
 from jaxcd.local.base import LocalGuarantee, LocalMechanism
@@ -79,6 +80,7 @@ def charged_randomise(
     charged (all columns are constant).
     """
     check_mechanism(mechanism)
+    data = require_data(data, "randomising records", cure="give a Dataset: rows in memory")
     cardinalities = mechanism.check(data.domain)
     uniforms = Uniforms(noise)
     guarantee = mechanism.guarantee(data.domain)

@@ -29,28 +29,42 @@ import jax.numpy as jnp
 import numpy as np
 
 __all__ = [
+    "BLOCK",
+    "BUFFER",
+    "LARGE",
+    "WORD",
     "LevelMasks",
+    "byte_columns",
     "cell_counts",
+    "count_blocks",
     "count_sets",
     "count_tables",
+    "level_offsets",
     "level_products",
+    "level_words",
     "pack_levels",
+    "padded_depth",
     "scatter_counts",
+    "spare_masks",
+    "strides_of",
     "tables_of_products",
+    "words_of",
 ]
 
-_WORD = 32
+WORD = 32
 # Words are padded to a multiple of this, so that data sets of nearly equal length share compiled
 # code and the adder's eight lanes stay aligned.
 _WORD_MULTIPLE = 128
 _LANES = 8
 # One compiled routine a depth: the index buffer has a fixed length and the number of blocks in use
 # is a run-time argument.
-_BUFFER = 8192
-_BLOCK = {"cpu": 128}
+BUFFER = 8192
+BLOCK = {"cpu": 128}
 _DEPTHS = (2, 3, 4, 5, 6, 8, 12, 16, 24, 32)
+_LEAST_MASKS = 64
+_FEW_ROWS = 1 << 20
 # Tables with more cells are counted by scattering; their sizes are rounded up to a power of 8.
-_LARGE = 256
+LARGE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +96,8 @@ class LevelMasks:
 
     @cached_property
     def columns(self) -> jax.Array:
-        """The codes on the device, (n_columns, 32 n_words), zero beyond the last row; bytes where
-        the levels fit.
-        """
-        kind = np.uint8 if self.cardinalities.max(initial=0) <= 256 else np.int32
-        columns = np.zeros((self.codes.shape[1], _WORD * self.words.shape[1]), dtype=kind)
-        columns[:, : self.n_samples] = self.codes.T
-        return jnp.asarray(columns)
+        """The codes on the device, (n_columns, 32 n_words): :func:`byte_columns`."""
+        return jnp.asarray(byte_columns(self.codes, self.cardinalities, self.words.shape[1]))
 
 
 def pack_levels(codes: np.ndarray, cardinalities: Sequence[int]) -> LevelMasks:
@@ -97,18 +106,59 @@ def pack_levels(codes: np.ndarray, cardinalities: Sequence[int]) -> LevelMasks:
     Args:
         codes: integers (n, d), 0 <= codes[:, v] < cardinalities[v].
     """
-    n_samples, n_columns = codes.shape
     cards = np.asarray(cardinalities, dtype=np.int32)
-    offsets = np.concatenate([[1], 1 + np.cumsum(cards)[:-1]]).astype(np.int32)
-    n_words = -(-max(n_samples, 1) // _WORD)
-    n_words = -(-n_words // _WORD_MULTIPLE) * _WORD_MULTIPLE
+    words = level_words(codes, cardinalities, n_words=words_of(codes.shape[0]))
+    return LevelMasks(jnp.asarray(words), level_offsets(cards), cards, codes)
+
+
+def words_of(n_samples: int) -> int:
+    """The number of words of a mask of so many rows, a multiple of 128."""
+    n_words = -(-max(n_samples, 1) // WORD)
+    return -(-n_words // _WORD_MULTIPLE) * _WORD_MULTIPLE
+
+
+def level_offsets(cardinalities: np.ndarray) -> np.ndarray:
+    """The mask of the first level of each column, int32 (n_columns,)."""
+    return np.concatenate([[1], 1 + np.cumsum(cardinalities)[:-1]]).astype(np.int32)
+
+
+def spare_masks(n_masks: int, n_samples: int) -> int:
+    """How many masks of no row to add, so that data sets of one length share compiled code; none
+    where there are many rows.
+    """
+    if n_samples > _FEW_ROWS:
+        return 0
+    return max(_LEAST_MASKS, 1 << (n_masks - 1).bit_length()) - n_masks
+
+
+def level_words(codes: np.ndarray, cardinalities: Sequence[int], *, n_words: int) -> np.ndarray:
+    """The masks of :class:`LevelMasks`, uint32 (1 + sum of cardinalities, n_words).
+
+    Args:
+        codes: integers (n, d), n at most 32 n_words.
+        cardinalities: of the columns.
+        n_words: at least :func:`words_of` (n).
+    """
+    n_samples, n_columns = codes.shape
+    offsets = level_offsets(np.asarray(cardinalities))
     n_bytes = -(-n_samples // 8)
-    packed = np.zeros((1 + int(cards.sum()), n_words * 4), dtype=np.uint8)
+    packed = np.zeros((1 + sum(cardinalities), n_words * 4), dtype=np.uint8)
     packed[0, :n_bytes] = np.packbits(np.ones(n_samples, dtype=bool))
     for v in range(n_columns):
-        member = codes[:, v] == np.arange(cards[v], dtype=codes.dtype)[:, None]
-        packed[offsets[v] : offsets[v] + cards[v], :n_bytes] = np.packbits(member, axis=1)
-    return LevelMasks(jnp.asarray(packed.view(np.uint32)), offsets, cards, codes)
+        member = codes[:, v] == np.arange(cardinalities[v], dtype=codes.dtype)[:, None]
+        packed[offsets[v] : offsets[v] + cardinalities[v], :n_bytes] = np.packbits(member, axis=1)
+    words: np.ndarray = packed.view(np.uint32)
+    return words
+
+
+def byte_columns(codes: np.ndarray, cardinalities: np.ndarray, n_words: int) -> np.ndarray:
+    """The codes by column, (n_columns, 32 n_words), zero beyond the last row; bytes where the
+    levels fit.
+    """
+    kind = np.uint8 if cardinalities.max(initial=0) <= 256 else np.int32
+    columns = np.zeros((codes.shape[1], WORD * n_words), dtype=kind)
+    columns[:, : len(codes)] = codes.T
+    return columns
 
 
 def _add(a: jax.Array, b: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -138,7 +188,10 @@ def _ones(words: list[jax.Array]) -> jax.Array:
 
 
 @partial(jax.jit, static_argnames="block")
-def _count_blocks(words: jax.Array, index: jax.Array, n_blocks: jax.Array, block: int) -> jax.Array:
+def count_blocks(words: jax.Array, index: jax.Array, n_blocks: jax.Array, block: int) -> jax.Array:
+    """The ones in the intersections of masks: uint32 (m, n_words), int32 (n_cells, depth) -> int32
+    (n_cells,), of which ``n_blocks`` blocks are counted; n_words is a multiple of 128.
+    """
     lanes = words.reshape(words.shape[0], _LANES, -1)
     depth = index.shape[1]
 
@@ -169,15 +222,14 @@ def cell_counts(words: jax.Array, index: np.ndarray) -> np.ndarray:
         shape of ``words``.
     """
     n_cells, depth = index.shape
-    padded_depth = _padded_depth(depth)
-    block = _BLOCK.get(jax.default_backend(), _BUFFER)
+    block = BLOCK.get(jax.default_backend(), BUFFER)
     parts = []
-    for start in range(0, n_cells, _BUFFER):
-        chunk = index[start : start + _BUFFER]
-        buffer = np.zeros((_BUFFER, padded_depth), dtype=np.int32)
+    for start in range(0, n_cells, BUFFER):
+        chunk = index[start : start + BUFFER]
+        buffer = np.zeros((BUFFER, padded_depth(depth)), dtype=np.int32)
         buffer[: len(chunk), :depth] = chunk
         parts.append(
-            (_count_blocks(words, buffer, np.int32(-(-len(chunk) // block)), block), len(chunk))
+            (count_blocks(words, buffer, np.int32(-(-len(chunk) // block)), block), len(chunk))
         )
     if not parts:
         return np.zeros(0, dtype=np.int64)
@@ -195,7 +247,7 @@ def level_products(words: jax.Array) -> jax.Array:
     all tables of two columns.
     """
     blocks = words.reshape(words.shape[0], _WORD_MULTIPLE, -1)
-    bits = (blocks[..., None] >> jnp.arange(_WORD, dtype=jnp.uint32)) & 1
+    bits = (blocks[..., None] >> jnp.arange(WORD, dtype=jnp.uint32)) & 1
     ones = bits.astype(jnp.int8).reshape(*blocks.shape[:2], -1)
     several = jax.lax.dot_general(
         ones, ones, (((2,), (2,)), ((1,), (1,))), preferred_element_type=jnp.int32
@@ -237,7 +289,13 @@ def _scatter(
     return jnp.zeros(size, jnp.int32).at[cell].add(1, mode="drop")
 
 
-def _padded_depth(depth: int) -> int:
+def strides_of(cardinalities: np.ndarray) -> np.ndarray:
+    """What a level of each column adds to the number of a cell, the last column fastest."""
+    return np.append(np.cumprod(cardinalities[:0:-1], dtype=np.int64)[::-1], 1)
+
+
+def padded_depth(depth: int) -> int:
+    """The number of columns, at least two, that programs are compiled for."""
     return next((d for d in _DEPTHS if d >= depth), depth)
 
 
@@ -257,9 +315,9 @@ def _scattered(masks: LevelMasks, variables: np.ndarray) -> tuple[jax.Array, int
     depth = len(variables)
     cards = masks.cardinalities[variables].astype(np.int64)
     n_cells = int(cards.prod())
-    chosen, strides = np.zeros((2, _padded_depth(depth)), dtype=np.int32)
+    chosen, strides = np.zeros((2, padded_depth(depth)), dtype=np.int32)
     chosen[:depth] = variables
-    strides[:depth] = np.append(np.cumprod(cards[:0:-1])[::-1], 1)
+    strides[:depth] = strides_of(cards)
     size = 8 ** -(-(n_cells - 1).bit_length() // 3)
     return _scatter(masks.columns, chosen, strides, np.int32(masks.n_samples), size), n_cells
 
@@ -286,7 +344,7 @@ def count_tables(
         return np.asarray(pairs)[:, None]
     n_cells = cards.prod(axis=1)
     tables = np.zeros((len(variables), *shape), dtype=np.int32)
-    large = n_cells > _LARGE
+    large = n_cells > LARGE
     for query in np.flatnonzero(large):
         x, y, *given = variables[query]
         n_rows, n_columns = cards[query, :2]
@@ -331,7 +389,7 @@ def count_sets(masks: LevelMasks, sets: np.ndarray) -> np.ndarray:
     """
     cards = tuple(int(k) for k in masks.cardinalities[sets[0]])
     n_cells = int(np.prod(cards, dtype=np.int64))
-    if n_cells > _LARGE:
+    if n_cells > LARGE:
         # Dispatched together, read once.
         several = jax.device_get([_scattered(masks, columns)[0] for columns in sets])
         return (

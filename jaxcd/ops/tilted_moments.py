@@ -42,6 +42,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import jax
 import numpy as np
 
 from jaxcd.ops.people import RECORD
@@ -148,11 +149,18 @@ def conversion_error(n_samples: int, bound: float) -> float:
 
 class ExactSum:
     """A sum of arrays of whole numbers of size below 2^53, exact however many they are: two int64
-    words an entry.
+    words an entry, which are its leaves as a tree of arrays.
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._high, self._low = np.zeros((2, *shape), dtype=np.int64)
+
+    @classmethod
+    def of_words(cls, high: np.ndarray, low: np.ndarray) -> ExactSum:
+        """high 2^32 + low, or the sum of several such: words of sums may be added up."""
+        total = cls(())
+        total._high, total._low = high, low
+        return total
 
     def add(self, part: np.ndarray) -> None:
         """part: float64 of whole numbers, (shape)."""
@@ -191,6 +199,13 @@ class ExactSum:
         """The sum in float64: rounded once."""
         carried = self._high + (self._low >> 32)
         return carried.astype(np.float64) * 2.0**32 + (self._low & 0xFFFFFFFF).astype(np.float64)
+
+
+jax.tree_util.register_pytree_node(
+    ExactSum,
+    lambda total: ((total._high, total._low), None),
+    lambda _, words: ExactSum.of_words(*words),
+)
 
 
 def pack(moments: np.ndarray) -> np.ndarray:

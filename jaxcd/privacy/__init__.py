@@ -62,6 +62,7 @@ from .mechanisms import (
     select_max,
 )
 from .noise import NoiseSampler, NoiseSource, SecureNoise, SimulatedNoise
+from .one_draw import OneDraw
 from .registry import REGISTRY, Entry, Role, unregistered
 from .rounding import split
 from .sensitive import Sensitive
@@ -92,6 +93,7 @@ __all__ = [
     "NoPrivacy",
     "NoiseSampler",
     "NoiseSource",
+    "OneDraw",
     "PrivacyCost",
     "PrivacyEvent",
     "PrivacyFilter",

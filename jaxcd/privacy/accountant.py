@@ -133,8 +133,10 @@ class Accountant:
     ) -> None:
         source = SecureNoise() if noise is None else noise
         self._ledger: Any = ledger
-        self._source = source
-        self._noise = source.start() if isinstance(source, NoiseSource) else source
+        if isinstance(source, NoiseSource):
+            self._sources, self._noise = source.rests_on, source.start()
+        else:
+            self._sources, self._noise = (source,), source
         self._claims = unregistered(*parts)
         self._purchases: list[Purchase] = []
 
@@ -177,7 +179,8 @@ class Accountant:
         purchases are the run's.
         """
         stage = Accountant(self._ledger.part(epsilon=epsilon, rho=rho), self._noise)
-        stage._source, stage._claims, stage._purchases = self._source, self._claims, self._purchases
+        stage._sources, stage._claims = self._sources, self._claims
+        stage._purchases = self._purchases
         return stage
 
     @property
@@ -189,7 +192,7 @@ class Accountant:
             return cost
         if not self._noise.secure:
             return dataclasses.replace(cost, proven=False, reason=SIMULATED)
-        claims = tuple(sorted({*self._claims, *unregistered(self._source)}))
+        claims = tuple(sorted({*self._claims, *unregistered(*self._sources)}))
         if claims:
             return dataclasses.replace(
                 cost, proven=False, reason=f"the claims of {', '.join(claims)} are their authors'"
@@ -507,7 +510,7 @@ def _new_account(
 
     def notes() -> Mapping[str, Any]:
         claims = (
-            [*accountant._claims, *unregistered(accountant._source)]
+            [*accountant._claims, *unregistered(*accountant._sources)]
             if accountant.noise.secure
             else []
         )

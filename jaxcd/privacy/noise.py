@@ -149,6 +149,11 @@ class NoiseSource(ABC):
     def secure(self) -> bool:
         """Whether the draws are unpredictable; only then may a result be released."""
 
+    @property
+    def rests_on(self) -> tuple[object, ...]:
+        """The objects whose claims its own rests on, itself among them."""
+        return (self,)
+
     @abstractmethod
     def start(self) -> NoiseSampler:
         """Return a fresh sampler, the state of one run."""

@@ -193,6 +193,12 @@ REGISTRY: tuple[Entry, ...] = (
         ("noise-zero",),
     ),
     Entry(
+        "jaxcd.privacy.one_draw:OneDraw",
+        Role.NOISE,
+        ("attacks/test_audit.py", "privacy/test_one_draw.py", "data/test_shards.py"),
+        ("own-noise", "own-subset"),
+    ),
+    Entry(
         "jaxcd.pairwise.anm_scores:HSICScore",
         Role.PAIR,
         ("attacks/test_anm_sensitivity.py", "attacks/test_audit.py"),

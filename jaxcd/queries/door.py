@@ -23,7 +23,18 @@ from jaxcd.data import Dataset, Domain, Missing
 from jaxcd.data.rows import Block, Columns, Rows
 from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.ops.people import PERSON_UNITS
-from jaxcd.privacy import NO_PRIVACY, Accountant, Budget, NoPrivacy, Relation, Sensitive, Unit
+from jaxcd.privacy import (
+    NO_PRIVACY,
+    Accountant,
+    Budget,
+    NoiseSource,
+    NoPrivacy,
+    OneDraw,
+    Relation,
+    SecureNoise,
+    Sensitive,
+    Unit,
+)
 from jaxcd.privacy.accountant import BY_PERSON_ONLY
 
 __all__ = ["Door", "public_count"]
@@ -170,6 +181,16 @@ class Door:
     def units(self) -> int:
         """What a row counts: 1, or 2^20 where the rows of a person share that (public)."""
         return PERSON_UNITS if self.by_person else 1
+
+    def noise(self, source: NoiseSource | None) -> NoiseSource | None:
+        """The noise of a run on these rows: where several processes hold them, that of the first
+        (:class:`jaxcd.privacy.OneDraw`).
+
+        Args:
+            source: the run's own; None for secure noise.
+        """
+        tell = None if self._data is None else self._data.tell
+        return source if tell is None else OneDraw(source or SecureNoise(), tell)
 
     def codes(self) -> Sensitive:
         """Codes of the discrete columns, in the domain's order: int32 (n_samples, their number)."""

@@ -17,7 +17,7 @@ from jaxcd.citests import (
 )
 from jaxcd.data import Domain
 from jaxcd.errors import DomainError, OptionError, PrivacyError, SensitivityError
-from jaxcd.privacy import Accountant, Sensitive
+from jaxcd.privacy import Accountant, NoiseSource, Sensitive
 from jaxcd.queries.door import Door
 from jaxcd.queries.queue import Queue
 
@@ -108,6 +108,10 @@ class Session:
         return (
             self._opened[1] if self._opened is not None else Queue(self._prepared, alpha=self.alpha)
         )
+
+    def noise(self, source: NoiseSource | None) -> NoiseSource | None:
+        """The noise of a run on these rows (:meth:`jaxcd.queries.Door.noise`)."""
+        return self._door.noise(source)
 
     @property
     def domain(self) -> Domain | None:

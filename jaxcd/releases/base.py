@@ -207,7 +207,7 @@ class ReleaseKind(abc.ABC):
             )
         accountant = open_account(
             budget,
-            noise,
+            door.noise(noise),
             ledger=ledger,
             parts=(self,),
             pure=self.is_pure,

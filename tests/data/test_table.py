@@ -241,6 +241,43 @@ def table(frame: Any = None, **changed: Any) -> jaxcd.Table:
     return jaxcd.Table((FRAME if frame is None else frame).lazy(), **options)
 
 
+@pytest.mark.parametrize(
+    ("collation", "session", "pair"),
+    [
+        ("nocase", "", "'a' and 'A'"),
+        ("noaccent", "", "'e' and 'é'"),
+        ("nfc", "", "'é' and"),
+        ("", "nocase", "'a' and 'A'"),
+        ("", "", None),
+        ("c", "", None),
+    ],
+)
+@pytest.mark.parametrize("kind", ["duckdb", "ibis"])
+def test_a_collation_that_takes_two_texts_for_one_is_refused(
+    kind: str, collation: str, session: str, pair: str | None
+) -> None:
+    connection = duckdb.connect()
+    of = f"collate {collation}" if collation else ""
+    connection.execute(f"create table t (s varchar {of}, k integer)")
+    connection.execute("insert into t values ('yes', 0), ('YES', 1), ('Yes', 0), (null, 1)")
+    connection.execute(f"set default_collation = '{session}'")
+    rows = connection.table("t")
+    if kind == "ibis":
+        ibis = pytest.importorskip("ibis", reason="jaxcd[ibis] is not installed")
+        rows = ibis.duckdb.from_connection(connection).table("t")
+    domain = jaxcd.Domain(
+        {"s": jaxcd.Categorical(("yes", "no"), other="no"), "k": jaxcd.Ordinal((0, 1))}
+    )
+    table = jaxcd.Table(rows, domain=domain, n_samples=4, snapshot="v1")
+    if pair is None:
+        assert table.counts([(0,)])[0].tolist() == [1, 3]
+        return
+    for _ in range(2):  # also when it is asked again
+        with pytest.raises(DataError, match=f"column 's'.*{pair}.*binary collation") as refusal:
+            table.counts([(0, 1)])
+        assert "YES" not in str(refusal.value)
+
+
 def test_a_wrong_number_of_rows_is_refused_without_the_right_one() -> None:
     for wrong in (table(n_samples=3), table(n_samples=5)):
         for ask in (

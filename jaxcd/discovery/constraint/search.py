@@ -129,7 +129,7 @@ class ConstraintSearch:
         self.knowledge = knowledge
         self._accountant = open_account(
             budget,
-            noise,
+            self._session.noise(noise),
             ledger=ledger,
             parts=(test, decider),
             accounting=decider.accounting,

@@ -308,7 +308,7 @@ def tree_pc(
         knowledge = with_interventions(knowledge, session.domain, by_tests=True)
     accountant = open_account(
         budget,
-        noise,
+        session.noise(noise),
         ledger=ledger,
         parts=(test, options),
         accounting=options.accounting,

@@ -109,7 +109,7 @@ def check_scored(
     if not isinstance(data, (Dataset, Release)):
         raise OptionError(
             f"data: a {type(data).__name__} is neither a Dataset nor a Release; make one with "
-            "read_csv or jaxcd.release (of a Table too)"
+            "read_csv or jaxcd.release (which takes a Table, and rows on several devices, too)"
         )
     if not isinstance(score, ScoreConfig):
         raise OptionError(

@@ -1,0 +1,351 @@
+"""Checks of rows over 1, 2, 3 and 8 simulated devices; prints, as JSON, what went wrong in each.
+
+Run by ``test_shards.py`` with XLA_FLAGS=--xla_force_host_platform_device_count=8.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+import jaxcd  # noqa: E402
+from benchmarks.shards import reading_programs  # noqa: E402
+from jaxcd.data import shards  # noqa: E402
+from jaxcd.errors import OptionError  # noqa: E402
+from jaxcd.ops import row_mesh  # noqa: E402
+from jaxcd.ops.people import PERSON_UNITS  # noqa: E402
+
+DEVICES = (1, 2, 3, 8)
+BUDGET = jaxcd.Budget(2.0, 1e-6)
+NOISE = jaxcd.SimulatedNoise(jax.random.key(5))
+CHECKS: dict[str, Callable[[], None]] = {}
+
+
+def check(function: Callable[[], None]) -> Callable[[], None]:
+    CHECKS[function.__name__] = function
+    return function
+
+
+def mesh(n_devices: int) -> jax.sharding.Mesh:
+    return jax.sharding.Mesh(np.array(jax.devices()[:n_devices]), ("rows",))
+
+
+def on_meshes(data: jaxcd.Dataset, devices: tuple[int, ...] = DEVICES) -> Iterator[Any]:
+    return (data.on(mesh(n_devices)) for n_devices in devices)
+
+
+def brute_force(codes: np.ndarray, levels: list[int], columns: tuple[int, ...]) -> np.ndarray:
+    shape = [levels[v] for v in columns]
+    cell = np.zeros(len(codes), dtype=np.int64)
+    for v in columns:
+        cell = cell * levels[v] + codes[:, v]
+    return np.bincount(cell, minlength=math.prod(shape)).reshape(shape)
+
+
+def discrete(n: int, levels: list[int], seed: int) -> jaxcd.Dataset:
+    rng = np.random.default_rng(seed)
+    codes = np.column_stack([rng.integers(k, size=n) ** 2 // k for k in levels]).astype(np.int32)
+    domain = jaxcd.Domain({f"v{j}": jaxcd.Ordinal(tuple(range(k))) for j, k in enumerate(levels)})
+    return jaxcd.Dataset.from_codes(codes, domain=domain)
+
+
+def mixed(n: int) -> jaxcd.Dataset:
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((n, 3)) @ np.array([[1, 0.5, 0], [0, 1, 0.7], [0, 0, 1]])
+    columns = {"a": x[:, 0], "b": x[:, 1], "c": x[:, 2], "d": (x[:, 2] > 0).astype(int)}
+    kinds = {name: jaxcd.Numeric(-4, 4) for name in "abc"}
+    domain = jaxcd.Domain({**kinds, "d": jaxcd.Ordinal((0, 1))})
+    import pandas as pd
+
+    return jaxcd.Dataset.from_frame(pd.DataFrame(columns), domain=domain)
+
+
+def numbers(data: jaxcd.Dataset) -> jaxcd.Dataset:
+    return data.select(["a", "b", "c"])
+
+
+def same_release(data: jaxcd.Dataset, kind: Any, budget: jaxcd.Budget = BUDGET) -> None:
+    """To the last bit, beside everything that the file says."""
+    one = jaxcd.release(data, kind, budget=budget, noise=NOISE)
+    for rows in on_meshes(data, (3, 8)):
+        many = jaxcd.release(rows, kind, budget=budget, noise=NOISE)
+        (header, arrays), (other, others) = one._parts(), many._parts()
+        assert header == other and arrays.keys() == others.keys() and arrays
+        assert all(np.array_equal(arrays[name], others[name]) for name in arrays)
+        assert one.charges == many.charges and one.cost == many.cost
+
+
+@check
+def counts_are_those_of_brute_force() -> None:
+    @settings(max_examples=20, deadline=None, derandomize=True, database=None)
+    @given(
+        n=st.integers(2, 400) | st.integers(4_000, 9_000),
+        levels=st.lists(st.integers(2, 7), min_size=4, max_size=4),
+        n_devices=st.sampled_from(DEVICES),
+        seed=st.integers(0, 9),
+        more=st.lists(st.permutations(range(4)), max_size=2),
+    )
+    def holds(n: int, levels: list[int], n_devices: int, seed: int, more: list[list[int]]) -> None:
+        data = discrete(n, levels, seed)
+        sets = [s for size in range(4) for s in combinations(range(4), size)]
+        sets += [tuple(order) for order in more]  # up to 2,401 cells
+        rows = data.on(mesh(n_devices))
+        for columns, table in zip(sets, rows.counts(sets), strict=True):
+            assert table.dtype == np.int64
+            assert np.array_equal(table, brute_force(data.codes, levels, columns)), columns
+
+    holds()
+
+
+@check
+def every_number_of_rows_up_to_a_few_more_than_the_devices() -> None:
+    for n in range(2, 20):
+        data = discrete(n, [3, 2], n)
+        expected = brute_force(data.codes, [3, 2], (1, 0))
+        for rows in on_meshes(data):
+            assert np.array_equal(rows.counts([(1, 0)])[0], expected) and rows.n_samples == n
+
+
+@check
+def many_tables_in_several_buffers() -> None:
+    data = discrete(5_003, [5, 6, 4, 2, 3, 7, 6, 2], 1)
+    sets = [s for size in (2, 3, 4) for s in combinations(range(8), size)]
+    expected = data.counts(sets)
+    for rows in on_meshes(data, (1, 8)):
+        found = rows.counts(sets)
+        assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+        occupied = np.sort(rows.occupied(tuple(range(8))))
+        assert np.array_equal(occupied, np.sort(data.occupied(tuple(range(8)))))
+
+
+@check
+def tables_of_two_columns_by_one_product() -> None:
+    """What a GPU counts with."""
+    data = discrete(5_003, [5, 2, 3], 1)
+    sets = [(0, 1), (2, 1), (0,), (1,)]
+    for rows in on_meshes(data):
+        rows._mesh.platform = "gpu"
+        with reading_programs() as programs:
+            found = rows.counts(sets)
+        assert programs[0] == [] and len(programs[1]) == 1 and len(programs) == 2
+        assert programs[1][0] == 4 * 64**2  # masks are padded to 64
+        with reading_programs() as programs:
+            again = rows.counts(sets)
+        assert programs == []  # what was added up is kept
+        for expected, *both in zip(data.counts(sets), found, again, strict=True):
+            assert np.array_equal(both[0], expected) and np.array_equal(both[1], expected)
+
+
+@check
+def more_rows_than_32_bits_count() -> None:
+    """Pretended: from so many rows on, totals are added as int64."""
+    data = discrete(5_003, [5, 6, 4, 7], 1)
+    sets = [(0, 1), (0, 1, 2, 3)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_mesh, "_INT32", 5_002)
+        with reading_programs() as programs:
+            found = data.on(mesh(8)).counts(sets)
+    assert programs[-1] == [8 * (128 + 1024)]
+    for table, expected in zip(found, data.counts(sets), strict=True):
+        assert np.array_equal(table, expected)
+
+
+@check
+def people() -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(3, size=(2_003, 3)).astype(np.int32)
+    who = rng.integers(500, size=2_003)
+    domain = jaxcd.Domain({name: jaxcd.Ordinal((0, 1, 2)) for name in "abc"}, person="pid")
+    data = jaxcd.Dataset(domain, codes, np.empty((2_003, 0)), people=who)
+    for rows in on_meshes(data):
+        one, many = (each.counts([(0, 1), (2,)], by_person=True) for each in (data, rows))
+        assert all(np.array_equal(a, b) for a, b in zip(one, many, strict=True))
+        assert many[1].sum() == PERSON_UNITS * data.n_people == PERSON_UNITS * rows.n_people
+        half, part = (each.where(who < 250) for each in (data, rows))
+        assert part.has_people and part.n_people == half.n_people
+        one, many = (each.counts([(0, 1)], by_person=True) for each in (half, part))
+        assert np.array_equal(one[0], many[0])
+    assert "n_samples" not in repr(data.on(mesh(2)))
+    same_release(data, jaxcd.Marginals(), jaxcd.Budget(1.0, 1e-6, unit="person"))
+
+
+@check
+def releases_of_tables() -> None:
+    data = jaxcd.networks.load("cancer").sample(3_001, key=jax.random.key(0))
+    for kind in (jaxcd.Histogram(), jaxcd.Marginals(), jaxcd.LogLinear()):
+        same_release(data, kind)
+
+
+@check
+def releases_of_sums() -> None:
+    data = mixed(3_001)
+    same_release(data, jaxcd.Features())
+    same_release(numbers(data), jaxcd.SecondMoments())
+
+
+@check
+def searches() -> None:
+    data = jaxcd.networks.load("asia").sample(20_001, key=jax.random.key(0))
+    for test, decider, budget in (
+        (jaxcd.ChiSquare(), jaxcd.Threshold(alpha=0.01), jaxcd.NO_PRIVACY),
+        (jaxcd.KendallTau(), jaxcd.Threshold(alpha=0.01), jaxcd.NO_PRIVACY),
+        (jaxcd.CovarianceNorm(), jaxcd.LevelwiseGaussian(alpha=0.05), BUDGET),
+        (jaxcd.KendallTau(), jaxcd.SieveAndExamine(alpha=0.05), BUDGET),
+    ):
+        private = budget is not jaxcd.NO_PRIVACY
+        one, *many = (
+            jaxcd.pc(
+                rows,
+                test=test,
+                decider=decider,
+                budget=budget,
+                key=jax.random.key(1),
+                noise=NOISE if private else None,
+                max_level=2,
+            )
+            for rows in (data, data.on(mesh(8)))
+        )
+        for run in many:
+            assert np.array_equal(run.graph.marks, one.graph.marks), test
+            assert run.separating_sets == one.separating_sets and run.cost == one.cost
+    trees = [
+        jaxcd.tree_pc(rows, test=jaxcd.CovarianceNorm(), budget=BUDGET, key=None, noise=NOISE)
+        for rows in (data, data.on(mesh(8)))
+    ]
+    assert np.array_equal(trees[0].graph.marks, trees[1].graph.marks)
+    answers = [
+        jaxcd.ci_test(rows, "smoke", "lung", test=jaxcd.ChiSquare(), budget=jaxcd.NO_PRIVACY)
+        for rows in (data, data.on(mesh(8)))
+    ]
+    assert answers[0].log_pvalue == answers[1].log_pvalue
+
+
+@check
+def one_all_reduce_a_call() -> None:
+    """Of all programs that a question runs, from their text."""
+    data = discrete(5_003, [5, 6, 4, 2, 3, 7, 6, 2], 1)
+    rows = data.on(mesh(8))
+    for size in (1, 2, 3, 5):  # by masks, in one buffer and in several, and by scattering
+        with reading_programs() as programs:
+            rows.counts(list(combinations(range(8), size)))
+        # the last program's array, of whole numbers of four bytes
+        *before, (n_bytes,) = programs
+        assert before and not any(before) and n_bytes % 4 == 0
+    with reading_programs() as programs:
+        rows.tables(np.array([(0, 1, 2), (3, 4, 5)]), (7, 6, 6))
+    assert [len(reduced) for reduced in programs] == [0, 1]
+    with reading_programs() as programs:
+        rows.counts([(0, 1)])
+    assert programs == [[], [4 * 128]]
+
+
+@check
+def shapes_follow_from_the_number_of_rows() -> None:
+    """A replaced record changes no shape of what lies on a device or is communicated."""
+    rng = np.random.default_rng(0)
+    shapes = []
+    for codes in (np.zeros((1_003, 3)), rng.integers(3, size=(1_003, 3))):
+        domain = jaxcd.Domain({name: jaxcd.Ordinal((0, 1, 2)) for name in "abc"})
+        rows = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain).on(mesh(3))
+        seen: list[Any] = []
+        with pytest.MonkeyPatch.context() as patch:
+            put, total = row_mesh.RowMesh.put, row_mesh.RowMesh.total
+
+            def putting(self: Any, parts: Any, seen: Any = seen, put: Any = put) -> Any:
+                seen.append([(part.shape, part.dtype) for part in parts])
+                return put(self, parts)
+
+            def totalling(self: Any, parts: Any, seen: Any = seen, total: Any = total, **more: Any):
+                seen.append([(part.shape, part.dtype) for part in parts])
+                return total(self, parts, **more)
+
+            patch.setattr(row_mesh.RowMesh, "put", putting)
+            patch.setattr(row_mesh.RowMesh, "total", totalling)
+            rows.counts([(0, 1), (1, 2), (0, 1, 2)])
+        shapes.append(seen)
+    assert shapes[0] == shapes[1] and len(shapes[0]) >= 2
+
+
+@check
+def a_shard_that_counts_twice_is_found() -> None:
+    """The planted error: the first shard's rows on the second device too."""
+    data = discrete(5_000, [5, 6, 4], 1)
+    put = row_mesh.RowMesh.put
+
+    def twice(self: Any, parts: Any) -> Any:
+        return put(self, [parts[0 if i == 1 else i] for i in range(len(parts))])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_mesh.RowMesh, "put", twice)
+        found = data.on(mesh(8)).counts([(0, 1)])[0]
+    expected = data.counts([(0, 1)])[0]
+    assert not np.array_equal(found, expected)
+    assert found.sum() == 5_000  # so that the number of rows does not show it
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_mesh.RowMesh, "put", twice)
+        with pytest.raises(AssertionError):
+            every_number_of_rows_up_to_a_few_more_than_the_devices()
+
+
+@check
+def what_is_not_sharded_is_refused() -> None:
+    data = mixed(300)
+    rows = data.on(mesh(2))
+    for test in (jaxcd.HSIC(), jaxcd.RCIT(), jaxcd.Spearman(), jaxcd.KendallTau()):
+        with pytest.raises(OptionError, match="needs the rows themselves.*Features"):
+            jaxcd.ci_test(rows, "a", "b", test=test, budget=jaxcd.NO_PRIVACY, key=jax.random.key(0))
+    with pytest.raises(OptionError, match="is neither a Dataset nor a Release"):
+        jaxcd.ges(rows, score=jaxcd.BIC(), budget=jaxcd.NO_PRIVACY)
+    for door in (
+        lambda: jaxcd.local.randomise(rows, jaxcd.local.KaryResponse(1.0)),
+        lambda: jaxcd.local.discretise_columns(rows, bins=2),
+    ):
+        with pytest.raises(OptionError, match="needs the rows themselves.*give a Dataset"):
+            door()
+    two = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("a", "b"))
+    for wrong, words in ((two, "a mesh of 2 axes"), ("cpu", "a str"), (None, "a NoneType")):
+        with pytest.raises(OptionError, match=f"mesh: {words}.*make one with"):
+            data.on(wrong)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "_MOST_ROWS", 299)
+        with pytest.raises(OptionError, match="more than"):
+            data.on(mesh(2))
+
+
+@check
+def parts_of_the_rows_and_another_reading() -> None:
+    data = discrete(503, [3, 4], 0)
+    rows = data.on(mesh(3))
+    mask = np.arange(503) % 3 == 1
+    assert np.array_equal(
+        rows.where(mask).counts([(0, 1)])[0], data.where(mask).counts([(0, 1)])[0]
+    )
+    other = rows.reading("level")
+    assert other.missing is jaxcd.data.Missing.LEVEL and rows.missing is not other.missing
+    assert repr(rows) == "Shards(n_samples=503, 3 devices; v0: ordinal(3), v1: ordinal(4))"
+    assert rows.tell is None
+
+
+if __name__ == "__main__":
+    wrong: dict[str, str] = {}
+    for name, function in CHECKS.items():
+        try:
+            function()
+        except Exception:
+            wrong[name] = traceback.format_exc()
+        else:
+            wrong[name] = ""
+    print(json.dumps(wrong))
