@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxcd.citests import CITest, FisherZ, GTest, Query
-from jaxcd.data import Domain
-from jaxcd.errors import PrivacyError
+from jaxcd.data import Dataset
+from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.queries import Session
+from jaxcd.releases import Release
 
 __all__ = ["associations", "usual_test"]
 
@@ -37,8 +38,18 @@ def associations(session: Session, queries: Sequence[Query]) -> np.ndarray:
     return strengths
 
 
-def usual_test(domain: Domain) -> CITest:
-    """The test of a run without privacy where none is given: G for discrete columns, else Fisher's
-    z; public.
+def usual_test(data: Dataset | Release) -> CITest:
+    """The test of a run without privacy, or on a release, where none is given: G for discrete
+    columns, else Fisher's z; of a release that does not answer it the first that it does.  Public.
+
+    Raises:
+        OptionError: the release answers no test.
     """
-    return GTest() if domain.is_discrete else FisherZ()
+    usual = GTest() if data.domain.is_discrete else FisherZ()
+    answered = list(data.tests()) if isinstance(data, Release) else [type(usual)]
+    if not answered:
+        assert isinstance(data, Release)
+        raise OptionError(
+            f"test: a release of {data.kind.replace('-', ' ')} answers none; search it by its score"
+        )
+    return usual if type(usual) in answered else answered[0]()

@@ -8,6 +8,7 @@ from jaxcd.discovery.constraint.pag import OrientedPag, dag_to_pag, mag_to_pag, 
 from jaxcd.discovery.constraint.pc import pc
 from jaxcd.discovery.constraint.tree import tree_pc
 from jaxcd.discovery.edge_shares import EdgeConfidence, PairConfidence
+from jaxcd.discovery.gfci import gfci
 from jaxcd.discovery.released import (
     score_graph,
     search_features,
@@ -47,6 +48,7 @@ __all__ = [
     "exact_search",
     "fci",
     "ges",
+    "gfci",
     "greedy_equivalence_search",
     "mag_to_pag",
     "mmhc",

@@ -20,12 +20,13 @@ from jaxcd.decisions import Decider
 from jaxcd.discovery.constraint.background import search_space
 from jaxcd.discovery.constraint.colliders import ColliderRule, named_sets
 from jaxcd.discovery.constraint.orientation import collider_arrowheads, with_arrowheads
-from jaxcd.discovery.constraint.pag import check_max_path_length, orient_pag
+from jaxcd.discovery.constraint.pag import anterior_sets, check_max_path_length, orient_pag
 from jaxcd.discovery.constraint.search import ConstraintSearch, Progress
 from jaxcd.discovery.constraint.skeleton import SearchSpace, Skeleton
 from jaxcd.discovery.repeating import repeatable
 from jaxcd.discovery.result import DiscoveryResult
-from jaxcd.graphs import Mark, MixedGraph
+from jaxcd.errors import GraphError
+from jaxcd.graphs import Mark, MixedGraph, consistent_extension, dag_to_cpdag
 from jaxcd.graphs.knowledge import Knowledge
 from jaxcd.graphs.possible_paths import possible_d_sep as possible_d_sep_of
 from jaxcd.privacy import Budget, NoiseSource, NoPrivacy, PrivacyFilter, keeps_what_is_paid
@@ -63,11 +64,12 @@ def fci(
     selection_bias: bool = True,
     colliders: ColliderRule = ColliderRule.SEPARATING_SET,
     knowledge: Knowledge | None = None,
+    start: MixedGraph | nx.DiGraph | None = None,
     progress: Progress = False,
 ) -> DiscoveryResult:
     """The FCI algorithm, for data with hidden common causes: a PAG by tests.
 
-    1. The skeleton by sets of neighbours, as in PC.
+    1. The skeleton by sets of neighbours, as in PC; from the complete graph, or from ``start``.
     2. Its colliders (R0).
     3. In the graph that results, for every edge x - y that is left, the subsets of
        Possible-D-SEP(x) and of Possible-D-SEP(y) that lie on paths between x and y and were not
@@ -113,7 +115,12 @@ def fci(
             arrowhead and nothing else (the pair is asked all the same: a latent variable may join
             the two); a required edge is not asked, kept, and oriented.  Knowledge wins over the
             data: a collider that contradicts it is not written.  Separating sets hold no column of
-            a tier later than both ends.
+            a tier later than both ends, those of ``start`` aside.
+        start: a DAG or CPDAG over the columns whose separations hold, such as the best graph by a
+            score, which may have more edges than the truth; public.  Pairs that it does not join
+            count as separated by the columns anterior to either in its class, and are not asked, so
+            that its unshielded colliders and non-colliders stand wherever their edges do
+            (:func:`jaxcd.gfci`).  None for the complete graph.
         progress: True prints a line a level; a function is called with each LevelRecord.
 
     Returns:
@@ -125,6 +132,7 @@ def fci(
 
     Raises:
         OptionError: an argument is out of its range, before anything is charged.
+        GraphError: ``start`` has other names, or no DAG belongs to it.
         DomainError: the test does not take the columns, or the domain is not declared.
         PrivacyError: the decider fits no budget, or the budget is missing.
         SensitivityError: the test has no bounded sensitivity, and the run is private.
@@ -140,7 +148,7 @@ def fci(
 
     Source:
         Spirtes, Meek, Richardson 1999; Spirtes, Glymour, Scheines 2000, section 6.7; Zhang 2008;
-        Spirtes 2001 (anytime); Colombo et al. 2012, Annals of Statistics 40 (what leaving out step
+        Spirtes 2001 (anytime); Ogarrio, Spirtes, Ramsey 2016 (a start by a score); Colombo et al. 2012, Annals of Statistics 40 (what leaving out step
         3 costs).
 
     Example:
@@ -177,10 +185,13 @@ def fci(
         latent=True,
         progress=progress,
     )
+    separated = {} if start is None else _separated(start, search.names)
     with search.keeping():
         place = {name: i for i, name in enumerate(sorted(search.names))}
         rank = tuple(place[name] for name in search.names)
         space = search_space(search.knowledge, search.names, latent=True, rank=rank)
+        known = {pair: given for pair, given in separated.items() if pair not in space.kept}
+        space = replace(space, separated=known)
         skeleton = search.skeleton(space, another_pass_follows=possible_d_sep)
         if possible_d_sep and not search.exhausted:
             pools = _pools(search.names, skeleton, max_path_length)
@@ -208,6 +219,19 @@ def fci(
                 "rule_counts": oriented.rule_counts,
             },
         )
+
+
+def _separated(
+    start: MixedGraph | nx.DiGraph, names: tuple[str, ...]
+) -> dict[tuple[int, int], tuple[int, ...]]:
+    """The pairs that a DAG or CPDAG does not join, each with a set that separates them there."""
+    mixed = start if isinstance(start, MixedGraph) else MixedGraph.from_dag(start)
+    dag = consistent_extension(mixed)
+    if dag is None:
+        raise GraphError(
+            "start: no DAG has these adjacencies and v-structures; give a DAG or the CPDAG of one"
+        )
+    return anterior_sets(dag_to_cpdag(dag.reordered(names)))
 
 
 def _circles(names: tuple[str, ...], skeleton: Skeleton) -> MixedGraph:

@@ -27,7 +27,14 @@ from jaxcd.graphs import Mark, MixedGraph
 from jaxcd.graphs.ancestral import dag_to_mag, is_mag
 from jaxcd.graphs.knowledge import Knowledge
 
-__all__ = ["OrientedPag", "check_max_path_length", "dag_to_pag", "mag_to_pag", "orient_pag"]
+__all__ = [
+    "OrientedPag",
+    "anterior_sets",
+    "check_max_path_length",
+    "dag_to_pag",
+    "mag_to_pag",
+    "orient_pag",
+]
 
 _SELECTION_RULES = frozenset({"R5", "R6", "R7"})
 
@@ -208,9 +215,31 @@ def mag_to_pag(mag: MixedGraph) -> MixedGraph:
     """
     if not is_mag(mag):
         raise GraphError("mag is not ancestral and maximal; make one with jaxcd.graphs.dag_to_mag")
-    names, d = mag.names, mag.n_nodes
+    sets = {
+        frozenset((mag.names[x], mag.names[y])): tuple(mag.names[v] for v in given)
+        for (x, y), given in anterior_sets(mag).items()
+    }
+    return orient_pag(mag, separating_sets=sets).graph
+
+
+def anterior_sets(graph: MixedGraph) -> dict[tuple[int, int], tuple[int, ...]]:
+    """For each pair x < y that a MAG, a DAG or a CPDAG does not join, a set that separates them: the
+    nodes anterior to x or y, from which a path without an arrowhead pointing back leads there.
+
+    In a CPDAG it separates them in every DAG of the class: a CPDAG is a chain graph with the
+    independences of its DAGs (Andersson, Madigan, Perlman 1997), and two nodes that are not
+    adjacent in a chain graph are not joined in the moral graph of their anterior nodes, because a
+    component with both among its parents would not be anterior to either (Frydenberg 1990).
+
+    Args:
+        graph: such a graph.
+
+    Source:
+        Richardson and Spirtes 2002 for MAGs.
+    """
+    d = graph.n_nodes
     # anterior[i, j]: a path i --- ... --> j without an arrowhead at any node's side towards i.
-    steps = (mag.marks != Mark.NONE) & (mag.marks.T == Mark.TAIL)
+    steps = (graph.marks != Mark.NONE) & (graph.marks.T == Mark.TAIL)
     anterior = np.eye(d, dtype=bool)
     while True:
         longer = anterior | (anterior.astype(np.float32) @ steps.astype(np.float32) > 0)
@@ -219,11 +248,11 @@ def mag_to_pag(mag: MixedGraph) -> MixedGraph:
         anterior = longer
     sets = {}
     for x, y in combinations(range(d), 2):
-        if not mag.marks[x, y]:
+        if not graph.marks[x, y]:
             members = anterior[:, x] | anterior[:, y]
             members[[x, y]] = False
-            sets[frozenset((names[x], names[y]))] = tuple(names[v] for v in np.flatnonzero(members))
-    return orient_pag(mag, separating_sets=sets).graph
+            sets[x, y] = tuple(np.flatnonzero(members).tolist())
+    return sets
 
 
 def dag_to_pag(

@@ -166,7 +166,7 @@ class ConstraintSearch:
 
     def skeleton(self, space: SearchSpace, *, another_pass_follows: bool = False) -> Skeleton:
         """The skeleton by sets of neighbours."""
-        self._skeleton = Skeleton(self._session.n_variables, absent=space.absent)
+        self._skeleton = space.skeleton(self._session.n_variables)
         return search_skeleton(
             self._run,
             self._session.n_variables,

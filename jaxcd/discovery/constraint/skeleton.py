@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, permutations
 
 import numpy as np
@@ -39,6 +39,8 @@ class SearchSpace:
         rank: for each column its place in the order in which columns are taken; default: as they
             stand.
         absent: pairs (x < y) that are not joined, and never asked.
+        separated: pairs (x < y) that are separated already, each with a set that separates them;
+            never asked.
         kept: pairs (x < y) that are joined, and never asked.
         allowed: for each pair (x < y) the columns that a separating set of the two may hold;
             default: all others.
@@ -46,6 +48,7 @@ class SearchSpace:
 
     rank: tuple[int, ...] | None = None
     absent: frozenset[Pair] = frozenset()
+    separated: Mapping[Pair, tuple[int, ...]] = field(default_factory=dict)
     kept: frozenset[Pair] = frozenset()
     allowed: Mapping[Pair, Collection[int]] | None = None
 
@@ -58,19 +61,23 @@ class SearchSpace:
         allowed = pool if self.allowed is None else self.allowed[min(x, y), max(x, y)]
         return tuple(v for v in pool if v in allowed and v != x and v != y)
 
+    def skeleton(self, n_variables: int) -> Skeleton:
+        """All pairs joined but those that are known not to be."""
+        found = Skeleton(n_variables)
+        for x, y in self.absent:
+            found.adjacency[x, y] = found.adjacency[y, x] = False
+        for (x, y), given in self.separated.items():
+            found.remove(x, y, given)
+        return found
+
 
 class Skeleton:
     """An undirected graph on 0, ..., d - 1 that loses edges, and the set that separated each lost
-    pair.
-
-    Args:
-        absent: pairs that are not joined to begin with; no set is known that separates them.
+    pair; complete to begin with.
     """
 
-    def __init__(self, n_variables: int, *, absent: Iterable[Pair] = ()) -> None:
+    def __init__(self, n_variables: int) -> None:
         self.adjacency = ~np.eye(n_variables, dtype=bool)
-        for x, y in absent:
-            self.adjacency[x, y] = self.adjacency[y, x] = False
         self.separating_sets: dict[Pair, tuple[int, ...]] = {}
         # : For each pair (x < y) and size the pools (bit masks) of which all sets of that size were
         # asked, in vain.
@@ -278,7 +285,7 @@ def search_skeleton(
             enough neighbours, or when the budget is exhausted.
     """
     space = space or SearchSpace()
-    skeleton = Skeleton(n_variables, absent=space.absent) if skeleton is None else skeleton
+    skeleton = space.skeleton(n_variables) if skeleton is None else skeleton
     level = 0
     while max_level is None or level <= max_level:
         frontier = (_StableFrontier if stable else _OriginalFrontier)(

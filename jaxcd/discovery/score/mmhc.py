@@ -132,7 +132,7 @@ def mmhc(
             raise OptionError(
                 f"{argument} = {value!r} is not a whole number from {least}; give one such as 3"
             )
-    test = usual_test(data.domain) if test is None else test
+    test = usual_test(data) if test is None else test
     check_arguments(test, NO_PRIVACY, key, None)
     alpha = check_alpha(alpha)
     searched = SearchedData.of(data, score, max_parents=max_parents, knowledge=knowledge)
