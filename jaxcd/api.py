@@ -20,6 +20,7 @@ from jaxcd.data import Dataset, Domain, Missing, Table
 from jaxcd.data.rows import Rows
 from jaxcd.data.sources import Tabular, as_data
 from jaxcd.decisions import Decider, Threshold, TreeOptions
+from jaxcd.decisions.associations import usual_test
 from jaxcd.decisions.rounds import equal_pure_events
 from jaxcd.discovery import (
     DiscoveryResult,
@@ -27,6 +28,7 @@ from jaxcd.discovery import (
     decision_confidence,
     edge_confidence,
     fci,
+    gfci,
     pc,
     search_release,
     tree_pc,
@@ -87,7 +89,7 @@ def resolve(
     check_knowledge(knowledge, domain.names)
     given = {"test": test, "decider": decider, "tree": tree, "max_level": max_level}
     asked = [argument for argument, value in given.items() if value is not None]
-    tests = algorithm not in (Algorithm.AUTO, Algorithm.RELEASE)
+    tests = not (algorithm is Algorithm.AUTO or algorithm.releases)
     if isinstance(budget, Budget) and budget.unit is Unit.PERSON and (asked or tests):
         raise OptionError(
             f"{asked[0] if asked else f'Algorithm.{algorithm.name}'}: {BY_PERSON_ONLY}"
@@ -104,10 +106,11 @@ def resolve(
     if algorithm is Algorithm.AUTO:
         found = recommend(domain, n_samples, budget=budget, linear=linear)
         return replace(found.choice, warnings=() if found.warning is None else (found.warning,))
-    if algorithm is Algorithm.RELEASE:
+    if algorithm.releases:
         if asked:
             raise OptionError(
-                f"{asked[0]}: Algorithm.RELEASE has no such option; drop it, or use Algorithm.PC"
+                f"{asked[0]}: Algorithm.{algorithm.name} has no such option; drop it, or use "
+                "Algorithm.PC or Algorithm.FCI"
             )
         kind = kind_of_release(domain)
         return Choice(
@@ -171,9 +174,9 @@ def discover(
         decider: how answers are given; None leaves the choice to :func:`choose`.
         tree: the options of ``Algorithm.TREE``, which has its own mechanism.
         algorithm: ``Algorithm.AUTO`` follows :func:`jaxcd.recommend`, or takes PC where test,
-            decider or max_level is given.  With ``Algorithm.FCI`` the graph is a PAG.
-            ``Algorithm.TREE`` takes no max_level, ``Algorithm.RELEASE`` none of these three; both
-            have no levels to report.
+            decider or max_level is given.  With ``Algorithm.FCI`` and ``Algorithm.GFCI`` the graph
+            is a PAG.  ``Algorithm.TREE`` takes no max_level, ``Algorithm.RELEASE`` and
+            ``Algorithm.GFCI`` none of these three; they have no levels to report as they go.
         linear: whether the relations among numeric columns may be taken as linear, as for
             :func:`jaxcd.recommend`.
         max_level: the largest conditioning set, as for :func:`jaxcd.pc`.
@@ -247,7 +250,7 @@ def discover(
         if release_out is not None:
             bought.save(release_out)
         tell(Step("searching the release", (1, 2)))
-        run = search(bought, knowledge=knowledge, missing=data.missing)
+        run = search(bought, algorithm=choice.algorithm, knowledge=knowledge, missing=data.missing)
         if n_confidence_draws > 0:
             run = run.with_confidence(
                 edge_confidence(bought, run, n_draws=n_confidence_draws, progress=tell)
@@ -550,9 +553,14 @@ def release(
 
 
 def search(
-    bought: Release, *, knowledge: Knowledge | None = None, missing: Missing | str | None = None
+    bought: Release,
+    *,
+    algorithm: Algorithm | str = Algorithm.RELEASE,
+    knowledge: Knowledge | None = None,
+    missing: Missing | str | None = None,
 ) -> DiscoveryResult:
-    """The best graph of a release, by the score that knows the noise in it.
+    """The best graph of a release, by the score that knows the noise in it; or the PAG of one in
+    which columns may be hidden.
 
     Histograms are searched over equivalence classes from exact starts, marginals by orderings,
     second moments exactly up to 20 columns.  The functions ``search_histogram``,
@@ -561,6 +569,9 @@ def search(
 
     Args:
         bought: what :func:`release` or ``Release.load`` returned.
+        algorithm: an :class:`Algorithm` or its name: "release" for the best graph by the release's
+            own score; "gfci" (:func:`jaxcd.gfci`) and "fci" for a PAG, "pc" for a CPDAG by tests,
+            which take the release's usual test at the level .05.
         knowledge: what is known before: tiers, forbidden and required edges; public.  The graph is
             then the best of those that fit.
         missing: how missing cells are read, a :class:`jaxcd.data.Missing` or its name: "ignore"
@@ -568,11 +579,12 @@ def search(
             rule.
 
     Returns:
-        The CPDAG, with all orientations that the knowledge implies, and with the guarantee of the
-        release.
+        The CPDAG or PAG, with all orientations that the knowledge implies, and with the guarantee
+        of the release.
 
     Raises:
-        OptionError: ``bought`` is no release, or the knowledge names other columns.
+        OptionError: ``bought`` is no release, no such algorithm searches releases, or the
+            knowledge names other columns.
 
     Guarantee:
         That of the release: the search is post-processing, and costs nothing more.
@@ -599,4 +611,15 @@ def search(
         raise OptionError(
             f"bought: a {type(bought).__name__} cannot be searched; use what jaxcd.release returns"
         )
-    return search_release(bought, knowledge=knowledge, missing=missing)
+    options: dict[str, Any] = {"knowledge": knowledge, "missing": missing}
+    name = algorithm.value if isinstance(algorithm, Algorithm) else algorithm
+    by_score: dict[str, Any] = {"release": search_release, "gfci": gfci}
+    if name in by_score:
+        return by_score[name](bought, **options)  # type: ignore[no-any-return]
+    by_tests: dict[str, Any] = {"pc": pc, "fci": fci}
+    if name not in by_tests:
+        raise OptionError(
+            f"algorithm = {name!r} searches no release; use one of {[*by_score, *by_tests]}"
+        )
+    options |= {"test": usual_test(bought), "decider": Threshold()}
+    return by_tests[name](bought, **options)  # type: ignore[no-any-return]

@@ -35,6 +35,8 @@ class Algorithm(enum.Enum):
         PC: :func:`jaxcd.pc`, a CPDAG; no latent variables.
         TREE: :func:`jaxcd.tree_pc`, PC guided by a tree, in four batches.
         FCI: :func:`jaxcd.fci`, a PAG; latent and selection variables are allowed.
+        GFCI: :func:`jaxcd.release` and :func:`jaxcd.gfci` on it, a PAG; latent and selection
+            variables are allowed.
         RELEASE: :func:`jaxcd.release` and :func:`jaxcd.search`, a CPDAG from statistics that are
             bought once.
 
@@ -58,7 +60,18 @@ class Algorithm(enum.Enum):
     PC = "pc"
     TREE = "tree"
     FCI = "fci"
+    GFCI = "gfci"
     RELEASE = "release"
+
+    @property
+    def finds_pag(self) -> bool:
+        """Whether its graph is a PAG, in which columns may be hidden."""
+        return self in (Algorithm.FCI, Algorithm.GFCI)
+
+    @property
+    def releases(self) -> bool:
+        """Whether it buys a release and searches that."""
+        return self in (Algorithm.RELEASE, Algorithm.GFCI)
 
 
 @dataclass(frozen=True)
@@ -235,7 +248,7 @@ def choose(
 def _check_algorithm(
     algorithm: Algorithm, decider: Decider | None, tree: TreeOptions | None
 ) -> None:
-    if not isinstance(algorithm, Algorithm) or algorithm in (Algorithm.AUTO, Algorithm.RELEASE):
+    if not isinstance(algorithm, Algorithm) or algorithm is Algorithm.AUTO or algorithm.releases:
         raise OptionError(
             f"algorithm = {algorithm!r} is no search by tests; use Algorithm.PC, Algorithm.TREE "
             "or Algorithm.FCI"

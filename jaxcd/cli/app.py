@@ -187,7 +187,7 @@ def discover(
         str,
         option(
             "auto (what `jaxcd recommend` says); pc; tree (PC guided by a tree); fci (a PAG: "
-            "there may be latent variables); "
+            "there may be latent variables); gfci (a release, and a PAG of it); "
             "release (noisy statistics, bought once and searched)."
         ),
     ] = "auto",
@@ -257,7 +257,6 @@ def discover(
     ] = None,
 ) -> None:
     """Discover a causal graph in a table, or in a sample from a network."""
-    from jaxcd.api import Algorithm
     from jaxcd.cli import options, paid, running, screen
     from jaxcd.data import Missing
     from jaxcd.report import check_folder, write_report
@@ -307,7 +306,7 @@ def discover(
         snapshot=snapshot,
     )
     reading = Missing.of(missing)
-    loaded = source.load(budget=budget, pag=asked.algorithm is Algorithm.FCI)
+    loaded = source.load(budget=budget, pag=asked.algorithm.finds_pag)
     loaded = dataclasses.replace(loaded, data=loaded.data.reading(reading))
     plan = running.plan(loaded, asked, budget=budget, knowledge=known)
     noise, key = options.randomness(seed=seed, simulated=simulated_noise)
@@ -317,7 +316,7 @@ def discover(
     shown = sys.stderr.isatty() and not quiet if progress is None else progress
     # FCI goes through the levels twice: how far that is nobody knows.
     progress_bar = screen.Progress(
-        shown, max_level=None if asked.algorithm is Algorithm.FCI else max_level
+        shown, max_level=None if asked.algorithm.finds_pag else max_level
     )
     with paid.kept():
         with progress_bar as bar:

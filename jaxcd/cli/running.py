@@ -43,10 +43,11 @@ class Asked:
                 f"--mechanism {self.mechanism}: --algorithm tree has its own mechanism; drop one "
                 "of the two"
             )
-        lacks = {
-            Algorithm.TREE: ("--max-level",),
-            Algorithm.RELEASE: ("--test", "--mechanism", "--alpha", "--max-level"),
-        }.get(self.algorithm, ())
+        lacks: tuple[str, ...] = ()
+        if self.algorithm is Algorithm.TREE:
+            lacks = ("--max-level",)
+        elif self.algorithm.releases:
+            lacks = ("--test", "--mechanism", "--alpha", "--max-level")
         for option in lacks:
             if option in self.of_tests:
                 raise OptionError(

@@ -10,7 +10,7 @@ from jaxcd.errors import DataError, OptionError
 
 __all__ = ["search"]
 
-_BY_TESTS = ("pc", "fci")
+_BY_TESTS = ("pc", "fci", "gfci")
 
 
 def search(
@@ -21,12 +21,14 @@ def search(
         str,
         option(
             "score (the best graph by the score that knows the noise); pc; fci (a PAG: there may "
-            "be latent variables)."
+            "be latent variables); gfci (a PAG from the best graph)."
         ),
     ] = "score",
     test: Annotated[
         str,
-        option("Of pc and fci: a test that the release answers. (Default: the release's usual.)"),
+        option(
+            "Of pc, fci and gfci: a test that the release answers. (Default: the release's usual.)"
+        ),
     ] = "auto",
     alpha: Annotated[
         float | None, option("Level of the tests, between 0 and 1. (Default: 0.05.)")
@@ -51,6 +53,7 @@ def search(
     import jaxcd
     from jaxcd.cli import options, screen
     from jaxcd.data import Missing
+    from jaxcd.decisions.associations import usual_test
     from jaxcd.report import check_folder, write_report
 
     algorithm = algorithm.lower()
@@ -73,11 +76,6 @@ def search(
             f"--confidence {confidence} is no number of draws; use a whole number from 0, such as "
             "50"
         )
-    if confidence and algorithm == "fci":
-        raise OptionError(
-            "--confidence: no model is fitted to a PAG, whose latent variables are not known; drop "
-            "it, or use --algorithm score"
-        )
     if force and out is None:
         raise OptionError("--force overwrites the folder of --out; give one")
     if out is not None:
@@ -88,18 +86,18 @@ def search(
     bought = jaxcd.Release.load(release)
     by_tests: dict[str, Any] = {}
     if algorithm in _BY_TESTS:
-        chosen = options.test(test) or _usual_test(bought)
+        level = 0.05 if alpha is None else alpha
         by_tests = {
-            "test": chosen,
-            "decider": jaxcd.Threshold(0.05 if alpha is None else alpha),
+            "test": options.test(test) or usual_test(bought),
             "key": None,
             "max_level": max_level,
+            **({"alpha": level} if algorithm == "gfci" else {"decider": jaxcd.Threshold(level)}),
         }
     talkative = not (as_json or quiet)
     if talkative:
         words = f"{algorithm}, with {by_tests['test'].name}" if by_tests else algorithm
         screen.show_search(release, bought, words, knowledge)
-    search_by: Any = {"score": jaxcd.search, "pc": jaxcd.pc, "fci": jaxcd.fci}[algorithm]
+    search_by: Any = jaxcd.search if algorithm == "score" else getattr(jaxcd, algorithm)
     run = search_by(bought, knowledge=known, missing=reading, **by_tests)
     if confidence:
         run = run.with_confidence(jaxcd.discovery.edge_confidence(bought, run, n_draws=confidence))
@@ -114,18 +112,3 @@ def search(
     if as_json:
         screen.print_json(run, None, out)
     screen.warn(run)
-
-
-def _usual_test(bought: Any) -> Any:
-    """The test of a run without privacy where the release answers it, else the first that it
-    does.
-    """
-    from jaxcd.decisions.associations import usual_test
-
-    answered = list(bought.tests())
-    if not answered:
-        raise OptionError(
-            f"--algorithm: a release of {bought.kind} answers no test; use --algorithm score"
-        )
-    usual = type(usual_test(bought.domain))
-    return usual() if usual in answered else answered[0]()

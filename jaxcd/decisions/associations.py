@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxcd.citests import CITest, FisherZ, GTest, Query
-from jaxcd.data import Dataset
+from jaxcd.data.rows import Rows
 from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.queries import Session
 from jaxcd.releases import Release
@@ -38,7 +38,7 @@ def associations(session: Session, queries: Sequence[Query]) -> np.ndarray:
     return strengths
 
 
-def usual_test(data: Dataset | Release) -> CITest:
+def usual_test(data: Rows | Release) -> CITest:
     """The test of a run without privacy, or on a release, where none is given: G for discrete
     columns, else Fisher's z; of a release that does not answer it the first that it does.  Public.
 

@@ -31,7 +31,7 @@ from jaxcd.discovery.recalibration import kinds, recalibrated
 from jaxcd.discovery.released import search_release
 from jaxcd.discovery.result import DiscoveryResult, Step
 from jaxcd.errors import GraphError, OptionError
-from jaxcd.graphs import MixedGraph, consistent_extension
+from jaxcd.graphs import Mark, MixedGraph, consistent_extension
 from jaxcd.privacy.claims import GuaranteeClaim, claiming
 from jaxcd.releases import Release, ReleaseKind
 
@@ -73,14 +73,15 @@ def edge_confidence(
     r"""How often the edges of a released graph would return, by a parametric bootstrap of release
     and search.
 
-    1. A DAG of the found class is fitted to the release: of a histogram by maximum likelihood under
-       its noise (expectation-maximisation), of marginals by the conditional tables of its families,
-       of second moments and features by its regressions.
+    1. A DAG of the found class is fitted to the release (of a PAG, in which columns may be hidden,
+       the best DAG by the release's own score, which joins at least what the PAG joins): of a
+       histogram by maximum likelihood under its noise (expectation-maximisation), of marginals by
+       the conditional tables of its families, of second moments and features by its regressions.
     2. In each draw n rows come from the fit, a release of the same kind, options and budget is
        bought from them with noise drawn anew, and the same search finds a CPDAG.  Of features no
        rows but the moments are drawn, as of jointly normal features
        (:mod:`jaxcd.releases.features.feature_models`).
-    3. Shares: in how many draws i and j are adjacent, i -> j, j -> i, i - j.
+    3. Shares: in how many draws i and j are adjacent, i -> j, j -> i, or joined by another edge.
     4. Where it is asked for: the found graph was chosen for fitting the release, so its edges
        return more often in such draws than in new data.  A map that was fitted on random truths
        turns shares into how often edges return over new data and new noise
@@ -148,7 +149,7 @@ def edge_confidence(
             "give search=, a function of a release"
         )
     run = search(release) if run is None else run
-    draw_again = release.redraw(member_adjacency(release, run.graph), kind=kind)
+    draw_again = release.redraw(_model(release, run.graph), kind=kind)
     adjacent, directed = np.zeros((2, len(release.names), len(release.names)))
     for draw in range(n_draws):
         progress(Step("confidence", (draw, n_draws)))
@@ -258,6 +259,12 @@ def _kept(row: Mapping[str, Any]) -> float:
     """Phi((margin - threshold) / sigma); 0 or 1 without noise."""
     distance, sigma = float(row["margin"]) - float(row["threshold"]), float(row["sigma"])
     return float(special.ndtr(distance / sigma)) if sigma > 0 else float(distance > 0)
+
+
+def _model(release: Release, graph: MixedGraph) -> np.ndarray:
+    """The DAG that is fitted, bool (d, d)."""
+    is_latent = (graph.marks == Mark.CIRCLE).any() or graph.bidirected.any()
+    return member_adjacency(release, search_release(release).graph if is_latent else graph)
 
 
 def member_adjacency(release: Release, graph: MixedGraph) -> np.ndarray:

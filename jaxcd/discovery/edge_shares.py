@@ -48,7 +48,8 @@ class EdgeConfidence:
             for pairs that the graph does not join.
         directed: float64 (d, d), entry (i, j): that there is i -> j; or None where directions have
             no estimate.
-        undirected: float64 (d, d), symmetric: that there is i - j; or None.  directed + directed^T
+        undirected: float64 (d, d), symmetric: that there is i - j, or in a PAG any edge that is
+            neither i -> j nor j -> i; or None.  directed + directed^T
             + undirected = adjacency.
         n_draws: how many draws the shares are of; 0 where they are computed, not drawn.  A share p
             of them has the standard error sqrt(p (1 - p) / n_draws).

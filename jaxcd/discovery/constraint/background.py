@@ -62,7 +62,7 @@ def search_space(
             )
             for x, y in pairs
         }
-    return SearchSpace(rank, frozenset(absent), frozenset(kept), separators)
+    return SearchSpace(rank, frozenset(absent), kept=frozenset(kept), allowed=separators)
 
 
 class KnownMarks(NamedTuple):

@@ -148,8 +148,8 @@ def fci(
 
     Source:
         Spirtes, Meek, Richardson 1999; Spirtes, Glymour, Scheines 2000, section 6.7; Zhang 2008;
-        Spirtes 2001 (anytime); Ogarrio, Spirtes, Ramsey 2016 (a start by a score); Colombo et al. 2012, Annals of Statistics 40 (what leaving out step
-        3 costs).
+        Spirtes 2001 (anytime); Ogarrio, Spirtes, Ramsey 2016 (a start by a score); Colombo et al.
+        2012, Annals of Statistics 40 (what leaving out step 3 costs).
 
     Example:
         >>> import jaxcd, networkx as nx

@@ -223,7 +223,7 @@ def mag_to_pag(mag: MixedGraph) -> MixedGraph:
 
 
 def anterior_sets(graph: MixedGraph) -> dict[tuple[int, int], tuple[int, ...]]:
-    """For each pair x < y that a MAG, a DAG or a CPDAG does not join, a set that separates them: the
+    """For each pair x < y that a MAG, a DAG or a CPDAG does not join a set that separates them: the
     nodes anterior to x or y, from which a path without an arrowhead pointing back leads there.
 
     In a CPDAG it separates them in every DAG of the class: a CPDAG is a chain graph with the
