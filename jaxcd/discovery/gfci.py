@@ -55,13 +55,16 @@ def gfci(
 
     1. The best graph by a score, as if nothing were hidden.  With enough rows it has every edge of
        the truth, and more where a hidden cause joins columns that no DAG without it can hold apart.
-    2. FCI from there (``start`` of :func:`jaxcd.fci`): tests ask only about the edges of that
-       graph, and take away those that a set of columns separates.
+    2. FCI from there (``start`` of :func:`jaxcd.fci`): tests ask only about edges in a triangle of
+       that graph, where those that are too many are, and take away what a set of columns separates.
     3. Colliders: of two columns that the score keeps apart, as the score has them; of two that a
        test separated, by its separating set.  Then FCI's rules.
 
-    With the true independences and a score whose best graph has them this is the PAG, as FCI's is.
-    With few rows or much noise the score weighs all edges together, where FCI believes each test.
+    With the true independences and a score whose best graph has them this is the PAG, as FCI's is
+    (tested on all MAGs of four columns, and on random ones).  With few rows or much noise the score
+    weighs all edges together where FCI believes each test, and columns that are functions of others
+    (``either`` of Asia), which tests hold apart by mistake, stay joined.  Edges too weak for the
+    score are missed: ``benchmarks.priv_fci`` compares the two.
 
     Args:
         data: a Dataset, or a data frame or path, without privacy; or a release, which has been

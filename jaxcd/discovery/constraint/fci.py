@@ -116,11 +116,12 @@ def fci(
             the two); a required edge is not asked, kept, and oriented.  Knowledge wins over the
             data: a collider that contradicts it is not written.  Separating sets hold no column of
             a tier later than both ends, those of ``start`` aside.
-        start: a DAG or CPDAG over the columns whose separations hold, such as the best graph by a
-            score, which may have more edges than the truth; public.  Pairs that it does not join
-            count as separated by the columns anterior to either in its class, and are not asked, so
-            that its unshielded colliders and non-colliders stand wherever their edges do
-            (:func:`jaxcd.gfci`).  None for the complete graph.
+        start: a DAG or CPDAG over the columns whose separations hold and in which no edge is
+            needless, such as the best graph by a score; public.  It may have more edges than the
+            truth, inside its triangles: only edges with a third column joined to both ends are
+            asked.  Pairs that it does not join count as separated by the columns anterior to either
+            in its class, so that its unshielded colliders and non-colliders stand wherever their
+            edges do (:func:`jaxcd.gfci`).  None for the complete graph.
         progress: True prints a line a level; a function is called with each LevelRecord.
 
     Returns:
@@ -185,13 +186,12 @@ def fci(
         latent=True,
         progress=progress,
     )
-    separated = {} if start is None else _separated(start, search.names)
     with search.keeping():
         place = {name: i for i, name in enumerate(sorted(search.names))}
         rank = tuple(place[name] for name in search.names)
         space = search_space(search.knowledge, search.names, latent=True, rank=rank)
-        known = {pair: given for pair, given in separated.items() if pair not in space.kept}
-        space = replace(space, separated=known)
+        if start is not None:
+            space = _from_start(start, search.names, space)
         skeleton = search.skeleton(space, another_pass_follows=possible_d_sep)
         if possible_d_sep and not search.exhausted:
             pools = _pools(search.names, skeleton, max_path_length)
@@ -221,17 +221,26 @@ def fci(
         )
 
 
-def _separated(
-    start: MixedGraph | nx.DiGraph, names: tuple[str, ...]
-) -> dict[tuple[int, int], tuple[int, ...]]:
-    """The pairs that a DAG or CPDAG does not join, each with a set that separates them there."""
+def _from_start(
+    start: MixedGraph | nx.DiGraph, names: tuple[str, ...], space: SearchSpace
+) -> SearchSpace:
+    """The space of a search that begins with a DAG or CPDAG: pairs that it separates, and edges
+    that no test may take away.
+    """
     mixed = start if isinstance(start, MixedGraph) else MixedGraph.from_dag(start)
     dag = consistent_extension(mixed)
     if dag is None:
         raise GraphError(
             "start: no DAG has these adjacencies and v-structures; give a DAG or the CPDAG of one"
         )
-    return anterior_sets(dag_to_cpdag(dag.reordered(names)))
+    cpdag = dag_to_cpdag(dag.reordered(names))
+    separated = {
+        pair: given for pair, given in anterior_sets(cpdag).items() if pair not in space.kept
+    }
+    joined = cpdag.adjacency.astype(np.int64)
+    alone = np.triu(cpdag.adjacency & ~(joined @ joined > 0))
+    kept = space.kept | {(int(x), int(y)) for x, y in np.argwhere(alone)}
+    return replace(space, separated=separated, kept=kept)
 
 
 def _circles(names: tuple[str, ...], skeleton: Skeleton) -> MixedGraph:
