@@ -4,9 +4,9 @@ at what total price.
 ``python -m benchmarks.priv_fci [--quick] [--networks N ...] [--runs R] [--epsilon E ...] [--out
 FILE]``
 
-Rows: FCI without privacy, the reference lines; FCI with the deciders of the library at totals fixed
-in advance, and on a histogram that was bought at such a total, which costs nothing further; and
-Priv-FCI as published, whose epsilon is that of its slides' code and whose total is computed
+Rows: FCI and GFCI without privacy, the reference lines; FCI with the deciders of the library at
+totals fixed in advance; FCI and GFCI on a histogram that was bought at such a total, which cost
+nothing further; and Priv-FCI as published, whose epsilon is that of its slides' code and whose total is computed
 afterwards, which proves nothing.
 
 Run r of every row uses data set r of its case and noise r.  Columns: F1 of the skeleton, of edges
@@ -94,6 +94,10 @@ NON_PRIVATE = (
     _without_privacy(jaxcd.ChiSquare(), 0.05),
     _without_privacy(jaxcd.ChiSquare(), 0.01),
     _without_privacy(jaxcd.CovarianceNorm(), 0.05),
+    Method(
+        "GFCI, BIC and GTest 0.05",
+        lambda data, epsilon, key: jaxcd.gfci(data, budget=jaxcd.NO_PRIVACY),
+    ),
 )
 
 REFERENCE = NON_PRIVATE[0].label
@@ -109,6 +113,7 @@ PRIVATE = (
     # Passes of the sieve that are not confirmed use up rounds too.
     _private("SieveAndExamine", lambda p: jaxcd.SieveAndExamine(n_rounds=_pairs(p))),
     Method("Histogram, then FCI", by_release(jaxcd.Histogram(), search=_on_release)),
+    Method("Histogram, then GFCI", by_release(jaxcd.Histogram(), search=jaxcd.gfci)),
 )
 
 PUBLISHED = (
@@ -174,7 +179,7 @@ def plot(rows: Sequence[ex.Row], path: Path) -> None:
             line = [row for row in rows if row.like(case=case, method=method.label)]
             xy = [row.epsilon for row in line], [row[score] for row in line]
             ax.plot(*xy, color=f"C{i}", marker="o", markersize=3, label=method.label)
-        for method, style in zip(NON_PRIVATE, ("-", "--", ":"), strict=True):
+        for method, style in zip(NON_PRIVATE, ("-", "--", ":", "-."), strict=True):
             row = next(row for row in rows if row.like(case=case, method=method.label))
             look = {"color": "0.4", "linewidth": 1, "linestyle": style}
             ax.axhline(row[score], label=method.label, **look)
@@ -306,8 +311,6 @@ def finish(record: ex.Record, chosen: Namespace, console: Console) -> Mapping[st
 REASONS = {case.label: case.reason for case in CASES}
 
 KEY = ("case", "method", "epsilon", "n_runs")
-
-REASONS = {case.label: case.reason for case in CASES}
 
 EXPERIMENT = ex.Experiment(
     "priv_fci",
