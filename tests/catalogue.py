@@ -207,6 +207,7 @@ SEARCHES = (
     SearchRow(jaxcd.fci, False),
     SearchRow(jaxcd.ges, True),
     SearchRow(jaxcd.mmhc, True),
+    SearchRow(jaxcd.gfci, True),
     SearchRow(jaxcd.exact_search, True),
     SearchRow(
         jaxcd.order_mcmc, True, (("n_steps", 60), ("burn_in", 20), ("key", jax.random.key(3)))

@@ -61,7 +61,11 @@ def test_every_public_class_is_in_the_table() -> None:
     assert public(releases, ReleaseKind) == {type(row.kind) for row in KINDS}
     assert public(scores, scores.ScoreConfig) <= {type(row.score) for row in SCORES}
     named = {row.search.__name__ for row in SEARCHES}
-    assert {"pc", "fci", "ges", "mmhc", "exact_search", "order_mcmc"} == named <= set(jaxcd.__all__)
+    assert (
+        {"pc", "fci", "gfci", "ges", "mmhc", "exact_search", "order_mcmc"}
+        == named
+        <= set(jaxcd.__all__)
+    )
 
 
 # ---- tests

@@ -44,6 +44,7 @@ OPEN: dict[str, Callable[..., Any]] = {
     ),
     "ges": lambda data, **more: jaxcd.ges(data, **more),
     "mmhc": lambda data, **more: jaxcd.mmhc(data, **more),
+    "gfci": lambda data, **more: jaxcd.gfci(data, **more),
     "exact_search": lambda data, **more: jaxcd.exact_search(data, **more),
     "order_mcmc": lambda data, **more: jaxcd.order_mcmc(
         data, key=KEY, n_steps=50, burn_in=10, **more
