@@ -6,8 +6,8 @@ FILE]``
 
 Rows: FCI and GFCI without privacy, the reference lines; FCI with the deciders of the library at
 totals fixed in advance; FCI and GFCI on a histogram that was bought at such a total, which cost
-nothing further; and Priv-FCI as published, whose epsilon is that of its slides' code and whose total is computed
-afterwards, which proves nothing.
+nothing further; and Priv-FCI as published, whose epsilon is that of its slides' code and whose
+total is computed afterwards, which proves nothing.
 
 Run r of every row uses data set r of its case and noise r.  Columns: F1 of the skeleton, of edges
 with both marks and of directed edges against the true PAG; seconds a run, after compilation; the

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxcd.advice.choosing import Algorithm, Choice, choose, kind_of_release
 from jaxcd.advice.recommending import recommend
-from jaxcd.checks import check_new_file, check_whole
+from jaxcd.checks import check_flag, check_new_file, check_whole
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset, Domain, Missing, Table
 from jaxcd.data.rows import Rows
@@ -82,6 +82,7 @@ def resolve(
     max_level: int | None = None,
     knowledge: Knowledge | None = None,
     linear: bool = False,
+    latent: bool = False,
 ) -> Choice:
     """What :func:`discover` will run, from public facts; arguments as there.  Refuses options that
     the algorithm does not have.
@@ -96,15 +97,22 @@ def resolve(
         )
     if algorithm is Algorithm.AUTO and tree is not None:
         algorithm = Algorithm.TREE
+    check_flag("latent", latent)
+    if latent and not (algorithm is Algorithm.AUTO or algorithm.finds_pag):
+        raise OptionError(
+            f"latent: Algorithm.{algorithm.name} takes it that no column is hidden; use "
+            "Algorithm.GFCI or Algorithm.FCI, or leave the algorithm out"
+        )
     if algorithm is Algorithm.AUTO and asked:
-        choice = choose(domain, budget=budget, test=test, decider=decider)
+        by_tests = Algorithm.FCI if latent else Algorithm.PC
+        choice = choose(domain, budget=budget, test=test, decider=decider, algorithm=by_tests)
         why = (
-            f"chosen: PC, because {' and '.join(asked)} {'is' if len(asked) == 1 else 'are'} "
-            "given, which a release has no use for"
+            f"chosen: {by_tests.name}, because {' and '.join(asked)} "
+            f"{'is' if len(asked) == 1 else 'are'} given, which a release has no use for"
         )
         return replace(choice, reasons=(why, *choice.reasons))
     if algorithm is Algorithm.AUTO:
-        found = recommend(domain, n_samples, budget=budget, linear=linear)
+        found = recommend(domain, n_samples, budget=budget, linear=linear, latent=latent)
         return replace(found.choice, warnings=() if found.warning is None else (found.warning,))
     if algorithm.releases:
         if asked:
@@ -145,6 +153,7 @@ def discover(
     tree: TreeOptions | None = None,
     algorithm: Algorithm = Algorithm.AUTO,
     linear: bool = False,
+    latent: bool = False,
     max_level: int | None = None,
     knowledge: Knowledge | None = None,
     release_out: str | Path | None = None,
@@ -179,6 +188,8 @@ def discover(
             ``Algorithm.GFCI`` none of these three; they have no levels to report as they go.
         linear: whether the relations among numeric columns may be taken as linear, as for
             :func:`jaxcd.recommend`.
+        latent: whether columns may have common causes that are not in the data, as for
+            :func:`jaxcd.recommend`; for ``Algorithm.AUTO``, whose graph is then a PAG.
         max_level: the largest conditioning set, as for :func:`jaxcd.pc`.
         knowledge: what is known before; public.  Every algorithm takes it; the graph has no edge
             against it, all required ones, and every orientation that it implies.
@@ -240,12 +251,14 @@ def discover(
         max_level=max_level,
         knowledge=knowledge,
         linear=linear,
+        latent=latent,
     )
     _check_afterwards(choice, release_out, n_confidence_draws)
     if choice.kind is not None:
         tell = progress if callable(progress) else print if progress else _silent
         tell(Step("buying the release", (0, 2)))
-        kind = choice.kind.knowing(knowledge)
+        # Two columns of which neither causes the other may have a hidden cause in common.
+        kind = choice.kind if choice.algorithm.finds_pag else choice.kind.knowing(knowledge)
         bought = release(data, kind, budget=budget, noise=noise, ledger=ledger)
         if release_out is not None:
             bought.save(release_out)

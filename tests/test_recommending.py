@@ -92,6 +92,39 @@ def test_every_rule(domain, budget, linear, method, algorithm):
         assert part in shown
 
 
+@pytest.mark.parametrize(
+    ("domain", "budget", "linear", "algorithm", "call"),
+    [
+        (discrete(2, 3, 2), PURE, False, Algorithm.GFCI, "jaxcd.gfci(jaxcd.release(data, jaxcd.H"),
+        (numeric(3), BOTH, True, Algorithm.GFCI, "jaxcd.gfci(jaxcd.release(data, jaxcd.Second"),
+        (numeric(3), BOTH, False, Algorithm.FCI, "jaxcd.fci(data, test=jaxcd.StratifiedRanks()"),
+        (discrete(2, 3), jaxcd.NO_PRIVACY, False, Algorithm.FCI, "jaxcd.fci(data, test=jaxcd.G"),
+    ],
+)
+def test_where_columns_may_be_hidden_the_graph_is_a_pag(domain, budget, linear, algorithm, call):
+    found = jaxcd.recommend(domain, 50_000, budget=budget, linear=linear, latent=True)
+    assert found.choice.algorithm is algorithm and found.call.startswith(call)
+    plain = jaxcd.recommend(domain, 50_000, budget=budget, linear=linear)
+    assert found.kind == plain.kind and found.budget == plain.budget
+    assert "Columns may be hidden, so that the graph is a PAG." in found.reasons
+    assert str(found)
+
+
+def test_discover_where_columns_may_be_hidden():
+    """Pairs that are forbidden both ways are bought all the same: a hidden cause may join them."""
+    data = jaxcd.networks.load("cancer").sample(5_000, key=jax.random.key(0))
+    known = jaxcd.Knowledge(forbidden=[("Xray", "Dyspnoea"), ("Dyspnoea", "Xray")])
+    options = {"budget": BOTH, "noise": jaxcd.SimulatedNoise(jax.random.key(1)), "latent": True}
+    run = jaxcd.discover(data, knowledge=known, **options)
+    assert run.info["algorithm"] == "gfci" and "GFCI" in run.info["reasons"][0]
+    run = jaxcd.discover(data, max_level=0, **options)
+    assert run.info["algorithm"] == "fci" and run.info["reasons"][0].startswith("chosen: FCI")
+    with pytest.raises(OptionError, match="takes it that no column is hidden"):
+        jaxcd.discover(data, algorithm=Algorithm.PC, **options)
+    with pytest.raises(OptionError, match="latent"):
+        jaxcd.discover(data, **{**options, "latent": 1})
+
+
 CALLS = [
     (discrete(2, 3, 2), BOTH, False),
     (discrete(2, 3, 2), dataclasses.replace(GAUSSIAN, max_rows_per_person=2), False),

@@ -100,11 +100,12 @@ class Choice:
     def title(self) -> str:
         """The method in a few words."""
         if self.kind is not None:
-            return self.kind.title
+            after = "; from there a PAG (GFCI)" if self.algorithm.finds_pag else ""
+            return f"{self.kind.title}{after}"
         if self.tree is not None:
             return self.tree.title
         assert self.decider is not None
-        return self.decider.title
+        return self.decider.title.replace("PC", self.algorithm.name)
 
     @property
     def mechanism(self) -> Decider | TreeOptions | None:

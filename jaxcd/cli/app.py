@@ -198,6 +198,10 @@ def discover(
             "--linear",
         ),
     ] = False,
+    latent: Annotated[
+        bool,
+        option("Columns may have common causes that are not in the data: find a PAG.", "--latent"),
+    ] = False,
     test: Annotated[
         str,
         option(
@@ -288,6 +292,7 @@ def discover(
         alpha=alpha,
         max_level=max_level,
         linear=linear,
+        latent=latent,
         release_out=release_out,
         n_confidence_draws=confidence,
     )
@@ -306,7 +311,7 @@ def discover(
         snapshot=snapshot,
     )
     reading = Missing.of(missing)
-    loaded = source.load(budget=budget, pag=asked.algorithm.finds_pag)
+    loaded = source.load(budget=budget, pag=asked.finds_pag)
     loaded = dataclasses.replace(loaded, data=loaded.data.reading(reading))
     plan = running.plan(loaded, asked, budget=budget, knowledge=known)
     noise, key = options.randomness(seed=seed, simulated=simulated_noise)
@@ -315,9 +320,7 @@ def discover(
         screen.show_plan(loaded, budget, plan, noise, knowledge)
     shown = sys.stderr.isatty() and not quiet if progress is None else progress
     # FCI goes through the levels twice: how far that is nobody knows.
-    progress_bar = screen.Progress(
-        shown, max_level=None if asked.algorithm.finds_pag else max_level
-    )
+    progress_bar = screen.Progress(shown, max_level=None if asked.finds_pag else max_level)
     with paid.kept():
         with progress_bar as bar:
             run = running.run(
@@ -370,6 +373,10 @@ def recommend(
     linear: Annotated[
         bool, option("Relations among numeric columns are known to be linear.", "--linear")
     ] = False,
+    latent: Annotated[
+        bool,
+        option("Columns may have common causes that are not in the data: find a PAG.", "--latent"),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say which method suits a domain, a number of rows and a budget, and why; no data is read."""
@@ -387,7 +394,7 @@ def recommend(
     declared, n_samples = options.public_facts(
         domain=domain, network=network, bif=bif, rows=rows, private=not no_privacy
     )
-    found = jaxcd.recommend(declared, n_samples, budget=budget, linear=linear)
+    found = jaxcd.recommend(declared, n_samples, budget=budget, linear=linear, latent=latent)
     if as_json:
         screen.print_recommendation(found)
     else:

@@ -33,6 +33,7 @@ class Asked:
     alpha: float | None
     max_level: int | None
     linear: bool
+    latent: bool
     release_out: Path | None
     n_confidence_draws: int
 
@@ -74,6 +75,11 @@ class Asked:
             )
 
     @property
+    def finds_pag(self) -> bool:
+        """Whether the graph will be a PAG."""
+        return self.latent or self.algorithm.finds_pag
+
+    @property
     def of_tests(self) -> tuple[str, ...]:
         """The options that were given and that only searches by tests have."""
         given = {
@@ -105,7 +111,7 @@ def plan(
     """
     algorithm = asked.algorithm
     if algorithm is Algorithm.AUTO and asked.of_tests:
-        algorithm = Algorithm.PC
+        algorithm = Algorithm.FCI if asked.latent else Algorithm.PC
     choice = api.resolve(
         loaded.data.domain,
         public_count(loaded.data, budget),
@@ -116,10 +122,12 @@ def plan(
         max_level=asked.max_level,
         knowledge=knowledge,
         linear=asked.linear,
+        latent=asked.latent,
     )
     if algorithm is not asked.algorithm:
         why = (
-            f"chosen: PC, because of {' and '.join(asked.of_tests)}, for which a release has no use"
+            f"chosen: {algorithm.name}, because of {' and '.join(asked.of_tests)}, for which a "
+            "release has no use"
         )
         choice = dataclasses.replace(choice, reasons=(why, *choice.reasons))
     if choice.test is None:
