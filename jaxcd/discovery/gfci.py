@@ -115,7 +115,7 @@ def gfci(
         >>> shown = data.select([name for name in data.names if name != "smoke"])
         >>> bought = jaxcd.release(shown, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=noise)
         >>> print(jaxcd.gfci(bought).graph.edge("lung", "either"))
-        lung --> either
+        lung o-> either
     """
     data = as_data(data, domain, private=isinstance(budget, Budget), missing=missing)
     check_scored(data, BIC() if score is None else score, budget, key, None, knowledge)

@@ -68,8 +68,11 @@ def effect(
     little less than they say.
     With a CPDAG that leaves the effect open there is one possible effect for each set of parents
     that the treatment may have; low and high are the ends of all their intervals together.  With a
-    PAG that does not identify it, ``identified`` is False and the interval is all that is possible;
-    so it is where the graph asks for tables that the release did not measure.
+    PAG that does not identify it ``identified`` is False, ``possible`` has the effects in those of
+    its members that do (LV-IDA; PAGs of about five columns, or few circles), and the interval is
+    that of what no hidden cause can hide, E[s; b] + min s P(not b) <= E[s | do(b)] <= E[s; b] + max
+    s P(not b) (Robins 1989, Manski 1990): some member always leaves the effect open.  Where the
+    graph asks for tables that the release did not measure it is all that is possible.
 
     *Without a graph* the release's own search finds one, and again in ``n_draws`` releases drawn
     anew from the found graph with its fitted parameters.  Low and high are the ends of the
@@ -112,9 +115,9 @@ def effect(
 
     Source:
         Pearl 2009; Perkovic et al. 2018; Henckel, Perkovic, Maathuis 2022; Maathuis, Kalisch,
-        Buehlmann 2009; Gradu, Zrnic, Wang, Jordan 2022, Valid inference after causal discovery;
-        Chang, Guo, Malinsky 2024, Post-selection inference for causal effects after causal
-        discovery.
+        Buehlmann 2009; Malinsky and Spirtes 2016; Robins 1989 and Manski 1990 for the bounds;
+        Gradu, Zrnic, Wang, Jordan 2022, Valid inference after causal discovery; Chang, Guo,
+        Malinsky 2024, Post-selection inference for causal effects after causal discovery.
 
     Example:
         >>> import jax, jaxcd
@@ -233,8 +236,9 @@ def _combined(
     for one, times in Counter(graphs).items():
         options = possibilities(one, estimator.treatment, estimator.outcome)
         identified = identified and len(options) == 1
-        unknown = unknown or not options
-        allowed = dict(_estimated(estimator, option, level, by_graph) for option in options)
+        unknown = unknown or options[-1].is_open
+        told = [option for option in options if not option.is_open]
+        allowed = dict(_estimated(estimator, option, level, by_graph) for option in told)
         found.update(allowed)
         for key in allowed:
             shares[key] += times
@@ -246,24 +250,27 @@ def _combined(
     )
     lows, highs = [one.low for one in possible], [one.high for one in possible]
     if unknown:
-        lows, highs = [*lows, -estimator.span], [*highs, estimator.span]
-        possible = ()
+        whole = estimator.bounds(level)
+        lows, highs = [whole.low], [whole.high]
     known = [one.estimate for one in possible if not math.isnan(one.estimate)]
     return Effect(
         treatment=estimator.treatment,
         outcome=estimator.outcome,
         levels=estimator.levels,
         unit=estimator.unit,
-        estimate=min(known, key=abs) if len(known) == len(possible) > 0 else math.nan,
+        estimate=min(known, key=abs)
+        if known and len(known) == len(possible) and not unknown
+        else math.nan,
         low=min(lows),
         high=max(highs),
         level=level,
         identified=identified and not unknown,
-        adjustment=possible[0].adjustment if len(possible) == 1 else None,
+        adjustment=possible[0].adjustment if len(possible) == 1 and not unknown else None,
         assumptions=(*notes, *estimator.assumptions),
         possible=possible,
         n_graphs=len(graphs),
         cost=cost,
+        is_open=unknown,
     )
 
 

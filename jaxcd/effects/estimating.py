@@ -58,6 +58,17 @@ class Estimator(abc.ABC):
         """The effect by the likelihood of a whole DAG; None where the release has no such."""
         return None
 
+    def bounds(self, level: float) -> Interval:
+        """Between what ends the effect lies whatever is hidden."""
+        return Interval(math.nan, -self.span, self.span, math.nan)
+
+    @staticmethod
+    def _around(value: float, variance: float, level: float) -> Interval:
+        """The normal interval."""
+        error = math.sqrt(max(variance, 0.0))
+        reach = float(special.ndtri(0.5 + level / 2)) * error
+        return Interval(value, value - reach, value + reach, error)
+
 
 @final
 class TableEstimator(Estimator):
@@ -127,6 +138,25 @@ class TableEstimator(Estimator):
             level=level,
         )
 
+    def bounds(self, level: float) -> Interval:
+        names = self._table_names(())
+        if not self._source.is_measured(names):
+            return super().bounds(level)
+        table, s = self._source.table(names), self.contrast.scores
+        n, ends = table.n_samples, []
+        for least, most in ((s.min(), s.max()), (s.max(), s.min())):
+            weights = np.full(table.counts.shape, least - most)
+            weights[self.contrast.end] = s - most
+            weights[self.contrast.start] = least - s
+            value = float((weights * table.counts).sum()) / n
+            share = np.maximum(table.counts, 0) / n
+            variance = float((weights**2 * share).sum()) - float((weights * share).sum()) ** 2
+            noise = table.noise
+            added = table.variance * (weights**2).sum() if noise is None else noise(weights)
+            ends.append(self._around(value, variance / n + float(added) / n**2, level))
+        low, high = max(ends[0].low, -self.span), min(ends[1].high, self.span)
+        return Interval(math.nan, low, high, math.nan)
+
     def by_graph(self, graph: MixedGraph, level: float) -> Interval | None:
         joint = self._source.joint
         if joint is None or self.span == 0 or set(graph.names) != set(joint.names):
@@ -185,9 +215,7 @@ class LinearEstimator(Estimator):
 
     def interval(self, given: tuple[str, ...], level: float) -> Interval:
         value, variance = self._source.coefficient(self.treatment, self.outcome, given)
-        value, error = value * self._times, math.sqrt(variance) * abs(self._times)
-        reach = float(special.ndtri(0.5 + level / 2)) * error
-        return Interval(value, value - reach, value + reach, error)
+        return self._around(value * self._times, variance * self._times**2, level)
 
 
 def estimator_of(

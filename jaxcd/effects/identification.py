@@ -5,12 +5,16 @@ possibilities.
 * CPDAG that is amenable: one.  Otherwise the DAGs of the class disagree, and there is one for each
   set of parents that x has in some of them (IDA): the effect depends on the class through the
   parents of x alone.
-* PAG or MAG: one where the generalised adjustment criterion has a set; otherwise none, "not
-  identified".
+* PAG or MAG: one where the generalised adjustment criterion has a set.  Otherwise the MAGs that the
+  PAG stands for are gone through, where they are few enough to list: each says that there is no
+  effect, or has an adjustment set, or leaves the effect open (LV-IDA).  At least one leaves it
+  open, so that the possibilities end with one that is (on every PAG of four columns, by trying
+  all; Perkovic et al. 2018, theorem 5, for PAGs that are not amenable).
 
 Source:
     Maathuis, Kalisch, Buehlmann 2009, Estimating high-dimensional intervention effects from
-    observational data (Annals of Statistics 37), for IDA; Perkovic et al. 2018.
+    observational data (Annals of Statistics 37), for IDA; Malinsky and Spirtes 2016, Estimating
+    causal effects with ancestral graph Markov models (PGM), for LV-IDA; Perkovic et al. 2018.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ import numpy as np
 
 from jaxcd.errors import GraphError
 from jaxcd.graphs import Adjustment, MixedGraph, consistent_extension, from_networkx
-from jaxcd.graphs.adjustment import member
+from jaxcd.graphs.adjustment import member, members
 from jaxcd.graphs.edges import Mark
 
 __all__ = ["Possibility", "as_graph", "possibilities"]
@@ -60,16 +64,18 @@ class Possibility:
     """One effect that a graph allows.
 
     Args:
-        question: the adjustment sets of the effect in the graph, or in a DAG of its class; None
+        question: the adjustment sets of the effect in the graph, or in a member of its class; None
             for no effect: x is an ancestor of y in no member.
+        is_open: whether hidden causes leave the effect open.
     """
 
     question: Adjustment | None
+    is_open: bool = False
 
     @property
     def is_zero(self) -> bool:
         """Whether the effect is exactly zero."""
-        return self.question is None
+        return self.question is None and not self.is_open
 
     @cached_property
     def sets(self) -> tuple[tuple[str, ...], ...]:
@@ -97,7 +103,7 @@ class Possibility:
 
 @lru_cache(maxsize=1024)
 def possibilities(graph: MixedGraph, x: str, y: str) -> tuple[Possibility, ...]:
-    """The effects of x on y that the graph allows; none where it does not identify one.
+    """The effects of x on y that the graph allows, open ones last.
 
     Raises:
         GraphError: a name is unknown, or the graph has cycles, selection, or no member.
@@ -113,8 +119,25 @@ def possibilities(graph: MixedGraph, x: str, y: str) -> tuple[Possibility, ...]:
     if question.exists:
         return (Possibility(question),)
     if question.is_latent:
-        return ()
+        return (*_of_members(graph, x, y), Possibility(None, is_open=True))
     return tuple(_of_parents(graph, x, y))
+
+
+def _of_members(graph: MixedGraph, x: str, y: str) -> Iterator[Possibility]:
+    """One for each MAG with adjustment sets that no other has, and one for no effect."""
+    found: dict[tuple[tuple[str, ...], ...], None] = {}
+    zero = False
+    for mag in members(graph) or ():
+        question = Adjustment(mag, x, y, is_latent=True)
+        if not question.may_affect:
+            if not zero:
+                yield Possibility(None)
+            zero = True
+        elif question.exists:
+            own = Possibility(question)
+            if own.sets not in found:
+                found[own.sets] = None
+                yield own
 
 
 def _of_parents(graph: MixedGraph, x: str, y: str) -> Iterator[Possibility]:

@@ -51,9 +51,12 @@ class Effect:
         adjustment: the columns held fixed; None where there are none to hold (no effect by the
             graph, several possibilities, not identified, not measured).
         assumptions: what must be true for the interval to mean what it says.
-        possible: all effects that the graph or the graphs allow.
+        possible: all effects that the graph or the graphs allow; where ``is_open`` those that some
+            of its members tell.
         n_graphs: how many graphs were looked at.
         cost: of the release; the effect costs nothing more.
+        is_open: whether hidden causes leave the effect open; the interval is then that of all they
+            allow.
 
     Example:
         >>> import jax, jaxcd
@@ -80,6 +83,7 @@ class Effect:
     possible: tuple[PossibleEffect, ...]
     n_graphs: int
     cost: PrivacyCost
+    is_open: bool = False
 
     @property
     def measured(self) -> bool:
@@ -95,10 +99,16 @@ class Effect:
         else:
             change = f"{self.treatment} = {self.levels[1]} instead of {self.levels[0]}"
         what = f"{change} would change the {self.unit}"
-        if not self.possible:
+        if self.is_open:
+            whatever = (
+                f"; whatever they are, it is by between {self.low:+.3g} and {self.high:+.3g} "
+                f"({share} interval)"
+                if self.high - self.low < float("inf")
+                else ""
+            )
             return (
                 f"The graph does not tell how {change} would change the {self.unit}: hidden causes "
-                "could explain any dependence."
+                f"could explain any dependence{whatever}."
             )
         if not self.measured:
             return (
@@ -136,6 +146,7 @@ class Effect:
             "high": number(self.high),
             "level": self.level,
             "identified": self.identified,
+            "open": self.is_open,
             "adjustment": None if self.adjustment is None else list(self.adjustment),
             "assumptions": list(self.assumptions),
             "possible": [

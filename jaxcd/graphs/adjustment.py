@@ -31,22 +31,26 @@ Source:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import final
 
 import numpy as np
 
 from jaxcd.checks import check_whole
 from jaxcd.errors import GraphError
-from jaxcd.graphs.ancestral import visible_edges
+from jaxcd.graphs.ancestral import is_mag, markov_equivalent_mags, visible_edges
 from jaxcd.graphs.cpdag import consistent_extension
 from jaxcd.graphs.edges import Mark
 from jaxcd.graphs.mixed_graph import MixedGraph, arc_marks
 from jaxcd.graphs.trails import Trails, _bitmask, _bits, edge_masks
 
-__all__ = ["Adjustment", "member"]
+__all__ = ["MOST_FILLINGS", "Adjustment", "member", "members"]
+
+MOST_FILLINGS = 20_000
+"""Of the circles of a PAG, which :func:`members` tries."""
 
 
 def member(graph: MixedGraph) -> MixedGraph:
@@ -87,6 +91,57 @@ def member(graph: MixedGraph) -> MixedGraph:
     return MixedGraph(graph.names, marks)
 
 
+def members(pag: MixedGraph) -> tuple[MixedGraph, ...] | None:
+    """Every MAG without selection that a PAG stands for, by trying all fillings of its circles.
+
+    Args:
+        pag: A PAG without ``---``.
+
+    Returns:
+        The MAGs; None where there are more than 20,000 fillings to try, or the graph stands for no
+        MAG, as an estimated one may.
+
+    Raises:
+        GraphError: If the edges ``o-o`` fit no MAG.
+
+    Source:
+        Malinsky and Spirtes 2016, Estimating causal effects with ancestral graph Markov models
+        (PGM), who go through the same MAGs one mark at a time.
+
+    Example:
+        >>> from jaxcd.graphs import MixedGraph
+        >>> from jaxcd.graphs.adjustment import members
+        >>> for mag in members(MixedGraph.from_edges(["a", "b"], ["a o-o b"])):
+        ...     print(mag)
+        a <-> b
+        b --> a
+        a --> b
+    """
+    pairs = np.argwhere(np.triu(pag.adjacency)).tolist()
+    fillings = []
+    for i, j in pairs:
+        # marks at i and at j; without selection no edge has two tails
+        at = [
+            (Mark.ARROW, Mark.TAIL) if mark == Mark.CIRCLE else (Mark(mark),)
+            for mark in (pag.marks[j, i], pag.marks[i, j])
+        ]
+        fillings.append([both for both in product(*at) if both != (Mark.TAIL, Mark.TAIL)])
+    if math.prod(map(len, fillings)) > MOST_FILLINGS:
+        return None
+    first = member(pag)
+    if not is_mag(first):
+        return None
+    found = []
+    for chosen in product(*fillings):
+        marks = np.array(pag.marks)
+        for (i, j), (at_i, at_j) in zip(pairs, chosen, strict=True):
+            marks[j, i], marks[i, j] = int(at_i), int(at_j)
+        mag = MixedGraph(pag.names, marks)
+        if is_mag(mag) and markov_equivalent_mags(mag, first):
+            found.append(mag)
+    return tuple(found)
+
+
 @final
 class Adjustment:
     """The adjustment sets of one effect in one graph.
@@ -95,6 +150,8 @@ class Adjustment:
         graph: A DAG, CPDAG, MAG or PAG.
         x: The name of the treatment.
         y: The name of the outcome, another one.
+        is_latent: Whether columns may be hidden; None reads it off the graph: it has circles or
+            ``<->``.
 
     Raises:
         GraphError: If a name is unknown, x is y, or the graph has an edge ``---`` beside circles or
@@ -110,13 +167,14 @@ class Adjustment:
         False
     """
 
-    def __init__(self, graph: MixedGraph, x: str, y: str) -> None:
+    def __init__(self, graph: MixedGraph, x: str, y: str, *, is_latent: bool | None = None) -> None:
         self.graph = graph
         self._x, self._y = graph.index(x), graph.index(y)
         if x == y:
             raise GraphError(f"x and y must be two nodes, got {x!r} twice")
-        self.is_latent = bool((graph.marks == Mark.CIRCLE).any() or graph.bidirected.any())
-        """Whether columns may be hidden: the graph has circles or ``<->``."""
+        seen = bool((graph.marks == Mark.CIRCLE).any() or graph.bidirected.any())
+        self.is_latent = seen if is_latent is None else is_latent
+        """Whether columns may be hidden."""
         loose = graph.undirected
         if self.is_latent and loose.any():
             i, j = np.argwhere(loose)[0]

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import math
+from collections.abc import Iterator
 
 import jax
 import networkx as nx
@@ -17,7 +18,9 @@ from jaxcd.data.structural import linear_gaussian_sem
 from jaxcd.effects.identification import possibilities
 from jaxcd.errors import GraphError, OptionError
 from jaxcd.graphs import Adjustment, MixedGraph, dag_to_cpdag, random_dag
-from tests.helpers import CommandLine
+from jaxcd.graphs.adjustment import members
+from tests.graphs.test_adjustment import dags_behind, linear_sets, pags
+from tests.helpers import CommandLine, simulated
 
 ASIA = jaxcd.networks.load("asia")
 ROWS = ASIA.sample(20_000, key=jax.random.key(0))
@@ -327,11 +330,83 @@ def test_pag() -> None:
     assert found.identified and found.adjustment == ()
     hidden = MixedGraph.from_edges(names, ["x o-> y"])
     lost = jaxcd.effect(free, treatment="x", outcome="y", graph=hidden)
-    assert not lost.identified and (lost.low, lost.high) == (-1.0, 1.0)
+    assert not lost.identified and lost.is_open and lost.low > -1 and lost.high < 1
+    assert lost.possible[0].estimate == 0 and len(lost.possible) == 1  # x <-> y; x --> y tells none
     assert math.isnan(lost.estimate) and "hidden" in lost.sentence
     zero = jaxcd.effect(free, treatment="y", outcome="x", graph=open_graph)
     assert zero.identified and (zero.estimate, zero.low, zero.high) == (0, 0, 0)
     assert "no effect" in zero.sentence
+
+
+def unidentified(n: int, step: int) -> Iterator[tuple[MixedGraph, list[MixedGraph], str, str]]:
+    """Pairs of which a PAG leaves the effect open."""
+    for graph, mags in list(pags(n).items())[::step]:
+        for x, y in itertools.permutations(graph.names, 2):
+            question = Adjustment(graph, x, y, is_latent=True)
+            if question.may_affect and not question.exists and question.is_latent:
+                yield graph, mags, x, y
+
+
+@pytest.mark.parametrize(("n", "step"), [(3, 1), (4, 9)])
+def test_members_of_a_pag_and_what_they_say_of_effects(n: int, step: int) -> None:
+    """Sets and zeros are those of the DAGs behind each MAG; one MAG leaves the effect open."""
+    checked = 0
+    for graph, mags, x, y in unidentified(n, step):
+        found = possibilities(graph, x, y)
+        assert found[-1].is_open and not any(option.is_open for option in found[:-1])
+        assert set(members(graph)) == set(mags)
+        wanted, is_open = set(), False
+        place = {name: k for k, name in enumerate(graph.names)}
+        for mag in mags:
+            if not Adjustment(mag, x, y, is_latent=True).may_affect:
+                wanted.add("zero")
+                continue
+            sets = set.intersection(
+                *(linear_sets(dag, place[x], place[y], n) for dag in dags_behind(mag))
+            )
+            is_open = is_open or not sets
+            if sets:
+                wanted.add(frozenset(sets))
+        assert is_open
+        told = {
+            "zero"
+            if option.is_zero
+            else frozenset(tuple(place[name] for name in names) for names in option.sets)
+            for option in found[:-1]
+        }
+        assert told == wanted, (str(graph), x, y)
+        checked += 1
+    assert checked > 20
+
+
+def test_too_many_members_are_not_listed() -> None:
+    whole = MixedGraph(list("abcde"), 1 - np.eye(5, dtype=np.int8))
+    assert members(whole) is None
+    assert [option.is_open for option in possibilities(whole, "a", "b")] == [True]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nothing_hidden_leads_out_of_the_bounds(seed: int) -> None:
+    """A hidden cause of treatment and outcome, at its worst: the ends are reached."""
+    rng = np.random.default_rng(seed)
+    counts = rng.dirichlet(np.ones(6)).reshape(2, 3)  # treatment, outcome with scores 0, 1, 2
+    n = 200_000
+    rows = rng.choice(6, size=n, p=counts.ravel())
+    codes = np.column_stack([rows // 3, rows % 3])
+    domain = jaxcd.Domain({"x": jaxcd.Categorical(("a", "b")), "y": jaxcd.Ordinal((0, 1, 2))})
+    data = jaxcd.Dataset.from_codes(codes.astype(np.int32), domain=domain)
+    graph = MixedGraph.from_edges(["x", "y"], ["x o-o y"])
+    for release in (
+        jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.NO_PRIVACY),
+        jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(1.0), noise=simulated(seed)),
+    ):
+        found = jaxcd.effect(release, treatment="x", outcome="y", graph=graph)
+        share = counts.sum(axis=1)
+        means = counts @ np.arange(3)
+        low = means[1] - (means[0] + 2 * share[1])  # rows of b would be 2 under a, of a 0 under b
+        high = means[1] + 2 * share[0] - means[0]
+        assert found.low == pytest.approx(low, abs=0.03) and found.low <= low + 0.01
+        assert found.high == pytest.approx(high, abs=0.03) and found.high >= high - 0.01
 
 
 def test_without_a_graph() -> None:
