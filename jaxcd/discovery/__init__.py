@@ -8,7 +8,7 @@ from jaxcd.discovery.constraint.pag import OrientedPag, dag_to_pag, mag_to_pag, 
 from jaxcd.discovery.constraint.pc import pc
 from jaxcd.discovery.constraint.tree import tree_pc
 from jaxcd.discovery.edge_shares import EdgeConfidence, PairConfidence
-from jaxcd.discovery.gfci import gfci
+from jaxcd.discovery.greedy_fci import gfci
 from jaxcd.discovery.released import (
     score_graph,
     search_features,
