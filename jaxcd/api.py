@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxcd.advice.choosing import Algorithm, Choice, choose, kind_of_release
 from jaxcd.advice.recommending import recommend
-from jaxcd.checks import check_flag, check_new_file, check_whole
+from jaxcd.checks import check_choice, check_flag, check_new_file, check_whole
 from jaxcd.citests import CITest, Query
 from jaxcd.data import Dataset, Domain, Missing, Table
 from jaxcd.data.rows import Rows
@@ -88,6 +88,7 @@ def resolve(
     the algorithm does not have.
     """
     check_knowledge(knowledge, domain.names)
+    check_choice("algorithm", algorithm, Algorithm)
     given = {"test": test, "decider": decider, "tree": tree, "max_level": max_level}
     asked = [argument for argument, value in given.items() if value is not None]
     tests = not (algorithm is Algorithm.AUTO or algorithm.releases)

@@ -469,7 +469,7 @@ PRIVATE = "discover --network cancer --rows 300"
                 ("--seed -1", "--seed -1"),
                 ("--force", "--out"),
                 ("--clip", "--clip"),
-                ("--algorithm magic", "use auto, pc, tree, fci, release"),
+                ("--algorithm magic", "use auto, pc, tree, fci, gfci, release"),
                 (
                     "--algorithm release --max-level 2",
                     "--max-level: --algorithm release has no such option",
@@ -594,6 +594,31 @@ def test_errors_of_the_system_and_of_programs(
 
 
 # ---- the same door in Python
+
+
+def test_the_release_that_is_recommended_is_the_one_that_is_bought(
+    command: CommandLine, tmp_path: Path
+) -> None:
+    domain = jaxcd.Domain({f"v{j}": jaxcd.Categorical((0, 1, 2)) for j in range(8)})
+    codes = np.random.default_rng(0).integers(0, 3, (300, 8)).astype(np.int32)
+    assert isinstance(
+        jaxcd.recommend(domain, 300, budget=jaxcd.Budget(0.5, 1e-6)).kind, jaxcd.LogLinear
+    )
+    np.savetxt(
+        tmp_path / "rows.csv",
+        codes,
+        fmt="%d",
+        delimiter=",",
+        header=",".join(domain.names),
+        comments="",
+    )
+    (tmp_path / "rows.domain.json").write_text(json.dumps(domain.to_json_dict()))
+    bought = tmp_path / "bought.npz"
+    words = ["discover", tmp_path / "rows.csv", "--domain", tmp_path / "rows.domain.json"]
+    budget = "--epsilon 0.5 --delta 1e-6 --simulated-noise --release-out"
+    for options in ([], ["--latent"]):
+        command.shows(*words, budget, bought, "--force", *options)
+        assert jaxcd.Release.load(bought).kind == "log-linear"
 
 
 def test_discover_takes_an_algorithm() -> None:

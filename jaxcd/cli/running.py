@@ -191,6 +191,8 @@ def run(
     progress: Callable[[Any], None],
 ) -> jaxcd.DiscoveryResult:
     """The discovery, with the reasons of the choice in its info."""
+    # What was recommended may be another release than the usual one of these columns.
+    recommended = choice.kind is not None and asked.algorithm is Algorithm.AUTO
     result = jaxcd.discover(
         loaded.data,
         budget=budget,
@@ -200,7 +202,9 @@ def run(
         test=choice.test,
         decider=choice.decider,
         tree=choice.tree,
-        algorithm=choice.algorithm,
+        algorithm=Algorithm.AUTO if recommended else choice.algorithm,
+        linear=asked.linear,
+        latent=asked.latent,
         max_level=asked.max_level,
         knowledge=knowledge,
         release_out=asked.release_out,
