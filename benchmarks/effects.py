@@ -1,7 +1,7 @@
 """Effects from releases: do intervals cover, how wide are they, and are wrong graphs found?
 
-``python -m benchmarks.effects [--quick] [--data FOLDER] [--parts given learned linear falsify]
-[--networks NAME ...] [--rows N ...] [--epsilons E ...] [--runs R] [--draws D] [--resume]
+``python -m benchmarks.effects [--quick] [--data FOLDER] [--parts given whole learned linear
+falsify] [--networks NAME ...] [--rows N ...] [--epsilons E ...] [--runs R] [--draws D] [--resume]
 [--out FILE]``
 
 *given.*  The true DAG is given.  All ordered pairs of columns of which the first has an effect on
@@ -14,6 +14,10 @@ the width over that of the interval from the same rows without privacy, by the o
 share of the effects whose tables the release did not measure; their interval is all that is
 possible, and counts in no other column.  The standard error of the coverage is over data sets,
 whose intervals share rows and noise.
+
+*whole.*  As *given*, by ``whole_graph=True``, of networks of up to 4,096 cells.  *Like*: median
+width over that of the same interval from the rows without noise, which takes the whole DAG for
+right as well.
 
 *learned.*  The graph from the same release, as ``graph=None`` has it with ``--draws`` draws: share
 of truths inside the union of intervals, median width of the union, and how often the found graph is
@@ -43,18 +47,22 @@ import numpy as np
 import jaxcd
 from benchmarks import experiment as ex
 from benchmarks.sources import load_networks
+from jaxcd.advice.choosing import n_cells
 from jaxcd.data.structural import linear_gaussian_sem
 from jaxcd.effects.estimating import TableEstimator
 from jaxcd.effects.identification import possibilities
 from jaxcd.effects.likelihood import profile_interval
+from jaxcd.effects.whole_graph import WholeGraph
 from jaxcd.graphs import Adjustment, MixedGraph, dag_to_cpdag, random_dag
 
 DELTA = 1e-6
 NOISE_SEED = 555
 LEVEL = 0.95
 KEY = ("part", "name", "n_samples", "epsilon", "n_runs")
-PARTS = ("given", "learned", "linear", "falsify")
+PARTS = ("given", "whole", "learned", "linear", "falsify")
 MOST_CELLS = 4096
+MOST_WHOLE = 12  # data sets of *whole*: an interval takes a second
+NO_NOISE = 0.05  # the scale that stands for it: a cell is then known to less than a row
 COMPARED = 50  # data sets of which the other two intervals are computed
 
 
@@ -95,8 +103,7 @@ class Truth:
 def bought(network: Any, n: int, epsilon: float | None, seed: int) -> tuple[Any, Any]:
     """The rows and their release; None for no privacy."""
     data = network.sample(n, key=jax.random.key(seed))
-    cells = math.prod(column.cardinality for column in network.domain.columns.values())
-    small = cells <= MOST_CELLS
+    small = n_cells(network.domain) <= MOST_CELLS
     kind: Any = jaxcd.Histogram() if small else jaxcd.Marginals()
     if epsilon is None:
         return data, jaxcd.release(data, kind, budget=jaxcd.NO_PRIVACY)
@@ -159,6 +166,48 @@ def measure_given(network: Any, n: int, epsilon: float, runs: int) -> dict[str, 
         "n_intervals": len(inside),
         "worst_pair": worst,
         "worst_coverage": None if worst is None else ex.mean(by_pair[worst]),
+    }
+
+
+def measure_whole(network: Any, n: int, epsilon: float, runs: int) -> dict[str, Any]:
+    """Coverage by the likelihood of the true DAG on the whole histogram."""
+    truth, inside, plain, by_run = Truth(network), [], [], []
+    ratios, like = [], []
+    for seed in range(runs):
+        data, release = bought(network, n, epsilon, seed)
+        joint, before = release.tabulated().joint, len(inside)
+        graph = truth.graph.reordered(joint.names)
+        cells = np.zeros(joint.values.shape)
+        places = [data.domain.names.index(name) for name in joint.names]
+        np.add.at(cells, tuple(data.codes[:, places].T), 1.0)
+        noiseless = WholeGraph(cells, scale=NO_NOISE, n_samples=n, graph=graph)
+        for pair in truth.pairs:
+            estimator = TableEstimator(
+                release, *pair, levels=truth.levels(pair[0]), outcome_level=None
+            )
+            found = estimator.by_graph(truth.graph, LEVEL)
+            x, y = (joint.names.index(name) for name in pair)
+            exact = noiseless.interval(x, y, estimator.contrast, LEVEL)
+            if found is None or exact is None:
+                continue
+            target = truth.effects[pair]
+            inside.append(found.low <= target <= found.high)
+            plain.append(exact.low <= target <= exact.high)
+            best = truth.graph.optimal_adjustment_set(*pair)
+            adjusted = profile_interval(
+                counted(data, (*pair, *best)), estimator.contrast, variance=0.0, n_samples=n
+            )
+            ratios.append((found.high - found.low) / max(adjusted.high - adjusted.low, 1e-12))
+            like.append((found.high - found.low) / max(exact.high - exact.low, 1e-12))
+        by_run.append(ex.mean(inside[before:] or [LEVEL]))
+    return {
+        "coverage": ex.mean(inside),
+        "coverage_se": ex.standard_error(by_run),
+        "without_privacy": ex.mean(plain),
+        "width": median(ratios),
+        "like": median(like),
+        "open": 1 - len(inside) / (runs * len(truth.pairs)),
+        "n_intervals": len(inside),
     }
 
 
@@ -283,6 +332,12 @@ def jobs(chosen: Namespace, record: ex.Record) -> Iterator[ex.Job]:
                     values = (part, name, n, epsilon, chosen.runs)
                     if part == "given":
                         yield values, measure_given, network, n, epsilon, chosen.runs
+                    elif part == "whole":
+                        if n_cells(network.domain) > MOST_CELLS:
+                            continue
+                        runs = min(chosen.runs, MOST_WHOLE)
+                        values = (part, name, n, epsilon, runs)
+                        yield values, measure_whole, network, n, epsilon, runs
                     elif part == "learned":
                         runs = chosen.runs
                         yield values, measure_learned, network, n, epsilon, runs, chosen.draws
@@ -298,8 +353,8 @@ EXPERIMENT = ex.Experiment(
     columns=ex.columns_of(
         "part; network=name; rows=n_samples:,; epsilon; runs=n_runs; intervals=n_intervals; "
         "covered (se)=coverage+:.3f; ignoring=ignoring:.3f; without privacy=without_privacy:.3f; "
-        "width=width:.2f; open=open:.2f; true class=true_class:.2f; true rejected=true:.3f; "
-        "reversed=reversed:.2f; removed=removed:.2f"
+        "width=width:.2f; like=like:.2f; open=open:.2f; true class=true_class:.2f; "
+        "true rejected=true:.3f; reversed=reversed:.2f; removed=removed:.2f"
     ),
     options=(
         ex.data_option("networks/*.bif"),

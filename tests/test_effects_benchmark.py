@@ -32,9 +32,9 @@ def test_changed_graphs_are_of_another_class() -> None:
 
 def test_it_runs(tmp_path: Path) -> None:
     out = tmp_path / "effects.json"
-    options = "--networks cancer --rows 2000 --epsilons 1 --runs 1 --parts given falsify"
+    options = "--networks cancer --rows 2000 --epsilons 1 --runs 1 --parts given whole falsify"
     effects.main([*options.split(), "--out", str(out)])
     rows = json.loads(out.read_text())["results"]
-    assert [row["part"] for row in rows] == ["given", "falsify"]
+    assert [row["part"] for row in rows] == ["given", "whole", "falsify"]
     assert rows[0]["n_intervals"] == 8 and 0 <= rows[0]["coverage"] <= 1
-    assert np.isfinite(rows[0]["width"])
+    assert np.isfinite(rows[0]["width"]) and rows[1]["like"] > 0.9
