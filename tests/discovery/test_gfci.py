@@ -122,6 +122,23 @@ def test_the_order_of_the_columns_of_a_start_does_not_matter(seed: int) -> None:
     assert oracle_gfci(case, start).graph == oracle_gfci(case, moved).graph
 
 
+@settings(max_examples=12)
+@given(SEEDS)
+def test_with_true_knowledge_it_is_what_fci_finds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    case = fci_cases.random_case(rng, n_observed=5, n_latent=2, n_selected=0)
+    order = [node for node in nx.topological_sort(case.dag) if node in case.observed]
+    arcs = [arc for arc in case.dag.edges if set(arc) <= set(case.observed)]
+    known = jaxcd.Knowledge(tiers=[order[:2], order[2:]], required=arcs[:1])
+    score = Margins(case, rng)
+    oracle = jaxcd.Oracle(case.dag, latent=case.latent)
+    wanted = jaxcd.fci(None, test=oracle, knowledge=known, **PLAIN).graph
+    best = MixedGraph.from_arcs(score.names, exact_search(score, knowledge=known))
+    for start in (best, greedy_equivalence_search(score, knowledge=known).graph):
+        found = jaxcd.fci(None, test=oracle, knowledge=known, start=start, **PLAIN)
+        assert found.graph == wanted
+
+
 def test_edges_outside_triangles_stay() -> None:
     """A start's lone edge is kept though a set separates its ends; in a triangle it goes."""
     dag = nx.DiGraph([("a", "b"), ("b", "c")])
