@@ -65,8 +65,9 @@ def effect(
     histogram with all independences of a DAG of at most 100 parameters
     (:mod:`jaxcd.effects.whole_graph`): much narrower where levels are rare (on Asia with 100,000
     rows and epsilon 1 the median width falls from 2.0 to 1.0 times that of adjustment without
-    privacy), and right only where the whole DAG is, which ``jaxcd.falsify`` tests.  Where noise is large its intervals cover a
-    little less than they say.
+    privacy), and right only where the whole DAG is, which ``jaxcd.falsify`` tests.  Where noise is
+    large its intervals cover a little less than they say.
+
     With a CPDAG that leaves the effect open there is one possible effect for each set of parents
     that the treatment may have; low and high are the ends of all their intervals together.  With a
     PAG that does not identify it ``identified`` is False, ``possible`` has the effects in those of
