@@ -18,9 +18,9 @@ range has to be declared, and a record that is replaced moves the sum by 3.
 has mean 0 and, given the cells' sizes, the variance
 
     V = sum_i A_i^2 / 9 + (7/9) sum_{i<j} a_ij^2,
-    a_ij = alpha [i, j in one fine cell] / n_f - beta [in one coarse cell] / n_c,   A_i = sum_j a_ij:
+    a_ij = alpha [i, j in one fine cell] / n_f - beta [in one coarse cell] / n_c,
 
-the sign of a pair has variance 1, two pairs with one row in common have the covariance 1/9, and
+A_i = sum_j a_ij: the sign of a pair has variance 1, two pairs with one row in common have the covariance 1/9, and
 others 0 (Kendall 1938).  It does not depend on the laws of x and y.  Rows that agree in x, or in y,
 are put in an order that is drawn without the data, one for each column, which keeps that null.
 
