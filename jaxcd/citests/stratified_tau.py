@@ -20,9 +20,10 @@ has mean 0 and, given the cells' sizes, the variance
     V = sum_i A_i^2 / 9 + (7/9) sum_{i<j} a_ij^2,
     a_ij = alpha [i, j in one fine cell] / n_f - beta [in one coarse cell] / n_c,
 
-A_i = sum_j a_ij: the sign of a pair has variance 1, two pairs with one row in common have the covariance 1/9, and
-others 0 (Kendall 1938).  It does not depend on the laws of x and y.  Rows that agree in x, or in y,
-are put in an order that is drawn without the data, one for each column, which keeps that null.
+A_i = sum_j a_ij: the sign of a pair has variance 1, two pairs with one row in common have the
+covariance 1/9, and others 0 (Kendall 1938).  It does not depend on the laws of x and y.  Rows that
+agree in x, or in y, are put in an order that is drawn without the data, one for each column, which
+keeps that null.
 
 **Sensitivity (replace-one; n, the bounds and the options are public).**  Adding a record to a cell
 of n rows:
