@@ -304,6 +304,7 @@ EXPERIMENT = ex.Experiment(
         ex.one_count("--runs", "data sets under the null, and off it", 200, 10),
     ),
     settings=ex.kept(alpha=ALPHA, delta=DELTA),
+    known=lambda row, chosen: row.n_data_sets >= chosen.runs,
     draw=draw,
     width=140,
 )

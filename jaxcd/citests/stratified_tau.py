@@ -45,7 +45,7 @@ of n rows:
       [alpha^2 + beta^2 + 7 (alpha^2 / 4 + alpha beta / 6 + beta^2 / 4)] / 9
 
   and falls by at most [2 alpha beta + 7 alpha beta / 2] / 9; a replaced record moves it by at most
-  the sum of both: **11/36, and .907 with extrapolation**.
+  the sum of both: **11/36, and .9064 with extrapolation**.
 * *Margin* |T| - z sqrt(max(V, 100)): 3 (alpha + beta) + z / 20 of V's.  Margins with and without
   extrapolation are stated in units of their sensitivity, which is therefore 1.
 
@@ -313,7 +313,7 @@ class StratifiedTau(CITest):
 
     Guarantee:
         Relation: replace-one; n, the bounds and the options are public.  Sensitivity: 3 of T (5
-        where it is extrapolated), 11/36 of V (.907), 1 of the margin, by scaling.  Event: none for
+        where it is extrapolated), 11/36 of V (.9064), 1 of the margin, by scaling.  Event: none for
         the margin (it never leaves the session; mechanisms pay), a ``PureEvent`` for an answer of
         its own.  Proof: the docstring of :mod:`jaxcd.citests.stratified_tau`.
 
@@ -342,7 +342,7 @@ class StratifiedTau(CITest):
 
     assumes = "that little is left of Z within its cells; sees dependence in one direction"
     claim = GuaranteeClaim(
-        "margin sensitivity 1 in its own unit: 3 + z 11/720 records, 5 + z .907/20 where Z has two "
+        "margin sensitivity 1 in its own unit: 3 + z 11/720 records, 5 + z .9064/20 where Z has two "
         "numeric columns or more; answers of its own epsilon-DP",
         assumptions=PUBLIC + "; bounds of Z are public",
     )

@@ -55,10 +55,12 @@ def normal_laplace_log_pvalue(t: float, variance: float, scale: float) -> float:
         -1.5
     """
     t, s = abs(t), math.sqrt(variance)
+    if not max(s, scale) > 0:
+        return 0.0 if t == 0 else -math.inf
     if scale <= 1e-9 * s:
         return float(normal_two_sided_log_pvalue(np.array(t / s)))
     if s <= 1e-9 * scale:
-        return -t / scale if scale > 0 else (0.0 if t == 0 else -math.inf)
+        return -t / scale
     a, far, by = s / scale, t / s, t / scale
     logs = np.array(
         [
