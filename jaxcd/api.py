@@ -314,15 +314,16 @@ def _check_afterwards(
 class CITestResult(Certified):
     """The answer of one conditional independence test.
 
-    Under a budget only the noisy margin and what follows from it are released.
+    Under a budget only the noisy margin and what follows from it are released; a test that releases
+    its answers itself gives a statistic and a p-value as well, both noisy and public.
 
     Args:
         cost: the guarantee.
         spent: what the events charged add up to.
         info: what was public of the data, and the ledger's table.
-        statistic: the test's statistic; None under a budget.
-        pvalue: of the test; None under a budget.
-        log_pvalue: its natural logarithm, which does not underflow; None under a budget.
+        statistic: the test's statistic; None under a budget, unless the test released it.
+        pvalue: of the test; None likewise.
+        log_pvalue: its natural logarithm, which does not underflow; None likewise.
         margin: the statistic minus its critical value; noisy under a budget.
         independent: whether the margin is at most zero.
         cost: the guarantee.
