@@ -342,8 +342,8 @@ class StratifiedTau(CITest):
 
     assumes = "that little is left of Z within its cells; sees dependence in one direction"
     claim = GuaranteeClaim(
-        "margin sensitivity 1 in its own unit: 3 + z 11/720 records, 5 + z .9064/20 where Z has two "
-        "numeric columns or more; answers of its own epsilon-DP",
+        "margin sensitivity 1 in its own unit: 3 + z 11/720 records, 5 + z .9064/20 where Z has "
+        "two numeric columns or more; answers of its own epsilon-DP",
         assumptions=PUBLIC + "; bounds of Z are public",
     )
 
