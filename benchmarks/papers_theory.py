@@ -405,8 +405,8 @@ NEWER = (
                 ),
                 form=".3f",
             ),
-            f"jaxcd.published.{test} at lambda = 1, with a constant of our own (PRIVACY.md AA): only "
-            "the abstract and a summary could be read, and neither the constant nor the figures.",
+            f"jaxcd.published.{test} at lambda = 1, with a constant of our own (PRIVACY.md AA): "
+            "only the abstract and a summary could be read, not the constant and the figures.",
         )
         for test in ("PrivGCM", "PrivCRT")
         for n in (1_000, 10_000)
