@@ -7,9 +7,9 @@ Data: x and y given Z under the null, and off it with errors of y that share .3 
 direction": of their square; "weak": .1); columns have declared bounds.  Each data set has a seed of
 its own, and all tests meet the same data sets.  One query at (epsilon, 1e-6), as ``jaxcd.ci_test``
 answers it: PrivGCM and PrivCRT as published (``jaxcd.published``; lambda = 1 unless said; PrivCRT
-is given the true law of x), StratifiedTau with its noise in the null, StratifiedRanks and BoundedRCIT
-by a noisy margin.  Type I: the share of R data sets under the null that are called dependent at
-level .05; power: the same off it; exact 95% intervals.
+is given the true law of x), StratifiedTau with its noise in the null, StratifiedRanks and
+BoundedRCIT by a noisy margin.  Type I: the share of R data sets under the null that are called
+dependent at level .05; power: the same off it; exact 95% intervals.
 """
 
 from __future__ import annotations
