@@ -117,32 +117,31 @@ _PLAIN, _EXTRAPOLATED = _Weights(1.0, 0.0), _Weights(4 / 3, 1 / 3)
 
 
 class _Cut(NamedTuple):
-    """How the columns of Z are cut: the number of bins of each numeric one (0: there are too few
-    rows), of cells, and the weights.
+    """How the columns of Z are cut: the number of bins of each numeric one, of cells, the weights,
+    and whether that is worth a query.
     """
 
     n_bins: int
     n_cells: int
     weights: _Weights
+    enough: bool
 
 
 def _cut(kinds: Sequence[Column], n_samples: int, rows_per_cell: int) -> _Cut:
     """From public facts alone."""
     n_levels = math.prod(column.cardinality or 1 for column in kinds)
     n_numeric = sum(not column.is_discrete for column in kinds)
-    if n_numeric > _MOST_NUMERIC:
-        return _Cut(0, 0, _PLAIN)
     if not n_numeric:
-        return _Cut(1 if n_levels <= MAX_CELLS else 0, n_levels, _PLAIN)
+        return _Cut(1, n_levels, _PLAIN, n_levels <= MAX_CELLS)
     n_bins = 0
     while (n_bins + 1) ** n_numeric * n_levels * rows_per_cell <= n_samples:
         n_bins += 1
-    if n_bins < 2:
-        return _Cut(0, 0, _PLAIN)
+    enough = n_bins > 1 and n_numeric <= _MOST_NUMERIC
+    n_bins = max(n_bins, 2)  # a subset of the rows is asked what all of them are
     if n_numeric == 1:
-        return _Cut(n_bins, n_bins * n_levels, _PLAIN)
+        return _Cut(n_bins, n_bins * n_levels, _PLAIN, enough)
     n_bins += n_bins % 2
-    return _Cut(n_bins, n_bins**n_numeric * n_levels, _EXTRAPOLATED)
+    return _Cut(n_bins, n_bins**n_numeric * n_levels, _EXTRAPOLATED, enough)
 
 
 class _Score(NamedTuple):
@@ -173,7 +172,7 @@ class _PreparedTau(PreparedTest):
         return _cut(kinds, self.n_samples, self._rows_per_cell)
 
     def admissible(self, query: Query) -> bool:
-        return self._cut(query.given).n_bins > 0
+        return self._cut(query.given).enough
 
     def bucket(self, query: Query) -> Hashable:
         return query.given

@@ -202,6 +202,8 @@ def test_refusals() -> None:
     prepared = TAU.prepare(table(values))
     assert prepared.admissible(query(3)) and not prepared.admissible(query(4))
     assert not TAU.prepare(table(values[:39])).admissible(query(3))
+    few = prepared.restrict(np.arange(400) < 30)._score(query(3))
+    assert math.isfinite(few.score) and few.variance >= 0
     bound = TAU.margin_sensitivity(alpha=0.05, n_samples=9, relation=Relation.REPLACE_ONE)
     assert bound is not None and bound.value == 1
 
