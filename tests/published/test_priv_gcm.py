@@ -57,7 +57,7 @@ def neighbours(trial: int, n: int = 40) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("penalty", [1.0, 0.1, 10.0])
 def test_no_record_moves_the_products_by_more_than_stated(penalty: float) -> None:
     test, reached = PrivGCM(penalty=penalty, n_features=20), 0.0
-    for trial in range(60):
+    for trial in range(36):
         here, there = (
             test.prepare(table(each), key=KEY)._products(GIVEN) for each in neighbours(trial)
         )
@@ -70,7 +70,7 @@ def test_no_record_moves_the_products_by_more_than_stated(penalty: float) -> Non
 
 def test_no_record_moves_a_statistic_of_copies_by_more_than_stated() -> None:
     reached = 0.0
-    for trial in range(60):
+    for trial in range(36):
         here, there = (
             CRT.prepare(table(each), key=KEY)._statistics(GIVEN) for each in neighbours(trial)
         )
@@ -105,7 +105,7 @@ def test_the_law_of_the_statistics_without_noise() -> None:
     assert found.statistic[0] == pytest.approx(z)
     assert math.exp(found.log_pvalue[0]) == pytest.approx(2 * stats.norm.sf(abs(z)))
     ranks = []
-    for seed in range(120):
+    for seed in range(80):
         answer = CRT.prepare(table(known_law(60, seed)), key=jax.random.key(seed))
         ranks.append(math.exp(answer.evaluate((2,), [GIVEN], alpha=0.05).log_pvalue[0]))
     assert stats.kstest(ranks, "uniform").pvalue > 1e-3
