@@ -38,6 +38,7 @@ QUICK: dict[str, tuple[str, ...]] = {
     "pcd_figure1": ("--runs", "5"),
     "pcd_figure2": (),
     "pcd_sachs": (),
+    "private_tests": ("--tests", "PrivGCM", "PrivCRT"),
     "kusner_table2": (),
     "local_multi": ("--cases", "galton", "--p-max", "0.1", "--epsilons", "20"),
     "local_pairs": ("--pairs", "20"),

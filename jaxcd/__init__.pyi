@@ -37,6 +37,7 @@ from jaxcd.citests import (
     PooledCovariance,
     Spearman,
     StratifiedRanks,
+    StratifiedTau,
 )
 from jaxcd.data import (
     Binned,
@@ -136,6 +137,7 @@ __all__ = [
     "SparseVector",
     "Spearman",
     "StratifiedRanks",
+    "StratifiedTau",
     "Table",
     "Threshold",
     "anm",

@@ -331,15 +331,16 @@ def _check_afterwards(
 class CITestResult(Certified):
     """The answer of one conditional independence test.
 
-    Under a budget only the noisy margin and what follows from it are released.
+    Under a budget only the noisy margin and what follows from it are released; a test that releases
+    its answers itself gives a statistic and a p-value as well, both noisy and public.
 
     Args:
         cost: the guarantee.
         spent: what the events charged add up to.
         info: what was public of the data, and the ledger's table.
-        statistic: the test's statistic; None under a budget.
-        pvalue: of the test; None under a budget.
-        log_pvalue: its natural logarithm, which does not underflow; None under a budget.
+        statistic: the test's statistic; None under a budget, unless the test released it.
+        pvalue: of the test; None likewise.
+        log_pvalue: its natural logarithm, which does not underflow; None likewise.
         margin: the statistic minus its critical value; noisy under a budget.
         independent: whether the margin is at most zero.
         cost: the guarantee.
@@ -379,7 +380,8 @@ def ci_test(
     """One conditional independence test: are x and y independent given ``given``, or not.
 
     They are independent iff the margin (statistic minus critical value at level alpha), under a
-    budget with Laplace noise, is at most zero.
+    budget with Laplace noise, is at most zero.  A test that releases its answers itself
+    (``buys_answers``: StratifiedTau) has the noise in its null instead, and so its level.
 
     Args:
         data: a Dataset, a data frame or path with ``domain``, a release, which is tested at no
@@ -400,8 +402,8 @@ def ci_test(
         alpha: level of the test, 0 < alpha < 1.
 
     Returns:
-        The answer with its cost.  Without privacy it has statistic, p-value and margin, under a
-        budget the noisy margin only.
+        The answer with its cost.  Without privacy, and of a test that releases its answers itself,
+        it has statistic, p-value and margin; under a budget else the noisy margin only.
 
     Raises:
         OptionError: a name is unknown or repeated, or an argument is out of its range.
@@ -410,8 +412,8 @@ def ci_test(
     Guarantee:
         Relation: that of the budget; public: n, the domain, all arguments.  Events: what the test
         buys as its preparation, if anything, and a ``PureEvent`` of the largest epsilon that is
-        left for the released margin, whose sensitivity the test states.  Proof:
-        :func:`jaxcd.privacy.laplace`.
+        left for the released margin, whose sensitivity the test states, or for what the test
+        releases itself.  Proof: :func:`jaxcd.privacy.laplace`, and the test's.
 
     Example:
         >>> import jax, jaxcd
@@ -456,7 +458,7 @@ def ci_test(
         analysis="ci_test",
         n_samples=session.n_samples,
     )
-    if isinstance(budget, Budget):
+    if isinstance(budget, Budget) and not test.buys_answers:
         session.sensitivity()  # refuses before anything is charged
     session.open(accountant)
     if not session.admissible(query):
@@ -473,13 +475,27 @@ def ci_test(
         return CITestResult(
             *values, accountant.guarantee, accountant.ledger.spent, _facts(accountant, session)
         )
+    epsilon = equal_pure_events(accountant.ledger, 1)
+    if test.buys_answers:
+        bought = session.buy(query, accountant, epsilon=epsilon)
+        statistic, log_pvalue, margin = (float(part[0]) for part in bought)
+        return CITestResult(
+            statistic,
+            float(np.exp(log_pvalue)),
+            log_pvalue,
+            margin,
+            margin <= 0,
+            accountant.guarantee,
+            accountant.ledger.spent,
+            _facts(accountant, session),
+        )
     bound = session.sensitivity()
     noisy = laplace(
         accountant,
         session.margins([query]),
         sensitivity=bound.value,
         pad=bound.pad,
-        epsilon=equal_pure_events(accountant.ledger, 1),
+        epsilon=epsilon,
         label="margin",
         relation=session.relation,
     )

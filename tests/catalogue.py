@@ -85,6 +85,7 @@ TESTS = (
     TestRow(jaxcd.KendallTau(), discrete, True),
     TestRow(jaxcd.Spearman(), discrete, True),
     TestRow(jaxcd.StratifiedRanks(strata=(6, 3)), numeric, True, needs_delta=True),
+    TestRow(jaxcd.StratifiedTau(), numeric, True),
     TestRow(RCIT, numeric, True, exact=False, restricts=False),
     TestRow(jaxcd.ChiSquare(), discrete, False),
     TestRow(jaxcd.GTest(), discrete, False),

@@ -31,6 +31,7 @@ from benchmarks import (
     priv_fci,
     priv_pc,
     priv_pc_tests,
+    private_tests,
     rcit_pc,
     releases,
     robustness,
@@ -217,6 +218,31 @@ def test_calibration(tmp_path):
     # (1 - x)^20 = 0.025
     assert calibration.interval(0, 20) == pytest.approx((0.0, 1 - 0.025**0.05))
     assert len({law.name for law in calibration.LAWS}) == len(calibration.LAWS) >= 16
+
+
+def test_private_tests(tmp_path):
+    out = tmp_path / "private_tests.json"
+    words = "--quick --sizes 60 --laws weak --runs 2 --epsilon 1 --tests StratifiedTau PrivCRT"
+    chosen = [w if w != "weak" else "one column, weak" for w in words.split()]
+    private_tests.main([*chosen, "--out", str(out)])
+    rows = read(out)["results"]
+    assert [row["test"] for row in rows] == ["StratifiedTau", "PrivCRT"]
+    for row in rows:
+        assert row["n_data_sets"] == 2 and row["verdict"] == "open"
+        assert 0 <= row["type_1_interval"][0] <= row["type_1"] <= row["type_1_interval"][1] <= 1
+    assert out.with_suffix(".png").is_file()
+    for law in private_tests.LAWS:
+        off, on = (law.draw(np.random.default_rng(1), 50, dependent) for dependent in (False, True))
+        assert (off[:, [0, *range(2, 2 + law.size)]] == on[:, [0, *range(2, 2 + law.size)]]).all()
+        assert (off[:, 1] != on[:, 1]).any() and np.isfinite(on).all()
+        # the law that PrivCRT is given is that of x: its quantiles at a row are ranks
+        at = np.array([float(law.quantile(off[0, 2:], u)) for u in (0.1, 0.5, 0.9)])
+        assert (np.diff(at) > 0).all()
+        same = np.tile(off[0, 2:], (4_000, 1))
+        drawn = law.f(same.T, np) + law.spread(same.T, np) * private_tests._at(
+            law.errors, np.random.default_rng(0).uniform(size=4_000), np
+        )
+        assert np.mean(drawn < at[:, None], axis=1) == pytest.approx([0.1, 0.5, 0.9], abs=0.03)
 
 
 @pytest.mark.parametrize("law", calibration.LAWS, ids=lambda law: law.name)

@@ -89,6 +89,7 @@ def test_links_and_paths_exist() -> None:
             "private_nonlinear",
             "kernels",
             "calibration",
+            "private_tests",
             "rcit_pc",
             "fci_oracle",
             "priv_fci",

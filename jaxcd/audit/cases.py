@@ -410,6 +410,33 @@ def _numeric_pairs(n: int) -> Pairs:
     return pairs
 
 
+def _moved_between_cells(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
+    """Rows that agree in order in one cell, and disagree in another; the record leaves the first,
+    where it disagrees, and enters the second, where it agrees."""
+    if trial % 2:
+        return _numeric_pairs(300)(rng, trial)
+    n = 61
+    columns = np.full((n, 4), -3.9)
+    columns[:, 0] = np.linspace(-3, 3, n)
+    columns[:, 1] = columns[:, 0]
+    second = np.arange(n) > n // 2
+    columns[second, 1] *= -1
+    columns[second, 2:] = 3.9
+    other = columns.copy()
+    columns[0], other[0] = [4, -4, -3.9, -3.9], [4, 4, 3.9, 3.9]
+    return _tables(_NUMERIC, columns, other)
+
+
+def _turned_product(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
+    """Z constant, all others at one end, and a record whose product of residuals turns."""
+    if trial % 2:
+        return _numeric_pairs(60)(rng, trial)
+    columns = np.full((40, 4), -4.0)
+    other = columns.copy()
+    columns[0, :2], other[0, :2] = [4, 4], [4, -4]
+    return _tables(_NUMERIC, columns, other)
+
+
 def _moment_pairs(rng: np.random.Generator, trial: int) -> tuple[Any, Any]:
     """Rows near 0, and one record that goes from far out on one axis to as far out on another: the
     worst case of tilted moments; far outliers, which would move exact means."""
@@ -608,6 +635,39 @@ def _by_tests() -> Iterator[Case]:
         frozenset(_TREE),
         trials=3,
     )
+    tau = jaxcd.StratifiedTau()
+    run = _search(jaxcd.pc, wide, test=tau, decider=jaxcd.SparseVector(), max_level=2)
+    yield Case(
+        "pc, StratifiedTau",
+        ("StratifiedTau", "SparseVector"),
+        run,
+        _numeric_pairs(300),
+        _numeric_facts("StratifiedTau"),
+        frozenset(_BY_TESTS),
+        trials=4,
+    )
+    # Nine tenths of the price are for the score, which one and two columns of Z move by 3 and 5.
+    for given, record in ((("c",), 10 / 3), (("c", "d"), 50 / 9)):
+        yield Case(
+            f"ci_test, StratifiedTau, {len(given)}",
+            ("StratifiedTau",),
+            functools.partial(_one_test, test=tau, names=("a", "b", given)),
+            _moved_between_cells,
+            _released_facts(record),
+            frozenset(_ALWAYS),
+            least=0.4,
+        )
+    yield Case(
+        "ci_test, PrivGCM",
+        ("PrivGCM",),
+        functools.partial(
+            _one_test, test=jaxcd.published.PrivGCM(n_features=20), names=("a", "b", ("c",))
+        ),
+        _turned_product,
+        _released_facts(_privgcm_record(1.0)),
+        frozenset(_ALWAYS),
+        least=0.3,
+    )
     kernel = jaxcd.BoundedRCIT(
         n_features=20, n_permutations=19, scales=jaxcd.citests.BoughtBandwidths()
     )
@@ -632,6 +692,18 @@ def _by_tests() -> Iterator[Case]:
         frozenset(_BY_TESTS),
         trials=3,
     )
+
+
+def _released_facts(record: float) -> Callable[[Any], Facts]:
+    return lambda data: Facts(data.n_samples, (None,) * 4, record=record)
+
+
+def _privgcm_record(penalty: float) -> float:
+    """L1 of the products of residuals by PRIVACY.md E1, E3, E4, without a norm bound."""
+    w = 1 / math.sqrt(2 * penalty)
+    c = (math.sqrt(1 + 8 * w * w) - 1) / (4 * w)
+    limacon = 2 * (1 + w * c) * math.sqrt(1 - c * c)
+    return 2 * (1 + w) ** 2 + 2 * limacon / math.sqrt(2 * penalty)
 
 
 def _one_test(

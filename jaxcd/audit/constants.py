@@ -200,6 +200,48 @@ def _numeric(columns: np.ndarray) -> jaxcd.Dataset:
     )
 
 
+def _turning(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """A record leaves a cell whose rows agree in order, while it disagrees with all, and enters one
+    where it is the other way round.  With two columns of Z all but 20 rows of both lie in the fine
+    cell beside, where everything is the other way round once more.
+    """
+    rows, first = np.empty((n, 2 + k)), np.arange(n) < 3 * n // 4
+    place = np.arange(n) / n
+    rows[:, 0] = place
+    rows[:, 2:] = np.where(first, -0.99, 0.99)[:, None]
+    near = np.full(n, True)
+    if k == 2:
+        near[21 : 3 * n // 4] = near[3 * n // 4 + 20 :] = False
+        rows[~near, 2] *= 0.75
+    agree = first == near
+    rows[:, 1] = np.where(agree, 0.4 * place - 0.4, -0.55 - 0.4 * place)
+    rows[0, :2] = 1, -0.5
+    other = rows.copy()
+    other[0, 2:] = 0.99
+    return rows, other
+
+
+def _stratified_tau(quick: bool) -> Iterator[Finding]:
+    """The pair of :func:`_turning`, and random ones."""
+    test, rng = jaxcd.StratifiedTau(), np.random.default_rng(11)
+    for k in (1, 2):
+        worst, query = 0.0, Query.of(0, 1, range(2, 2 + k))
+        for trial in range(10 if quick else 200):
+            rows, other = _turning(800, k)
+            if trial:
+                rows = np.round(rng.uniform(-1, 1, (60, 2 + k)), int(rng.integers(0, 3)))
+                other = rows.copy()
+                other[0] = rng.choice([-1.0, 0.0, 1.0], 2 + k)
+            margins = [
+                test.prepare(_numeric(each)).evaluate(query.given, [query], alpha=_ALPHA).margin
+                for each in (rows, other)
+            ]
+            worst = max(worst, abs(float(margins[0][0] - margins[1][0])))
+        yield Finding.of(
+            "margin", f"{test.name}, {k}", claimed=_bound(test, 800), found=worst, least=0.8
+        )
+
+
 def _kernel_margin(quick: bool) -> Iterator[Finding]:
     import jax
 
@@ -531,6 +573,7 @@ def _channels(quick: bool) -> Iterator[Finding]:
 CONSTANTS: Checks = {
     "constants: margins on tables": _margins,
     "constants: stratified ranks": _stratified_ranks,
+    "constants: stratified tau": _stratified_tau,
     "constants: kernel margin": _kernel_margin,
     "constants: kernel formula": _kernel_formula,
     "constants: bandwidths": _bandwidths,

@@ -43,7 +43,7 @@ class Facts:
         test: the class of the CI test, or "".
         alpha: its level.
         subset: rows of a sieve's subset.
-        record: Delta of a score of a pair, or 0.
+        record: Delta of a score of a pair, or of what a test releases itself, or 0.
         map_levels: depth of rank maps.
         pure: whether the budget has no delta.
         by_person: whether n counts people, whose rows have weights.
@@ -73,6 +73,7 @@ def _margin(facts: Facts, n: int) -> tuple[float, float]:
         "Spearman": (2 + z / 45, tables),
         "StratifiedRanks": (4 + (3 + 2 * math.sqrt(2) * c) / (2 * max(100.0, 0.003 * n)), tables),
         "BoundedRCIT": (1.0, max(1e-6, n / 2**30)),
+        "StratifiedTau": (1.0, tables),
     }
     return by_test[facts.test]
 
@@ -194,6 +195,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str], Facts, int], Stated | None]], 
     (r".*: stability", _fixed("discrete Laplace", lambda facts: 1.0, integral=True)),
     (r".*: value", _fixed("discrete Laplace", lambda facts: facts.record)),
     (r"difference of .* scores|.* scores", _scores),
+    (r"score and variance", _fixed("discrete Laplace", lambda facts: facts.record, pad=1e-7)),
+    (r"residual products", _fixed("discrete Laplace", lambda facts: facts.record, pad=1e-6)),
 )
 
 

@@ -16,6 +16,7 @@ from jaxcd.citests.permutation import PermutationTest, PreparedPermutationTest, 
 from jaxcd.citests.rcit import HSIC, RCIT
 from jaxcd.citests.spearman import Spearman
 from jaxcd.citests.stratified_ranks import StratifiedRanks
+from jaxcd.citests.stratified_tau import StratifiedTau
 
 __all__ = [
     "GCM",
@@ -41,6 +42,7 @@ __all__ = [
     "Sensitivity",
     "Spearman",
     "StratifiedRanks",
+    "StratifiedTau",
     "check_alpha",
     "critical_rank",
 ]

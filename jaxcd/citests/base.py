@@ -134,6 +134,14 @@ class PreparedTest(abc.ABC):
         (k_x, k_y)."""
         raise DomainError(f"{type(self).__name__} has no discrete view of the data")
 
+    def buy(
+        self, query: Query, accountant: Accountant, *, epsilon: float, alpha: float
+    ) -> Evaluation:
+        """The answer to one query as the test releases it itself, for a ``PureEvent(epsilon)``:
+        statistic, log p-value and margin (n_queries = 1) of released numbers, and so public.
+        """
+        raise PrivacyError(f"{type(self).__name__} releases no answers; use its margin")
+
     def restrict(self, rows: np.ndarray) -> PreparedTest:
         """The same test on a subset of the rows.  rows: bool (n_samples,)."""
         raise OptionError(
@@ -169,6 +177,9 @@ class CITest(abc.ABC):
     # : Whether the test must release something of its own before the first query
     # (``prepare_privately``).
     buys_preparation: bool = False
+    #: Whether a prepared test releases its answers itself (``PreparedTest.buy``), with the noise in
+    #: the null, which keeps the level where noise on a margin would not.
+    buys_answers: bool = False
 
     def prepare_privately(
         self, data: Rows | None, accountant: Accountant, *, key: jax.Array | None = None

@@ -61,7 +61,7 @@ from jaxcd.ops import double_precision, features, gram, hsic, ridge, tails
 from jaxcd.privacy import Accountant, Relation
 from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 
-__all__ = ["BoundedRCIT", "Null", "residual_shift", "ridge_norm"]
+__all__ = ["BoundedRCIT", "Null", "columns_in_bounds", "residual_shift", "ridge_norm"]
 
 _SERIES_SLACK = 1e-6
 # The quadratic form's tail is proved below the chi-square's with one degree of freedom up to this
@@ -99,6 +99,43 @@ def residual_shift(penalty: float, bound: float) -> float:
     w = ridge_norm(penalty, bound)
     c = (math.sqrt(1 + 8 * w * w) - 1) / (4 * w)
     return 2 * (1 + w * c) * math.sqrt(1 - c * c) / math.sqrt(2 * penalty)
+
+
+def columns_in_bounds(
+    data: Rows | None, key: jax.Array | None, test: str
+) -> tuple[Dataset, list[np.ndarray], jax.Array]:
+    """The columns on [-1, 1] by their declared bounds; whatever can be refused is refused here.
+
+    Args:
+        data: the rows.
+        key: what the test draws from.
+        test: its name.
+
+    Raises:
+        DomainError: fewer than 4 rows, or a column without bounds.
+        OptionError: there is no key, or there are no rows.
+    """
+    data = require_data(data, test)
+    if data.n_samples < 4:
+        raise DomainError(
+            f"{test} needs at least 4 rows, and there are {data.n_samples}; use more data"
+        )
+    if key is None:
+        raise OptionError(
+            f"key = None: {test} draws features and permutations; give a typed key such as "
+            "jax.random.key(0)"
+        )
+    scaled = []
+    for name in data.names:
+        column = data.domain[name]
+        if not isinstance(column, Numeric) or column.lower is None or column.upper is None:
+            raise DomainError(
+                f"{test} needs public bounds, but {name!r} has none; declare it numeric with lower "
+                "and upper"
+            )
+        values = np.clip(data.values(name), column.lower, column.upper)
+        scaled.append(2 * ((values - column.lower) / (column.upper - column.lower)) - 1)
+    return data, scaled, key
 
 
 class _PreparedKernel(PreparedPermutationTest):
@@ -337,34 +374,8 @@ class BoundedRCIT(PermutationTest):
         z = self.analytic_quantile(alpha) / math.sqrt(n_samples)
         return math.sqrt(6) + kernels * (1 + z) + 4 * math.sqrt(5) * z + _SERIES_SLACK
 
-    def _scaled(
-        self, data: Rows | None, key: jax.Array | None
-    ) -> tuple[Dataset, list[np.ndarray], jax.Array]:
-        """The columns on [-1, 1]; whatever can be refused is refused here."""
-        data = require_data(data, self.name)
-        if data.n_samples < 4:
-            raise DomainError(
-                f"{self.name} needs at least 4 rows, and there are {data.n_samples}; use more data"
-            )
-        if key is None:
-            raise OptionError(
-                f"key = None: {self.name} draws features and permutations; give a typed key such "
-                "as jax.random.key(0)"
-            )
-        scaled = []
-        for name in data.names:
-            column = data.domain[name]
-            if not isinstance(column, Numeric) or column.lower is None or column.upper is None:
-                raise DomainError(
-                    f"{self.name} needs public bounds, but {name!r} has none; declare it numeric "
-                    "with lower and upper"
-                )
-            values = np.clip(data.values(name), column.lower, column.upper)
-            scaled.append(2 * ((values - column.lower) / (column.upper - column.lower)) - 1)
-        return data, scaled, key
-
     def prepare(self, data: Rows | None, *, key: jax.Array | None = None) -> PreparedTest:
-        data, scaled, key = self._scaled(data, key)
+        data, scaled, key = columns_in_bounds(data, key, self.name)
         scales = (1.0,) * len(scaled)
         if self.scales is not None:
             scales = buy_scales(scaled, data.names, self.scales, None, bandwidth=self.raw_bandwidth)
@@ -375,7 +386,7 @@ class BoundedRCIT(PermutationTest):
     ) -> PreparedTest:
         if self.scales is None:
             return self.prepare(data, key=key)
-        data, scaled, key = self._scaled(data, key)
+        data, scaled, key = columns_in_bounds(data, key, self.name)
         scales = buy_scales(
             scaled, data.names, self.scales, accountant, bandwidth=self.raw_bandwidth
         )

@@ -52,6 +52,7 @@ TESTS: dict[str, Callable[[], Any]] = {
     "g-test": jaxcd.GTest,
     "fisher-z": jaxcd.FisherZ,
     "stratified-ranks": jaxcd.StratifiedRanks,
+    "stratified-tau": jaxcd.StratifiedTau,
     "rcit": jaxcd.RCIT,
     "kci": jaxcd.KCI,
     "gcm": jaxcd.GCM,

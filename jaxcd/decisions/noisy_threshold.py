@@ -47,10 +47,16 @@ class _NoisyRun(QueryRun):
                 "Noise.LAPLACE"
             )
 
+        self._itself = session.test.buys_answers and noise is Noise.LAPLACE
+
     def _compute(self, queries: Sequence[Query]) -> None:
-        self._session.margins(queries)
+        if not self._itself:
+            self._session.margins(queries)
 
     def _ask(self, query: Query) -> bool:
+        if self._itself:
+            bought = self._session.buy(query, self._accountant, epsilon=self._price)
+            return bool(bought.margin[0] <= 0)
         margin = self._session.margins([query])
         if self._noise is Noise.LAPLACE:
             noisy = laplace(
@@ -66,6 +72,8 @@ class _NoisyRun(QueryRun):
 @dataclass(frozen=True)
 class NoisyThreshold(CountedDecider):
     """Independent iff the margin plus noise is at most zero; every answer is paid for.
+
+    With Laplace noise a test that releases its answers itself (:class:`StratifiedTau`) does so.
 
     Args:
         alpha: level of the test, 0 < alpha < 1.

@@ -6,10 +6,18 @@ are far below the smallest positive float; their logarithms are not.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy import special
 
-__all__ = ["chi_square_log_sf", "normal_log_sf", "normal_quantile", "normal_two_sided_log_pvalue"]
+__all__ = [
+    "chi_square_log_sf",
+    "normal_laplace_log_pvalue",
+    "normal_log_sf",
+    "normal_quantile",
+    "normal_two_sided_log_pvalue",
+]
 
 
 def normal_quantile(tail: float) -> float:
@@ -25,6 +33,45 @@ def normal_log_sf(z: np.ndarray) -> np.ndarray:
 def normal_two_sided_log_pvalue(z: np.ndarray) -> np.ndarray:
     """log P(|N(0,1)| >= |z|) = log 2 + log(1 - Phi(|z|)), at most 0."""
     return np.minimum(np.log(2.0) + normal_log_sf(np.abs(z)), 0.0)
+
+
+def normal_laplace_log_pvalue(t: float, variance: float, scale: float) -> float:
+    r"""log P(|N + L| >= |t|), N normal with this variance and L Laplace noise of this scale,
+    independent.
+
+    With s the standard deviation and a = s / b, for t >= 0,
+
+        P(N + L >= t) = Phi(-t/s) + e^{a^2/2 - t/b} Phi(t/s - a) / 2 - e^{a^2/2 + t/b} Phi(-t/s -
+        a) / 2.
+
+    Args:
+        t: any number.
+        variance: from 0.
+        scale: b, from 0; both 0: log 1 for t = 0, else -infinity.
+
+    Example:
+        >>> from jaxcd.ops.tails import normal_laplace_log_pvalue
+        >>> round(normal_laplace_log_pvalue(-3.0, 0.0, 2.0), 6)  # of Laplace noise alone
+        -1.5
+    """
+    t, s = abs(t), math.sqrt(variance)
+    if not max(s, scale) > 0:
+        return 0.0 if t == 0 else -math.inf
+    if scale <= 1e-9 * s:
+        return float(normal_two_sided_log_pvalue(np.array(t / s)))
+    if s <= 1e-9 * scale:
+        return -t / scale
+    a, far, by = s / scale, t / s, t / scale
+    logs = np.array(
+        [
+            special.log_ndtr(-far),
+            a * a / 2 - by + special.log_ndtr(far - a) - math.log(2),
+            a * a / 2 + by + special.log_ndtr(-far - a) - math.log(2),
+        ]
+    )
+    largest = logs[:2].max()
+    tail = np.exp(logs - largest) @ np.array([1.0, 1.0, -1.0])
+    return min(math.log(2) + float(largest + np.log(tail)), 0.0)
 
 
 def chi_square_log_sf(x: np.ndarray, dof: np.ndarray) -> np.ndarray:

@@ -84,6 +84,18 @@ REGISTRY: tuple[Entry, ...] = (
         ("stratified-ranks", "rank-maps", "rank-maps-free"),
     ),
     Entry(
+        "jaxcd.citests.stratified_tau:StratifiedTau",
+        Role.TEST,
+        ("attacks/test_audit.py", "citests/test_stratified_tau.py"),
+        ("stratified-tau-unit", "stratified-tau-score", "stratified-tau-variance"),
+    ),
+    Entry(
+        "jaxcd.published.priv_gcm:PrivGCM",
+        Role.TEST,
+        ("attacks/test_audit.py", "published/test_priv_gcm.py"),
+        ("priv-gcm-others", "priv-gcm-own"),
+    ),
+    Entry(
         "jaxcd.citests.bounded_rcit:BoundedRCIT",
         Role.TEST,
         ("attacks/test_audit.py", "citests/test_kernel_tests.py"),

@@ -165,6 +165,12 @@ class Session:
         """Margins of the queries, float64 (n_queries,); positive means dependent."""
         return self._door.wrapped(self._queue.evaluate(queries).margin)
 
+    def buy(self, query: Query, accountant: Accountant, *, epsilon: float) -> Evaluation:
+        """The answer to one query as the test releases it itself, in plain numbers: for tests with
+        ``buys_answers``.
+        """
+        return self._prepared.buy(query, accountant, epsilon=epsilon, alpha=self.alpha)
+
     def projections(self, queries: Sequence[Query], directions: Sequence[np.ndarray]) -> Sensitive:
         """<U, C> in records, float64 (n_queries,): C the covariance of the codes of x and y within
         the strata, U (k_x, k_y).
