@@ -163,18 +163,21 @@ class _Climb:
         """Makes the best moves of a kind until none gains, of one kind after the other, until no
         kind moves.
         """
-        before = -1
+        before, visited = -1, {self.graph}
         while len(self.trace) > before:
             before = len(self.trace)
-            for kind in kinds:
-                while (step := self._best((kind,), least=self._least_gain)) is not None:
-                    self._make(step)
+            self.climb_once(kinds, visited)
 
-    def climb_once(self, kinds: Sequence[MoveKind]) -> None:
-        """Makes the best moves of a kind until none gains, of each kind once."""
+    def climb_once(self, kinds: Sequence[MoveKind], visited: set[ClassGraph]) -> None:
+        """Makes the best moves of a kind until none gains, of each kind once.
+
+        No class is visited twice.  With scores that are equal in a class none would be; where
+        rounding makes them differ, moves in a circle could gain for ever.
+        """
         for kind in kinds:
-            while (step := self._best((kind,), least=self._least_gain)) is not None:
+            while (step := self._best((kind,), least=self._least_gain, but=visited)) is not None:
                 self._make(step)
+                visited.add(self.graph)
 
     def escape(self, kinds: Sequence[MoveKind], *, patience: int) -> None:
         """Goes on from a local optimum to the best classes not yet visited, until ``patience`` in a
@@ -317,7 +320,10 @@ def greedy_equivalence_search(
         if turning
         else (MoveKind.INSERT, MoveKind.DELETE)
     )
-    (climb.climb if turning else climb.climb_once)(kinds)
+    if turning:
+        climb.climb(kinds)
+    else:
+        climb.climb_once(kinds, {climb.graph})
     n_climbed = len(climb.trace)
     climb.escape(kinds, patience=patience)
     # Summed anew: the running total has the rounding of every step in it.
