@@ -17,7 +17,8 @@ from scipy.optimize import minimize_scalar
 
 import jaxcd
 from jaxcd.decisions import Noise
-from jaxcd.privacy import Ledger
+from jaxcd.privacy import Accounting, Ledger
+from jaxcd.privacy.verifying import gdp_epsilon
 from tests.catalogue import EACH_MARGIN_TEST, PRIVATE_DECIDERS, DeciderRow, discrete
 from tests.helpers import SEEDS, coded, dependent, independent, simulated
 
@@ -135,15 +136,19 @@ def test_no_run_exceeds_its_budget(
     rows = result.info["ledger"]
     assert [row["index"] for row in rows] == list(range(len(rows)))
     pure = math.fsum(math.inf if row["epsilon"] is None else row["epsilon"] for row in rows)
-    rho = math.fsum(row["rho"] for row in rows)
+    gaussian = result.cost.accounting is Accounting.GAUSSIAN
+    rho = math.fsum(row["gdp_rho" if gaussian else "rho"] for row in rows)
+    convert = gdp_epsilon if gaussian else converted
     for row in rows:
         if row["epsilon"] is not None and math.isfinite(row["epsilon"]):
             share = 8 if row["mechanism"].startswith("Exponential") else 2
             assert row["rho"] == pytest.approx(row["epsilon"] ** 2 / share, rel=1e-9)
-    composed = min(pure, converted(rho, delta) if delta else math.inf)
+    composed = min(pure, convert(rho, delta) if delta else math.inf)
     assert composed <= epsilon * (1 + 1e-9)
     assert result.spent.epsilon >= composed * (1 - 1e-6)  # and is not understated
-    assert pure <= epsilon * (1 + 1e-12) or rho <= Ledger(budget).rho_limit * (1 + 1e-12)
+    assert pure <= epsilon * (1 + 1e-12) or rho <= Ledger(
+        budget.settled(result.cost.accounting)
+    ).rho_limit * (1 + 1e-12)
     if isinstance(decider, jaxcd.Scheduled):
         asked = [record.level for record in result.info["levels"] if record.n_asked]
         assert all(level < len(decider.split) for level in asked)
@@ -155,29 +160,37 @@ def test_no_run_exceeds_its_budget(
     assert set(result.info) & {"n_tests", "n_batches"} == set()
 
 
+@pytest.mark.parametrize("accounting", list(Accounting))
 @pytest.mark.parametrize("delta", [1e-6, 1e-2])
 @pytest.mark.parametrize(
     "decider", [jaxcd.SparseVector(n_rounds=30), jaxcd.LevelwiseGaussian()], ids=lambda d: d.name
 )
-def test_the_table_composed_by_another_library(decider, delta: float):
-    """Google's RDP accountant: pure rows as exact pure-DP events, the others as Gaussians of the
-    same rho.
+def test_the_table_composed_by_another_library(decider, delta: float, accounting: Accounting):
+    """Google's accountants: rows of zCDP by Renyi divergences; rows of Gaussian privacy as the
+    normal laws that dominate them, by the law of their privacy loss.
     """
     import dp_accounting
+    from dp_accounting.pld import PLDAccountant
     from dp_accounting.rdp import RdpAccountant
 
     result = jaxcd.pc(
         dependent(1, 500, *LEVELS),
         test=jaxcd.CovarianceNorm(),
         decider=decider,
-        budget=jaxcd.Budget(2.0, delta),
+        budget=jaxcd.Budget(2.0, delta, accounting=accounting),
         key=None,
         noise=simulated(),
     )
     assert result.info["ledger"]
-    accountant = RdpAccountant(orders=list(np.geomspace(1.01, 4000, 600)))
-    for row in result.info["ledger"]:
-        accountant.compose(dp_accounting.ZCDpEvent(row["rho"]))
+    if accounting is Accounting.GAUSSIAN:
+        accountant = PLDAccountant()
+        for row in result.info["ledger"]:
+            sigma = math.sqrt(1 / (2 * row["gdp_rho"]))
+            accountant.compose(dp_accounting.GaussianDpEvent(sigma))
+    else:
+        accountant = RdpAccountant(orders=list(np.geomspace(1.01, 4000, 600)))
+        for row in result.info["ledger"]:
+            accountant.compose(dp_accounting.ZCDpEvent(row["rho"]))
     assert accountant.get_epsilon(delta) <= 2.0 * 1.001
 
 
