@@ -66,6 +66,10 @@ _LEAST_COUNTED = 2.0
 # Noise of round 1 over sqrt(n) below which more is measured.  Chosen on Sachs, Child, Alarm, water,
 # andes and pigs with 100,000 rows.
 _QUIET = 0.3
+# The level of the test of dependence, and how many pairs it may join by noise alone: each false
+# candidate takes the place of a true one in the tables and costs the others precision.  Chosen on
+# andes and pigs with 100,000 rows; up to 45 columns the first of the two holds.
+_MOST_ALPHA, _FALSE_PAIRS = 0.01, 10.0
 _MOST_PARENTS = 5
 
 
@@ -79,7 +83,8 @@ class Marginals(InteractionsKind):
 
     Args:
         shares: positive weights of the three rounds in rho, or with delta = 0 in epsilon.
-        dependence_alpha: level of the test of dependence, between 0 and 1.
+        dependence_alpha: level of the test of dependence, between 0 and 1; None for 0.01, or for
+            more than 1,000 pairs the level at which noise alone makes 10 of them dependent.
         mediation_alpha: a mediator explains a pair unless its p-value is below this, between 0 and
             1; None for s, at least 0.01 and at most 0.2, with s the standard deviation of the
             noise of round 1 on a pair's interaction over sqrt(n).
@@ -139,7 +144,7 @@ class Marginals(InteractionsKind):
     )
 
     shares: tuple[float, float, float] = (0.6, 0.1, 0.3)
-    dependence_alpha: float = 0.01
+    dependence_alpha: float | None = None
     mediation_alpha: float | None = None
     max_candidates: int | None = None
     max_parents: int | None = None
@@ -212,17 +217,20 @@ class ReleasedMarginals(ReleasedInteractions):
 
 @dataclass(frozen=True)
 class _Settled:
-    """The options of :class:`Marginals` that follow the noise."""
+    """The options of :class:`Marginals` that follow the noise and the number of columns."""
 
+    dependence_alpha: float
     mediation_alpha: float
     max_candidates: int
     max_parents: int
 
     @staticmethod
-    def of(options: Marginals, noise: float) -> _Settled:
+    def of(options: Marginals, noise: float, n_columns: int) -> _Settled:
         """noise: the standard deviation of round 1 over sqrt(n)."""
         quiet = noise < _QUIET
+        n_pairs = max(1, math.comb(n_columns, 2))
         return _Settled(
+            options.dependence_alpha or min(_MOST_ALPHA, _FALSE_PAIRS / n_pairs),
             options.mediation_alpha or min(max(noise, 0.01), 0.2),
             options.max_candidates or (8 if quiet else 6),
             options.max_parents or (_MOST_PARENTS if quiet else 3),
@@ -280,7 +288,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
         shop.buy_families(families, price=price, label=label)
         return candidates
 
-    settled = _Settled.of(options, math.inf)  # until round 1 has told its noise
+    settled = _Settled.of(options, math.inf, d)  # until round 1 has told its noise
     nobody: tuple[Columns, ...] = ((),) * d
     known = KnownPairs.of(options.knowledge, door.domain.names)
     wide = nobody
@@ -288,7 +296,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
     def unmediated() -> list[tuple[int, int]]:
         found = screen.unmediated_pairs(
             counted(),
-            dependence_alpha=options.dependence_alpha,
+            dependence_alpha=settled.dependence_alpha,
             mediation_alpha=settled.mediation_alpha,
         )
         return known.first(found)
@@ -304,7 +312,7 @@ def _bought(options: Marginals, door: Door, accountant: Accountant) -> ReleasedM
     with accountant.keeping(unfinished):
         shop.buy_pairs(price=prices[0], label="round 1: all pairs", absent=known.absent)
         sigma = shop.pair_noise  # 0 without privacy
-        settled = _Settled.of(options, sigma / math.sqrt(shop.n_samples))
+        settled = _Settled.of(options, sigma / math.sqrt(shop.n_samples), d)
         pairs = unmediated()
         wide = measure(pairs, 2, prices[1], "round 2: triples")
         pairs = known.first(screen.unexplained_pairs(counted(), pairs, options))
