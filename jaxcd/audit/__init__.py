@@ -9,13 +9,14 @@ the attacks would find them.
   caught (:mod:`jaxcd.audit.published`).
 * :func:`run_audit`: all of them, with a table and a picture.
 * :data:`BUGS`, :func:`planted`: privacy bugs, one a constant, each with the check that must find it
-  (:mod:`jaxcd.audit.planted`).
+  (:mod:`jaxcd.audit.bugs`).
 
 An audit refutes; it proves nothing.  The proofs are in ``docs/PRIVACY.md`` and beside the code.
 """
 
+from jaxcd.audit.bugs import BUGS
 from jaxcd.audit.findings import Finding
-from jaxcd.audit.planted import BUGS, Bug, planted
+from jaxcd.audit.planting import Bug, planted
 from jaxcd.audit.running import CHECKS, Audit, is_found, picture, run_audit
 
 __all__ = [

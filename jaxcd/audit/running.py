@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxcd.audit.bookkeeping import BOOKKEEPING
+from jaxcd.audit.bugs import BUGS
 from jaxcd.audit.cases import REPLAYS
 from jaxcd.audit.constants import CONSTANTS
 from jaxcd.audit.federation import FEDERATION
 from jaxcd.audit.findings import Checks, Finding
 from jaxcd.audit.laws import LAWS
-from jaxcd.audit.planted import BUGS, Bug, planted
+from jaxcd.audit.planting import Bug, planted
 from jaxcd.audit.published import PUBLISHED
 
 __all__ = ["CHECKS", "Audit", "is_found", "picture", "run_audit"]

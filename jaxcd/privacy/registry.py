@@ -4,7 +4,7 @@ it.
 A guarantee is called proved only where every class that touched sensitive values stands here:
 exactly that class (a subclass may do anything), at the place where the package defines it.  Each
 entry names the tests under ``tests/`` that attack its claim, and the planted bugs
-(:mod:`jaxcd.audit.planted`) that they must find; a test holds that both exist.
+(:mod:`jaxcd.audit.bugs`) that they must find; a test holds that both exist.
 """
 
 from __future__ import annotations
