@@ -292,6 +292,14 @@ def test_privacy_knows_no_test_and_no_graph(module: Path):
     }
 
 
+def test_a_verification_computes_with_nothing_of_the_ledger():
+    """Of the package it imports the exceptions; else it would repeat the ledger's mistakes."""
+    files = ("jaxcd.privacy.repricing", "jaxcd.privacy.recomposing")
+    arrows = [(name, target) for name, target in file_arrows() if name in files]
+    assert {name for name, _ in arrows} == set(files)
+    assert {target for _, target in arrows} <= {"jaxcd.errors", "jaxcd.privacy.repricing"}
+
+
 @pytest.mark.parametrize("module", of_part("discovery"), ids=str)
 def test_discovery_sees_types_not_data(module: Path):
     """Of data, tests and the session only the names of types: what a search computes is

@@ -16,7 +16,8 @@ from jaxcd.audit.neighbours import Pairs
 from jaxcd.audit.replaying import Tape, Tapping, costs, replay
 from jaxcd.audit.table import Facts, stated
 from jaxcd.privacy import GRID, NoiseSource
-from jaxcd.privacy.verifying import price_again, verify
+from jaxcd.privacy.repricing import price_again
+from jaxcd.privacy.verifying import verify
 
 __all__ = ["Case", "run_case"]
 

@@ -51,7 +51,7 @@ from jaxcd.privacy.certificate import certificate_of, plain
 from jaxcd.privacy.conversion import epsilon_to_rho
 from jaxcd.privacy.gdp import epsilon_to_gdp_rho
 from jaxcd.privacy.groups import share_of_row, share_of_row_rho
-from jaxcd.privacy.verifying import TOLERANCE, price_again
+from jaxcd.privacy.repricing import TOLERANCE, price_again
 from jaxcd.queries import Door
 from jaxcd.scores.base import GraphScore, LocalScore
 

@@ -15,8 +15,8 @@ from jaxcd.errors import OptionError
 from jaxcd.privacy import SecureNoise
 from jaxcd.privacy.events import Law
 from jaxcd.privacy.polya import negative_binomial
+from jaxcd.privacy.repricing import price_again
 from jaxcd.privacy.shares import gaussian_share, laplace_share, signed, summed_distance, summed_rho
-from jaxcd.privacy.verifying import price_again
 from tests.helpers import simulated
 
 
