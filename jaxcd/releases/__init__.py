@@ -2,13 +2,14 @@
 post-processing.
 """
 
-from jaxcd.releases.base import Plan, Release, ReleaseKind, paid
+from jaxcd.releases.base import Release, ReleaseKind, paid
 from jaxcd.releases.contrast_moments import ContrastMoments, release_contrast_moments
 from jaxcd.releases.features.canonical_correlation import CanonicalCorrelation
 from jaxcd.releases.features.feature_covariances import Features, ReleasedFeatures
 from jaxcd.releases.features.feature_score import FeatureScore
 from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.second_moments import ReleasedSecondMoments, SecondMoments
+from jaxcd.releases.plans import Plan
 from jaxcd.releases.tables.histogram import Histogram, ReleasedHistogram
 from jaxcd.releases.tables.log_linear import LogLinear, ReleasedLogLinear
 from jaxcd.releases.tables.marginal_purchase import MarginalsNoise

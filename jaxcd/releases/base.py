@@ -3,9 +3,6 @@ that may be published.
 
 A release is bought once.  Its numbers carry noise whose law is public, so whatever is computed from
 them afterwards (a search, a test, a picture) is post-processing and costs nothing.
-
-The file is an ``.npz`` archive without pickled objects: an entry ``header`` (JSON: format, version,
-kind, domain, rows, cost) and one entry an array.
 """
 
 from __future__ import annotations
@@ -14,11 +11,8 @@ import abc
 import copy
 import json
 import math
-import os
-import uuid
-import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -41,79 +35,27 @@ from jaxcd.privacy import (
     PrivacyCost,
     PrivacyFilter,
     PureEvent,
-    Relation,
     keeps_what_is_paid,
     open_account,
 )
 from jaxcd.privacy.accountant import SIMULATED
-from jaxcd.privacy.budget import Accounting, Unit, counted_words
+from jaxcd.privacy.budget import Accounting
 from jaxcd.privacy.certificate import certificate_of, plain
 from jaxcd.privacy.conversion import epsilon_to_rho
-from jaxcd.privacy.gdp import epsilon_to_gdp_rho
-from jaxcd.privacy.groups import share_of_row, share_of_row_rho
-from jaxcd.privacy.repricing import TOLERANCE, price_again
 from jaxcd.queries import Door
+from jaxcd.releases.plans import Plan
+from jaxcd.releases.release_file import (
+    cost_from_json,
+    cost_to_json,
+    read_archive,
+    row_from_json,
+    row_to_json,
+    write_archive,
+)
+from jaxcd.releases.stated_noise import check_stated_noise
 from jaxcd.scores.base import GraphScore, LocalScore
 
-__all__ = ["Release", "ReleaseKind", "Plan", "check_kind", "first_edition_charges", "paid"]
-
-_FORMAT = "jaxcd-release"
-_VERSION = 2
-_READ = (1, 2)
-
-USUAL_EFFECT = 0.01
-"""A dependence this strong, as a share of the rows, is the least that is usually worth finding
-(PRIVACY.md O)."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a budget can see, from public facts.
-
-    Args:
-        noise: standard deviation of the noise on an answer, or on a released number, in records.
-        smallest_margin: what stands out of it, in records: seen by a test with probability at least
-            0.95, or three times the noise on a released number.
-        n_samples: the number of rows.
-        words: the same in a sentence.
-        n_answers: answers that are paid for one by one; None for a release.
-    """
-
-    noise: float
-    smallest_margin: float
-    n_samples: int
-    words: str
-    n_answers: int | None = None
-
-    @property
-    def smallest_share(self) -> float:
-        """The smallest margin as a share of the rows."""
-        return self.smallest_margin / self.n_samples
-
-    @property
-    def sensible(self) -> bool:
-        """Whether a dependence of one record in a hundred can be seen."""
-        return self.smallest_margin <= USUAL_EFFECT * self.n_samples
-
-    @classmethod
-    def of(cls, noise: float, n_samples: int, *, number: str, unit: Unit = Unit.ROW) -> Plan:
-        """Of a release.
-
-        Args:
-            noise: as above.
-            n_samples: the number of rows.
-            number: what a released number is, such as "cell".
-            unit: the budget's: whether n counts rows or people.
-        """
-        counted = counted_words(unit)
-        share = 3 * noise / n_samples
-        seen = (
-            f"what is below {share:.2%} of the {n_samples:,} {counted} is noise"
-            if share < 1
-            else f"nothing in {n_samples:,} {counted} stands out of it"
-        )
-        words = f"Each {number} has noise of {noise:.3g} records; {seen}."
-        return cls(noise, 3 * noise, n_samples, words)
+__all__ = ["Release", "ReleaseKind", "check_kind", "paid"]
 
 
 class ReleaseKind(abc.ABC):
@@ -542,42 +484,6 @@ class Release(StatisticsSource):
             "variables, or buy one"
         )
 
-    def _check_cost(self) -> None:
-        """Raises FormatError where the noise that a file states is less than the cost that it
-        states has bought.
-        """
-        if math.isinf(self.cost.epsilon):
-            return
-        gaussian = self.cost.accounting is Accounting.GAUSSIAN
-        for row in self.charges:
-            if "law" not in row:  # a file of version 1
-                continue
-            price, stated = price_again(row), (float(str(row["epsilon"])), float(str(row["rho"])))
-            if (
-                price.epsilon > stated[0] * (1 + TOLERANCE)
-                or price.rho > stated[1] * (1 + TOLERANCE)
-                or (gaussian and price.gdp_rho > float(str(row["gdp_rho"])) * (1 + TOLERANCE))
-            ):
-                raise FormatError(f"event {row['label']!r} has less noise than it was charged for")
-        epsilon, delta, rows = self.cost.epsilon, self.cost.delta, self.cost.max_rows_per_person
-        room = 1 + 1e-6
-        epsilons, rhos = (
-            [float(str(row[name])) for row in self.charges]
-            for name in ("epsilon", "gdp_rho" if gaussian else "rho")
-        )
-        convert = epsilon_to_gdp_rho if gaussian else epsilon_to_rho
-        rho = convert(epsilon, delta) if delta > 0 else 0.0
-        if sum(epsilons) * rows > epsilon * room and sum(rhos) * rows**2 > rho * room:
-            raise FormatError("the events add up to more than the cost")
-        least = self._least_variance(
-            share_of_row(epsilon, rows) * room, share_of_row_rho(rho, rows) * room
-        )
-        if least is not None and not least[0] >= least[1] * (1 - 1e-6):
-            raise FormatError(
-                f"the noise has the variance {least[0]:.6g}, and the cost has bought no less than "
-                f"{least[1]:.6g}"
-            )
-
     @abc.abstractmethod
     def _least_variance(self, epsilon: float, rho: float) -> tuple[float, float] | None:
         """The smallest variance of the noise on a released number, and a bound below it for any
@@ -614,33 +520,18 @@ class Release(StatisticsSource):
         check_new_file("path", path, force=True, cure="one such as 'release.npz'")
         own, arrays = self._parts()
         header = {
-            "format": _FORMAT,
-            "version": _VERSION,
             "kind": self.kind,
             "columns": self.domain.to_json_dict()["columns"],
             "declared": self.domain.declared,
             "n_samples": self.n_samples,
             **({} if self.snapshot is None else {"snapshot": self.snapshot}),
-            "cost": _cost_to_json(self.cost),
-            "spent": _cost_to_json(self.spent),
-            "charges": [
-                {name: _number_to_json(part) for name, part in row.items()} for row in self.charges
-            ],
+            "cost": cost_to_json(self.cost),
+            "spent": cost_to_json(self.spent),
+            "charges": [row_to_json(row) for row in self.charges],
             "bought": kind_to_json(self.bought),
             "own": own,
         }
-        draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        try:
-            with draft.open("wb") as file:  # savez would add a suffix to a name
-                np.savez_compressed(
-                    file,
-                    allow_pickle=False,
-                    header=np.array(json.dumps(header, allow_nan=False)),
-                    **arrays,
-                )
-            os.replace(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_archive(path, header, arrays)
         return path
 
     @classmethod
@@ -656,39 +547,12 @@ class Release(StatisticsSource):
             DomainError: it is of other variables.
         """
         path = Path(path)
-        if not path.is_file():
-            raise DataError(f"path: there is no file {str(path)!r}; check the path")
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-        except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
-            raise FormatError(
-                f"file {str(path)!r} is not a release: no archive of arrays; give a file that "
-                "save() wrote"
-            ) from None
-        try:
-            header = json.loads(str(arrays.pop("header")))
-            found = header["format"], header["version"], header["kind"]
-        except (KeyError, TypeError, ValueError):
-            raise FormatError(
-                f"file {str(path)!r} is not a release: it has no header; give a file that save() "
-                "wrote"
-            ) from None
-        if found[0] != _FORMAT:
-            raise FormatError(
-                f"file {str(path)!r} is of the format {found[0]!r}, not {_FORMAT!r}; give a file "
-                "that save() wrote"
-            )
-        if found[1] not in _READ:
-            raise FormatError(
-                f"file {str(path)!r} has version {found[1]!r}, this jaxcd reads {_VERSION} and "
-                f"{_READ[0]}; update jaxcd"
-            )
-        kind = Release._kinds.get(found[2])
+        header, arrays = read_archive(path)
+        kind = Release._kinds.get(header["kind"])
         if kind is None or not issubclass(kind, cls):
             wanted = "any of " + ", ".join(sorted(Release._kinds)) if cls is Release else cls.kind
             raise FormatError(
-                f"file {str(path)!r} is a release of the kind {found[2]!r}; expected {wanted}"
+                f"file {str(path)!r} is a release of the kind {header['kind']!r}; expected {wanted}"
             )
         try:
             rows = header["n_samples"]
@@ -699,15 +563,15 @@ class Release(StatisticsSource):
                     json.dumps({"columns": header["columns"], "declared": header["declared"]})
                 ),
                 "n_samples": rows,
-                "cost": _cost_from_json(header["cost"]),
-                "spent": _cost_from_json(header["spent"]),
-                "charges": tuple(_row_from_json(row) for row in header.get("charges", ())),
+                "cost": cost_from_json(header["cost"]),
+                "spent": cost_from_json(header["spent"]),
+                "charges": tuple(row_from_json(row) for row in header.get("charges", ())),
                 "bought": kind_from_json(header.get("bought")),
             }
             release = kind._from_parts(common, header["own"], arrays)
             if (snapshot := header.get("snapshot")) is not None:
                 release = release.of_snapshot(str(snapshot))
-            release._check_cost()
+            check_stated_noise(release.cost, release.charges, release._least_variance)
         except (KeyError, TypeError, ValueError, AttributeError, JaxcdError) as error:
             raise FormatError(
                 f"file {str(path)!r}: the release is damaged ({error}); save it again"
@@ -715,38 +579,6 @@ class Release(StatisticsSource):
         if names is not None:
             release.check_names(names)
         return release
-
-
-def _row_from_json(row: Mapping[str, Any]) -> Mapping[str, object]:
-    """A row of a ledger's table as it was before it was written."""
-    numbers: dict[str, object] = {name: float(row[name]) for name in ("epsilon", "rho")}
-    if "scales" in row:
-        numbers["scales"] = tuple(float(scale) for scale in row["scales"])
-    return {**row, **numbers}
-
-
-def first_edition_charges(header: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Any]:
-    """``common`` with the charges of a file of version 1, which kept label and rho of each event
-    beside its own parts.
-    """
-    if common["charges"] or "charges" not in header:
-        return dict(common)
-    rows = tuple(
-        {
-            "index": i,
-            "label": str(label),
-            "mechanism": "ZCDP",
-            "epsilon": math.inf,
-            "rho": float(rho),
-        }
-        for i, (label, rho) in enumerate(header["charges"])
-    )
-    return {**common, "charges": rows}
-
-
-def _number_to_json(value: object) -> object:
-    # JSON has no infinity
-    return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
 def _check_arguments(data: Any, budget: Any, noise: Any) -> None:
@@ -768,33 +600,3 @@ def _check_arguments(data: Any, budget: Any, noise: Any) -> None:
             f"noise = <{type(noise).__name__}> is not a noise source; use None (secure) or "
             "jaxcd.SimulatedNoise(key)"
         )
-
-
-def _cost_to_json(cost: PrivacyCost) -> dict[str, Any]:
-    gaussian = cost.accounting is Accounting.GAUSSIAN
-    return {
-        "epsilon": "infinity" if math.isinf(cost.epsilon) else cost.epsilon,  # JSON has no infinity
-        "delta": cost.delta,
-        "relation": cost.relation.value,
-        "proven": cost.proven,
-        "reason": cost.reason,
-        "max_rows_per_person": cost.max_rows_per_person,
-        "rho": cost.rho,
-        **({"accounting": cost.accounting.value} if gaussian else {}),
-        **({"unit": cost.unit.value} if cost.unit is Unit.PERSON else {}),
-    }
-
-
-def _cost_from_json(entry: Mapping[str, Any]) -> PrivacyCost:
-    epsilon = math.inf if entry["epsilon"] == "infinity" else float(entry["epsilon"])
-    return PrivacyCost(
-        epsilon,
-        float(entry["delta"]),
-        Relation(entry["relation"]),
-        bool(entry["proven"]),
-        str(entry["reason"]),
-        int(entry.get("max_rows_per_person", 1)),
-        None if entry.get("rho") is None else float(entry["rho"]),
-        Accounting(entry.get("accounting", Accounting.ZCDP.value)),
-        Unit(entry.get("unit", Unit.ROW.value)),
-    )

@@ -129,7 +129,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "forged-release",
-        "releases.base:Release._check_cost",
+        "releases.stated_noise:check_stated_noise",
         "if least is not None and",
         "if False and",
         "release file: less noise than was charged for is refused",

@@ -71,20 +71,12 @@ from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, gaussian, spl
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.privacy.rank_maps import leaf_counts, release_counted_maps
 from jaxcd.queries import Door
-from jaxcd.releases.base import (
-    Parts,
-    Plan,
-    Release,
-    ReleaseKind,
-    Scores,
-    Tests,
-    finite_array,
-    first_edition_charges,
-    paid,
-)
+from jaxcd.releases.base import Parts, Release, ReleaseKind, Scores, Tests, finite_array, paid
 from jaxcd.releases.features.canonical_correlation import LEAST_EIGENVALUE, feature_tests
 from jaxcd.releases.features.feature_models import fit_features
 from jaxcd.releases.features.feature_score import FeatureScore
+from jaxcd.releases.plans import Plan
+from jaxcd.releases.release_file import first_edition_charges
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.configurations import BIC
 

@@ -39,23 +39,15 @@ from jaxcd.ops import tilted_moments as tilted
 from jaxcd.privacy import Accountant, Budget, Ledger, PrivacyCost, gaussian, split
 from jaxcd.privacy.claims import PUBLIC, GuaranteeClaim
 from jaxcd.queries import Door
-from jaxcd.releases.base import (
-    Parts,
-    Plan,
-    Release,
-    ReleaseKind,
-    Scores,
-    Tests,
-    finite_array,
-    first_edition_charges,
-    paid,
-)
+from jaxcd.releases.base import Parts, Release, ReleaseKind, Scores, Tests, finite_array, paid
 from jaxcd.releases.moments.bought_units import bought_units
 from jaxcd.releases.moments.fisher_z import moment_tests
 from jaxcd.releases.moments.gaussian_score import GaussianScore
 from jaxcd.releases.moments.linear_models import fit_linear_gaussian
 from jaxcd.releases.moments.regressions import Regressions
+from jaxcd.releases.plans import Plan
 from jaxcd.releases.redrawing import redrawn
+from jaxcd.releases.release_file import first_edition_charges
 from jaxcd.scores.base import LocalScore
 from jaxcd.scores.configurations import BIC
 

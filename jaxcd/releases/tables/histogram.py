@@ -32,7 +32,8 @@ from jaxcd.ops.interactions import interaction, subsets
 from jaxcd.privacy import Accountant, Budget, PrivacyCost, Unit
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
-from jaxcd.releases.base import Plan, Release, ReleaseKind, paid
+from jaxcd.releases.base import Release, ReleaseKind, paid
+from jaxcd.releases.plans import Plan
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables.fitted_tables import CellModel
 from jaxcd.releases.tables.marginals import ReleasedMarginals

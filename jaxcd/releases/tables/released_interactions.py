@@ -26,7 +26,8 @@ from jaxcd.ops.interactions import (
     table_of_interactions,
 )
 from jaxcd.privacy import Budget, Ledger, PrivacyCost
-from jaxcd.releases.base import Plan, Release, ReleaseKind
+from jaxcd.releases.base import Release, ReleaseKind
+from jaxcd.releases.plans import Plan
 from jaxcd.releases.redrawing import redrawn
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.available_interactions import (
