@@ -104,15 +104,13 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import NamedTuple
 
 from ..errors import BudgetExhausted, OptionError, PrivacyError
 from .budget import Accounting, Budget, NoPrivacy, PrivacyCost, Relation, accounting_of
 from .claims import GuaranteeClaim
-from .conversion import epsilon_to_rho, rho_to_epsilon, rho_to_exponential, rho_to_pure
+from .conversion import rho_to_exponential, rho_to_pure
+from .event_rows import event_row
 from .events import (
     ExponentialMechanismEvent,
     FailureEvent,
@@ -121,11 +119,10 @@ from .events import (
     PureEvent,
     ZCDPEvent,
 )
-from .gdp import epsilon_to_gdp_rho, gdp_rho_to_epsilon, gdp_rho_to_pure, gdp_rho_to_range
-from .groups import share_of_row, share_of_row_rho
-from .rounding import round_down, round_up
+from .gdp import gdp_rho_to_pure, gdp_rho_to_range
+from .limits import Limits, Sums, rho_of, room_left, total_guarantee, total_spent
+from .rounding import round_up
 
-_NO_PRIVACY_REASON = "no privacy was asked for"
 _EVENTS = (PureEvent, ZCDPEvent, GaussianEvent, ExponentialMechanismEvent, FailureEvent)
 
 
@@ -142,77 +139,6 @@ class LedgerEntry:
     index: int
     label: str
     event: PrivacyEvent
-
-
-class Sums(NamedTuple):
-    """Exact sums of events' epsilons, rhos (of the ledger's accounting) and failure probabilities;
-    None stands for infinity.
-    """
-
-    epsilon: Fraction | None = Fraction(0)
-    rho: Fraction | None = Fraction(0)
-    failures: Fraction = Fraction(0)
-
-    def plus(self, event: PrivacyEvent, accounting: Accounting = Accounting.ZCDP) -> Sums:
-        """The sums after one more event."""
-        return Sums(
-            _add(self.epsilon, event.epsilon),
-            _add(self.rho, rho_of(event, accounting)),
-            self.failures + Fraction(event.delta),
-        )
-
-
-def rho_of(event: PrivacyEvent, accounting: Accounting) -> float:
-    """The event's rho of zCDP or of GDP."""
-    return event.gdp_rho if accounting is Accounting.GAUSSIAN else event.rho
-
-
-def rho_limit(epsilon: float, delta: float, accounting: Accounting) -> float:
-    """rho*: what rhos may add up to for (epsilon, delta)."""
-    if accounting is Accounting.GAUSSIAN:
-        return epsilon_to_gdp_rho(epsilon, delta)
-    return epsilon_to_rho(epsilon, delta)
-
-
-class Limits(NamedTuple):
-    """What the sums may reach for one row: epsilon under rule (P), rho under rule (Z) or (G), and
-    failure probabilities.
-    """
-
-    epsilon: float
-    rho: float
-    failures: float = 0.0
-
-    @staticmethod
-    def of(budget: Budget | NoPrivacy, *, failure_delta: float = 0.0) -> Limits:
-        """The limits of a budget, of whose delta ``failure_delta`` is set aside."""
-        if isinstance(budget, NoPrivacy):
-            return Limits(math.inf, math.inf, math.inf)
-        left = round_down(Fraction(budget.delta) - Fraction(failure_delta))
-        rho = rho_limit(budget.epsilon, left, accounting_of(budget)) if left > 0 else 0.0
-        rows = budget.max_rows_per_person
-        return Limits(
-            share_of_row(budget.epsilon, rows), share_of_row_rho(rho, rows), failure_delta
-        )
-
-    def admit(self, sums: Sums) -> bool:
-        """Rule (P) or the other one, and the failures within their part."""
-        pure, concentrated = _within(sums.epsilon, self.epsilon), _within(sums.rho, self.rho)
-        return (pure or concentrated) and _within(sums.failures, self.failures)
-
-
-def _within(total: Fraction | None, limit: float) -> bool:
-    return math.isinf(limit) or (total is not None and total <= Fraction(limit))
-
-
-def _add(total: Fraction | None, part: float) -> Fraction | None:
-    return None if total is None or math.isinf(part) else total + Fraction(part)
-
-
-def _room(total: Fraction | None, limit: float) -> float:
-    if math.isinf(limit):
-        return math.inf
-    return 0.0 if total is None else max(0.0, round_down(Fraction(limit) - total))
 
 
 class PrivacyFilter(ABC):
@@ -291,12 +217,12 @@ class LedgerPart(PrivacyFilter):
     @property
     def remaining_epsilon(self) -> float:
         """What is left of the share of epsilon."""
-        return _room(self._sums.epsilon, self._limits.epsilon)
+        return room_left(self._sums.epsilon, self._limits.epsilon)
 
     @property
     def remaining_rho(self) -> float:
         """What is left of the share of rho."""
-        return _room(self._sums.rho, self._limits.rho)
+        return room_left(self._sums.rho, self._limits.rho)
 
     @property
     def remaining_failures(self) -> float:
@@ -431,7 +357,7 @@ class Ledger(PrivacyFilter):
         """What pure events may still add under rule (P) here, and under either rule in the ledger
         above; 0 where there is no room.
         """
-        own = _room(self._sums.epsilon, self._limits.epsilon)
+        own = room_left(self._sums.epsilon, self._limits.epsilon)
         if self._under is None or not own > 0:
             return own
         # k events of epsilon / k cost no more rho than one of epsilon
@@ -444,13 +370,13 @@ class Ledger(PrivacyFilter):
         """What rhos may still add under rule (Z), here and in the ledger above; 0 where that rule
         has no room.
         """
-        own = _room(self._sums.rho, self._limits.rho)
+        own = room_left(self._sums.rho, self._limits.rho)
         return own if self._under is None else min(own, self._under.remaining_rho)
 
     @property
     def remaining_failures(self) -> float:
         """What failure probabilities may still add, here and in the ledger above."""
-        own = _room(self._sums.failures, self._limits.failures)
+        own = room_left(self._sums.failures, self._limits.failures)
         return own if self._under is None else min(own, self._under.remaining_failures)
 
     def can_afford(self, event: PrivacyEvent) -> bool:
@@ -594,139 +520,3 @@ def refusal(
         f"{epsilon:.6g} of epsilon and {rho:.6g} of rho{room} are left of the budget "
         f"{budget}; ask for fewer or smaller events, or start with a larger budget"
     )
-
-
-def total_guarantee(
-    budget: Budget | NoPrivacy, limits: Limits, events: list[PrivacyEvent]
-) -> PrivacyCost:
-    """The budget as a cost; proved where every event says what its price follows from."""
-    if isinstance(budget, NoPrivacy):
-        return PrivacyCost(math.inf, 0.0, Relation.REPLACE_ONE, False, _NO_PRIVACY_REASON)
-    rows, accounting = budget.max_rows_per_person, accounting_of(budget)
-    proven, reason = True, "total fixed in advance and kept by the ledger's filter"
-    for event in events:
-        if event.record is None:
-            proven = False
-            reason = (
-                f"event {event.label!r} was charged without a mechanism of jaxcd: its price "
-                "is the word of whoever charged it"
-            )
-            break
-    # For the whole person: the limits are those of a row.
-    rho = (
-        None
-        if limits.failures or not budget.delta > 0
-        else min(limits.rho * rows**2, rho_limit(budget.epsilon, budget.delta, accounting))
-    )
-    return PrivacyCost(
-        budget.epsilon,
-        budget.delta,
-        budget.relation,
-        proven,
-        reason,
-        rows,
-        rho,
-        accounting,
-        budget.unit,
-    )
-
-
-def total_spent(budget: Budget | NoPrivacy, sums: Sums, failure_delta: float = 0.0) -> PrivacyCost:
-    """The sums of the admitted events as a cost for the budget's person; never above the budget."""
-    if isinstance(budget, NoPrivacy):
-        return total_guarantee(budget, Limits.of(budget), [])
-    rows, delta = budget.max_rows_per_person, budget.delta - failure_delta
-    accounting = accounting_of(budget)
-    reason = "sum of the events charged; what is guaranteed is the budget"
-    pure = math.inf if sums.epsilon is None else round_up(sums.epsilon * rows)
-    failures = min(round_up(sums.failures), failure_delta)
-    rho = math.inf if sums.rho is None else round_up(sums.rho * rows**2)
-    convert = gdp_rho_to_epsilon if accounting is Accounting.GAUSSIAN else rho_to_epsilon
-    converted = convert(rho, delta) if delta > 0 else math.inf
-    if pure <= converted:
-        return PrivacyCost(
-            min(pure, budget.epsilon),
-            failures,
-            budget.relation,
-            False,
-            reason,
-            rows,
-            accounting=accounting,
-            unit=budget.unit,
-        )
-    # An exact sum <= limit (a float) still is <= limit after rounding up, so neither minimum below
-    # cuts off a real cost.
-    return PrivacyCost(
-        min(converted, budget.epsilon),
-        min(delta + failures, budget.delta),
-        budget.relation,
-        False,
-        reason,
-        rows,
-        rho,
-        accounting,
-        budget.unit,
-    )
-
-
-def event_row(event: PrivacyEvent, accounting: Accounting = Accounting.ZCDP) -> dict[str, object]:
-    """An event in a report's table: label, mechanism, epsilon, rho (of zCDP; of GDP as well under
-    Gaussian accounting), delta where there is one, and what they follow from.
-    """
-    row: dict[str, object] = {
-        "label": event.label,
-        "mechanism": type(event).__name__.removesuffix("Event"),
-        "epsilon": event.epsilon,
-        "rho": event.rho,
-    }
-    if accounting is Accounting.GAUSSIAN:
-        row["gdp_rho"] = event.gdp_rho
-    if event.delta:
-        row["delta"] = event.delta
-    if event.record is not None:
-        record = event.record
-        row |= {
-            "law": record.law.value,
-            "sensitivity": record.sensitivity,
-            "pad": record.pad,
-            "grid": record.grid,
-            "dimension": record.dimension,
-            "integral": record.integral,
-            "scales": record.scales,
-            "rate": record.rate,
-        }
-        if record.channel:
-            row["channel"] = dict(record.channel)
-    return row
-
-
-def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
-    """The inverse of :func:`event_row`; KeyError, TypeError or ValueError where a part is missing
-    or of another kind.
-    """
-    from .events import Law, MechanismRecord
-
-    record = None
-    if "law" in row:
-        record = MechanismRecord(
-            Law(row["law"]),
-            float(row["sensitivity"]),  # type: ignore[arg-type]
-            float(row["pad"]),  # type: ignore[arg-type]
-            float(row["grid"]),  # type: ignore[arg-type]
-            int(row["dimension"]),  # type: ignore[call-overload]
-            bool(row["integral"]),
-            tuple(float(scale) for scale in row["scales"]),  # type: ignore[attr-defined]
-            float(row["rate"]),  # type: ignore[arg-type]
-            tuple(dict(row.get("channel", {})).items()),  # type: ignore[call-overload]
-        )
-    kinds = {
-        "Pure": PureEvent,
-        "ExponentialMechanism": ExponentialMechanismEvent,
-        "ZCDP": ZCDPEvent,
-        "Gaussian": GaussianEvent,
-        "Failure": FailureEvent,
-    }
-    kind = kinds[str(row["mechanism"])]
-    sizes = {"ZCDP": "rho", "Gaussian": "rho", "Failure": "delta"}
-    size = float(row[sizes.get(str(row["mechanism"]), "epsilon")])  # type: ignore[arg-type]
-    return kind(size, str(row["label"]), record=record)  # type: ignore[return-value]

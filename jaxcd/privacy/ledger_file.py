@@ -44,19 +44,10 @@ from typing import Any, BinaryIO
 from ..errors import BudgetExhausted, FormatError, OptionError
 from .budget import Accounting, Budget, PrivacyCost, Relation, Unit, accounting_of
 from .certificate import certificate_of
+from .event_rows import event_of_row, event_row
 from .events import PrivacyEvent
-from .ledger import (
-    Limits,
-    PrivacyFilter,
-    Sums,
-    _room,
-    check_event,
-    event_of_row,
-    event_row,
-    refusal,
-    total_guarantee,
-    total_spent,
-)
+from .ledger import PrivacyFilter, check_event, refusal
+from .limits import Limits, Sums, room_left, total_guarantee, total_spent
 
 __all__ = ["LedgerFile"]
 
@@ -331,17 +322,17 @@ class LedgerFile(PrivacyFilter):
     @property
     def remaining_epsilon(self) -> float:
         """What pure events may still add under rule (P), rounded down; read from the file."""
-        return _room(self._current().epsilon, self._limits.epsilon)
+        return room_left(self._current().epsilon, self._limits.epsilon)
 
     @property
     def remaining_rho(self) -> float:
         """What rhos may still add under rule (Z) or (G), rounded down; read from the file."""
-        return _room(self._current().rho, self._limits.rho)
+        return room_left(self._current().rho, self._limits.rho)
 
     @property
     def remaining_failures(self) -> float:
         """What failure probabilities may still add, rounded down; read from the file."""
-        return _room(self._current().failures, self._limits.failures)
+        return room_left(self._current().failures, self._limits.failures)
 
     def charge(self, event: PrivacyEvent) -> int:
         """Charge an event to the file: on the disk before this returns.  Atomic among threads and
@@ -366,9 +357,9 @@ class LedgerFile(PrivacyFilter):
             check_event(event, self._budget)
             if not self._limits.admit(self._sums.plus(event, self.accounting)):
                 rooms = (
-                    _room(self._sums.epsilon, self._limits.epsilon),
-                    _room(self._sums.rho, self._limits.rho),
-                    _room(self._sums.failures, self._limits.failures),
+                    room_left(self._sums.epsilon, self._limits.epsilon),
+                    room_left(self._sums.rho, self._limits.rho),
+                    room_left(self._sums.failures, self._limits.failures),
                 )
                 raise BudgetExhausted(
                     f"ledger {str(self._path)!r}: {refusal(event, self._budget, *rooms)}"

@@ -32,7 +32,7 @@ from jaxcd.privacy import (
     ZCDPEvent,
     rho_to_epsilon,
 )
-from jaxcd.privacy.ledger import Limits
+from jaxcd.privacy.limits import Limits
 from tests.helpers import sampled, simulated
 
 NAME = "people 2026-11"

@@ -45,7 +45,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "gaussian-union",
-        "privacy.ledger:rho_of",
+        "privacy.limits:rho_of",
         "event.gdp_rho if accounting is Accounting.GAUSSIAN else event.rho",
         "min(event.gdp_rho, event.rho)",
         "composition: Gaussian accounting adds up",

@@ -1,0 +1,80 @@
+"""An event as a row of a table, for reports, certificates and ledger files; and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .budget import Accounting
+from .events import (
+    ExponentialMechanismEvent,
+    FailureEvent,
+    GaussianEvent,
+    Law,
+    MechanismRecord,
+    PrivacyEvent,
+    PureEvent,
+    ZCDPEvent,
+)
+
+__all__ = ["event_of_row", "event_row"]
+
+
+def event_row(event: PrivacyEvent, accounting: Accounting = Accounting.ZCDP) -> dict[str, object]:
+    """An event in a report's table: label, mechanism, epsilon, rho (of zCDP; of GDP as well under
+    Gaussian accounting), delta where there is one, and what they follow from.
+    """
+    row: dict[str, object] = {
+        "label": event.label,
+        "mechanism": type(event).__name__.removesuffix("Event"),
+        "epsilon": event.epsilon,
+        "rho": event.rho,
+    }
+    if accounting is Accounting.GAUSSIAN:
+        row["gdp_rho"] = event.gdp_rho
+    if event.delta:
+        row["delta"] = event.delta
+    if event.record is not None:
+        record = event.record
+        row |= {
+            "law": record.law.value,
+            "sensitivity": record.sensitivity,
+            "pad": record.pad,
+            "grid": record.grid,
+            "dimension": record.dimension,
+            "integral": record.integral,
+            "scales": record.scales,
+            "rate": record.rate,
+        }
+        if record.channel:
+            row["channel"] = dict(record.channel)
+    return row
+
+
+def event_of_row(row: Mapping[str, object]) -> PrivacyEvent:
+    """The inverse of :func:`event_row`; KeyError, TypeError or ValueError where a part is missing
+    or of another kind.
+    """
+    record = None
+    if "law" in row:
+        record = MechanismRecord(
+            Law(row["law"]),
+            float(row["sensitivity"]),  # type: ignore[arg-type]
+            float(row["pad"]),  # type: ignore[arg-type]
+            float(row["grid"]),  # type: ignore[arg-type]
+            int(row["dimension"]),  # type: ignore[call-overload]
+            bool(row["integral"]),
+            tuple(float(scale) for scale in row["scales"]),  # type: ignore[attr-defined]
+            float(row["rate"]),  # type: ignore[arg-type]
+            tuple(dict(row.get("channel", {})).items()),  # type: ignore[call-overload]
+        )
+    kinds = {
+        "Pure": PureEvent,
+        "ExponentialMechanism": ExponentialMechanismEvent,
+        "ZCDP": ZCDPEvent,
+        "Gaussian": GaussianEvent,
+        "Failure": FailureEvent,
+    }
+    kind = kinds[str(row["mechanism"])]
+    sizes = {"ZCDP": "rho", "Gaussian": "rho", "Failure": "delta"}
+    size = float(row[sizes.get(str(row["mechanism"]), "epsilon")])  # type: ignore[arg-type]
+    return kind(size, str(row["label"]), record=record)  # type: ignore[return-value]
