@@ -233,13 +233,13 @@ def laplace_share(
     integers.
 
     Args:
-        n_shares: h, how many shares are sure to be in the sum and unknown to whoever sees it.
+        n_shares: as for :func:`gaussian_share`.
         sensitivity: L1, of all values together, when one row of one site is replaced.
         epsilon: positive.
-        dimension: the number of values.
-        label: public words for the report.
+        dimension: as there.
+        label: as there.
         grid: step, a power of two, at most 1.
-        relation: of the sensitivity.
+        relation: as there.
 
     Returns:
         The share and its event.
