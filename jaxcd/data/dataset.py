@@ -11,6 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxcd.data.checked_arrays import (
+    caught_codes,
+    check_codes,
+    check_numbers,
+    checked_mask,
+    checked_people,
+    frozen_block,
+)
 from jaxcd.data.columns import RawColumn, encode, infer_columns, is_missing
 from jaxcd.data.domain import Domain, Numeric, describe, observed_domain
 from jaxcd.data.missing import Missing
@@ -68,7 +76,10 @@ class Dataset(Rows):
 
     def __post_init__(self) -> None:
         kinds = [column.is_discrete for column in self.domain.columns.values()]
-        discrete, numeric = _frozen(self.discrete, np.int32), _frozen(self.numeric, np.float64)
+        discrete, numeric = (
+            frozen_block(self.discrete, np.int32),
+            frozen_block(self.numeric, np.float64),
+        )
         object.__setattr__(self, "discrete", discrete)
         object.__setattr__(self, "numeric", numeric)
         if discrete.shape[1] != sum(kinds) or numeric.shape[1] != len(kinds) - sum(kinds):
@@ -84,9 +95,9 @@ class Dataset(Rows):
                 "same rows"
             )
         if self.absent is not None:
-            object.__setattr__(self, "absent", _checked_mask(self.absent, numeric.shape))
+            object.__setattr__(self, "absent", checked_mask(self.absent, numeric.shape))
         if self.people is not None:
-            object.__setattr__(self, "people", _checked_people(self.people, discrete.shape[0]))
+            object.__setattr__(self, "people", checked_people(self.people, discrete.shape[0]))
         if len(kinds) < 2:
             raise DataError(
                 f"the data must have at least 2 columns, not {len(kinds)}; add a column"
@@ -99,9 +110,9 @@ class Dataset(Rows):
             cells = block[:, positions[column.is_discrete]]
             positions[column.is_discrete] += 1
             if isinstance(column, Numeric):
-                _check_numbers(name, cells, column)
+                check_numbers(name, cells, column)
             else:
-                _check_codes(name, cells, column.cardinality)
+                check_codes(name, cells, column.cardinality)
 
     # Reading
     # ----------------------------------------------------------------------------------------------
@@ -219,7 +230,7 @@ class Dataset(Rows):
                 f"not {plain.shape}"
             )
         if not strictly and plain.dtype.kind in "iu":
-            plain = _caught(
+            plain = caught_codes(
                 plain, np.ma.getmaskarray(codes) if np.ma.is_masked(codes) else None, domain
             )
         return cls(domain, plain, np.empty((plain.shape[0], 0)))
@@ -503,28 +514,6 @@ def reads_strictly(domain: object, strict: bool | None) -> bool:
     return not (isinstance(domain, Domain) and domain.declared) if strict is None else strict
 
 
-def _caught(codes: NDArray, masked: NDArray | None, domain: Domain) -> NDArray:
-    """The codes, with the catch-all in the place of those outside their range; the same array where
-    there are none.
-    """
-    limits = np.array(domain.cardinalities)
-    wrong = (
-        (codes < 0) | (codes >= limits)
-        if masked is None
-        else (codes < 0) | (codes >= limits) | masked
-    )
-    if not wrong.any():
-        return codes
-    catch_alls = np.array([domain[name].catch_all for name in domain.names])
-    caught = np.where(wrong, catch_alls, codes).astype(np.int32)
-    if masked is not None:
-        missing = [domain[name].missing_code for name in domain.names]
-        for j, code in enumerate(missing):
-            if code is not None:
-                caught[masked[:, j], j] = code
-    return caught
-
-
 def from_raw_columns(
     raws: Sequence[RawColumn],
     *,
@@ -597,63 +586,3 @@ def _assembled(
         for j, (_, missing) in enumerate(of_kind[False]):
             absent[:, j] = False if missing is None else missing
     return Dataset(domain, blocks[0], blocks[1], absent, people)
-
-
-def _checked_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    array = np.array(mask)
-    if array.dtype != np.bool_ or array.shape != shape:
-        raise DataError(f"absent must be a mask of the shape {shape}, one place for each number")
-    array.setflags(write=False)
-    return array
-
-
-def _checked_people(people: Any, n_rows: int) -> NDArray[np.int64]:
-    array = np.array(people)
-    if array.dtype.kind not in "iu" or array.shape != (n_rows,):
-        raise DataError(f"people must be {n_rows} whole numbers, one for each row")
-    array = np.unique(array, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    array.setflags(write=False)
-    return array
-
-
-def _frozen(block: Any, dtype: Any) -> NDArray:
-    """A read-only column-major array that nobody else can write to."""
-    array = np.asarray(block)
-    if array.ndim != 2:
-        raise DataError(f"discrete and numeric must be two-dimensional, not of shape {array.shape}")
-    if dtype == np.int32 and array.dtype != np.int32:
-        if array.dtype.kind not in "iu":
-            raise DataError(f"codes must be integers, not {array.dtype}; use from_array for levels")
-        # the cast would wrap around
-        if array.size and not (array.min() >= -1 and array.max() < 2**31):
-            raise DataError(
-                "codes must fit a 32-bit integer and not be negative; count levels from 0"
-            )
-    result = np.asarray(array, dtype=dtype, order="F")
-    if result.flags.writeable and np.shares_memory(result, array):
-        result = result.copy(order="F")
-    result.setflags(write=False)
-    return result
-
-
-def _check_codes(name: str, codes: NDArray, cardinality: int) -> None:
-    if codes.size and not (codes.min() >= 0 and codes.max() < cardinality):
-        row = int(((codes < 0) | (codes >= cardinality)).argmax())
-        raise DataError(
-            f"column {name!r}, row {row + 1}: the code {int(codes[row])} is outside 0 to "
-            f"{cardinality - 1}; "
-            "correct the code or declare more levels"
-        )
-
-
-def _check_numbers(name: str, values: NDArray, column: Numeric) -> None:
-    lower = -np.inf if column.lower is None else column.lower
-    upper = np.inf if column.upper is None else column.upper
-    right = np.isfinite(values) & (values >= lower) & (values <= upper)
-    if not right.all():
-        row = int((~right).argmax())
-        raise DataError(
-            f"column {name!r}, row {row + 1}: the value {float(values[row])!r} is not finite and "
-            "inside the bounds; "
-            "widen the bounds in the domain or read with clip=True"
-        )
