@@ -448,9 +448,58 @@ def by_others() -> Outputs:
     yield "pcd", lambda: discovered(published.pcd(numeric(200), epsilon=1.0, key=KEY))
 
 
+def after_the_graph() -> Outputs:
+    """Effects, falsification, GFCI; one release of several owners, and rows over devices."""
+    dag = jaxcd.networks.load("asia").dag
+    data, parts = discrete(5_000), [discrete(n) for n in (300, 500)]
+    sold = bought(jaxcd.Histogram(), data, PURE)
+
+    def estimated(**options: Any) -> Any:
+        found = jaxcd.effect(sold, treatment="smoke", outcome="dysp", **options)
+        return plain([found.estimate, found.low, found.high, found.adjustment])
+
+    def fallen() -> Any:
+        found = jaxcd.falsify(sold, dag.reverse(), n_permutations=20)
+        return plain(
+            [found.falsified, [[each.x, each.y, *each.given] for each in found.violations]]
+        )
+
+    def together(kind: Any) -> Any:
+        sites = dict(zip("ab", parts, strict=True))
+        noisy = jaxcd.federate(sites, kind, budget=BUDGET, noise=NOISE)
+        return discovered(jaxcd.search(noisy))
+
+    def on_devices() -> Any:
+        rows = data.on(jax.sharding.Mesh(np.array(jax.devices()[:1]), ("rows",)))
+        return discovered(jaxcd.search(bought(jaxcd.Marginals(), rows, BUDGET)))
+
+    def tau() -> Any:
+        answer = jaxcd.ci_test(
+            numeric(),
+            "a",
+            "d",
+            given=("c",),
+            test=jaxcd.StratifiedTau(),
+            budget=PURE,
+            key=KEY,
+            noise=NOISE,
+        )
+        return plain([answer.pvalue, answer.margin, answer.independent])
+
+    yield "effect", lambda: estimated(graph=dag)
+    yield "effect, graph of the release", lambda: estimated(n_draws=2)
+    yield "falsify", fallen
+    yield "gfci on Histogram", lambda: discovered(jaxcd.gfci(sold, key=KEY))
+    yield "gfci, no privacy", lambda: discovered(jaxcd.gfci(data, budget=jaxcd.NO_PRIVACY, key=KEY))
+    for kind in (jaxcd.Histogram(), jaxcd.Marginals()):
+        yield f"federate {type(kind).__name__}", lambda kind=kind: together(kind)
+    yield "Dataset.on(mesh)", on_devices
+    yield "ci_test StratifiedTau, private", tau
+
+
 def outputs() -> Outputs:
     """Every output by name."""
-    for part in (by_tests, by_releases, by_pairs, by_others):
+    for part in (by_tests, by_releases, by_pairs, by_others, after_the_graph):
         yield from part()
 
 

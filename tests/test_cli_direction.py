@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -275,3 +276,27 @@ def test_the_error_rate(command: CommandLine, file: Path) -> None:
     assert found[-1]["direction"] == found[-1]["leans_to"] == "dose -> response"
     assert len({each["leans_to"] for each in found}) == 1
     command.refuses("--error-rate 0.01 is not between", words, "0.01")
+
+
+def test_a_person_of_several_rows_is_not_promised_what_one_row_is(
+    command: CommandLine, file: Path, tmp_path: Path
+) -> None:
+    """The ways out that are named work, and the first one is a promise to people."""
+    path = tmp_path / "domain.json"
+    columns: dict[str, Any] = {
+        "dose": {"type": "numeric", "lower": -1, "upper": 1},
+        "response": {"type": "numeric", "lower": -1.5, "upper": 1.5},
+        "name": {"person": True},
+    }
+    path.write_text(json.dumps({"declared": True, "columns": columns}))
+    words = ["direction", file, PAIR, "--method reci --epsilon 4 --domain", path]
+    code, out, err = command(words)
+    assert (code, out) == (2, "")
+    for part in ("column 'name'", "--max-rows-per-person K", '"ignore": true'):
+        assert part in err
+    code, out, err = command(words, "--max-rows-per-person 3")
+    assert (code, err) == (0, "") and "a person with up to 3 rows; proved" in out
+    assert command("direction", file, PAIR, "--method cds --no-privacy")[0] == 0
+    path.write_text(json.dumps({"declared": True, "columns": columns | {"name": {"ignore": True}}}))
+    code, out, err = command(words)
+    assert (code, err) == (0, "") and "replace-one; proved" in out

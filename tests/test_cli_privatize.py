@@ -199,3 +199,24 @@ def test_the_frequency_of_the_truth_is_that_promised(folder: Path, command: Comm
         randomised = jaxcd.read_csv(folder / "randomised.csv", domain=data.domain)
         kept += int((randomised.codes == data.codes).all(axis=1).sum())
     assert abs(kept - 4000 * 0.3) < 4 * math.sqrt(4000 * 0.3 * 0.7)
+
+
+def test_a_person_of_several_rows_is_not_promised_what_one_row_is(
+    folder: Path, command: CommandLine
+) -> None:
+    """Until the domain says that one row is what is protected."""
+    path = folder / "domain.json"
+    content = json.loads(path.read_text())
+    content["columns"] |= {"sex": {"person": True}}
+    path.write_text(json.dumps(content))
+    code, out, err = command(words(folder, KRR, BINS))
+    assert (code, out) == (2, "") and "column 'sex'" in err and '"ignore": true' in err
+    assert not (folder / "randomised.csv").exists()
+    data = local.discretise_columns(
+        jaxcd.read_csv(folder / "people.csv", domain=jaxcd.Domain.read(path)), bins=5
+    )
+    with pytest.raises(jaxcd.errors.PrivacyError, match="several rows"):
+        local.randomise(data, local.KaryResponse(2.0))
+    content["columns"] |= {"sex": {"ignore": True}}
+    path.write_text(json.dumps(content))
+    assert command(words(folder, KRR, BINS))[::2] == (0, "")

@@ -12,6 +12,7 @@ from jaxcd.cli.shared import (
     AsJson,
     File,
     LedgerPath,
+    MostRowsPerPerson,
     NoPrivacyFlag,
     SimulatedNoiseFlag,
     TotalEpsilon,
@@ -45,6 +46,7 @@ def direction(
     y: Annotated[str | None, option("Name of the other column.")] = None,
     method: Annotated[str, option("anm, reci, or without privacy also igci or cds.")] = "anm",
     epsilon: TotalEpsilon = None,
+    max_rows_per_person: MostRowsPerPerson = None,
     no_privacy: NoPrivacyFlag = False,
     bounds: Annotated[
         tuple[float, float, float, float] | None,
@@ -101,7 +103,11 @@ def direction(
     if method not in METHODS:
         raise OptionError(f"--method {method!r} is unknown; use {', '.join(METHODS)}")
     budget = options.budget(
-        epsilon=epsilon, delta=None, no_privacy=no_privacy, simulated_noise=simulated_noise
+        epsilon=epsilon,
+        delta=None,
+        no_privacy=no_privacy,
+        simulated_noise=simulated_noise,
+        max_rows_per_person=max_rows_per_person,
     )
     _check(
         method,
@@ -117,7 +123,9 @@ def direction(
         )
     if not 0 <= seed < 2**63:
         raise OptionError(f"--seed {seed} is not a seed; use a whole number from 0 to 2**63 - 1")
-    declared = _declared(bounds, domain, x=x, y=y, private=not no_privacy)
+    declared = _declared(
+        bounds, domain, x=x, y=y, private=not no_privacy, several=max_rows_per_person is not None
+    )
     known = None if declared is None else (_edges(declared[0]), _edges(declared[1]))
     paid.check_certificate_out(certificate_out)
     total = options.ledger(ledger, budget=budget)
@@ -209,8 +217,13 @@ def _declared(
     x: str,
     y: str,
     private: bool,
+    several: bool,
 ) -> tuple[Any, Any] | None:
-    """The two columns as declared, with bounds; None where nothing is given."""
+    """The two columns as declared, with bounds; None where nothing is given.
+
+    Where the domain says that a person may have several rows, a private run must say how many
+    (``several``).
+    """
     import jaxcd
 
     if given is not None and domain is not None:
@@ -231,6 +244,13 @@ def _declared(
         raise PrivacyError(
             f'--domain: file {str(domain)!r} is a draft; check every bound, then set "declared" '
             "to true"
+        )
+    if private and declared.person is not None and not several:
+        raise PrivacyError(
+            f"--domain: {str(domain)!r} says by column {declared.person!r} that a person may have "
+            "several rows, and --epsilon would protect one of them; give --max-rows-per-person K, "
+            'the most that one person has, or mark the column "ignore": true if one row is what '
+            "has to be protected"
         )
     found = []
     for name in (x, y):

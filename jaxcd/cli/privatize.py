@@ -96,6 +96,7 @@ def privatize(
     import jaxcd
     from jaxcd import local
     from jaxcd.cli import options, paid
+    from jaxcd.local.randomising import check_one_row_each
 
     promise = (
         out.with_name(out.name.removesuffix(".csv") + ".guarantee.json")
@@ -113,6 +114,7 @@ def privatize(
             f'domain file {str(domain)!r} is a draft taken from data ("declared": false); check '
             'every level and bound, then set "declared" to true'
         )
+    check_one_row_each(declared)
     numbers = _bins(bins or (), declared)
     chosen = _mechanism(
         mechanism,

@@ -48,6 +48,10 @@ TotalAccounting = Annotated[
         "for tests with Gaussian noise.)"
     ),
 ]
+MostRowsPerPerson = Annotated[
+    int | None,
+    option("Most rows that one person has; the budget then holds for a person. (Default: 1.)"),
+]
 TotalUnit = Annotated[
     str | None,
     option(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -156,7 +156,8 @@ def discretise_columns(data: Dataset, *, bins: int | Mapping[str, int]) -> Datas
         else:
             columns[name] = column
             codes[:, j] = data.column(name)
-    return Dataset.from_codes(codes, domain=Domain(columns))
+    coded = Dataset.from_codes(codes, domain=Domain(columns, person=data.domain.person))
+    return replace(coded, people=data.people)
 
 
 def pair_bins(n_distinct: int) -> int:

@@ -7,7 +7,7 @@ import enum
 
 from jaxcd.citests.base import require_data
 from jaxcd.data import Dataset, Domain
-from jaxcd.errors import OptionError
+from jaxcd.errors import OptionError, PrivacyError
 from jaxcd.local.base import LocalGuarantee, LocalMechanism
 from jaxcd.local.uniforms import Uniforms
 from jaxcd.privacy import (
@@ -49,7 +49,8 @@ def randomise(
 
     Raises:
         DomainError: a column is numeric, or the domain is too large for the mechanism.
-        PrivacyError: the domain is not declared.
+        PrivacyError: the domain is not declared, or has a column that tells people apart: each row
+            would cost its person epsilon_LDP again.
         OptionError: a parameter does not fit the domain, or an argument is of the wrong kind.
 
     Guarantee:
@@ -81,6 +82,7 @@ def charged_randomise(
     """
     check_mechanism(mechanism)
     data = require_data(data, "randomising records", cure="give a Dataset: rows in memory")
+    check_one_row_each(data.domain)
     cardinalities = mechanism.check(data.domain)
     uniforms = Uniforms(noise)
     guarantee = mechanism.guarantee(data.domain)
@@ -132,6 +134,16 @@ def channel_json(mechanism: LocalMechanism, domain: Domain) -> dict[str, object]
             else value
         )
     return {"kind": type(mechanism).__name__, **parameters, "levels": list(domain.cardinalities)}
+
+
+def check_one_row_each(domain: Domain) -> None:
+    """Refuses a domain that says that a person may have several rows: epsilon_LDP is of one row."""
+    if domain.person is not None:
+        raise PrivacyError(
+            f"domain: column {domain.person!r} says that a person may have several rows, and "
+            "local privacy protects each row by itself; give one row a person, and mark the column "
+            '"ignore": true, which also says that one row is what has to be protected'
+        )
 
 
 def check_mechanism(mechanism: LocalMechanism) -> None:

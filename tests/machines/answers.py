@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import networkx as nx
 import numpy as np
 
 import jaxcd
@@ -197,6 +198,54 @@ def releases() -> dict:
     ):
         bought = jaxcd.release(data, kind, budget=budget, noise=jaxcd.SimulatedNoise(KEY))
         found[bought.kind] = [str(edge) for edge in jaxcd.search(bought).graph.edges()]
+    return found
+
+
+@answer
+def after_the_graph() -> dict:
+    """Effects, falsification, GFCI and one release of two owners, of copies and a constant."""
+    data, noise = discrete(copies(2000)), jaxcd.SimulatedNoise(KEY)
+    sold = jaxcd.release(data, jaxcd.Histogram(), budget=jaxcd.Budget(8.0), noise=noise)
+    chain = nx.DiGraph(list(zip(data.names, data.names[1:], strict=False)))
+    fallen = jaxcd.falsify(sold, chain, n_permutations=10)
+    sites = {name: discrete(copies(n)) for name, n in (("a", 400), ("b", 600))}
+    budget = jaxcd.Budget(2.0, 1e-3)
+    found = jaxcd.effect(sold, treatment="v0", outcome="v2", n_draws=2)
+    # Numbers to six digits, beyond which kernels may round; what they decide must be equal.
+    effect = [None if x is None else round(float(x), 6) for x in (found.low, found.high)]
+    together = jaxcd.federate(sites, jaxcd.Marginals(), budget=budget, noise=noise)
+    rows = data.on(jax.sharding.Mesh(np.array(jax.devices()[:1]), ("rows",)))
+    placed = jaxcd.release(rows, jaxcd.Marginals(), budget=budget, noise=noise)
+    return {
+        "effect": effect,
+        "falsify": [[x.x, x.y, *x.given] for x in fallen.violations],
+        "gfci": [str(edge) for edge in jaxcd.gfci(sold, key=KEY).graph.edges()],
+        "federate": [str(edge) for edge in jaxcd.search(together).graph.edges()],
+        "mesh": [str(edge) for edge in jaxcd.search(placed).graph.edges()],
+    }
+
+
+@answer
+def stratified_tau() -> list:
+    """Of columns with bounds, which it cuts; the last is beyond them."""
+    found = []
+    for n in (60, 1001):
+        columns = degenerate(n)
+        names = [f"x{j}" for j in range(7)]
+        domain = jaxcd.Domain(dict.fromkeys(names, jaxcd.Numeric(-8.0, 8.0)))
+        data = jaxcd.Dataset.from_array(columns, names=names, domain=domain)
+        for a, b in ((0, 2), (0, 3), (0, 5), (4, 0), (6, 5)):
+            for given in (("x1",), ("x4",) if a != 4 else ("x5",)):
+                got = jaxcd.ci_test(
+                    data,
+                    names[a],
+                    names[b],
+                    given=given,
+                    test=jaxcd.StratifiedTau(),
+                    budget=jaxcd.NO_PRIVACY,
+                    key=KEY,
+                )
+                found.append([n, a, b, *given, bool(got.independent)])
     return found
 
 
