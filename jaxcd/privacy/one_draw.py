@@ -39,7 +39,7 @@ class OneDraw(NoiseSource):
         noise itself, unencrypted, so the network between them must be trusted as the memory is.
 
     Example:
-        >>> import numpy
+        >>> import jaxcd
         >>> noise = jaxcd.privacy.OneDraw(jaxcd.privacy.SecureNoise(), lambda words: words)
         >>> noise.start().discrete_laplace(2.0, 3, index=0).shape
         (3,)
