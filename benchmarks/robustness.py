@@ -148,8 +148,10 @@ STUDIES = (
     ),
     Study(
         "Marginals",
-        # what its options are under much noise, as numbers
-        jaxcd.Marginals(mediation_alpha=0.2, max_candidates=6, max_parents=3),
+        # what its options are under much noise and for few columns, as numbers
+        jaxcd.Marginals(
+            dependence_alpha=0.01, mediation_alpha=0.2, max_candidates=6, max_parents=3
+        ),
         DELTA,
         search_marginals,
         ("sachs", "child", "alarm"),
