@@ -51,6 +51,7 @@ class FederatedDoor:
 
     private = True
     by_person = False
+    chooses = False  # sites add up numbers; the largest of a sum they do not see
     units = 1
     missing = Missing.IGNORE
     has_rows = True

@@ -21,7 +21,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -69,6 +69,17 @@ def elimination_cliques(cardinalities: Sequence[int], sets: Iterable[Columns]) -
                 price[other] = cells(other)
                 heapq.heappush(queue, (price[other], other))
     return [tuple(sorted(clique)) for clique in found]
+
+
+class _Edge(NamedTuple):
+    """What a clique shares with the one above it: the axes of either table that it does not share,
+    and the shape of what it shares among the axes of either.
+    """
+
+    others: Columns
+    shape: Columns
+    others_above: Columns
+    shape_above: Columns
 
 
 @final
@@ -139,21 +150,33 @@ class JunctionTree:
         up, messages = list(potentials), [np.zeros(())] * len(potentials)
         log_z = 0.0
         for place in reversed(range(len(up))):
-            parent, shared = self._parents[place], self._shared[place]
-            message = _log_sum_exp(up[place], self.others(place, shared))
+            parent, edge = self._parents[place], self._edges[place]
+            message = _log_sum_exp(up[place], edge.others)
             messages[place] = message
             if parent < 0:
                 log_z += float(message)
             else:
-                up[parent] = up[parent] + message.reshape(self.shape(parent, shared))
+                up[parent] = up[parent] + message.reshape(edge.shape_above)
         margins: list[np.ndarray] = []
-        for place, (parent, shared) in enumerate(zip(self._parents, self._shared, strict=True)):
-            own = np.exp(up[place] - messages[place].reshape(self.shape(place, shared)))
+        for place, (parent, edge) in enumerate(zip(self._parents, self._edges, strict=True)):
+            own = np.exp(up[place] - messages[place].reshape(edge.shape))
             if parent >= 0:
-                above = margins[parent].sum(axis=self.others(parent, shared))
-                own *= above.reshape(self.shape(place, shared))
+                own *= margins[parent].sum(axis=edge.others_above).reshape(edge.shape)
             margins.append(own)
         return log_z, margins
+
+    @cached_property
+    def _edges(self) -> list[_Edge]:
+        """Of each clique to the one above it; read in every calibration."""
+        return [
+            _Edge(
+                self.others(place, shared),
+                self.shape(place, shared),
+                self.others(parent, shared) if parent >= 0 else (),
+                self.shape(parent, shared) if parent >= 0 else (),
+            )
+            for place, (parent, shared) in enumerate(zip(self._parents, self._shared, strict=True))
+        ]
 
     def pair_margins(self, margins: Sequence[np.ndarray]) -> np.ndarray:
         """The margins of all pairs of columns: float64, one row and one column a level, those of

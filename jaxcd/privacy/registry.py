@@ -171,7 +171,14 @@ REGISTRY: tuple[Entry, ...] = (
         "jaxcd.releases.tables.log_linear:LogLinear",
         Role.RELEASE,
         ("attacks/test_audit.py", "attacks/test_release_audits.py"),
-        ("marginals-pairs", "marginals-families", "marginals-tables", "log-linear-exact-pairs"),
+        (
+            "marginals-pairs",
+            "marginals-families",
+            "marginals-tables",
+            "log-linear-exact-pairs",
+            "pair-choice",
+            "pair-choice-weighted",
+        ),
     ),
     Entry(
         "jaxcd.releases.moments.second_moments:SecondMoments",

@@ -96,6 +96,8 @@ class Door:
             person without ``by_person``.
     """
 
+    chooses = True  # whether a mechanism may choose among scores of the rows
+
     def __init__(
         self,
         data: Rows | StatisticsSource | None,

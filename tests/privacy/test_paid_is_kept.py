@@ -136,6 +136,12 @@ def doors(discrete, numeric, mixed) -> dict[str, tuple[Budget, Callable[[Ledger]
             both,
             lambda total: jaxcd.discover(discrete, **options, ledger=total, n_confidence_draws=1),
         ),
+        "release, chosen pairs": (
+            both,
+            lambda total: jaxcd.release(
+                discrete, jaxcd.LogLinear(selected=2), budget=both, noise=simulated(), ledger=total
+            ),
+        ),
         "discover, second moments": (
             both,
             lambda total: jaxcd.discover(numeric, **options, ledger=total, linear=True),
@@ -198,6 +204,7 @@ def doors(discrete, numeric, mixed) -> dict[str, tuple[Budget, Callable[[Ledger]
 
 NAMES = (
     "discover, a histogram",
+    "release, chosen pairs",
     "discover, second moments",
     "discover, features",
     "discover, tree",

@@ -94,6 +94,20 @@ BUGS: tuple[Bug, ...] = (
         "replay: release, LogLinear, Laplace",
     ),
     Bug(
+        "pair-choice",
+        "releases.tables.pair_selection:PairChoice.take",
+        "sensitivity=COUNTED_CHANGE",
+        "sensitivity=COUNTED_CHANGE / 1.2",
+        "replay: release, LogLinear, chosen pairs",
+    ),
+    Bug(
+        "pair-choice-weighted",
+        "releases.tables.pair_selection:PairChoice._scores",
+        "np.abs(count",
+        "1.5 * np.abs(count",
+        "replay: release, LogLinear, chosen pairs",
+    ),
+    Bug(
         "tilted",
         "ops.tilted_moments:gram_sensitivity",
         "(1 + 2.0**-40)",

@@ -1,7 +1,11 @@
 r"""A release of noisy tables of pairs, and a log-linear model fitted to them: for few rows or a
 small epsilon.
 
-1. R_j and R_ij of all columns and pairs are released (:mod:`jaxcd.ops.interactions`).
+1. R_j and R_ij of all columns and pairs are released (:mod:`jaxcd.ops.interactions`).  Where there
+   are many pairs and noise on all of them would hide much, only R_j of all columns and R_ij of
+   chosen pairs are: in rounds, a model of what was measured is fitted, the exponential mechanism
+   chooses pairs that it explains worst (:mod:`jaxcd.releases.tables.pair_selection`), and these are
+   measured.
 2. A model of the pairs that are not explained by others is fitted
    (:mod:`jaxcd.releases.tables.log_linear_fit`); its pairs, and those that share a partner in it,
    are released again, more precisely, and where noise allows the triples of a column with two
@@ -21,6 +25,7 @@ others need cliques that are too large.  With many rows and a large epsilon
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -31,21 +36,28 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from jaxcd.checks import check_number, check_whole
+from jaxcd.data import Domain
 from jaxcd.errors import OptionError
 from jaxcd.graphs import Knowledge
 from jaxcd.ops import contingency
 from jaxcd.ops.available_cases import observed
-from jaxcd.ops.interactions import cell_variance, subsets
-from jaxcd.privacy import Accountant
+from jaxcd.ops.interactions import cell_variance, interaction_sensitivity_squared, subsets
+from jaxcd.privacy import Accountant, Budget, Ledger, split
 from jaxcd.privacy.claims import GuaranteeClaim
 from jaxcd.queries import Door
 from jaxcd.releases.base import ReleaseKind, paid
+from jaxcd.releases.plans import Plan
 from jaxcd.releases.tables import log_linear_fit as fit
 from jaxcd.releases.tables import marginal_screen as screen
 from jaxcd.releases.tables.available_interactions import AvailableInteractions
 from jaxcd.releases.tables.intervened_sets import settings_of, with_settings
-from jaxcd.releases.tables.marginal_purchase import MarginalsNoise, Purchase
+from jaxcd.releases.tables.marginal_purchase import (
+    MarginalsNoise,
+    Purchase,
+    interactions_sensitivity,
+)
 from jaxcd.releases.tables.noisy_strata import NoisyStrata
+from jaxcd.releases.tables.pair_selection import PairChoice
 from jaxcd.releases.tables.released_interactions import (
     InteractionsKind,
     KnownPairs,
@@ -65,17 +77,25 @@ _LEAST_CELLS = 64  # of a table that is always small enough to be asked for
 # Child with 1,000 to 100,000 rows.  What the model gets wrong grows with n, as every likelihood
 # ratio does; with few rows the pairs that were chosen are the clearest ones anyway.
 _LEAST_PRICE, _MOST_PRICE = 1.0, 4.0
+# Pairs are chosen where there are more of them than this, and noise on all would hide such a share
+# of the rows.  So many are chosen for each column, in so many rounds; the prices are those of the
+# single columns, the choices, the chosen pairs, and the tables of the model.  Set by hand on Alarm
+# and Child with 10,000 rows.
+_FEW_PAIRS, _HIDDEN = 100, 0.02
+_PAIRS_A_COLUMN, _ROUNDS = 1.5, 8
+_CHOSEN_SHARES = (0.05, 0.25, 0.45, 0.25)
 
 
 @final
 @dataclass(frozen=True)
 class LogLinear(InteractionsKind):
-    """Noisy tables of all pairs of columns, bought in two rounds, and a log-linear model of them.
+    """Noisy tables of pairs of columns, bought in rounds, and a log-linear model of them.
 
     For discrete data where noise is large beside the counts: few rows, or a small epsilon.
 
     Args:
-        shares: positive weights of the two rounds in rho, or with delta = 0 in epsilon.
+        shares: positive weights of the two rounds in rho, or with delta = 0 in epsilon; where all
+            pairs are measured.
         alpha: a pair joins the model where its p-value under the model is below this, between 0
             and 1.
         max_clique_cells: pairs that would give the model a table of more cells are left out, from
@@ -98,15 +118,20 @@ class LogLinear(InteractionsKind):
         public.  With delta > 0: L2 sensitivity, of round 1
         :func:`jaxcd.releases.tables.marginal_purchase.pairs_sensitivity`, of round 2
         :func:`jaxcd.releases.tables.marginal_purchase.interactions_sensitivity`.  Event: at most
-        two ``GaussianEvent``, whose rhos are fixed shares of the budget's.  With delta = 0: L1
+        two ``GaussianEvent``, whose rhos are fixed shares of the budget's.  Where pairs are chosen:
+        at most ten such events, each of the L2 sensitivity of ``interactions_sensitivity``, and one
+        ``ExponentialMechanismEvent`` for each chosen pair, of scores of sensitivity 2
+        (:class:`jaxcd.releases.tables.pair_selection.PairChoice`).  With delta = 0: L1
         sensitivity, of round 1 :func:`jaxcd.releases.tables.marginal_screen.pairs_for_laplace`, of
-        round 2 twice the number of tables; at most two ``PureEvent``.  The sets of round 2 and the
-        model depend on released numbers and the domain only, so this is adaptive composition under
-        the ledger's filter.  Proof: the docstrings named, :func:`jaxcd.privacy.gaussian` and
-        :func:`jaxcd.privacy.laplace`; for interventions docs/PRIVACY.md V.
+        round 2 twice the number of tables; at most two ``PureEvent``.  What is measured next, what
+        the scores compare with and the model depend on released numbers and the domain only, so
+        this is adaptive composition under the ledger's filter.  Proof: the docstrings named,
+        :func:`jaxcd.privacy.gaussian` and :func:`jaxcd.privacy.laplace`; for interventions
+        docs/PRIVACY.md V, for chosen pairs AB.
 
     Source:
-        McKenna, Sheldon, Miklau 2019 for models of noisy margins.
+        McKenna, Sheldon, Miklau 2019 for models of noisy margins; McKenna, Mullins, Sheldon, Miklau
+        2022 for choosing what a model explains worst.
 
     Example:
         >>> import jax, jaxcd
@@ -122,9 +147,11 @@ class LogLinear(InteractionsKind):
     """
 
     claim = GuaranteeClaim(
-        "two rounds of tables of pairs are (epsilon, delta)-DP of their budget, pure where "
-        "delta = 0; the model fitted to them, and every search on it, is post-processing",
+        "rounds of tables of pairs, and the choice of pairs, are (epsilon, delta)-DP of their "
+        "budget, pure where delta = 0; the model fitted to them, and every search on it, is "
+        "post-processing",
         "jaxcd.releases.tables.log_linear, jaxcd.releases.tables.marginal_purchase, "
+        "jaxcd.releases.tables.pair_selection, "
         "jaxcd.ops.interactions, jaxcd.ops.moments",
     )
 
@@ -135,6 +162,7 @@ class LogLinear(InteractionsKind):
     max_cells: float = 0.1
     least_cell: float = 10.0
     knowledge: Knowledge | None = None
+    selected: int | None = None
     word: ClassVar[str] = "log-linear"
     takes_people: ClassVar[bool] = True
     takes_sites: ClassVar[bool] = True
@@ -148,16 +176,52 @@ class LogLinear(InteractionsKind):
         check_number("least_cell", self.least_cell, 0, ends="(]", cure="10 is usual")
         check_whole("max_clique_cells", self.max_clique_cells, 16, cure="4096 is usual")
         check_whole("max_candidates", self.max_candidates, 1, 16, cure="12 is usual")
+        if self.selected is not None:
+            check_whole("selected", self.selected, 0, cure="give None, or 0 to measure all pairs")
+
+    def n_selected(self, domain: Domain, n_samples: int, *, budget: Budget) -> int:
+        """How many pairs are chosen; 0 where all are measured.  From public facts.
+
+        Args:
+            domain: of the columns.
+            n_samples: n.
+            budget: of the purchase.
+        """
+        known = KnownPairs.of(self.knowledge, domain.names)
+        d = domain.n_columns
+        n_pairs = d * (d - 1) // 2 - len(known.absent) - len(known.kept)
+        wanted = self.selected
+        if wanted is None:
+            few = n_pairs <= _FEW_PAIRS or not budget.delta > 0
+            if few or super().plan(domain, n_samples, budget=budget).smallest_share < _HIDDEN:
+                return 0
+            wanted = math.ceil(_PAIRS_A_COLUMN * d)
+        return wanted if budget.delta > 0 and wanted < n_pairs else 0
+
+    def plan(self, domain: Domain, n_samples: int, *, budget: Budget) -> Plan:
+        """At most the noise on an interaction of a pair when it is first measured."""
+        n_selected = self.n_selected(domain, n_samples, budget=budget)
+        everything = super().plan(domain, n_samples, budget=budget)
+        if not n_selected:
+            return everything
+        cardinalities = sorted(cardinality or 1 for cardinality in domain.cardinalities)
+        largest = interaction_sensitivity_squared(tuple(cardinalities[-2:]))
+        price = _CHOSEN_SHARES[2] * Ledger(budget).remaining_rho / n_selected
+        noise = math.sqrt(largest / (2 * price))
+        return Plan.of(noise, n_samples, number="number of a chosen pair", unit=budget.unit)
 
     def modelled(
         self, noisy: fit.NoisyInteractions, known: KnownPairs
     ) -> tuple[tuple[Columns, ...], tuple[Columns, ...]]:
         """The model's pairs and triples, and the candidates of each column."""
-        selected, _ = fit.select_pairs(
-            noisy, alpha=self.alpha, max_cells=self.max_clique_cells, absent=known.absent
-        )
-        pairs = known.first(selected)
         d = len(noisy.cardinalities)
+        selected, _ = fit.select_pairs(
+            noisy,
+            alpha=self.alpha,
+            max_cells=self.max_clique_cells,
+            absent={*known.absent, *_unmeasured(noisy)},
+        )
+        pairs = [pair for pair in known.first(selected) if pair in noisy.values]
         colliders = fit.collider_pairs(pairs, noisy.cardinalities, max_cells=self.max_clique_cells)
         # of what is known not to be joined, what round 2 has measured
         terms: list[Columns] = [*pairs, *(s for s in colliders if s in noisy.values)]
@@ -172,15 +236,7 @@ class LogLinear(InteractionsKind):
 
         def released() -> ReleasedLogLinear:
             """What has been bought so far, with the model of it; with round 1 it is complete."""
-            terms, candidates = self.modelled(
-                fit.NoisyInteractions(
-                    shop.cardinalities,
-                    shop.n_samples,
-                    dict(shop.interactions),
-                    dict(shop.variances),
-                ),
-                known,
-            )
+            terms, candidates = self.modelled(_measured(shop), known)
             return ReleasedLogLinear(
                 door.domain,
                 shop.n_samples,
@@ -194,8 +250,17 @@ class LogLinear(InteractionsKind):
                 **paid(accountant),
             )
 
+        budget = accountant.ledger.budget
+        n_selected = (
+            self.n_selected(door.domain, shop.n_samples, budget=budget)
+            if door.chooses and isinstance(budget, Budget)
+            else 0
+        )
         with accountant.keeping(released):
-            shop.buy_pairs(price=prices[0], label="round 1: all pairs", absent=known.absent)
+            if n_selected:
+                prices = self._buy_chosen(n_selected, shop, door, accountant, known)
+            else:
+                shop.buy_pairs(price=prices[0], label="round 1: all pairs", absent=known.absent)
             joined = released().neighbors
             pairs = [*joined, *fit.collider_pairs(joined, shop.cardinalities)]
             label = "round 2: tables of the model"
@@ -218,6 +283,66 @@ class LogLinear(InteractionsKind):
             )
             shop.buy_families(told, price=prices[1], label=label)
             return released()
+
+    def _buy_chosen(
+        self, n_selected: int, shop: Purchase, door: Door, accountant: Accountant, known: KnownPairs
+    ) -> tuple[float, ...]:
+        """Round 1 in parts: all columns, then pairs that a model of what is known explains worst.
+
+        Returns:
+            The prices of round 1 and of round 2.
+        """
+        total = accountant.ledger.remaining_rho
+        of_singles, of_choices, of_pairs, of_tables = split(total, _CHOSEN_SHARES)
+        singles = [(j,) for j in range(len(shop.cardinalities))]
+        self._buy_sets(singles, shop, of_singles, "round 1: all columns")
+        pairs = itertools.combinations(range(len(shop.cardinalities)), 2)
+        choice = PairChoice(
+            door,
+            accountant,
+            [pair for pair in pairs if pair not in known.absent and pair not in known.kept],
+            rho=of_choices / n_selected,
+        )
+        joined: tuple[Pair, ...] = ()
+        model = fit.fit_model(_measured(shop), singles)
+        sizes = [len(part) for part in np.array_split(np.arange(n_selected), _ROUNDS) if len(part)]
+        for place, (size, price) in enumerate(
+            zip(sizes, split(of_pairs, [float(size) for size in sizes]), strict=True)
+        ):
+            of_round = f"round 1, part {place + 1} of {len(sizes)}"
+            expected = fit.ExpectedTables(model, shop.n_samples)
+            bought = choice.take(size, expected.table, label=f"{of_round}: choice of a pair")
+            if place == 0:
+                bought += known.kept
+            self._buy_sets(bought, shop, price, f"{of_round}: chosen pairs")
+            noisy = _measured(shop)
+            joined, model = fit.select_pairs(
+                noisy,
+                alpha=self.alpha,
+                max_cells=self.max_clique_cells,
+                start=joined,
+                absent=_unmeasured(noisy),
+            )
+        return of_singles + of_choices + of_pairs, of_tables
+
+    @staticmethod
+    def _buy_sets(sets: Collection[Columns], shop: Purchase, price: float, label: str) -> None:
+        weights = dict.fromkeys(sets, 1.0)
+        sensitivity = interactions_sensitivity(shop.cardinalities, weights)
+        shop.buy(weights, sensitivity=sensitivity, price=price, label=label)
+
+
+def _measured(shop: Purchase) -> fit.NoisyInteractions:
+    """What has been bought so far."""
+    return fit.NoisyInteractions(
+        shop.cardinalities, shop.n_samples, dict(shop.interactions), dict(shop.variances)
+    )
+
+
+def _unmeasured(noisy: fit.NoisyInteractions) -> set[Pair]:
+    """The pairs that were not measured."""
+    pairs = itertools.combinations(range(len(noisy.cardinalities)), 2)
+    return {pair for pair in pairs if pair not in noisy.values}
 
 
 @final

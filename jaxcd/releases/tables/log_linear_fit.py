@@ -48,8 +48,10 @@ from jaxcd.ops import tails
 from jaxcd.ops.interactions import interaction
 from jaxcd.ops.junction_tree import JunctionTree, elimination_cliques
 from jaxcd.ops.moments import contrast_basis
+from jaxcd.ops.threads import one_blas_thread
 
 __all__ = [
+    "ExpectedTables",
     "LogLinearModel",
     "NoisyInteractions",
     "collider_pairs",
@@ -169,13 +171,14 @@ def fit_model(
         value = log_z - observed @ theta + 0.5 * float(ridge @ theta**2)
         return value, (expected - observed + ridge * theta) * length
 
-    found = optimize.minimize(
-        objective,
-        flat(start or {}) / length,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": _STEPS, "maxcor": 20, "gtol": gtol},
-    )
+    with one_blas_thread():  # thousands of short products, after each of which threads would spin
+        found = optimize.minimize(
+            objective,
+            flat(start or {}) / length,
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": _STEPS, "maxcor": 20, "gtol": gtol},
+        )
     theta = found.x * length
     _, margins = calibrated(theta)
     parts = np.split(theta, np.cumsum(sizes)[:-1]) if terms else []
@@ -276,8 +279,13 @@ def collider_pairs(
     return _within(sorted(wanted - set(pairs)), cardinalities, list(pairs), max_cells)
 
 
-class _Expected:
-    """The tables that a model expects of n rows."""
+class ExpectedTables:
+    """The tables that a model expects of n rows.
+
+    Args:
+        model: the model.
+        n_samples: n.
+    """
 
     def __init__(self, model: LogLinearModel, n_samples: int) -> None:
         self._tree, self._margins, self._n = model.tree, model.margins, n_samples
@@ -326,8 +334,8 @@ def _unexplained(
     for s in sets:
         if min(levels[j] for j in s) > 1:
             alike[tuple(levels[j] for j in s)].append(s)
-    expected = _Expected(model, n)
-    copies = [_Expected(_again(noisy, model, seed), n) for seed in range(1, 1 + n_copies)]
+    expected = ExpectedTables(model, n)
+    copies = [ExpectedTables(_again(noisy, model, seed), n) for seed in range(1, 1 + n_copies)]
     found: list[tuple[float, _Set]] = []
     for kind, some in alike.items():
         basis = functools.reduce(np.kron, [contrast_basis(k) for k in kind])
