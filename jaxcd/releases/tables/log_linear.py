@@ -109,6 +109,10 @@ class LogLinear(InteractionsKind):
             only as two possible causes of a third column, and round 1 does not measure it under
             Gaussian noise, which leaves less noise on the others; a pair with a required edge joins
             it whatever was measured.  Search such a release with the same knowledge.
+        selected: with delta > 0 so many pairs are chosen by the exponential mechanism and measured;
+            0: all pairs are measured.  None: 3/2 for each column where there are more than 100
+            pairs and the noise of measuring all of them hides 2 % of the rows, else 0.  Several
+            sites, and a purchase with delta = 0, always measure all pairs.
 
     Raises:
         OptionError: a constant is out of its range.
