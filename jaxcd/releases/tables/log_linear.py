@@ -81,7 +81,7 @@ _LEAST_PRICE, _MOST_PRICE = 1.0, 4.0
 # of the rows.  So many are chosen for each column, in so many rounds; the prices are those of the
 # single columns, the choices, the chosen pairs, and the tables of the model.  Set by hand on Alarm
 # and Child with 10,000 rows.
-_FEW_PAIRS, _HIDDEN = 100, 0.02
+_FEW_PAIRS, _HIDDEN = 100, 0.03
 _PAIRS_A_COLUMN, _ROUNDS = 1.5, 8
 _CHOSEN_SHARES = (0.05, 0.25, 0.45, 0.25)
 
@@ -111,7 +111,7 @@ class LogLinear(InteractionsKind):
             it whatever was measured.  Search such a release with the same knowledge.
         selected: with delta > 0 so many pairs are chosen by the exponential mechanism and measured;
             0: all pairs are measured.  None: 3/2 for each column where there are more than 100
-            pairs and the noise of measuring all of them hides 2 % of the rows, else 0.  Several
+            pairs and the noise of measuring all of them hides 3 % of the rows, else 0.  Several
             sites, and a purchase with delta = 0, always measure all pairs.
 
     Raises:
