@@ -24,6 +24,7 @@ from jaxcd.data.missing import Missing
 from jaxcd.data.rows import Block, Columns, Rows, discrete_places
 from jaxcd.errors import OptionError
 from jaxcd.ops.people import person_weights
+from jaxcd.ops.row_blocks import RowBlocks
 from jaxcd.ops.row_mesh import RowMesh
 from jaxcd.ops.sharded_counts import ShardedCodes
 
@@ -56,7 +57,7 @@ class Shards(Rows):
         sizes = np.zeros(self._mesh.n_processes, dtype=np.int64)
         sizes[self._mesh.process] = local.n_samples
         columns = json.dumps(local.domain.to_json_dict())
-        sizes = self._mesh.total_of_processes(sizes, question=f"rows of {columns}")
+        self._sizes = sizes = self._mesh.total_of_processes(sizes, question=f"rows of {columns}")
         self.n_samples = int(sizes.sum())
         if self.n_samples > _MOST_ROWS:
             raise OptionError("data: there are more than 2**33 rows; give fewer")
@@ -172,6 +173,29 @@ class Shards(Rows):
                 "processes; limit the sets with max_parents"
             )
         return self._local.occupied(columns)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One column, (n_samples,): int32 codes or float64 values.  Where several processes hold
+        the rows, each is given the whole column, by one all-reduce.
+        """
+        own = self._local.column(name)
+        if not self._several:
+            return own
+        start = int(self._sizes[: self._mesh.process].sum())
+        whole = np.zeros(self.n_samples, dtype=np.int64)
+        whole[start : start + len(own)] = own if own.dtype == np.int32 else own.view(np.int64)
+        whole = self._mesh.total_of_processes(whole, question=f"column {name}")
+        return whole.astype(np.int32) if own.dtype == np.int32 else whole.view(np.float64)
+
+    def in_blocks(self, *, edge: int = 1) -> RowBlocks:
+        """How rows lie on the devices for sums of numbers that are not whole
+        (:class:`jaxcd.ops.row_blocks.RowBlocks`).
+        """
+        return RowBlocks(self._mesh, self.n_samples, edge=edge)
+
+    def numbers_in(self, order: NDArray[np.int64]) -> Callable[[int], NDArray[np.float64]]:
+        """A function of a column's position: its numbers or level codes, rows in this order."""
+        return lambda v: self.column(self.names[v]).astype(np.float64)[order]
 
     def blocks(self, names: Sequence[str], *, by_person: bool = False) -> Iterator[Block]:
         if by_person:

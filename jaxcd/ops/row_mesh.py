@@ -79,6 +79,12 @@ class RowMesh:
         self._n_totals = 0
 
     @property
+    def own_shards(self) -> list[int]:
+        """The places of this process's shards."""
+        devices = list(self.mesh.devices.flat)
+        return [i for i, device in enumerate(devices) if device in self._own]
+
+    @property
     def n_own(self) -> int:
         """The number of shards that this process holds."""
         return len(self._own)
