@@ -77,7 +77,7 @@ class BlockPool:
             pair = [self._features(target, leading=leading) for target in targets]
             if max(each.lost for each in pair) > LOST:
                 pair = [self._features(target, leading=False) for target in targets]
-            found[i] = self._answer(*pair, first, rank, count)
+            found[i] = self._answer(pair[0], pair[1], first, rank, count)
         return found
 
     def _answer(

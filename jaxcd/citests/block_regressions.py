@@ -70,6 +70,17 @@ class BlockRegressions:
             self._hold(v, (kind,))
         return self._rows[v, kind]
 
+    def scores(self, given: Columns) -> list[jax.Array]:
+        """The columns under the map "scores"."""
+        self._hold_all(given)
+        return [self.column(v, "scores") for v in given]
+
+    def _hold_all(self, given: Columns) -> None:
+        for v in given:
+            kinds = ("labels",) if v in self._labels else ("raw", "ranks", "scores")
+            if (v, kinds[-1]) not in self._rows:
+                self._hold(v, kinds)
+
     def _hold(self, v: int, kinds: Sequence[str]) -> None:
         whole = self._whole(v)
         for kind in kinds:
@@ -85,10 +96,7 @@ class BlockRegressions:
         Args:
             together: one choice for all targets, by their summed errors.
         """
-        for v in given:
-            kinds = ("labels",) if v in self._labels else ("raw", "ranks", "scores")
-            if (v, kinds[-1]) not in self._rows:
-                self._hold(v, kinds)
+        self._hold_all(given)
         few = np.column_stack([self._blocks.head(target, CHOICE_ROWS) for target in targets])
         chosen = self._first.choose(given, few, together=together)
         found = []
@@ -120,7 +128,7 @@ class BlockRegressions:
     def _left(self, given: Columns, candidate: Candidate, target: jax.Array) -> jax.Array:
         blocks = self._blocks
         if candidate.kernel == "none":
-            return blocks.rows(_less, [target], [block_units.mean(blocks, target)])
+            return block_units.centred(blocks, target)
         spectrum = self._spectra.get((given, candidate))
         if spectrum is None:
             spectrum = self._factorise(given, candidate, target)
@@ -139,14 +147,14 @@ class BlockRegressions:
         self, given: Columns, candidate: Candidate, target: jax.Array
     ) -> block_ridge.BlockSpectrum:
         blocks = self._blocks
-        z = block_ridge.joined(blocks, [self.column(v, candidate.map) for v in given])
+        z = block_units.joined(blocks, [self.column(v, candidate.map) for v in given])
         head = self._first.coordinates(given, candidate.map)
         one = self._bandwidth * math.sqrt(2)
         if candidate.kernel == "sum":
             factor = block_ridge.additive_factor(blocks, z, head, one, COLUMN_RANK)
         elif candidate.kernel == "index":
             fit = block_ridge.least_squares(blocks, z, target)
-            index = block_ridge.joined(blocks, [block_units.standardised(blocks, fit)])
+            index = block_units.joined(blocks, [block_units.standardised(blocks, fit)])
             head = blocks.head(index, gram.N_SEARCHED)
             factor = block_ridge.joint_factor(blocks, index, head, one, CHOICE_RANK)
         else:
@@ -168,10 +176,6 @@ def _times(x: jax.Array, real: jax.Array, by: jax.Array) -> jax.Array:
     return jnp.where(by > 0, x, 0.0)
 
 
-def _less(x: jax.Array, real: jax.Array, by: jax.Array) -> jax.Array:
-    return x - by
-
-
 def _difference(x: jax.Array, y: jax.Array, real: jax.Array) -> jax.Array:
     return x - y
 
@@ -180,7 +184,5 @@ def _logs(x: jax.Array, real: jax.Array, least: jax.Array) -> jax.Array:
     return jnp.log(jnp.maximum(jnp.abs(x), least))
 
 
-def _over_spread(
-    x: jax.Array, spread: jax.Array, real: jax.Array, middle: jax.Array
-) -> jax.Array:
+def _over_spread(x: jax.Array, spread: jax.Array, real: jax.Array, middle: jax.Array) -> jax.Array:
     return x / jnp.exp(spread - middle)

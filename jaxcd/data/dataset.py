@@ -467,6 +467,9 @@ class Dataset(Rows):
             self.missing,
         )
 
+    def check_subsample(self) -> None:
+        """Nothing: any part of rows in memory can be taken."""
+
     def _absent_in(self, name: str) -> NDArray[np.bool_] | None:
         return (
             None if self.absent is None or self.domain[name].is_discrete else self.is_missing(name)

@@ -116,6 +116,14 @@ class Shards(Rows):
         other.missing = Missing.of(missing)
         return other
 
+    def check_subsample(self) -> None:
+        """Raises OptionError where every process would draw a subsample of its own."""
+        if self._several:
+            raise OptionError(
+                "data: rows of several processes have no common numbers, which a subsample needs; "
+                "use a decider without subsampling, or a release"
+            )
+
     def where(self, rows: NDArray[np.bool_]) -> Shards:
         """The rows of a mask, bool (n_samples,), over the same devices.
 
@@ -123,11 +131,7 @@ class Shards(Rows):
             OptionError: the rows lie at several processes.
             DataError: fewer than two rows are left.
         """
-        if self._several:
-            raise OptionError(
-                "data: rows of several processes have no common numbers, which a subsample needs; "
-                "use a decider without subsampling, or a release"
-            )
+        self.check_subsample()
         people = self._people
         if people is not None:
             people = np.unique(people[rows], return_inverse=True)[1].reshape(-1)
@@ -178,7 +182,7 @@ class Shards(Rows):
         """One column, (n_samples,): int32 codes or float64 values.  Where several processes hold
         the rows, each is given the whole column, by one all-reduce.
         """
-        own = self._local.column(name)
+        own: NDArray[Any] = cast(Any, self._local).column(name)
         if not self._several:
             return own
         start = int(self._sizes[: self._mesh.process].sum())

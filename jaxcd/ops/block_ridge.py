@@ -7,7 +7,6 @@ leave-one-out losses are added up, and every process solves the same small eigen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -25,7 +24,6 @@ __all__ = [
     "BlockSpectrum",
     "additive_factor",
     "joint_factor",
-    "joined",
     "least_squares",
     "leave_one_out_residuals",
     "spectrum_beside",
@@ -40,16 +38,6 @@ class BlockSpectrum(NamedTuple):
 
     basis: jax.Array
     values: NDArray[np.float64]
-
-
-def joined(blocks: RowBlocks, columns: Sequence[jax.Array]) -> jax.Array:
-    """Columns beside each other: rows () or (k,) each, to rows (d,)."""
-    return blocks.rows(_beside, columns, n_columns=len(columns))
-
-
-def _beside(*parts: jax.Array, n_columns: int) -> jax.Array:
-    columns = [part if part.ndim == 2 else part[:, None] for part in parts[:n_columns]]
-    return jnp.concatenate(columns, axis=1)
 
 
 def _landmarks(z: NDArray, bandwidth: float, rank: int) -> tuple[NDArray, NDArray]:
@@ -185,7 +173,5 @@ def _losses(
     return jnp.sum(left_out**2, axis=0)
 
 
-def _left(
-    basis: jax.Array, target: jax.Array, real: jax.Array, shrunk: jax.Array
-) -> jax.Array:
+def _left(basis: jax.Array, target: jax.Array, real: jax.Array, shrunk: jax.Array) -> jax.Array:
     return target - _product(basis, shrunk)

@@ -6,6 +6,7 @@ extremes and quantiles over rows are those of :class:`jaxcd.ops.row_blocks.RowBl
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +20,38 @@ from jaxcd.ops.standardising import SPREAD_LOST
 from jaxcd.ops.threads import one_blas_thread
 from jaxcd.ops.units import CLIP
 
-__all__ = ["centred_features", "leading_rows", "mean", "robust_unit", "standardised"]
+__all__ = [
+    "centred",
+    "centred_features",
+    "correlation_matrix",
+    "joined",
+    "leading_rows",
+    "mean",
+    "parted",
+    "robust_unit",
+    "standardised",
+]
 
 _HIGHEST = jax.lax.Precision.HIGHEST
+
+
+def joined(blocks: RowBlocks, columns: Sequence[jax.Array]) -> jax.Array:
+    """Columns beside each other: rows () or (k,) each, to rows (d,)."""
+    return blocks.rows(_beside, columns, n_columns=len(columns))
+
+
+def _beside(*parts: jax.Array, n_columns: int) -> jax.Array:
+    columns = [part if part.ndim == 2 else part[:, None] for part in parts[:n_columns]]
+    return jnp.concatenate(columns, axis=1)
+
+
+def parted(blocks: RowBlocks, columns: jax.Array) -> list[jax.Array]:
+    """The columns of rows (d,), rows () each."""
+    return [blocks.rows(_column, [columns], [np.int32(j)]) for j in range(columns.shape[-1])]
+
+
+def _column(x: jax.Array, real: jax.Array, j: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_index_in_dim(x, j, 1, keepdims=False)
 
 
 def _total(x: jax.Array, real: jax.Array) -> jax.Array:
@@ -49,6 +79,11 @@ def mean(blocks: RowBlocks, x: jax.Array) -> NDArray[np.float64]:
     return blocks.sums(_total, [x]) / blocks.n
 
 
+def centred(blocks: RowBlocks, x: jax.Array) -> jax.Array:
+    """Rows less their mean."""
+    return blocks.rows(_less, [x], [mean(blocks, x)])
+
+
 def _near_one(blocks: RowBlocks, x: jax.Array) -> tuple[jax.Array, float, float]:
     """A column times the power of two that brings its largest size into [1/2, 1); its smallest and
     largest values as they were.
@@ -66,7 +101,7 @@ def _is_constant(low: float, high: float) -> bool:
 def _spread(blocks: RowBlocks, near: jax.Array) -> tuple[jax.Array, float]:
     """A column moved to the mean 0 and near 1, and its standard deviation."""
     moved = blocks.rows(_less, [near], [blocks.head(near, 1)[0]])
-    rest, _, _ = _near_one(blocks, blocks.rows(_less, [moved], [mean(blocks, moved)]))
+    rest, _, _ = _near_one(blocks, centred(blocks, moved))
     square = blocks.sums(_squares, [rest], [mean(blocks, rest)])
     return rest, math.sqrt(float(square) / blocks.n)
 
@@ -78,6 +113,14 @@ def standardised(blocks: RowBlocks, x: jax.Array) -> jax.Array:
         return blocks.rows(_scaled, [x], [np.float64(0)])
     rest, spread = _spread(blocks, near)
     return blocks.rows(_scaled, [rest], [np.float64(1 / spread)])
+
+
+def correlation_matrix(blocks: RowBlocks, columns: Sequence[jax.Array]) -> NDArray[np.float64]:
+    """Pearson's correlations of columns, (d, d); a constant column has 0 with the others."""
+    near = joined(blocks, [standardised(blocks, column) for column in columns])
+    matrix = blocks.sums(_gram, [near]) / blocks.n
+    np.fill_diagonal(matrix, 1)
+    return np.clip(matrix, -1, 1)
 
 
 def robust_unit(blocks: RowBlocks, x: jax.Array) -> jax.Array:

@@ -333,9 +333,7 @@ def _words(held: jax.Array, where: jax.Array, n_blocks: int) -> jax.Array:
     return jax.lax.dynamic_update_slice_in_dim(room, bits, where[2], 0)[:n_blocks]
 
 
-def _first_pieces(
-    array: jax.Array, where: jax.Array, *, together: int, n_pieces: int
-) -> jax.Array:
+def _first_pieces(array: jax.Array, where: jax.Array, *, together: int, n_pieces: int) -> jax.Array:
     bits = jax.lax.bitcast_convert_type(array.astype(jnp.float64), jnp.int64)
     room = jnp.zeros((n_pieces + array.shape[0], *array.shape[1:]), jnp.int64)
     first = jnp.minimum(where[2] * together, n_pieces)
