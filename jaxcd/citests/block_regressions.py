@@ -98,7 +98,10 @@ class BlockRegressions:
         """
         self._hold_all(given)
         few = np.column_stack([self._blocks.head(target, CHOICE_ROWS) for target in targets])
-        chosen = self._first.choose(given, few, together=together)
+        offered = self._first.candidates(given)
+        places = [offered.index(each) for each in self._first.choose(given, few, together=together)]
+        (told,) = self._blocks.agreed(np.array(places, dtype=np.float64))
+        chosen = [offered[int(place)] for place in told]
         found = []
         for candidate, target in zip(chosen, targets, strict=True):
             rest = self._left(given, candidate, target)

@@ -28,6 +28,7 @@ from jaxcd.data.rows import Rows
 from jaxcd.data.shards import Shards
 from jaxcd.errors import DomainError
 from jaxcd.ops import block_units
+from jaxcd.ops.row_blocks import over_rows
 from jaxcd.ops.standardising import standardised
 
 __all__ = [
@@ -292,7 +293,7 @@ def _total_product(*given: jax.Array, n_parts: int) -> jax.Array:
 
 def _outer_product(*given: jax.Array, n_parts: int) -> jax.Array:
     found = _products(given[:n_parts])
-    return jnp.matmul(found.T, found, precision=jax.lax.Precision.HIGHEST)
+    return over_rows(found, found)
 
 
 def _order(n: int) -> np.ndarray:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any, cast, final
 
 import jax
@@ -23,10 +24,12 @@ from jaxcd.data.domain import describe
 from jaxcd.data.missing import Missing
 from jaxcd.data.rows import Block, Columns, Rows, discrete_places
 from jaxcd.errors import OptionError
+from jaxcd.ops.device_sums import DeviceSum
 from jaxcd.ops.people import person_weights
 from jaxcd.ops.row_blocks import RowBlocks
 from jaxcd.ops.row_mesh import RowMesh
 from jaxcd.ops.sharded_counts import ShardedCodes
+from jaxcd.ops.tilted_moments import ExactSum
 
 __all__ = ["Shards"]
 
@@ -204,9 +207,15 @@ class Shards(Rows):
     def blocks(self, names: Sequence[str], *, by_person: bool = False) -> Iterator[Block]:
         if by_person:
             self._check_people()
-        return self._local.blocks(names, by_person=by_person)
+        devices = self._mesh.own_devices
+        for i, block in enumerate(self._local.blocks(names, by_person=by_person)):
+            # sums of whole numbers: any device may add any rows
+            place = i % len(devices)
+            yield replace(block, empty=partial(DeviceSum, place=place, device=devices[place]))
 
     def _of_all(self, total: Any, names: Sequence[str]) -> Any:
+        if isinstance(total, DeviceSum):
+            return self._of_devices(total, names)
         leaves, form = jax.tree.flatten(total)
         words = np.concatenate([leaf.reshape(-1) for leaf in leaves])
         words = self._mesh.total_of_processes(words, question=f"sums {names} {form}")
@@ -216,3 +225,10 @@ class Shards(Rows):
             for part, leaf in zip(np.split(words, ends), leaves, strict=True)
         ]
         return jax.tree.unflatten(form, found)
+
+    def _of_devices(self, total: DeviceSum, names: Sequence[str]) -> ExactSum:
+        """What devices and processes added up."""
+        if total.heavy is not None:  # people, whose rows are all here
+            return total.heavy
+        words = self._mesh.total_of_devices(total.words, question=f"sums {names}")
+        return ExactSum.of_words(words[0], words[1])

@@ -7,7 +7,6 @@ leave-one-out losses are added up, and every process solves the same small eigen
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -16,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxcd.ops import gram, ridge
+from jaxcd.ops.block_units import joined
 from jaxcd.ops.precision import double_precision
-from jaxcd.ops.row_blocks import RowBlocks
+from jaxcd.ops.row_blocks import RowBlocks, over_rows, times
 from jaxcd.ops.threads import one_blas_thread
 
 __all__ = [
@@ -29,9 +29,6 @@ __all__ = [
     "spectrum_beside",
 ]
 
-_HIGHEST = jax.lax.Precision.HIGHEST
-_product = partial(jnp.matmul, precision=_HIGHEST)
-
 
 class BlockSpectrum(NamedTuple):
     """As :class:`jaxcd.ops.ridge.Spectrum`; the basis is rows (r,) in blocks."""
@@ -40,13 +37,13 @@ class BlockSpectrum(NamedTuple):
     values: NDArray[np.float64]
 
 
-def _landmarks(z: NDArray, bandwidth: float, rank: int) -> tuple[NDArray, NDArray]:
+def _landmarks(blocks: RowBlocks, z: NDArray, bandwidth: float, rank: int) -> list[NDArray]:
     """Chosen rows of the first ones, and the inverse root of their Gram matrix."""
     with double_precision(), one_blas_thread():
         x, width = jnp.asarray(z), jnp.asarray(bandwidth, z.dtype)
         chosen = x[gram.landmarks(x, width, min(rank, len(z)))]
         root = gram.inverse_root(gram.gaussian_gram(chosen, chosen, width))
-        return np.asarray(chosen), np.asarray(root)
+        return blocks.agreed(np.asarray(chosen), np.asarray(root))
 
 
 def joint_factor(
@@ -57,7 +54,7 @@ def joint_factor(
     Args:
         head: the first rows of z, among which landmarks are chosen.
     """
-    chosen, root = _landmarks(head, bandwidth, rank)
+    chosen, root = _landmarks(blocks, head, bandwidth, rank)
     return blocks.rows(_kernel_rows, [z], [chosen, root, np.float64(bandwidth)])
 
 
@@ -67,7 +64,7 @@ def additive_factor(
     """Rows (d rank,) of the factor of a sum of one kernel a column.  Arguments as for
     :func:`joint_factor`.
     """
-    found = [_landmarks(column[:, None], bandwidth, rank) for column in head.T]
+    found = [_landmarks(blocks, column[:, None], bandwidth, rank) for column in head.T]
     chosen, roots = (np.stack(part) for part in zip(*found, strict=True))
     return blocks.rows(_additive_rows, [z], [chosen, roots, np.float64(bandwidth)])
 
@@ -75,14 +72,14 @@ def additive_factor(
 def _kernel_rows(
     z: jax.Array, real: jax.Array, chosen: jax.Array, root: jax.Array, bandwidth: jax.Array
 ) -> jax.Array:
-    return _product(gram.gaussian_gram(z, chosen, bandwidth), root)
+    return times(gram.gaussian_gram(z, chosen, bandwidth), root)
 
 
 def _additive_rows(
     z: jax.Array, real: jax.Array, chosen: jax.Array, roots: jax.Array, bandwidth: jax.Array
 ) -> jax.Array:
     parts = [
-        _product(gram.gaussian_gram(z[:, j : j + 1], chosen[j], bandwidth), roots[j])
+        times(gram.gaussian_gram(z[:, j : j + 1], chosen[j], bandwidth), roots[j])
         for j in range(z.shape[1])
     ]
     return jnp.concatenate(parts, axis=1)
@@ -95,42 +92,44 @@ def _free(z: jax.Array, real: jax.Array) -> jax.Array:
 
 def _free_gram(z: jax.Array, real: jax.Array) -> jax.Array:
     free = _free(z, real)
-    return _product(free.T, free)
+    return over_rows(free, free)
 
 
 def _free_products(z: jax.Array, other: jax.Array, real: jax.Array) -> jax.Array:
-    return _product(_free(z, real).T, other)
+    return over_rows(_free(z, real), other)
 
 
 def _less(z: jax.Array, factor: jax.Array, real: jax.Array, part: jax.Array) -> jax.Array:
-    return factor - _product(_free(z, real), part)
+    return factor - times(_free(z, real), part)
 
 
 def _own_gram(factor: jax.Array, real: jax.Array) -> jax.Array:
-    return _product(factor.T, factor)
+    return over_rows(factor, factor)
 
 
 def _basis(
     z: jax.Array, factor: jax.Array, real: jax.Array, free: jax.Array, own: jax.Array
 ) -> jax.Array:
-    return jnp.concatenate([_product(_free(z, real), free), _product(factor, own)], axis=1)
+    return jnp.concatenate([times(_free(z, real), free), times(factor, own)], axis=1)
 
 
-def _turn(gram_of_columns: NDArray) -> tuple[NDArray, NDArray]:
+def _turn(blocks: RowBlocks, gram_of_columns: NDArray) -> list[NDArray]:
     with double_precision(), one_blas_thread():
         turn, values = ridge.turn_of_gram(jnp.asarray(gram_of_columns))
-        return np.asarray(turn), np.asarray(values)
+        return blocks.agreed(np.asarray(turn), np.asarray(values))
 
 
 def spectrum_beside(blocks: RowBlocks, factor: jax.Array, z: jax.Array) -> BlockSpectrum:
     """The spectrum of a factor beside a constant and the columns z, which are fitted without a
     penalty (:func:`jaxcd.ops.ridge.spectrum_beside`).
     """
-    free, free_values = _turn(blocks.sums(_free_gram, [z]))
+    free, free_values = _turn(blocks, blocks.sums(_free_gram, [z]))
     for _ in range(2):
-        shares = free.T @ blocks.sums(_free_products, [z, factor])
-        factor = blocks.rows(_less, [z, factor], [free @ shares])
-    own, values = _turn(blocks.sums(_own_gram, [factor]))
+        products = blocks.sums(_free_products, [z, factor])
+        with one_blas_thread():
+            part = free @ (free.T @ products)
+        factor = blocks.rows(_less, [z, factor], [part])
+    own, values = _turn(blocks, blocks.sums(_own_gram, [factor]))
     basis = blocks.rows(_basis, [z, factor], [free, own])
     return BlockSpectrum(
         basis, np.concatenate([np.where(free_values > 0, ridge.FREE, 0.0), values])
@@ -139,13 +138,15 @@ def spectrum_beside(blocks: RowBlocks, factor: jax.Array, z: jax.Array) -> Block
 
 def least_squares(blocks: RowBlocks, z: jax.Array, target: jax.Array) -> jax.Array:
     """The fit of rows () by a constant and the columns z, without a penalty: rows ()."""
-    free, _ = _turn(blocks.sums(_free_gram, [z]))
-    weights = free @ (free.T @ blocks.sums(_free_products, [z, target]))
+    free, _ = _turn(blocks, blocks.sums(_free_gram, [z]))
+    products = blocks.sums(_free_products, [z, joined(blocks, [target])])[:, 0]
+    with one_blas_thread():
+        weights = free @ (free.T @ products)
     return blocks.rows(_fitted, [z], [weights])
 
 
 def _fitted(z: jax.Array, real: jax.Array, weights: jax.Array) -> jax.Array:
-    return _product(_free(z, real), weights)
+    return times(_free(z, real), weights[:, None])[:, 0]
 
 
 def leave_one_out_residuals(
@@ -162,16 +163,16 @@ def leave_one_out_residuals(
 
 
 def _coefficients(basis: jax.Array, target: jax.Array, real: jax.Array) -> jax.Array:
-    return _product(basis.T, target)
+    return over_rows(basis, target[:, None])[:, 0]
 
 
 def _losses(
     basis: jax.Array, target: jax.Array, real: jax.Array, shrink: jax.Array, shrunk: jax.Array
 ) -> jax.Array:
-    leverage = _product(basis**2, shrink)
-    left_out = (target[:, None] - _product(basis, shrunk)) / jnp.maximum(1 - leverage, 1e-6)
+    leverage = times(basis**2, shrink)
+    left_out = (target[:, None] - times(basis, shrunk)) / jnp.maximum(1 - leverage, 1e-6)
     return jnp.sum(left_out**2, axis=0)
 
 
 def _left(basis: jax.Array, target: jax.Array, real: jax.Array, shrunk: jax.Array) -> jax.Array:
-    return target - _product(basis, shrunk)
+    return target - times(basis, shrunk[:, None])[:, 0]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jaxcd.ops.features import FourierKernel, fourier_features
 from jaxcd.ops.precision import double_precision
-from jaxcd.ops.row_blocks import RowBlocks
+from jaxcd.ops.row_blocks import RowBlocks, over_rows, times
 from jaxcd.ops.standardising import SPREAD_LOST
 from jaxcd.ops.threads import one_blas_thread
 from jaxcd.ops.units import CLIP
@@ -31,8 +31,6 @@ __all__ = [
     "robust_unit",
     "standardised",
 ]
-
-_HIGHEST = jax.lax.Precision.HIGHEST
 
 
 def joined(blocks: RowBlocks, columns: Sequence[jax.Array]) -> jax.Array:
@@ -177,9 +175,8 @@ def leading_rows(blocks: RowBlocks, phi: jax.Array, count: int) -> tuple[jax.Arr
     """
     gram = blocks.sums(_gram, [phi]) / blocks.n
     with double_precision(), one_blas_thread():
-        values, vectors = (
-            np.asarray(part) for part in jnp.linalg.eigh(gram, symmetrize_input=False)
-        )
+        found = jnp.linalg.eigh(gram, symmetrize_input=False)
+        values, vectors = blocks.agreed(*(np.asarray(part) for part in found))
     values = np.maximum(values, 0)
     lost = values[:-count].sum() / max(values.sum(), np.finfo(np.float64).tiny)
     turn = vectors[:, -count:].astype(phi.dtype)
@@ -187,8 +184,8 @@ def leading_rows(blocks: RowBlocks, phi: jax.Array, count: int) -> tuple[jax.Arr
 
 
 def _gram(phi: jax.Array, real: jax.Array) -> jax.Array:
-    return jnp.matmul(phi.T, phi, precision=_HIGHEST)
+    return over_rows(phi, phi)
 
 
 def _turned(phi: jax.Array, real: jax.Array, turn: jax.Array) -> jax.Array:
-    return jnp.matmul(phi, turn, precision=_HIGHEST)
+    return times(phi, turn)

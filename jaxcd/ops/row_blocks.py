@@ -28,7 +28,7 @@ from jaxcd.ops.precision import double_precision
 from jaxcd.ops.row_mesh import RowMesh
 from jaxcd.ops.sorting import keys_of, values_of
 
-__all__ = ["N_BLOCKS", "RowBlocks"]
+__all__ = ["N_BLOCKS", "RowBlocks", "over_rows", "times"]
 
 #: Logical blocks, at most: more devices than these have nothing to do.
 N_BLOCKS = 64
@@ -36,6 +36,25 @@ N_BLOCKS = 64
 PIECE = {"cpu": 2048, "gpu": 1 << 16}
 _WORD = 1 << 62  # words of bits are added as int64
 _DIGIT = 8  # bits of an order statistic that one question finds
+# A library for products of matrices adds up so many terms in one order, whatever its threads.
+_TERMS = 128
+_HIGHEST = jax.lax.Precision.HIGHEST
+
+
+def over_rows(left: jax.Array, right: jax.Array) -> jax.Array:
+    """left^T right, (n, r), (n, s) -> (r, s), for n a multiple of 128: added up in one order."""
+    a, b = (each.reshape(-1, _TERMS, each.shape[1]) for each in (left, right))
+    together = (((1,), (1,)), ((0,), (0,)))
+    return jnp.sum(jax.lax.dot_general(a, b, together, precision=_HIGHEST), axis=0)
+
+
+def times(rows: jax.Array, matrix: jax.Array) -> jax.Array:
+    """rows matrix, (n, r), (r, s) -> (n, s): added up in one order."""
+    parts = (
+        jnp.matmul(rows[:, i : i + _TERMS], matrix[i : i + _TERMS], precision=_HIGHEST)
+        for i in range(0, matrix.shape[0], _TERMS)
+    )
+    return functools.reduce(jnp.add, parts)
 
 
 class RowBlocks:
@@ -58,7 +77,9 @@ class RowBlocks:
         self.n_blocks = -(-n_pieces // self._together)
         ends = [self.n_blocks * i // mesh.n_shards for i in range(mesh.n_shards + 1)]
         most = max(b - a for a, b in zip(ends, ends[1:], strict=False))
-        self._slots = most * self._together  # pieces that each device has room for
+        # Pieces that each device has room for; at least two, because a compiler simplifies what is
+        # done with the only entry of an axis, and rounds it in another way.
+        self._slots = max(most, 2) * self._together
         length = self._together * self.piece
         self._starts = [min(end * length, n) for end in ends]
         # the first row, the end of the rows, the first block, and the number of blocks
@@ -151,6 +172,7 @@ class RowBlocks:
                 [np.asarray(each) for each in given],
                 made=function,
                 n_arrays=len(arrays),
+                steady=True,
                 together=self._together,
                 options=tuple(sorted(static.items())),
                 **more,
@@ -160,6 +182,20 @@ class RowBlocks:
         """Of each device the bits of what is its own, zeros elsewhere: float64 in all."""
         found = self._mesh.total([words], most=_WORD, question=question)[0]
         return found.view(np.float64)
+
+    def agreed(self, *arrays: NDArray[Any]) -> list[NDArray[np.float64]]:
+        """Small float64 arrays that every process has made for itself, as the first made them: the
+        sign of an eigenvector is its library's choice.
+        """
+        if self._mesh.n_processes == 1:
+            return list(arrays)
+        words = np.concatenate([each.astype(np.float64).reshape(-1) for each in arrays])
+        told = self._mesh.from_first(words.view(np.int64), question="agreed").view(np.float64)
+        ends = np.cumsum([each.size for each in arrays])[:-1]
+        return [
+            part.reshape(each.shape)
+            for part, each in zip(np.split(told, ends), arrays, strict=True)
+        ]
 
     def head(self, array: jax.Array, count: int) -> NDArray[np.float64]:
         """The first rows, (at most count, ...), in every process."""
@@ -241,6 +277,7 @@ class RowBlocks:
                 _turned_products,
                 [left, right, *edges, self._where],
                 [np.int32(first)],
+                steady=True,
                 rows=rows,
                 columns=columns,
                 together=self._together,
@@ -402,9 +439,7 @@ def _turned_products(
                 (psi, [first + rows * b for b in range(columns)]),
             )
         ]
-        made = jnp.matmul(
-            jnp.where(real, stacked[0], 0).T, stacked[1], precision=jax.lax.Precision.HIGHEST
-        )
+        made = over_rows(jnp.where(real, stacked[0], 0), stacked[1])
         block = i // together
         new = jax.lax.dynamic_index_in_dim(held, block, keepdims=False) + made.astype(jnp.float64)
         return jax.lax.dynamic_update_index_in_dim(held, new, block, 0)

@@ -6,6 +6,7 @@ Run by ``test_shards.py`` with XLA_FLAGS=--xla_force_host_platform_device_count=
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import sys
@@ -30,7 +31,9 @@ from jaxcd.citests.block_regressions import BlockRegressions  # noqa: E402
 from jaxcd.data import shards  # noqa: E402
 from jaxcd.errors import OptionError  # noqa: E402
 from jaxcd.ops import row_blocks, row_mesh  # noqa: E402
+from jaxcd.ops.device_sums import DeviceSum  # noqa: E402
 from jaxcd.ops.people import PERSON_UNITS  # noqa: E402
+from jaxcd.ops.tilted_moments import ExactSum, gram_steps  # noqa: E402
 
 DEVICES = (1, 2, 3, 8)
 BUDGET = jaxcd.Budget(2.0, 1e-6)
@@ -198,6 +201,41 @@ def releases_of_sums() -> None:
     data = mixed(3_001)
     same_release(data, jaxcd.Features())
     same_release(numbers(data), jaxcd.SecondMoments())
+
+
+@check
+def sums_of_products_by_the_devices() -> None:
+    """Exact for the largest whole numbers, in one all-reduce, and what a release is made of."""
+    rng = np.random.default_rng(0)
+    steps = rng.integers(-(1 << 18) + 1, 1 << 18, size=(9_000, 3)).astype(np.float64)
+    steps[:4_096] = (1 << 18) - 1
+    whole = steps.astype(np.int64).astype(object)
+    expected = (whole.T @ whole).astype(np.float64)  # of unlimited whole numbers, rounded once
+    cuts = (0, 4_096, 5_000, 9_000)
+    for used in DEVICES:
+        devices = jax.devices()[:used]
+        parts = []
+        for i, (start, end) in enumerate(itertools.pairwise(cuts)):
+            part = DeviceSum((3, 3), place=i % used, device=devices[i % used])
+            part.add_products(steps[start:end], None)
+            parts.append(part)
+        words = row_mesh.RowMesh(mesh(used)).total_of_devices(
+            (parts[0] + parts[1] + parts[2]).words, question="products"
+        )
+        assert np.array_equal(ExactSum.of_words(*words).value(), expected)
+    data = numbers(mixed(40_001))
+    seen = []
+
+    def moments(block: Any) -> Any:
+        seen.append(type(block.empty((1, 1))))
+        values = block.values(["a", "b"])
+        return gram_steps(values, rate=1.0, anchor=1.0, empty=block.empty)
+
+    with reading_programs() as programs:
+        found = data.on(mesh(3)).sums(["a", "b"], moments)
+    assert programs == [[8 * 2 * 9]] and set(seen) == {DeviceSum}
+    assert np.array_equal(found.value(), data.sums(["a", "b"], moments).value())
+    assert seen[-1] is ExactSum
 
 
 @check
@@ -401,10 +439,12 @@ def answers_of(rows: Any, test: Any, cases: list[tuple[str, ...]]) -> list[Any]:
     ]
 
 
-def same_answers(data: jaxcd.Dataset, test: Any, cases: list[tuple[str, ...]]) -> None:
+def same_answers(
+    data: jaxcd.Dataset, test: Any, cases: list[tuple[str, ...]], devices: tuple[int, ...] = (1, 3)
+) -> None:
     """The same bits on all meshes, and beside them the numbers of the data set itself."""
     with short_pieces():
-        one, *others = (answers_of(rows, test, cases) for rows in on_meshes(data))
+        one, *others = (answers_of(rows, test, cases) for rows in on_meshes(data, devices))
     for other in others:
         for a, b in zip(one, other, strict=True):
             assert (a.statistic, a.log_pvalue, a.margin) == (b.statistic, b.log_pvalue, b.margin)
@@ -421,8 +461,8 @@ def kernel_tests() -> None:
     pairs = [("x", "y"), ("x", "z"), ("two", "x"), ("same", "x"), ("of_z", "z")]
     same_answers(data, jaxcd.HSIC(), pairs)
     same_answers(data.select(["x", "two"]), jaxcd.HSIC(dtype="float64"), [("x", "two")])
-    triples = [("x", "y", "z"), ("x", "of_z", "z"), ("x", "y", "z", "w"), ("x", "two", "same")]
-    same_answers(data, jaxcd.RCIT(rank=40), triples)
+    same_answers(data, jaxcd.RCIT(rank=40), [("x", "y", "z")], DEVICES)
+    same_answers(data, jaxcd.RCIT(rank=40), [("x", "of_z", "z"), ("x", "two", "same")])
 
 
 @check
@@ -442,7 +482,8 @@ def tests_of_ranks_and_correlations() -> None:
         for rows in on_meshes(data, (8,)):  # these two also have the data set's own bits
             found, expected = (answers_of(each, test, pairs) for each in (rows, data))
             assert [a.log_pvalue for a in found] == [a.log_pvalue for a in expected]
-    same_answers(data, jaxcd.FisherZ(), [*pairs, ("x", "y", "z", "two"), ("x", "y", "same")])
+    more = [*pairs, ("x", "y", "z", "two"), ("x", "y", "same")]
+    same_answers(data, jaxcd.FisherZ(), more, DEVICES)
 
 
 @check

@@ -95,7 +95,12 @@ def run_together(script: list[str], n_processes: int, *arguments: str) -> None:
 @pytest.mark.slow
 def test_two_processes_get_what_one_gets(two_processes: Path) -> None:
     """Each gives noise of its own; the first's is that of the run."""
-    rows = {name: in_processes.rows_of(two_processes, name) for name in in_processes.KINDS}
+    rows = {}
+    for name in in_processes.KINDS:
+        # the rows of the first process, then those of the second
+        n_groups = pq.ParquetFile(two_processes / f"{name}.parquet").num_row_groups
+        groups = [*range(0, n_groups, 2), *range(1, n_groups, 2)]
+        rows[name] = in_processes.rows_of(two_processes, name, groups)
     alone = two_processes / "alone"
     alone.mkdir()
     in_processes.answers(rows, alone, 0)
@@ -145,6 +150,7 @@ def test_what_several_processes_refuse(two_processes: Path) -> None:
         assert told["devices"] == 4 and told["proven"] is True
         assert told["repr"].startswith("Shards(n_samples=20011, 4 devices of 2 processes; asia:")
         assert "without subsampling" in told["subsample"]
+        assert "without subsampling" in told["part"]
         assert "max_parents" in told["occupied"]
         assert "each of them would answer" in told["site"]
         assert "do not ask the same questions" in told["question"]
