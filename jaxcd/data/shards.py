@@ -1,10 +1,15 @@
 """Rows over the devices of a mesh, and over several processes of one owner.
 
 :meth:`jaxcd.Dataset.on` makes :class:`Shards`.  They answer what :class:`jaxcd.data.rows.Rows` are
-asked, and nothing else: counts by the devices, each of its own rows
-(:mod:`jaxcd.ops.sharded_counts`), and sums of maps of rows by the processors of each process.  What
-travels between devices and processes is a sum over rows: one all-reduce of whole numbers a
-question.  So every answer is, to the last bit, that of the same rows in one place.
+asked: counts by the devices, each of its own rows (:mod:`jaxcd.ops.sharded_counts`), and exact sums
+of maps of rows.  A map is the processor's, because its bits must be those of every engine; products
+of what it makes are added up by the devices (:mod:`jaxcd.ops.device_sums`), and counts of bins by
+the processor that found the bins.  What travels between devices and processes is a sum over rows:
+one all-reduce of whole numbers a question.  So every answer is, to the last bit, that of the same
+rows in one place.
+
+Tests of numbers also ask for columns: by :meth:`Shards.in_blocks`, whose sums of numbers that are
+not whole have one order, or whole, by :meth:`Shards.column`.
 """
 
 from __future__ import annotations
