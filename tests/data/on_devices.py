@@ -1,6 +1,7 @@
 """Checks of rows over 1, 2, 3 and 8 simulated devices; prints, as JSON, what went wrong in each.
 
-Run by ``test_shards.py`` with XLA_FLAGS=--xla_force_host_platform_device_count=8.
+Run by ``test_shards.py`` with XLA_FLAGS=--xla_force_host_platform_device_count=8; with ``--slow``
+the slow ones, with names these.
 """
 
 from __future__ import annotations
@@ -39,10 +40,16 @@ DEVICES = (1, 2, 3, 8)
 BUDGET = jaxcd.Budget(2.0, 1e-6)
 NOISE = jaxcd.SimulatedNoise(jax.random.key(5))
 CHECKS: dict[str, Callable[[], None]] = {}
+SLOW: dict[str, Callable[[], None]] = {}
 
 
 def check(function: Callable[[], None]) -> Callable[[], None]:
     CHECKS[function.__name__] = function
+    return function
+
+
+def slow_check(function: Callable[[], None]) -> Callable[[], None]:
+    SLOW[function.__name__] = function
     return function
 
 
@@ -455,17 +462,25 @@ def same_answers(
         assert found.independent == expected.independent
 
 
+_NUMBERS = ["x", "y", "z", "w", "two", "same", "of_z"]
+
+
 @check
-def kernel_tests() -> None:
-    data = some_numbers(3_001).select(["x", "y", "z", "w", "two", "same", "of_z"])
+def hsic() -> None:
+    data = some_numbers(3_001).select(_NUMBERS)
     pairs = [("x", "y"), ("x", "z"), ("two", "x"), ("same", "x"), ("of_z", "z")]
     same_answers(data, jaxcd.HSIC(), pairs)
+
+
+@slow_check
+def kernel_tests() -> None:
+    data = some_numbers(3_001).select(_NUMBERS)
     same_answers(data.select(["x", "two"]), jaxcd.HSIC(dtype="float64"), [("x", "two")])
     same_answers(data, jaxcd.RCIT(rank=40), [("x", "y", "z")], DEVICES)
     same_answers(data, jaxcd.RCIT(rank=40), [("x", "of_z", "z"), ("x", "two", "same")])
 
 
-@check
+@slow_check
 def tests_of_residual_products() -> None:
     data = some_numbers(3_001)
     cases = [("x", "y", "z"), ("x", "label", "z"), ("label", "two"), ("x", "two", "label")]
@@ -486,7 +501,7 @@ def tests_of_ranks_and_correlations() -> None:
     same_answers(data, jaxcd.FisherZ(), more, DEVICES)
 
 
-@check
+@slow_check
 def every_regression() -> None:
     """Each kind of candidate alone, whichever would be chosen."""
     rng = np.random.default_rng(0)
@@ -512,7 +527,7 @@ def every_regression() -> None:
         assert np.abs(found[0]).mean() > 0.1
 
 
-@check
+@slow_check
 def searches_by_tests_of_numbers() -> None:
     data = some_numbers(3_001).select(["x", "y", "z", "w"])
     for test, options in (
@@ -547,7 +562,7 @@ def searches_by_tests_of_numbers() -> None:
     assert np.array_equal(one.graph.marks, many.graph.marks) and one.cost == many.cost
 
 
-@check
+@slow_check
 def kernel_tests_send_sums() -> None:
     """Every program has one all-reduce, or nothing; bytes follow from the number of blocks."""
     sent = []
@@ -608,8 +623,10 @@ def parts_of_the_rows_and_another_reading() -> None:
 
 if __name__ == "__main__":
     wrong: dict[str, str] = {}
-    chosen = sys.argv[1:] or list(CHECKS)
-    for name, function in ((name, CHECKS[name]) for name in chosen):
+    every = CHECKS | SLOW
+    given = [name for name in sys.argv[1:] if name in every]
+    chosen = given or list(SLOW if "--slow" in sys.argv else CHECKS)
+    for name, function in ((name, every[name]) for name in chosen):
         try:
             function()
         except Exception:

@@ -23,20 +23,41 @@ HERE = Path(__file__).parent
 sys.path.append(str(HERE))
 import in_processes  # noqa: E402
 
-CHECKS = re.findall(r"@check\ndef (\w+)", (HERE / "on_devices.py").read_text())
+CHECKS, SLOW = (
+    re.findall(rf"@{word}\ndef (\w+)", (HERE / "on_devices.py").read_text())
+    for word in ("check", "slow_check")
+)
 
 
-@pytest.fixture(scope="module")
-def eight_devices() -> dict[str, str]:
-    """What went wrong in each check of ``on_devices.py``."""
+def went_wrong(*options: str) -> dict[str, str]:
+    """In each check of ``on_devices.py``."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(HERE / "on_devices.py")],
+        [sys.executable, "-W", "error", str(HERE / "on_devices.py"), *options],
         env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def eight_devices() -> dict[str, str]:
+    return went_wrong()
+
+
+@pytest.fixture(scope="module")
+def eight_devices_for_long() -> dict[str, str]:
+    return went_wrong("--slow")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW)
+def test_slow_ones_on_1_2_3_and_8_devices(
+    eight_devices_for_long: dict[str, str], name: str
+) -> None:
+    assert eight_devices_for_long[name] == "", eight_devices_for_long[name]
 
 
 @pytest.mark.parametrize("name", CHECKS)
