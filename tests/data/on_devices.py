@@ -193,7 +193,12 @@ def people() -> None:
         one, many = (each.counts([(0, 1)], by_person=True) for each in (half, part))
         assert np.array_equal(one[0], many[0])
     assert "n_samples" not in repr(data.on(mesh(2)))
-    same_release(data, jaxcd.Marginals(), jaxcd.Budget(1.0, 1e-6, unit="person"))
+    budget = jaxcd.Budget(1.0, 1e-6, unit="person")
+    same_release(data, jaxcd.Marginals(), budget)
+    columns = jaxcd.Domain({name: jaxcd.Numeric(-4, 4) for name in "ab"}, person="pid")
+    values = np.clip(rng.standard_normal((2_003, 2)), -4, 4)
+    of_numbers = jaxcd.Dataset(columns, np.empty((2_003, 0), np.int32), values, people=who)
+    same_release(of_numbers, jaxcd.SecondMoments(), budget)
 
 
 @check
@@ -572,9 +577,7 @@ def kernel_tests_send_sums() -> None:
             answers_of(data.on(mesh(8)), jaxcd.RCIT(rank=20), [("x", "y", "z")])
         assert all(len(each) <= 1 for each in programs)
         sent.append(sum(each[0] for each in programs if each) / _blocks_of(n))
-        held = n * 3 * 8
     assert max(sent) < 1.02 * min(sent), sent
-    assert sent[0] * 64 > held  # at so few rows; it does not grow
 
 
 def _blocks_of(n: int) -> int:
