@@ -627,8 +627,8 @@ def parts_of_the_rows_and_another_reading() -> None:
 if __name__ == "__main__":
     wrong: dict[str, str] = {}
     every = CHECKS | SLOW
-    given = [name for name in sys.argv[1:] if name in every]
-    chosen = given or list(SLOW if "--slow" in sys.argv else CHECKS)
+    named = [name for name in sys.argv[1:] if name in every]
+    chosen = named or list(SLOW if "--slow" in sys.argv else CHECKS)
     for name, function in ((name, every[name]) for name in chosen):
         try:
             function()
